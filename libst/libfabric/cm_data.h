@@ -24,8 +24,8 @@ static_assert(sizeof(CmHead) == 12);
 inline constexpr std::uint16_t kCmVersion = 1;
 
 inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* data,
-                                           std::size_t length) {
-  const CmHead head{.magic = htonl(kCmMagic),
+                                           std::size_t length, std::uint32_t magic = kCmMagic) {
+  const CmHead head{.magic = htonl(magic),
                     .ipv4 = own.sin_addr.s_addr,
                     .port = own.sin_port,
                     .version = htons(kCmVersion)};
@@ -44,11 +44,12 @@ inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
 }
 
 // Removes the header. nullopt: the requester is not an endpoint of this provider.
-inline std::optional<sockaddr_in> unpack_request(std::vector<std::byte>& data) {
+inline std::optional<sockaddr_in> unpack_request(std::vector<std::byte>& data,
+                                                 std::uint32_t magic = kCmMagic) {
   CmHead head{};
   if (data.size() < sizeof head) return std::nullopt;
   std::memcpy(&head, data.data(), sizeof head);
-  if (head.magic != htonl(kCmMagic) || head.version != htons(kCmVersion)) return std::nullopt;
+  if (head.magic != htonl(magic) || head.version != htons(kCmVersion)) return std::nullopt;
   data.erase(data.begin(), data.begin() + sizeof head);
   auto peer = make_address(0, 0);
   peer.sin_addr.s_addr = head.ipv4;

@@ -9,6 +9,8 @@
 #include "libst/libfabric/cq.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/mr.h"
+#include "libst/libfabric/rdm/av.h"
+#include "libst/libfabric/rdm/endpoint.h"
 #include "libst/libfabric/srx.h"
 
 namespace stp::fi {
@@ -22,7 +24,11 @@ Domain& domain_of(fid_domain* domain) {
 }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
-  return guarded([&] { return Ep::open(domain_of(domain), *info, context, *ep); });
+  return guarded([&] {
+    const auto is_rdm = info->ep_attr != nullptr && info->ep_attr->type == FI_EP_RDM;
+    return is_rdm ? rdm::Endpoint::open(domain_of(domain), *info, context, *ep)
+                  : Ep::open(domain_of(domain), *info, context, *ep);
+  });
 }
 
 fi_ops object_calls{
@@ -39,7 +45,10 @@ fi_ops object_calls{
 
 fi_ops_domain calls{
     .size = sizeof(fi_ops_domain),
-    .av_open = refuse,
+    .av_open =
+        [](fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) {
+          return guarded([&] { return rdm::Av::open(domain_of(domain), attr, context, *av); });
+        },
     .cq_open =
         [](fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
           return guarded([&] { return Cq::open(domain_of(domain), *attr, context, *cq); });

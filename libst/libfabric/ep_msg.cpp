@@ -106,13 +106,8 @@ ssize_t Ep::send_short(const Request& request) {
     op.span.slots = &link_.slots();
     op.span.memory = slot.memory;
     op.span.data = slot.data;
-    auto* to = slot.data;
-    for (std::size_t i = 0; i < segments.count; ++i) {
-      if (segments.iov[i].iov_len != 0)
-        std::memcpy(to, segments.iov[i].iov_base, segments.iov[i].iov_len);
-      to += segments.iov[i].iov_len;
-    }
-    if (with_data) store64(to, request.data);
+    gather(segments, slot.data);
+    if (with_data) store64(slot.data + segments.length, request.data);
   } else {
     error = link_.span_of(segments, true, op.span);
   }

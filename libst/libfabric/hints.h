@@ -8,7 +8,19 @@
 
 namespace stp::fi {
 
+// What endpoints of one type offer.
+struct Offer {
+  fi_ep_type type;
+  std::uint64_t caps, tx_caps, rx_caps;
+  std::uint64_t tx_op_flags, rx_op_flags;
+  std::size_t inject_most;
+  std::uint32_t protocol;
+};
+extern const Offer kMsgOffer, kRdmOffer;
+
+// Whether programs with those hints have to support the provider's memory registration modes.
+[[nodiscard]] bool needs_mr_mode(const Offer& offer, const fi_info& hints);
 // Returns the reason why the hints cannot be met; empty: they can.
-[[nodiscard]] std::string why_not(std::uint32_t version, const fi_info* hints);
+[[nodiscard]] std::string why_not(const Offer& offer, std::uint32_t version, const fi_info* hints);
 
 }  // namespace stp::fi

@@ -112,20 +112,20 @@ T asked_or(T asked, T otherwise) {
   return asked != 0 ? asked : otherwise;
 }
 
-void fill_contexts(fi_info& info, const fi_info* hints) {
+void fill_contexts(const Offer& offer, fi_info& info, const fi_info* hints) {
   const auto* const tx = hints != nullptr ? hints->tx_attr : nullptr;
   const auto* const rx = hints != nullptr ? hints->rx_attr : nullptr;
-  *info.tx_attr = {.caps = info.caps & kTxCaps,
+  *info.tx_attr = {.caps = info.caps & offer.tx_caps,
                    .mode = 0,
                    .op_flags = tx != nullptr ? tx->op_flags : 0,
                    .msg_order = kOrder,
                    .comp_order = FI_ORDER_NONE,
-                   .inject_size = kInjectMost,
+                   .inject_size = offer.inject_most,
                    .size = tx != nullptr ? asked_or(tx->size, kTxSize) : kTxSize,
                    .iov_limit = kSegments,
                    .rma_iov_limit = 1,
                    .tclass = 0};
-  *info.rx_attr = {.caps = info.caps & kRxCaps,
+  *info.rx_attr = {.caps = info.caps & offer.rx_caps,
                    .mode = 0,
                    .op_flags = rx != nullptr ? rx->op_flags : 0,
                    .msg_order = kOrder,
@@ -135,9 +135,13 @@ void fill_contexts(fi_info& info, const fi_info* hints) {
                    .iov_limit = kSegments};
 }
 
-void fill_endpoint(fi_ep_attr& ep, const fi_info* hints) {
-  ep.type = FI_EP_MSG;
-  ep.protocol = kProtocol;
+// Fields of one bit: a tag is whatever the program makes of it.
+constexpr std::uint64_t kAnyTag = 0xaaaa'aaaa'aaaa'aaaa;
+
+void fill_endpoint(const Offer& offer, fi_ep_attr& ep, const fi_info* hints) {
+  ep.type = offer.type;
+  ep.protocol = offer.protocol;
+  ep.mem_tag_format = offer.type == FI_EP_RDM ? kAnyTag : 0;
   ep.protocol_version = kProtocolVersion;
   ep.max_msg_size = kMostMessage;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
@@ -146,28 +150,32 @@ void fill_endpoint(fi_ep_attr& ep, const fi_info* hints) {
     ep.rx_ctx_cnt = FI_SHARED_CONTEXT;
 }
 
-int mr_mode_for(std::uint32_t version, const fi_info* hints) {
+int mr_mode_for(const Offer& offer, std::uint32_t version, const fi_info* hints) {
   if (version < FI_VERSION(1, 5)) return FI_MR_BASIC;
-  if (hints == nullptr || hints->domain_attr == nullptr) return kMrMode | FI_MR_LOCAL;
+  // Registering memory for local use spares endpoints of FI_EP_MSG copies.
+  const auto local = offer.type == FI_EP_MSG ? FI_MR_LOCAL : 0;
+  if (hints == nullptr || hints->domain_attr == nullptr) return kMrMode | local;
   const auto asked = hints->domain_attr->mr_mode;
-  return asked == FI_MR_BASIC ? asked : kMrMode | (asked & FI_MR_LOCAL);
+  if (asked == FI_MR_BASIC) return asked;
+  return needs_mr_mode(offer, *hints) ? kMrMode | (asked & local) : asked & kMrMode;
 }
 
-void fill_domain(std::uint32_t version, fi_domain_attr& domain, const LinkFacts& link,
-                 const fi_info* hints) {
+void fill_domain(const Offer& offer, std::uint32_t version, fi_domain_attr& domain,
+                 const LinkFacts& link, const fi_info* hints) {
   constexpr std::size_t kMany = 1 << 16;
   domain.name = copy_of(link.text);
   domain.threading = FI_THREAD_SAFE;
   domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
-  domain.av_type = FI_AV_UNSPEC;
-  domain.mr_mode = mr_mode_for(version, hints);
+  domain.av_type = hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->av_type
+                                                                     : FI_AV_UNSPEC;
+  domain.mr_mode = mr_mode_for(offer, version, hints);
   domain.mr_key_size = kKeySize;
   domain.cq_data_size = kCqDataSize;
   domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
   domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
   domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
-  domain.max_ep_srx_ctx = kMany;
+  domain.max_ep_srx_ctx = offer.type == FI_EP_MSG ? kMany : 0;
   domain.mr_iov_limit = 1;
   domain.caps = kDomainCaps;
 }
@@ -183,24 +191,24 @@ void fill_addresses(fi_info& info, const LinkFacts& link, const Names& names) {
   info.dest_addrlen = sizeof *names.destination;
 }
 
-Info describe(std::uint32_t version, const LinkFacts& link, const Names& names,
+Info describe(const Offer& offer, std::uint32_t version, const LinkFacts& link, const Names& names,
               const fi_info* hints) {
   Info info(fi_allocinfo(), fi_freeinfo);
   if (!info) throw std::bad_alloc();
   // What is asked for, with what comes along unasked; without hints, all.
-  info->caps = hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : kCaps;
-  constexpr auto kPrimary = FI_MSG | FI_RMA | FI_ATOMIC;
+  info->caps = hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : offer.caps;
+  constexpr auto kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
   constexpr auto kOut = FI_SEND | FI_READ | FI_WRITE;
   constexpr auto kIn = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
   // A primary capability without modifiers has them all.
   if ((info->caps & kPrimary) != 0 && (info->caps & (kOut | kIn)) == 0) {
-    if ((info->caps & FI_MSG) != 0) info->caps |= FI_SEND | FI_RECV;
+    if ((info->caps & (FI_MSG | FI_TAGGED)) != 0) info->caps |= FI_SEND | FI_RECV;
     if ((info->caps & (FI_RMA | FI_ATOMIC)) != 0)
       info->caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   }
-  fill_contexts(*info, hints);
-  fill_endpoint(*info->ep_attr, hints);
-  fill_domain(version, *info->domain_attr, link, hints);
+  fill_contexts(offer, *info, hints);
+  fill_endpoint(offer, *info->ep_attr, hints);
+  fill_domain(offer, version, *info->domain_attr, link, hints);
   fill_addresses(*info, link, names);
   info->fabric_attr->name = copy_of(link.text);
   info->fabric_attr->api_version = version;
@@ -211,35 +219,45 @@ Info describe(std::uint32_t version, const LinkFacts& link, const Names& names,
 
 int list_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
               const fi_info* hints, fi_info** info) {
-  auto reason = why_not(version, hints);
   Names names;
-  if (reason.empty()) reason = read_names(node, service, flags, hints, names);
+  auto reason = read_names(node, service, flags, hints, names);
+  if (!reason.empty()) {
+    inform(FI_LOG_CORE, reason);
+    return -FI_ENODATA;
+  }
   // An endpoint is to take its name over.
   auto* const pep = hints != nullptr ? Pep::of(hints->handle) : nullptr;
   if (pep != nullptr) {
     auto length = sizeof(sockaddr_in);
     pep->get_name(&names.source.emplace(), &length);
   }
-  if (!reason.empty()) {
-    inform(FI_LOG_CORE, reason);
-    return -FI_ENODATA;
-  }
+  std::vector<const Offer*> offers{&kMsgOffer};
+  if (parameters().rdm) offers.push_back(&kRdmOffer);
+  std::erase_if(offers, [&](const Offer* offer) {
+    const auto why = why_not(*offer, version, hints);
+    if (!why.empty())
+      inform(FI_LOG_CORE, (offer->type == FI_EP_MSG ? "FI_EP_MSG: " : "FI_EP_RDM: ") + why);
+    return !why.empty();
+  });
+  if (offers.empty()) return -FI_ENODATA;
   Info first(nullptr, fi_freeinfo);
   fi_info* last = nullptr;
-  for (const auto& link : find_links()) {
-    if (reason = why_not(link, names, hints); !reason.empty()) {
-      inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
-      continue;
+  const auto links = find_links();
+  for (const auto* const offer : offers)
+    for (const auto& link : links) {
+      if (reason = why_not(link, names, hints); !reason.empty()) {
+        inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
+        continue;
+      }
+      auto described = describe(*offer, version, link, names, hints);
+      auto* const added = described.get();
+      if (pep != nullptr) added->handle = &pep->fid;
+      if (last == nullptr)
+        first = std::move(described);
+      else
+        last->next = described.release();
+      last = added;
     }
-    auto described = describe(version, link, names, hints);
-    auto* const added = described.get();
-    if (pep != nullptr) added->handle = &pep->fid;
-    if (last == nullptr)
-      first = std::move(described);
-    else
-      last->next = described.release();
-    last = added;
-  }
   if (!first) {
     inform(FI_LOG_CORE, "no link will do: name one in FI_STP_LINK or STP_LINK, or start stpd");
     return -FI_ENODATA;

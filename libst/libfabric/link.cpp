@@ -9,6 +9,7 @@
 
 #include "libst/libfabric/mr.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/receives.h"
 
 namespace stp::fi {
 namespace {
@@ -23,13 +24,6 @@ constexpr std::int64_t kLook = 1000;  // us
 
 void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
-}
-
-void copy_together(const Segments& from, std::byte* to) {
-  for (std::size_t i = 0; i < from.count; ++i) {
-    if (from.iov[i].iov_len != 0) std::memcpy(to, from.iov[i].iov_base, from.iov[i].iov_len);
-    to += from.iov[i].iov_len;
-  }
 }
 
 }  // namespace
@@ -177,7 +171,7 @@ int Link::span_of(const Segments& segments, bool gather, Span& out) {
     if (error != 0) return error;
     out.registered = true;
   }
-  if (gather && out.data != first) copy_together(segments, out.data);
+  if (gather && out.data != first) fi::gather(segments, out.data);
   return 0;
 }
 

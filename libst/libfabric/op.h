@@ -8,12 +8,17 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
 
 namespace stp::fi {
+
+namespace rdm {
+struct Shared;
+}
 
 // Selects the counter and the queue of the operation.
 enum class Direction : std::uint8_t { kSend, kReceive, kRead, kWrite };
@@ -24,6 +29,9 @@ struct Segments {
   std::size_t count = 0;
   std::size_t length = 0;  // of all
 };
+
+// What an operation of an endpoint of FI_EP_RDM does on its connection.
+enum class Action : std::uint8_t { kMessage, kAnnounce, kWrite, kRead };
 
 struct Op {
   Owner* owner = nullptr;
@@ -42,6 +50,14 @@ struct Op {
   Span span;
   Span note;         // of a write with immediate data: the message that reports it
   Segments landing;  // the destination of the data that arrives in `span`
+
+  // ---- of FI_EP_RDM ----
+  Action action = Action::kMessage;
+  unsigned stm_flags = 0;
+  std::uint32_t id = 0;          // of an announced message
+  std::uint32_t remote_key = 0;  // what is written or read
+  std::uint64_t remote_address = 0;
+  std::shared_ptr<rdm::Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
 };
 
 }  // namespace stp::fi

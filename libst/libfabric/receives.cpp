@@ -53,6 +53,13 @@ Segments shortened(const Segments& segments, std::size_t length) {
   return result;
 }
 
+void gather(const Segments& from, std::byte* to) {
+  for (std::size_t i = 0; i < from.count; ++i) {
+    if (from.iov[i].iov_len != 0) std::memcpy(to, from.iov[i].iov_base, from.iov[i].iov_len);
+    to += from.iov[i].iov_len;
+  }
+}
+
 void scatter(const std::byte* from, const Segments& to) {
   for (std::size_t i = 0; i < to.count; ++i) {
     if (to.iov[i].iov_len != 0) std::memcpy(to.iov[i].iov_base, from, to.iov[i].iov_len);

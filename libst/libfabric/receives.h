@@ -32,5 +32,6 @@ Segments one_segment(const void* buffer, std::size_t length, void* desc);
 // Cuts the segments to their first `length` bytes.
 Segments shortened(const Segments& segments, std::size_t length);
 void scatter(const std::byte* from, const Segments& to);
+void gather(const Segments& from, std::byte* to);
 
 }  // namespace stp::fi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/libfabric/reports.h"
 
+#include <algorithm>
+
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cntr.h"
 #include "libst/libfabric/cq.h"
@@ -44,6 +46,10 @@ int Reports::bind_cntr(fid_t other, std::uint64_t flags) {
     counter.use();
   }
   return 0;
+}
+
+bool Reports::has_counter() const {
+  return std::ranges::any_of(counters_, [](const Cntr* counter) { return counter != nullptr; });
 }
 
 void Reports::release() {

@@ -22,9 +22,7 @@ class Reports {
   void release();
 
   [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
-  [[nodiscard]] bool counts(Direction direction) const {
-    return counters_[static_cast<std::size_t>(direction)] != nullptr;
-  }
+  [[nodiscard]] bool has_counter() const;
   [[nodiscard]] Cq* rx_cq() const { return rx_cq_; }
   // Whether the success of an operation with those flags is told, too.
   [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;

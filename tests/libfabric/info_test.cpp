@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/libfabric/fi_fixture.h"
+#include "tests/libfabric/rdm_fixture.h"
 
 namespace stp::test {
 namespace {
@@ -48,6 +48,32 @@ TEST(FiInfo, WhatIsNotOfferedIsNoData) {
   EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_order_waw_size = 1; }));
   EXPECT_EQ(get_info("10.1.2.3", "1", 0, hints(), info), -FI_ENODATA);
   EXPECT_EQ(get_info(nullptr, "no-port", FI_SOURCE, hints(), info), -FI_ENODATA);
+}
+
+TEST(FiInfo, EndpointsOfRdmComeAfterThoseOfMsg) {
+  Info info;
+  auto asked = hints();
+  asked->ep_attr->type = FI_EP_UNSPEC;
+  asked->caps = FI_MSG;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  std::vector<fi_ep_type> types;
+  for (const auto* each = info.get(); each != nullptr; each = each->next)
+    if (std::string(each->fabric_attr->prov_name) == "stp") types.push_back(each->ep_attr->type);
+  EXPECT_EQ(types, (std::vector{FI_EP_MSG, FI_EP_RDM}));
+}
+
+TEST(FiInfo, EndpointsOfRdmNeedNoModesOfMemoryWithoutAccessToIt) {
+  Info info;
+  auto asked = rdm_hints();
+  asked->domain_attr->mr_mode = 0;
+  EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), -FI_ENODATA);
+  asked->caps = FI_TAGGED | FI_DIRECTED_RECV;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  EXPECT_EQ(info->domain_attr->mr_mode, 0);
+  EXPECT_EQ(info->caps & (FI_TAGGED | FI_SEND | FI_RECV), FI_TAGGED | FI_SEND | FI_RECV);
+  EXPECT_EQ(info->tx_attr->inject_size, 4048U);
+  asked->caps |= FI_ATOMIC;
+  EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), -FI_ENODATA);
 }
 
 TEST(FiInfo, RegisteringForLocalUseIsAskedForOrNot) {

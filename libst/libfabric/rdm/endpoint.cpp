@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an endpoint of FI_EP_RDM is made of, and its connections.
+#include "libst/libfabric/rdm/endpoint.h"
+
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/cm_data.h"
+#include "libst/libfabric/cq.h"
+#include "libst/libfabric/domain.h"
+#include "libst/libfabric/listen.h"
+#include "libst/libfabric/provider.h"
+
+namespace stp::fi::rdm {
+namespace {
+
+// How long an endpoint that is closed waits for what it has injected.
+constexpr std::chrono::seconds kLinger{2};
+// Connections of an endpoint in each direction.
+constexpr std::size_t kMostConnections = 1024;
+constexpr std::size_t kLeastLeft = 4096;
+
+Endpoint& endpoint_of(fid_t id) {
+  return object_of<Endpoint, fid_ep>(id);
+}
+
+fi_ops object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return endpoint_of(id).close(); }); },
+    .bind =
+        [](fid_t id, fid_t other, std::uint64_t flags) {
+          return guarded([&] { return endpoint_of(id).bind(other, flags); });
+        },
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return endpoint_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_ep ep_calls{
+    .size = sizeof(fi_ops_ep),
+    .cancel =
+        [](fid_t id, void* context) {
+          return guarded([&] { return endpoint_of(id).cancel(context); });
+        },
+    .getopt =
+        [](fid_t id, int level, int name, void* value, std::size_t* length) {
+          return level != FI_OPT_ENDPOINT ? -FI_ENOPROTOOPT
+                                          : endpoint_of(id).get_option(name, value, length);
+        },
+    .setopt =
+        [](fid_t id, int level, int name, const void* value, std::size_t length) {
+          return level != FI_OPT_ENDPOINT ? -FI_ENOPROTOOPT
+                                          : endpoint_of(id).set_option(name, value, length);
+        },
+    .tx_ctx = refuse,
+    .rx_ctx = refuse,
+    .rx_size_left =
+        [](fid_ep* ep) { return guarded([&] { return rdm::endpoint_of(ep).size_left(false); }); },
+    .tx_size_left =
+        [](fid_ep* ep) { return guarded([&] { return rdm::endpoint_of(ep).size_left(true); }); },
+};
+
+}  // namespace
+
+fi_ops_cm cm_calls{
+    .size = sizeof(fi_ops_cm),
+    .setname =
+        [](fid_t id, void* address, std::size_t length) {
+          return guarded([&] { return endpoint_of(id).set_name(address, length); });
+        },
+    .getname =
+        [](fid_t id, void* address, std::size_t* length) {
+          return guarded([&] { return endpoint_of(id).get_name(address, length); });
+        },
+    .getpeer = refuse,
+    .connect = refuse,
+    .listen = refuse,
+    .accept = refuse,
+    .reject = refuse,
+    .shutdown = refuse,
+    .join = refuse,
+};
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls},
+             .ops = &ep_calls,
+             .cm = &cm_calls,
+             .msg = &msg_calls,
+             .rma = &rma_calls,
+             .tagged = &tagged_calls,
+             .atomic = nullptr,
+             .collective = nullptr},
+      domain_(domain),
+      link_(domain.link()),
+      tx_flags_(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
+      rx_flags_(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0),
+      tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize),
+      rx_size_(info.rx_attr != nullptr && info.rx_attr->size != 0 ? info.rx_attr->size : kRxSize),
+      least_left_(kLeastLeft),
+      most_kept_(parameters().rdm_kept) {
+  if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
+  domain_.use();
+}
+
+int Endpoint::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
+  if (info.tx_attr != nullptr && info.tx_attr->size > kMostTxSize) return -FI_EINVAL;
+  if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
+  out = new Endpoint(domain, info, context);
+  return 0;
+}
+
+int Endpoint::close() {
+  {
+    std::unique_lock lock(link_.mutex());
+    closing_ = true;
+    linger(lock);
+    // Meanwhile the thread that dials may end some of them.
+    std::vector<const Outgoing*> all;
+    for (const auto& [place, connection] : outgoing_) all.push_back(connection.get());
+    for (const auto& connection : ended_outgoing_) all.push_back(connection.get());
+    for (const auto* const connection : all) link_.stop_dialing(lock, *connection);
+    if (listener_ != nullptr) stm_listener_close(listener_);
+    // Whatever was posted completes now; nothing refers to the endpoint afterwards.
+    for (const auto& [place, connection] : outgoing_) connection->close();
+    for (const auto& [key, connection] : incoming_) connection->close();
+    link_.drain();
+    for (const auto& [place, connection] : outgoing_) connection->give_up(-ECANCELED);
+    for (const auto& [key, connection] : incoming_) connection->give_up(-ECANCELED);
+    bury();
+    outgoing_.clear();
+    incoming_.clear();
+    for (const auto& receive : matching_.clear()) {
+      auto outcome = outcome_of({}, receive);
+      outcome.status = -ECANCELED;
+      tell(outcome);
+    }
+    reports_.release();
+    if (av_ != nullptr) av_->unuse();
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+void Endpoint::linger(std::unique_lock<std::mutex>& lock) {
+  const auto deadline = Clock::now() + kLinger;
+  while (injected_ != 0 && Clock::now() < deadline) {
+    link_.progress();
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+// No event refers to those that have ended: their last one has been taken.
+void Endpoint::bury() {
+  for (const auto& connection : ended_outgoing_) connection->close();
+  for (const auto& connection : ended_incoming_) connection->close();
+  ended_outgoing_.clear();
+  ended_incoming_.clear();
+}
+
+int Endpoint::bind(fid_t other, std::uint64_t flags) {
+  std::lock_guard const lock(link_.mutex());
+  if (enabled_) return -FI_EOPBADSTATE;
+  switch (other->fclass) {
+    case FI_CLASS_AV:
+      if (flags != 0) return -FI_EBADFLAGS;
+      if (av_ != nullptr) return -FI_EINVAL;
+      av_ = &object_of<Av, fid_av>(other);
+      av_->use();
+      return 0;
+    case FI_CLASS_EQ:  // it would tell of nothing
+      return flags != 0 ? -FI_EBADFLAGS : 0;
+    case FI_CLASS_CQ:
+      return reports_.bind_cq(other, flags);
+    case FI_CLASS_CNTR:
+      return reports_.bind_cntr(other, flags);
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::enable() {
+  if (av_ == nullptr) return -FI_ENOAV;
+  if (!reports_.has_queue() && !reports_.has_counter()) return -FI_ENOCQ;
+  if (enabled_) return -FI_EOPBADSTATE;
+  if (const auto error = listen_at(link_, name_, *this, listener_); error != 0) return error;
+  enabled_ = true;
+  return 0;
+}
+
+int Endpoint::flags_of(std::uint64_t& flags, bool set) {
+  const auto tx = (flags & FI_TRANSMIT) != 0;
+  if (tx == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
+  auto& known = tx ? tx_flags_ : rx_flags_;
+  if (!set) {
+    flags = known;
+    return 0;
+  }
+  const auto wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+  if ((wanted & ~(tx ? kRdmTxOpFlags : kRdmRxOpFlags)) != 0) return -FI_EBADFLAGS;
+  known = wanted;
+  return 0;
+}
+
+int Endpoint::control(int command, void* argument) {
+  std::lock_guard const lock(link_.mutex());
+  switch (command) {
+    case FI_ENABLE:
+      return enable();
+    case FI_GETOPSFLAG:
+    case FI_SETOPSFLAG:
+      if (argument == nullptr) return -FI_EINVAL;
+      return flags_of(*static_cast<std::uint64_t*>(argument), command == FI_SETOPSFLAG);
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int Endpoint::get_option(int name, void* value, std::size_t* length) {
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
+  std::lock_guard const lock(link_.mutex());
+  *static_cast<std::size_t*>(value) = least_left_;
+  *length = sizeof(std::size_t);
+  return 0;
+}
+
+int Endpoint::set_option(int name, const void* value, std::size_t length) {
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (length != sizeof(std::size_t)) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  std::memcpy(&least_left_, value, sizeof least_left_);
+  return 0;
+}
+
+ssize_t Endpoint::size_left(bool tx) {
+  std::lock_guard const lock(link_.mutex());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  return static_cast<ssize_t>(tx ? tx_size_ - outstanding_ : rx_size_ - matching_.receives());
+}
+
+int Endpoint::set_name(const void* address, std::size_t length) {
+  std::lock_guard const lock(link_.mutex());
+  sockaddr_in given{};
+  if (!read_address(address, length, given)) return -FI_EINVAL;
+  if (enabled_) return -FI_EOPBADSTATE;
+  if (given.sin_addr.s_addr != INADDR_ANY && ntohl(given.sin_addr.s_addr) != link_.ipv4())
+    return -FI_EADDRNOTAVAIL;
+  name_.sin_port = given.sin_port;
+  return 0;
+}
+
+int Endpoint::get_name(void* address, std::size_t* length) {
+  std::lock_guard const lock(link_.mutex());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  return tell_address(name(), address, length);
+}
+
+// ---- connections ----
+
+int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
+  bury();
+  const auto place = av_->at(to);
+  if (place == 0) return -FI_EINVAL;
+  if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
+    out = found->second.get();
+    return 0;
+  }
+  if (outgoing_.size() >= kMostConnections) {
+    inform(FI_LOG_EP_CTRL, "the endpoint sends to too many peers");
+    return -FI_ENOSPC;
+  }
+  auto made = std::make_unique<Outgoing>(*this, place);
+  if (const auto error = made->dial(); error != 0) {
+    made->close();
+    return explain(FI_LOG_EP_CTRL, "a connection", error);
+  }
+  out = made.get();
+  outgoing_.emplace(place, std::move(made));
+  return 0;
+}
+
+void Endpoint::requested(stm_connection_t connection) {
+  auto data = cm_data_of(connection);
+  const auto peer = unpack_request(data, kMagic);
+  const auto why = [&]() -> const char* {
+    if (closing_) return "the endpoint is being closed";
+    if (!peer) return "it is no endpoint of FI_EP_RDM";
+    if (incoming_.size() >= kMostConnections) return "too many peers send to the endpoint";
+    return nullptr;
+  }();
+  if (why != nullptr) {
+    inform(FI_LOG_EP_CTRL, std::string("who asks to connect is rejected: ") + why);
+    stm_reject(connection, nullptr, 0);
+    return;
+  }
+  auto made = std::make_unique<Incoming>(*this, connection, place_of(*peer));
+  if (const auto error = made->accept(); error != 0) {
+    explain(FI_LOG_EP_CTRL, "accepting", error);
+    stm_reject(connection, nullptr, 0);
+    return;
+  }
+  const auto* const key = made.get();
+  incoming_.emplace(key, std::move(made));
+}
+
+void Endpoint::has_ended(const Outgoing& connection) {
+  const auto found = outgoing_.find(connection.peer());
+  if (found == outgoing_.end() || found->second.get() != &connection) return;
+  ended_outgoing_.push_back(std::move(found->second));
+  outgoing_.erase(found);
+}
+
+void Endpoint::has_ended(const Incoming& connection) {
+  const auto found = incoming_.find(&connection);
+  if (found == incoming_.end()) return;
+  ended_incoming_.push_back(std::move(found->second));
+  incoming_.erase(found);
+}
+
+}  // namespace stp::fi::rdm

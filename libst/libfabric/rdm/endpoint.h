@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
+// there. It sends on the connections that it has made (Outgoing) and receives on those that peers
+// have made (Incoming), so two endpoints that connect to each other at once do not meet.
+#pragma once
+
+#include <netinet/in.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "libst/libfabric/link.h"
+#include "libst/libfabric/rdm/incoming.h"
+#include "libst/libfabric/rdm/matching.h"
+#include "libst/libfabric/rdm/outgoing.h"
+#include "libst/libfabric/receives.h"
+#include "libst/libfabric/reports.h"
+#include "libst/libfabric/request.h"
+
+namespace stp::fi::rdm {
+
+// A message to send.
+struct Outbound {
+  Request request;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+};
+
+// A receive to post.
+struct Inbound {
+  Receive receive;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+};
+
+class Endpoint final : public fid_ep, public Acceptor {
+ public:
+  static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
+
+  // ---- for its connections: under the link's mutex ----
+  [[nodiscard]] Link& link() const { return link_; }
+  // Its address, as peers connect to it.
+  [[nodiscard]] sockaddr_in name() const { return link_.at_present(name_); }
+  [[nodiscard]] Matching& matching() { return matching_; }
+  [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
+  void requested(stm_connection_t connection) override;
+  std::optional<Receive> receive_for(const Message& message) {
+    return matching_.take_receive(message, least_left_);
+  }
+  void deliver(Message&& message, Receive&& receive);
+  // The operation that reads an announced message into that receive.
+  Op& begin_receive(const Message& message, Receive&& receive);
+  // That operation is done.
+  void received(Op& op);
+  // A message, write or read is done.
+  void finish(Op& op);
+  // A peer has written, and tells so.
+  void written(const Message& message);
+  // Connections that have ended are closed with the next call.
+  void has_ended(const Outgoing& connection);
+  void has_ended(const Incoming& connection);
+
+  // ---- calls ----
+  int close();
+  int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* argument);
+  int get_option(int name, void* value, std::size_t* length);
+  int set_option(int name, const void* value, std::size_t length);
+  ssize_t cancel(void* context);
+  ssize_t size_left(bool tx);
+  int set_name(const void* address, std::size_t length);
+  int get_name(void* address, std::size_t* length);
+
+  ssize_t send(const Outbound& message);
+  ssize_t receive(Inbound&& receive);
+  ssize_t write(const Request& request, fi_addr_t to, const Target& target);
+  ssize_t read(const Request& request, fi_addr_t to, const Target& target);
+
+  // The flags of calls without a flags argument.
+  [[nodiscard]] std::uint64_t tx_flags() const { return tx_flags_; }
+  [[nodiscard]] std::uint64_t rx_flags() const { return rx_flags_; }
+
+ private:
+  Endpoint(Domain& domain, const fi_info& info, void* context);
+  int enable();
+  int flags_of(std::uint64_t& flags, bool set);
+  void linger(std::unique_lock<std::mutex>& lock);
+  void bury();
+
+  int connection_to(fi_addr_t to, Outgoing*& out);
+  Op& begin(const Request& request, Direction direction, std::uint64_t kind);
+  // Begins the operation on a connection: gives it up if that fails.
+  ssize_t post(Op& op, Outgoing& to, int error);
+  int take_note(Op& op);
+  // Completes a receive: of what has arrived, of what is to come, or of what never will.
+  void tell(Op& op);
+  Op outcome_of(const Message& message, const Receive& receive) const;
+  ssize_t peek(const Receive& receive);
+  ssize_t claim(Receive&& receive);
+  void discard(Message& message);
+
+  Domain& domain_;
+  Link& link_;
+  Av* av_ = nullptr;
+  Reports reports_;
+  std::uint64_t tx_flags_, rx_flags_;
+  std::size_t tx_size_, rx_size_;
+  std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
+  const std::size_t most_kept_;
+  bool enabled_ = false, closing_ = false;
+  sockaddr_in name_{};
+  stm_listener_t listener_ = nullptr;
+
+  Matching matching_;
+  std::unordered_map<Place, std::unique_ptr<Outgoing>> outgoing_;
+  std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
+  std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
+  std::vector<std::unique_ptr<Incoming>> ended_incoming_;
+  std::size_t outstanding_ = 0, injected_ = 0;
+};
+
+extern fi_ops_cm cm_calls;
+extern fi_ops_msg msg_calls;
+extern fi_ops_tagged tagged_calls;
+extern fi_ops_rma rma_calls;
+
+inline Endpoint& endpoint_of(fid_ep* ep) {
+  return *static_cast<Endpoint*>(ep);
+}
+
+}  // namespace stp::fi::rdm

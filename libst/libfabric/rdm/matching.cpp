@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/rdm/matching.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stp::fi::rdm {
+namespace {
+
+// The next `length` bytes of a buffer of several messages, which keeps the rest.
+Receive cut(Receive& whole, std::size_t length) {
+  Receive part = whole;
+  auto& left = whole.segments.iov[0];
+  length = std::min(length, left.iov_len);
+  part.segments.iov[0].iov_len = part.segments.length = length;
+  left.iov_base = static_cast<std::byte*>(left.iov_base) + length;
+  left.iov_len -= length;
+  whole.segments.length = left.iov_len;
+  return part;
+}
+
+// Its bytes no longer lie in a buffer of the connection.
+void copy_out(Message& message) {
+  if (message.buffer == nullptr) return;
+  if (message.head.length != 0) {
+    message.copy = std::make_unique_for_overwrite<std::byte[]>(message.head.length);
+    std::memcpy(message.copy.get(), message.bytes(), message.head.length);
+  }
+  message.buffer = nullptr;
+}
+
+}  // namespace
+
+bool fits(const Receive& receive, const Message& message) {
+  if (receive.source != 0 && receive.source != message.source) return false;
+  return !receive.tagged || ((receive.tag ^ message.head.tag) & ~receive.ignore) == 0;
+}
+
+std::optional<Receive> Matching::take_receive(const Message& message, std::size_t least) {
+  auto& waiting = receives_for(message.tagged());
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Receive& each) { return fits(each, message); });
+  if (found == waiting.end()) return std::nullopt;
+  if (!found->shared) {
+    auto taken = std::move(*found);
+    waiting.erase(found);
+    return taken;
+  }
+  auto part = cut(*found, message.head.length);
+  ++part.shared->busy;
+  if (found->segments.length < least) {
+    part.shared->used_up = true;
+    waiting.erase(found);
+  }
+  return part;
+}
+
+std::optional<Message> Matching::take_message(const Receive& receive) {
+  auto& waiting = messages_for(receive.tagged);
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
+  if (found == waiting.end()) return std::nullopt;
+  auto taken = std::move(*found);
+  waiting.erase(found);
+  return taken;
+}
+
+const Message* Matching::find_message(const Receive& receive) const {
+  const auto& waiting = receive.tagged ? early_tagged_ : early_;
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
+  return found == waiting.end() ? nullptr : &*found;
+}
+
+void Matching::add(Receive&& receive) {
+  receives_for(receive.tagged).push_back(std::move(receive));
+}
+
+void Matching::add(Message&& message) {
+  messages_for(message.tagged()).push_back(std::move(message));
+}
+
+std::optional<Receive> Matching::cancel(const void* context) {
+  for (auto* const waiting : {&tagged_, &plain_}) {
+    const auto found = std::ranges::find(*waiting, context, &Receive::context);
+    if (found == waiting->end()) continue;
+    auto taken = std::move(*found);
+    waiting->erase(found);
+    return taken;
+  }
+  return std::nullopt;
+}
+
+std::list<Receive> Matching::clear() {
+  auto all = std::exchange(tagged_, {});
+  all.splice(all.end(), plain_);
+  early_tagged_.clear();
+  early_.clear();
+  claimed_.clear();
+  return all;
+}
+
+void Matching::claim(const void* context, Message&& message) {
+  claimed_.push_back({context, std::move(message)});
+}
+
+std::optional<Message> Matching::take_claimed(const void* context) {
+  const auto found = std::ranges::find(claimed_, context, &Claimed::context);
+  if (found == claimed_.end()) return std::nullopt;
+  auto taken = std::move(found->message);
+  claimed_.erase(found);
+  return taken;
+}
+
+void Matching::forget(const Incoming& from) {
+  const auto is_lost = [&](const Message& each) {
+    return each.from == &from && each.kind == Kind::kAnnounced;
+  };
+  for (auto* const waiting : {&early_tagged_, &early_}) {
+    std::erase_if(*waiting, is_lost);
+    for (auto& each : *waiting) {
+      if (each.from != &from) continue;
+      copy_out(each);
+      each.from = nullptr;
+    }
+  }
+  // Who claims a message that is lost hears of it.
+  for (auto& each : claimed_) {
+    if (each.message.from != &from) continue;
+    copy_out(each.message);
+    each.message.from = nullptr;
+  }
+}
+
+}  // namespace stp::fi::rdm

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives that wait for messages, and messages that wait for receives. Both in order: a message
+// goes to the receive posted first that fits, and a receive gets the oldest message that fits.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "libst/libfabric/link.h"
+#include "libst/libfabric/op.h"
+#include "libst/libfabric/rdm/av.h"
+#include "libst/libfabric/rdm/wire.h"
+#include "libst/libfabric/request.h"
+
+namespace stp::fi::rdm {
+
+class Incoming;
+
+// A buffer of FI_MULTI_RECV: it is the program's again when it is used up and all that came is
+// told.
+struct Shared {
+  std::size_t busy = 0;  // messages on their way into it
+  bool used_up = false;
+};
+
+struct Receive {
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  Segments segments{};
+  Place source = 0;  // 0: any
+  bool tagged = false;
+  std::uint64_t tag = 0, ignore = 0;
+  std::shared_ptr<Shared> shared{};  // of a buffer of FI_MULTI_RECV
+};
+
+// A message that has arrived, or that is announced.
+struct Message {
+  Incoming* from = nullptr;  // nullptr: its connection has ended
+  Place source = 0;
+  Kind kind = Kind::kEager;
+  Head head;
+  std::unique_ptr<std::byte[]> copy;  // its bytes, or
+  RxBuffer* buffer = nullptr;         // where they are, behind the header
+
+  [[nodiscard]] const std::byte* bytes() const {
+    return buffer != nullptr ? buffer->data + kHead : copy.get();
+  }
+  [[nodiscard]] bool tagged() const { return (head.flags & kTagged) != 0; }
+};
+
+[[nodiscard]] bool fits(const Receive& receive, const Message& message);
+
+class Matching {
+ public:
+  // The receive for that message, which is none of the waiting ones any more. A buffer of
+  // FI_MULTI_RECV gives a part, and stays while `least` bytes are left.
+  std::optional<Receive> take_receive(const Message& message, std::size_t least);
+  // The oldest message for that receive.
+  std::optional<Message> take_message(const Receive& receive);
+  [[nodiscard]] const Message* find_message(const Receive& receive) const;
+
+  void add(Receive&& receive);
+  void add(Message&& message);
+  // The receive of that context that was posted first.
+  std::optional<Receive> cancel(const void* context);
+  // All receives.
+  std::list<Receive> clear();
+  [[nodiscard]] std::size_t receives() const { return tagged_.size() + plain_.size(); }
+
+  // FI_CLAIM: a message waits for the receive of that context alone.
+  void claim(const void* context, Message&& message);
+  std::optional<Message> take_claimed(const void* context);
+
+  // That connection has ended: what it has announced is gone, what it has brought is copied.
+  void forget(const Incoming& from);
+
+ private:
+  struct Claimed {
+    const void* context;
+    Message message;
+  };
+  std::list<Receive>& receives_for(bool tagged) { return tagged ? tagged_ : plain_; }
+  std::list<Message>& messages_for(bool tagged) { return tagged ? early_tagged_ : early_; }
+
+  std::list<Receive> tagged_, plain_;
+  std::list<Message> early_tagged_, early_;
+  std::list<Claimed> claimed_;
+};
+
+}  // namespace stp::fi::rdm

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/rdm/outgoing.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "libst/libfabric/cm_data.h"
+#include "libst/libfabric/provider.h"
+#include "libst/libfabric/rdm/endpoint.h"
+
+namespace stp::fi::rdm {
+namespace {
+
+// For what the peer sends here: kPull alone.
+constexpr std::size_t kBuffers = 32, kSize = 64;
+static_assert(kSize >= kHead);
+// A peer has fewer reads under way at a time.
+constexpr std::size_t kMostReads = 64;
+
+}  // namespace
+
+Outgoing::~Outgoing() {
+  if (memory_ != nullptr) stm_memory_release(memory_);
+}
+
+int Outgoing::dial() {
+  auto& link = endpoint_.link();
+  bytes_ = allocate(kBuffers * kSize);
+  if (!bytes_) return -ENOMEM;
+  auto error =
+      stm_memory_register(link.domain(), bytes_.get(), kBuffers * kSize, STM_LOCAL_WRITE, &memory_);
+  if (error != 0) return error;
+  stm_connection_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
+  attr.events = link.queue();
+  error = stm_connection_create(link.domain(), &attr, &connection_);
+  if (error != 0) return error;
+  buffers_.resize(kBuffers);
+  for (std::size_t i = 0; i < kBuffers; ++i) {
+    buffers_[i] = {this, bytes_.get() + i * kSize};
+    post(buffers_[i]);
+  }
+  link.dial({.owner = this,
+             .connection = connection_,
+             .peer = peer_name(address_of(peer_)),
+             .data = pack_request(endpoint_.name(), nullptr, 0, kMagic)});
+  return 0;
+}
+
+void Outgoing::close() {
+  if (connection_ != nullptr) stm_connection_close(std::exchange(connection_, nullptr));
+}
+
+void Outgoing::post(RxBuffer& buffer) {
+  if (state_ == State::kEnded || connection_ == nullptr) return;
+  stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), memory_, buffer.data, kSize);
+}
+
+void Outgoing::break_off(const char* why) {
+  inform(FI_LOG_EP_DATA, std::string("a peer is broken off: ") + why);
+  if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
+}
+
+// ---- operations ----
+
+int Outgoing::post(Op& op) {
+  op.owner = this;
+  if (state_ != State::kDialing) return begin(op);
+  waiting_.push_back(&op);
+  return 0;
+}
+
+int Outgoing::begin(Op& op) {
+  const auto context = reinterpret_cast<std::uintptr_t>(&op);
+  switch (op.action) {
+    case Action::kMessage:
+    case Action::kAnnounce: {
+      if (op.action == Action::kAnnounce) {
+        while (announced_.contains(++last_id_))
+          ;
+        op.id = last_id_;
+        auto head = load(op.note.data);
+        head.id = op.id;
+        store(head, op.note.data);
+      }
+      const auto announces = op.action == Action::kAnnounce;
+      const auto kind = announces ? Kind::kAnnounced : Kind::kEager;
+      const auto error =
+          stm_send(connection_, context, op.stm_flags, static_cast<std::uint32_t>(kind),
+                   op.note.memory, op.note.data, announces ? kHead : kHead + op.length);
+      if (error != 0 || !announces) return error;
+      op.parts = 2;
+      announced_.emplace(op.id, &op);
+      return 0;
+    }
+    case Action::kRead:
+      return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
+                     op.remote_key, op.remote_address);
+    case Action::kWrite:
+      break;
+  }
+  auto error = stm_put(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
+                       op.remote_key, op.remote_address);
+  if (error != 0 || op.note.data == nullptr) return error;
+  // Immediate data follows what was written, in a message that no receive is needed for.
+  ++op.parts;
+  error = stm_send(connection_, context, STM_FENCE, static_cast<std::uint32_t>(Kind::kWritten),
+                   op.note.memory, op.note.data, kHead);
+  if (error != 0) part_done(op, error);
+  return 0;
+}
+
+void Outgoing::flush() {
+  for (auto* const op : std::exchange(waiting_, {}))
+    if (const auto error = begin(*op); error != 0) part_done(*op, error);
+}
+
+void Outgoing::part_done(Op& op, int status) {
+  if (status != 0 && op.status == 0) op.status = status;
+  if (--op.parts == 0) return endpoint_.finish(op);
+  // Of an announcement that has not arrived no read comes.
+  if (status != 0 && op.action == Action::kAnnounce && announced_.erase(op.id) != 0)
+    part_done(op, status);
+}
+
+// ---- the connection ----
+
+void Outgoing::connection_event(const stm_event_t& event) {
+  if (event.kind == STM_CONNECTED) {
+    state_ = State::kUp;
+    return flush();
+  }
+  if (event.kind == STM_FAILED) endpoint_.link().suspect();
+  state_ = State::kEnded;
+  const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
+  give_up(event.status != 0 ? event.status : refused);
+  endpoint_.has_ended(*this);
+}
+
+void Outgoing::not_dialed(int status) {
+  if (state_ != State::kDialing) return;
+  explain(FI_LOG_EP_CTRL, "connecting to " + peer_name(address_of(peer_)), status);
+  state_ = State::kEnded;
+  give_up(status);
+  endpoint_.has_ended(*this);
+}
+
+void Outgoing::give_up(int status) {
+  reads_.clear();
+  for (auto* const op : std::exchange(waiting_, {})) part_done(*op, status);
+  for (const auto& [id, op] : std::exchange(announced_, {})) part_done(*op, status);
+  for (const auto& pull : std::exchange(pulls_, {})) part_done(*pull.op, status);
+}
+
+// ---- announced messages ----
+
+void Outgoing::arrived(RxBuffer& buffer, const stm_event_t& event) {
+  if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
+  if (event.status != 0 || state_ == State::kEnded) return;
+  if (static_cast<Kind>(event.tag) != Kind::kPull || event.length != kHead)
+    return break_off("a message is none of the protocol");
+  const auto head = load(buffer.data);
+  post(buffer);
+  const auto found = announced_.find(head.id);
+  if (found == announced_.end()) return break_off("it pulls what was not announced");
+  auto* const op = found->second;
+  if (head.length == 0 || head.length > std::max<std::size_t>(op->length, 1))
+    return break_off("it pulls more than was announced");
+  announced_.erase(found);
+  pulls_.push_back({op, head.length});
+  pair();
+}
+
+void Outgoing::serve(const stm_event_t& event) {
+  if (state_ == State::kEnded) return;
+  if (reads_.size() >= kMostReads) {
+    stm_refuse_read(connection_, event.request);
+    return break_off("it reads what it does not pull");
+  }
+  reads_.push_back({event.request, event.length});
+  pair();
+}
+
+// The read of a pull has its length. Either may come first.
+void Outgoing::pair() {
+  for (auto read = reads_.begin(); read != reads_.end();) {
+    const auto pull = std::ranges::find(pulls_, read->length, &Pull::length);
+    if (pull == pulls_.end()) {
+      ++read;
+      continue;
+    }
+    const auto pulled = *pull;
+    const auto asked = *read;
+    pulls_.erase(pull);
+    read = reads_.erase(read);
+    answer(pulled, asked);
+  }
+}
+
+void Outgoing::answer(const Pull& pull, const Read& read) {
+  auto& op = *pull.op;
+  const auto& from = op.length != 0 ? op.span : op.note;
+  const auto error =
+      stm_serve_read(connection_, read.request, reinterpret_cast<std::uintptr_t>(&op), 0,
+                     from.memory, from.data, static_cast<std::size_t>(read.length));
+  if (error == 0) return;
+  // The peer would wait for ever.
+  break_off("a message cannot be read");
+  part_done(op, error);
+}
+
+}  // namespace stp::fi::rdm

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The protocol between endpoints of FI_EP_RDM, in messages of the managed API. An endpoint sends on
+// connections that it has made itself. Its peer answers there with kPull alone. The tag of a
+// message gives its kind, and each begins with this header, big-endian:
+//
+//    0  tag of a tagged message
+//    8  immediate data
+//   16  length: of the message (kEager, kAnnounced), of the write (kWritten), of the read (kPull)
+//   24  id: numbers an announced message (kAnnounced, kPull)
+//   28  flags
+//
+// The bytes of a message follow the header of kEager. One that is announced is read: the receiver
+// sends kPull with its id, and reads (stm_read) as many bytes as kPull says. It has one read of a
+// length under way at a time, so the sender knows by the length which read belongs to which kPull.
+// An empty message that is announced is read as one byte of any value.
+#pragma once
+
+#include <endian.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "libst/libfabric/limits.h"
+
+namespace stp::fi::rdm {
+
+enum class Kind : std::uint32_t {
+  kEager = 0x100,  // kinds of FI_EP_MSG are lower
+  kAnnounced = 0x101,
+  kPull = 0x102,
+  kWritten = 0x103,
+};
+
+inline constexpr std::size_t kHead = 32;
+// The longest message that is sent with its header.
+inline constexpr std::size_t kEagerMost = kBuffer - kHead;
+static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the managed API");
+// The first word of a connection request: "STFR".
+inline constexpr std::uint32_t kMagic = 0x53544652;
+
+enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2 };
+
+struct Head {
+  std::uint64_t tag = 0, data = 0, length = 0;
+  std::uint32_t id = 0, flags = 0;
+};
+
+inline void store(const Head& head, std::byte* to) {
+  const std::uint64_t words[] = {htobe64(head.tag), htobe64(head.data), htobe64(head.length),
+                                 htobe64(std::uint64_t{head.id} << 32 | head.flags)};
+  static_assert(sizeof words == kHead);
+  std::memcpy(to, words, kHead);
+}
+
+inline Head load(const std::byte* from) {
+  std::uint64_t words[4];
+  std::memcpy(words, from, kHead);
+  const auto last = be64toh(words[3]);
+  return {.tag = be64toh(words[0]),
+          .data = be64toh(words[1]),
+          .length = be64toh(words[2]),
+          .id = static_cast<std::uint32_t>(last >> 32),
+          .flags = static_cast<std::uint32_t>(last)};
+}
+
+// Whether a sender may send that: a message of `size` bytes with its header.
+inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
+  if ((head.flags & ~(kTagged | kWithData)) != 0) return false;
+  switch (kind) {
+    case Kind::kEager:
+      return head.length == size - kHead && head.length <= kEagerMost;
+    case Kind::kAnnounced:
+      return size == kHead && head.length <= kMostMessage;
+    case Kind::kWritten:
+      return size == kHead && head.length <= kMostMessage && (head.flags & kTagged) == 0;
+    case Kind::kPull:
+      break;
+  }
+  return false;
+}
+
+}  // namespace stp::fi::rdm

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives of FI_EP_RDM that look, claim, discard, are cancelled, or take several messages.
+#include "tests/libfabric/rdm_fixture.h"
+
+namespace stp::test {
+namespace {
+
+class RdmMatch : public RdmTest {
+ protected:
+  // As fi_trecvmsg into `to`, for that tag.
+  ssize_t receive_message(std::uint64_t flags, void* context, std::vector<char>* to = nullptr) {
+    const iovec iov{to != nullptr ? to->data() : nullptr, to != nullptr ? to->size() : 0};
+    fi_msg_tagged message{};
+    message.msg_iov = &iov;
+    message.iov_count = to != nullptr ? 1 : 0;
+    message.addr = FI_ADDR_UNSPEC;
+    message.tag = 4;
+    message.context = context;
+    return fi_trecvmsg(b_->ep.get(), &message, flags);
+  }
+  void post_multi(std::vector<char>& buffer, std::size_t least) {
+    ASSERT_EQ(fi_setopt(&b_->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least),
+              0);
+    const iovec iov{buffer.data(), buffer.size()};
+    fi_msg message{};
+    message.msg_iov = &iov;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = &buffer;
+    ASSERT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_MULTI_RECV), 0);
+  }
+};
+
+TEST_F(RdmMatch, TagsAreComparedWhereTheyAreNotIgnored) {
+  std::vector<char> got(1);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), 1, nullptr, FI_ADDR_UNSPEC, 0x12, 0, got.data()), 0);
+  char other = 0;
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &other, 1, nullptr, FI_ADDR_UNSPEC, 0x10, 0x0f, &other), 0);
+  send_early("x", 0x1f);
+  const auto told = b_->completed(b_->rx.get());
+  EXPECT_EQ(told.op_context, &other);
+  EXPECT_EQ(told.tag, 0x1fU);
+  send_early("y", 0x12);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, got.data());
+}
+
+TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {
+  ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+  const auto none = b_->failed(b_->rx.get());
+  EXPECT_EQ(none.err, FI_ENOMSG);
+  EXPECT_EQ(none.op_context, this);
+  for (const std::size_t size : {5, 50'000}) {
+    const auto sent = pattern(size);
+    ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
+    await_message(4);
+    ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+    const auto told = b_->completed(b_->rx.get());
+    EXPECT_EQ(told.len, size);
+    EXPECT_EQ(told.tag, 4U);
+    EXPECT_EQ(told.source, to_a_);
+    std::vector<char> got(size);
+    EXPECT_EQ(receive(got, 4).len, size);
+    EXPECT_EQ(got, sent);
+    a_->completed(a_->tx.get());
+  }
+}
+
+TEST_F(RdmMatch, AClaimedMessageIsForWhoHasClaimedIt) {
+  for (const std::size_t size : {5, 50'000}) {
+    const auto sent = pattern(size);
+    ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
+    await_message(4);
+    ASSERT_EQ(receive_message(FI_PEEK | FI_CLAIM, this), 0);
+    EXPECT_EQ(b_->completed(b_->rx.get()).len, size);
+    ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+    EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+    std::vector<char> got(size);
+    EXPECT_EQ(receive_message(FI_CLAIM, &got, &got), -FI_EINVAL);  // it has claimed nothing
+    ASSERT_EQ(receive_message(FI_CLAIM, this, &got), 0);
+    EXPECT_EQ(b_->completed(b_->rx.get()).op_context, this);
+    EXPECT_EQ(got, sent);
+    a_->completed(a_->tx.get());
+  }
+}
+
+TEST_F(RdmMatch, ADiscardedMessageIsGoneAndItsSenderIsDone) {
+  for (const auto how : {FI_PEEK | FI_DISCARD, FI_CLAIM | FI_DISCARD})
+    for (const std::size_t size : {5, 50'000}) {
+      const auto sent = pattern(size);
+      ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
+      await_message(4);
+      if ((how & FI_CLAIM) != 0) {
+        ASSERT_EQ(receive_message(FI_PEEK | FI_CLAIM, this), 0);
+        b_->completed(b_->rx.get());
+      }
+      ASSERT_EQ(receive_message(how, this), 0);
+      b_->completed(b_->rx.get());
+      ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+      EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+      a_->completed(a_->tx.get());
+      b_->expect_nothing(b_->rx.get());
+    }
+  EXPECT_EQ(receive_message(FI_DISCARD, this), -FI_EBADFLAGS);
+}
+
+TEST_F(RdmMatch, AReceiveIsCancelled) {
+  char room = 0;
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &room), 0);
+  EXPECT_EQ(fi_cancel(&b_->ep->fid, this), -FI_ENOENT);
+  EXPECT_EQ(fi_cancel(&b_->ep->fid, &room), 0);
+  const auto error = b_->failed(b_->rx.get());
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_EQ(error.op_context, &room);
+}
+
+TEST_F(RdmMatch, ABufferTakesSeveralMessages) {
+  std::vector<char> buffer(1000);
+  post_multi(buffer, 300);
+  for (const auto size : {400U, 250U, 100U}) {
+    const auto sent = pattern(size);
+    ASSERT_EQ(fi_send(a_->ep.get(), sent.data(), size, nullptr, to_b_, nullptr), 0);
+    const auto told = b_->completed(b_->rx.get());
+    EXPECT_EQ(told.op_context, &buffer);
+    EXPECT_EQ(told.len, size);
+    ASSERT_NE(told.buf, nullptr);
+    EXPECT_EQ(std::memcmp(told.buf, sent.data(), size), 0);
+    // 250 bytes are left after the third, fewer than wanted: the buffer is given back.
+    EXPECT_EQ((told.flags & FI_MULTI_RECV) != 0, size == 100);
+    a_->completed(a_->tx.get());
+  }
+}
+
+TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenTheLastOneHasCome) {
+  const auto first = pattern(40'000), second = pattern(30'000, 3);
+  ASSERT_EQ(fi_send(a_->ep.get(), first.data(), first.size(), nullptr, to_b_, nullptr), 0);
+  ASSERT_EQ(fi_send(a_->ep.get(), second.data(), second.size(), nullptr, to_b_, nullptr), 0);
+  ASSERT_EQ(fi_tinject(a_->ep.get(), "z", 1, to_b_, 1), 0);
+  await_message(1);  // both are there before it
+  std::vector<char> buffer(70'100);
+  post_multi(buffer, 300);
+  unsigned given_back = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto told = b_->completed(b_->rx.get());
+    if ((told.flags & FI_MULTI_RECV) != 0) ++given_back;
+    EXPECT_EQ((told.flags & FI_MULTI_RECV) != 0, i == 1);
+    const auto& sent = told.len == first.size() ? first : second;
+    EXPECT_EQ(std::memcmp(told.buf, sent.data(), sent.size()), 0);
+    a_->completed(a_->tx.get());
+  }
+  EXPECT_EQ(given_back, 1U);
+}
+
+TEST_F(RdmMatch, ClosingCompletesReceives) {
+  char room = 0;
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &room), 0);
+  b_->ep.reset();
+  EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ECANCELED);
+}
+
+}  // namespace
+}  // namespace stp::test

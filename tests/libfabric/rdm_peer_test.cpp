@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers that end, are not there, or do not keep to the protocol of endpoints of FI_EP_RDM.
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stp/managed.h>
+
+#include <array>
+#include <chrono>
+
+#include "tests/libfabric/rdm_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103;
+constexpr std::uint32_t kMagic = 0x53544652;
+constexpr std::size_t kHead = 32;
+
+// The header as the wire has it, not as the provider's own code does.
+std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
+                                  std::uint32_t flags) {
+  return {htobe64(tag), 0, htobe64(length), htobe64(std::uint64_t{id} << 32 | flags)};
+}
+
+// A program of the managed API, in the place of an endpoint.
+class Stranger {
+ public:
+  Stranger() {
+    stm_domain_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.link = "loop";
+    EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
+    EXPECT_EQ(stm_queue_create(domain_, 1000, &queue_), 0);
+    EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),
+              0);
+  }
+  ~Stranger() { stm_domain_close(domain_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  // Connects to that endpoint. The kind of the event that follows.
+  std::uint32_t connect(const sockaddr_in& to, std::uint32_t magic = kMagic) {
+    const std::array<std::uint32_t, 3> data{htonl(magic), htonl(INADDR_LOOPBACK),
+                                            htonl(4711U << 16 | 1)};
+    const auto attr = attributes();
+    EXPECT_EQ(stm_connection_create(domain_, &attr, &connection_), 0);
+    const auto name = "127.0.0.1:" + std::to_string(ntohs(to.sin_port));
+    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, data.data(), sizeof data), 0);
+    return next().kind;
+  }
+  // Listens, and accepts the endpoint that connects.
+  sockaddr_in listen() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(4711);
+    stm_listener_t listener = nullptr;
+    EXPECT_EQ(stm_listen(domain_, ":4711", queue_, 0, 0, &listener), 0);
+    return address;
+  }
+  void accept() {
+    connection_ = next().connection;
+    const auto attr = attributes();
+    ASSERT_EQ(stm_accept(connection_, &attr, nullptr, 0), 0);
+    post();
+    EXPECT_EQ(next().kind, STM_CONNECTED);
+  }
+  void post() { EXPECT_EQ(stm_receive(connection_, 0, memory_, &bytes_[36'000], 20'000), 0); }
+  void send(std::uint32_t kind, const std::array<std::uint64_t, 4>& header, std::size_t size) {
+    // What was sent before may not have left.
+    auto* const from = &bytes_[sent_++ % 2 * 18'000];
+    std::memcpy(from, header.data(), kHead);
+    EXPECT_EQ(stm_send(connection_, 0, 0, kind, memory_, from, size), 0);
+  }
+  void read(std::size_t length) {
+    EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
+  }
+  // The next event that is no completion of a send.
+  stm_event_t next() {
+    stm_event_t event{};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    do {
+      if (progress) progress();
+      if (stm_queue_wait(queue_, 1, &event, 1, 1000) == 1 && event.kind != STM_SEND) return event;
+    } while (std::chrono::steady_clock::now() < deadline);
+    ADD_FAILURE() << "no event";
+    return event;
+  }
+  // The connection ends, with that status.
+  int ended() {
+    for (;;) {
+      const auto event = next();
+      if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED || event.kind == 0)
+        return event.status;
+    }
+  }
+  std::function<void()> progress;
+
+ private:
+  stm_connection_attr_t attributes() const {
+    stm_connection_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.events = queue_;
+    return attr;
+  }
+
+  stm_domain_t domain_ = nullptr;
+  stm_queue_t queue_ = nullptr;
+  stm_memory_t memory_ = nullptr;
+  stm_connection_t connection_ = nullptr;
+  std::vector<char> bytes_ = std::vector<char>(65'536);
+  std::size_t sent_ = 0;
+};
+
+class RdmPeer : public RdmTest {
+ protected:
+  RdmPeer() {
+    stranger_.progress = [this] {
+      fi_cq_read(a_->tx.get(), nullptr, 0);
+      fi_cq_read(b_->tx.get(), nullptr, 0);
+    };
+  }
+  // What the stranger sends ends its connection, and `b` goes on.
+  void expect_broken_off(std::uint32_t kind, const std::array<std::uint64_t, 4>& header,
+                         std::size_t size) {
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+    stranger_.send(kind, header, size);
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+    std::vector<char> got(5);
+    send_early("still", 1);
+    EXPECT_EQ(receive(got, 1).len, 5U);
+  }
+  Stranger stranger_;
+};
+
+TEST_F(RdmPeer, WhoIsNoEndpointIsRejected) {
+  EXPECT_EQ(stranger_.connect(b_->name(), 0x53544649), STM_REFUSED);  // FI_EP_MSG's
+}
+
+TEST_F(RdmPeer, AMessageShorterThanAHeaderEndsTheConnection) {
+  expect_broken_off(kEager, head(1, 0, 0, 1), kHead - 1);
+}
+TEST_F(RdmPeer, AnUnknownKindEndsTheConnection) {
+  expect_broken_off(99, head(1, 0, 0, 1), kHead);
+}
+TEST_F(RdmPeer, AnUnknownFlagEndsTheConnection) {
+  expect_broken_off(kEager, head(1, 0, 0, 4), kHead);
+}
+TEST_F(RdmPeer, ALengthThatIsNotTheMessagesEndsTheConnection) {
+  expect_broken_off(kEager, head(1, 100, 0, 1), kHead + 99);
+}
+TEST_F(RdmPeer, AnAnnouncementWithBytesEndsTheConnection) {
+  expect_broken_off(kAnnounced, head(1, 100, 0, 1), kHead + 1);
+}
+TEST_F(RdmPeer, AnAnnouncementOfTooMuchEndsTheConnection) {
+  expect_broken_off(kAnnounced, head(1, (std::uint64_t{1} << 32) + 1, 0, 1), kHead);
+}
+TEST_F(RdmPeer, APullOnAConnectionOfTheWrongDirectionEndsIt) {
+  expect_broken_off(kPull, head(0, 1, 1, 0), kHead);
+}
+TEST_F(RdmPeer, AWriteThatIsTaggedEndsTheConnection) {
+  expect_broken_off(kWritten, head(0, 1, 1, 1), kHead);
+}
+TEST_F(RdmPeer, AMessageLongerThanABufferEndsTheConnection) {
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.send(kEager, head(1, 17'500, 0, 1), kHead + 17'500);
+  EXPECT_NE(stranger_.ended(), 0);
+}
+TEST_F(RdmPeer, AReadOfWhatIsNotServedEndsTheConnection) {
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.read(10);
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+}
+
+// It announces, and ends before it is read: the receive fails, those that wait are none any more.
+TEST_F(RdmPeer, AnAnnouncedMessageOfAPeerThatHasGoneFails) {
+  std::vector<char> got(100'000);
+  {
+    Stranger other;
+    other.progress = stranger_.progress;
+    ASSERT_EQ(other.connect(b_->name()), STM_CONNECTED);
+    other.send(kAnnounced, head(8, 100, 1, 1), kHead);
+    other.send(kAnnounced, head(9, 100, 2, 1), kHead);
+    await_message(9);
+    ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 8, 0, &got),
+              0);
+  }
+  EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &got);
+  fi_msg_tagged message{};
+  message.addr = FI_ADDR_UNSPEC;
+  message.tag = 9;
+  ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_PEEK), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+}
+
+// A kPull of what was not announced, and of more than was.
+TEST_F(RdmPeer, WhatIsNotAnnouncedIsNotPulled) {
+  struct Case {
+    std::uint32_t kind, id;
+    std::uint64_t length;
+    std::size_t size;
+  };
+  const auto to = a_->insert(stranger_.listen());
+  const std::vector<char> bytes(20'000);
+  for (const auto& each : {Case{kPull, 2, 20'000, kHead}, Case{kPull, 1, 20'001, kHead},
+                           Case{kPull, 1, 0, kHead}, Case{kPull, 1, 20'000, kHead - 1},
+                           Case{kEager, 1, 0, kHead}, Case{kPull, 1, 20'000, kHead + 100}}) {
+    ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to, 1, nullptr), 0);
+    stranger_.accept();
+    EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+    stranger_.send(each.kind, head(0, each.length, each.id, 0), each.size);
+    EXPECT_NE(stranger_.ended(), 0);
+    EXPECT_NE(a_->failed(a_->tx.get()).err, 0);
+  }
+}
+
+TEST_F(RdmPeer, APeerThatReadsWithoutPullingIsBrokenOff) {
+  const auto to = a_->insert(stranger_.listen());
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+  for (int i = 0; i < 65; ++i) stranger_.read(1);
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+}
+
+TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {
+  auto nobody = b_->name();
+  nobody.sin_port = htons(1);
+  const auto to = a_->insert(nobody);
+  std::vector<char> bytes(100'000);
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, this), 0);
+  ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to, 1, this), 0);
+  for (int i = 0; i < 2; ++i) {
+    const auto error = a_->failed(a_->tx.get());
+    EXPECT_EQ(error.err, FI_ECONNREFUSED);
+    EXPECT_EQ(error.op_context, this);
+  }
+}
+
+// The next send connects anew: to an endpoint at the same address, or to nobody.
+TEST_F(RdmPeer, APeerThatEndedIsConnectedToAnew) {
+  send_early("one", 1);
+  std::vector<char> bytes(100'000), got(1);
+  ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to_b_, 1, this), 0);
+  const auto address = b_->name();
+  b_->ep.reset();
+  EXPECT_EQ(a_->failed(a_->tx.get()).op_context, this);
+  b_.reset();
+  auto* const info = fi_dupinfo(info_.get());
+  std::memcpy(info->src_addr, &address, sizeof address);
+  b_ = std::make_unique<Node>(Info(info));
+  a_->others = {b_.get()};
+  b_->others = {a_.get()};
+  ASSERT_EQ(b_->name().sin_port, address.sin_port);
+  send_early("x", 2);
+  receive(got, 2);
+  EXPECT_EQ(got[0], 'x');
+}
+
+TEST_F(RdmPeer, ClosingWithEverythingUnderWayIsClean) {
+  std::vector<char> bytes(100'000), got(100'000);
+  for (std::uint64_t i = 0; i < 40; ++i)
+    ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), i % 2 != 0 ? 10 : bytes.size(), nullptr, to_b_,
+                       i, nullptr),
+              0);
+  await_message(20);
+  for (std::uint64_t i = 0; i < 10; ++i)
+    ASSERT_EQ(
+        fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, i, 0, nullptr), 0);
+  b_->ep.reset();
+  a_->ep.reset();
+}
+
+}  // namespace
+}  // namespace stp::test
