@@ -231,8 +231,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
     auto length = sizeof(sockaddr_in);
     pep->get_name(&names.source.emplace(), &length);
   }
-  std::vector<const Offer*> offers{&kMsgOffer};
-  if (parameters().rdm) offers.push_back(&kRdmOffer);
+  std::vector<const Offer*> offers{&kMsgOffer, &kRdmOffer};
   std::erase_if(offers, [&](const Offer* offer) {
     const auto why = why_not(*offer, version, hints);
     if (!why.empty())

@@ -50,8 +50,6 @@ void define_parameters() {
   fi_param_define(&provider, "rx_buffers", FI_PARAM_SIZE_T,
                   "Short messages that wait in an endpoint until receives are posted, 4 to 4096 "
                   "(default: 32)");
-  fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
-                  "List endpoints of FI_EP_RDM, too (default: no)");
   fi_param_define(&provider, "rdm_kept", FI_PARAM_SIZE_T,
                   "Bytes of messages of a peer that an endpoint of FI_EP_RDM keeps until receives "
                   "are posted; then the peer waits (default: 16777216)");
@@ -65,8 +63,6 @@ Parameters parameters() {
   else if (const auto* const given = std::getenv("STP_LINK"); given != nullptr)
     known.link = given;
   fi_param_get_size_t(&provider, "rx_buffers", &known.rx_buffers);
-  int rdm = 0;
-  if (fi_param_get_bool(&provider, "rdm", &rdm) == 0) known.rdm = rdm != 0;
   fi_param_get_size_t(&provider, "rdm_kept", &known.rdm_kept);
   known.rx_buffers = std::clamp(known.rx_buffers, kLeastBuffers, kMostBuffers);
   return known;

@@ -21,7 +21,6 @@ int explain(fi_log_subsys subsystem, const std::string& what, int status);
 struct Parameters {
   std::string link;             // FI_STP_LINK, else STP_LINK; empty: all links found
   std::size_t rx_buffers = 32;  // FI_STP_RX_BUFFERS: per endpoint, for short messages
-  bool rdm = false;             // FI_STP_RDM: list FI_EP_RDM
   std::size_t rdm_kept = std::size_t{16} << 20;  // FI_STP_RDM_KEPT: bytes of early messages
 };
 void define_parameters();

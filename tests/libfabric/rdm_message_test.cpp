@@ -225,6 +225,7 @@ TEST_F(RdmMessage, OnlyWhatAsksForItIsTold) {
   ASSERT_EQ(fi_sendmsg(a_->ep.get(), &message, FI_COMPLETION), 0);
   EXPECT_EQ(a_->completed(a_->tx.get()).op_context, room);
   a_->expect_nothing(a_->tx.get());
+  b_->ep.reset();  // the receives end before their memory does
 }
 
 TEST_F(RdmMessage, InjectedBytesAreFreeAtOnceAndTellNothing) {
@@ -257,6 +258,14 @@ TEST_F(RdmMessage, AReceiveForOneSenderTakesNoMessageOfAnother) {
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &from_a);
   EXPECT_EQ(from_a[0], 'a');
   EXPECT_EQ(from_c[0], 'c');
+}
+
+TEST_F(RdmMessage, ASenderThatIsNamedUnaskedIsIgnored) {
+  make(0, [](fi_info& info) { info.caps = FI_TAGGED | FI_MSG; });
+  std::vector<char> got(1);
+  ASSERT_EQ(fi_recv(b_->ep.get(), got.data(), 1, nullptr, 1000, nullptr), 0);
+  ASSERT_EQ(fi_inject(a_->ep.get(), "x", 1, to_b_), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, 1U);
 }
 
 TEST_F(RdmMessage, CountersCount) {

@@ -237,6 +237,17 @@ TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {
   }
 }
 
+// Its receiver waits for it, so the sender hears even of what it has injected.
+TEST_F(RdmPeer, WhatWasInjectedAndIsLostIsToldAsAnError) {
+  auto nobody = b_->name();
+  nobody.sin_port = htons(1);
+  const auto to = a_->insert(nobody);
+  ASSERT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), 0);
+  const auto error = a_->failed(a_->tx.get());
+  EXPECT_EQ(error.err, FI_ECONNREFUSED);
+  EXPECT_EQ(error.op_context, nullptr);
+}
+
 // The next send connects anew: to an endpoint at the same address, or to nobody.
 TEST_F(RdmPeer, APeerThatEndedIsConnectedToAnew) {
   send_early("one", 1);

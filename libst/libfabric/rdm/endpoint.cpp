@@ -103,7 +103,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize),
       rx_size_(info.rx_attr != nullptr && info.rx_attr->size != 0 ? info.rx_attr->size : kRxSize),
       least_left_(kLeastLeft),
-      most_kept_(parameters().rdm_kept) {
+      most_kept_(parameters().rdm_kept),
+      directed_((info.caps & FI_DIRECTED_RECV) != 0) {
   if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
   domain_.use();
 }

@@ -112,6 +112,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::size_t tx_size_, rx_size_;
   std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
   const std::size_t most_kept_;
+  const bool directed_;  // FI_DIRECTED_RECV: receives name senders
   bool enabled_ = false, closing_ = false;
   sockaddr_in name_{};
   stm_listener_t listener_ = nullptr;

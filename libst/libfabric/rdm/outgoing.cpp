@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "libst/libfabric/calls.h"
 #include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/endpoint.h"
@@ -135,7 +136,10 @@ void Outgoing::connection_event(const stm_event_t& event) {
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
   state_ = State::kEnded;
   const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
-  give_up(event.status != 0 ? event.status : refused);
+  const auto status = event.status != 0 ? event.status : refused;
+  inform(FI_LOG_EP_CTRL, "the connection to " + peer_name(address_of(peer_)) +
+                             " has ended: " + fi_strerror(error_of(status)));
+  give_up(status);
   endpoint_.has_ended(*this);
 }
 

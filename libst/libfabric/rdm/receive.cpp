@@ -80,7 +80,7 @@ ssize_t Endpoint::receive(Inbound&& inbound) {
   std::lock_guard const lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   auto& receive = inbound.receive;
-  if (inbound.from != FI_ADDR_UNSPEC) {
+  if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
     receive.source = av_->at(inbound.from);
     if (receive.source == 0) return -FI_EINVAL;
   }

@@ -35,6 +35,8 @@ ssize_t Endpoint::post(Op& op, Outgoing& to, int error) {
 void Endpoint::finish(Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
+  // A message that is lost is told of, whoever has sent it: its receiver waits for it.
+  if (op.status != 0) op.injected = false;
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   reports_.complete(op);
   link_.free_op(op);
