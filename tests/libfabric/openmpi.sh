@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: openmpi.sh BUILD-DIRECTORY [stp|stp;ofi_rxm]
 # Debian's Open MPI, as it is, over stp, or over stp;ofi_rxm: two ranks in two network namespaces, and on memif. With
-# STP_LONG also through one stpd and through two, over a bridge that loses frames, NetPIPE and HPCC with their own checks,
-# and how it ends when a rank or a stpd is killed.
+# STP_LONG also through one stpd and through two, over a bridge that loses frames, NetPIPE and HPCC with their own
+# checks, and how it ends when a rank or a stpd is killed.
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -81,8 +81,8 @@ make_namespace side_b
 join_by_wire "$side_a" "$side_b" 9000
 use_hosts "$side_a" "$side_b"
 # Open MPI names the provider that it has chosen.
-mpi chosen 60 "${two_hosts[@]}" --host "10.9.0.1:1,10.9.0.2:1" -x STP_LINK=iface:stp0 --mca opal_common_ofi_verbose 100 \
-  --mca mtl_base_verbose 100 "$work/mpi_programs" pingpong 10
+mpi chosen 60 "${two_hosts[@]}" --host "10.9.0.1:1,10.9.0.2:1" -x STP_LINK=iface:stp0 \
+  --mca opal_common_ofi_verbose 100 --mca mtl_base_verbose 100 "$work/mpi_programs" pingpong 10
 ends_well chosen
 expect grep -q "mtl:ofi:prov: $provider\$" "$work/chosen.log"
 on_veth=("${two_hosts[@]}" --host "10.9.0.1:1,10.9.0.2:1" -x STP_LINK=iface:stp0)

@@ -21,15 +21,15 @@ fi_info -e >"$work/parameters.log" 2>/dev/null
 expect says "$work/parameters.log" FI_STP_LINK
 
 listens() { within "$a" ss -ltnH "sport = :47592" | grep -q .; }
-for kind in msg rdm; do
-  provider=stp
-  [ "$kind" = msg ] || provider="stp;ofi_rxm"
-  start "$work/$kind.a.log" nsenter -t "$a" -n timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c
+for each in "msg stp" "rdm stp;ofi_rxm" "rdm stp;^ofi_rxm"; do
+  kind=${each% *}
+  provider=${each#* }
+  start "$work/$each.a.log" nsenter -t "$a" -n timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c
   server=$!
   expect wait_for 60 listens
   expect within "$b" timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c 10.9.0.1 \
-    >"$work/$kind.b.log" 2>&1
+    >"$work/$each.b.log" 2>&1
   expect wait "$server"
-  expect says "$work/$kind.b.log" 1m
+  expect says "$work/$each.b.log" 1m
 done
 passed

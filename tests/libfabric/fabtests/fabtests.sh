@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: fabtests.sh BUILD-DIRECTORY [ARCHIVE-OR-DIRECTORY]
 # libfabric's own tests (fabtests-*.tar.xz of the folder that STP_PEERS names, or what is given), by their own script,
-# from one network namespace to another, for FI_EP_MSG and FI_EP_RDM of stp, and for stp;ofi_rxm: the sets unit and functional. With
-# STP_LONG also the set short, and all of it once more through a stpd on each side. PROVIDER.exclude names what is not
-# run, and why. All else has to pass: "not supported" counts as a failure.
+# from one network namespace to another, for FI_EP_MSG and FI_EP_RDM of stp, and for stp;ofi_rxm: the sets unit and
+# functional. With STP_LONG also the set short, and FI_EP_MSG and stp;ofi_rxm once more through a stpd on each side.
+# *.exclude name what is not run, and why. All else has to pass: "not supported" counts as a failure.
 here=$(realpath "$(dirname "$0")")
 . "$here/../../end_to_end/setup.sh"
 . "$here/../../lib/consumers.sh"
@@ -80,16 +80,14 @@ run() {
   expect [ "${passed:-0}" -ge "$3" ]
 }
 
-run_all() {
-  run "stp" stp.exclude 15
-  # libfabric would choose ofi_rxm for FI_EP_RDM.
-  FI_PROVIDER="^ofi_rxm" run "stp" stp_rdm.exclude 24
-  run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
-}
 links iface:stp0 iface:stp0
-run_all
+run "stp" stp.exclude 15
+# libfabric would choose ofi_rxm for FI_EP_RDM.
+FI_PROVIDER="^ofi_rxm" run "stp" stp_rdm.exclude 24
+run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
 [ -n "${STP_LONG-}" ] || passed
 start_pair_in "$side_a" "$side_b"
 links "stpd:$work/a.sock" "stpd:$work/b.sock"
-run_all
+run "stp" stp.exclude 15
+run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
 passed
