@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -76,6 +77,22 @@ class StpdTest : public testing::Test {
     while (result == -EAGAIN && std::chrono::steady_clock::now() < until)
       result = ask(client, RequestKind::kAccept, listener);
     ASSERT_EQ(result, 0);
+  }
+
+  static std::vector<unsigned> usable_cpus() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+    std::vector<unsigned> cpus;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    return cpus;
+  }
+  static int use_only(unsigned cpu, pid_t process = 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return ::sched_setaffinity(process, sizeof set, &set);
   }
 
   test::TemporaryDirectory directory;
@@ -251,6 +268,17 @@ TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
   program->signal(SIGHUP);
   ASSERT_TRUE(program->says("stpd: error: not reloaded")) << program->output();
   EXPECT_NE(program->output().find(config + ":2:"), std::string::npos) << program->output();
+  EXPECT_EQ(hello(), 0);
+}
+
+TEST_F(StpdTest, AReloadWithoutACpuOfTheCommandLineChangesNothing) {
+  const auto cpus = usable_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "this machine lets the test use one CPU only";
+  const auto program = serving({"--cpus", std::to_string(cpus.back())});
+  ASSERT_EQ(use_only(cpus.front(), program->pid()), 0);
+  program->signal(SIGHUP);
+  ASSERT_TRUE(program->says("stpd: error: not reloaded")) << program->output();
+  EXPECT_NE(program->output().find("may not run on CPU"), std::string::npos) << program->output();
   EXPECT_EQ(hello(), 0);
 }
 

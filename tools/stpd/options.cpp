@@ -88,7 +88,12 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
   Options scratch;
   Files files;
   describe(app, scratch, files);
-  app.parse(argc, argv);  // throws if a user, group or CPU that it names is no longer there
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // a user, group or CPU that it names is gone
+    errors.emplace_back(error.what());
+    return std::nullopt;
+  }
   return put_together(argc, argv, files.config, errors);
 }
 
