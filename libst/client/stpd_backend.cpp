@@ -19,7 +19,8 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
                       std::shared_ptr<Backend>& out, Welcome& welcome) {
   auto backend = std::make_shared<StpdBackend>(stpd, shard);
   const auto error = backend->greet(welcome);
-  if (error == -EDQUOT) return error;  // its text names the quota or budget
+  // Their texts name the quota, the budget or the limit.
+  if (error == -EDQUOT || error == -EMFILE) return error;
   if (error != 0)
     return fail(error, "stpd:" + stpd->path() +
                            ": the daemon has refused this program: " + std::strerror(-error) +
@@ -51,12 +52,28 @@ int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   request.shard = shard_;
   if (request.kind == RequestKind::kMap) return ask_to_map(request, payload, reply);
   std::vector<UniqueFd> received;
-  const auto error = stpd_->ask(request, {}, reply, received);
-  if (error != 0 || received.empty()) return error;
-  payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
-  if (payload.memory == nullptr) return -errno;
-  payload.memory->forget_fd();
-  return 0;
+  auto error = stpd_->ask(request, {}, reply, received);
+  if (error == 0 && received.empty()) return 0;
+  if (error == 0) {
+    payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
+    if (payload.memory == nullptr) error = -errno;
+  }
+  if (payload.memory != nullptr)
+    payload.memory->forget_fd();
+  else if (reply.result == 0)
+    give_back(reply.vc);
+  return error;
+}
+
+// stpd has made a connection whose channel could not be received or mapped.
+void StpdBackend::give_back(std::uint64_t vc) {
+  auto request = request_for(RequestKind::kClose);
+  request.shard = shard_;
+  request.vc = vc;
+  request.at_once = 1;
+  Reply reply{};
+  std::vector<UniqueFd> none;
+  stpd_->ask(request, {}, reply, none);
 }
 
 int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {

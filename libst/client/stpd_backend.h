@@ -30,6 +30,7 @@ class StpdBackend final : public Backend {
  private:
   int greet(Welcome& welcome);
   int ask_to_map(Request& request, Payload& payload, Reply& reply);
+  void give_back(std::uint64_t vc);
 
   // How long a caller polls before it sleeps. If stpd does not answer within microseconds, it waits
   // for a frame itself.

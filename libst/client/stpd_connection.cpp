@@ -37,6 +37,12 @@ int result_of(const Reply& reply) {
   return reply.result;
 }
 
+// The reply has arrived without all of its descriptors: this process has too many files open.
+int no_room_for_files(std::vector<UniqueFd>& received) {
+  received.clear();
+  return fail(-EMFILE, "this program has too many files open: raise its limit (ulimit -n)");
+}
+
 }  // namespace
 
 int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection>& out) {
@@ -71,9 +77,12 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
   std::lock_guard const one_at_a_time(mutex_);
   if (const auto gone = error(); gone != 0) return gone;
   auto failed = service::send_request(socket_.get(), request, fds);
-  if (failed == 0) failed = service::receive_reply(socket_.get(), reply, received);
+  if (failed == 0) {
+    failed = service::receive_reply(socket_.get(), reply, received);
+    if (failed == -EMFILE) return no_room_for_files(received);
+  }
   if (failed == 0) return result_of(reply);
-  lost();  // after any error the next reply might answer an earlier request
+  lost();  // after any other error the next reply might answer an earlier request
   return error();
 }
 

@@ -27,8 +27,9 @@ class StpdConnection {
   StpdConnection& operator=(const StpdConnection&) = delete;
 
   // Sends a request with descriptors, and waits without a timeout for the reply and its
-  // descriptors. Returns the reply's result; or error(), after any failure to send or receive: it
-  // ends the connection.
+  // descriptors. Returns the reply's result; or error(), after a failure to send or receive: it
+  // ends the connection. -EMFILE with a result of 0 in `reply`: this process has no room for the
+  // reply's descriptors. That does not end the connection.
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
           std::vector<service::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that

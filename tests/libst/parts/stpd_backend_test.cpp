@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The client's side of stpd's socket. The test sends the replies.
+#include "libst/client/stpd_backend.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "libst/service/socket.h"
+#include "tests/libst/parts/few_files.h"
+
+namespace stp::test {
+namespace {
+
+using client::StpdBackend;
+using client::StpdConnection;
+using service::Reply;
+using service::Request;
+using service::RequestKind;
+using service::SharedMemory;
+using service::UniqueFd;
+using service::Wait;
+
+class StpdBackendTest : public testing::Test {
+ protected:
+  StpdBackendTest() {
+    std::array<int, 2> pair{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
+    connection = std::make_shared<StpdConnection>("/test", UniqueFd(pair[0]));
+    daemon.reset(pair[1]);
+  }
+  // Sends the reply to a later request.
+  void will_reply(const Reply& reply, std::span<const int> fds = {}) const {
+    ASSERT_EQ(service::send_reply(daemon.get(), reply, fds, Wait::kDontWait), 0);
+  }
+  Request received() const {
+    Request request{};
+    std::vector<UniqueFd> fds;
+    EXPECT_EQ(service::receive_request(daemon.get(), request, fds, Wait::kDontWait), 0);
+    return request;
+  }
+
+  std::shared_ptr<StpdConnection> connection;
+  UniqueFd daemon;
+};
+
+TEST_F(StpdBackendTest, ALackOfDescriptorsCostsTheCallAndNotTheConnection) {
+  constexpr std::uint64_t kVc = 7;
+  constexpr std::uint32_t kShard = 1;
+  StpdBackend backend(connection, kShard);
+  const auto channel = SharedMemory::create("test", 4'096);
+  const std::array fds{channel->fd()};
+  Reply made{};
+  made.vc = kVc;
+  will_reply(made, fds);
+  will_reply({});  // to kClose
+  will_reply({});  // to kVcInfo
+  auto connecting = client::request_for(RequestKind::kConnect);
+  Reply reply{};
+  client::Payload payload;
+  int result = 0;
+  {
+    const FewFiles none(0);
+    result = backend.exchange(connecting, payload, reply);
+  }
+  EXPECT_EQ(result, -EMFILE);
+  EXPECT_EQ(payload.memory, nullptr);
+  EXPECT_EQ(backend.error(), 0);
+  auto asking = client::request_for(RequestKind::kVcInfo);
+  EXPECT_EQ(backend.exchange(asking, payload, reply), 0);
+  EXPECT_EQ(received().kind, RequestKind::kConnect);
+  const auto closing = received();
+  EXPECT_EQ(closing.kind, RequestKind::kClose);
+  EXPECT_EQ(closing.vc, kVc);
+  EXPECT_EQ(closing.shard, kShard);
+  EXPECT_EQ(closing.at_once, 1U);
+  EXPECT_EQ(received().kind, RequestKind::kVcInfo);
+}
+
+TEST_F(StpdBackendTest, AReplyThatIsNoneEndsTheConnection) {
+  StpdBackend backend(connection, 0);
+  ASSERT_EQ(::send(daemon.get(), "x", 1, 0), 1);
+  auto asking = client::request_for(RequestKind::kVcInfo);
+  Reply reply{};
+  client::Payload payload;
+  EXPECT_EQ(backend.exchange(asking, payload, reply), -ENOTCONN);
+  EXPECT_EQ(backend.error(), -ENOTCONN);
+}
+
+}  // namespace
+}  // namespace stp::test
