@@ -37,7 +37,7 @@ void clear_failure() {
 
 const char* describe(int error) {
   const auto number = std::abs(error);
-  if (number == last_error && !last_text.empty()) return last_text.c_str();
+  if (number != 0 && number == last_error && !last_text.empty()) return last_text.c_str();
   thread_local char text[128];
   return ::strerror_r(number, text, sizeof text);
 }

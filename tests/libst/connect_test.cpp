@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "tests/libst/libst_fixture.h"
@@ -80,6 +81,14 @@ TEST_P(Connect, ForAnAddressNobodyAnswersForTheTimeRunsOut) {
   st_macaddr_t mac = 0;
   EXPECT_EQ(st_connect(client, "192.0.2.77:3000", &connected), -ETIMEDOUT);
   EXPECT_EQ(st_macaddr(client, "192.0.2.77", &mac), -EHOSTUNREACH);
+}
+
+TEST_P(Connect, ASuccessHasNotTheTextOfAnEarlierFailure) {
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  ASSERT_EQ(st_macaddr(client, "not a host", &mac), -EINVAL);
+  ASSERT_EQ(st_macaddr(client, nullptr, &mac), 0);
+  EXPECT_STREQ(st_strerror(0), std::strerror(0));
 }
 
 TEST_P(Connect, AnEndpointCannotBeCreatedForAnotherHost) {
