@@ -122,6 +122,7 @@ int st_macaddr(st_ehandle_t ehandle, const char* hostname, st_macaddr_t* macaddr
     MacAddr mac;
     if (error == 0) error = stp::client::resolve(endpoint->backend(), host, mac);
     if (error == 0) *macaddr = mac.to_u64();
-    return error == -ETIMEDOUT ? -EHOSTUNREACH : error;
+    if (error == -ETIMEDOUT) return fail(-EHOSTUNREACH, stp::client::describe(error));
+    return error;
   });
 }

@@ -81,6 +81,8 @@ TEST_P(Connect, ForAnAddressNobodyAnswersForTheTimeRunsOut) {
   st_macaddr_t mac = 0;
   EXPECT_EQ(st_connect(client, "192.0.2.77:3000", &connected), -ETIMEDOUT);
   EXPECT_EQ(st_macaddr(client, "192.0.2.77", &mac), -EHOSTUNREACH);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("192.0.2.77"), std::string::npos)
+      << st_strerror(-EHOSTUNREACH);
 }
 
 TEST_P(Connect, ASuccessHasNotTheTextOfAnEarlierFailure) {
