@@ -3,8 +3,11 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "libst/os/file_limit.h"
@@ -12,12 +15,14 @@
 #include "tools/stpd/log.h"
 #include "tools/stpd/notify.h"
 #include "tools/stpd/options.h"
+#include "tools/stpd/watchdog.h"
 
 namespace {
 
 using stp::stpd::log;
 using stp::stpd::LogLevel;
 using stp::stpd::Options;
+using stp::stpd::Watchdog;
 
 // Call before any thread starts, so that all threads block these signals: serve() waits for them.
 sigset_t block_signals() {
@@ -53,17 +58,24 @@ void reload(int argc, char** argv, stp::stpd::Daemon& daemon, Options& options) 
   options.log_format = wanted->log_format;
 }
 
+// How long to wait for signals before the links and the watchdog need attention again.
+timespec time_to_wait(const std::optional<Watchdog>& watchdog) {
+  std::chrono::nanoseconds wait = std::chrono::milliseconds(500);
+  if (watchdog)
+    wait = std::clamp<std::chrono::nanoseconds>(watchdog->next() - Watchdog::Clock::now(),
+                                                std::chrono::nanoseconds::zero(), wait);
+  return {.tv_sec = 0, .tv_nsec = static_cast<long>(wait.count())};
+}
+
 // Runs until SIGTERM or SIGINT comes, and returns it. Meanwhile it reloads the options on SIGHUP,
 // logs changes of the links, and notifies the watchdog while every thread makes progress.
 int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notifier& notifier,
           stp::stpd::Daemon& daemon, Options options) {
-  // Threads beat at least once per second, so a shorter interval would find a sleeping one stuck.
-  constexpr std::chrono::microseconds kLeast{1'500'000}, kLook{500'000};
-  const auto watchdog = notifier.watchdog();
-  const auto interval = watchdog ? std::max(*watchdog / 2, kLeast) : kLook;
-  auto since_asked = std::chrono::microseconds{0};
-  const timespec wait{.tv_sec = 0, .tv_nsec = kLook.count() * 1'000};
+  std::optional<Watchdog> watchdog;
+  if (const auto interval = notifier.watchdog(); interval)
+    watchdog.emplace(*interval, Watchdog::Clock::now());
   for (;;) {
+    const auto wait = time_to_wait(watchdog);
     const auto signal = ::sigtimedwait(&signals, nullptr, &wait);
     if (signal == SIGHUP) {
       notifier.tell(reloading());
@@ -73,10 +85,8 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
       return signal;
     } else {
       daemon.look_at_links();
-      since_asked += kLook;
-      if (!watchdog || since_asked < interval) continue;
-      since_asked = std::chrono::microseconds{0};
-      if (daemon.is_alive()) notifier.tell("WATCHDOG=1");
+      if (watchdog && watchdog->is_due(Watchdog::Clock::now(), [&] { return daemon.is_alive(); }))
+        notifier.tell("WATCHDOG=1");
     }
   }
 }
