@@ -17,6 +17,14 @@ namespace {
 using service::Reply;
 using service::RequestKind;
 
+// Asks for the next entry of a list. Returns false at the end of the list.
+bool ask_for_entry(DaemonClient& daemon, const service::Request& request, Reply& reply) {
+  const auto result = daemon.ask(request, reply);
+  if (result == -ENOENT) return false;
+  if (result != 0) throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
+  return true;
+}
+
 // Asks one shard for entry after entry, and calls `take` for each reply.
 template <typename Take>
 void walk(DaemonClient& daemon, RequestKind kind, unsigned shard, Take&& take) {
@@ -24,10 +32,7 @@ void walk(DaemonClient& daemon, RequestKind kind, unsigned shard, Take&& take) {
   request.kind = kind;
   request.shard = shard;
   Reply reply;
-  for (;;) {
-    const auto result = daemon.ask(request, reply);
-    if (result == -ENOENT) return;
-    if (result != 0) throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
+  while (ask_for_entry(daemon, request, reply)) {
     take(reply);
     request.cursor = reply.admin.next;
   }
@@ -55,7 +60,7 @@ void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue
   request.kind = RequestKind::kStats;
   request.shard = shard;
   Reply reply;
-  for (; daemon.ask(request, reply) == 0; ++request.index) {
+  for (; ask_for_entry(daemon, request, reply); ++request.index) {
     const auto name = service::text_of(reply.text);
     auto at = std::ranges::find(all, name, &CounterValue::name);
     if (at == all.end()) at = all.insert(at, {.name = std::string(name), .value = 0, .shards = {}});
