@@ -2,6 +2,7 @@
 #include "tools/perf/ping.h"
 
 #include <cerrno>
+#include <stdexcept>
 #include <utility>
 
 namespace stp::perf {
@@ -31,9 +32,11 @@ void Ping::land() {
 
 void Ping::turn() {
   events_.turn([this](const stm_event_t& event) {
-    if (event.connection != connection_ || event.context != kContext ||
-        event.kind <= STM_DISCONNECTED)
-      return others_(event);
+    if (event.connection != connection_ || event.context != kContext) return others_(event);
+    // A put is answered by a put, which the peer no longer sends: nothing else would tell.
+    if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED)
+      throw std::runtime_error("the other side has ended the connection");
+    if (event.kind < STM_FAILED) return others_(event);
     checked(event.status, "an operation");
     ++completions_;
   });

@@ -2,7 +2,9 @@
 #include "tools/perf/server.h"
 
 #include <cerrno>
+#include <deque>
 #include <stdexcept>
+#include <utility>
 
 #include "tools/perf/control.h"
 #include "tools/perf/events.h"
@@ -20,11 +22,62 @@ constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 constexpr std::size_t kWaiting = 1024;  // requests, and the listener's own
 
+// The server is to end.
+struct Stopped {};
+
+// Requests to connect. Those of clients that have to wait for their turn are kept.
+class Requests {
+ public:
+  Requests(stm_queue_t queue, const std::atomic<bool>& stop) : queue_(queue), stop_(stop) {}
+
+  // Waits for the next client.
+  Connection next_client() {
+    check_stop();
+    if (!waiting_.empty()) {
+      auto client = std::move(waiting_.front());
+      waiting_.pop_front();
+      return client;
+    }
+    for (;;)
+      if (auto request = look(); request) return std::move(*request);
+  }
+  // Waits for a further connection of the client that is being served. Only the first request of a
+  // client has private data.
+  Connection next_of_client() {
+    for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+      auto request = look();
+      if (!request) continue;
+      if (stm_private_data(*request, nullptr, 0) == 0) return std::move(*request);
+      if (waiting_.size() < kWaiting) waiting_.push_back(std::move(*request));
+    }
+    throw std::runtime_error("the client makes no further connection");
+  }
+  void check_stop() const {
+    if (stop_) throw Stopped();
+  }
+
+ private:
+  std::optional<Connection> look() {
+    check_stop();
+    stm_event_t event{};
+    const auto got = stm_queue_wait(
+        queue_, 1, &event, 1,
+        std::chrono::duration_cast<std::chrono::microseconds>(kBetweenLooks).count());
+    if (got == -EWOULDBLOCK || got == -EINTR) return std::nullopt;
+    checked(got, "waiting for a client");
+    return Connection(event.connection);
+  }
+
+  stm_queue_t queue_;
+  const std::atomic<bool>& stop_;
+  std::deque<Connection> waiting_;
+};
+
 // Runs the test of one client.
 class Service {
  public:
-  Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
-          stm_queue_t requests, Connection control, const Greeting& greeting)
+  Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain, Requests& requests,
+          Connection control, const Greeting& greeting)
       : serving_(serving),
         usage_(usage),
         requests_(requests),
@@ -50,8 +103,10 @@ class Service {
     report_.usage = usage_.now() - begun_;
     control_->send(report_);
     // Waits until the client closes the connections.
-    while (!control_->ended())
+    while (!control_->ended()) {
+      requests_.check_stop();
       events_.turn([&](const stm_event_t& event) { control_->handle(event); });
+    }
   }
 
  private:
@@ -63,6 +118,7 @@ class Service {
   template <typename Operations>
   bool heed_notes(Operations&& operations) {
     if (control_->ended()) throw std::runtime_error("the client has ended the connection");
+    requests_.check_stop();
     const auto note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();
@@ -72,8 +128,7 @@ class Service {
   }
 
   Connection accept_next(std::uint64_t context) {
-    const auto event = expect_event(requests_, STM_REQUEST, kPatience);
-    Connection connection(event.connection);
+    auto connection = requests_.next_of_client();
     const auto attr = connection_attr(room_.queue(), context);
     checked(stm_accept(connection, &attr, nullptr, 0), "accepting");
     return connection;
@@ -99,7 +154,10 @@ class Service {
     while (heed_notes([&] { return stream.operations(); })) look_for_notes(stream.turn());
     report_.operations = stream.operations() - before_;
     stream.stop();
-    while (!stream.drained() && !control_->ended()) look_for_notes(stream.turn());
+    while (!stream.drained() && !control_->ended()) {
+      requests_.check_stop();
+      look_for_notes(stream.turn());
+    }
   }
 
   // The level-0 test does not wait on the managed API's queue, so this polls it from time to time.
@@ -140,13 +198,16 @@ class Service {
     }
     report_.operations = stream.operations() - before_;
     stream.stop();
-    while (!stream.drained() && !control_->ended()) turn();
+    while (!stream.drained() && !control_->ended()) {
+      requests_.check_stop();
+      turn();
+    }
     connections_ = std::move(owned);
   }
 
   const Serving& serving_;
   const UsageMeter& usage_;
-  stm_queue_t requests_;
+  Requests& requests_;
   const Plan plan_;
   const stm_remote_t peer_;
   Room room_;
@@ -162,9 +223,8 @@ class Service {
   ServerReport report_;
 };
 
-void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
-           stm_queue_t requests, stm_connection_t requested) {
-  Connection control(requested);
+void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain, Requests& requests,
+           Connection control) {
   auto greeting = Greeting::of(control);
   if (!greeting) {
     stm_reject(control.release(), nullptr, 0);
@@ -176,25 +236,22 @@ void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain,
 
 }  // namespace
 
-void run_server(const Serving& serving, const UsageMeter& usage, const std::atomic<bool>& stop) {
+void run_server(const Serving& serving, const UsageMeter& usage,
+                const std::atomic<bool>& stop) try {
   const auto domain = open_link(serving.setup);
-  const auto requests = make_queue(domain, kWaiting);
-  const auto listener = listen(domain, serving.port.c_str(), requests);
+  const auto queue = make_queue(domain, kWaiting);
+  const auto listener = listen(domain, serving.port.c_str(), queue);
+  Requests requests(queue, stop);
   if (serving.listening) serving.listening();
-  while (!stop) {
-    stm_event_t event{};
-    const auto got = stm_queue_wait(
-        requests, 1, &event, 1,
-        std::chrono::duration_cast<std::chrono::microseconds>(kBetweenLooks).count());
-    if (got == -EWOULDBLOCK || got == -EINTR) continue;
-    checked(got, "waiting for a client");
+  do {
+    auto client = requests.next_client();
     try {
-      serve(serving, usage, domain, requests, event.connection);
+      serve(serving, usage, domain, requests, std::move(client));
     } catch (const std::exception& failure) {
       if (serving.mishap) serving.mishap(failure.what());
     }
-    if (serving.once) return;
-  }
+  } while (!serving.once);
+} catch (const Stopped&) {
 }
 
 }  // namespace stp::perf

@@ -19,8 +19,7 @@ struct Serving {
   std::function<void(const std::string&)> mishap;  // called when a client's test has failed
 };
 
-// Runs until `stop` is set, or with `once` until the first client has gone. Checks `stop` only
-// between clients.
+// Runs until `stop` is set, or with `once` until the first client has gone.
 void run_server(const Serving& serving, const UsageMeter& usage, const std::atomic<bool>& stop);
 
 }  // namespace stp::perf

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A server ends on Ctrl-C while a client has it to itself. A client ends if its server is killed.
+. "$(dirname "$0")/setup.sh"
+socket=$work/stpd.sock
+export STP_LINK=stpd:$socket
+
+connections() { "$bin/stpctl" --socket "$socket" links --json | grep -o '"connections":[0-9]*' | head -1; }
+have() { [ "$(connections)" = "\"connections\":$1" ]; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# Starts a server and a client, and waits until all their connections are there.
+measure() {
+  : >"$work/server.log"
+  start "$work/server.log" "$bin/stp-perf" server
+  server=$!
+  wait_for 60 grep -q listening "$work/server.log" || fail "no server: $(cat "$work/server.log")"
+  start "$work/client.log" "$bin/stp-perf" latency --op "$1" --seconds 3600 :3000
+  client=$!
+  wait_for 60 have 4 || fail "not connected: $(cat "$work/server.log" "$work/client.log")"
+}
+
+start "$work/stpd.log" "$bin/stpd" --link loop --socket "$socket"
+wait_for 60 grep -q ready "$work/stpd.log" || fail "no stpd: $(cat "$work/stpd.log")"
+
+measure put
+kill -STOP "$client"
+kill -INT "$server"
+wait_for 60 ended "$server" || fail "the server does not end on SIGINT"
+wait "$server" || fail "the server has failed: $(cat "$work/server.log")"
+kill_at_once "$client"
+wait_for 60 have 0 || fail "connections stay"
+
+for operation in put write; do
+  measure $operation
+  kill_at_once "$server"
+  wait_for 60 ended "$client" || fail "with $operation, the client waits for a server that is gone"
+  wait "$client" && fail "the client does not report that its server is gone"
+  wait_for 60 have 0 || fail "connections stay"
+done
+exit 0
