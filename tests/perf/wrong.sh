@@ -23,3 +23,8 @@ refuses 2 "subcommand" --link loop
 refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
 STP_LINK='' refuses 1 "nonsense" --link nonsense latency
+
+# A reason is told once.
+said=$("$bin/stp-perf" --link "stpd:$work/none.sock" latency :3000 2>&1)
+[[ $said == *"no daemon answers there: No such file or directory" ]] ||
+  fail "a missing daemon is reported as: $said"

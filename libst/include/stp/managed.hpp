@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,7 +19,14 @@ namespace stp {
 class Error : public std::system_error {
  public:
   Error(int error, const std::string& what)
-      : std::system_error(-error, std::generic_category(), what + ": " + st_strerror(error)) {}
+      : std::system_error(-error, std::generic_category()),
+        text_(what + ": " + st_strerror(error)) {}
+  // Without the text of the error code, which std::system_error appends: it would repeat the
+  // reason.
+  const char* what() const noexcept override { return text_.what(); }
+
+ private:
+  std::runtime_error text_;  // copying it throws nothing
 };
 
 // The result of a call that is not negative.
