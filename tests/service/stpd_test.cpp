@@ -282,6 +282,17 @@ TEST_F(StpdTest, AReloadWithoutACpuOfTheCommandLineChangesNothing) {
   EXPECT_EQ(hello(), 0);
 }
 
+TEST_F(StpdTest, ShardsShareTheCpusThatItMayUse) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  ASSERT_EQ(use_only(usable_cpus().front()), 0);
+  const auto program = stpd({"--link", "loop,queues=2", "--socket", socket});
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  EXPECT_NE(program->output().find("2 shards share 1 CPU:"), std::string::npos)
+      << program->output();
+}
+
 // ---- who it is, and who it tells ----
 
 TEST_F(StpdTest, BecomesAUserWithoutRights) {

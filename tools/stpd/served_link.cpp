@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "libst/os/usable_cpus.h"
 #include "libst/service/users.h"
 
 namespace stp::stpd {
@@ -56,7 +57,7 @@ ServedLink::ServedLink(const LinkOptions& link, bool alone,
     : options_(link),
       log_name_(alone ? std::string() : link.name),
       places_(service::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
-                                   std::thread::hardware_concurrency())),
+                                   service::usable_cpus())),
       shards_(std::move(ports), places_, link.granted),
       server_(shards_.services(), link.socket,
               [this](LogLevel level, const std::string& text) { log(level, text); }) {}
