@@ -190,10 +190,11 @@ int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
 int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
   const auto wanted = config().connect_patience * kMillisecond;
-  const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   auto asking = request(RequestKind::kConnect);
   MacAddr mac;
   if (const auto error = resolve(*backend_, peer.host, mac); error != 0) return error;
+  // Starts here, so that a slow resolver leaves time for the attempts.
+  const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   asking.mac = mac.to_u64();
   asking.uport = peer.uport;
   asking.option = service::to_wire(option);
