@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpctl/ping_server.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <list>
-#include <thread>
 
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/handles.h"
@@ -14,39 +11,20 @@
 namespace stp::stpctl {
 namespace {
 
-// One connection, with a thread that notices when the peer has gone. The Node answers the pings.
-class Visitor {
- public:
-  explicit Visitor(st_chandle_t connection)
-      : connection_(connection), thread_([this] { stay(); }) {}
-  ~Visitor() { thread_.join(); }
-  Visitor(const Visitor&) = delete;
-  Visitor& operator=(const Visitor&) = delete;
-  [[nodiscard]] bool gone() const { return gone_; }
+constexpr unsigned kMostVisitors = 256;
 
- private:
-  void stay() {
-    constexpr timeval kLook{.tv_sec = 0, .tv_usec = 200'000};
-    st_header_t header;
-    while (!interrupted()) {
-      auto timeout = kLook;
-      const auto got = st_rx(connection_.get(), &header, nullptr, &timeout);
-      if (got < 0 && got != -EWOULDBLOCK && got != -EINTR) break;
-    }
-    connection_.reset();
-    gone_ = true;
-  }
-
-  ConnectionHandle connection_;
-  std::atomic<bool> gone_{false};
-  std::thread thread_;
-};
-
-st_chandle_t accept(st_ehandle_t endpoint) {
+// Accepts the next peer, or refuses it if `visitors` are too many. The Node answers the pings.
+// Returns whether there is one visitor more. Does not wait: the peer may have gone meanwhile.
+bool admit(st_ehandle_t endpoint, unsigned visitors) {
   st_chandle_t connection = nullptr;
-  if (const auto error = st_accept(endpoint, &connection); error != 0)
-    throw Failure(st_strerror(error));
-  return connection;
+  st_peer_t peer;
+  timeval none{};
+  const auto error = st_inspect(endpoint, &connection, &peer, &none);
+  if (error == -EWOULDBLOCK || error == -EINTR) return false;
+  if (error != 0) throw Failure(st_strerror(error));
+  if (visitors < kMostVisitors && st_accept_opt(connection, nullptr) == 0) return true;
+  st_close(connection);  // refuses it, unless the peer has gone
+  return false;
 }
 
 }  // namespace
@@ -56,23 +34,29 @@ void serve_pings(const Options& options) {
   if (const auto error = st_create(options.peer.c_str(), &handle); error != 0)
     throw Failure(options.peer + ": " + st_strerror(error));
   const EndpointHandle endpoint(handle);
-  if (const auto error = st_listen(handle); error != 0)
-    throw Failure(options.peer + ": " + st_strerror(error));
+  unsigned inspect = 1;
+  auto error = st_setopt(handle, ST_OPT_INSPECT, &inspect);
+  if (error == 0) error = st_listen(handle);
+  if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
   std::printf("listening on %s; Ctrl-C ends it\n", options.peer.c_str());
   std::fflush(stdout);
-  std::list<Visitor> visitors;
+  unsigned visitors = 0;  // st_delete closes their connections in the end
   while (!interrupted()) {
-    // Signals are unblocked only while this thread waits, so that threads start with them blocked.
-    // A signal that comes just before the wait is noticed after it.
+    // Signals are unblocked only while this thread waits. A signal that comes just before the wait
+    // is noticed after it.
     timeval look{.tv_sec = 0, .tv_usec = 200'000};
     st_event_t event;
     let_interrupts_in();
-    const auto error = st_next_event(handle, &event, &look);
+    error = st_next_event(handle, &event, &look);
     watch_for_interrupts();
-    visitors.remove_if([](const Visitor& visitor) { return visitor.gone(); });
-    if (error == 0 && event.kind == ST_EVENT_CONNECTION) visitors.emplace_back(accept(handle));
-    if (error != 0 && error != -EINTR && error != -EWOULDBLOCK)
-      throw Failure(options.peer + ": " + st_strerror(error));
+    if (error == -EINTR || error == -EWOULDBLOCK) continue;
+    if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
+    if (event.kind != ST_EVENT_CONNECTION) {
+      st_close(event.chandle);  // the peer has gone
+      --visitors;
+    } else if (admit(handle, visitors)) {
+      ++visitors;
+    }
   }
 }
 
