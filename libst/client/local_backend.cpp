@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -58,6 +60,10 @@ int LocalBackend::greet() {
   {
     std::lock_guard const hold(service_.lock());
     client_ = service_.add_client(::geteuid() == 0);
+    if (client_ == 0) {
+      const auto error = -errno;
+      return fail(error, std::string("no page for the link's events: ") + std::strerror(-error));
+    }
   }
   auto request = request_for(RequestKind::kHello);
   Payload payload;

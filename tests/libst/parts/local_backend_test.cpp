@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+
+#include "libst/os/unique_fd.h"
+#include "tests/libst/libst_fixture.h"
+#include "tests/libst/parts/few_files.h"
+
+namespace stp::test {
+namespace {
+
+rlim_t lowest_free() {
+  const service::UniqueFd free(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  return static_cast<rlim_t>(free.get());
+}
+
+TEST(LocalBackend, ALackOfDescriptorsIsReportedAsOne) {
+  const UseLink loop("loop");
+  for (rlim_t limit = lowest_free();; ++limit) {
+    std::optional<FewFiles> few(limit);
+    const Endpoint endpoint;
+    few.reset();
+    if (endpoint.error() == 0) break;
+    EXPECT_EQ(endpoint.error(), -EMFILE) << limit << ": " << st_strerror(endpoint.error());
+    ASSERT_LT(limit, 1000U);
+  }
+}
+
+}  // namespace
+}  // namespace stp::test
