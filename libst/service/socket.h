@@ -7,6 +7,7 @@
 //   -EMFILE      the received message had descriptors that were not wanted or could not be received
 #pragma once
 
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <span>
@@ -45,9 +46,10 @@ int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wa
 // (contains '/'), the name of one of the daemon's links, or nothing for the link named stpd.
 std::string socket_of(const std::string& target);
 
-// Connects to the daemon at `path`. Waits if its backlog is full. -ENOENT: no such socket;
+// Connects to the daemon at `path`. If its backlog is full, waits for `patience`, then -EAGAIN; a
+// zero patience never ends. It stays in force for send_request(). -ENOENT: no such socket;
 // -ECONNREFUSED: nobody listens there; or another negative errno.
-int connect_to(const std::string& path, UniqueFd& out);
+int connect_to(const std::string& path, UniqueFd& out, timeval patience = {});
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
 // Returns false only if nobody listens at `path`. A full backlog counts as an answer.

@@ -255,5 +255,19 @@ TEST_F(SocketPath, ADirectoryOfItsOwnIsMadeForAllToEnter) {
   EXPECT_EQ(status.st_mode & 0777, 0700U) << "one that was there already is left as it is";
 }
 
+TEST(SocketFile, AFullBacklogIsWaitedForAsLongAsAsked) {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() + "/full.sock";
+  sockaddr_un address{};
+  ASSERT_EQ(address_of(path, address), 0);
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  constexpr timeval kPatience{.tv_sec = 0, .tv_usec = 10'000};
+  UniqueFd first, second;
+  ASSERT_EQ(connect_to(path, first, kPatience), 0);
+  EXPECT_EQ(connect_to(path, second, kPatience), -EAGAIN);
+}
+
 }  // namespace
 }  // namespace stp::service

@@ -51,11 +51,11 @@ std::string why_silent(int error) {
 }  // namespace
 
 DaemonClient::DaemonClient(std::string socket) : path_(std::move(socket)) {
-  if (const auto error = service::connect_to(path_, socket_); error != 0)
-    throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
-  // Ignores errors: without these timeouts stpctl waits for as long as the daemon takes.
+  const auto error = service::connect_to(path_, socket_, kPatience);
+  if (error == -EAGAIN) throw Failure("daemon at " + path_ + ": " + why_silent(error));
+  if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
+  // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
 }
 
 int DaemonClient::ask(service::Request request, service::Reply& reply, std::span<const int> fds) {
