@@ -70,15 +70,15 @@ class Runs:
         sizes = [self.ping, str(self.seconds)] + [str(size) for size in SIZES]
         words = ["mpirun", "--bind-to", "none"] + words
         if place == "memif":
-            words += ["--oversubscribe"] + self.rank_on_memif("server", 2) + sizes + [":"]
-            words += self.rank_on_memif("client", 1) + sizes
+            words += ["--oversubscribe"] + self.rank_on_memif(carrier, "server", 2) + sizes + [":"]
+            words += self.rank_on_memif(carrier, "client", 1) + sizes
         else:
             words += ["--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.agent,
                       "--mca", "plm_rsh_no_tree_spawn", "1",
                       "--mca", "oob_tcp_if_include", "10.9.0.0/24",
                       "--host", "10.9.0.1:1,10.9.0.2:1", "-x", "STP_LINK=iface:stp0",
                       "-x", "FI_TCP_IFACE=stp0", "-x", "FI_UDP_IFACE=stp0"]
-            words += self.exported() + [self.pin] + sizes
+            words += self.exported(carrier) + [self.pin] + sizes
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", IPATH_NO_BACKTRACE="1",
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", FI_PROVIDER_PATH=self.provider)
         command = " ".join("'" + word + "'" for word in words)
@@ -93,13 +93,15 @@ class Runs:
         return result
 
     @staticmethod
-    def exported():
-        return ["-x", "FI_PROVIDER_PATH", "-x", "IPATH_NO_BACKTRACE"]
+    def exported(carrier):
+        # libfabric lists stp;ofi_rxm before stp.
+        native = ["-x", "FI_PROVIDER=^ofi_rxm"] if carrier == "stp" else []
+        return ["-x", "FI_PROVIDER_PATH", "-x", "IPATH_NO_BACKTRACE"] + native
 
-    def rank_on_memif(self, role, number):
+    def rank_on_memif(self, carrier, role, number):
         link = (f"memif:{self.work}/m.sock,mtu=9000,role={role},mac=02:00:00:00:09:0{number},"
                 f"address=10.9.0.{number}/24")
-        return ["-n", "1", "-x", f"STP_LINK={link}"] + self.exported() + [self.pin]
+        return ["-n", "1", "-x", f"STP_LINK={link}"] + self.exported(carrier) + [self.pin]
 
 
 def options():
