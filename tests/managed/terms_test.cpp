@@ -29,9 +29,9 @@ class Terms : public LibstTest, protected TwoSides {
     return client.completion(group).status;
   }
 
-  Buffer buffer{4096}, source{4096};
+  Buffer buffer{4096}, source{1 << 16};
   stm_memory_t there = server.memory(buffer.data(), 4096, STM_REMOTE_WRITE);
-  stm_memory_t mine = client.memory(source.data(), 4096);
+  stm_memory_t mine = client.memory(source.data(), source.size());
 };
 STP_BOTH_WAYS(Terms);
 
@@ -68,7 +68,8 @@ TEST_P(Terms, AMessageThatFindsNoReceiveInTimeEndsTheConnectionForBoth) {
   auto terms = server.attr();
   terms.receive_wait = 50'000;
   establish_with(terms);
-  ASSERT_EQ(stm_send(client.connection, 5, 0, 0, mine, source.data(), 4096), 0);
+  // Too long for the ring: the receiver is asked.
+  ASSERT_EQ(stm_send(client.connection, 5, 0, 0, mine, source.data(), 40'000), 0);
   EXPECT_EQ(client.completion(5).status, -ENOBUFS);
   EXPECT_EQ(client.next(STM_FAILED).status, -ENOBUFS);
   EXPECT_EQ(server.next(STM_FAILED).status, -ENOBUFS);

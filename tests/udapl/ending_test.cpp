@@ -42,8 +42,8 @@ TEST_P(EpEnding, BothSidesHearThatAConsumerHasDisconnected) {
 TEST_P(EpEnding, AMessageWithoutAReceiveBreaksTheConnectionInTheEnd) {
   server.attr.receive_wait = 50'000;
   connect();
-  send(10'000, 7);
-  send(10'000, 8);
+  send(40'000, 7);  // too long for the ring: the receiver is asked
+  send(40'000, 8);
   const auto first = DatSide::next(*client.request);
   EXPECT_EQ(first.cookie, 7U);
   EXPECT_EQ(first.status, DtoStatus::kReceiverNotReady);
