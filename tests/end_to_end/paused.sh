@@ -12,6 +12,7 @@ start_pair
 perf() { # SIDE SECONDS ARGUMENT...
   timeout -k 5 "$2" "$bin/stp-perf" --link "stpd:$work/$1.sock" --buffer 12 "${@:3}"
 }
+: >"$work/server.log"
 perf b 100 server >"$work/server.log" 2>&1 &
 started+=($!)
 wait_for 20 grep -q listening "$work/server.log" || fail "stp-perf does not listen"
@@ -29,6 +30,6 @@ done
 expect wait "$client"
 "$bin/stpctl" --socket "$work/b.sock" stats >"$work/stats"
 frames=$(awk '$1 == "rx_frames" { print $2 }' "$work/stats")
-expect [ "$frames" -gt 5000 ]
+expect [ "$frames" -gt 2000 ]
 if grep link_rx_missed "$work/stats" >&2; then fail "its receive queue overflowed ($frames frames)"; fi
 passed
