@@ -71,8 +71,7 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
              .collective = nullptr},
       domain_(domain),
       link_(domain.link()),
-      tx_flags_(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
-      rx_flags_(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0),
+      op_flags_(info),
       tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize) {
   if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
   if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
@@ -171,32 +170,9 @@ int Ep::enable() {
   return 0;
 }
 
-int Ep::flags_of(std::uint64_t& flags, bool set) {
-  const auto tx = (flags & FI_TRANSMIT) != 0;
-  if (tx == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
-  auto& known = tx ? tx_flags_ : rx_flags_;
-  if (!set) {
-    flags = known;
-    return 0;
-  }
-  const auto wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-  if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EBADFLAGS;
-  known = wanted;
-  return 0;
-}
-
 int Ep::control(int command, void* argument) {
   std::lock_guard const lock(link_.mutex());
-  switch (command) {
-    case FI_ENABLE:
-      return enable();
-    case FI_GETOPSFLAG:
-    case FI_SETOPSFLAG:
-      if (argument == nullptr) return -FI_EINVAL;
-      return flags_of(*static_cast<std::uint64_t*>(argument), command == FI_SETOPSFLAG);
-    default:
-      return -FI_ENOSYS;
-  }
+  return command == FI_ENABLE ? enable() : op_flags_.control(command, argument, kMsgOffer);
 }
 
 int Ep::get_option(int name, void* value, std::size_t* length) const {

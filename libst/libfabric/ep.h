@@ -21,6 +21,7 @@
 
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/op_flags.h"
 #include "libst/libfabric/owner.h"
 #include "libst/libfabric/receives.h"
 #include "libst/libfabric/reports.h"
@@ -78,8 +79,8 @@ class Ep final : public fid_ep, public Owner {
   ssize_t fetch(const Request& request, const Target& target, const Function& function);
 
   // The flags of calls without a flags argument.
-  [[nodiscard]] std::uint64_t tx_flags() const { return tx_flags_; }
-  [[nodiscard]] std::uint64_t rx_flags() const { return rx_flags_; }
+  [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
+  [[nodiscard]] std::uint64_t rx_flags() const { return op_flags_.rx; }
 
  private:
   enum class State { kNew, kConnecting, kUp, kShutDown, kEnded };
@@ -92,7 +93,6 @@ class Ep final : public fid_ep, public Owner {
   Ep(Domain& domain, const fi_info& info, void* context);
 
   int enable();
-  int flags_of(std::uint64_t& flags, bool set);
   int prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block);
   void use_block(std::unique_ptr<RxBlock> block);
   void post(RxBuffer& buffer);
@@ -123,7 +123,7 @@ class Ep final : public fid_ep, public Owner {
   Eq* eq_ = nullptr;
   Reports reports_;
   Srx* srx_ = nullptr;
-  std::uint64_t tx_flags_, rx_flags_;
+  OpFlags op_flags_;
   std::size_t tx_size_;
 
   State state_ = State::kNew;

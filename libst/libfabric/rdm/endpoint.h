@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "libst/libfabric/link.h"
+#include "libst/libfabric/op_flags.h"
 #include "libst/libfabric/rdm/incoming.h"
 #include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/rdm/outgoing.h"
@@ -82,13 +83,12 @@ class Endpoint final : public fid_ep, public Acceptor {
   ssize_t read(const Request& request, fi_addr_t to, const Target& target);
 
   // The flags of calls without a flags argument.
-  [[nodiscard]] std::uint64_t tx_flags() const { return tx_flags_; }
-  [[nodiscard]] std::uint64_t rx_flags() const { return rx_flags_; }
+  [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
+  [[nodiscard]] std::uint64_t rx_flags() const { return op_flags_.rx; }
 
  private:
   Endpoint(Domain& domain, const fi_info& info, void* context);
   int enable();
-  int flags_of(std::uint64_t& flags, bool set);
   void linger(std::unique_lock<std::mutex>& lock);
   void bury();
 
@@ -108,7 +108,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   Link& link_;
   Av* av_ = nullptr;
   Reports reports_;
-  std::uint64_t tx_flags_, rx_flags_;
+  OpFlags op_flags_;
   std::size_t tx_size_, rx_size_;
   std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
   const std::size_t most_kept_;
