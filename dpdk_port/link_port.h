@@ -11,7 +11,8 @@
 
 namespace stp::port {
 
-class LinkPort : public Port {
+// On cache lines of its own, as are those of other shards.
+class alignas(kCacheLine) LinkPort : public Port {
  public:
   unsigned poll(Node& node, Time now) final {
     NodeEngine engine(node);

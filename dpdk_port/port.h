@@ -57,8 +57,8 @@ class Port {
   // link that asks for several is an error.
   static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
   // Opens all shards that the link asks for, in order; empty: see `error`. Each may run in its own
-  // thread. Poll all of them as long as one is polled: the first has the device, and each may hold
-  // frames for another. Destroy them in any order.
+  // thread. Poll all of them as long as one is polled: the first looks after the device, and each
+  // may hold frames for another. Destroy them in any order.
   static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config,
                                                         std::string& error);
   virtual ~Port() = default;
@@ -80,6 +80,9 @@ class Port {
   [[nodiscard]] bool link_up() const { return carries_frames(state()); }
   // What prevents the link from carrying all frames, and the remedy; "": nothing known.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
+  // What decides which shard a received frame comes to first, and why; "": there is one shard. The
+  // first shard knows.
+  [[nodiscard]] virtual std::string steering() const { return {}; }
   // Readable while received frames wait for poll(); -1: the driver has no such descriptor. It
   // belongs to the Port: use it only to sleep on.
   [[nodiscard]] virtual int wake_fd() const { return -1; }

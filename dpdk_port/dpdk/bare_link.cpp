@@ -22,14 +22,14 @@ class EthdevBareLink final : public BareLink {
 
   unsigned send(const BareFrame& frame, unsigned count) override {
     std::array<rte_mbuf*, kBurst> mbufs;
-    if (rte_pktmbuf_alloc_bulk(device_->pool(), mbufs.data(), count) != 0) return 0;
+    if (rte_pktmbuf_alloc_bulk(share().pool(), mbufs.data(), count) != 0) return 0;
     const auto length = static_cast<std::uint16_t>(wire::kEthernetSize + frame.payload);
     for (unsigned i = 0; i < count; ++i) {
       write(frame, rte_pktmbuf_mtod(mbufs[i], std::byte*));
       mbufs[i]->data_len = length;
       mbufs[i]->pkt_len = length;
     }
-    const auto sent = device_->send(mbufs.data(), static_cast<std::uint16_t>(count));
+    const auto sent = share().send(mbufs.data(), static_cast<std::uint16_t>(count));
     rte_pktmbuf_free_bulk(mbufs.data() + sent, count - sent);
     return sent;
   }
@@ -37,7 +37,7 @@ class EthdevBareLink final : public BareLink {
   std::span<const BareFrame> receive() override {
     std::array<rte_mbuf*, kBurst> mbufs;
     if (calls_++ % kCallsPerLook == 0) device_->tend(now());
-    const auto count = device_->receive(mbufs.data(), kBurst);
+    const auto count = share().receive(mbufs.data(), kBurst);
     std::size_t kept = 0;
     for (unsigned i = 0; i < count; ++i)
       if (read(mbufs[i], frames_[kept])) ++kept;
@@ -48,6 +48,7 @@ class EthdevBareLink final : public BareLink {
   [[nodiscard]] unsigned mtu() const override { return device_->mtu(); }
 
  private:
+  [[nodiscard]] DeviceShare& share() const { return device_->share(DeviceShare::kOwner); }
   void write(const BareFrame& frame, std::byte* to) const {
     std::memcpy(to, frame.peer.octets.data(), kMacSize);
     std::memcpy(to + kMacSize, device_->mac().octets.data(), kMacSize);

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "dpdk_port/dpdk/eal.h"
+#include "dpdk_port/dpdk/failure.h"
 #include "dpdk_port/link/clock.h"
-#include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface.h"
 #include "dpdk_port/link/pci_nic.h"
@@ -23,30 +23,7 @@ namespace {
 constexpr std::string_view kTapDriver = "net_tap";
 // Memory without hugepages. It is only address space until used: room for a dozen links with jumbo
 // frames. With a NIC, VFIO pins it.
-constexpr unsigned kVirtualMegabytes = 512;
-
-// Replacements for DPDK messages that do not help.
-struct Translation {
-  std::string_view dpdk;
-  const char* ours;
-};
-constexpr std::array kTranslations{
-    Translation{"Device or resource busy",
-                "another program has the NIC: fuser -v /dev/vfio/* names it"},
-    Translation{"VFIO group is not viable",
-                "the kernel has other devices of its IOMMU group, which are listed in "
-                "/sys/bus/pci/devices/ADDRESS/iommu_group/devices: bind them to vfio-pci, too"},
-    Translation{"DMA remapping", "VFIO may not pin its memory: raise LimitMEMLOCK= (ulimit -l)"},
-};
-
-// Describes a failure, in DPDK's words if it reported any.
-std::string failure(const std::string& what, int result) {
-  const std::string said = take_dpdk_message();
-  for (const Translation& each : kTranslations) {
-    if (said.find(each.dpdk) != std::string::npos) return what + ": " + each.ours;
-  }
-  return what + ": " + (said.empty() ? rte_strerror(-result) : said);
-}
+constexpr unsigned kVirtualMegabytes = 512, kMegabytesOfShard = 64;
 
 // Whether the driver copies frames. Other drivers may hold a frame, and so user memory, until more
 // is sent, or access it by an address that only DPDK's own memory has (hardware, virtio-user).
@@ -55,13 +32,6 @@ bool copies_frames(const DeviceSpec& spec, std::string_view driver) {
                                                      kTapDriver};
   return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end() &&
          spec.arguments.find("zero-copy=yes") == std::string::npos;
-}
-
-DevicePlan plan_of(const DeviceSpec& spec, const rte_eth_dev_info& info) {
-  return plan_device(
-      spec, {.driver = info.driver_name,
-             .least_room = info.min_rx_bufsize,
-             .filters_vlans = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0});
 }
 
 MacAddr from_dpdk(const rte_ether_addr& address) {
@@ -83,22 +53,31 @@ std::unique_ptr<Device> Device::open(const DeviceSpec& spec, std::string& error)
   std::unique_ptr<Device> device(new Device(spec));
   if (pci && !device->claim_nic(error)) return nullptr;
   take_dpdk_message();  // discards messages about other devices
-  if (!start_eal(pci ? spec.name : "", pci ? pinned_megabytes(spec) : kVirtualMegabytes, error)) {
+  const unsigned virtual_megabytes = kVirtualMegabytes + kMegabytesOfShard * (spec.shards - 1);
+  if (!start_eal(pci ? spec.name : "", pci ? pinned_megabytes(spec) : virtual_megabytes, error)) {
     return nullptr;
   }
-  if (spec.packet_socket || spec.memif) {
-    const bool opened = spec.memif ? device->open_memif(error) : device->open_socket(error);
-    return opened ? std::move(device) : nullptr;
-  }
-  if (device->probe(error) && device->configure(error) && device->take_mtu(error) &&
-      device->take_mac(error) && device->start(error)) {
-    device->find_wake_fd();
-    device->watch_events();
-    if (!spec.interface.empty()) device->watch_ = std::make_unique<InterfaceWatch>(spec.interface);
-    device->look(0);
-    return device;
-  }
-  return nullptr;
+  const bool opened = spec.memif           ? device->open_memif(error)
+                      : spec.packet_socket ? device->open_socket(error)
+                                           : device->open_ethdev(error);
+  if (!opened) return nullptr;
+  for (const auto& share : device->shares_) share->settle();
+  return device;
+}
+
+bool Device::open_ethdev(std::string& error) {
+  if (!probe(error) || !configure(error) || !take_mtu(error) || !take_mac(error) || !start(error))
+    return false;
+  find_wake_fd();
+  watch_events();
+  if (!spec_.interface.empty()) watch_ = std::make_unique<InterfaceWatch>(spec_.interface);
+  look(0);
+  return true;
+}
+
+Device::Device(const DeviceSpec& spec) : spec_(spec) {
+  for (unsigned i = 0; i < spec.shards; ++i)
+    shares_.push_back(std::make_unique<DeviceShare>(*this, PortShare{spec.shards, i}));
 }
 
 Device::~Device() {
@@ -119,6 +98,7 @@ void Device::shut() {
 }
 
 void Device::close() {
+  gate_.close();
   if (port_ != RTE_MAX_ETHPORTS) unwatch_events();
   if (promiscuous_) rte_eth_promiscuous_disable(port_);
   if (started_) rte_eth_dev_stop(port_);
@@ -183,45 +163,12 @@ bool Device::configure(std::string& error) {
   chains_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   rte_eth_conf conf{};  // rxmode.mtu stays 0: drivers that carry jumbo frames reject it
   if (chains_) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  filters_vlans_ = plan_of(spec_, info).tell_vlan;
+  filters_vlans_ = plan(info).tell_vlan;
   if (filters_vlans_) conf.rxmode.offloads = RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
   conf.intr_conf.rmv = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0 ? 1 : 0;
   conf.intr_conf.lsc = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
   conf.intr_conf.rxq = driver_ == kTapDriver ? 1 : 0;
-  if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0) {
-    error = failure("the device cannot be configured", result);
-    return false;
-  }
-  return set_up_queues(info, error);
-}
-
-bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
-  take_dpdk_message();
-  std::uint16_t rx = kDescriptors, tx = kDescriptors;
-  if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
-    rx = tx = kDescriptors;  // not every driver states its limits
-  }
-  if (!make_pool(rx + tx + kSpareMbufs, plan_of(spec_, info).room, error)) return false;
-  const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
-  rte_eth_txconf txconf = info.default_txconf;
-  txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
-  int result = rte_eth_rx_queue_setup(port_, 0, rx, socket, nullptr, pool_.get());
-  if (result == 0) result = rte_eth_tx_queue_setup(port_, 0, tx, socket, &txconf);
-  receive_queue_ = rx;
-  if (result != 0) error = failure("the device's queues cannot be set up", result);
-  return result == 0;
-}
-
-bool Device::make_pool(unsigned mbufs, std::size_t room, std::string& error) {
-  if (pool_) return true;  // the device is back: earlier frames may still wait in it
-  pool_ = make_mbuf_pool("stp_frames_" + number(), mbufs, room,
-                         copies_ ? PoolUse::kOneThread : PoolUse::kAnyThread);
-  if (!pool_) {
-    error = failure("no memory for frame buffers, " + std::to_string(mbufs) + " of " +
-                        std::to_string(room) + " bytes (sysctl vm.nr_hugepages=512 reserves more)",
-                    -rte_errno);
-  }
-  return pool_ != nullptr;
+  return configure_queues(info, conf, error) && set_up_queues(info, error);
 }
 
 bool Device::open_socket(std::string& error) {
@@ -231,7 +178,7 @@ bool Device::open_socket(std::string& error) {
   mac_ = *spec_.mac;
   socket_ = PacketSocket::open(
       {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
-  if (!socket_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
+  if (!socket_ || !make_pools(error)) return false;
   receive_queue_ = socket_->capacity();
   wake_fd_ = socket_->fd();
   started_ = true;
@@ -248,9 +195,10 @@ bool Device::open_memif(std::string& error) {
                             .serves = memif.makes_socket,
                             .id = memif.id,
                             .log2_ring = memif.log2_ring,
-                            .buffer = memif.buffer},
+                            .buffer = memif.buffer,
+                            .shards = spec_.shards},
                            error);
-  if (!memif_ || !make_pool(kSpareMbufs, spec_.data_room, error)) return false;
+  if (!memif_ || !make_pools(error)) return false;
   memif_->tend(now());  // shows from the start what is missing
   started_ = true;
   return true;
@@ -261,16 +209,18 @@ std::string Device::number() const {
   return socket_ ? "socket" + std::to_string(socket_->fd()) : std::to_string(port_);
 }
 
-rte_eth_stats Device::statistics() const {
+rte_eth_stats Device::statistics(unsigned shard) const {
   rte_eth_stats out{};
   if (memif_) {
-    const MemifCounters& counted = memif_->counters();
+    const MemifCounters& counted = memif_->counters(shard);
     out.ipackets = counted.received;
     out.opackets = counted.sent;
-    out.ierrors = counted.too_long + memif_->memif().broken();
+    out.ierrors = counted.too_long;
+    if (shard == DeviceShare::kOwner) out.ierrors += memif_->memif().broken();
     out.rx_nombuf = counted.no_buffer;
     return out;
   }
+  if (shard != DeviceShare::kOwner) return out;
   if (!socket_) {
     if (!is_gone() && port_ != RTE_MAX_ETHPORTS) rte_eth_stats_get(port_, &out);
     return out;
@@ -329,7 +279,10 @@ bool Device::start(std::string& error) {
   const int result = rte_eth_dev_start(port_);
   started_ = result == 0;
   if (!started_) error = failure("the device does not start", result);
-  return started_ && (!filters_vlans_ || let_vlan_through(error));
+  if (!started_ || (filters_vlans_ && !let_vlan_through(error))) return false;
+  steer();
+  gate_.open();
+  return true;
 }
 
 bool Device::let_vlan_through(std::string& error) {

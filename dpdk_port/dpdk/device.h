@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device of a link: a packet socket for `iface:`, shared memory for `memif:`, else an ethdev
-// with one queue each way. Finds or makes the ethdev, configures it by its capabilities, starts it,
-// and finally stops and closes it.
+// The device of a link: a packet socket for `iface:`, shared memory for `memif:`, else an ethdev.
+// Finds or makes the ethdev, configures it by its capabilities, starts it, and finally stops and
+// closes it. One thread owns it, that of the first shard. The others use their DeviceShare only.
 #pragma once
 
 #include <rte_dev.h>
@@ -11,11 +11,13 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "dpdk_port/dpdk/mbuf_pool.h"
+#include "dpdk_port/dpdk/device_share.h"
 #include "dpdk_port/dpdk/memif_link.h"
 #include "dpdk_port/dpdk/packet_socket.h"
-#include "dpdk_port/link/device_spec.h"
+#include "dpdk_port/link/device_plan.h"
+#include "dpdk_port/link/gate.h"
 #include "dpdk_port/link/pci_owner.h"
 
 namespace stp::port {
@@ -27,34 +29,29 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // send() works like rte_eth_tx_burst, receive() like rte_eth_rx_burst. They do nothing while the
-  // device does not run.
-  std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count) {
-    if (memif_) return memif_->send(mbufs, count);
-    if (socket_) return socket_->send(mbufs, count);
-    return rte_eth_tx_burst(port_, 0, mbufs, count);
-  }
-  std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count) {
-    if (memif_) return memif_->receive(pool(), mbufs, count);
-    if (socket_) return socket_->receive(pool(), mbufs, count);
-    return rte_eth_rx_burst(port_, 0, mbufs, count);
-  }
+  // Of a shard: 0 to spec().shards - 1.
+  [[nodiscard]] DeviceShare& share(unsigned shard) { return *shares_[shard]; }
   // Regular maintenance, with or without traffic. Call often.
   void tend(Time now) {
-    if (memif_) return memif_->tend(now);
+    if (memif_) return tend_memif(now);
     if (socket_) return socket_->tend(now);
     if (now >= look_at_ || news_.load(std::memory_order_relaxed) != 0) look(now);
   }
-  [[nodiscard]] rte_eth_stats statistics() const;
+  // Of a memif: of that shard. Else of the device, for shard 0; others have none of their own.
+  [[nodiscard]] rte_eth_stats statistics(unsigned shard) const;
   // Frames that the kernel refused to send.
   [[nodiscard]] std::uint64_t refused() const { return socket_ ? socket_->counters().refused : 0; }
   // As in Port. Values that are slow to read are those of the last tend().
   [[nodiscard]] LinkState state() const {
-    if (memif_) return memif_->memif().connected() ? LinkState::kUp : LinkState::kNoPeer;
+    if (memif_) return memif_->connected() ? LinkState::kUp : LinkState::kNoPeer;
     if (socket_) return state_of_socket();
     return spec_.bus == "pci" ? state_ : find_state();
   }
   [[nodiscard]] std::string trouble() const;
+  // What brings frames to the shards, and why; "": there is one shard.
+  [[nodiscard]] std::string steering();
+  // A frame should arrive at the shard of its Port, as far as is known. Any shard may ask.
+  [[nodiscard]] bool steers() const { return steers_.load(std::memory_order_relaxed); }
   // The speed of the line in Mbit/s; 0: not known.
   [[nodiscard]] unsigned megabits() const {
     return interface() != nullptr ? interface()->facts().megabits : megabits_;
@@ -75,7 +72,6 @@ class Device {
   // When the transmit call of the driver returns, it has copied the frame or passed it to the
   // kernel. It keeps none of our mbufs between calls.
   [[nodiscard]] bool copies() const { return copies_; }
-  [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
   // The hardware was removed: do not touch its queues.
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
   // The device is present and started: its queues may be used.
@@ -84,16 +80,43 @@ class Device {
   [[nodiscard]] std::uint64_t sought() const { return memif_ ? memif_->memif().sought() : 0; }
   // Readable while frames wait to be received; -1: the driver has none.
   [[nodiscard]] int wake_fd() const { return wake_fd_; }
+  // Of the shards that do not own it: open while they may use it.
+  [[nodiscard]] Gate& gate() { return memif_ ? memif_->memif().gate() : gate_; }
+  // As far as is known, inside the gate.
+  [[nodiscard]] QueuesToSend queues_to_send(const PortShare& of) {
+    return memif_ ? memif_->rings_of(of.index) : queues_of_ethdev(of);
+  }
 
  private:
-  explicit Device(const DeviceSpec& spec) : spec_(spec) {}
+  friend class DeviceShare;  // uses the queues of whichever device there is
+
+  // One shard sends on the first queue, which every peer has.
+  [[nodiscard]] QueuesToSend queues_of_ethdev(const PortShare& of) const {
+    return of.count == 1 ? QueuesToSend{0, 1} : port::queues_to_send(send_queues_, of);
+  }
+
+  explicit Device(const DeviceSpec& spec);
+  bool open_ethdev(std::string& error);
   bool open_socket(std::string& error);
   bool open_memif(std::string& error);
-  bool make_pool(unsigned mbufs, std::size_t room, std::string& error);
+  void tend_memif(Time now) {
+    memif_->tend(now);
+    if (spec_.shards > 1 && memif_is_steered() != steers())
+      steers_.store(!steers(), std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool memif_is_steered() {
+    return memif_->connected() && memif_->memif().receivers().size() >= spec_.shards;
+  }
+  bool make_pool(DeviceShare& share, unsigned mbufs, std::size_t room, std::string& error);
+  bool make_pools(std::string& error);
   bool claim_nic(std::string& error);
   bool probe(std::string& error);
   bool configure(std::string& error);
+  // device_queues.cpp
+  [[nodiscard]] DevicePlan plan(const rte_eth_dev_info& info) const;
+  bool configure_queues(const rte_eth_dev_info& info, rte_eth_conf& conf, std::string& error);
   bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
+  void steer();
   bool own_port(std::string& error);
   bool take_mtu(std::string& error);
   bool take_mac(std::string& error);
@@ -110,6 +133,7 @@ class Device {
   [[nodiscard]] std::string trouble_of_socket() const;
   [[nodiscard]] std::string trouble_of_mtu() const;
   [[nodiscard]] std::string trouble_of_peer() const;
+  [[nodiscard]] std::string steering_of_memif();
   void look(Time now);
   void watch_events();
   void unwatch_events();
@@ -137,9 +161,14 @@ class Device {
   unsigned megabits_ = 0;  // of a NIC
   Time look_at_ = 0, return_at_ = 0;
   std::atomic<bool> started_{false}, gone_{false};
-  std::future<void> closing_;        // of a NIC that has been removed
-  std::unique_ptr<PciOwner> owner_;  // of a NIC under uio
-  MbufPool pool_;
+  std::future<void> closing_;                      // of a NIC that has been removed
+  std::unique_ptr<PciOwner> owner_;                // of a NIC under uio
+  unsigned receive_queues_ = 1, send_queues_ = 0;  // of an ethdev, or the socket
+  Steering steering_ = Steering::kNothing;
+  std::string not_steered_;                              // why there are no rules, or fewer queues
+  alignas(kCacheLine) std::atomic<bool> steers_{false};  // rarely written
+  Gate gate_;
+  std::vector<std::unique_ptr<DeviceShare>> shares_;  // each outlives the queues below
   std::unique_ptr<PacketSocket> socket_;
   std::unique_ptr<MemifLink> memif_;
   std::unique_ptr<InterfaceWatch> watch_;  // of an interface without a socket (af_xdp)

@@ -107,6 +107,7 @@ bool Device::has_let_go() {
 
 void Device::reset() {
   std::string failure;
+  gate_.close();
   if (rte_eth_dev_reset(port_) == 0 && configure(failure) && take_mtu(failure) &&
       take_mac(failure) && start(failure)) {
     return;

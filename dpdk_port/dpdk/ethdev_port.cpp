@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Ports of every link on a DPDK device: the Port that has the device, and those of other
-// shards, which send and receive through it.
+// The Ports of every link on a DPDK device: the Port that owns the device and looks after it, and
+// those of other shards, which use queues of their own, as far as the device has them.
 #include <rte_errno.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 #include "dpdk_port/dpdk/receiver.h"
 #include "dpdk_port/dpdk/transmitter.h"
-#include "dpdk_port/soft_port.h"
+#include "dpdk_port/link_port.h"
 
 namespace stp::port {
 namespace {
@@ -32,7 +32,7 @@ PortInfo describe(const LinkConfig& config, const Device& device) {
 // The interval of checks of the link's state.
 constexpr Time kLookAtLink = 10 * kMillisecond;
 
-// The state shared by all shards of a link. The shard that has the device updates it.
+// The state shared by all shards of a link. The owner of the device updates it.
 struct Uplink {
   explicit Uplink(const ArpConfig& config) : arp(config) {}
 
@@ -58,73 +58,31 @@ struct Uplink {
   News news_;
 };
 
-// A shard without the device.
-class ShardPort final : public SoftPort {
+// What the Ports of all shards have. The device ends with the last of them.
+class DevicePort : public LinkPort {
  public:
-  ShardPort(PortInfo info, std::shared_ptr<Uplink> uplink,
-            const std::shared_ptr<Crossing>& crossing)
-      : SoftPort(std::move(info), crossing), uplink_(std::move(uplink)), news_(uplink_->news()) {}
-
-  std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
-    const auto known = uplink_->arp.resolve(address, now);
-    if (!known) seat_->crossing().wake(Crossing::kOwner);  // which sends the request
-    return known;
-  }
-  [[nodiscard]] std::vector<PortCounter> counters() const override {
-    std::vector<PortCounter> all{{"looped", loopback_.total()}};
-    add_seat_counters(all);
-    return all;
-  }
-  [[nodiscard]] LinkState state() const override { return news_.state; }
-  [[nodiscard]] std::string trouble() const override { return news_.trouble; }
-
- private:
-  void send_away(const TxFrame& frame) override {
-    seat_->give_to_link(Bytes(frame.head, frame.head_length), frame.attached);
-  }
-  void look(Time now) override {
-    if (now < look_at_) return;
-    look_at_ = now + kLookAtLink;
-    news_ = uplink_->news();
-    info_.address = news_.address;
-    info_.megabits = news_.megabits;
-  }
-
-  const std::shared_ptr<Uplink> uplink_;
-  Uplink::News news_;
-  Time look_at_ = 0;
-};
-
-// The shard that has the device.
-class EthdevPort final : public LinkPort {
- public:
-  EthdevPort(PortInfo info, std::unique_ptr<Device> device, const LinkConfig& config,
-             const std::shared_ptr<Crossing>& crossing)
-      : LinkPort(std::move(info), crossing),
-        device_(std::move(device)),
-        follows_address_(device_->interface() != nullptr && !config.address),
-        uplink_(std::make_shared<Uplink>(ArpConfig{
-            info_.mac, info_.address, device_->spec().answers_arp, config.vlan, config.arp})),
-        receiver_(*device_, arp_, seat_ ? &*seat_ : nullptr),
-        transmitter_(*device_, arp_, loopback_, seat_ ? &*seat_ : nullptr) {
-    tell_others();
-  }
-
-  [[nodiscard]] const std::shared_ptr<Uplink>& uplink() const { return uplink_; }
-
   bool enable_attaching(std::string& error) {
-    info_.attaches = transmitter_.enable_attaching("stp_attached_" + device_->number());
+    std::string name = "stp_attached_" + share_.device().number();
+    if (info_.shard != 0) name += "_" + std::to_string(info_.shard);
+    info_.attaches = transmitter_.enable_attaching(name);
     if (!info_.attaches) error = std::string("no memory for frames: ") + rte_strerror(rte_errno);
     return info_.attaches;
   }
 
+ protected:
+  DevicePort(PortInfo info, std::shared_ptr<Device> device, std::shared_ptr<Uplink> uplink,
+             const std::shared_ptr<Crossing>& crossing)
+      : LinkPort(std::move(info), crossing),
+        device_(std::move(device)),
+        share_(device_->share(info_.shard)),
+        uplink_(std::move(uplink)),
+        receiver_(share_, uplink_->arp, seat_ ? &*seat_ : nullptr),
+        transmitter_(share_, uplink_->arp, loopback_, seat_ ? &*seat_ : nullptr) {}
+
   // Answers leave in the next turn, so that the program sees its data before the acknowledgement is
   // built, and its own answer shares a burst with the acknowledgement.
-  unsigned turn(Engine& engine, Time now) override {
-    unsigned moved = loopback_.deliver(engine, now);
-    if (seat_) moved += seat_->deliver(engine, now);
-    device_->tend(now);
-    if (now >= look_at_link_) look_at_link(now);
+  unsigned move_frames(Engine& engine, Time now) {
+    unsigned moved = 0;
     if (now >= engine.next_deadline()) {
       // This thread may not have run for long: frames that arrived meanwhile end the silence.
       moved += receiver_.run(engine, tap_, now);
@@ -133,36 +91,122 @@ class EthdevPort final : public LinkPort {
     moved += transmitter_.run(engine, tap_, now);
     return moved + receiver_.run(engine, tap_, now);
   }
+  unsigned deliver(Engine& engine, Time now) {
+    const unsigned looped = loopback_.deliver(engine, now);
+    return seat_ ? looped + seat_->deliver(engine, now) : looped;
+  }
+
+  void add_own_counters(std::vector<PortCounter>& to) const {
+    const rte_eth_stats link = device_->statistics(info_.shard);
+    to.insert(to.end(), {{"link_rx_packets", link.ipackets},
+                         {"link_tx_packets", link.opackets},
+                         {"link_rx_missed", link.imissed},
+                         {"link_rx_errors", link.ierrors},
+                         {"link_rx_nombuf", link.rx_nombuf},
+                         {"link_tx_errors", link.oerrors}});
+  }
+  void add_queue_counters(std::vector<PortCounter>& to) const {
+    to.insert(to.end(), {{"rx_chained", receiver_.counters().chained},
+                         {"rx_oversize", receiver_.counters().oversize},
+                         {"tx_kept", transmitter_.counters().kept},
+                         {"tx_dropped", transmitter_.counters().dropped},
+                         {"tx_no_buffer", transmitter_.counters().no_buffer}});
+  }
+  void add_shard_counters(std::vector<PortCounter>& to) const {
+    if (seat_) to.push_back({"wrong_queue", receiver_.counters().wrong_queue});
+    add_seat_counters(to);
+  }
+
+  // In this order: waiting frames return to the device's pools before it closes.
+  const std::shared_ptr<Device> device_;
+  DeviceShare& share_;
+  const std::shared_ptr<Uplink> uplink_;
+  Receiver receiver_;
+  Transmitter transmitter_;
+};
+
+// A shard that does not own the device.
+class ShardPort final : public DevicePort {
+ public:
+  ShardPort(PortInfo info, std::shared_ptr<Device> device, std::shared_ptr<Uplink> uplink,
+            const std::shared_ptr<Crossing>& crossing)
+      : DevicePort(std::move(info), std::move(device), std::move(uplink), crossing),
+        news_(uplink_->news()) {}
+
+  unsigned turn(Engine& engine, Time now) override {
+    look(now);
+    share_.enter();
+    const unsigned moved = deliver(engine, now) + move_frames(engine, now);
+    share_.leave();
+    return moved;
+  }
+
+  std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
+    const auto known = uplink_->arp.resolve(address, now);
+    if (!known) seat_->crossing().wake(Crossing::kOwner);  // which sends the request
+    return known;
+  }
+  [[nodiscard]] std::vector<PortCounter> counters() const override {
+    std::vector<PortCounter> all;
+    add_own_counters(all);
+    add_queue_counters(all);
+    all.push_back({"looped", loopback_.total()});
+    add_shard_counters(all);
+    return all;
+  }
+  [[nodiscard]] LinkState state() const override { return news_.state; }
+  [[nodiscard]] std::string trouble() const override { return news_.trouble; }
+
+ private:
+  void look(Time now) {
+    if (now < look_at_) return;
+    look_at_ = now + kLookAtLink;
+    news_ = uplink_->news();
+    info_.address = news_.address;
+    info_.megabits = news_.megabits;
+  }
+
+  Uplink::News news_;
+  Time look_at_ = 0;
+};
+
+// The shard that owns the device.
+class EthdevPort final : public DevicePort {
+ public:
+  EthdevPort(PortInfo info, std::shared_ptr<Device> device, std::shared_ptr<Uplink> uplink,
+             const LinkConfig& config, const std::shared_ptr<Crossing>& crossing)
+      : DevicePort(std::move(info), std::move(device), std::move(uplink), crossing),
+        follows_address_(device_->interface() != nullptr && !config.address) {
+    tell_others();
+  }
+
+  unsigned turn(Engine& engine, Time now) override {
+    const unsigned moved = deliver(engine, now);
+    device_->tend(now);
+    if (now >= look_at_link_) look_at_link(now);
+    return moved + move_frames(engine, now);
+  }
 
   std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
     return arp_.resolve(address, now);
   }
 
   [[nodiscard]] std::vector<PortCounter> counters() const override {
-    const rte_eth_stats link = device_->statistics();
     const ArpCounters arp = arp_.counters();
-    std::vector<PortCounter> all{{"link_rx_packets", link.ipackets},
-                                 {"link_tx_packets", link.opackets},
-                                 {"link_rx_missed", link.imissed},
-                                 {"link_rx_errors", link.ierrors},
-                                 {"link_rx_nombuf", link.rx_nombuf},
-                                 {"link_tx_errors", link.oerrors},
-                                 {"link_tx_refused", device_->refused()},
-                                 {"rx_chained", receiver_.counters().chained},
-                                 {"rx_oversize", receiver_.counters().oversize},
-                                 {"tx_kept", transmitter_.counters().kept},
-                                 {"tx_dropped", transmitter_.counters().dropped},
-                                 {"tx_no_buffer", transmitter_.counters().no_buffer},
-                                 {"link_sought", device_->sought()},
-                                 {"looped", loopback_.total()},
-                                 {"arp_requests_sent", arp.requests_sent},
-                                 {"arp_answers_sent", arp.answers_sent},
-                                 {"arp_learned", arp.learned},
-                                 {"arp_ignored", arp.ignored},
-                                 {"arp_probes_sent", arp.probes_sent},
-                                 {"arp_conflicts", arp.conflicts},
-                                 {"arp_dropped", arp.dropped}};
-    add_seat_counters(all);
+    std::vector<PortCounter> all;
+    add_own_counters(all);
+    all.push_back({"link_tx_refused", device_->refused()});
+    add_queue_counters(all);
+    all.insert(all.end(), {{"link_sought", device_->sought()},
+                           {"looped", loopback_.total()},
+                           {"arp_requests_sent", arp.requests_sent},
+                           {"arp_answers_sent", arp.answers_sent},
+                           {"arp_learned", arp.learned},
+                           {"arp_ignored", arp.ignored},
+                           {"arp_probes_sent", arp.probes_sent},
+                           {"arp_conflicts", arp.conflicts},
+                           {"arp_dropped", arp.dropped}});
+    add_shard_counters(all);
     return all;
   }
 
@@ -174,6 +218,7 @@ class EthdevPort final : public LinkPort {
     const std::string of_device = device_->trouble(), of_address = trouble_of_address();
     return of_device + (of_device.empty() || of_address.empty() ? "" : "; ") + of_address;
   }
+  [[nodiscard]] std::string steering() const override { return device_->steering(); }
   [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
 
  private:
@@ -201,13 +246,8 @@ class EthdevPort final : public LinkPort {
            ", and peers reach one or the other: give one of the two stations another address";
   }
 
-  // In this order: waiting frames return to the device's pool before the device closes.
-  std::unique_ptr<Device> device_;
   const bool follows_address_;
-  const std::shared_ptr<Uplink> uplink_;
   Arp& arp_ = uplink_->arp;
-  Receiver receiver_;
-  Transmitter transmitter_;
   bool up_ = false;  // at the last check
   Time look_at_link_ = 0;
 };
@@ -220,20 +260,28 @@ LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::stri
   if (!make_device_spec(config, serial.fetch_add(1, std::memory_order_relaxed), spec, error)) {
     return {};
   }
-  std::unique_ptr<Device> device = Device::open(spec, error);
+  spec.shards = shards;
+  const std::shared_ptr<Device> device = Device::open(spec, error);
   if (!device) return {};
-  const bool attaches = !config.copy && device->chains() && device->copies();
   PortInfo info = describe(config, *device);
   const auto crossing =
       shards > 1 ? std::make_shared<Crossing>(shards, frame_room(info.mtu)) : nullptr;
-  auto owner = std::make_unique<EthdevPort>(info, std::move(device), config, crossing);
-  if (attaches && !owner->enable_attaching(error)) return {};
-  const auto uplink = owner->uplink();
+  const auto uplink = std::make_shared<Uplink>(
+      ArpConfig{info.mac, info.address, spec.answers_arp, config.vlan, config.arp});
+  const auto attaches = [&](unsigned shard) {
+    // Where it has no queue, its frames go to a ring, which copies the memory.
+    const bool by_device = device->share(shard).sends();
+    return !config.copy && (!by_device || (device->chains() && device->copies()));
+  };
   LinkPorts ports;
-  ports.push_back(std::move(owner));
-  info.attaches = !config.copy;  // to a ring, which copies the memory
-  for (info.shard = 1; info.shard < shards; ++info.shard) {
-    ports.push_back(std::make_unique<ShardPort>(info, uplink, crossing));
+  for (info.shard = 0; info.shard < shards; ++info.shard) {
+    std::unique_ptr<DevicePort> port;
+    if (info.shard == DeviceShare::kOwner)
+      port = std::make_unique<EthdevPort>(info, device, uplink, config, crossing);
+    else
+      port = std::make_unique<ShardPort>(info, device, uplink, crossing);
+    if (attaches(info.shard) && !port->enable_attaching(error)) return {};
+    ports.push_back(std::move(port));
   }
   return ports;
 }

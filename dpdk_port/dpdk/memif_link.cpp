@@ -13,44 +13,80 @@ namespace {
 // Frames are built in one mbuf, or in two: a head, and user memory.
 constexpr std::size_t kSegments = 4;
 
+bool put(memif::Sender& sender, const rte_mbuf* part) {
+  std::array<Bytes, kSegments> parts;
+  std::size_t used = 0;
+  for (; part != nullptr && used < kSegments; part = part->next)
+    parts[used++] = {rte_pktmbuf_mtod(part, const std::byte*), part->data_len};
+  STP_ASSERT(part == nullptr, "a frame has few segments");
+  return sender.put(std::span(parts).first(used));
+}
+
+std::uint16_t port_of(const rte_mbuf* mbuf) {
+  return Shards::port_of({rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len});
+}
+
 }  // namespace
 
 std::unique_ptr<MemifLink> MemifLink::open(const memif::Settings& settings, std::string& error) {
   auto memif = memif::Memif::open(settings, error);
   if (!memif) return nullptr;
-  return std::unique_ptr<MemifLink>(new MemifLink(std::move(memif)));
+  return std::unique_ptr<MemifLink>(new MemifLink(std::move(memif), settings.shards));
 }
 
-std::uint16_t MemifLink::send(rte_mbuf** mbufs, std::uint16_t count) {
+MemifLink::MemifLink(std::unique_ptr<memif::Memif> memif, unsigned shards)
+    : memif_(std::move(memif)), parts_(shards) {
+  for (unsigned i = 0; i < shards; ++i) {
+    parts_[i].of = {shards, i};
+    parts_[i].next = i;
+  }
+}
+
+std::uint16_t MemifLink::send(unsigned shard, rte_mbuf** mbufs, std::uint16_t count) {
   if (!memif_->connected()) return 0;
-  memif::Sender& sender = memif_->sender();
+  auto& senders = memif_->senders();
+  const QueuesToSend rings = rings_of(shard);
+  if (rings.count == 0) return 0;
   std::uint16_t sent = 0;
-  for (; sent < count; ++sent) {
-    std::array<Bytes, kSegments> parts;
-    std::size_t used = 0;
-    const rte_mbuf* part = mbufs[sent];
-    for (; part != nullptr && used < kSegments; part = part->next)
-      parts[used++] = {rte_pktmbuf_mtod(part, const std::byte*), part->data_len};
-    STP_ASSERT(part == nullptr, "a frame has few segments");
-    if (!sender.put(std::span(parts).first(used))) break;
+  while (sent < count) {
+    const unsigned ring = rings.count == 1 ? rings.first : rings.at(port_of(mbufs[sent]));
+    if (!put(senders[ring], mbufs[sent])) break;
+    ++sent;
   }
   if (sent == 0) return 0;
-  sender.publish();
+  for (unsigned ring = 0; ring < rings.count; ++ring) senders[rings.first + ring].publish();
   rte_pktmbuf_free_bulk(mbufs, sent);
-  counters_.sent += sent;
+  parts_[shard].counters.sent += sent;
   return sent;
 }
 
-std::uint16_t MemifLink::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count) {
+// Each call begins with another ring, so that a busy one does not keep the others waiting. However
+// many rings there are, it looks at `count` frames at most.
+std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs,
+                                 std::uint16_t count) {
   if (!memif_->connected()) return 0;
-  memif::Receiver& receiver = memif_->receiver();
-  count = static_cast<std::uint16_t>(std::min<unsigned>(count, receiver.waiting()));
-  if (count == 0) return 0;
+  Part& part = parts_[shard];
+  auto& receivers = memif_->receivers();
+  unsigned received = 0, left = count;
+  for (auto ring = shard; ring < receivers.size() && left > 0; ring += part.of.count) {
+    if (part.next >= receivers.size()) part.next = shard;
+    const unsigned most = std::min(left, receivers[part.next].waiting());
+    if (most > 0) received += take(part, receivers[part.next], pool, mbufs + received, most);
+    left -= most;
+    part.next += part.of.count;
+  }
+  part.counters.received += received;
+  return static_cast<std::uint16_t>(received);
+}
+
+// Takes at most `count` of the filled places.
+unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
+                         unsigned count) {
   if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0) {
-    ++counters_.no_buffer;
+    ++part.counters.no_buffer;
     return 0;
   }
-  std::uint16_t received = 0;
+  unsigned received = 0;
   for (unsigned taken = 0; taken < count && receiver.waiting() != 0; ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
@@ -58,7 +94,7 @@ std::uint16_t MemifLink::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint1
         receiver.take({rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf)}, length);
     if (took == memif::Receiver::Took::kNothing) break;
     if (took == memif::Receiver::Took::kTooLong) {
-      ++counters_.too_long;
+      ++part.counters.too_long;
       continue;
     }
     mbuf->data_len = static_cast<std::uint16_t>(length);
@@ -67,7 +103,6 @@ std::uint16_t MemifLink::receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint1
   }
   receiver.release();
   rte_pktmbuf_free_bulk(mbufs + received, count - received);
-  counters_.received += received;
   return received;
 }
 

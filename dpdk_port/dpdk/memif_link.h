@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "dpdk_port/link/queue_share.h"
 #include "dpdk_port/memif/memif.h"
 
 namespace stp::port {
@@ -20,20 +22,38 @@ struct MemifCounters {
 
 class MemifLink {
  public:
+  // `settings.shards`: each has its counters and, by link/queue_share.h, its rings.
   static std::unique_ptr<MemifLink> open(const memif::Settings& settings, std::string& error);
 
   // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected.
-  std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
-  std::uint16_t receive(rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t send(unsigned shard, rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
   void tend(Time now) { memif_->tend(now); }
+  [[nodiscard]] bool connected() const { return memif_->connected(); }
+  // Where it is connected: the rings that the shard fills.
+  [[nodiscard]] QueuesToSend rings_of(unsigned shard) {
+    return queues_to_send(static_cast<unsigned>(memif_->senders().size()), parts_[shard].of);
+  }
 
+  [[nodiscard]] memif::Memif& memif() { return *memif_; }
   [[nodiscard]] const memif::Memif& memif() const { return *memif_; }
-  [[nodiscard]] const MemifCounters& counters() const { return counters_; }
+  [[nodiscard]] const MemifCounters& counters(unsigned shard) const {
+    return parts_[shard].counters;
+  }
 
  private:
-  explicit MemifLink(std::unique_ptr<memif::Memif> memif) : memif_(std::move(memif)) {}
+  // What one shard's thread writes.
+  struct alignas(kCacheLine) Part {
+    PortShare of;
+    unsigned next = 0;  // the ring to look at first
+    MemifCounters counters;
+  };
+  MemifLink(std::unique_ptr<memif::Memif> memif, unsigned shards);
+  static unsigned take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
+                       unsigned count);
+
   std::unique_ptr<memif::Memif> memif_;
-  MemifCounters counters_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace stp::port

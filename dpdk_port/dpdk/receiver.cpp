@@ -21,19 +21,19 @@ std::uint16_t burst_of(std::size_t frame) {
 
 }  // namespace
 
-Receiver::Receiver(Device& device, Arp& arp, Seat* seat)
-    : device_(device),
+Receiver::Receiver(DeviceShare& share, Arp& arp, Seat* seat)
+    : share_(share),
       arp_(arp),
       seat_(seat),
-      joined_(kBurst, frame_room(device.mtu())),
+      joined_(kBurst, frame_room(share.device().mtu())),
       burst_(burst_of(joined_.room())) {}
 
 unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
-  if (!device_.runs()) return 0;
+  if (!share_.runs()) return 0;
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    const std::uint16_t count = device_.receive(mbufs.data(), burst_);
+    const std::uint16_t count = share_.receive(mbufs.data(), burst_);
     STP_ASSERT(count <= burst_, "a driver gives no more than it was asked for");
     if (count == 0) break;
     std::array<Bytes, kBurst> frames;
@@ -42,7 +42,7 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
       const Bytes frame = frame_of(mbufs[i], joined_.at(i));
       if (frame.empty()) continue;
       if (tap != nullptr) tap->frame(frame, {}, false);
-      if (arp_.receive(frame, now) || hand_over(frame)) continue;
+      if (take_arp(frame, now) || hand_over(frame)) continue;
       frames[kept++] = frame;
     }
     if (seat_ != nullptr) seat_->publish();
@@ -54,11 +54,19 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   return moved;
 }
 
+// The owner sends the answer.
+bool Receiver::take_arp(Bytes frame, Time now) {
+  if (!arp_.receive(frame, now)) return false;
+  if (seat_ != nullptr) seat_->crossing().wake(Crossing::kOwner);
+  return true;
+}
+
 // True: it belongs to another shard.
 bool Receiver::hand_over(Bytes frame) {
   if (seat_ == nullptr) return false;
   const unsigned owner = seat_->owner_of(frame);
   if (owner == seat_->shard()) return false;
+  if (share_.device().steers() && Shards::port_of(frame) != 0) ++counters_.wrong_queue;
   seat_->give(owner, frame, {}, false);
   return true;
 }

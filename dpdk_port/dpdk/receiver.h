@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving half of a device's queue.
+// The receiving half of a shard's queues.
 #pragma once
 
 #include "dpdk_port/dpdk/device.h"
@@ -14,12 +14,14 @@ namespace stp::port {
 struct ReceiveCounters {
   std::uint64_t chained = 0;   // frames reassembled from several mbufs
   std::uint64_t oversize = 0;  // such frames dropped: longer than the link's MTU allows
+  // Frames handed over although the link steers: they came on the queue of another shard.
+  std::uint64_t wrong_queue = 0;
 };
 
 class Receiver {
  public:
   // `seat`: passes frames to other shards; nullptr: there are none.
-  Receiver(Device& device, Arp& arp, Seat* seat);
+  Receiver(DeviceShare& share, Arp& arp, Seat* seat);
 
   // Passes received frames to the engine and to the shards they belong to, at most kTurnBursts *
   // kBurst frames plus one burst. Returns the number of frames moved.
@@ -28,10 +30,11 @@ class Receiver {
   [[nodiscard]] const ReceiveCounters& counters() const { return counters_; }
 
  private:
+  bool take_arp(Bytes frame, Time now);
   bool hand_over(Bytes frame);
   Bytes frame_of(const rte_mbuf* mbuf, std::byte* buffer);
 
-  Device& device_;
+  DeviceShare& share_;
   Arp& arp_;
   Seat* const seat_;
   FrameBuffers joined_;  // one frame per place in a burst

@@ -27,13 +27,13 @@ Transmitter::~Transmitter() {
 
 unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
   unsigned moved = flush(now);
-  if (pending_count_ == 0) {
+  if (pending_count_ == 0 && owns_) {
     take_arp(tap);
     moved += flush(now);
   }
   for (std::size_t burst = 0; burst < kTurnBursts && pending_count_ == 0; ++burst) {
     unsigned taken = 0;
-    if (seat_ != nullptr) {
+    if (seat_ != nullptr && owns_) {
       taken = take_from_others(tap);
       flush(now);
     }
@@ -53,7 +53,7 @@ unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
 bool Transmitter::fill_spares() {
   if (spare_count_ == kBurst) return true;
   const auto missing = static_cast<unsigned>(kBurst - spare_count_);
-  if (rte_pktmbuf_alloc_bulk(device_.pool(), &spares_[spare_count_], missing) != 0) {
+  if (rte_pktmbuf_alloc_bulk(share_.pool(), &spares_[spare_count_], missing) != 0) {
     ++counters_.no_buffer;
     return false;
   }
@@ -116,8 +116,10 @@ unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
 // no longer used.
 bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) {
   const Bytes head(frame.head, frame.head_length);
-  if (tap != nullptr) tap->frame(head, frame.attached, true);
-  if (destination(head) == device_.mac()) return loop(frame);
+  const bool ours = destination(head) == mac_;
+  // A frame that leaves is traced where it leaves.
+  if (tap != nullptr && (ours || share_.sends())) tap->frame(head, frame.attached, true);
+  if (ours) return loop(frame);
   STP_ASSERT(spares_[spare] != nullptr && frame.head == data_of(spares_[spare]),
              "a frame was built in the mbuf that it was offered");
   STP_ASSERT(pending_count_ < kBurst, "there is room for each frame of a burst");
@@ -149,7 +151,11 @@ bool Transmitter::loop(const TxFrame& frame) {
 unsigned Transmitter::flush(Time now) {
   if (pending_count_ == 0) return 0;
   std::uint16_t sent = 0;
-  if (device_.runs()) sent = device_.send(pending_.data(), pending_count_);
+  if (!share_.sends()) {
+    sent = give_to_owner();
+  } else if (share_.runs()) {
+    sent = share_.send(pending_.data(), pending_count_);
+  }
   STP_ASSERT(sent <= pending_count_, "a driver takes no more than it was given");
   std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
   pending_count_ = static_cast<std::uint16_t>(pending_count_ - sent);
@@ -159,8 +165,24 @@ unsigned Transmitter::flush(Time now) {
     refusing_since_ = now;
   }
   counters_.kept += pending_count_;
-  if (device_.is_gone() || (sent == 0 && now - refusing_since_ >= kPatience)) drop_pending();
+  if (share_.device().is_gone() || (sent == 0 && now - refusing_since_ >= kPatience))
+    drop_pending();
   return sent;
+}
+
+// What finds no room in the ring is dropped and counted there.
+std::uint16_t Transmitter::give_to_owner() {
+  for (const rte_mbuf* mbuf : std::span(pending_).first(pending_count_)) {
+    const rte_mbuf* const rest = mbuf->next;
+    STP_ASSERT(rest == nullptr || rest->next == nullptr, "a frame is a head and one attachment");
+    const auto bytes = [](const rte_mbuf* part) {
+      return part == nullptr ? Bytes()
+                             : Bytes(rte_pktmbuf_mtod(part, const std::byte*), part->data_len);
+    };
+    seat_->give_to_link(bytes(mbuf), bytes(rest));
+  }
+  rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
+  return pending_count_;
 }
 
 void Transmitter::drop_pending() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half of a device's queue. Each frame taken from the Node is sent, kept and sent first
-// in the next turn, or counted as dropped.
+// The sending half of a shard's queues, or of its way through the shard that owns the device. Each
+// frame taken from the Node is sent, kept and sent first in the next turn, or counted as dropped.
 #pragma once
 
 #include <array>
@@ -27,8 +27,13 @@ class Transmitter {
   static constexpr Time kPatience = 100 * kMillisecond;
 
   // `seat`: passes frames to and from other shards; nullptr: there are none.
-  Transmitter(Device& device, Arp& arp, Loopback& loopback, Seat* seat)
-      : device_(device), arp_(arp), loopback_(loopback), seat_(seat) {}
+  Transmitter(DeviceShare& share, Arp& arp, Loopback& loopback, Seat* seat)
+      : share_(share),
+        mac_(share.device().mac()),
+        owns_(share.of().index == DeviceShare::kOwner),
+        arp_(arp),
+        loopback_(loopback),
+        seat_(seat) {}
   ~Transmitter();
   Transmitter(const Transmitter&) = delete;
   Transmitter& operator=(const Transmitter&) = delete;
@@ -36,8 +41,8 @@ class Transmitter {
   // Attaches memory instead of copying from now on. False: see rte_errno.
   bool enable_attaching(const std::string& pool_name) { return attachments_.open(pool_name); }
 
-  // Sends the waiting frames, then those of other shards and of the engine, up to kTurnBursts.
-  // Returns the number of frames moved.
+  // Sends the waiting frames, then, as the owner, ARP's and those of other shards, and those of the
+  // engine, up to kTurnBursts. Returns the number of frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
 
   [[nodiscard]] const TransmitCounters& counters() const { return counters_; }
@@ -50,9 +55,12 @@ class Transmitter {
   bool loop(const TxFrame& frame);
   bool keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap);
   unsigned flush(Time now);
+  std::uint16_t give_to_owner();
   void drop_pending();
 
-  Device& device_;
+  DeviceShare& share_;
+  const MacAddr mac_;
+  const bool owns_;  // the device
   Arp& arp_;
   Loopback& loopback_;
   Seat* const seat_;

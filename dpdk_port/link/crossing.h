@@ -40,12 +40,14 @@ class Crossing {
     if (places_[shard].asleep.load(std::memory_order_seq_cst)) ring_bell(places_[shard]);
   }
 
- private:
-  struct alignas(64) Place {
+  // Of a shard. It writes `asleep` when it goes to sleep and wakes up, not for a frame.
+  struct alignas(kCacheLine) Place {
     std::atomic<bool> asleep{false};
     std::mutex mutex;  // guards `bell`
     int bell = -1;
   };
+
+ private:
   static void ring_bell(Place& place);
 
   Shards shards_;

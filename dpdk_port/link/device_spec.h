@@ -25,6 +25,7 @@ struct DeviceSpec {
   };
   std::optional<Memif> memif;  // no ethdev is made
 
+  unsigned shards = 1;  // that use the device
   unsigned mtu = 0;
   std::size_t data_room = 0;  // of an mbuf: room for a whole frame, and the driver's minimum
   bool sets_mtu = false;      // tell the driver the MTU
@@ -35,7 +36,7 @@ struct DeviceSpec {
   bool answers_arp = false;
 };
 
-// False: `error` names the fault and the remedy. `serial` makes device names unique.
+// False: `error` names the fault and the remedy. `serial` makes device names unique. Of one shard.
 bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error);
 
 }  // namespace stp::port

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An array of buffers with room for one frame each, in ordinary memory. Pages are touched on first
-// use.
+// use. It shares no cache line with other memory.
 #pragma once
 
 #include <cstring>
 #include <memory>
+#include <new>
 
+#include "dpdk_port/link/cache_line.h"
 #include "stp/types.h"
 #include "stp/wire/layout.h"
 
@@ -26,14 +28,21 @@ inline MacAddr destination(Bytes frame) {
 class FrameBuffers {
  public:
   FrameBuffers(std::size_t count, std::size_t room)
-      : room_(room), memory_(std::make_unique_for_overwrite<std::byte[]>(count * room)) {}
+      : room_(room),
+        memory_(static_cast<std::byte*>(
+            ::operator new (whole_cache_lines(count* room), std::align_val_t{kCacheLine}))) {}
 
   [[nodiscard]] std::size_t room() const { return room_; }
   [[nodiscard]] std::byte* at(std::size_t index) const { return memory_.get() + index * room_; }
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const {
+      ::operator delete (memory, std::align_val_t{kCacheLine});
+    }
+  };
   std::size_t room_;
-  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<std::byte, Free> memory_;
 };
 
 }  // namespace stp::port

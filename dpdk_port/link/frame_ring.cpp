@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "stp/base/assert.h"
 
 namespace stp::port {
 
 FrameRing::FrameRing(std::size_t places, std::size_t room)
-    : buffers_(places, room), places_(places), free_(places) {
+    : buffers_(places, whole_cache_lines(sizeof(Head) + room)),
+      count_(places),
+      room_(room),
+      free_(places) {
   STP_ASSERT(std::has_single_bit(places), "a ring has a power of two of places");
 }
 
@@ -27,12 +31,13 @@ bool FrameRing::has_room(std::size_t frames) {
 
 bool FrameRing::push(Bytes head, Bytes rest, bool local) {
   // A NIC's buffers may hold longer frames than the MTU allows.
-  if (head.size() + rest.size() > buffers_.room()) return false;
+  if (head.size() + rest.size() > room_) return false;
   if (free_ == 0 && (free_ = free_places()) == 0) return false;
-  const auto at = pushed_ & (places_.size() - 1);
-  std::byte* const to = std::copy(head.begin(), head.end(), buffers_.at(at));
+  std::byte* const at = place(pushed_);
+  const Head about{static_cast<std::uint32_t>(head.size() + rest.size()), local};
+  std::memcpy(at, &about, sizeof about);
+  std::byte* const to = std::copy(head.begin(), head.end(), at + sizeof about);
   std::copy(rest.begin(), rest.end(), to);
-  places_[at] = {static_cast<std::uint32_t>(head.size() + rest.size()), local};
   ++pushed_;
   --free_;
   return true;
@@ -45,19 +50,21 @@ bool FrameRing::publish() {
 }
 
 bool FrameRing::may_go_on() const {
-  return waits_ && free_places() >= places_.size() / 2;
+  return waits_ && free_places() >= count_ / 2;
 }
 
 FrameRing::Entry FrameRing::at(std::size_t index) const {
   STP_ASSERT(index < waiting(), "a frame that is read waits");
-  const auto at = (received_.load(std::memory_order_relaxed) + index) & (places_.size() - 1);
-  return {Bytes(buffers_.at(at), places_[at].length), places_[at].local};
+  const std::byte* const at = place(received_.load(std::memory_order_relaxed) + index);
+  Head about;
+  std::memcpy(&about, at, sizeof about);
+  return {Bytes(at + sizeof about, about.length), about.local};
 }
 
 bool FrameRing::release(std::size_t frames) {
   STP_ASSERT(frames <= waiting(), "what is released has waited");
   received_.store(received_.load(std::memory_order_relaxed) + frames, std::memory_order_seq_cst);
-  if (!stalled_.load(std::memory_order_seq_cst) || waiting() > places_.size() / 2) return false;
+  if (!stalled_.load(std::memory_order_seq_cst) || waiting() > count_ / 2) return false;
   stalled_.store(false, std::memory_order_seq_cst);
   return true;
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Passes frames in order from one thread of this process to another: a lock-free ring of buffers
 // with one sender and one receiver. Frames are copied in and read in place. Each side writes its
-// own cache lines.
+// own cache lines: the sender the frames, and each side its half of the object.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "dpdk_port/link/frame_buffers.h"
 
@@ -44,23 +43,30 @@ class FrameRing {
   bool release(std::size_t frames);
 
  private:
-  struct Place {
+  friend struct FrameRingLayout;  // a test
+  // Stands before each frame, in its buffer.
+  struct Head {
     std::uint32_t length;
     bool local;
   };
-  static constexpr std::size_t kLine = 64;
   [[nodiscard]] std::size_t free_places() const {
-    return places_.size() - (pushed_ - received_.load(std::memory_order_seq_cst));
+    return count_ - (pushed_ - received_.load(std::memory_order_seq_cst));
+  }
+  [[nodiscard]] std::byte* place(std::size_t number) const {
+    return buffers_.at(number & (count_ - 1));
   }
 
   FrameBuffers buffers_;
-  std::vector<Place> places_;
-  alignas(kLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
-  std::size_t pushed_ = 0;                           // by the sender, published or not
-  std::size_t free_ = 0;                             // at the sender's last check
-  bool waits_ = false;                               // there was no room at that check
-  alignas(kLine) std::atomic<std::size_t> received_{0};
-  alignas(kLine) std::atomic<bool> stalled_{false};  // the sender waits; rarely written
+  const std::size_t count_, room_;
+  // The sender's.
+  alignas(kCacheLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
+  std::size_t pushed_ = 0;                                // published or not
+  std::size_t free_ = 0;                                  // at the last check
+  bool waits_ = false;                                    // there was no room at that check
+  // The receiver's.
+  alignas(kCacheLine) std::atomic<std::size_t> received_{0};
+  // Of both, where a ring is full: the sender waits.
+  alignas(kCacheLine) std::atomic<bool> stalled_{false};
 };
 
 }  // namespace stp::port

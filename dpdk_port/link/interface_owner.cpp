@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/program_name.h"
 
 namespace stp::port {
 namespace {
@@ -64,13 +65,6 @@ bool has_packet_socket(uid_t user, int index) {
   return false;
 }
 
-std::string name_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::string name;
-  std::getline(file, name);
-  return name.empty() ? "a program" : name;
-}
-
 }  // namespace
 
 std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interface, int index,
@@ -85,7 +79,7 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
   }
   const ucred other = listener_at(address);
   if (!has_packet_socket(other.uid, index)) return owner;  // a name without a packet socket
-  error = "interface " + interface + " has an owner: " + name_of(other.pid) + ", pid " +
+  error = "interface " + interface + " has an owner: " + program_name(other.pid) + ", pid " +
           std::to_string(other.pid) + "; end it, reach its link (stpd:) instead, or take another " +
           "address here (mac=)";
   return nullptr;

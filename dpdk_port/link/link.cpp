@@ -110,6 +110,7 @@ constexpr std::array kCommonOptions{
     CommonOption{"vlan", set_vlan, "a number from 1 to 4094"},
     CommonOption{"copy", set_copy, "0 or 1"},
     CommonOption{"queues", set_queues, "a number from 1 to 16, or auto"},
+    CommonOption{"shards", set_queues, "a number from 1 to 16, or auto"},
 };
 
 bool one_of(const std::string& value, std::initializer_list<std::string_view> values) {
@@ -144,9 +145,9 @@ constexpr std::array kKindOptions{
                "a number of bytes from 256 to 65535"},
 };
 
-// `queues` in a device string belongs to the driver.
+// A virtual device's driver may have an option of its own that is called queues.
 bool is_of(const CommonOption& option, LinkKind kind) {
-  return kind != LinkKind::kVdev || option.set != set_queues;
+  return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
 }
 
 std::string option_names(LinkKind kind) {

@@ -21,7 +21,7 @@
 // For one kind:
 //   iface:  driver=af_packet|af_xdp
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
-//   vdev:   all others belong to the device string and go to the driver
+//   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
 #pragma once
 

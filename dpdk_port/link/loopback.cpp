@@ -11,7 +11,7 @@ void Loopback::push(const TxFrame& frame) {
   STP_ASSERT(count_ < kCapacity, "a turn fills the loopback no further than it can hold");
   STP_ASSERT(frame.head_length <= heads_.room(), "a head is no longer than a frame may be");
   std::byte* const head = heads_.at(count_);
-  std::copy_n(frame.head, frame.head_length, head);
+  if (frame.head != head) std::copy_n(frame.head, frame.head_length, head);
   frames_[count_] = {Bytes(head, frame.head_length), frame.attached};
   tokens_[count_] = frame.token;
   ++count_;
@@ -23,6 +23,7 @@ unsigned Loopback::deliver(Engine& engine, Time now) {
   for (std::size_t at = 0; at < waiting.size(); at += kBurst) {
     engine.receive_looped(waiting.subspan(at, std::min(kBurst, waiting.size() - at)), now);
   }
+  if (count_ == 0) return 0;
   const auto attached = std::partition(tokens_.begin(), tokens_.begin() + count_,
                                        [](auto& token) { return token.region != kNoneId; });
   if (attached != tokens_.begin()) engine.transmitted({tokens_.begin(), attached});

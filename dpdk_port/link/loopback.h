@@ -7,6 +7,7 @@
 
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "stp/base/assert.h"
 
 namespace stp::port {
 
@@ -20,6 +21,12 @@ class Loopback {
 
   explicit Loopback(std::size_t room) : heads_(kCapacity, room) {}
 
+  // Where the head of the frame pushed after `ahead` others may be built: push() copies none that
+  // is where it belongs. Requires room for them.
+  [[nodiscard]] std::byte* place(std::size_t ahead) const {
+    STP_ASSERT(count_ + ahead < kCapacity, "heads are built where there is room for them");
+    return heads_.at(count_ + ahead);
+  }
   // Keeps the frame and its token; copies the head. Requires room.
   void push(const TxFrame& frame);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/pci_owner.h"
+#include "dpdk_port/link/program_name.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,13 +31,6 @@ pid_t locker_of(int fd) {
   return 0;
 }
 
-std::string name_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::string name;
-  std::getline(file, name);
-  return name.empty() ? "a program" : name;
-}
-
 }  // namespace
 
 std::unique_ptr<PciOwner> PciOwner::claim(const std::string& address, const std::string& file,
@@ -55,7 +49,7 @@ std::unique_ptr<PciOwner> PciOwner::claim(const std::string& address, const std:
   }
   error = "NIC " + address + " has an owner: ";
   const pid_t other = locker_of(fd);
-  error += other == 0 ? "another program" : name_of(other) + ", pid " + std::to_string(other);
+  error += other == 0 ? "another program" : program_name(other) + ", pid " + std::to_string(other);
   error += "; end it, or reach its link (stpd:) instead";
   return nullptr;
 }

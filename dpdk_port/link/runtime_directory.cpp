@@ -2,15 +2,14 @@
 #include "dpdk_port/link/runtime_directory.h"
 
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
+#include <string_view>
 #include <vector>
+
+#include "dpdk_port/link/socket_probe.h"
 
 namespace stp::port {
 namespace {
@@ -29,18 +28,10 @@ pid_t owner_of(const fs::path& directory) {
   return error == std::errc() && at == end && pid > 0 ? pid : 0;
 }
 
+// If that cannot be found out, the directory is left alone.
 bool is_served(const fs::path& socket_path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const auto text = socket_path.string();
-  if (text.size() >= sizeof address.sun_path) return true;  // not DPDK's: left alone
-  std::memcpy(address.sun_path, text.c_str(), text.size());
-  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return true;
-  const auto result = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const auto dead = result != 0 && (errno == ECONNREFUSED || errno == ENOENT);
-  ::close(fd);
-  return !dead;
+  const auto error = probe_socket(socket_path.string());
+  return error != ECONNREFUSED && error != ENOENT;
 }
 
 // DPDK makes the directory some moments before the socket in it.

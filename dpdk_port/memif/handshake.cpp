@@ -23,17 +23,23 @@ Message make_message(MessageType type) {
 
 }  // namespace
 
-std::unique_ptr<Handshake> Handshake::ask(FileDescriptor socket, const Settings& settings) {
-  auto out = std::make_unique<Handshake>(std::move(socket), false);
-  out->settings_ = settings;
+std::unique_ptr<Handshake> Handshake::ask(FileDescriptor socket, const Settings& settings,
+                                          bool modest) {
+  auto out = std::make_unique<Handshake>(std::move(socket), settings);
+  out->modest_ = modest;
   return out;
 }
 
-std::unique_ptr<Handshake> Handshake::answer(FileDescriptor socket) {
-  auto out = std::make_unique<Handshake>(std::move(socket), true);
+std::unique_ptr<Handshake> Handshake::answer(FileDescriptor socket, const Settings& settings) {
+  auto out = std::make_unique<Handshake>(std::move(socket), settings);
   out->regions_.reserve(kMostRegions);
   if (!send_message(out->socket_, make_message(MessageType::kAck))) out->reason_ = "it has gone";
   return out;
+}
+
+bool Handshake::broken() const {
+  const auto is_broken = [](const auto& ring) { return ring.broken(); };
+  return std::ranges::any_of(senders_, is_broken) || std::ranges::any_of(receivers_, is_broken);
 }
 
 Handshake::Progress Handshake::go_on() {
@@ -70,20 +76,22 @@ bool Handshake::obey(const Message& message, FileDescriptor attached) {
   if (connected_) return fail("a message that has no place in an open connection");
   switch (message.type) {
     case MessageType::kHello:
-      return serves_ ? fail("a server sends the hello") : greet(message.body.hello);
+      return settings_.serves ? fail("a server sends the hello") : greet(message.body.hello);
     case MessageType::kAck:
-      return serves_ || sent_ == 0 ? fail("an acknowledgement of nothing") : send_next();
+      return settings_.serves || sent_ == 0 ? fail("an acknowledgement of nothing") : send_next();
     case MessageType::kConnected:
-      if (serves_ || sent_ != kAll) return fail("connected comes last, from the server");
-      receiver_.begin();
+      if (settings_.serves || sent_ != messages())
+        return fail("connected comes last, from the server");
+      for (Receiver& receiver : receivers_) receiver.begin();
       connected_ = true;
       return true;
     case MessageType::kAddRegion:
-      return serves_ ? add_region(message.body.add_region, attached) : fail("a client adds memory");
+      return settings_.serves ? add_region(message.body.add_region, attached)
+                              : fail("a client adds memory");
     case MessageType::kAddRing:
-      return serves_ ? add_ring(message.body.add_ring) : fail("a client adds rings");
+      return settings_.serves ? add_ring(message.body.add_ring) : fail("a client adds rings");
     case MessageType::kConnect:
-      return serves_ ? connect() : fail("a client connects");
+      return settings_.serves ? connect() : fail("a client connects");
     case MessageType::kNone:
     case MessageType::kInit:
     case MessageType::kDisconnect:
@@ -101,40 +109,77 @@ bool Handshake::greet(const Hello& hello) {
     return fail("this side speaks memif 2.0 alone");
   settings_.log2_ring = std::min<unsigned>(settings_.log2_ring, hello.greatest_log2_ring);
   if (settings_.log2_ring == 0) return fail("its rings have no place");
+  choose_rings(hello);
   std::string error;
   return make_memory(error) ? send_next() : fail(error);
+}
+
+void Handshake::choose_rings(const Hello& hello) {
+  const unsigned most_to_server = hello.last_client_ring + 1U;
+  const unsigned of_peer = std::clamp(most_to_server / Shards::kMost, 1U, Shards::kMost);
+  unsigned rings = settings_.shards;
+  if (text_of(hello.name, kNameSize) != kName)
+    rings = modest_ ? 1 : rings;
+  else if (!modest_)
+    rings *= of_peer;
+  wanted_[kClientRings] = std::min(rings, most_to_server);
+  wanted_[kServerRings] = std::min(rings, hello.last_server_ring + 1U);
 }
 
 std::size_t Handshake::ring_room() const {
   return (ring_bytes(settings_.log2_ring) + kRingAlignment - 1) & ~(kRingAlignment - 1);
 }
 
-// Both rings, then the buffers of the client's, then those of the server's.
+std::size_t Handshake::memory_of(Which way) const {
+  const std::size_t buffers = std::size_t{settings_.buffer} << settings_.log2_ring;
+  return wanted_[way] * (ring_room() + buffers);
+}
+
+// Many rings are shorter ones, so that their memory stays in the processors' caches, and within
+// what a peer maps.
+void Handshake::shorten_rings() {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  constexpr unsigned kShort = 6;
+  const auto longest = [&] { return std::max(memory_of(kClientRings), memory_of(kServerRings)); };
+  if (wanted_[kClientRings] == 1 && wanted_[kServerRings] == 1) return;
+  while (settings_.log2_ring > kShort && longest() > kBytes) --settings_.log2_ring;
+  while (settings_.log2_ring > 1 && 2 * longest() > Region::kGreatest) --settings_.log2_ring;
+}
+
+// The client's rings, those of the server, then the buffers of each in that order.
 bool Handshake::make_memory(std::string& error) {
+  shorten_rings();
   const std::size_t ring = ring_room();
   const std::size_t buffers = std::size_t{settings_.buffer} << settings_.log2_ring;
-  regions_.push_back(Region::make(kRings * (ring + buffers), file_, error));
+  regions_.push_back(Region::make(memory_of(kClientRings) + memory_of(kServerRings), file_, error));
   if (!regions_[0]) return false;
-  for (std::size_t i = 0; i < kRings; ++i) {
-    rings_[i] = Ring(regions_[0].part(i * ring, ring), settings_.log2_ring);
-    rings_[i].clear();
-    interrupts_[i] = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!interrupts_[i]) {
-      error = std::string("no eventfd: ") + std::strerror(errno);
-      return false;
+  interrupt_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!interrupt_) {
+    error = std::string("no eventfd: ") + std::strerror(errno);
+    return false;
+  }
+  std::size_t ring_at = 0;
+  std::size_t buffers_at = (wanted_[kClientRings] + wanted_[kServerRings]) * ring;
+  for (const Which way : {kClientRings, kServerRings}) {
+    for (unsigned i = 0; i < wanted_[way]; ++i, ring_at += ring, buffers_at += buffers) {
+      Ring& made = rings_[way].emplace_back(regions_[0].part(ring_at, ring), settings_.log2_ring);
+      made.clear();
+      const auto own =
+          Buffers::own(regions_[0], static_cast<std::uint32_t>(buffers_at), settings_.buffer);
+      if (way == kClientRings) {
+        senders_.emplace_back(made, own);
+      } else {
+        made.poll();
+        receivers_.emplace_back(made, own);
+      }
     }
   }
-  rings_[kServerRing].poll();
-  const auto first = static_cast<std::uint32_t>(kRings * ring);
-  const auto second = static_cast<std::uint32_t>(first + buffers);
-  sender_ = Sender(rings_[kClientRing], Buffers::own(regions_[0], first, settings_.buffer));
-  receiver_ = Receiver(rings_[kServerRing], Buffers::own(regions_[0], second, settings_.buffer));
   return true;
 }
 
 // One message, and the next when it has been acknowledged.
 bool Handshake::send_next() {
-  if (sent_ == kAll) return fail("an acknowledgement of nothing");
+  if (sent_ == messages()) return fail("an acknowledgement of nothing");
   Message message;
   const int attached = next_message(message);
   ++sent_;
@@ -144,33 +189,32 @@ bool Handshake::send_next() {
 
 // What goes with it; -1: nothing.
 int Handshake::next_message(Message& message) const {
-  const auto add_ring = [&](Which which) {
-    message.type = MessageType::kAddRing;
-    message.body.add_ring.flags = which == kClientRing ? AddRing::kFromClient : 0;
-    message.body.add_ring.offset = static_cast<std::uint32_t>(which * ring_room());
-    message.body.add_ring.log2_size = static_cast<std::uint8_t>(settings_.log2_ring);
-    return interrupts_[which].get();
-  };
-  switch (sent_) {
-    case kInit:
-      message.type = MessageType::kInit;
-      message.body.init.version = kVersion;
-      message.body.init.id = settings_.id;
-      kName.copy(message.body.init.name, kNameSize - 1);
-      return -1;
-    case kAddRegion:
-      message.type = MessageType::kAddRegion;
-      message.body.add_region.size = regions_[0].size();
-      return file_.get();
-    case kAddClientRing:
-      return add_ring(kClientRing);
-    case kAddServerRing:
-      return add_ring(kServerRing);
-    default:
-      message.type = MessageType::kConnect;
-      kName.copy(message.body.named.interface, kNameSize - 1);
-      return -1;
+  if (sent_ == 0) {
+    message.type = MessageType::kInit;
+    message.body.init.version = kVersion;
+    message.body.init.id = settings_.id;
+    kName.copy(message.body.init.name, kNameSize - 1);
+    return -1;
   }
+  if (sent_ == 1) {
+    message.type = MessageType::kAddRegion;
+    message.body.add_region.size = regions_[0].size();
+    return file_.get();
+  }
+  if (sent_ == messages() - 1) {
+    message.type = MessageType::kConnect;
+    kName.copy(message.body.named.interface, kNameSize - 1);
+    return -1;
+  }
+  const std::size_t number = sent_ - kBeforeRings, of_client = wanted_[kClientRings];
+  const bool from_client = number < of_client;
+  AddRing& ring = message.body.add_ring;
+  message.type = MessageType::kAddRing;
+  ring.flags = from_client ? AddRing::kFromClient : 0;
+  ring.index = static_cast<std::uint16_t>(from_client ? number : number - of_client);
+  ring.offset = static_cast<std::uint32_t>(number * ring_room());
+  ring.log2_size = static_cast<std::uint8_t>(settings_.log2_ring);
+  return interrupt_.get();
 }
 
 // ---- the server
@@ -192,8 +236,11 @@ bool Handshake::add_region(const AddRegion& said, const FileDescriptor& file) {
 }
 
 bool Handshake::add_ring(const AddRing& said) {
-  const Which which = (said.flags & AddRing::kFromClient) != 0 ? kClientRing : kServerRing;
-  if (said.index != 0 || has_ring_[which]) return fail("this link has one ring each way");
+  auto& rings = rings_[(said.flags & AddRing::kFromClient) != 0 ? kClientRings : kServerRings];
+  const unsigned most = most_rings(settings_.shards);
+  if (said.index != rings.size() || rings.size() == most)
+    return fail("the rings of a way are numbered from 0, and there are at most " +
+                std::to_string(most));
   if (said.log2_size == 0 || said.log2_size > kGreatestLog2Ring)
     return fail("a ring of 2^" + std::to_string(said.log2_size) + " places is not possible");
   const std::uint32_t offset = said.offset;
@@ -201,21 +248,26 @@ bool Handshake::add_ring(const AddRing& said) {
     return fail("a ring stands in memory that was added, at a multiple of 16");
   const auto memory = regions_[said.region].part(offset, ring_bytes(said.log2_size));
   if (memory.empty()) return fail("a ring goes beyond its memory");
-  rings_[which] = Ring(memory, said.log2_size);
-  has_ring_[which] = true;
+  rings.emplace_back(memory, said.log2_size);
   return send_message(socket_, make_message(MessageType::kAck)) || fail("it takes no messages");
 }
 
 bool Handshake::connect() {
-  if (!has_ring_[kClientRing] || !has_ring_[kServerRing]) return fail("a ring each way is needed");
-  for (Ring& ring : rings_) {
-    if (!ring.has_cookie()) return fail("a ring has no cookie");
-    ring.set_head(0);
-    ring.set_tail(0);
+  if (rings_[kClientRings].empty() || rings_[kServerRings].empty())
+    return fail("a ring each way is needed");
+  for (auto& rings : rings_) {
+    for (Ring& ring : rings) {
+      if (!ring.has_cookie()) return fail("a ring has no cookie");
+      ring.set_head(0);
+      ring.set_tail(0);
+    }
   }
-  rings_[kClientRing].poll();
-  sender_ = Sender(rings_[kServerRing], Buffers::of_peer(regions_));
-  receiver_ = Receiver(rings_[kClientRing], Buffers::of_peer(regions_));
+  for (const Ring& ring : rings_[kServerRings])
+    senders_.emplace_back(ring, Buffers::of_peer(regions_));
+  for (Ring& ring : rings_[kClientRings]) {
+    ring.poll();
+    receivers_.emplace_back(ring, Buffers::of_peer(regions_));
+  }
   Message message = make_message(MessageType::kConnected);
   kName.copy(message.body.named.interface, kNameSize - 1);
   if (!send_message(socket_, message)) return fail("it takes no messages");

@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two sides agree on their memory and their two rings, and what they then have. One of these
-// for each connection of the control socket.
+// How two sides agree on their memory and their rings, and what they then have. One of these for
+// each connection of the control socket.
+//
+// The client makes the rings, so it has to know how many there should be: as many each way as the
+// shards of the two sides multiplied, so that each shard has a ring to each of the other side's
+// (link/queue_share.h says which). A server of this implementation, whose hello has the name "stp",
+// permits kMost times as many rings as it has shards: so the client knows that number, or a greater
+// one if the server has several links. Of another server it does not, and makes as many rings as it
+// has shards itself. If a server ends that, the client is modest when it asks again: of this
+// implementation it then wants as many rings as it has shards, of another one ring each way. A
+// server takes what its client makes.
 #pragma once
 
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dpdk_port/memif/control_socket.h"
 #include "dpdk_port/memif/ring.h"
+#include "stp/node/shards.h"
 
 namespace stp::port::memif {
+
+// The most rings each way of a server with so many shards.
+constexpr unsigned most_rings(unsigned shards) {
+  return shards * Shards::kMost;
+}
 
 struct Settings {
   std::string socket;
   bool serves = false;  // makes the socket
   std::uint32_t id = 0;
-  unsigned log2_ring = 10;  // the client's choice, as is the next
+  unsigned log2_ring = 10;  // the client's choice, as is the next. Less where rings are many
   std::uint32_t buffer = 2048;
+  unsigned shards = 1;  // of this side: 1 to Shards::kMost
 };
 
 class Handshake {
@@ -25,10 +42,11 @@ class Handshake {
   enum class Progress { kWaits, kConnected, kEnded };
   static constexpr std::size_t kMostRegions = 16;
 
-  // The client's, on a socket that has just been connected.
-  static std::unique_ptr<Handshake> ask(FileDescriptor socket, const Settings& settings);
+  // The client's, on a socket that has just been connected. `modest`: see above.
+  static std::unique_ptr<Handshake> ask(FileDescriptor socket, const Settings& settings,
+                                        bool modest = false);
   // The server's, with a client that has said which interface it wants.
-  static std::unique_ptr<Handshake> answer(FileDescriptor socket);
+  static std::unique_ptr<Handshake> answer(FileDescriptor socket, const Settings& settings);
 
   // Deals with what the peer has said. After kConnected: with its end.
   Progress go_on();
@@ -37,21 +55,26 @@ class Handshake {
   // This side ends it, and says why.
   void end(const std::string& reason);
 
-  [[nodiscard]] Sender& sender() { return sender_; }
-  [[nodiscard]] Receiver& receiver() { return receiver_; }
-  [[nodiscard]] bool broken() const { return sender_.broken() || receiver_.broken(); }
+  // After kConnected: the rings to fill and to empty, at least one of each.
+  [[nodiscard]] std::vector<Sender>& senders() { return senders_; }
+  [[nodiscard]] std::vector<Receiver>& receivers() { return receivers_; }
+  [[nodiscard]] bool broken() const;
 
-  Handshake(FileDescriptor socket, bool serves) : socket_(std::move(socket)), serves_(serves) {}
+  Handshake(FileDescriptor socket, const Settings& settings)
+      : socket_(std::move(socket)), settings_(settings) {}
 
  private:
-  enum Which : std::size_t { kClientRing, kServerRing, kRings };
+  enum Which : std::size_t { kClientRings, kServerRings, kWays };
 
   bool obey(const Message& message, FileDescriptor attached);
   bool fail(const std::string& reason);
   // The client's part.
-  [[nodiscard]] std::size_t ring_room() const;
-  bool make_memory(std::string& error);
   bool greet(const Hello& hello);
+  void choose_rings(const Hello& hello);
+  [[nodiscard]] std::size_t ring_room() const;
+  [[nodiscard]] std::size_t memory_of(Which way) const;
+  void shorten_rings();
+  bool make_memory(std::string& error);
   bool send_next();
   int next_message(Message& message) const;
   // The server's part.
@@ -60,19 +83,23 @@ class Handshake {
   bool connect();
 
   FileDescriptor socket_;
-  const bool serves_;
   Settings settings_;
+  bool modest_ = false;
   bool connected_ = false;
   std::string reason_;
-  enum Step : unsigned { kInit, kAddRegion, kAddClientRing, kAddServerRing, kConnect, kAll };
-  unsigned sent_ = 0;  // of the client's steps
+  // The client's messages: init, region, a ring each, connect.
+  static constexpr std::size_t kBeforeRings = 2;
+  std::size_t sent_ = 0;
+  std::array<unsigned, kWays> wanted_{1, 1};  // the client's rings
+  [[nodiscard]] std::size_t messages() const {
+    return kBeforeRings + wanted_[kClientRings] + wanted_[kServerRings] + 1;
+  }
   FileDescriptor file_;
-  std::array<FileDescriptor, kRings> interrupts_;
+  FileDescriptor interrupt_;  // of all rings: who polls needs none, but a ring has to have one
   Regions regions_;
-  std::array<Ring, kRings> rings_;
-  std::array<bool, kRings> has_ring_{};
-  Sender sender_;
-  Receiver receiver_;
+  std::array<std::vector<Ring>, kWays> rings_;
+  std::vector<Sender> senders_;
+  std::vector<Receiver> receivers_;
 };
 
 }  // namespace stp::port::memif

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "dpdk_port/memif/handshake.h"
+
 namespace stp::port::memif {
 namespace {
 
@@ -18,13 +20,17 @@ Known& known() {
   return all;
 }
 
-Message make_hello() {
+// The client says only afterwards which link it wants. So the number of rings is that of the link
+// with most shards.
+Message make_hello(unsigned shards) {
   Message message;
   message.type = MessageType::kHello;
   Hello& hello = message.body.hello;
   std::string("stp").copy(hello.name, kNameSize - 1);
   hello.least_version = hello.greatest_version = kVersion;
-  hello.last_region = 15;
+  hello.last_region = Handshake::kMostRegions - 1;
+  hello.last_server_ring = hello.last_client_ring =
+      static_cast<std::uint16_t>(most_rings(shards) - 1);
   hello.greatest_log2_ring = kGreatestLog2Ring;
   return message;
 }
@@ -62,32 +68,35 @@ Listener::~Listener() {
     ::unlink(path_.c_str());
 }
 
-bool Listener::serve(std::uint32_t id) {
+bool Listener::serve(std::uint32_t id, unsigned shards) {
   const std::lock_guard guard(mutex_);
-  return wanted_.try_emplace(id).second;
+  return served_.try_emplace(id, Served{shards, {}}).second;
 }
 
 void Listener::stop(std::uint32_t id) {
   const std::lock_guard guard(mutex_);
-  const auto at = wanted_.find(id);
-  if (at == wanted_.end()) return;
-  if (at->second) send_disconnect(at->second, "this interface is not served any more");
-  wanted_.erase(at);
+  const auto at = served_.find(id);
+  if (at == served_.end()) return;
+  if (at->second.wanted)
+    send_disconnect(at->second.wanted, "this interface is not served any more");
+  served_.erase(at);
 }
 
 FileDescriptor Listener::take(std::uint32_t id, Time now) {
   const std::lock_guard guard(mutex_);
   accept(now);
   std::erase_if(newcomers_, [&](Newcomer& each) { return !hear(each, now); });
-  const auto at = wanted_.find(id);
-  return at == wanted_.end() ? FileDescriptor() : std::exchange(at->second, {});
+  const auto at = served_.find(id);
+  return at == served_.end() ? FileDescriptor() : std::exchange(at->second.wanted, {});
 }
 
 void Listener::accept(Time now) {
+  unsigned shards = 1;
+  for (const auto& [id, served] : served_) shards = std::max(shards, served.shards);
   for (std::size_t i = 0; i < kNewcomers && newcomers_.size() < kNewcomers; ++i) {
     FileDescriptor socket = accept_from(socket_);
     if (!socket) return;
-    if (send_message(socket, make_hello())) newcomers_.push_back({std::move(socket), now});
+    if (send_message(socket, make_hello(shards))) newcomers_.push_back({std::move(socket), now});
   }
 }
 
@@ -100,15 +109,16 @@ bool Listener::hear(Newcomer& newcomer, Time now) {
   if (came == Came::kEnd) return false;
   const Init& init = message.body.init;
   const std::uint32_t id = init.id;
-  const auto at = wanted_.find(id);
+  const auto at = served_.find(id);
   if (message.type != MessageType::kInit || init.version != kVersion || init.mode != 0) {
     send_disconnect(newcomer.socket, "expected: init, memif 2.0, Ethernet frames");
-  } else if (at == wanted_.end()) {
+  } else if (at == served_.end()) {
     send_disconnect(newcomer.socket, "no interface with id " + std::to_string(id));
   } else {
     // Of two, the later one: the former may have died.
-    if (at->second) send_disconnect(at->second, "another client wants this interface");
-    at->second = std::move(newcomer.socket);
+    FileDescriptor& wanted = at->second.wanted;
+    if (wanted) send_disconnect(wanted, "another client wants this interface");
+    wanted = std::move(newcomer.socket);
   }
   return false;
 }

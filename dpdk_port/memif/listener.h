@@ -25,8 +25,8 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // False: another link of this process serves that id.
-  bool serve(std::uint32_t id);
+  // `shards`: those of the link with that id. False: another link of this process serves that id.
+  bool serve(std::uint32_t id, unsigned shards);
   void stop(std::uint32_t id);
   // A client that wants this id; empty: none. Also hears the others.
   FileDescriptor take(std::uint32_t id, Time now);
@@ -35,6 +35,10 @@ class Listener {
   // Clients that have not said what they want yet: so many, and each for so long.
   static constexpr std::size_t kNewcomers = 8;
   static constexpr Time kPatience = 2 * kSecond;
+  struct Served {
+    unsigned shards = 1;
+    FileDescriptor wanted;  // a client; empty: none
+  };
   struct Newcomer {
     FileDescriptor socket;
     Time since = 0;
@@ -49,7 +53,7 @@ class Listener {
   struct stat file_ {};  // which file of that path is its own
   std::mutex mutex_;     // of what follows
   std::vector<Newcomer> newcomers_;
-  std::map<std::uint32_t, FileDescriptor> wanted_;  // by id that is served: who wants it
+  std::map<std::uint32_t, Served> served_;  // by id
 };
 
 }  // namespace stp::port::memif

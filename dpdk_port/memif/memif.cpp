@@ -10,7 +10,7 @@ std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error)
   if (!settings.serves) return memif;
   auto listener = Listener::at(settings.socket, error);
   if (!listener) return nullptr;
-  if (!listener->serve(settings.id)) {
+  if (!listener->serve(settings.id, settings.shards)) {
     error = "this process already serves id " + std::to_string(settings.id) + " at " +
             settings.socket + ": give this link another id=";
     return nullptr;
@@ -25,10 +25,10 @@ Memif::~Memif() {
 }
 
 void Memif::look(Time now) {
-  look_at_ = now + (peer_ && !connected_ ? kLookAtHandshake : kLook);
+  look_at_ = now + (peer_ && !connected() ? kLookAtHandshake : kLook);
   if (peer_) go_on(now);
   if (!peer_ && now >= begin_at_) begin(now);
-  if (connected_ && listener_ && now >= refuse_at_) refuse_others(now);
+  if (connected() && listener_ && now >= refuse_at_) refuse_others(now);
 }
 
 void Memif::begin(Time now) {
@@ -41,8 +41,8 @@ void Memif::begin(Time now) {
     if (!socket) begin_at_ = now + kSeek;
   }
   if (!socket) return;
-  peer_ = settings_.serves ? Handshake::answer(std::move(socket))
-                           : Handshake::ask(std::move(socket), settings_);
+  peer_ = settings_.serves ? Handshake::answer(std::move(socket), settings_)
+                           : Handshake::ask(std::move(socket), settings_, modest_);
   began_at_ = now;
   look_at_ = now + kLookAtHandshake;
 }
@@ -54,8 +54,9 @@ void Memif::go_on(Time now) {
   }
   switch (peer_->go_on()) {
     case Handshake::Progress::kConnected:
-      connected_ = true;
+      if (connected()) return;
       obstacle_.clear();
+      gate_.open();
       break;
     case Handshake::Progress::kWaits:
       if (now - began_at_ < kPatience) return;
@@ -70,8 +71,10 @@ void Memif::go_on(Time now) {
 
 void Memif::drop(Time now) {
   obstacle_ = "the peer: " + peer_->reason();
+  // A server may have refused the number of rings.
+  modest_ = settings_.shards > 1 && !connected() && !modest_;
+  gate_.close();
   peer_.reset();
-  connected_ = false;
   begin_at_ = now + kSeek;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One side of a memif: shared memory to one other process. All of it is done by the thread that
-// sends and receives, so that no memory goes while that looks at it. The peer is not trusted: what
-// it says and writes is checked, and whoever breaks the rules is disconnected.
+// One side of a memif: shared memory to one other process. One thread, the owner, looks after it.
+// Other threads may use rings of their own between enter() and leave(), so that no memory goes
+// while one looks at it. The peer is not trusted: what it says and writes is checked, and whoever
+// breaks the rules is disconnected.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "dpdk_port/link/gate.h"
 #include "dpdk_port/memif/handshake.h"
 #include "dpdk_port/memif/listener.h"
 
@@ -20,11 +22,11 @@ class Memif {
   Memif(const Memif&) = delete;
   Memif& operator=(const Memif&) = delete;
 
-  // Looks after the connection. Often; it does something once in a while.
+  // Looks after the connection. Often; it does something once in a while. Only the owner calls
+  // this, and what follows up to broken().
   void tend(Time now) {
     if (now >= look_at_) look(now);
   }
-  [[nodiscard]] bool connected() const { return connected_; }
   // Where it is not: why, as far as is known.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   // How often a client has looked for its server after the first time.
@@ -32,9 +34,12 @@ class Memif {
   // Peers that were disconnected because they broke the rules.
   [[nodiscard]] std::uint64_t broken() const { return broken_; }
 
-  // Where it is connected.
-  [[nodiscard]] Sender& sender() { return peer_->sender(); }
-  [[nodiscard]] Receiver& receiver() { return peer_->receiver(); }
+  // Open while it is connected. The users are the other threads.
+  [[nodiscard]] Gate& gate() { return gate_; }
+  [[nodiscard]] bool connected() const { return gate_.is_open(); }
+  // Where it is connected: the rings to fill and to empty.
+  [[nodiscard]] std::vector<Sender>& senders() { return peer_->senders(); }
+  [[nodiscard]] std::vector<Receiver>& receivers() { return peer_->receivers(); }
 
   static constexpr Time kLook = kMillisecond, kLookAtHandshake = 100 * kMicrosecond;
   static constexpr Time kSeek = 100 * kMillisecond, kPatience = 5 * kSecond;
@@ -50,7 +55,8 @@ class Memif {
   const Settings settings_;
   std::shared_ptr<Listener> listener_;
   std::unique_ptr<Handshake> peer_;
-  bool connected_ = false;
+  Gate gate_;
+  bool modest_ = false;  // a client: ask for few rings
   std::string obstacle_;
   Time look_at_ = 0, begin_at_ = 0, refuse_at_ = 0, began_at_ = 0;
   std::uint64_t sought_ = 0, broken_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // memif 2.0: the messages of its control socket, and its rings in shared memory. The side that
 // connects, the client, makes the memory, with all buffers in it; the server makes the socket. All
-// integers have the host's byte order.
+// integers have the host's byte order. How many rings there are, and who uses which: handshake.h.
 #pragma once
 
 #include <cstddef>

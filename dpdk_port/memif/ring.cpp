@@ -21,7 +21,7 @@ unsigned Sender::room() {
                             ? ring_.size() - static_cast<std::uint16_t>(next_ - ring_.tail())
                             : static_cast<std::uint16_t>(ring_.head() - next_);
   if (room <= ring_.size()) return room;
-  broken_ = true;
+  break_off();
   return 0;
 }
 
@@ -59,6 +59,8 @@ bool Sender::put(std::span<const Bytes> parts) {
 }
 
 void Sender::publish() {
+  if (published_ == next_) return;
+  published_ = next_;
   if (buffers_.are_own())
     ring_.set_head(next_);
   else
@@ -82,7 +84,7 @@ unsigned Receiver::arrived() {
   const unsigned filled = static_cast<std::uint16_t>(end - released_);
   const unsigned taken = static_cast<std::uint16_t>(next_ - released_);
   if (filled <= ring_.size() && filled >= taken) return filled - taken;
-  broken_ = true;
+  break_off();
   return 0;
 }
 

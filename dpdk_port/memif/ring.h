@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One side's view of a ring: it either fills it or empties it. What the peer writes into a ring is
 // read once and checked before it is followed. A peer that breaks the rules is told by broken():
-// its ring is to be used no more.
+// its ring is to be used no more. A ring is used by one thread, and each on cache lines of its own;
+// any thread may ask whether it is broken.
 #pragma once
 
 #include <cstring>
 #include <span>
 
+#include "dpdk_port/link/cache_line.h"
 #include "dpdk_port/memif/protocol.h"
 #include "dpdk_port/memif/region.h"
 
@@ -104,7 +106,7 @@ class Buffers {
 };
 
 // Fills a ring.
-class Sender {
+class alignas(kCacheLine) Sender {
  public:
   // Smaller buffers of a peer are none: filling them is work.
   static constexpr std::size_t kLeastBuffer = 64;
@@ -116,25 +118,25 @@ class Sender {
   bool put(std::span<const Bytes> parts);
   // The peer sees what was put since.
   void publish();
-  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] bool broken() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
 
  private:
   [[nodiscard]] unsigned room();
   bool break_off() {
     room_ = 0;
-    broken_ = true;
+    __atomic_store_n(&broken_, true, __ATOMIC_RELAXED);
     return false;
   }
 
   Ring ring_;
   Buffers buffers_;
-  std::uint16_t next_ = 0;
+  std::uint16_t next_ = 0, published_ = 0;
   unsigned room_ = 0;  // places that are known to be free
   bool broken_ = false;
 };
 
 // Empties a ring.
-class Receiver {
+class alignas(kCacheLine) Receiver {
  public:
   enum class Took { kNothing, kFrame, kTooLong };
   static constexpr std::uint16_t kMostPieces = 256;  // of a frame
@@ -150,13 +152,13 @@ class Receiver {
   Took take(std::span<std::byte> to, std::size_t& length);
   // The peer may use the places of what was taken again.
   void release();
-  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] bool broken() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
 
  private:
   [[nodiscard]] unsigned arrived();
   Took break_off() {
     left_ = 0;
-    broken_ = true;
+    __atomic_store_n(&broken_, true, __ATOMIC_RELAXED);
     return Took::kNothing;
   }
 

@@ -2,7 +2,9 @@
 #include "libst/client/address_space.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,6 +110,47 @@ bool areas_where(const std::function<bool(const MappedArea&)>& wanted,
 
 void keep_maps_open() {
   kept_maps() = {open_maps(), ::getpid()};
+}
+
+namespace {
+
+// PROCMAP_QUERY of <linux/fs.h>, which older headers lack.
+struct AreaQuery {
+  std::uint64_t size, flags, address;
+  std::uint64_t begin, end, rights, page_size, offset, inode;
+  std::uint32_t device_major, device_minor, name_size, build_id_size;
+  std::uint64_t name, build_id;
+};
+constexpr unsigned long kAreaQuery = _IOWR('f', 17, AreaQuery);
+constexpr std::uint64_t kReadable = 1, kWritable = 2, kShared = 8;
+
+}  // namespace
+
+bool area_at(std::uintptr_t address, AreaAt& out) {
+  AreaQuery query{};
+  query.size = sizeof query;
+  query.address = address;
+  if (::ioctl(kept_maps().fd.get(), kAreaQuery, &query) != 0) return false;
+  out = {.begin = query.begin,
+         .end = query.end,
+         .readable = (query.rights & kReadable) != 0,
+         .writable = (query.rights & kWritable) != 0,
+         .shared = (query.rights & kShared) != 0,
+         .offset = query.offset,
+         .device = ::makedev(query.device_major, query.device_minor),
+         .inode = query.inode};
+  return out.begin <= address && address < out.end;
+}
+
+bool areas_at(Bytes memory, std::vector<AreaAt>& out) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  const auto end = begin + memory.size();
+  const auto before = errno;
+  auto at = begin;
+  for (AreaAt area; at < end && out.size() < kMostAreas && area_at(at, area); at = area.end)
+    out.push_back(area);
+  errno = before;
+  return begin < end && at >= end;
 }
 
 namespace {

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "libst/client/address_space.h"
 #include "libst/service/client_page.h"
 #include "libst/service/messages.h"
 #include "libst/service/shared_memory.h"
@@ -21,11 +23,25 @@ using service::Request;
 using service::RequestKind;
 using service::SharedMemory;
 
+// What a region needs in this process for as long as it lives.
+class Hold {
+ public:
+  Hold() = default;
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  virtual ~Hold() = default;
+  // The region stays, but nobody uses it. The program may do with the memory what it likes.
+  virtual void rest() = 0;
+  // The region is used again. `areas`: what is mapped there now. False: the region is of other
+  // memory than that, and has to be unmapped.
+  virtual bool resume(std::span<const AreaAt> areas) = 0;
+};
+
 // What accompanies a request in addition to its fixed part.
 struct Payload {
   std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
   std::vector<MutableBytes> own;         // kMap: the part of it that is lent; empty: all
-  std::shared_ptr<void> keep;            // out, kMap: hold it as long as the region lives
+  std::shared_ptr<Hold> keep;            // out, kMap: hold it as long as the region lives
   std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
 };
 

@@ -28,7 +28,7 @@ enum class Kind : std::uint32_t {
   kQueue,
   kPool,
   kListener,
-  kLink,
+  kManagedConnection,
 };
 
 using Handle = std::uintptr_t;

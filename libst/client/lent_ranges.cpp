@@ -35,14 +35,6 @@ void advise(Span span, int advice) {
   ::madvise(reinterpret_cast<void*>(span.begin), span.size(), advice);
 }
 
-// Keeps realloc() from growing the pages in place with mremap(): they still belong to a memfd,
-// which does not grow. Other (harmless) advice for the first page splits them into two areas.
-// mremap() cannot extend two areas, so realloc() copies.
-void keep_from_growing(Span pages) {
-  const auto page = service::page_size();
-  if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);
-}
-
 }  // namespace
 
 void LentRanges::add(Bytes bytes) {
@@ -52,12 +44,24 @@ void LentRanges::add(Bytes bytes) {
   if (!filled.empty()) advise(filled, MADV_DONTFORK);
 }
 
+void LentRanges::forget(Bytes bytes) {
+  change(filled_, filled_pages(bytes), -1);
+  change(touched_, touched_pages(bytes), -1);
+}
+
+// realloc() grows a block that is a mapping of its own with mremap(), but a memfd does not grow.
+// Other (harmless) advice for the first page splits the pages into two areas. mremap() cannot
+// extend two areas, so realloc() copies.
+void LentRanges::keep_from_growing(Bytes bytes) {
+  const auto page = service::page_size();
+  const auto pages = touched_pages(bytes);
+  if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);
+}
+
 void LentRanges::remove(Bytes bytes) {
+  forget(bytes);
+  keep_from_growing(bytes);
   const auto filled = filled_pages(bytes);
-  change(filled_, filled, -1);
-  const auto touched = touched_pages(bytes);
-  change(touched_, touched, -1);
-  keep_from_growing(touched);
   if (filled.empty()) return;
   for (const auto& part : parts(filled))
     if (part.kind != Kind::kFilled) advise(part.span, MADV_DOFORK);

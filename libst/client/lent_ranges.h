@@ -24,6 +24,10 @@ class LentRanges {
  public:
   void add(Bytes bytes);
   void remove(Bytes bytes);
+  // The same for bytes that the program has unmapped since: leaves what is mapped there now alone.
+  void forget(Bytes bytes);
+  // Keeps realloc() from growing the pages in place, which still belong to a memfd.
+  static void keep_from_growing(Bytes bytes);
 
   // A part of `area`, in whole pages: filled by lent bytes, holding some, or none.
   enum class Kind { kFilled, kMixed, kFree };

@@ -10,13 +10,17 @@
 #include <charconv>
 
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/link_state.h"
 #include "libst/client/error.h"
+#include "libst/client/trouble.h"
 #include "libst/client/wait.h"
 
 namespace stp::client {
 namespace {
 
 constexpr Time kArpPatience = kSecond;
+// Time for the program at the other end of a memif to open it.
+constexpr Time kPeerPatience = 10 * kSecond;
 constexpr Time kArpInterval = 5 * kMillisecond;
 constexpr std::uint32_t kLoopbackNet = 127;
 
@@ -65,8 +69,24 @@ bool is_own(std::uint32_t ipv4) {
   return false;
 }
 
-int ask_link(Backend& backend, std::uint32_t ipv4, MacAddr& out) {
-  const auto deadline = now() + kArpPatience;
+bool has_no_peer(const Backend& backend) {
+  return backend.page().link_state.load(std::memory_order_relaxed) ==
+         static_cast<std::uint32_t>(port::LinkState::kNoPeer);
+}
+
+int fail_to_ask(Backend& backend, std::uint32_t ipv4) {
+  auto text = "nobody answers for " + port::to_string(port::Ipv4{ipv4}) + " on the link";
+  if (const auto trouble = trouble_of(backend); !trouble.empty())
+    text += ", which has trouble: " + trouble;
+  return fail(-ETIMEDOUT, std::move(text));
+}
+
+// The time for an answer begins when there is somebody who could give one.
+int ask_link(Backend& backend, std::uint32_t ipv4, Time deadline,
+             const std::function<bool()>& unwanted, MacAddr& out) {
+  const auto begin = now();
+  const auto limit = std::min(deadline, begin + kPeerPatience);
+  auto answer_by = begin + kArpPatience;
   for (;;) {
     auto request = request_for(RequestKind::kResolve);
     Reply reply{};
@@ -74,9 +94,10 @@ int ask_link(Backend& backend, std::uint32_t ipv4, MacAddr& out) {
     const auto error = backend.exchange(request, reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
     if (error != -EAGAIN) return error;
-    if (now() >= deadline)
-      return fail(-ETIMEDOUT,
-                  "nobody answers for " + port::to_string(port::Ipv4{ipv4}) + " on the link");
+    if (unwanted && unwanted()) return -ECANCELED;
+    const auto time = now();
+    if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
+    if (time >= answer_by) return fail_to_ask(backend, ipv4);
     pause(backend, kArpInterval);
   }
 }
@@ -107,14 +128,15 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
   return parse_port(text.substr(colon + 1), last_port, out.uport);
 }
 
-int resolve(Backend& backend, const Host& host, MacAddr& out) {
+int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
+            const std::function<bool()>& unwanted) {
   out = host.has_mac ? host.mac : backend.mac();
   if (host.has_mac || host.name.empty() || host.name == "localhost") return 0;
   const auto found = look_up(host.name.c_str(), nullptr);
   if (found == nullptr) return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
   const auto ipv4 = ipv4_of(found->ai_addr);
   if (ipv4 >> 24 == kLoopbackNet || ipv4 == backend.ipv4() || is_own(ipv4)) return 0;
-  return ask_link(backend, ipv4, out);
+  return ask_link(backend, ipv4, deadline, unwanted, out);
 }
 
 }  // namespace stp::client

@@ -3,6 +3,7 @@
 // negative errno, with a text for st_strerror.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "libst/client/backend.h"
@@ -30,7 +31,10 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLa
 
 // Resolves `host` to a MAC address on the link of `backend`, if necessary by IPv4 address and ARP.
 // Looking up a name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is
-// unknown; -ETIMEDOUT: no station answers for the address.
-int resolve(Backend& backend, const Host& host, MacAddr& out);
+// unknown; -ETIMEDOUT: no station answers for the address within a second. While a memif has no
+// peer, it waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become
+// true, which it asks every few milliseconds.
+int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
+            const std::function<bool()>& unwanted = {});
 
 }  // namespace stp::client

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/set_aside.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <utility>
 
+#include "libst/client/address_space.h"
 #include "libst/client/write_freeze.h"
 #include "stp/base/assert.h"
 
@@ -22,6 +28,17 @@ MutableBytes bytes(Span pages) {
   return {at(pages), pages.size()};
 }
 
+// Whether the area, which covers `address`, shows what `pages` show at `place`.
+bool is_at(const AreaAt& area, std::uintptr_t address, Span pages, const SetAside::Place& place) {
+  return area.shared && area.inode == place.inode &&
+         area.offset + (address - area.begin) == place.offset + (address - pages.begin);
+}
+
+bool is_within(Span pages, const std::byte* copy) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(copy);
+  return begin < pages.end && begin + pages.size() > pages.begin;
+}
+
 // Copies word by word and without the checks of sanitizers: the pages also hold bytes that are not
 // the caller's, and bytes that other threads are writing.
 using Word = std::uint64_t;
@@ -31,6 +48,23 @@ __attribute__((no_sanitize("address", "thread"))) void copy_words(std::byte* to,
                                                                   std::size_t size) {
   for (std::size_t i = 0; i < size; i += sizeof(Word))
     *reinterpret_cast<volatile Word*>(to + i) = *reinterpret_cast<const volatile Word*>(from + i);
+}
+
+// The kernel copies, because it reports an error where a load would fault: another thread may unmap
+// pages that are no longer lent. Where it may not, this copies.
+bool copy_pages(std::byte* to, Span from) {
+  for (std::size_t done = 0; done < from.size();) {
+    const iovec into{to + done, from.size() - done};
+    const iovec out_of{at(from) + done, from.size() - done};
+    const auto copied = ::syscall(SYS_process_vm_readv, ::getpid(), &into, 1, &out_of, 1, 0);
+    if (copied < 0 && (errno == ENOSYS || errno == EPERM)) {
+      copy_words(to, at(from), from.size());
+      return true;
+    }
+    if (copied <= 0) return false;
+    done += static_cast<std::size_t>(copied);
+  }
+  return true;
 }
 
 // Stores the bytes that differ from `before`, one by one, because stpd may be writing to their
@@ -72,6 +106,33 @@ class Readable {
   int protection_;
 };
 
+// Runs `act` on another thread, whose stack is fresh memory, and waits for it. Signals stay blocked
+// meanwhile, because a handler would run on the caller's stack. False: there is no such thread.
+bool on_another_thread(const std::function<void()>& act) {
+  constexpr std::size_t kStack = 1 << 20;
+  auto* const stack = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED) return false;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstack(&attributes, stack, kStack);
+  pthread_t thread{};
+  const auto run = [](void* what) -> void* {
+    (*static_cast<const std::function<void()>*>(what))();
+    return nullptr;
+  };
+  const auto error = ::pthread_create(&thread, &attributes, run,
+                                      const_cast<void*>(static_cast<const void*>(&act)));
+  if (error == 0) ::pthread_join(thread, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::munmap(stack, kStack);
+  return error == 0;
+}
+
 }  // namespace
 
 void SetAside::Unmap::operator()(std::byte* at) const {
@@ -85,22 +146,59 @@ SetAside::Mapping SetAside::allocate(std::size_t size) {
 }
 
 SetAside::SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
-                   std::uint64_t offset)
-    : pages_(pages), protection_(protection), memory_(std::move(memory)), offset_(offset) {
-  if (!holds_this_thread(bytes(pages)) && replace()) return;
+                   Place place)
+    : pages_(pages), protection_(protection), memory_(std::move(memory)), place_(place) {
+  if (replace()) return;
   before_.reset();
-  left_out_ = ::madvise(at(pages), pages.size(), MADV_DONTFORK) == 0;
+  has_gone_ = !is_there();
+  if (has_gone_) return;
+  left_out_ = true;
+  ::madvise(at(pages), pages.size(), MADV_DONTFORK);
 }
 
+// True as well: the kernel does not tell.
+bool SetAside::is_there() const {
+  AreaAt area;
+  for (auto at = pages_.begin; at < pages_.end; at = area.end) {
+    if (!area_at(at, area)) return errno != ENOENT;
+    if (!is_at(area, at, pages_, place_)) return false;
+  }
+  return true;
+}
+
+std::vector<Span> SetAside::left_of(Span pages, const Place& place) {
+  std::vector<Span> out;
+  AreaAt area;
+  for (auto at = pages.begin; at < pages.end; at = area.end) {
+    if (!area_at(at, area)) {
+      area.end = at + service::page_size();
+    } else if (is_at(area, at, pages, place)) {
+      out.push_back({at, std::min(area.end, pages.end)});
+    }
+  }
+  return out;
+}
+
+// A thread writes to the pages that it runs on all the time, so another one replaces them.
 bool SetAside::replace() {
+  if (!holds_this_thread(bytes(pages_))) return copy_and_replace(false);
+  bool done = false;
+  return on_another_thread([&] { done = copy_and_replace(true); }) && done;
+}
+
+bool SetAside::copy_and_replace(bool wants_freeze) {
   auto own = allocate(pages_.size());
   if (memory_ != nullptr) before_ = allocate(pages_.size());
   if (own == nullptr || (memory_ != nullptr && before_ == nullptr)) return false;
+  // Had they gone before, the copies might be at their address, and would be frozen.
+  if (is_within(pages_, own.get()) || is_within(pages_, before_.get()) || !is_there()) return false;
   const Readable readable(pages_, protection_);
   if (!readable) return false;
   const WriteFreeze freeze(bytes(pages_));
-  copy_words(own.get(), at(pages_), pages_.size());
+  if (wants_freeze && !freeze.holds()) return false;
+  if (!copy_pages(own.get(), pages_)) return false;
   if (before_) copy_words(before_.get(), own.get(), pages_.size());
+  if (!is_there()) return false;
   return make_private(std::move(own));  // changes no member: this object may lie on such a page
 }
 
@@ -117,13 +215,19 @@ bool SetAside::make_private(Mapping made) {
 bool SetAside::put_back() const {
   if (left_out_) ::madvise(at(pages_), pages_.size(), MADV_DOFORK);
   if (!before_) return true;
+  if (!holds_this_thread(bytes(pages_))) return map_again();
+  bool done = false;
+  return on_another_thread([&] { done = map_again(); }) && done;
+}
+
+bool SetAside::map_again() const {
   const Readable readable(pages_, protection_);
   if (!readable) return false;
   STP_ASSERT(memory_ != nullptr, "pages that are put back are somebody's");
   const WriteFreeze freeze(bytes(pages_));
-  store_changes(memory_->data() + offset_, at(pages_), before_.get(), pages_.size());
-  return map_over(bytes(pages_), protection_, *memory_, offset_) == 0 ||
-         map_over(bytes(pages_), protection_, *memory_, offset_) == 0;
+  store_changes(memory_->data() + place_.offset, at(pages_), before_.get(), pages_.size());
+  return map_over(bytes(pages_), protection_, *memory_, place_.offset) == 0 ||
+         map_over(bytes(pages_), protection_, *memory_, place_.offset) == 0;
 }
 
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,

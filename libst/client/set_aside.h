@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "libst/client/lent_ranges.h"
 #include "libst/service/shared_memory.h"
@@ -13,17 +14,25 @@ namespace stp::client {
 
 class SetAside {
  public:
-  // Makes the pages private. `pages`: whole pages, where `memory` is mapped from `offset` on.
-  // `memory` nullptr: the pages are no longer lent, and stay private. If this fails, the pages are
-  // excluded from the fork.
+  // What is mapped at the pages: a memfd, by its inode, from `offset` on.
+  struct Place {
+    std::uint64_t inode = 0, offset = 0;
+  };
+  // Makes the pages private. `pages`: whole pages, where `memory` is mapped at `place`. `memory`
+  // nullptr: the pages are no longer lent, and stay private. If this fails, the pages are excluded
+  // from the fork. Pages that another thread has unmapped meanwhile are left alone.
   SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
-           std::uint64_t offset);
+           Place place);
   SetAside(SetAside&&) noexcept = default;
   SetAside& operator=(SetAside&&) = delete;
   ~SetAside() = default;
   // Call in the parent after the fork; the child does nothing. False: the kernel refuses, and the
   // pages stay private.
   [[nodiscard]] bool put_back() const;
+  // Another thread has unmapped some of the pages, or mapped others there: nothing was done.
+  [[nodiscard]] bool has_gone() const { return has_gone_; }
+  // What is left of the pages at the place. Allocates memory.
+  static std::vector<Span> left_of(Span pages, const Place& place);
 
  private:
   struct Unmap {
@@ -32,15 +41,18 @@ class SetAside {
   };
   using Mapping = std::unique_ptr<std::byte, Unmap>;
   static Mapping allocate(std::size_t size);
+  [[nodiscard]] bool is_there() const;
   bool replace();
+  bool copy_and_replace(bool wants_freeze);  // false as well: a freeze is wanted, and does not hold
+  bool map_again() const;
   bool make_private(Mapping made);
 
   Span pages_;
   int protection_;
   std::shared_ptr<const service::SharedMemory> memory_;
-  std::uint64_t offset_;
+  Place place_;
   Mapping before_;  // their contents when they became private
-  bool left_out_ = false;
+  bool left_out_ = false, has_gone_ = false;
 };
 
 // Maps `memory` over `pages`. Returns 0 or errno. Makes the system call itself: ThreadSanitizer

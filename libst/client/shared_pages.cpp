@@ -18,12 +18,6 @@ namespace {
 
 using service::SharedMemory;
 
-constexpr char kName[] = "libst-region";
-
-bool is_ours(const MappedArea& area) {
-  return area.shared && area.name.starts_with(std::string("/memfd:") + kName);
-}
-
 // Whole pages around `memory`.
 Bytes pages_of(Bytes memory) {
   const auto page = service::page_size();
@@ -39,7 +33,7 @@ int protection_of(const MappedArea& area) {
 
 // Returns whether two adjacent areas can go into one memfd.
 bool alike(const MappedArea& left, const MappedArea& right) {
-  return !is_ours(left) && !is_ours(right) && left.shared == right.shared &&
+  return !is_region(left) && !is_region(right) && left.shared == right.shared &&
          protection_of(left) == protection_of(right) && left.executable == right.executable;
 }
 
@@ -116,12 +110,23 @@ int SharedPages::share(std::span<const MutableBytes> memory, std::span<const Mut
     return fail(-ENOMEM,
                 "after a fork, pages at the ends of mapped memory could not be shared with stpd "
                 "again: what peers write there is not seen. Unmap that memory and map it again");
-  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
-  for (const auto piece : memory)
-    if (const auto error = add(piece, out); error != 0) return error;
+  if (const auto error = add_all(memory, out); error != 0) return error;
+  // What rests may be what cuts the memory, for whichever domain it rests.
+  if (out.parts.size() > service::kMaxSegments && end_rests()) {
+    out.parts.clear();
+    out.pieces.clear();
+    if (const auto error = add_all(memory, out); error != 0) return error;
+  }
   if (out.parts.size() > service::kMaxSegments)
     return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
   for (const auto piece : own) out.leases.emplace_back(lent_, piece);
+  return 0;
+}
+
+int SharedPages::add_all(std::span<const MutableBytes> memory, Share& out) {
+  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+  for (const auto piece : memory)
+    if (const auto error = add(piece, out); error != 0) return error;
   return 0;
 }
 
@@ -134,6 +139,7 @@ int SharedPages::add(Bytes memory, Share& out) {
   std::uint64_t before = 0;
   for (const auto& part : out.parts) before += part.length;
   const auto lead = static_cast<std::uint64_t>(memory.data() - pages.data());
+  out.pages = pages;
   out.pieces.push_back({before + lead, memory.size()});
   for (const auto& area : areas) {
     Share::Part part;
@@ -147,7 +153,7 @@ int SharedPages::add(Bytes memory, Share& out) {
 std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
                                                         std::optional<Lease>& lease) {
   std::lock_guard const guard(mutex_);  // held until the memory is lent, as in share()
-  auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
+  auto memory = remember(SharedMemory::create(kRegionName, pages.size()), pages.data());
   if (memory == nullptr || ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
     return nullptr;
@@ -173,14 +179,14 @@ std::shared_ptr<const SharedMemory> SharedPages::remember(
 }
 
 std::shared_ptr<const SharedMemory> SharedPages::known(const MappedArea& area) const {
-  const auto found = is_ours(area) ? known_.find(area.inode) : known_.end();
+  const auto found = is_region(area) ? known_.find(area.inode) : known_.end();
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
 // Treats memory that is no longer lent as private memory. So it can be joined with its neighbours,
 // and many small regions do not cut a heap into ever more pieces.
 void SharedPages::disown(MappedArea& area) const {
-  if (!is_ours(area) || known(area) != nullptr) return;
+  if (!is_region(area) || known(area) != nullptr) return;
   area.shared = false;
   area.name.clear();
 }
@@ -205,7 +211,7 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
 
 int SharedPages::replace(const MappedArea& area, Share::Part& out) {
   const auto pages = bytes_of(area);
-  const auto memory = remember(SharedMemory::create(kName, pages.size()), pages.data());
+  const auto memory = remember(SharedMemory::create(kRegionName, pages.size()), pages.data());
   if (memory == nullptr) return -errno;
   ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // WriteFreeze needs present pages
   int copied = 0, mapped = 0;

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "libst/client/address_space.h"
+#include "libst/client/backend.h"
 #include "libst/client/lent_ranges.h"
 #include "libst/client/placements.h"
 #include "libst/client/set_aside.h"
@@ -41,14 +41,23 @@ class Lease {
   Bytes bytes_;
 };
 
-struct Share {
+struct Share final : Hold {
   struct Part {
     std::shared_ptr<const service::SharedMemory> memory;
     std::uint64_t offset = 0, length = 0;  // whole pages of `memory`
+    dev_t device = 0;                      // of `memory`, once the share has rested
+    ino_t inode = 0;
   };
+  ~Share() override;
+  // While a share rests, a fork may end its leases. One that has several pieces never resumes.
+  void rest() override;
+  bool resume(std::span<const AreaAt> areas) override;
+
   std::vector<Part> parts;             // concatenated; at most service::kMaxSegments
   std::vector<service::Piece> pieces;  // the user's memory: its position in the parts
   std::vector<Lease> leases;           // for the bytes that the user lends
+  Bytes pages;                         // around the last piece
+  bool has_rested = false;
 };
 
 class SharedPages {
@@ -69,6 +78,7 @@ class SharedPages {
 
  private:
   friend class Lease;
+  friend struct Share;
   // Pages that are lent as a whole, as the child will map them.
   struct View {
     Span pages;
@@ -82,8 +92,17 @@ class SharedPages {
   void after_fork_in_child();
   void leave_to_child();
   void leave_to_child(const MappedArea& area);
+  void make_private(Span pages, int protection, const SetAside::Place& place);
   void put_back();
 
+  // shared_pages_rest.cpp
+  void rest(Share& share);
+  bool resume(Share& share, std::span<const AreaAt> areas);
+  bool leave_rest(const Share& share);
+  void end_leases(Share& share);
+  bool end_rests();
+
+  int add_all(std::span<const MutableBytes> memory, Share& out);
   int add(Bytes memory, Share& out);
   // Records `memory`, which is about to be mapped at `at`.
   std::shared_ptr<const service::SharedMemory> remember(
@@ -98,6 +117,7 @@ class SharedPages {
   std::map<std::uint64_t, std::weak_ptr<const service::SharedMemory>> known_;  // by inode
   Placements placements_;
   LentRanges lent_;
+  std::vector<Share*> resting_;
   // During a fork:
   bool leaving_ = false;  // this process owns the pages; false in a child, which owns none
   bool all_left_out_ = false;

@@ -39,6 +39,7 @@ void SharedPages::before_fork() {
 // them.
 void SharedPages::leave_to_child() {
   try {
+    end_rests();
     std::vector<MappedArea> areas;
     if (placements_.find(areas)) {
       for (const auto& area : areas) leave_to_child(area);
@@ -60,9 +61,28 @@ void SharedPages::leave_to_child(const MappedArea& area) {
     if (kind == LentRanges::Kind::kFilled && memory != nullptr &&
         ::madvise(reinterpret_cast<void*>(pages.begin), pages.size(), MADV_DONTFORK) == 0)
       views_.push_back({pages, protection, memory, offset});
+    else if (kind == LentRanges::Kind::kFree)
+      make_private(pages, protection, {area.inode, offset});
     else
-      aside_.emplace_back(pages, protection, kind == LentRanges::Kind::kFree ? nullptr : memory,
-                          offset);
+      aside_.emplace_back(pages, protection, memory, SetAside::Place{area.inode, offset});
+  }
+}
+
+// Pages that are no longer lent. Another thread may unmap some of them at this moment, and use the
+// addresses for other memory. That is left alone, and the rest becomes private all the same.
+void SharedPages::make_private(Span pages, int protection, const SetAside::Place& place) {
+  constexpr int kLooks = 4;
+  std::vector<Span> left{pages};
+  for (int i = 0; i < kLooks && !left.empty(); ++i) {
+    std::vector<Span> changed;
+    for (const auto& part : left) {
+      SetAside::Place const at{place.inode, place.offset + (part.begin - pages.begin)};
+      aside_.emplace_back(part, protection, nullptr, at);
+      if (!aside_.back().has_gone()) continue;
+      aside_.pop_back();
+      for (const auto& there : SetAside::left_of(part, at)) changed.push_back(there);
+    }
+    left = std::move(changed);
   }
 }
 

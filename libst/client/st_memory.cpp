@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C API: memory (libst document, section 9).
+// The C API: memory (libst document, section 9 and Appendix A).
 #include <span>
 #include <vector>
 
 #include "libst/client/address_space.h"
+#include "libst/client/allocation.h"
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
 #include "libst/client/region.h"
@@ -175,5 +176,34 @@ int st_mx_free(st_chandle_t chandle, int mx) {
     if (mx < 0 || mx > 0xffff)
       return fail(-ERANGE, "mx is " + std::to_string(mx) + ": it must be 0 to 65535");
     return connection->free_mx(static_cast<std::uint16_t>(mx));
+  });
+}
+
+// ---- memory that the library finds
+
+int st_malloc(st_ehandle_t ehandle, size_t size, int node, void** ptr) {
+  return guarded([&] {
+    const auto endpoint = find<Endpoint>(ehandle);
+    if (!endpoint) return -EBADF;
+    if (ptr == nullptr) return not_set("ptr");
+    return stp::client::allocate({.size = size,
+                                  .alignment = std::size_t{1} << endpoint->config().bufsize,
+                                  .node = node,
+                                  .lent = endpoint->backend().lends_memory()},
+                                 *ptr);
+  });
+}
+
+int st_free(void* ptr) {
+  return guarded([&] { return ptr == nullptr ? 0 : stp::client::release(ptr); });
+}
+
+int st_meminfo(const void* ptr, st_meminfo_t* info) {
+  return guarded([&] {
+    if (info == nullptr) return not_set("info");
+    stp::client::MemoryFacts facts;
+    const auto error = stp::client::describe_memory(ptr, facts);
+    if (error == 0) *info = {.size = facts.size, .huge = facts.huge, .node = facts.node};
+    return error;
   });
 }

@@ -19,8 +19,8 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
                       std::shared_ptr<Backend>& out, Welcome& welcome) {
   auto backend = std::make_shared<StpdBackend>(stpd, shard);
   const auto error = backend->greet(welcome);
-  // Their texts name the quota, the budget or the limit.
-  if (error == -EDQUOT || error == -EMFILE) return error;
+  // Their texts name the cause and the remedy.
+  if (error == -EDQUOT || error == -EMFILE || error == -ETIMEDOUT) return error;
   if (error != 0)
     return fail(error, "stpd:" + stpd->path() +
                            ": the daemon has refused this program: " + std::strerror(-error) +

@@ -3,9 +3,12 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "libst/client/error.h"
 #include "libst/service/socket.h"
@@ -37,6 +40,23 @@ int result_of(const Reply& reply) {
   return reply.result;
 }
 
+timeval timeval_of(std::chrono::milliseconds time) {
+  return {.tv_sec = time.count() / 1'000, .tv_usec = time.count() % 1'000 * 1'000};
+}
+
+void set_patience(int socket, timeval patience) {
+  // Ignores errors: without a timeout a call takes as long as stpd does.
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+int not_served(const std::string& path) {
+  return fail(-ETIMEDOUT,
+              "stpd:" + path +
+                  ": stpd does not accept programs: it is stopped or hangs, or has too many files "
+                  "open (LimitNOFILE). See its log, or start it again");
+}
+
 // The reply has arrived without all of its descriptors: this process has too many files open.
 int no_room_for_files(std::vector<UniqueFd>& received) {
   received.clear();
@@ -45,11 +65,15 @@ int no_room_for_files(std::vector<UniqueFd>& received) {
 
 }  // namespace
 
-int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection>& out) {
+int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection>& out,
+                         std::chrono::milliseconds patience) {
   UniqueFd socket;
-  if (const auto error = service::connect_to(path, socket); error != 0)
+  const auto error = service::connect_to(path, socket, timeval_of(patience));
+  if (error == -EAGAIN) return not_served(path);
+  if (error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
                 "stpd:" + path + ": no daemon answers there: " + std::strerror(-error));
+  set_patience(socket.get(), timeval_of(patience));
   out = std::make_shared<StpdConnection>(path, std::move(socket));
   return 0;
 }
@@ -81,9 +105,13 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
     failed = service::receive_reply(socket_.get(), reply, received);
     if (failed == -EMFILE) return no_room_for_files(received);
   }
-  if (failed == 0) return result_of(reply);
-  lost();  // after any other error the next reply might answer an earlier request
-  return error();
+  if (failed != 0) {
+    lost();  // the next reply might answer this request
+    return failed == -EAGAIN && !answered_ ? not_served(path_) : error();
+  }
+  // stpd serves this program. What it asks for later may take long, for example mapping gigabytes.
+  if (!std::exchange(answered_, true)) set_patience(socket_.get(), {});
+  return result_of(reply);
 }
 
 }  // namespace stp::client

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -18,18 +19,24 @@ namespace stp::client {
 
 class StpdConnection {
  public:
-  // Connects to the socket at `path`. Returns 0 or a negative errno.
-  static int open(const std::string& path, std::shared_ptr<StpdConnection>& out);
+  // How long open() and the first ask() wait for a stpd that does not accept programs.
+  static constexpr std::chrono::milliseconds kPatience{30'000};
+
+  // Connects to the socket at `path`. Returns 0; -ETIMEDOUT: the backlog of stpd has stayed full
+  // for `patience`; or another negative errno.
+  static int open(const std::string& path, std::shared_ptr<StpdConnection>& out,
+                  std::chrono::milliseconds patience = kPatience);
   StpdConnection(std::string path, service::UniqueFd socket)
       : path_(std::move(path)), socket_(std::move(socket)) {}
   ~StpdConnection();
   StpdConnection(const StpdConnection&) = delete;
   StpdConnection& operator=(const StpdConnection&) = delete;
 
-  // Sends a request with descriptors, and waits without a timeout for the reply and its
-  // descriptors. Returns the reply's result; or error(), after a failure to send or receive: it
-  // ends the connection. -EMFILE with a result of 0 in `reply`: this process has no room for the
-  // reply's descriptors. That does not end the connection.
+  // Sends a request with descriptors, and waits for the reply and its descriptors: for the first
+  // one as long as open() was told (-ETIMEDOUT), for later ones without a timeout. Returns the
+  // reply's result; or error(), after a failure to send or receive: it ends the connection. -EMFILE
+  // with a result of 0 in `reply`: this process has no room for the reply's descriptors. That does
+  // not end the connection.
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
           std::vector<service::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
@@ -47,6 +54,7 @@ class StpdConnection {
   const service::UniqueFd socket_;
   service::UniqueFd stop_;  // ends the watcher
   std::mutex mutex_;
+  bool answered_ = false;  // the first request has a reply
   std::atomic<int> error_{0};
   std::thread watcher_;
 };

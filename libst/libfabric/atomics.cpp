@@ -1,24 +1,263 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/libfabric/atomics.h"
 
-namespace stp::fi {
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
-std::optional<stm_fetch_op> fetch_op_of(fi_datatype type, fi_op op, bool compare) {
-  if (type != FI_INT64 && type != FI_UINT64) return std::nullopt;
-  if (compare) return op == FI_CSWAP ? std::optional(STM_COMPARE_AND_SWAP) : std::nullopt;
-  // A read adds 0.
-  if (op == FI_SUM || op == FI_ATOMIC_READ) return STM_FETCH_ADD;
-  return std::nullopt;
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/link.h"
+#include "libst/libfabric/op.h"
+#include "libst/libfabric/request.h"
+
+namespace stp::fi {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// 0: numbers of that type are not offered.
+std::size_t size_of(fi_datatype type) {
+  switch (type) {
+    case FI_INT8:
+    case FI_UINT8:
+      return 1;
+    case FI_INT16:
+    case FI_UINT16:
+      return 2;
+    case FI_INT32:
+    case FI_UINT32:
+    case FI_FLOAT:
+      return 4;
+    case FI_INT64:
+    case FI_UINT64:
+    case FI_DOUBLE:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+bool is_integer(fi_datatype type) {
+  return type != FI_FLOAT && type != FI_DOUBLE;
+}
+
+Bits mask_of(std::size_t size) {
+  return ~Bits{0} >> 8 * (kWord - size);
+}
+
+template <std::size_t size>
+using Unsigned = std::conditional_t<
+    size == 1, std::uint8_t,
+    std::conditional_t<size == 2, std::uint16_t,
+                       std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
+
+template <class T>
+T number_of(Bits bits) {
+  return std::bit_cast<T>(static_cast<Unsigned<sizeof(T)>>(bits));
+}
+template <class T>
+Bits bits_of(T number) {
+  return std::bit_cast<Unsigned<sizeof(T)>>(number);
+}
+
+// A number of the program's memory, which need not be aligned.
+Bits load(const void* from, std::size_t size) {
+  const auto read = [&]<class T>(T value) -> Bits {
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  };
+  switch (size) {
+    case 1:
+      return read(std::uint8_t{});
+    case 2:
+      return read(std::uint16_t{});
+    case 4:
+      return read(std::uint32_t{});
+    default:
+      return read(std::uint64_t{});
+  }
+}
+
+void store(Bits bits, void* to, std::size_t size) {
+  const auto write = [&](auto value) { std::memcpy(to, &value, sizeof value); };
+  switch (size) {
+    case 1:
+      return write(static_cast<std::uint8_t>(bits));
+    case 2:
+      return write(static_cast<std::uint16_t>(bits));
+    case 4:
+      return write(static_cast<std::uint32_t>(bits));
+    default:
+      return write(bits);
+  }
+}
+
+// What `old` becomes. Integers wrap around.
+template <class T>
+T replaced(fi_op op, T old, T operand, T compare) {
+  // In 64 bits without a sign nothing overflows that has to be right.
+  using Wide = std::conditional_t<std::integral<T>, std::uint64_t, T>;
+  const auto wide_old = static_cast<Wide>(old), wide_operand = static_cast<Wide>(operand);
+  const auto swapped_if = [&](bool swaps) { return swaps ? operand : old; };
+  switch (op) {
+    case FI_MIN:
+      return std::min(old, operand);
+    case FI_MAX:
+      return std::max(old, operand);
+    case FI_SUM:
+      return static_cast<T>(wide_old + wide_operand);
+    case FI_PROD:
+      return static_cast<T>(wide_old * wide_operand);
+    case FI_LOR:
+      return static_cast<T>(old != T{} || operand != T{});
+    case FI_LAND:
+      return static_cast<T>(old != T{} && operand != T{});
+    case FI_LXOR:
+      return static_cast<T>((old != T{}) != (operand != T{}));
+    case FI_ATOMIC_WRITE:
+      return operand;
+    case FI_CSWAP:
+      return swapped_if(compare == old);
+    case FI_CSWAP_NE:
+      return swapped_if(compare != old);
+    case FI_CSWAP_LE:
+      return swapped_if(compare <= old);
+    case FI_CSWAP_LT:
+      return swapped_if(compare < old);
+    case FI_CSWAP_GE:
+      return swapped_if(compare >= old);
+    case FI_CSWAP_GT:
+      return swapped_if(compare > old);
+    default:
+      break;
+  }
+  if constexpr (std::integral<T>) {
+    if (op == FI_BOR) return static_cast<T>(old | operand);
+    if (op == FI_BAND) return static_cast<T>(old & operand);
+    if (op == FI_BXOR) return static_cast<T>(old ^ operand);
+    if (op == FI_MSWAP) return static_cast<T>((operand & compare) | (old & ~compare));
+  }
+  return old;  // FI_ATOMIC_READ
+}
+
+Bits replaced(fi_datatype type, fi_op op, Bits old, Bits operand, Bits compare) {
+  const auto as = [&]<class T>(T) {
+    return bits_of(replaced(op, number_of<T>(old), number_of<T>(operand), number_of<T>(compare)));
+  };
+  switch (type) {
+    case FI_INT8:
+      return as(std::int8_t{});
+    case FI_UINT8:
+      return as(std::uint8_t{});
+    case FI_INT16:
+      return as(std::int16_t{});
+    case FI_UINT16:
+      return as(std::uint16_t{});
+    case FI_INT32:
+      return as(std::int32_t{});
+    case FI_UINT32:
+      return as(std::uint32_t{});
+    case FI_INT64:
+      return as(std::int64_t{});
+    case FI_FLOAT:
+      return as(float{});
+    case FI_DOUBLE:
+      return as(double{});
+    default:
+      return as(std::uint64_t{});
+  }
+}
+
+// Where a number lies in the 8 bytes around it. The peer has this machine's byte order.
+unsigned shift_of(std::uint64_t address, std::size_t size) {
+  const auto offset = address % kWord;
+  return 8 * static_cast<unsigned>(
+                 std::endian::native == std::endian::little ? offset : kWord - size - offset);
+}
+
+}  // namespace
+
+int query_atomic(fi_datatype type, fi_op op, Function::Kind kind, fi_atomic_attr& attr) {
+  if (op > FI_MSWAP || type > FI_UINT128) return -FI_EINVAL;
+  const auto size = size_of(type);
+  if (size == 0) return -FI_EOPNOTSUPP;
+  if ((op >= FI_CSWAP) != (kind == Function::Kind::kCompare)) return -FI_EOPNOTSUPP;
+  if (op == FI_ATOMIC_READ && kind == Function::Kind::kPlain) return -FI_EOPNOTSUPP;
+  const auto on_bits = op == FI_BOR || op == FI_BAND || op == FI_BXOR || op == FI_MSWAP;
+  if (on_bits && !is_integer(type)) return -FI_EOPNOTSUPP;
+  attr = {.count = 1, .size = size};
+  return 0;
 }
 
 int query_atomic(fi_datatype type, fi_op op, fi_atomic_attr* attr, std::uint64_t flags) {
-  constexpr std::uint64_t kKinds = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
-  if ((flags & ~kKinds) != 0 || (flags & kKinds) == kKinds) return -FI_EINVAL;
-  const auto compare = (flags & FI_COMPARE_ATOMIC) != 0;
-  if (op == FI_ATOMIC_READ && (flags & FI_FETCH_ATOMIC) == 0) return -FI_EOPNOTSUPP;
-  if (!fetch_op_of(type, op, compare)) return -FI_EOPNOTSUPP;
-  if (attr != nullptr) *attr = {.count = 1, .size = sizeof(std::uint64_t)};
-  return 0;
+  auto kind = Function::Kind::kPlain;
+  if (flags == FI_FETCH_ATOMIC)
+    kind = Function::Kind::kFetch;
+  else if (flags == FI_COMPARE_ATOMIC)
+    kind = Function::Kind::kCompare;
+  else if (flags != 0)
+    return -FI_EINVAL;
+  fi_atomic_attr told{};
+  const auto error = query_atomic(type, op, kind, told);
+  if (error == 0 && attr != nullptr) *attr = told;
+  return error;
+}
+
+Atomic::Atomic(const Function& function, std::uint64_t address)
+    : type_(function.type),
+      op_(function.op),
+      result_(function.kind != Function::Kind::kPlain ? function.result : nullptr),
+      address_(address / kWord * kWord) {
+  const auto size = size_of(type_);
+  shift_ = shift_of(address, size);
+  mask_ = mask_of(size);
+  if (op_ == FI_ATOMIC_READ) return;  // adds 0
+  operand_ = load(function.operand, size);
+  if (function.kind == Function::Kind::kCompare) compare_ = load(function.compare, size);
+  const auto is_word = size == kWord && is_integer(type_);
+  if (is_word && op_ == FI_SUM)
+    step_.operand = operand_;
+  else if (is_word && op_ == FI_CSWAP)
+    step_ = {STM_COMPARE_AND_SWAP, operand_, compare_};
+  else
+    repeats_ = true;
+}
+
+bool Atomic::goes_on(std::uint64_t old) {
+  const auto stored = step_.op == STM_COMPARE_AND_SWAP && step_.compare == old;
+  const auto number = number_in(old);
+  if (repeats_ && !stored) {
+    const auto next = replaced(type_, op_, number, operand_, compare_);
+    if (next != number) {
+      step_ = {STM_COMPARE_AND_SWAP, (old & ~(mask_ << shift_)) | next << shift_, old};
+      return true;
+    }
+  }
+  if (result_ != nullptr) store(number, result_, size_of(type_));
+  return false;
+}
+
+int prepare_atomic(Link& link, Op& op, const Target& target, const Function& function) {
+  op.atomic = std::make_unique<Atomic>(function, target.address);
+  op.remote_key = static_cast<std::uint32_t>(target.key);
+  return link.slots().take(op.span);
+}
+
+int post_step(stm_connection_t connection, Op& op) {
+  const auto& step = op.atomic->step();
+  const auto flags = std::exchange(op.stm_flags, 0U);  // those of the first step
+  return stm_fetch(connection, reinterpret_cast<std::uintptr_t>(&op), flags, step.op, step.operand,
+                   step.compare, op.span.memory, op.span.data, op.remote_key, op.atomic->address());
+}
+
+bool continue_atomic(stm_connection_t connection, Op& op, int& status) {
+  if (status != 0 || !op.atomic) return false;
+  if (!op.atomic->goes_on(load(op.span.data, kWord))) return false;
+  status = post_step(connection, op);
+  return status == 0;
 }
 
 }  // namespace stp::fi

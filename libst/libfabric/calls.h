@@ -6,7 +6,11 @@
 #include <rdma/fi_errno.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <new>
+
+#include "libst/include/stp/managed.h"
 
 namespace stp::fi {
 
@@ -32,6 +36,17 @@ auto guarded(Call call) noexcept -> decltype(call()) {
 template <class R, class... Arguments>
 R refuse(Arguments...) {
   return static_cast<R>(-FI_ENOSYS);
+}
+
+// The `strerror` of a queue: the text of a status of the managed API.
+template <class Queue>
+const char* describe_error(Queue*, int status, const void*, char* buffer, std::size_t length) {
+  const auto* const text = st_strerror(status);
+  if (buffer != nullptr && length != 0) {
+    std::strncpy(buffer, text, length - 1);
+    buffer[length - 1] = '\0';
+  }
+  return text;
 }
 
 // The libfabric error number, positive, for a status of the managed API.

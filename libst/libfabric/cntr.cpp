@@ -52,16 +52,14 @@ Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
                .ops = &calls},
       domain_(domain),
       link_(domain.link()),
-      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj) {
+      wait_(link_, attr.wait_obj) {
   domain_.use();
 }
 
 int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr*& out) {
   if (attr.flags != 0) return -FI_EBADFLAGS;
   if (attr.events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
-  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
-      attr.wait_obj != FI_WAIT_FD)
-    return -FI_ENOSYS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
   out = new Cntr(domain, attr, context);
   return 0;
 }
@@ -81,21 +79,10 @@ void Cntr::count(bool failed) {
   wait_.wake();
 }
 
-int Cntr::open_wait() {
-  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
-}
-
 int Cntr::control(int command, void* argument) {
-  if (argument == nullptr) return -FI_EINVAL;
   std::lock_guard const lock(link_.mutex());
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
-    return 0;
-  }
-  if (command != FI_GETWAIT || wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
-  if (const auto error = open_wait(); error != 0) return error;
-  *static_cast<int*>(argument) = wait_.fd();
-  return 0;
+  // What has been counted before wakes nobody: a program compares first.
+  return wait_.control(command, argument, false);
 }
 
 // What has been counted may be slept on: a program compares first.
@@ -124,8 +111,8 @@ int Cntr::set(bool errors, std::uint64_t value, bool add) {
 int Cntr::wait(std::uint64_t threshold, int timeout) {
   const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
-  if (wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
-  if (const auto error = open_wait(); error != 0) return error;
+  if (!wait_.possible()) return -FI_ENOSYS;
+  if (const auto error = wait_.open(); error != 0) return error;
   const auto errors = errors_;
   for (;;) {
     wait_.clear();
@@ -133,11 +120,7 @@ int Cntr::wait(std::uint64_t threshold, int timeout) {
     if (value_ >= threshold) return 0;
     if (errors_ != errors) return -FI_EAVAIL;
     if (Clock::now() >= deadline) return -FI_ETIMEDOUT;
-    lock.unlock();
-    const auto woken = wait_.sleep(deadline);
-    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
-    lock.lock();
-    if (interrupted) return -FI_EINTR;
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
   }
 }
 

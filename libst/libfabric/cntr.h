@@ -29,11 +29,9 @@ class Cntr : public fid_cntr {
 
  private:
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
-  int open_wait();
 
   Domain& domain_;
   Link& link_;
-  const fi_wait_obj wait_obj_;
   std::uint64_t value_ = 0, errors_ = 0;
   Wait wait_;
   unsigned users_ = 0;

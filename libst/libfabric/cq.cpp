@@ -18,13 +18,10 @@ Cq& cq_of(fid_cq* cq) {
   return *static_cast<Cq*>(cq);
 }
 
-const char* describe_error(fid_cq*, int status, const void*, char* buffer, std::size_t length) {
-  const auto* const text = st_strerror(status);
-  if (buffer != nullptr && length != 0) {
-    std::strncpy(buffer, text, length - 1);
-    buffer[length - 1] = '\0';
-  }
-  return text;
+std::size_t size_of(fi_cq_format format) {
+  constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
+                                    sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
+  return kSizes[format];
 }
 
 fi_ops object_calls{
@@ -73,15 +70,14 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
       domain_(domain),
       link_(domain.link()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr.format),
-      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj) {
+      entry_size_(size_of(format_)),
+      wait_(link_, attr.wait_obj) {
   domain_.use();
 }
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out) {
   if (attr.flags & ~static_cast<std::uint64_t>(FI_AFFINITY)) return -FI_EBADFLAGS;
-  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
-      attr.wait_obj != FI_WAIT_FD)
-    return -FI_ENOSYS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
   if (attr.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
   out = new Cq(domain, attr, context);
   return 0;
@@ -97,27 +93,9 @@ int Cq::close() {
   return 0;
 }
 
-void Cq::push(const Completion& completion) {
-  completions_.push_back(completion);
-  wait_.wake();
-}
-
-int Cq::open_wait() {
-  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
-}
-
 int Cq::control(int command, void* argument) {
-  if (argument == nullptr) return -FI_EINVAL;
   std::lock_guard const lock(link_.mutex());
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
-    return 0;
-  }
-  if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
-  if (const auto error = open_wait(); error != 0) return error;
-  if (!completions_.empty()) wait_.wake();
-  *static_cast<int*>(argument) = wait_.fd();
-  return 0;
+  return wait_.control(command, argument, !completions_.empty());
 }
 
 int Cq::try_wait() {
@@ -127,27 +105,13 @@ int Cq::try_wait() {
   return 0;
 }
 
-std::byte* Cq::write(const Completion& completion, std::byte* to) const {
-  const fi_cq_tagged_entry entry{.op_context = completion.context,
-                                 .flags = completion.flags,
-                                 .len = completion.length,
-                                 .buf = completion.buffer,
-                                 .data = completion.data,
-                                 .tag = completion.tag};
-  // Each format begins with the one before.
-  constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
-                                    sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
-  const auto size = kSizes[format_];
-  std::memcpy(to, &entry, size);
-  return to + size;
-}
-
 ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   auto* to = static_cast<std::byte*>(buffer);
   ssize_t taken = 0;
   while (static_cast<std::size_t>(taken) < count && !completions_.empty()) {
     if (completions_.front().error != 0) return taken != 0 ? taken : -FI_EAVAIL;
-    to = write(completions_.front(), to);
+    std::memcpy(to, &completions_.front().entry, entry_size_);
+    to += entry_size_;
     if (sources != nullptr) sources[taken] = completions_.front().source;
     completions_.pop_front();
     ++taken;
@@ -167,12 +131,12 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   std::lock_guard const lock(link_.mutex());
   if (completions_.empty() || completions_.front().error == 0) return -FI_EAGAIN;
   const auto& failed = completions_.front();
-  entry.op_context = failed.context;
-  entry.flags = failed.flags;
-  entry.len = failed.length;
-  entry.buf = failed.buffer;
-  entry.data = failed.data;
-  entry.tag = failed.tag;
+  entry.op_context = failed.entry.op_context;
+  entry.flags = failed.entry.flags;
+  entry.len = failed.entry.len;
+  entry.buf = failed.entry.buf;
+  entry.data = failed.entry.data;
+  entry.tag = failed.entry.tag;
   entry.olen = failed.overflow;
   entry.err = failed.error;
   entry.prov_errno = failed.status;
@@ -185,27 +149,23 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
 }
 
 ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) {
-  if (!can_wait()) return -FI_ENOSYS;
+  if (!wait_.possible()) return -FI_ENOSYS;
   const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
-  if (const auto error = open_wait(); error != 0) return error;
+  if (const auto error = wait_.open(); error != 0) return error;
   for (;;) {
     const auto ready = try_wait() != 0;
     if (ready || Clock::now() >= deadline) {
       signaled_ = false;
       return take(buffer, count, sources);
     }
-    lock.unlock();
-    const auto woken = wait_.sleep(deadline);
-    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
-    lock.lock();
-    if (interrupted) return -FI_EINTR;
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
   }
 }
 
 int Cq::signal() {
   std::lock_guard const lock(link_.mutex());
-  if (!can_wait()) return -FI_ENOSYS;
+  if (!wait_.possible()) return -FI_ENOSYS;
   signaled_ = true;
   wait_.wake();
   return 0;

@@ -5,10 +5,10 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include <deque>
-#include <vector>
+#include <cstddef>
 
 #include "libst/libfabric/link.h"
+#include "libst/libfabric/ring.h"
 #include "libst/libfabric/wait.h"
 
 namespace stp::fi {
@@ -16,12 +16,7 @@ namespace stp::fi {
 class Domain;
 
 struct Completion {
-  void* context = nullptr;
-  std::uint64_t flags = 0;
-  std::size_t length = 0;
-  void* buffer = nullptr;
-  std::uint64_t data = 0;
-  std::uint64_t tag = 0;
+  fi_cq_tagged_entry entry{};  // other formats are the beginning of it
   fi_addr_t source = FI_ADDR_NOTAVAIL;
   int error = 0;  // libfabric's, positive; 0: success
   int status = 0;
@@ -33,7 +28,9 @@ class Cq : public fid_cq {
   static int open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out);
 
   // ---- under the link's mutex ----
-  void push(const Completion& completion);
+  // The caller fills in all of it, and calls wake().
+  Completion& add() { return completions_.add(); }
+  void wake() { wait_.wake(); }
   void use() { ++users_; }
   void unuse() { --users_; }
   // -FI_EAGAIN: read the queue first. 0: the program may sleep.
@@ -48,16 +45,13 @@ class Cq : public fid_cq {
 
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, void* context);
-  [[nodiscard]] bool can_wait() const { return wait_obj_ != FI_WAIT_NONE; }
-  int open_wait();
-  std::byte* write(const Completion& completion, std::byte* to) const;
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
 
   Domain& domain_;
   Link& link_;
   const fi_cq_format format_;
-  const fi_wait_obj wait_obj_;
-  std::deque<Completion> completions_;
+  const std::size_t entry_size_;
+  Ring<Completion> completions_;
   Wait wait_;
   bool signaled_ = false;
   unsigned users_ = 0;

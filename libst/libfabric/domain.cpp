@@ -118,6 +118,19 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, fid_domain*
   return 0;
 }
 
+void Domain::watch(const Mr& region) {
+  watched_.emplace(region.key, &region);
+}
+
+void Domain::unwatch(const Mr& region) {
+  watched_.erase(region.key);
+}
+
+void Domain::count_access(std::uint32_t key, bool reads) const {
+  if (const auto found = watched_.find(key); found != watched_.end())
+    found->second->count_access(reads);
+}
+
 int Domain::close() {
   if (users_ != 0) return -FI_EBUSY;
   fabric_.unuse();

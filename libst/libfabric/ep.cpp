@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "libst/libfabric/address.h"
+#include "libst/libfabric/atomic_calls.h"
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/eq.h"
@@ -67,7 +68,7 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
              .msg = &ep_msg_calls,
              .rma = &ep_rma_calls,
              .tagged = nullptr,
-             .atomic = &ep_atomic_calls,
+             .atomic = &AtomicCalls<Ep>::table,
              .collective = nullptr},
       domain_(domain),
       link_(domain.link()),
@@ -151,7 +152,7 @@ int Ep::bind(fid_t other, std::uint64_t flags) {
     case FI_CLASS_CQ:
       return reports_.bind_cq(other, flags);
     case FI_CLASS_CNTR:
-      return reports_.bind_cntr(other, flags);
+      return reports_.bind_cntr(other, flags, false);
     case FI_CLASS_SRX_CTX:
       if (srx_ != nullptr) return -FI_EINVAL;
       srx_ = &object_of<Srx, fid_ep>(other);
@@ -192,8 +193,10 @@ ssize_t Ep::size_left(bool tx) {
 
 // ---- operations ----
 
-int Ep::may_post() const {
+int Ep::may_post(std::uint64_t flags) const {
   if (state_ != State::kUp) return -FI_ENOTCONN;
+  // The managed API does not know of the steps to come.
+  if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
   return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
 }
 
@@ -227,9 +230,11 @@ ssize_t Ep::posted(Op& op, int status) {
 void Ep::leaves(const Op& op) {
   if (op.direction != Direction::kReceive) --outstanding_;
   if (op.injected) --injected_;
+  if (op.atomic && op.atomic->repeats()) --repeating_;
 }
 
 void Ep::part_done(Op& op, int status) {
+  if (continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   if (op.direction != Direction::kSend) return finish(op);

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
@@ -19,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "libst/libfabric/atomics.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/op_flags.h"
@@ -34,15 +34,6 @@ class Domain;
 class Eq;
 class Srx;
 struct Connreq;
-
-// One atomic operation.
-struct Function {
-  fi_datatype type = FI_UINT64;
-  fi_op op = FI_SUM;
-  const void* operand = nullptr;
-  const void* compare = nullptr;  // nullptr: no comparison
-  void* result = nullptr;         // nullptr: the old value is not wanted
-};
 
 class Ep final : public fid_ep, public Owner {
  public:
@@ -76,7 +67,8 @@ class Ep final : public fid_ep, public Owner {
   ssize_t send(const Request& request);
   ssize_t write(const Request& request, const Target& target);
   ssize_t read(const Request& request, const Target& target);
-  ssize_t fetch(const Request& request, const Target& target, const Function& function);
+  // The peer is that of the connection.
+  ssize_t fetch(const Request& request, fi_addr_t, const Target& target, const Function& function);
 
   // The flags of calls without a flags argument.
   [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
@@ -102,7 +94,7 @@ class Ep final : public fid_ep, public Owner {
   // Waits until injected messages have arrived, the connection has ended, or a timeout has passed.
   void linger(std::unique_lock<std::mutex>& lock);
 
-  [[nodiscard]] int may_post() const;
+  [[nodiscard]] int may_post(std::uint64_t flags) const;
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // Handles the status of a managed API call that is a part of `op`: gives `op` up if it has
   // failed.
@@ -116,7 +108,7 @@ class Ep final : public fid_ep, public Owner {
   int tell_written(Op& op);
   void take_short(PostedReceive& receive, const Arrival& arrival);
   void take_announced(PostedReceive& receive, const Arrival& arrival);
-  void tell_received(const PostedReceive& receive, const Op& outcome);
+  void tell_received(const PostedReceive& receive, Outcome outcome);
 
   Domain& domain_;
   Link& link_;
@@ -140,12 +132,12 @@ class Ep final : public fid_ep, public Owner {
   std::deque<Op*> announced_;  // by this side, not requested yet
   std::deque<Op*> sends_;      // not reported yet, in posting order
   std::size_t outstanding_ = 0, injected_ = 0;
+  std::size_t repeating_ = 0;  // atomic operations that may take further steps
 };
 
 extern fi_ops_cm ep_cm_calls;
 extern fi_ops_msg ep_msg_calls;
 extern fi_ops_rma ep_rma_calls;
-extern fi_ops_atomic ep_atomic_calls;
 
 inline Ep& ep_of(fid_ep* ep) {
   return *static_cast<Ep*>(ep);

@@ -173,7 +173,7 @@ void Ep::ended(int status) {
   for (auto* const op : announced) part_done(*op, status);
   const auto left = std::exchange(own_.posted, {});
   for (const auto& receive : left) {
-    Op outcome;
+    Outcome outcome;
     outcome.status = -ECANCELED;
     tell_received(receive, outcome);
   }

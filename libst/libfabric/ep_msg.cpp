@@ -87,7 +87,7 @@ fi_ops_msg ep_msg_calls{
 
 ssize_t Ep::send(const Request& request) {
   std::lock_guard const lock(link_.mutex());
-  if (const auto error = may_post(); error != 0) return error;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   return length <= kShortMost ? send_short(request) : announce(request);
@@ -100,14 +100,10 @@ ssize_t Ep::send_short(const Request& request) {
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
   int error = 0;
   if (copied) {
-    Slots::Slot slot;
-    error = link_.slots().take(slot);
+    error = link_.slots().take(op.span);
     if (error != 0) return posted(op, error);
-    op.span.slots = &link_.slots();
-    op.span.memory = slot.memory;
-    op.span.data = slot.data;
-    gather(segments, slot.data);
-    if (with_data) store64(slot.data + segments.length, request.data);
+    gather(segments, op.span.data);
+    if (with_data) store64(op.span.data + segments.length, request.data);
   } else {
     error = link_.span_of(segments, true, op.span);
   }
@@ -124,21 +120,17 @@ ssize_t Ep::send_short(const Request& request) {
 ssize_t Ep::announce(const Request& request) {
   const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
-  Slots::Slot slot;
-  auto error = link_.slots().take(slot);
+  auto error = link_.slots().take(op.note);
   if (error != 0) return posted(op, error);
-  op.note.slots = &link_.slots();
-  op.note.memory = slot.memory;
-  op.note.data = slot.data;
-  store64(slot.data, request.segments.length);
-  store64(slot.data + 8, with_data ? request.data : 0);
+  store64(op.note.data, request.segments.length);
+  store64(op.note.data + 8, with_data ? request.data : 0);
   error = link_.span_of(request.segments, true, op.span);
   const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   const auto kind = with_data ? MessageKind::kAnnouncedData : MessageKind::kAnnounced;
   if (error == 0)
     error =
         stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), static_cast<unsigned>(flags),
-                 static_cast<std::uint32_t>(kind), slot.memory, slot.data, kAnnouncement);
+                 static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kAnnouncement);
   if (error != 0) return posted(op, error);
   op.parts = 2;
   announced_.push_back(&op);

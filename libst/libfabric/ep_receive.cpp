@@ -58,10 +58,7 @@ void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
     return;
   }
   if (kind == MessageKind::kWritten) {
-    if (auto* const cq = reports_.rx_cq(); cq != nullptr)
-      cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                .length = static_cast<std::size_t>(load64(buffer.data)),
-                .data = load64(buffer.data + 8)});
+    reports_.tell_written(load64(buffer.data), load64(buffer.data + 8), FI_ADDR_NOTAVAIL);
     post(buffer);
     return;
   }
@@ -91,7 +88,7 @@ void Ep::match() {
 }
 
 void Ep::take_short(PostedReceive& receive, const Arrival& arrival) {
-  Op outcome;
+  Outcome outcome;
   auto length = arrival.length;
   if (arrival.kind == MessageKind::kData) {
     length -= kTrailer;
@@ -100,7 +97,7 @@ void Ep::take_short(PostedReceive& receive, const Arrival& arrival) {
   }
   outcome.length = std::min(length, receive.segments.length);
   outcome.overflow = length - outcome.length;
-  scatter(arrival.buffer->data, shortened(receive.segments, outcome.length));
+  scatter(arrival.buffer->data, receive.segments, outcome.length);
   post(*arrival.buffer);
   tell_received(receive, outcome);
 }
@@ -129,17 +126,12 @@ void Ep::take_announced(PostedReceive& receive, const Arrival& arrival) {
   if (error != 0) part_done(op, error);
 }
 
-void Ep::tell_received(const PostedReceive& receive, const Op& outcome) {
-  Op told;
-  told.direction = Direction::kReceive;
-  told.context = receive.context;
-  told.flags = outcome.flags | FI_RECV | FI_MSG;
-  told.told = reports_.tells(Direction::kReceive, receive.flags);
-  told.status = outcome.status;
-  told.length = outcome.length;
-  told.overflow = outcome.overflow;
-  told.data = outcome.data;
-  reports_.complete(told);
+void Ep::tell_received(const PostedReceive& receive, Outcome outcome) {
+  outcome.direction = Direction::kReceive;
+  outcome.context = receive.context;
+  outcome.flags |= FI_RECV | FI_MSG;
+  outcome.told = reports_.tells(Direction::kReceive, receive.flags);
+  reports_.complete(outcome);
 }
 
 ssize_t Ep::cancel(void* context) {
@@ -148,7 +140,7 @@ ssize_t Ep::cancel(void* context) {
   if (found == own_.posted.end()) return -FI_ENOENT;
   const auto receive = std::move(*found);
   own_.posted.erase(found);
-  Op outcome;
+  Outcome outcome;
   outcome.status = -ECANCELED;
   tell_received(receive, outcome);
   return 0;

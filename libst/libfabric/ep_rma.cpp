@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FI_RMA: puts and gets.
+// FI_RMA: puts and gets. FI_ATOMIC: FetchOps.
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/ep.h"
 
@@ -102,7 +102,7 @@ fi_ops_rma ep_rma_calls{
 
 ssize_t Ep::write(const Request& request, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (const auto error = may_post(); error != 0) return error;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
@@ -124,21 +124,17 @@ ssize_t Ep::write(const Request& request, const Target& target) {
 
 // Immediate data follows what was written, in a message that no receive is needed for.
 int Ep::tell_written(Op& op) {
-  Slots::Slot slot;
-  if (const auto error = link_.slots().take(slot); error != 0) return error;
-  op.note.slots = &link_.slots();
-  op.note.memory = slot.memory;
-  op.note.data = slot.data;
-  store64(slot.data, op.length);
-  store64(slot.data + 8, op.data);
+  if (const auto error = link_.slots().take(op.note); error != 0) return error;
+  store64(op.note.data, op.length);
+  store64(op.note.data + 8, op.data);
   return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), STM_FENCE,
-                  static_cast<std::uint32_t>(MessageKind::kWritten), slot.memory, slot.data,
+                  static_cast<std::uint32_t>(MessageKind::kWritten), op.note.memory, op.note.data,
                   kAnnouncement);
 }
 
 ssize_t Ep::read(const Request& request, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (const auto error = may_post(); error != 0) return error;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
   if (request.segments.length == 0) {  // there is nothing to get
@@ -153,6 +149,20 @@ ssize_t Ep::read(const Request& request, const Target& target) {
         stm_get(connection_, reinterpret_cast<std::uintptr_t>(&op), static_cast<unsigned>(flags),
                 op.span.memory, op.span.data, request.segments.length,
                 static_cast<std::uint32_t>(target.key), target.address);
+  return posted(op, error);
+}
+
+ssize_t Ep::fetch(const Request& request, fi_addr_t, const Target& target,
+                  const Function& function) {
+  std::lock_guard const lock(link_.mutex());
+  if (const auto error = may_post(request.flags); error != 0) return error;
+  const auto reads = function.kind != Function::Kind::kPlain;
+  auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
+                   FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
+  op.stm_flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  auto error = prepare_atomic(link_, op, target, function);
+  if (op.atomic->repeats()) ++repeating_;
+  if (error == 0) error = post_step(connection_, op);
   return posted(op, error);
 }
 

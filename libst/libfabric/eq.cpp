@@ -22,15 +22,6 @@ Eq& eq_of(fid_eq* eq) {
   return *static_cast<Eq*>(eq);
 }
 
-const char* describe_error(fid_eq*, int status, const void*, char* buffer, std::size_t length) {
-  const auto* const text = st_strerror(status);
-  if (buffer != nullptr && length != 0) {
-    std::strncpy(buffer, text, length - 1);
-    buffer[length - 1] = '\0';
-  }
-  return text;
-}
-
 fi_ops object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return eq_of(id).close(); }); },
@@ -76,9 +67,9 @@ Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
              .ops = &calls},
       fabric_(fabric),
       link_(fabric.link()),
-      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj),
       writable_((attr.flags & FI_WRITE) != 0),
-      size_(attr.size != 0 ? attr.size : kDefaultSize) {
+      size_(attr.size != 0 ? attr.size : kDefaultSize),
+      wait_(link_, attr.wait_obj) {
   fabric_.use();
 }
 
@@ -89,9 +80,7 @@ Eq::~Eq() {
 
 int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out) {
   if (attr.flags & ~static_cast<std::uint64_t>(FI_WRITE | FI_AFFINITY)) return -FI_EBADFLAGS;
-  if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
-      attr.wait_obj != FI_WAIT_FD)
-    return -FI_ENOSYS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
   out = new Eq(fabric, attr, context);
   return 0;
 }
@@ -130,22 +119,9 @@ void Eq::forget(fid_t about) {
   });
 }
 
-int Eq::open_wait() {
-  return wait_.is_open() ? 0 : wait_.open(stm_queue_fd(link_.queue()));
-}
-
 int Eq::control(int command, void* argument) {
-  if (argument == nullptr) return -FI_EINVAL;
   std::lock_guard const lock(link_.mutex());
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
-    return 0;
-  }
-  if (command != FI_GETWAIT || !can_wait()) return -FI_ENOSYS;
-  if (const auto error = open_wait(); error != 0) return error;
-  if (!news_.empty()) wait_.wake();
-  *static_cast<int*>(argument) = wait_.fd();
-  return 0;
+  return wait_.control(command, argument, !news_.empty());
 }
 
 int Eq::try_wait() {
@@ -210,17 +186,13 @@ ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, s
 
 ssize_t Eq::wait_and_read(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                           std::uint64_t flags) {
-  if (!can_wait()) return -FI_ENOSYS;
+  if (!wait_.possible()) return -FI_ENOSYS;
   const auto deadline = deadline_in(timeout);
   std::unique_lock lock(link_.mutex());
-  if (const auto error = open_wait(); error != 0) return error;
+  if (const auto error = wait_.open(); error != 0) return error;
   for (;;) {
     if (try_wait() != 0 || Clock::now() >= deadline) return take(event, buffer, length, flags);
-    lock.unlock();
-    const auto woken = wait_.sleep(deadline);
-    const auto interrupted = !woken && errno == EINTR && Clock::now() < deadline;
-    lock.lock();
-    if (interrupted) return -FI_EINTR;
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
   }
 }
 

@@ -48,13 +48,10 @@ class Eq : public fid_eq {
 
  private:
   Eq(Fabric& fabric, const fi_eq_attr& attr, void* context);
-  [[nodiscard]] bool can_wait() const { return wait_obj_ != FI_WAIT_NONE; }
-  int open_wait();
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
 
   Fabric& fabric_;
   Link& link_;
-  const fi_wait_obj wait_obj_;
   const bool writable_;
   const std::size_t size_;
   std::deque<News> news_;

@@ -195,8 +195,9 @@ Info describe(const Offer& offer, std::uint32_t version, const LinkFacts& link, 
               const fi_info* hints) {
   Info info(fi_allocinfo(), fi_freeinfo);
   if (!info) throw std::bad_alloc();
-  // What is asked for, with what comes along unasked; without hints, all.
-  info->caps = hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : offer.caps;
+  // What is asked for, with what comes along unasked; without hints, all but what costs something.
+  info->caps =
+      hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : offer.caps & ~FI_RMA_EVENT;
   constexpr auto kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
   constexpr auto kOut = FI_SEND | FI_READ | FI_WRITE;
   constexpr auto kIn = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;

@@ -37,10 +37,10 @@ inline constexpr std::uint64_t kTxOpFlags =
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 // Of endpoints of FI_EP_RDM.
 inline constexpr std::uint64_t kRdmTxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-inline constexpr std::uint64_t kRdmRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ |
-                                            FI_REMOTE_WRITE | FI_DIRECTED_RECV | FI_MULTI_RECV |
-                                            FI_SOURCE;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kRdmRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
+                                            FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DIRECTED_RECV |
+                                            FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT;
 inline constexpr std::uint64_t kRdmCaps = kRdmTxCaps | kRdmRxCaps | kDomainCaps;
 inline constexpr std::uint64_t kRdmTxOpFlags = kTxOpFlags | FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t kRdmRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;

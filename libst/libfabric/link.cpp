@@ -138,9 +138,7 @@ Op& Link::take_op() {
 }
 
 void Link::free_op(Op& op) {
-  op.span.release();
-  op.note.release();
-  op = {};
+  op.clear();
   free_ops_.push_back(&op);
 }
 
@@ -154,11 +152,7 @@ int Link::span_of(const Segments& segments, bool gather, Span& out) {
     return 0;
   }
   if (segments.length <= slots_.size()) {
-    Slots::Slot slot;
-    if (const auto error = slots_.take(slot); error != 0) return error;
-    out.slots = &slots_;
-    out.memory = slot.memory;
-    out.data = slot.data;
+    if (const auto error = slots_.take(out); error != 0) return error;
   } else {
     if (segments.count > 1) {
       out.own = allocate(segments.length);
@@ -205,6 +199,8 @@ void Link::dial(Dial&& dial) {
 
 void Link::stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner) {
   std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
+  if (dialing_ != &owner) return;
+  stm_connection_close(dialed_);  // so the thread does not wait for the peer any longer
   dial_.wait(lock, [&] { return dialing_ != &owner; });
 }
 
@@ -216,6 +212,7 @@ void Link::run_dialer() {
     const auto dial = std::move(dials_.front());
     dials_.pop_front();
     dialing_ = dial.owner;
+    dialed_ = dial.connection;
     lock.unlock();
     const auto error =
         stm_connect(dial.connection, dial.peer.c_str(), -1, dial.data.data(), dial.data.size());

@@ -78,7 +78,7 @@ class Link {
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
   void dial(Dial&& dial);
-  // Afterwards no thread connects for `owner`. May wait for a second.
+  // Afterwards no thread connects for `owner`. If one does now, the connection is closed.
   void stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner);
 
  private:
@@ -102,6 +102,7 @@ class Link {
   std::condition_variable dial_;
   std::deque<Dial> dials_;
   const Owner* dialing_ = nullptr;
+  stm_connection_t dialed_ = nullptr;
   bool closing_ = false;
 };
 

@@ -2,8 +2,11 @@
 #include "libst/libfabric/mr.h"
 
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "libst/libfabric/calls.h"
+#include "libst/libfabric/cntr.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 
@@ -13,7 +16,7 @@ namespace {
 constexpr std::uint64_t kAllAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 // Others are hints, and those that layers of libfabric have among themselves (ofi_rxm sets one).
-constexpr std::uint64_t kRefusedFlags = FI_RMA_EVENT | FI_RMA_PMEM | FI_HMEM_DEVICE_ONLY;
+constexpr std::uint64_t kRefusedFlags = FI_RMA_PMEM | FI_HMEM_DEVICE_ONLY;
 
 Mr& mr_of(fid_t id) {
   return object_of<Mr, fid_mr>(id);
@@ -22,7 +25,10 @@ Mr& mr_of(fid_t id) {
 fi_ops calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return mr_of(id).close(); }); },
-    .bind = refuse,
+    .bind =
+        [](fid_t id, fid_t other, std::uint64_t flags) {
+          return guarded([&] { return mr_of(id).bind_cntr(other, flags); });
+        },
     .control = refuse,
     .ops_open = refuse,
     .tostr = refuse,
@@ -81,7 +87,37 @@ int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64
   return 0;
 }
 
+int Mr::bind_cntr(fid_t other, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (other->fclass != FI_CLASS_CNTR) return -FI_ENOSYS;
+  if ((flags & ~kKnown) != 0 || flags == 0) return -FI_EBADFLAGS;
+  std::lock_guard const lock(domain_.link().mutex());
+  const std::array wanted{(flags & FI_REMOTE_WRITE) != 0, (flags & FI_REMOTE_READ) != 0};
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (region_ == nullptr || (wanted[i] && counters_[i] != nullptr)) return -FI_EINVAL;
+  auto& counter = object_of<Cntr, fid_cntr>(other);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    counters_[i] = &counter;
+    counter.use();
+  }
+  domain_.watch(*this);
+  return 0;
+}
+
+void Mr::count_access(bool reads) const {
+  if (auto* const counter = counters_[reads ? 1 : 0]; counter != nullptr) counter->count(false);
+}
+
 int Mr::close() {
+  {
+    std::lock_guard const lock(domain_.link().mutex());
+    for (auto*& counter : counters_)
+      if (counter != nullptr) {
+        domain_.unwatch(*this);
+        std::exchange(counter, nullptr)->unuse();
+      }
+  }
   if (region_ != nullptr) stm_region_close(region_);
   region_ = nullptr;
   if (memory_ != nullptr && stm_memory_release(memory_) == -EBUSY) return -FI_EBUSY;

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +13,7 @@
 
 namespace stp::fi {
 
+class Cntr;
 class Domain;
 
 class Mr : public fid_mr {
@@ -25,6 +27,9 @@ class Mr : public fid_mr {
         reinterpret_cast<std::uintptr_t>(ptr) - reinterpret_cast<std::uintptr_t>(buffer_);
     return memory_ != nullptr && offset <= length_ && length <= length_ - offset;
   }
+  // Counts accesses of peers.
+  int bind_cntr(fid_t other, std::uint64_t flags);
+  void count_access(bool reads) const;
   int close();
 
  private:
@@ -36,6 +41,7 @@ class Mr : public fid_mr {
   const std::size_t length_;
   stm_memory_t memory_ = nullptr;
   stm_region_t region_ = nullptr;
+  std::array<Cntr*, 2> counters_{};  // of writes and of reads
 };
 
 }  // namespace stp::fi

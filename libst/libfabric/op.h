@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "libst/libfabric/atomics.h"
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
@@ -31,33 +32,52 @@ struct Segments {
 };
 
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
-enum class Action : std::uint8_t { kMessage, kAnnounce, kWrite, kRead };
+enum class Action : std::uint8_t { kMessage, kAnnounce, kWrite, kRead, kAtomic };
 
-struct Op {
-  Owner* owner = nullptr;
+// What is told of an operation when it is complete.
+struct Outcome {
   void* context = nullptr;
-  std::uint64_t flags = 0;  // of its completion: FI_SEND | FI_MSG and the like
-  Direction direction = Direction::kSend;
-  bool told = false;      // report success, too
-  bool injected = false;  // by fi_inject and similar calls: report nothing
-  unsigned parts = 0;     // parts under way
-  int status = 0;
+  std::uint64_t flags = 0;  // FI_SEND | FI_MSG and the like
   std::size_t length = 0, overflow = 0;
   std::uint64_t data = 0;
   std::uint64_t tag = 0;                // of a tagged message that was received
   fi_addr_t source = FI_ADDR_NOTAVAIL;  // who sent what was received
   void* buffer = nullptr;               // where in a buffer of several messages it landed
-  Span span;
-  Span note;         // of a write with immediate data: the message that reports it
-  Segments landing;  // the destination of the data that arrives in `span`
+  int status = 0;
+  Direction direction = Direction::kSend;
+  bool told = false;      // report success, too
+  bool injected = false;  // by fi_inject and similar calls: report nothing
+};
+
+// What an operation is, besides what it holds.
+struct OpState : Outcome {
+  Owner* owner = nullptr;
+  unsigned parts = 0;  // parts under way
+  unsigned stm_flags = 0;
+  std::uint32_t remote_key = 0;  // what is written, read or changed
 
   // ---- of FI_EP_RDM ----
-  Action action = Action::kMessage;
-  unsigned stm_flags = 0;
-  std::uint32_t id = 0;          // of an announced message
-  std::uint32_t remote_key = 0;  // what is written or read
+  std::uint32_t id = 0;  // of an announced message
   std::uint64_t remote_address = 0;
+  Action action = Action::kMessage;
+};
+
+struct Op : OpState {
+  Span span;
+  std::unique_ptr<Atomic> atomic;  // of an atomic operation
+  Span note;                       // of a write with immediate data: the message that reports it
   std::shared_ptr<rdm::Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
+  Segments landing;                     // the destination of the data that arrives in `span`
+
+  // As it was made. Many are used again, so what they do not hold is not touched.
+  void clear() {
+    span.release();
+    note.release();
+    if (atomic) atomic.reset();
+    if (shared) shared.reset();
+    landing.count = landing.length = 0;
+    static_cast<OpState&>(*this) = {};
+  }
 };
 
 }  // namespace stp::fi

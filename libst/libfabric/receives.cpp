@@ -60,10 +60,13 @@ void gather(const Segments& from, std::byte* to) {
   }
 }
 
-void scatter(const std::byte* from, const Segments& to) {
-  for (std::size_t i = 0; i < to.count; ++i) {
-    if (to.iov[i].iov_len != 0) std::memcpy(to.iov[i].iov_base, from, to.iov[i].iov_len);
-    from += to.iov[i].iov_len;
+void scatter(const std::byte* from, const Segments& to, std::size_t length) {
+  for (std::size_t i = 0; i < to.count && length != 0; ++i) {
+    const auto part = std::min(length, to.iov[i].iov_len);
+    if (part == 0) continue;
+    std::memcpy(to.iov[i].iov_base, from, part);
+    from += part;
+    length -= part;
   }
 }
 

@@ -31,7 +31,10 @@ int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& ou
 Segments one_segment(const void* buffer, std::size_t length, void* desc);
 // Cuts the segments to their first `length` bytes.
 Segments shortened(const Segments& segments, std::size_t length);
-void scatter(const std::byte* from, const Segments& to);
+void scatter(const std::byte* from, const Segments& to, std::size_t length);
+inline void scatter(const std::byte* from, const Segments& to) {
+  scatter(from, to, to.length);
+}
 void gather(const Segments& from, std::byte* to);
 
 }  // namespace stp::fi

@@ -32,10 +32,15 @@ int Reports::bind_cq(fid_t other, std::uint64_t flags) {
   return 0;
 }
 
-int Reports::bind_cntr(fid_t other, std::uint64_t flags) {
-  constexpr std::array<std::uint64_t, 4> kFlags{FI_SEND, FI_RECV, FI_READ, FI_WRITE};
-  if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) {
-    inform(FI_LOG_EP_CTRL, "counters count no access of the peer (FI_REMOTE_READ, _WRITE)");
+int Reports::bind_cntr(fid_t other, std::uint64_t flags, bool accesses) {
+  constexpr std::array<std::uint64_t, 6> kFlags{FI_SEND,  FI_RECV,        FI_READ,
+                                                FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+  constexpr std::uint64_t kAccesses = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | kAccesses)) != 0) return -FI_EBADFLAGS;
+  if ((flags & kAccesses) != 0 && !accesses) {
+    inform(FI_LOG_EP_CTRL,
+           "counters count accesses of peers (FI_REMOTE_READ, _WRITE) of FI_EP_RDM with "
+           "FI_RMA_EVENT alone");
     return -FI_ENOSYS;
   }
   auto& counter = object_of<Cntr, fid_cntr>(other);
@@ -46,6 +51,10 @@ int Reports::bind_cntr(fid_t other, std::uint64_t flags) {
     counter.use();
   }
   return 0;
+}
+
+void Reports::count_access(bool reads) {
+  if (auto* const counter = counters_[reads ? 4 : 5]; counter != nullptr) counter->count(false);
 }
 
 bool Reports::has_counter() const {
@@ -65,7 +74,18 @@ bool Reports::tells(Direction direction, std::uint64_t flags) const {
   return (!selective || (flags & FI_COMPLETION) != 0) && (flags & kUntold) == 0;
 }
 
-void Reports::complete(const Op& op) {
+void Reports::tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source) {
+  if (rx_cq_ == nullptr) return;
+  auto& told = rx_cq_->add();
+  told = {};
+  told.entry.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+  told.entry.len = static_cast<std::size_t>(length);
+  told.entry.data = data;
+  told.source = source;
+  rx_cq_->wake();
+}
+
+void Reports::complete(const Outcome& op) {
   const auto receives = op.direction == Direction::kReceive;
   const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
   if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
@@ -73,16 +93,18 @@ void Reports::complete(const Op& op) {
   if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
   auto* const cq = receives ? rx_cq_ : tx_cq_;
   if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
-  cq->push({.context = op.context,
-            .flags = op.flags,
-            .length = receives ? op.length : 0,
-            .buffer = op.buffer,
-            .data = receives ? op.data : 0,
-            .tag = op.tag,
-            .source = op.source,
-            .error = error,
-            .status = op.status != 0 ? op.status : -error,
-            .overflow = op.overflow});
+  auto& told = cq->add();
+  told.entry = {.op_context = op.context,
+                .flags = op.flags,
+                .len = receives ? op.length : 0,
+                .buf = op.buffer,
+                .data = receives ? op.data : 0,
+                .tag = op.tag};
+  told.source = op.source;
+  told.error = error;
+  told.status = op.status != 0 ? op.status : -error;
+  told.overflow = op.overflow;
+  cq->wake();
 }
 
 }  // namespace stp::fi

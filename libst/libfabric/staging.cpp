@@ -21,7 +21,7 @@ std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size) {
       static_cast<std::byte*>(std::aligned_alloc(kPage, whole)));
 }
 
-int Slots::take(Slot& out) {
+int Slots::take(Span& out) {
   if (free_.empty()) {
     auto block = allocate(size_ * at_a_time_);
     if (!block) return -ENOMEM;
@@ -33,13 +33,15 @@ int Slots::take(Slot& out) {
     for (std::size_t i = 0; i < at_a_time_; ++i) free_.push_back({block.get() + i * size_, memory});
     blocks_.push_back(std::move(block));
   }
-  out = free_.back();
+  out.data = free_.back().data;
+  out.memory = free_.back().memory;
+  out.slots = this;
   free_.pop_back();
   return 0;
 }
 
-void Span::release() {
-  if (slots != nullptr) slots->give_back({data, memory});
+void Span::give_up() {
+  if (slots != nullptr) slots->give_back(*this);
   if (registered) stm_memory_release(memory);
   *this = {};
 }

@@ -30,6 +30,7 @@ int Access::landing(EndpointId endpoint, Landing& out) {
       return error;
     known = mxs_.emplace(endpoint, mx).first;
   }
+  memory_->exposed = true;
   out = {known->second, memory_->at(terms_.bytes.data()), terms_.bytes.size()};
   return 0;
 }

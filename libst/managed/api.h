@@ -79,7 +79,7 @@ client::Ref<Object> retire(const void* handle) {
 int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length, bool written);
 
 // Returns 0 and the queues that `attr` names, or a negative errno.
-int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out);
+int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out);
 int read_private_data(const void* data, std::size_t length, Hello& out);
 
 }  // namespace stp::managed::api

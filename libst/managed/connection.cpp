@@ -2,27 +2,132 @@
 #include "libst/managed/connection.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "libst/client/wait.h"
+#include "libst/managed/access.h"
 #include "libst/managed/listener.h"
 #include "stp/base/assert.h"
 
 namespace stp::managed {
-namespace {
 
-// Timeout for the peer's confirmation of the end, after the queued operations are done.
-constexpr Time kClosePatience = 30 * kSecond;
-
-}  // namespace
+Connection::Connection(std::shared_ptr<Domain> domain)
+    : domain_(std::move(domain)), channel_(domain_->backend()) {}
 
 Connection::~Connection() = default;
+
+// ---- posting ----
+
+// Returns why nothing can be posted in this state; 0: it can.
+int Connection::cannot_post() const {
+  switch (state_.state()) {
+    case State::kConnecting:
+    case State::kAsking:
+    case State::kAccepting:
+    case State::kUp:
+      return 0;
+    case State::kDraining:
+    case State::kClosing:
+      return -ESHUTDOWN;
+    case State::kEnding:
+    case State::kEnded:
+      return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
+    case State::kIdle:
+    case State::kExpected:
+    case State::kRequested:
+    case State::kRejecting:
+      break;
+  }
+  return -ENOTCONN;
+}
+
+int Connection::post(const Operation& operation) {
+  if (const auto error = cannot_post(); error != 0) return error;
+  if (!operations_.post(operation, posted_)) return confirm_quiet_puts(), -EAGAIN;
+  ++posted_;
+  if (state_ != State::kUp) return 0;
+  session_->sequencer.expire(domain_->time());
+  operations_.begin(*session_);
+  send_soon();
+  // Mostly its deadline is that of what was posted before.
+  if (session_->sequencer.next_deadline() < entry_.due) domain_->look_before(*this);
+  return 0;
+}
+
+int Connection::post_receive(PostedReceive receive) {
+  if (reports_.pool() != nullptr) return -EINVAL;
+  const bool leftovers = state_ == State::kEnding && ending_.keeps_messages();
+  if (!reports_.is_open() || (over() && !leftovers))
+    return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
+  if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
+  if (!reports_.receives().reserve()) return -EAGAIN;
+  receive.id = posted_++;
+  receives_.post(std::move(receive));
+  if (leftovers) return go_on_ending(), 0;
+  if (!session_) return 0;
+  session_->sequencer.expire(domain_->time());
+  if (match()) {
+    send_soon();
+    domain_->look_before(*this);
+  }
+  return 0;
+}
+
+int Connection::set_watermark(std::uint64_t receives) {
+  if (!reports_.is_open() || over()) return -ENOTCONN;
+  if (reports_.pool() == nullptr) return -EINVAL;
+  return receives_.set_watermark(receives);
+}
+
+int Connection::refuse_read(std::uint32_t request) {
+  if (!exchanges_messages()) return -ENOTCONN;
+  session_->sequencer.expire(domain_->time());
+  const auto error = session_->sequencer.refuse(request);
+  if (error == 0) send_soon();
+  return error;
+}
+
+// Cancels what was posted first with that context, be it an operation or a receive.
+int Connection::cancel(std::uint64_t context) {
+  auto* const operation = operations_.find(context);
+  const auto before =
+      operation != nullptr ? operation->posted : std::numeric_limits<std::uint64_t>::max();
+  if (const auto id = receives_.find_matched(context, before)) {
+    if (over()) return 0;
+    const auto error = session_->sequencer.cancel(*id);
+    return progress(domain_->now()), error;
+  }
+  if (receives_.cancel(context, before)) return 0;
+  if (operation == nullptr) return -ENOENT;
+  if (over()) return 0;  // it completes as soon as the link has released it
+  const bool sent = operation->eager;
+  const auto error = operations_.cancel(session_ ? &*session_ : nullptr, *operation);
+  // The operations behind it may begin now.
+  if (error == 0 && !sent && session_) progress(domain_->now());
+  return error;
+}
+
+void Connection::confirm_quiet_puts() {
+  if (!session_) return;
+  operations_.confirm_quiet(*session_);
+  send_soon();
+}
+
+void Connection::revoke(const Access& access) {
+  if (!session_ || over() || !served_regions_.serves(access.key())) return;
+  session_->sequencer.expire(domain_->time());
+  served_regions_.revoke(session_->sequencer, access.key());
+  send_soon();
+  domain_->visit(*this);
+}
 
 // ---- progress ----
 
 Time Connection::next_deadline() const {
-  const bool at_work = sequencer_ && state_ != State::kClosing && state_ != State::kEnding;
-  if (!at_work) return wait_until_;
-  return std::min({wait_until_, starved_at_, sequencer_->next_deadline()});
+  const auto answer = std::min(handshake_.deadline(), ending_.deadline());
+  const bool at_work = session_ && state_ != State::kClosing && state_ != State::kEnding;
+  if (!at_work) return answer;
+  return std::min({answer, receives_.starved_at(), session_->sequencer.next_deadline()});
 }
 
 void Connection::progress(Time now) {
@@ -38,24 +143,24 @@ bool Connection::look() {
 }
 
 bool Connection::wants_another_look() const {
-  if (state_ == State::kEnding) return !let_go();
+  if (state_ == State::kEnding) return !channel_.let_go();
   // Polls, because the doorbell of the end may reach the channel number's next owner instead, which
   // may be a connection of another domain.
   if (state_ == State::kClosing) return true;
-  if (over() || !sequencer_) return false;
-  return channel_.readable() || sequencer_->waits_for_node();
+  if (over() || !session_) return false;
+  return channel_.readable() || session_->sequencer.waits_for_node();
 }
 
 bool Connection::waits_for_this_side() const {
-  if (!read_requests_.empty() || has_arrived()) return true;
-  if (over() || !sequencer_) return false;
-  return sequencer_->has_offers();
+  if (!read_requests_.empty()) return true;
+  if (!session_) return false;
+  return session_->arrived() != nullptr || (!over() && session_->sequencer.has_offers());
 }
 
 void Connection::advance(Time now) {
   if (state_ == State::kEnding) return go_on_ending();
-  if (!sequencer_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
-  if (sequencer_) {
+  if (!session_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
+  if (session_) {
     // Limits the turns so that other connections make progress too. After the end everything is
     // read: nothing more can follow.
     constexpr unsigned kTurns = 8;
@@ -68,255 +173,111 @@ void Connection::advance(Time now) {
 
 void Connection::conclude(Time now) {
   if (over()) return;
-  if (!sequencer_ && seen_ != ChannelState::kConnecting) return;  // it ended when it was opened
+  if (!session_ && seen_ != ChannelState::kConnecting) return;  // it ended when it was opened
   settle();
-  check_end(seen_);
-  check_time(now);
+  if (!over()) check_channel();
+  if (!over()) check_time(now);
 }
 
 bool Connection::move(Time now) {
-  ReceivedEntry entry;
-  while (channel_.receive(entry)) sequencer_->receive(entry, now);
-  sequencer_->taken(channel_.taken(), now);
-  sequencer_->observe_loss(channel_.cts_repeated());
-  sequencer_->expire(now);
+  auto& sequencer = session_->sequencer;
+  channel_.receive(sequencer, now);
   Completion c;
-  while (!over() && sequencer_->next_completion(c)) on_completion(c);
+  while (!over() && sequencer.next_completion(c)) on_completion(c);
   if (over()) return false;
   // A peer sends a message or a request only after it has learned that it was accepted. So its
   // confirmation was lost.
   if (state_ == State::kAccepting &&
-      (has_arrived() || sequencer_->waiting() || !read_requests_.empty()))
+      (session_->arrived() != nullptr || sequencer.waiting() || !read_requests_.empty()))
     up();
   match();
   if (over()) return false;
-  watch_wait(now);
-  tell_read_requests();
-  begin_operations();
+  receives_.watch_wait(*session_, now, exchanges_messages());
+  if (exchanges_messages()) {
+    read_requests_.tell(reports_);
+    operations_.begin(*session_);
+  }
   send_soon();
-  return channel_.readable() || sequencer_->has_completion();
+  return channel_.readable() || sequencer.has_completion();
 }
 
 void Connection::send_soon() {
-  if (sequencer_->has_request()) domain_->send_soon(*this);
+  if (session_->sequencer.has_request()) domain_->send_soon(*this);
 }
 
-bool Connection::pump(Time now) {
-  if (state_ == State::kClosing || over()) return false;  // the service may not read any more
-  STP_ASSERT(sequencer_, "a connection that has something to send is open");
-  bool any = false;
-  sequencer_->taken(channel_.taken(), now);
-  for (; channel_.writable() && sequencer_->transmit(channel_.next(), now); any = true)
-    channel_.send_next();
-  if (any) domain_->backend().ring(bell_);
+// Returns true if something was matched.
+bool Connection::match() {
+  if (state_ == State::kAsking || state_ == State::kExpected) {
+    bool begun = false;
+    if (!handshake_.receive(*session_, begun)) end(failure(-EPROTO));
+    return begun;
+  }
+  if (state_ != State::kAccepting && !exchanges_messages()) return false;
+  const auto [any, breach] = receives_.match(*session_);
+  on_breach(breach);
   return any;
 }
 
-// Closes the channel of a graceful end once all operations have completed.
-void Connection::settle() {
-  if (state_ != State::kDraining) return;
-  if (!operations_.empty()) return confirm_quiet_puts();
-  if (eager_in_.has_untold()) sequencer_->notify(eager_in_.tell());
-  if (pump(domain_->now())) domain_->backend().rung();
-  disconnect_channel(false);
-  state_.must(Event::kDrained);
-  wait_until_ = domain_->now() + kClosePatience;
-}
+// ---- completions of the Sequencer ----
 
-// ---- the end ----
-
-void Connection::check_end(ChannelState state) {
-  switch (state) {
-    case ChannelState::kConnecting:
-    case ChannelState::kOpen:
+void Connection::on_completion(const Completion& c) {
+  using Kind = Completion::Kind;
+  switch (c.kind) {
+    case Kind::kReceive:
+      return c.context == context::kHelloIn ? on_hello(c) : receives_.on_received(*session_, c);
+    case Kind::kRegion:
+      return on_region(c);
+    case Kind::kReadRequest:
+      return on_read_request(c);
+    case Kind::kRegionRequest:
+      return on_region_request(c);
+    case Kind::kEnded:
+      return served_regions_.on_ended(c.request);
+    case Kind::kRevoked:
+      session_->eager_out.on_revoked(c.region);
+      return peer_regions_.on_revoked(c.region);
+    case Kind::kArrived:
+      if (!session_->on_arrived(c)) on_breach(Receives::Breach::kRing);
       return;
-    case ChannelState::kFailed: {
-      const auto error = channel_.error() < 0 ? channel_.error() : -ECONNABORTED;
-      return end(error, STM_FAILED, error);
-    }
-    case ChannelState::kPeerClosed:
-    case ChannelState::kClosed:
-      break;
-  }
-  const bool ours = state_ == State::kClosing;
-  const bool was_up = ours || state_ == State::kUp || state_ == State::kDraining;
-  if (!was_up) return end(-ENOTCONN, STM_FAILED, -ENOTCONN);
-  if (const auto reason = peers_reason(); reason != 0) return end(reason, STM_FAILED, reason);
-  ending_.keeps_messages = state_ == State::kUp;
-  end(ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0);
-}
-
-int Connection::peers_reason() const {
-  if (channel_.state() != ChannelState::kPeerClosed) return 0;
-  auto request = client::request_for(client::RequestKind::kVcInfo);
-  request.vc = vc_;
-  client::Reply info{};
-  return domain_->backend().exchange(request, info) == 0 ? status_of_end(info.option) : 0;
-}
-
-void Connection::check_time(Time now) {
-  if (over()) return;
-  if (now >= starved_at_) {
-    farewell_ = Farewell::kNoReceive;
-    return end(-ECANCELED, STM_FAILED, -ENOBUFS);
-  }
-  const bool late = now >= wait_until_;
-  if (late && state_ == State::kRejecting) return end(-ECANCELED, 0, 0);
-  if (late && state_ == State::kClosing) return end(-ECANCELED, STM_DISCONNECTED, 0);
-  if (late || (sequencer_ && sequencer_->is_stuck())) end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
-}
-
-void Connection::give_up() {
-  end(-ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
-}
-
-int Connection::disconnect(bool abrupt, Farewell why) {
-  switch (state_.state()) {
-    case State::kIdle:
-    case State::kEnded:
-    case State::kExpected:
-    case State::kRequested:
-    case State::kRejecting:
-      return -ENOTCONN;
-    case State::kEnding:
-      ending_.keeps_messages = false;
-      go_on_ending();
-      return 0;
-    case State::kUp:
-      if (!abrupt) {
-        state_.must(Event::kDisconnect);
-        settle();
-        domain_->visit(*this);
-        return 0;
-      }
-      break;
-    case State::kDraining:
-    case State::kClosing:
-      if (!abrupt) return 0;
-      break;
-    case State::kConnecting:
-    case State::kAsking:
-    case State::kAccepting:
-      break;
-  }
-  farewell_ = why;
-  end(-ECANCELED, STM_DISCONNECTED, 0);
-  return 0;
-}
-
-void Connection::abandon() {
-  if (state_ == State::kRejecting) return;
-  end(-ECANCELED, 0, -ECANCELED);
-  ending_.event = 0;
-  ending_.keeps_messages = false;
-  go_on_ending();
-  if (state_ == State::kEnded) release_outlets();
-}
-
-void Connection::end(int flushed, std::uint32_t event, int status) {
-  if (over()) return;
-  // Withdraws all grants and stops sending before any memory is given back.
-  if (vc_ != kNoneId) disconnect_channel(true);
-  domain_->disown(*this);
-  state_.must(Event::kOver);
-  reason_ = status;
-  wait_until_ = kNever;
-  ending_ = {flushed, event, status, ending_.keeps_messages, false};
-  domain_->visit(*this);
-  go_on_ending();
-}
-
-bool Connection::let_go() const {
-  return vc_ == kNoneId || channel_.done(channel_.sent()) ||
-         channel_.state() == ChannelState::kClosed || domain_->backend().error() != 0;
-}
-
-void Connection::go_on_ending() {
-  if (state_ != State::kEnding || !let_go()) return;
-  if (ending_.keeps_messages) match_arrived();
-  if (!std::exchange(ending_.has_flushed, true)) flush(ending_.flushed);
-  if (ending_.keeps_messages && has_arrived()) return;
-  STP_ASSERT(operations_.empty() && matched_.empty(), "all is told before the end is");
-  state_.must(Event::kLetGo);
-  if (vc_ != kNoneId) channel_.leave();
-  if (staging_.base != nullptr) domain_->staging().give_back(staging_);
-  staging_ = {};
-  // If the program has not accepted or rejected the connection yet, it learns of the end when it
-  // does.
-  if (listener_) listener_->decided(*this);
-  listener_.reset();
-  if (ending_.event != 0) tell(ending_.event, ending_.status);
-  if (outlets_.events) release_outlets();
-}
-
-// Flushes complete messages that follow an incomplete one: delivering them would leave a gap in the
-// order of messages.
-void Connection::drop_behind_gap(int status) {
-  bool gap = false;
-  for (auto& [id, matched] : matched_) {
-    gap = gap || !matched.done || is_ahead(id);
-    if (gap && matched.done) matched.told = received(matched.receive, status);
+    case Kind::kNotice:
+      return session_->eager_out.taken(c.tag);
+    case Kind::kWrite:
+      if (c.context == context::kHelloOut) return hello_sent(c.status);
+      return operations_.on_completion(*session_, c);
+    case Kind::kRead:
+    case Kind::kServe:
+    case Kind::kPut:
+    case Kind::kGet:
+    case Kind::kFetch:
+      return operations_.on_completion(*session_, c);
   }
 }
 
-void Connection::flush(int status) {
-  drop_behind_gap(status);
-  if (sequencer_) {
-    sequencer_->fail(status);
-    Completion c;
-    while (sequencer_->next_completion(c)) on_completion(c);
+// The peer has answered a request for a region.
+void Connection::on_region(const Completion& c) {
+  if (c.context == (context::kKeyMark | kEagerKey)) return session_->eager_out.on_answer(c);
+  peer_regions_.on_answer(c);
+}
+
+void Connection::on_read_request(const Completion& c) {
+  if (!read_requests_.add(c)) session_->sequencer.refuse(c.request);
+}
+
+// The peer requests a region by its key.
+void Connection::on_region_request(const Completion& c) {
+  auto& sequencer = session_->sequencer;
+  if (c.tag == kEagerKey &&
+      session_->eager_in.serve(sequencer, c.request, session_->staging, endpoint_))
+    return;
+  const auto access = domain_->find_access(c.tag);
+  Landing landing;
+  if (access == nullptr || !access->permits(*this, reports_.group()) ||
+      access->landing(endpoint_, landing) != 0 || landing.length < c.length) {
+    sequencer.refuse(c.request);
+    return;
   }
-  while (!operations_.empty()) complete(*operations_.oldest(), status);
-  for (auto& [id, matched] : matched_)
-    outlets_.receives.push(matched.done ? matched.told : received(matched.receive, status));
-  matched_.clear();
-  for (const auto& receive : receives_) outlets_.receives.push(received(receive, status));
-  receives_.clear();
-  read_requests_.clear();
-  remotes_.clear();
-  served_.clear();
-}
-
-void Connection::disconnect_channel(bool at_once) {
-  auto request = client::request_for(client::RequestKind::kClose);
-  request.vc = vc_;
-  request.at_once = at_once ? 1 : 0;
-  request.option = to_option(farewell_);
-  client::Reply reply{};
-  domain_->backend().exchange(request, reply);
-}
-
-// ---- events ----
-
-stm_event_t Connection::event(std::uint32_t kind, int status, std::uint64_t context) const {
-  stm_event_t event{};
-  event.kind = kind;
-  event.status = status;
-  event.context = context;
-  event.connection = reinterpret_cast<stm_connection_t>(handle_);
-  return event;
-}
-
-void Connection::tell(std::uint32_t kind, int status) {
-  if (!outlets_.events || outlets_.events.held() == 0) return;
-  outlets_.events.push(event(kind, status, outlets_.context));
-}
-
-int Connection::set_outlets(Outlets outlets) {
-  // Reserved for the events of the connection's beginning and of its end.
-  constexpr std::size_t kOwnNews = 2;
-  if (!outlets.events.reserve(kOwnNews)) return -EAGAIN;
-  if (outlets.pool) ++outlets.pool->users;
-  outlets_ = std::move(outlets);
-  return 0;
-}
-
-void Connection::release_outlets() {
-  STP_ASSERT(!outlets_.pool || outlets_.pool->users > 0, "a connection's pool is in use");
-  if (outlets_.pool) --outlets_.pool->users;
-  const auto context = outlets_.context;
-  outlets_ = {};
-  outlets_.context = context;
+  served_regions_.serve(sequencer, c, landing,
+                        {.base = access->terms().address, .access = access->terms().access});
 }
 
 void Connection::query(stm_connection_info_t& info) const {
@@ -346,13 +307,13 @@ void Connection::query(stm_connection_info_t& info) const {
       info.state = STM_ENDED;
       break;
   }
-  info.reason = reason_;
-  info.context = outlets_.context;
+  info.reason = ending_.reason();
+  info.context = reports_.context();
   info.peer_mac = peer_mac_.to_u64();
   info.operations = operations_.size();
-  info.receives = receives_.size() + matched_.size();
-  info.eager = eager_out_.most();
-  info.span = span();
+  info.receives = receives_.size();
+  info.eager = session_ ? session_->eager_out.most() : 0;
+  info.span = receives_.span(session_ ? &*session_ : nullptr);
   info.local_port = local_port_;
   info.peer_port = peer_port_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The life of a managed connection, and that of a region of its peer's (docs/managed.md).
+// The life of a managed connection (docs/managed.md).
 //
 //   Idle ----- connect ---> Connecting --- opened ---> Asking ----- agreed ----.
 //    |                                                                          |
@@ -12,11 +12,6 @@
 //                           Rejecting                  Closing <-- drained -- Draining
 //
 //   Each of these ---- over ----> Ending ---- let go ----> Ended
-//
-// A region of the peer's:
-//
-//   Asked --- opened ---> Open --- revoked ---> Closed
-//     '----- refused ----------------------------^
 #pragma once
 
 #include <cstdint>
@@ -76,20 +71,6 @@ inline constexpr Transition<ConnectionState, ConnectionEvent> kConnectionTransit
     {ConnectionState::kDraining, ConnectionEvent::kOver, ConnectionState::kEnding},
     {ConnectionState::kClosing, ConnectionEvent::kOver, ConnectionState::kEnding},
     {ConnectionState::kEnding, ConnectionEvent::kLetGo, ConnectionState::kEnded},
-};
-
-enum class RemoteState : std::uint8_t { kAsked, kOpen, kClosed };
-
-enum class RemoteEvent : std::uint8_t {
-  kOpened,   // the peer serves it
-  kRefused,  // the peer does not serve it, or was not asked
-  kRevoked,  // the peer has revoked it
-};
-
-inline constexpr Transition<RemoteState, RemoteEvent> kRemoteTransitions[] = {
-    {RemoteState::kAsked, RemoteEvent::kOpened, RemoteState::kOpen},
-    {RemoteState::kAsked, RemoteEvent::kRefused, RemoteState::kClosed},
-    {RemoteState::kOpen, RemoteEvent::kRevoked, RemoteState::kClosed},
 };
 
 }  // namespace stp::managed

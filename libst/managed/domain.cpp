@@ -39,7 +39,7 @@ int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
     domain->close();
     return failed;
   }
-  domain->thread_ = std::thread([raw = domain.get()] { raw->run(); });
+  domain->background_.start([raw = domain.get()] { return raw->background_turn(); });
   out = std::move(domain);
   return 0;
 }
@@ -58,6 +58,7 @@ int Domain::open_first_endpoint() {
 }
 
 int Domain::open_endpoint(EndpointId& out) {
+  released_.clear();                    // none of it is bound to the new endpoint
   constexpr unsigned kLongestStu = 16;  // the link and the buffer size limit it further
   // Requests that may wait for the Node. The Node takes them in each turn, so a larger ring would
   // only occupy more cache.
@@ -84,6 +85,25 @@ int Domain::open_endpoint(EndpointId& out) {
   return 0;
 }
 
+int Domain::add_memory(const std::shared_ptr<Memory>& memory) {
+  if (backend_->error() == 0 && released_.restore(*memory)) {
+    memories_.insert(memory);
+    return 0;
+  }
+  auto error = memory->bind();
+  // What the program has released takes nothing from what it uses.
+  const bool scarce = error != 0 && error != -EINVAL && error != -EFAULT;
+  if (scarce && released_.clear()) error = memory->bind();
+  if (error == 0) memories_.insert(memory);
+  return error;
+}
+
+void Domain::remove_memory(const std::shared_ptr<Memory>& memory) {
+  memories_.erase(memory);
+  if (closed() || backend_->error() != 0) return memory->unbind();
+  released_.keep(memory);
+}
+
 int Domain::take_endpoint(EndpointId& out) {
   if (idle_endpoints_.empty()) return open_endpoint(out);
   out = idle_endpoints_.back();
@@ -103,6 +123,7 @@ int Domain::provide_staging() {
 }
 
 void Domain::close_endpoint(EndpointId endpoint) {
+  released_.clear();
   std::erase(endpoints_, endpoint);
   for (const auto& memory : memories_) memory->unbind_from(endpoint);
   auto request = request_for(RequestKind::kCloseEndpoint);
@@ -179,10 +200,8 @@ void Domain::wake_waiters() {
 
 void Domain::close() {
   if (closed_.exchange(true)) return;
-  stopping_ = true;
-  take_over();
+  background_.stop();
   wake_waiters();
-  if (thread_.joinable()) thread_.join();
   std::lock_guard const control(control_mutex_);
   retire_children();
   end_connections();

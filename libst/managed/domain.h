@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "dpdk_port/dpdk/turn_clock.h"
@@ -21,12 +19,13 @@
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
 #include "libst/managed/agenda.h"
+#include "libst/managed/background.h"
 #include "libst/managed/bufx_space.h"
 #include "libst/managed/link_watch.h"
 #include "libst/managed/mapping_gate.h"
 #include "libst/managed/memory.h"
+#include "libst/managed/memory_cache.h"
 #include "libst/managed/staging.h"
-#include "libst/service/absence.h"
 
 namespace stp::managed {
 
@@ -66,9 +65,11 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // Takes an endpoint to listen on, and returns it after listening.
   int take_endpoint(EndpointId& out);
   void give_back_endpoint(EndpointId endpoint) { idle_endpoints_.push_back(endpoint); }
-  // Memory that future endpoints get as well.
-  void add_memory(std::shared_ptr<Memory> memory) { memories_.insert(std::move(memory)); }
-  void remove_memory(const std::shared_ptr<Memory>& memory) { memories_.erase(memory); }
+  // Binds the memory and gives it to future endpoints as well. Returns 0 or a negative errno.
+  int add_memory(const std::shared_ptr<Memory>& memory);
+  // The opposite. Nothing uses it, and its handle is retired.
+  void remove_memory(const std::shared_ptr<Memory>& memory);
+  [[nodiscard]] const MemoryCache& released() const { return released_; }
 
   // ---- under its mutex ----
   [[nodiscard]] BufxSpace& bufx_space() { return bufx_space_; }
@@ -141,13 +142,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
-  // A caller that stays for a while: the background thread stays away meanwhile.
-  class Visit;
-  void run();
-  // Under the domain's mutex: a caller makes progress itself.
-  void visited() {
-    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
+  // A turn of the background thread. Returns when the next one is due; 0: at once.
+  Time background_turn();
   int drain(Queue& queue, stm_event_t* events, int max);
   void look_around();
   void take_turn(Time now);
@@ -156,10 +152,6 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void drop(Agenda::Entry& entry);
   bool pump_all();
   void send_all();
-  void take_over();
-  void call();
-  bool stay_away(bool visited);
-  void sleep_until(std::uint32_t seen, Time deadline);
   [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
   void end_connections();
   void retire_children();
@@ -173,6 +165,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::vector<EndpointId> endpoints_;
   std::vector<EndpointId> idle_endpoints_;  // used for listening before, free again
   std::set<std::shared_ptr<Memory>> memories_;
+  MemoryCache released_;
 
   std::mutex mutex_;  // protects the following members
   const MappingGateMember gate_{mutex_};
@@ -203,19 +196,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   Time time_ = 0;
   std::pair<Handle, Memory*> known_memory_{};  // the one found last
 
-  // The domain's background thread.
-  std::thread thread_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> visits_{0}, visitors_{0};
-  std::atomic<bool> far_away_{false};  // until a visitor leaves
-  // The thread comes back this long after the last caller has gone, unless it is called: so
-  // programs that poll in a loop keep the domain to themselves.
-  static constexpr Time kHandover = 200 * kMicrosecond;
-  service::Absence absence_{kHandover};
   std::atomic<Time> thread_looks_{0};  // when the thread or a waiter looks next unless woken
-  std::mutex called_mutex_;
-  std::condition_variable called_;
-  bool taken_over_ = false;  // under called_mutex_
+  Background background_{*backend_};
 };
 
 }  // namespace stp::managed

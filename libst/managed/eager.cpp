@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/eager.h"
 
+#include <cstring>
+
+#include "libst/managed/session.h"
 #include "stp/wire/big_endian.h"
 
 namespace stp::managed {
@@ -16,6 +19,54 @@ void encode(const EagerHead& head, std::byte* slot) {
 EagerHead decode_eager(const std::byte* slot) {
   return {wire::load32(slot), wire::load32(slot + 4), wire::load32(slot + 8),
           wire::load32(slot + 12)};
+}
+
+void EagerOut::ask(Sequencer& sequencer) {
+  sequencer.request_region(context::kKeyMark | kEagerKey, kEagerSlots * kEagerSlot, kEagerSlots,
+                           kEagerKey);
+}
+
+void EagerOut::on_answer(const Completion& c) {
+  if (c.status != 0) return;
+  ring_ = c.region;
+  open(c.region.base);
+}
+
+int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& operation, EagerIn& in,
+                   bool quiet) {
+  const auto slot = use(operation.length);
+  auto* const at = staging.eager_out(slot);
+  const auto error =
+      sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot, staging.memory->at(at),
+                    kEagerHead + operation.length,
+                    {.flags = wire::flag::kInterrupt, .quiet = quiet && has_plenty()});
+  if (error != 0) {
+    close();
+    return error;
+  }
+  // The message is sent when the requests are handed to the Node, so it may still be filled here.
+  EagerHead head;
+  head.message = sequencer.take_message();
+  head.length = static_cast<std::uint32_t>(operation.length);
+  head.tag = operation.tag;
+  head.taken = in.tell();
+  encode(head, at);
+  if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
+  operation.slot = slot;
+  operation.message = head.message;
+  operation.eager = true;
+  return 0;
+}
+
+bool EagerIn::serve(Sequencer& sequencer, std::uint32_t request, const Staging& staging,
+                    EndpointId endpoint) {
+  if (served_ != 0) return false;
+  const auto ring =
+      staging.memory->landing(endpoint, staging.eager_in(0), kEagerSlots * kEagerSlot);
+  // protocol: 9.41
+  const RegionTerms terms{.base = kEagerSpan};
+  if (sequencer.serve_region(request, ring, kEagerSlots, terms) == 0) served_ = request;
+  return true;
 }
 
 // protocol: 9.31, 9.41

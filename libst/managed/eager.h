@@ -3,7 +3,8 @@
 // 9.31). A short message goes into the next slot, with its number in the order of all messages, if
 // the peer has taken the previous message from that slot. A longer one takes several consecutive
 // slots, if the peer allows that (9.41). Messages in the other direction carry how many slots a
-// side has taken, and so do separate notices.
+// side has taken, and so do separate notices. EagerOut owns this side's use of the peer's ring,
+// EagerIn this side's ring.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,10 @@
 #include <bit>
 #include <cstdint>
 
+#include "libst/managed/operation.h"
 #include "libst/managed/staging.h"
 #include "stp/base/assert.h"
+#include "stp/transfer/sequencer.h"
 
 namespace stp::managed {
 
@@ -50,9 +53,23 @@ constexpr std::uint32_t eager_place(std::uint32_t position, std::uint32_t slots)
 void encode(const EagerHead& head, std::byte* slot);
 EagerHead decode_eager(const std::byte* slot);
 
+class EagerIn;
+
 // The sending side: uses the slots in turn.
 class EagerOut {
  public:
+  // Asks the peer for its ring. As long as the peer has not opened it, messages go as Writes.
+  static void ask(Sequencer& sequencer);
+  // The peer's answer.
+  void on_answer(const Completion& c);
+  // The peer has revoked a region, perhaps this one.
+  void on_revoked(const RemoteRegion& region) {
+    if (region.r_id == ring_.r_id) close();
+  }
+  // Puts the message of `operation` into the next slots; has_room() was true. The message carries
+  // what `in` has to tell. Returns an error, and closes, if the ring is no longer usable.
+  int send(Sequencer& sequencer, const Staging& staging, Operation& operation, EagerIn& in,
+           bool quiet);
   // Whether a message of that length can go through the ring now.
   [[nodiscard]] bool has_room(std::uint64_t length) const {
     const auto slots = eager_slots(length);
@@ -97,6 +114,7 @@ class EagerOut {
   }
 
  private:
+  RemoteRegion ring_;
   std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;  // bit per slot
@@ -110,6 +128,11 @@ class EagerIn {
     std::uint32_t slot = 0;
     EagerHead head;
   };
+  // The peer asks for the ring. Returns false if it has been served before.
+  bool serve(Sequencer& sequencer, std::uint32_t request, const Staging& staging,
+             EndpointId endpoint);
+  // Whether the peer's request `number` got the ring.
+  [[nodiscard]] bool is_served_as(std::uint32_t number) const { return number == served_; }
   // `length` bytes have arrived at `offset`. Returns false if they are not a valid message.
   bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
@@ -134,6 +157,8 @@ class EagerIn {
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
   // Returns the count to report to the peer now.
   std::uint32_t tell() { return told_ = taken_; }
+  // Reports it in a notice.
+  void tell(Sequencer& sequencer) { sequencer.notify(tell()); }
   // Enough is unreported to send a notice.
   [[nodiscard]] bool should_tell() const { return taken_ - told_ >= kEagerSlots / 2; }
   [[nodiscard]] bool has_untold() const { return taken_ != told_; }
@@ -143,6 +168,7 @@ class EagerIn {
     return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
   }
 
+  std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   std::array<Arrived, kEagerSlots> slots_;
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;

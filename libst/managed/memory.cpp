@@ -2,6 +2,7 @@
 #include "libst/managed/memory.h"
 
 #include <cstring>
+#include <utility>
 
 #include "libst/client/address_space.h"
 #include "libst/client/error.h"
@@ -91,7 +92,7 @@ int Memory::bind_as_it_is(EndpointId endpoint) {
 }
 
 int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
-                std::shared_ptr<void>& keep) {
+                std::shared_ptr<client::Hold>& keep) {
   auto request = request_for(RequestKind::kMap);
   request.endpoint = endpoint;
   request.direction = static_cast<std::uint32_t>(direction);
@@ -115,6 +116,64 @@ void Memory::unmap(RegionId region) {
   Reply reply{};
   while (domain_->backend().exchange(request, reply) == -EINPROGRESS)
     client::pause(domain_->backend(), kInterval);
+}
+
+// Waits until no frame on its way out reads the region, which stays mapped.
+bool Memory::settle(RegionId region) {
+  if (region == kNoneId) return true;
+  constexpr Time kInterval = 100 * kMicrosecond;
+  auto request = request_for(RequestKind::kSettle);
+  request.region = region;
+  Reply reply{};
+  auto error = -EINPROGRESS;
+  while ((error = domain_->backend().exchange(request, reply)) == -EINPROGRESS)
+    client::pause(domain_->backend(), kInterval);
+  return error == 0;
+}
+
+// A link in this process reads the program's own pages: it has to be done with them before the
+// program may unmap them. stpd has pages of its own: only what answers a peer's Get has to have
+// left, because no operation of the program has waited for that.
+bool Memory::rest() {
+  if (stand_in_ || failed || withdrawn) return false;
+  const bool here = !domain_->backend().lends_memory();
+  for (const auto& [endpoint, binding] : bindings_) {
+    if ((here || exposed) && !settle(binding.receive)) return false;
+    if (here && !settle(binding.transmit)) return false;
+    if (binding.keep_transmit) binding.keep_transmit->rest();
+    if (binding.keep_receive) binding.keep_receive->rest();
+  }
+  return true;
+}
+
+bool Memory::Binding::resume(std::span<const client::AreaAt> areas) const {
+  const bool sends = !keep_transmit || keep_transmit->resume(areas);
+  const bool receives = !keep_receive || keep_receive->resume(areas);
+  return sends && receives;
+}
+
+// What is mapped at the address now is looked at once, for the right to access it and for all
+// regions that share it with stpd.
+bool Memory::take_over(Memory& from) {
+  STP_ASSERT(from.bytes_.data() == bytes_.data() && from.bytes_.size() == bytes_.size() &&
+                 from.access_ == access_ && bindings_.empty(),
+             "memory takes over what the same memory has left");
+  std::vector<client::AreaAt> areas;
+  if (!client::areas_at(bound_, areas)) return false;
+  for (const auto& area : areas)
+    if (!area.readable || (writable() && !area.writable)) return false;
+  const auto& endpoints = domain_->endpoints();
+  bool all = from.bindings_.size() == endpoints.size();
+  for (const auto endpoint : endpoints) {
+    const auto found = from.bindings_.find(endpoint);
+    all = all && found != from.bindings_.end() && found->second.resume(areas);
+  }
+  if (!all) return false;
+  std::lock_guard const guard(domain_->mutex());
+  bindings_.swap(from.bindings_);
+  first_ = from.first_;
+  has_place_ = std::exchange(from.has_place_, false);
+  return true;
 }
 
 void Memory::release(Binding& binding) {

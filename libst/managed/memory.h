@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
@@ -28,7 +29,15 @@ class Memory {
   int bind_to(EndpointId endpoint);
   void unbind_from(EndpointId endpoint);
   void unbind();  // may wait until no frame uses the memory
+  // The program has released it: waits until no frame of this process uses the memory, and ends
+  // what peers can reach of it, but leaves it bound for take_over(). False: it has to be unbound.
+  bool rest();
+  // Becomes bound as `from`, which rests and is of the same bytes and access, is bound. False: the
+  // memory is not what it was, or not bound to all endpoints; `from` has to be unbound.
+  bool take_over(Memory& from);
 
+  [[nodiscard]] MutableBytes bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t bound_size() const { return bound_.size(); }
   [[nodiscard]] bool contains(const void* ptr, std::size_t length) const;
   [[nodiscard]] bool writable() const;
   [[nodiscard]] unsigned access() const { return access_; }
@@ -47,17 +56,23 @@ class Memory {
   unsigned uses = 0, regions = 0;
   // The program has taken it back while receives are posted in it: messages for them fail.
   bool withdrawn = false;
+  // An operation in it has failed: its peer may still hold a grant. Or peers were let into a region
+  // of it: frames may read it that no operation waits for.
+  bool failed = false, exposed = false;
 
  private:
   struct Binding {
     RegionId transmit = kNoneId, receive = kNoneId;
-    std::shared_ptr<void> keep_transmit, keep_receive;
+    std::shared_ptr<client::Hold> keep_transmit, keep_receive;
     std::uint16_t mx = 0;
+    bool resume(std::span<const client::AreaAt> areas) const;
   };
   int bind_as_it_is(EndpointId endpoint);
   bool copy_instead();
-  int map(EndpointId endpoint, Direction direction, RegionId& out, std::shared_ptr<void>& keep);
+  int map(EndpointId endpoint, Direction direction, RegionId& out,
+          std::shared_ptr<client::Hold>& keep);
   void unmap(RegionId region);
+  bool settle(RegionId region);
   void release(Binding& binding);
 
   const std::shared_ptr<Domain> domain_;

@@ -32,7 +32,8 @@ class OperationList {
   // nullptr: the operation is complete.
   [[nodiscard]] Operation* find(std::uint64_t id) const {
     const auto place = id % kPlaces;
-    if (place >= chunks_.size() * kChunk) return nullptr;
+    // A free place has number 0.
+    if (id == 0 || place >= chunks_.size() * kChunk) return nullptr;
     auto& found = (*chunks_[place / kChunk])[place % kChunk];
     return found.id == id ? &found : nullptr;
   }

@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progress of a domain: made by the program's threads that poll or wait, else by the domain's own
+// Who makes a domain's progress: the program's threads that poll or wait, else its background
 // thread.
-#include <chrono>
-
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/queue.h"
 
 namespace stp::managed {
-namespace {
-
-// The thread's longest sleep.
-constexpr Time kLongestSleep = 100 * kMillisecond;
-
-}  // namespace
-
-class Domain::Visit {
- public:
-  explicit Visit(Domain& domain) : domain_(domain) { domain_.visitors_.fetch_add(1); }
-  ~Visit() {
-    // Sequentially consistent on both sides: either this thread sees far_away_, or the domain's
-    // thread sees that the visitor has left.
-    domain_.visitors_.fetch_sub(1);
-    if (domain_.far_away_.load()) domain_.call();
-  }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-
- private:
-  Domain& domain_;
-};
 
 int Domain::drain(Queue& queue, stm_event_t* events, int max) {
   const auto count = queue.take(events, max);
@@ -52,7 +28,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
     std::lock_guard const guard(mutex_);
-    visited();
+    background_.visited();
     if (queue.destroyed()) return -EBADF;
     progress();
     count = drain(queue, events, max);
@@ -61,19 +37,19 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   }
   if (short_of_staging) provide_staging();
   // The queue is empty and has a descriptor: the program is probably about to sleep on it.
-  if (count == 0 && watched) take_over();
+  if (count == 0 && watched) background_.take_over();
   return count;
 }
 
 int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline) {
-  const Visit visit(*this);
+  const Background::Visit visit(background_);
   client::PageEvents page(backend_->page());
   for (int lost = 0;;) {
     const auto seen = events_word().load();
     auto until = deadline;
     {
       std::lock_guard const guard(mutex_);
-      visited();
+      background_.visited();
       if (queue.destroyed()) return -ECANCELED;
       progress();
       const auto over = client::now() >= deadline;
@@ -99,63 +75,17 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
   }
 }
 
-// ---- the thread ----
-
-void Domain::take_over() {
+Time Domain::background_turn() {
+  Time deadline = 0;
+  bool short_of_staging = false;
   {
-    std::lock_guard const guard(called_mutex_);
-    taken_over_ = true;
+    std::lock_guard const guard(mutex_);
+    progress();
+    deadline = std::min(next_deadline(), time_ + Background::kLongestSleep);
+    thread_looks_.store(deadline, std::memory_order_relaxed);
+    short_of_staging = needs_staging_;
   }
-  called_.notify_all();
-}
-
-void Domain::call() {
-  { std::lock_guard const guard(called_mutex_); }  // it waits, or has not checked visitors_ yet
-  called_.notify_all();
-}
-
-// Waits while the program's threads make progress. `visited`: a visit has begun since the last
-// check, so waits for a short while (absence_). Otherwise the same visitor is still inside: it
-// makes all progress and calls this thread when it leaves. Returns true if a visitor asked the
-// thread to take over.
-bool Domain::stay_away(bool visited) {
-  std::unique_lock guard(called_mutex_);
-  far_away_ = !visited;
-  if (!visited) absence_.end();
-  const auto away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
-  if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
-  far_away_ = false;
-  return std::exchange(taken_over_, false);
-}
-
-void Domain::sleep_until(std::uint32_t seen, Time deadline) {
-  client::PageEvents page(backend_->page());
-  const auto present = page.begin_sleep();
-  if (present == seen && !stopping_) client::sleep_on(*page.wake_word(), seen, deadline);
-  page.end_sleep();
-}
-
-void Domain::run() {
-  std::uint32_t visits_seen = visits_;
-  while (!stopping_) {
-    const auto visits = visits_.load(std::memory_order_relaxed);
-    if (visits != visits_seen || visitors_.load(std::memory_order_relaxed) != 0) {
-      visits_seen = stay_away(visits != visits_seen) ? visits_.load() : visits;
-      continue;
-    }
-    const auto seen = events_word().load();
-    Time deadline = 0;
-    bool short_of_staging = false;
-    {
-      std::lock_guard const guard(mutex_);
-      progress();
-      deadline = std::min(next_deadline(), time_ + kLongestSleep);
-      thread_looks_.store(deadline, std::memory_order_relaxed);
-      short_of_staging = needs_staging_;
-    }
-    if (short_of_staging && provide_staging() == 0) continue;
-    sleep_until(seen, deadline);
-  }
+  return short_of_staging && provide_staging() == 0 ? 0 : deadline;
 }
 
 }  // namespace stp::managed

@@ -1,181 +1,261 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Matches messages with receives in the order of sending. A message arrives either in a slot of the
-// eager ring or as a write that waits for its grant.
+#include "libst/managed/receives.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
-#include "libst/client/wait.h"
-#include "libst/managed/connection.h"
 #include "stp/base/assert.h"
 
 namespace stp::managed {
+namespace {
 
-int Connection::post_receive(PostedReceive receive) {
-  if (outlets_.pool) return -EINVAL;
-  const bool leftovers = state_ == State::kEnding && ending_.keeps_messages;
-  if (!outlets_.events || (over() && !leftovers)) return reason_ != 0 ? reason_ : -ENOTCONN;
-  if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
-  if (!outlets_.receives.reserve()) return -EAGAIN;
-  receive.id = posted_++;
-  receives_.push_back(std::move(receive));
-  if (leftovers) return go_on_ending(), 0;
-  if (!sequencer_) return 0;
-  sequencer_->expire(domain_->time());
-  if (match()) {
-    send_soon();
-    domain_->look_before(*this);
-  }
-  return 0;
+// The signed distance between two message numbers, which wrap.
+std::int32_t distance(std::uint64_t message, std::uint32_t from) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(message) - from);
 }
 
-bool Connection::has_receive() const {
-  return outlets_.pool ? !outlets_.pool->receives.empty() : !receives_.empty();
+}  // namespace
+
+// ---- receives of the program ----
+
+bool Receives::has_receive() const {
+  return reports_.pool() != nullptr ? !reports_.pool()->receives.empty() : !posted_.empty();
 }
 
 // Returns false if there is no receive, or no place for its event.
-bool Connection::take_receive(std::uint32_t message, PostedReceive& out) {
-  auto& from = outlets_.pool ? outlets_.pool->receives : receives_;
-  if (from.empty() || (outlets_.pool && !outlets_.receives.reserve())) return false;
+bool Receives::take(std::uint32_t message, PostedReceive& out) {
+  auto* const pool = reports_.pool();
+  auto& from = pool != nullptr ? pool->receives : posted_;
+  if (from.empty() || (pool != nullptr && !reports_.receives().reserve())) return false;
   out = std::move(from.front());
   from.pop_front();
-  if (outlets_.pool) out.id = name_of(message);
+  if (pool != nullptr) out.id = name_of(message);
   starved_at_ = kNever;
   return true;
 }
 
-// Returns true if something was matched.
-bool Connection::match() {
-  if (state_ == State::kAsking || state_ == State::kExpected) {
-    const auto offer = hello_landing_ ? std::nullopt : sequencer_->waiting();
-    if (!offer) return false;
-    if (offer->length > kHelloSize) {
-      end(-EPROTO, STM_FAILED, -EPROTO);
-      return false;
-    }
-    hello_landing_ = true;
-    sequencer_->post_receive(kHelloIn,
-                             staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize));
-    return true;
-  }
-  if (state_ != State::kAccepting && state_ != State::kUp && state_ != State::kDraining)
-    return false;
-  bool any = false;
-  for (;; any = true) {
-    any |= match_arrived();
-    const auto offer = has_arrived() ? std::nullopt : sequencer_->waiting();
-    if (!offer || !match_offer(*offer)) break;
-  }
-  any |= match_ahead();
+bool Receives::uses(const Memory& memory) const {
+  return std::ranges::any_of(matched_, [&](const auto& entry) {
+    return !entry.second.done && entry.second.receive.memory.is(memory);
+  });
+}
+
+std::optional<Context> Receives::find_matched(std::uint64_t context, std::uint64_t before) const {
+  for (const auto& [id, matched] : matched_)
+    if (!matched.done && matched.receive.context == context && id < before) return id;
+  return std::nullopt;
+}
+
+bool Receives::cancel(std::uint64_t context, std::uint64_t before) {
+  const auto found = std::find_if(posted_.begin(), posted_.end(),
+                                  [&](const auto& receive) { return receive.context == context; });
+  if (found == posted_.end() || found->id >= before) return false;
+  const auto receive = std::move(*found);
+  posted_.erase(found);
+  reports_.receives().push(event(receive, -ECANCELED));
+  return true;
+}
+
+std::uint64_t Receives::span(const Session* session) const {
+  if (reports_.pool() == nullptr || matched_.empty()) return size();
+  STP_ASSERT(session != nullptr, "messages arrive on an open connection");
+  const auto first = static_cast<std::uint32_t>(matched_.begin()->first);
+  const auto last = static_cast<std::uint32_t>(matched_.rbegin()->first);
+  const auto turn = session->sequencer.expected_message();
+  const auto begin = distance(turn, first) < 0 ? turn : first;
+  return last - begin + 1;
+}
+
+int Receives::set_watermark(std::uint64_t receives) {
+  if (!watermark_ && !reports_.events().reserve()) return -EAGAIN;
+  watermark_ = receives;
   check_watermark();
-  tell_received();  // a message that was withdrawn may have held up later ones
-  if (eager_in_.should_tell()) tell_taken();
-  return any;
+  return 0;
 }
 
-bool Connection::has_arrived() const {
-  return sequencer_ && eager_in_.find(sequencer_->expected_message()) != nullptr;
+void Receives::check_watermark() {
+  if (!watermark_ || matched_.size() <= *watermark_) return;
+  watermark_.reset();
+  auto high = reports_.event(STM_HIGH);
+  high.length = matched_.size();
+  reports_.events().push(high);
 }
 
-bool Connection::match_arrived() {
-  bool any = false;
-  for (; has_arrived(); any = true)
-    if (!match_eager(*eager_in_.find(sequencer_->expected_message()))) break;
-  return any;
+// ---- matching ----
+
+Receives::Progress Receives::match(Session& session) {
+  Progress progress;
+  for (bool more = true; more;) {
+    const auto arrived = match_arrived(session);
+    progress.any |= arrived.any;
+    if (arrived.breach != Breach::kNone) return {progress.any, arrived.breach};
+    more = false;
+    const auto offer = session.arrived() != nullptr ? std::nullopt : session.sequencer.waiting();
+    if (offer) progress.breach = match_offer(session, *offer, more);
+    if (progress.breach != Breach::kNone) return progress;
+    progress.any |= more;
+  }
+  progress.any |= match_ahead(session);
+  check_watermark();
+  tell(session);  // a message that was withdrawn may have held up later ones
+  if (session.eager_in.should_tell()) session.eager_in.tell(session.sequencer);
+  return progress;
 }
 
-bool Connection::match_eager(const EagerIn::Arrived& arrived) {
+Receives::Progress Receives::match_arrived(Session& session) {
+  Progress progress;
+  for (const EagerIn::Arrived* next = nullptr; (next = session.arrived()) != nullptr;) {
+    bool matched = false;
+    progress.breach = match_eager(session, *next, matched);
+    if (!matched) break;
+    progress.any = true;
+  }
+  return progress;
+}
+
+Receives::Breach Receives::match_eager(Session& session, const EagerIn::Arrived& arrived,
+                                       bool& matched) {
   PostedReceive receive;
   const auto head = arrived.head;
-  if (!eager_in_.in_turn(arrived)) return break_off(), false;
-  if (!take_receive(head.message, receive)) return false;
+  // protocol: 9.41
+  if (!session.eager_in.in_turn(arrived)) return Breach::kRing;
+  if (!take(head.message, receive)) return Breach::kNone;
   STP_ASSERT(!matched_.contains(receive.id), "a receive takes one message");
   const auto refusal = receive.refusal(head.length);
   if (refusal == 0 && head.length != 0)
-    std::memcpy(receive.ptr, staging_.eager_in(arrived.slot) + kEagerHead, head.length);
-  eager_in_.take(arrived);
-  sequencer_->pass_message();
-  conclude(matched_[receive.id] = {std::move(receive)}, refusal, head.length, head.message,
-           head.tag);
-  return true;
+    std::memcpy(receive.ptr, session.staging.eager_in(arrived.slot) + kEagerHead, head.length);
+  session.eager_in.take(arrived);
+  session.sequencer.pass_message();
+  conclude(session, matched_[receive.id] = {std::move(receive)},
+           {refusal, head.length, head.message, head.tag});
+  matched = true;
+  return Breach::kNone;
 }
 
-bool Connection::match_offer(const Offer& offer) {
-  if (offer.message == 0) {  // the peer does not speak the managed layer's protocol
-    end(-EPROTO, STM_FAILED, -EPROTO);
-    return false;
-  }
+Receives::Breach Receives::match_offer(Session& session, const Offer& offer, bool& matched) {
+  if (offer.message == 0) return Breach::kUnnumbered;
   PostedReceive receive;
-  if (!take_receive(offer.message, receive)) return false;
+  if (!take(offer.message, receive)) return Breach::kNone;
+  matched = true;
   const auto id = receive.id;
   STP_ASSERT(!matched_.contains(id), "a receive takes one message");
-  auto& matched = matched_[id] = {std::move(receive)};
-  if (const auto refusal = matched.receive.refusal(offer.length); refusal != 0) {
-    sequencer_->refuse_waiting();
-    conclude(matched, refusal, offer.length, offer.message, 0);
-    return true;
+  auto& entry = matched_[id] = {std::move(receive)};
+  if (const auto refusal = entry.receive.refusal(offer.length); refusal != 0) {
+    session.sequencer.refuse_waiting();
+    conclude(session, entry, {refusal, offer.length, offer.message, 0});
+    return Breach::kNone;
   }
-  sequencer_->post_receive(id, landing_of(matched.receive));
-  if (eager_in_.has_untold()) tell_taken();
-  return true;
+  session.sequencer.post_receive(id, session.landing(entry.receive));
+  if (session.eager_in.has_untold()) session.eager_in.tell(session.sequencer);
+  return Breach::kNone;
 }
 
-// An empty message needs a landing too, although nothing is written there.
-Landing Connection::landing_of(const PostedReceive& receive) const {
-  if (!receive.memory) return staging_.memory->landing(endpoint_, staging_.hello_in(), kHelloSize);
-  return receive.memory->landing(endpoint_, receive.ptr, receive.length);
-}
-
-void Connection::on_received(const Completion& c) {
+void Receives::on_received(const Session& session, const Completion& c) {
   const auto found = matched_.find(c.context);
   if (found == matched_.end()) return;
   const auto& receive = found->second.receive;
   if (c.status == 0 && receive.memory)
     receive.memory->store(receive.ptr, std::min<std::size_t>(c.length, receive.length));
-  conclude(found->second, c.status, c.length, c.message, c.tag);
+  conclude(session, found->second, {c.status, c.length, c.message, c.tag});
 }
 
-stm_event_t Connection::received(const PostedReceive& receive, int status) const {
-  return event(STM_RECEIVE, status, receive.context);
+// ---- matching ahead of the turn, from a pool ----
+
+// Extends a message number, which wraps, to a name that does not wrap. So receives from a pool are
+// ordered by their messages, not by the time at which they were taken.
+Context Receives::name_of(std::uint32_t message) {
+  const std::int64_t step = distance(message, static_cast<std::uint32_t>(last_message_));
+  last_message_ += static_cast<std::uint64_t>(step);
+  return context::kMessageMark | last_message_;
 }
 
-void Connection::conclude(Matched& matched, int status, std::uint64_t length, std::uint32_t message,
-                          std::uint32_t tag) {
-  STP_ASSERT(!matched.done, "a message is concluded once");
-  matched.told = received(matched.receive, status);
-  matched.told.length = length;
-  matched.told.message = message > 0 ? message - 1 : 0;
-  matched.told.tag = tag;
-  matched.receive.memory = {};
-  matched.done = true;
-  tell_received();
+// Of a receive from a pool: its message is later than the one due next.
+bool Receives::is_ahead(const Session& session, Context id) {
+  return (id & context::kMessageMark) != 0 &&
+         distance(id, session.sequencer.expected_message()) >= 0;
 }
 
-// Reports messages in the order of sending, although a short one may arrive before a longer one
-// that was sent earlier.
-void Connection::tell_received() {
-  while (!matched_.empty() && matched_.begin()->second.done && !is_ahead(matched_.begin()->first)) {
-    outlets_.receives.push(matched_.begin()->second.told);
-    matched_.erase(matched_.begin());
+// Matches messages that arrived before their predecessors. A message that does not fit into the
+// receive is left: it is checked again when its turn comes.
+bool Receives::match_ahead(Session& session) {
+  if (!reports_.on_arrival() || reports_.pool() == nullptr) return false;
+  bool any = false;
+  for (;; any = true) {
+    const auto offer = session.sequencer.waiting_ahead();
+    PostedReceive receive;
+    if (!offer || !can_spare_receive(session, *offer) || !take(offer->message, receive)) return any;
+    const auto id = receive.id;
+    STP_ASSERT(id == (last_message_ | context::kMessageMark) && !matched_.contains(id),
+               "a receive from a pool is named by its message");
+    const auto& matched = matched_[id] = {std::move(receive)};
+    session.sequencer.receive_ahead(id, session.landing(matched.receive));
   }
 }
 
-void Connection::on_arrived(const Completion& c) {
-  if (c.request != eager_served_) return;  // a put with Interrupt into a region of the program
-  EagerHead head;
-  if (!eager_in_.arrived(c.offset, c.length, staging_, head)) return break_off();
-  eager_out_.taken(head.taken);
+// Leaves one receive in the pool for each earlier message of this connection that has none yet. So
+// the last receive of a pool goes to a message whose turn has come: its event lets the program post
+// more receives, however many connections share the pool.
+bool Receives::can_spare_receive(const Session& session, const Offer& offer) const {
+  const auto& receives = reports_.pool()->receives;
+  if (receives.empty() || receives.front().refusal(offer.length) != 0) return false;
+  const auto earlier = offer.message - session.sequencer.expected_message();
+  const auto served = std::count_if(matched_.begin(), matched_.end(), [&](const auto& entry) {
+    return is_ahead(session, entry.first) && distance(entry.first, offer.message) < 0;
+  });
+  return receives.size() > earlier - static_cast<std::size_t>(served);
 }
 
-// What is in the ring contradicts the protocol, so messages are missing or wrong.
-// protocol: 9.41
-void Connection::break_off() {
-  ending_.keeps_messages = false;
-  farewell_ = Farewell::kBroken;
-  end(-EPROTO, STM_FAILED, -EPROTO);
+void Receives::watch_wait(Session& session, Time now, bool open) {
+  const bool waits =
+      open && !has_receive() && (session.arrived() != nullptr || session.sequencer.waiting());
+  if (!waits || reports_.receive_wait() == kNever)
+    starved_at_ = kNever;
+  else if (starved_at_ == kNever)
+    starved_at_ = now + reports_.receive_wait();
 }
 
-void Connection::tell_taken() {
-  sequencer_->notify(eager_in_.tell());
+// ---- reporting ----
+
+stm_event_t Receives::event(const PostedReceive& receive, int status) const {
+  return reports_.event(STM_RECEIVE, status, receive.context);
+}
+
+void Receives::conclude(const Session& session, Matched& matched, const Outcome& outcome) {
+  STP_ASSERT(!matched.done, "a message is concluded once");
+  matched.told = event(matched.receive, outcome.status);
+  matched.told.length = outcome.length;
+  matched.told.message = program_message(outcome.message);
+  matched.told.tag = outcome.tag;
+  if (outcome.status != 0 && matched.receive.memory) matched.receive.memory->failed = true;
+  matched.receive.memory = {};
+  matched.done = true;
+  tell(session);
+}
+
+void Receives::tell(const Session& session) {
+  for (auto first = matched_.begin();
+       first != matched_.end() && first->second.done && !is_ahead(session, first->first);
+       first = matched_.erase(first))
+    reports_.receives().push(first->second.told);
+}
+
+void Receives::drop_behind_gap(const Session* session, int status) {
+  bool gap = false;
+  for (auto& [id, matched] : matched_) {
+    gap = gap || !matched.done || (session != nullptr && is_ahead(*session, id));
+    if (gap && matched.done) matched.told = event(matched.receive, status);
+  }
+}
+
+void Receives::flush(int status) {
+  for (auto& [id, matched] : matched_) {
+    if (!matched.done && matched.receive.memory) matched.receive.memory->failed = true;
+    reports_.receives().push(matched.done ? matched.told : event(matched.receive, status));
+  }
+  matched_.clear();
+  for (const auto& receive : posted_) reports_.receives().push(event(receive, status));
+  posted_.clear();
 }
 
 }  // namespace stp::managed

@@ -30,8 +30,7 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   std::align(align, size, start, left);
   auto* const base = static_cast<std::byte*>(start);
   chunk.memory = std::make_shared<Memory>(domain, MutableBytes{base, size}, STM_LOCAL_WRITE);
-  if (const auto error = chunk.memory->bind(); error != 0) return error;
-  domain->add_memory(chunk.memory);
+  if (const auto error = domain->add_memory(chunk.memory); error != 0) return error;
   std::lock_guard const guard(domain->mutex());
   blocks_ += blocks;
   for (std::size_t i = 0; i < blocks; ++i)

@@ -10,6 +10,7 @@ using stp::managed::Connection;
 using stp::managed::Domain;
 using stp::managed::Hello;
 using stp::managed::Listener;
+using stp::managed::Outlets;
 using stp::managed::Pool;
 using stp::managed::Queue;
 using stp::managed::QueueUse;
@@ -18,7 +19,7 @@ using namespace stp::managed::api;
 namespace stp::managed::api {
 
 // The caller holds the domain's mutex.
-int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Connection::Outlets& out) {
+int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out) {
   const auto of = [&](stm_queue_t handle, QueueUse& use) {
     const auto queue = find<Queue>(handle);
     if (!queue) return -EBADF;
@@ -107,7 +108,7 @@ int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* give
     const auto made = std::make_shared<Connection>(found.share());
     {
       std::lock_guard const guard(found->mutex());
-      Connection::Outlets outlets;
+      Outlets outlets;
       if (const auto error = find_outlets(*found, attr, outlets); error != 0) return error;
       if (made->set_outlets(std::move(outlets)) != 0) return no_places();
     }
@@ -134,8 +135,11 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     const auto deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
     stp::MacAddr mac;
-    const auto error = stp::client::resolve(found->domain()->backend(), name.host, mac);
-    if (error == -ETIMEDOUT) return -EHOSTUNREACH;
+    const auto closed = [connection] { return !find<Connection>(connection); };
+    const auto error =
+        stp::client::resolve(found->domain()->backend(), name.host, mac, deadline, closed);
+    if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
+    if (error == -ETIMEDOUT) return fail(-EHOSTUNREACH, stp::client::describe(error));
     return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), deadline);
   });
 }
@@ -202,9 +206,9 @@ int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
-    Connection::Outlets outlets;
+    Outlets outlets;
     if (const auto error = find_outlets(domain, attr, outlets); error != 0) return error;
-    const auto error = found->accept(std::move(outlets), std::move(hello));
+    const auto error = found->accept(std::move(outlets), hello);
     domain.look_before(*found);
     return error == -EAGAIN ? no_places() : error;
   });
@@ -218,7 +222,7 @@ int stm_reject(stm_connection_t connection, const void* private_data, size_t len
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
-    if (const auto error = found->reject(std::move(hello)); error != 0) return error;
+    if (const auto error = found->reject(hello); error != 0) return error;
     domain.look_before(*found);
     if (!retire<Connection>(connection)) return -EBADF;
     domain.forget(reinterpret_cast<Handle>(connection));

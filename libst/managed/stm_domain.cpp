@@ -147,8 +147,7 @@ int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned 
     const auto made = std::make_shared<Memory>(
         found.share(), MutableBytes{static_cast<std::byte*>(ptr), length}, access);
     std::lock_guard const control(found->control_mutex());
-    if (const auto error = made->bind(); error != 0) return error;
-    found->add_memory(made);
+    if (const auto error = found->add_memory(made); error != 0) return error;
     return publish(*found, made, memory);
   });
 }
@@ -168,7 +167,6 @@ int stm_memory_release(stm_memory_t memory) {
       domain->forget(reinterpret_cast<Handle>(memory));
     }
     domain->remove_memory(found.share());
-    found->unbind();
     return 0;
   });
 }
@@ -183,7 +181,7 @@ int stm_memory_withdraw(stm_memory_t memory) {
     if (found->regions != 0) return fail(-EBUSY, "regions use the memory");
     if (!retire<Memory>(memory)) return -EBADF;
     domain->forget(reinterpret_cast<Handle>(memory));
-    found->withdrawn = true;
+    found->withdrawn = found->uses != 0;
     const auto in_use = [&] {
       bool any = false;
       for (const auto& connection : std::vector(domain->connections()))
@@ -198,7 +196,6 @@ int stm_memory_withdraw(stm_memory_t memory) {
     }
     guard.unlock();
     domain->remove_memory(found.share());
-    found->unbind();
     return 0;
   });
 }

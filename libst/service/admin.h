@@ -8,30 +8,13 @@
 // operator has configured.
 #pragma once
 
-#include <sys/types.h>
-
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "libst/service/identity.h"
 #include "libst/service/messages.h"
 
 namespace stp::service {
-
-using ClientId = std::uint32_t;
-
-inline constexpr uid_t kUnknownUser = ~uid_t{0};
-
-struct ClientIdentity {
-  pid_t pid = 0;
-  uid_t uid = kUnknownUser;
-  std::vector<gid_t> groups;  // the primary group first
-  bool administrator = false;
-};
-
-// Identifies the process at the other end of a Unix socket. nullopt: the system does not tell.
-std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group);
 
 // Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
 // time and without a drive lock. No function waits for the file. Functions return 0 or a negative
@@ -48,7 +31,7 @@ class TraceControl {
 };
 
 constexpr bool is_admin(RequestKind kind) {
-  return kind >= RequestKind::kAdminLink && kind <= RequestKind::kAdminUser;
+  return kind >= RequestKind::kAdminLink && kind <= RequestKind::kAdminSteering;
 }
 constexpr bool is_trace(RequestKind kind) {
   return kind >= RequestKind::kTraceStart && kind <= RequestKind::kTraceStatus;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Default limits of one client, all its endpoints together, so that no client uses up the service.
-// A request beyond a limit fails with -EDQUOT.
+// Limits of programs, so that none uses up the service: the defaults, and those that an operator
+// can choose (Quotas). A request beyond a limit fails with -EDQUOT.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace stp::service::limits {
+#include "libst/service/budget.h"
 
+namespace stp::service {
+
+namespace limits {
+
+// One client, all its endpoints together.
 inline constexpr std::size_t kEndpoints = 1'024;
 inline constexpr std::size_t kRegions = 65'536;
 // Mx are 16-bit names, shared by all clients of a link.
@@ -45,4 +50,26 @@ inline constexpr std::size_t kClients = 256;
 // Additional places, reserved for administrators to watch from.
 inline constexpr std::size_t kOperatorPlaces = 8;
 
-}  // namespace stp::service::limits
+}  // namespace limits
+
+// For one client, all its endpoints together, and for all clients of a link.
+struct Quotas {
+  std::size_t clients = limits::kClients;  // of one link
+  std::size_t endpoints = limits::kEndpoints;
+  std::size_t regions = limits::kRegions;
+  std::size_t mxs = limits::kMxs;
+  std::uint32_t connections = limits::kChannels;
+  std::uint64_t slots = limits::kSlots;
+  std::uint64_t queue_bytes = limits::kChannelBytes;
+  std::uint64_t mapped_bytes = limits::kMappedBytes;
+  std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one kMap request
+  // For all clients together, and the share that one user may have (budget.h).
+  unsigned user_share = kUserShare;
+  std::uint64_t total_endpoints = limits::kTotalEndpoints;
+  std::uint64_t total_regions = limits::kTotalRegions;
+  // 0: a fraction of the machine's memory.
+  std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
+  std::uint64_t total_window_bytes = 0;
+};
+
+}  // namespace stp::service

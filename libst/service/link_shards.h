@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A link that a daemon serves: a Service with a polling thread for each of its shards, and one set
 // of budgets for all of them. The shards begin and end together, since each may hold frames of
-// another, and all send by way of the first one.
+// another, and the first one looks after the device, and sends for those without a queue.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keeps clients from filling a log: a program that connects and leaves ten thousand times a second
-// gets only a few lines. In each interval the budget allows each user a number of lines and counts
-// the others. The service logs the count when the interval ends.
+// How much of what happens is logged: by its level, and by a budget that keeps clients from filling
+// the log. A program that connects and leaves ten thousand times a second gets only a few lines: in
+// each interval the budget allows each user a number of lines and counts the others. The service
+// logs the count when the interval ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +12,9 @@
 #include <map>
 
 namespace stp::service {
+
+// By severity: a log at one level also shows all levels before it.
+enum class LogLevel { kError, kWarning, kInfo, kDebug };
 
 class LogBudget {
  public:

@@ -8,11 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <new>
 #include <utility>
 
+#include "libst/service/process_limits.h"
 #include "libst/service/shared_memory.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -46,39 +47,18 @@ MemoryGuard& MemoryGuard::instance() {
   return *guard;
 }
 
-MemoryGuard::MemoryGuard() : watcher_(make_watcher()) {
-  // The kernel allocates its pages when they are first used.
-  auto* const room = ::mmap(nullptr, kMost * sizeof(Entry), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) throw std::bad_alloc();
-  entries_ = static_cast<Entry*>(room);
+std::size_t MemoryGuard::room(std::uint64_t mappings) {
+  constexpr std::uint64_t kLeast = 1 << 17, kMost = 1 << 24;
+  return static_cast<std::size_t>(std::clamp(mappings, kLeast, kMost));
+}
+
+MemoryGuard::MemoryGuard() : watcher_(make_watcher()), ranges_(room(most_mappings())) {
   static_cast<void>(page_size());  // initializes its static here, not in the signal handler
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGBUS, &action, &before);
-}
-
-// ---- the table, changed by threads that map and unmap
-
-std::size_t MemoryGuard::first_not_below(std::uintptr_t begin) const {
-  std::size_t low = 0, high = count_.load(std::memory_order_relaxed);
-  while (low < high) {
-    const auto middle = (low + high) / 2;
-    if (entries_[middle].begin.load(std::memory_order_relaxed) < begin)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-void MemoryGuard::move(std::size_t to, std::size_t from) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  entries_[to].begin.store(entries_[from].begin.load(kRelaxed), kRelaxed);
-  entries_[to].end.store(entries_[from].end.load(kRelaxed), kRelaxed);
-  entries_[to].torn.store(entries_[from].torn.load(kRelaxed), kRelaxed);
 }
 
 int MemoryGuard::watch(MutableBytes mapped) const {
@@ -88,61 +68,26 @@ int MemoryGuard::watch(MutableBytes mapped) const {
   return ::ioctl(watcher_.get(), UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
 }
 
-int MemoryGuard::guard(MutableBytes mapped, std::shared_ptr<Torn> torn) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
-  std::lock_guard const lock(mutex_);
-  const auto count = count_.load();
-  if (count == kMost) return -ENOMEM;
-  const auto at = first_not_below(begin);
-  changes_.fetch_add(1);
-  for (auto i = count; i > at; --i) move(i, i - 1);
-  entries_[at].begin.store(begin);
-  entries_[at].end.store(begin + mapped.size());
-  entries_[at].torn.store(torn.get());
-  count_.store(count + 1);
-  changes_.fetch_add(1);
-  return 0;
+int MemoryGuard::guard(MutableBytes mapped, const std::shared_ptr<Torn>& torn) {
+  return ranges_.add(mapped, torn.get());
 }
 
 void MemoryGuard::forget(MutableBytes mapped) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
-  std::lock_guard const lock(mutex_);
-  const auto count = count_.load();
-  const auto at = first_not_below(begin);
-  if (at == count || entries_[at].begin.load() != begin) return;
-  changes_.fetch_add(1);
-  for (auto i = at; i + 1 < count; ++i) move(i, i + 1);
-  count_.store(count - 1);
-  changes_.fetch_add(1);
+  ranges_.remove(mapped);
 }
 
 // ---- the signal handler: async-signal-safe functions only
 
-bool MemoryGuard::look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& end,
-                          Torn*& torn) const {
-  for (;;) {
-    const auto version = changes_.load();
-    if (version % 2 != 0) continue;  // another thread is changing the table: some microseconds
-    const auto after = first_not_below(at + 1);
-    if (after != 0) {
-      begin = entries_[after - 1].begin.load();
-      end = entries_[after - 1].end.load();
-      torn = entries_[after - 1].torn.load();
-    }
-    if (changes_.load() == version) return after != 0 && at < end;
-  }
-}
-
 // Replaces one page, so that no fault takes long. That splits a mapping; if the process may not
 // have one more, replaces the whole range, which needs no more.
 bool MemoryGuard::mend(std::uintptr_t at) {
-  std::uintptr_t begin = 0, end = 0;
-  Torn* torn = nullptr;
-  if (!look_up(at, begin, end, torn)) return false;
-  if (torn != nullptr) torn->store(true);
+  GuardedRanges::Range range;
+  if (!ranges_.find(at, range)) return false;
+  if (range.torn != nullptr) range.torn->store(true);
   tears_.fetch_add(1);
   const auto page = at / page_size() * page_size();
-  return zeros(page, page_size()) != MAP_FAILED || zeros(begin, end - begin) != MAP_FAILED;
+  return zeros(page, page_size()) != MAP_FAILED ||
+         zeros(range.begin, range.end - range.begin) != MAP_FAILED;
 }
 
 void MemoryGuard::on_bus_error(int signal, siginfo_t* info, void* context) {

@@ -14,15 +14,12 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "libst/os/unique_fd.h"
+#include "libst/service/guarded_ranges.h"
 #include "stp/types.h"
 
 namespace stp::service {
-
-// One flag per client; set when its memory was found torn.
-using Torn = std::atomic<bool>;
 
 // One per process; never destroyed. Thread-safe.
 class MemoryGuard {
@@ -36,35 +33,21 @@ class MemoryGuard {
   int watch(MutableBytes mapped) const;
   // Repairs faults in `mapped` (whole pages) until forget(). `torn` must live as long. Returns 0,
   // or -ENOMEM if the table is full.
-  int guard(MutableBytes mapped, std::shared_ptr<Torn> torn);
+  int guard(MutableBytes mapped, const std::shared_ptr<Torn>& torn);
   void forget(MutableBytes mapped);
   // Counts the faults repaired so far, in the memory of all clients.
   static std::uint64_t tears() { return tears_.load(std::memory_order_relaxed); }
+  // How many regions the table has room for, if a process may have `mappings`: each region takes at
+  // least one.
+  static std::size_t room(std::uint64_t mappings);
 
  private:
-  // Entries of the table, one per mapped region: twice the kernel's default limit of mappings
-  // (vm.max_map_count).
-  static constexpr std::size_t kMost = 1 << 17;
-  // Sorted by address. The signal handler reads them without a lock, and searches again if
-  // `changes_` shows that an entry has moved meanwhile.
-  struct Entry {
-    std::atomic<std::uintptr_t> begin, end;
-    std::atomic<Torn*> torn;
-  };
-
   MemoryGuard();
   static void on_bus_error(int signal, siginfo_t* info, void* context);
   bool mend(std::uintptr_t at);
-  [[nodiscard]] bool look_up(std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& end,
-                             Torn*& torn) const;
-  [[nodiscard]] std::size_t first_not_below(std::uintptr_t begin) const;
-  void move(std::size_t to, std::size_t from);
 
   UniqueFd watcher_;
-  std::mutex mutex_;  // held to change entries
-  Entry* entries_ = nullptr;
-  std::atomic<std::size_t> count_{0};
-  std::atomic<std::uint64_t> changes_{0};  // odd: a change is in progress
+  GuardedRanges ranges_;  // read by the signal handler without a lock
   static inline std::atomic<std::uint64_t> tears_{0};
 };
 

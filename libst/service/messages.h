@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -46,6 +46,7 @@ enum class RequestKind : std::uint32_t {
   kTrouble,    // -> text: trouble of the link from character `index` on, what fits; "": no more
   kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
                // ipv4
+  kSettle,     // region; 0: no frame on its way out reads it; -EINPROGRESS: some do, retry
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
   // answer without an id shows nothing and only gives the next cursor. -ENOENT: end of the list.
   kAdminLink = 0x100,  // -> the link, its state (port::LinkState), shards, totals of this one
@@ -55,6 +56,7 @@ enum class RequestKind : std::uint32_t {
   kTraceStop,          // records no more frames; the file is still being written until `finished`
   kTraceStatus,        // -> the running trace, or the last one; -ENOENT: there was none
   kAdminUser,          // cursor -> a user, and what it uses of each budget
+  kAdminSteering,      // -> the steering of the link, which shard 0 knows; "": it has one shard
 };
 
 // EndpointConfig in a fixed layout.
@@ -112,7 +114,7 @@ struct AdminEntry {
   std::uint64_t frames, dropped, written_bytes;
   char device[64];
   char driver[32];
-  char trouble[320];  // kAdminLink: Port::trouble
+  char trouble[320];  // kAdminLink: Port::trouble. kAdminSteering: Port::steering
   // kAdminUser: by Resource. An entry with shown == 0 is of a user that the asker may not see.
   std::uint32_t shown, trusted;  // trusted: limited by the totals only
   std::uint64_t used[kMaxBudgets];

@@ -12,9 +12,12 @@ namespace stp::service {
 template <typename Map>
 class NewEntry {
  public:
-  NewEntry(Map& map, typename Map::mapped_type value) : map_(map) {
-    one_.emplace(typename Map::key_type{}, std::move(value));
+  template <typename... Arguments>
+  explicit NewEntry(Map& map, Arguments&&... of_value) : map_(map) {
+    one_.try_emplace(typename Map::key_type{}, std::forward<Arguments>(of_value)...);
   }
+  // Call before enter().
+  [[nodiscard]] typename Map::mapped_type& value() { return one_.begin()->second; }
   // Puts it into the map; call once, with a key that the map does not have.
   typename Map::mapped_type& enter(typename Map::key_type key) {
     auto entry = one_.extract(one_.begin());

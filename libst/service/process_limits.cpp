@@ -25,14 +25,17 @@ std::uint64_t left(std::uint64_t most, std::uint64_t taken) {
 
 }  // namespace
 
-std::uint64_t free_mappings() {
-  std::uint64_t most = kUsualMappings;
+std::uint64_t most_mappings() {
+  std::uint64_t most = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> most;
-  if (most == 0) most = kUsualMappings;
+  return most == 0 ? kUsualMappings : most;
+}
+
+std::uint64_t free_mappings() {
   std::ifstream maps("/proc/self/maps");
   std::uint64_t now = 0;
   for (std::string line; std::getline(maps, line);) ++now;
-  return left(most, now + kOwnMappings);
+  return left(most_mappings(), now + kOwnMappings);
 }
 
 std::uint64_t free_files() {

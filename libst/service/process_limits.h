@@ -10,5 +10,7 @@ namespace stp::service {
 // reserve for the process itself.
 std::uint64_t free_mappings();
 std::uint64_t free_files();
+// All memory mappings that a process may have.
+std::uint64_t most_mappings();
 
 }  // namespace stp::service

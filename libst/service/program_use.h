@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one program uses of a link, on all shards together: what its quotas limit (quotas.h), and
+// What one program uses of a link, on all shards together: what its quotas limit (limits.h), and
 // its credit for address resolution.
 #pragma once
 
@@ -16,7 +16,7 @@ struct ProgramUse {
   using Count = std::atomic<std::uint64_t>;
   Count endpoints{0}, regions{0}, mapped_bytes{0}, mxs{0}, channels{0}, queue_bytes{0}, slots{0};
   Count table_bytes{0};  // of the Bufx of all its endpoints
-  // Its credit for resolving unknown addresses: see Service::Impl::resolve.
+  // Its credit for resolving unknown addresses: service_requests.cpp.
   std::atomic<Time> asked_until{0};
 };
 

@@ -17,11 +17,13 @@ namespace stp::service {
 namespace {
 
 // Looks for missing pages where the guard cannot report them later. SEEK_HOLE may scan the file
-// from the segment to its end, so files larger than the default quota of mapped memory are refused.
-int check_for_holes(int fd, const Segment& segment) {
+// from the segment to its end, so the length of files is limited: to the default quota of mapped
+// memory, or to `most` if the operator permits more in one request.
+int check_for_holes(int fd, const Segment& segment, std::uint64_t most) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return -errno;
-  if (static_cast<std::uint64_t>(status.st_size) > limits::kMappedBytes) return -EINVAL;
+  if (static_cast<std::uint64_t>(status.st_size) > std::max(most, limits::kMappedBytes))
+    return -EINVAL;
   const auto hole = ::lseek(fd, static_cast<off_t>(segment.offset), SEEK_HOLE);
   if (hole < 0) return -errno;
   return static_cast<std::uint64_t>(hole) < segment.offset + segment.length ? -EFAULT : 0;
@@ -30,22 +32,22 @@ int check_for_holes(int fd, const Segment& segment) {
 constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which older headers lack
 
 // Memory that is sealed against writing gets no more holes, so one check is enough.
-int guard_pages(std::byte* at, int fd, const Segment& segment) {
+int guard_pages(std::byte* at, int fd, const Segment& segment, std::uint64_t most) {
   const auto& guard = MemoryGuard::instance();
   const auto seals = ::fcntl(fd, F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0;
-  if (sealed || !guard.watches()) return check_for_holes(fd, segment);
+  if (sealed || !guard.watches()) return check_for_holes(fd, segment, most);
   const auto error = guard.watch({at, segment.length});
   return error == -EPERM ? -EINVAL : error;
 }
 
-int place(std::byte* at, int fd, const Segment& segment, int protection) {
+int place(std::byte* at, int fd, const Segment& segment, int protection, std::uint64_t most) {
   if (const auto error = check_shareable(fd, segment.offset, segment.length); error != 0)
     return error;
   auto* const mapped = ::mmap(at, segment.length, protection, MAP_SHARED | MAP_FIXED, fd,
                               static_cast<off_t>(segment.offset));
   if (mapped == MAP_FAILED) return -errno;
-  return guard_pages(at, fd, segment);
+  return guard_pages(at, fd, segment, most);
 }
 
 }  // namespace
@@ -68,8 +70,8 @@ int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uin
   return 0;
 }
 
-int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
-                      Reservation mappings, std::shared_ptr<Torn> torn,
+int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+                      Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
   for (const auto& segment : std::span(request.segments).first(request.segment_count))
@@ -86,7 +88,7 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, Res
   memory->mappings_ = std::move(mappings);
   auto* at = memory->mapped_.data();
   for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
-    const auto error = place(at, fds[segment.fd_index].get(), segment, protection);
+    const auto error = place(at, fds[segment.fd_index].get(), segment, protection, most);
     if (error != 0) return error;
     at += segment.length;
   }

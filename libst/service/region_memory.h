@@ -21,11 +21,12 @@ class RegionMemory {
   // -EINVAL, or -EDQUOT if they are more than `most`.
   static int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
                      std::uint64_t& bytes);
-  // Maps a request that measure() has checked. Returns 0; -EINVAL: the owner could shrink the
-  // memory; or another negative errno. The destructor unmaps and returns `bytes` and `mappings` to
+  // Maps a request that measure() has checked, with the same `most`. Returns 0; -EINVAL: the owner
+  // could shrink the memory, or the file is so long that a look for missing pages would take too
+  // long; or another negative errno. The destructor unmaps and returns `bytes` and `mappings` to
   // their budgets. `torn` is set if the owner takes away pages in use.
-  static int map(const Request& request, std::span<const UniqueFd> fds, Reservation bytes,
-                 Reservation mappings, std::shared_ptr<Torn> torn,
+  static int map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+                 Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
   // Returns 0 when all are mapped in; -EAGAIN: call again; -EFAULT: the owner has not allocated all

@@ -25,13 +25,11 @@ constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kMapsKey = kStopKey - 1;
 constexpr std::uint64_t kExpelledKey = kStopKey - 2;  // minus the shard
-// How long the server accepts no clients after it has run out of descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kHeartbeatMs = 1'000;
 
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (fd_count > kMaxFds) return false;
-  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kLinkState;
+  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kSettle;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
@@ -64,11 +62,11 @@ void Server::set_quotas(const Quotas& quotas) {
 }
 
 int Server::listen(const SocketAccess& access) {
-  return listen_at(path_, listener_, file_, access);
+  return listener_.open(path_, access);
 }
 
 int Server::start(std::size_t links) {
-  if (!listener_)
+  if (!listener_.is_open())
     if (const auto error = listen(); error != 0) return error;
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -80,16 +78,14 @@ int Server::start(std::size_t links) {
     service->reserve_files_from(first_reserved_file_);
     service->set_process_totals(mappings, files);
   }
-  room_for_foreign_ = room_for_foreign_files();
   populator_.emplace();
-  closer_.emplace();
+  foreign_.emplace(room_for_foreign_files());
   if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
   if (const auto error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
     if (const auto error = watch(shards_[shard]->expelled_fd(), kExpelledKey - shard); error != 0)
       return error;
-  listener_watched_ = false;
-  watch_listener(true);
+  listener_.watch(epoll_.get(), kListenerKey);
   reaper_ = std::make_shared<Reaper>();
   thread_ = std::thread([this] { run(); });
   return 0;
@@ -100,28 +96,26 @@ void Server::stop() {
     ::eventfd_write(stop_.get(), 1);  // the counter was 0: this cannot fail
     thread_.join();
   }
-  if (listener_) file_.remove();
-  // Closing the listener also closes the connections in its backlog and the descriptors in their
-  // messages, which may block.
-  if (closer_) closer_->close(::geteuid(), std::move(listener_), Closer::Kind::kSocket);
-  listener_.reset();
+  if (auto listener = listener_.end(); listener && foreign_)
+    foreign_->hang_up(::geteuid(), std::move(listener));
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
   populator_.reset();
   reaper_.reset();
-  closer_.reset();
+  foreign_.reset();
 }
 
 void Server::run() {
   std::array<epoll_event, 64> events;
-  nudge_.emplace();
+  foreign_->begin_receiving();
   for (;;) {
-    const auto timeout = listener_watched_ ? kHeartbeatMs : static_cast<int>(kAcceptPause.count());
+    const auto timeout =
+        listener_.is_paused() ? static_cast<int>(Listener::kPause.count()) : kHeartbeatMs;
     const auto count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     heartbeat_.beat();
     for (const auto& event :
          std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
-      if (event.data.u64 == kStopKey) return nudge_.reset();
+      if (event.data.u64 == kStopKey) return foreign_->end_receiving();
       handle_event_safely(event.data.u64);
     }
     tend();
@@ -136,18 +130,14 @@ void Server::tend() {
                                                              : "uid " + std::to_string(user)) +
                                 " were left out: there were too many");
   });
-  if (!listener_watched_ && Clock::now() >= accepts_from_) watch_listener(true);
-  closer_->tend();
-  const auto lost = closer_->lost();
-  if (lost > lost_closers_) {
-    counts_.stuck_descriptors += lost - lost_closers_;
-    log(LogLevel::kError,
-        "a descriptor of uid " + std::to_string(closer_->who_holds_up().value_or(0)) +
-            " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
-            "programs of this user are refused, and others of it cannot map memory: end that "
-            "server");
-  }
-  lost_closers_ = lost;
+  listener_.resume_if_due();
+  const auto lost = foreign_->tend();
+  if (!lost) return;
+  counts_.stuck_descriptors += lost->more;
+  log(LogLevel::kError,
+      "a descriptor of uid " + std::to_string(lost->user) +
+          " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
+          "programs of this user are refused, and others of it cannot map memory: end that server");
 }
 
 // An exception while serving one client ends only that client.
@@ -182,19 +172,6 @@ int Server::watch(int fd, std::uint64_t key) {
   event.events = EPOLLIN;
   event.data.u64 = key;
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
-void Server::watch_listener(bool on) {
-  if (on == listener_watched_) return;
-  if (on)
-    listener_watched_ = watch(listener_.get(), kListenerKey) == 0;
-  else
-    listener_watched_ = ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
-}
-
-void Server::pause_accepting() {
-  watch_listener(false);
-  accepts_from_ = Clock::now() + kAcceptPause;
 }
 
 // One message per turn, so that a client that sends without pause does not hold up the others.
@@ -235,33 +212,14 @@ int Server::answer(Peer& peer) {
   std::vector<UniqueFd> fds;
   const auto uid = peer.identity.uid;
   try {
-    const auto received = receive(peer, request, fds);
+    const auto received = foreign_->receive(peer.socket.get(), uid, request, fds);
     const auto result = answer(peer, received, request, fds);
-    closer_->close(uid, fds);  // the descriptors that nobody has taken over
+    foreign_->close(uid, fds);  // the descriptors that nobody has taken over
     return result;
   } catch (...) {
-    closer_->close(uid, fds);  // this thread must not close them: that may block
+    foreign_->close(uid, fds);  // this thread must not close them: that may block
     throw;
   }
-}
-
-// Refuses descriptors if too many of this user wait to be closed, or if the process might run out
-// of descriptors.
-Descriptors Server::descriptors_of(const Peer& peer) const {
-  const auto uid = peer.identity.uid;
-  const auto waiting = closer_->waiting();
-  if (waiting == 0) return Descriptors::kTake;
-  const auto too_many = waiting + kMostFds > room_for_foreign_ ||
-                        closer_->waiting(uid) >= Closer::kMostPerUser || closer_->lost(uid) != 0;
-  return too_many ? Descriptors::kRefuse : Descriptors::kTake;
-}
-
-int Server::receive(Peer& peer, Request& request, std::vector<UniqueFd>& fds) {
-  const auto descriptors = descriptors_of(peer);
-  if (descriptors == Descriptors::kTake && room_for_foreign_ >= kMostFds)
-    return receive_request(peer.socket.get(), request, fds, Wait::kDontWait);
-  Nudge::Span const span(*nudge_);
-  return receive_request(peer.socket.get(), request, fds, Wait::kDontWait, descriptors);
 }
 
 int Server::answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds) {
@@ -282,9 +240,7 @@ bool Server::makes_sense(const Peer& peer, const Request& request, std::size_t f
 }
 
 int Server::refuse_descriptors(Peer& peer, const Request& request) {
-  if (closer_->waiting(peer.identity.uid) >= Closer::kMostPerUser ||
-      closer_->lost(peer.identity.uid) != 0)
-    return -ETOOMANYREFS;
+  if (foreign_->is_stuck(peer.identity.uid)) return -ETOOMANYREFS;
   return refuse_request(peer, request, -EMFILE);
 }
 
@@ -363,7 +319,7 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   if (at->second.mapping) populator_->abandon(key);
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
-  hang_up(user, std::move(at->second.socket));
+  foreign_->hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
   for (std::size_t shard = 0; shard < clients.size(); ++shard) {
@@ -371,16 +327,9 @@ void Server::drop(std::uint64_t key, const std::string& why) {
     std::lock_guard guard(shards_[shard]->lock());
     shards_[shard]->remove_client(clients[shard]);
   }
-  watch_listener(true);
+  listener_.resume();
   log_client(user, LogLevel::kInfo,
              "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
-}
-
-// The client sees the end at once. The closer closes the socket, and with it the client's unread
-// messages and their descriptors, which may block.
-void Server::hang_up(uid_t user, UniqueFd socket) {
-  ::shutdown(socket.get(), SHUT_RDWR);
-  closer_->close(user, std::move(socket), Closer::Kind::kSocket);
 }
 
 void Server::log_client(uid_t user, LogLevel level, const std::string& text) {

@@ -18,15 +18,13 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
-#include "libst/service/closer.h"
+#include "libst/service/foreign_files.h"
 #include "libst/service/heartbeat.h"
+#include "libst/service/listener.h"
 #include "libst/service/log_budget.h"
-#include "libst/service/log_level.h"
-#include "libst/service/nudge.h"
 #include "libst/service/populator.h"
 #include "libst/service/reaper.h"
 #include "libst/service/service.h"
-#include "libst/service/socket.h"
 
 namespace stp::service {
 
@@ -97,8 +95,6 @@ class Server {
   void give_up(std::uint64_t key, const char* why);
   void handle_event(std::uint64_t key);
   int watch(int fd, std::uint64_t key);
-  void watch_listener(bool on);
-  void pause_accepting();
   void tend();
   void admit();
   void admit(const ClientIdentity& who, UniqueFd& socket);
@@ -111,8 +107,6 @@ class Server {
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
-  [[nodiscard]] Descriptors descriptors_of(const Peer& peer) const;
-  int receive(Peer& peer, Request& request, std::vector<UniqueFd>& fds);
   int answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds);
   int refuse_descriptors(Peer& peer, const Request& request);
   int refuse_request(Peer& peer, const Request& request, int error);
@@ -130,7 +124,6 @@ class Server {
   void end_maps();
   void drop_expelled(unsigned shard);
   void drop(std::uint64_t key, const std::string& why);
-  void hang_up(uid_t user, UniqueFd socket);
   void log(LogLevel level, const std::string& text) const;
   // For events that a client can cause as often as it likes.
   void log_client(uid_t user, LogLevel level, const std::string& text);
@@ -146,17 +139,12 @@ class Server {
   Counts counts_;
   Heartbeat heartbeat_;
   std::shared_ptr<Reaper> reaper_;
-  std::optional<Closer> closer_;
-  std::optional<Nudge> nudge_;    // made and used by the server's thread
-  std::size_t lost_closers_ = 0;  // the number last logged
-  std::size_t room_for_foreign_ = 0;
-  Clock::time_point accepts_from_{};
+  std::optional<ForeignFiles> foreign_;
   std::optional<Populator> populator_;
-  SocketFile file_;
-  UniqueFd listener_, epoll_, stop_;
+  Listener listener_;
+  UniqueFd epoll_, stop_;
   LogBudget log_budget_;
   int first_reserved_file_ = 0;
-  bool listener_watched_ = false;
   bool starved_ = false;                 // a client waits because no descriptor is free
   std::map<std::uint64_t, Peer> peers_;  // by the epoll key of the socket
   std::size_t operators_ = 0;            // peers in places for operators

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Admits clients: programs while there are places and descriptors for them, operators always.
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "libst/service/limits.h"
-#include "libst/service/peer_process.h"
 #include "libst/service/server.h"
 
 namespace stp::service {
 
 void Server::admit() {
-  UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  int error = 0;
+  auto socket = listener_.accept(error);
   if (!socket) {
-    // Out of descriptors: the client waits in the backlog. Accepting pauses, because epoll would
-    // report the listener again and again.
-    const auto error = errno;
-    if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) return;
-    pause_accepting();
+    if (!Listener::starved(error)) return;
+    listener_.pause();
     if (std::exchange(starved_, true)) return;
     return log(LogLevel::kError, std::string("a client waits, because it cannot be accepted: ") +
                                      std::strerror(error) + "; raise LimitNOFILE");
@@ -29,7 +24,7 @@ void Server::admit() {
   const auto who = identify_peer(socket.get(), admin_group_);
   // Refused: the socket may hold messages with descriptors already, so the closer closes it.
   const auto close = [&] {
-    if (socket) hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+    if (socket) foreign_->hang_up(who ? who->uid : kUnknownUser, std::move(socket));
   };
   try {
     if (who) admit(*who, socket);
@@ -38,11 +33,11 @@ void Server::admit() {
     throw;
   }
   close();
-  if (closer_->waiting() > room_for_foreign_ / 2) pause_accepting();
+  if (foreign_->is_crowded()) listener_.pause();
 }
 
 void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
-  if (!who.administrator && closer_->lost(who.uid) != 0)
+  if (!who.administrator && foreign_->has_lost(who.uid))
     return refuse(who, "descriptors of its user cannot be closed");
   UniqueFd process;
   if (const auto error = open_process(socket.get(), who.pid, process); error != 0)

@@ -33,10 +33,11 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
     return reply_to(peer, request, none, reply);
   };
   std::uint64_t bytes = 0;
-  auto error = RegionMemory::measure(request, fds.size(), most_map_bytes_, bytes);
+  const std::uint64_t most = most_map_bytes_;
+  auto error = RegionMemory::measure(request, fds.size(), most, bytes);
   if (error == -EDQUOT)
-    set_text(reply.text, "one st_map may map no more than --max-map " +
-                             std::to_string(most_map_bytes_) + " of stpd: raise it, then SIGHUP");
+    set_text(reply.text, "one st_map may map no more than --max-map " + std::to_string(most) +
+                             " of stpd: raise it, then SIGHUP");
   if (error != 0) return refuse(error);
   RegionClaim claim;
   {
@@ -50,7 +51,7 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
                      .memory = nullptr,
                      .place = std::move(claim.place),
                      .result = 0};
-  error = RegionMemory::map(request, fds, std::move(claim.bytes), std::move(claim.mappings),
+  error = RegionMemory::map(request, fds, most, std::move(claim.bytes), std::move(claim.mappings),
                             std::move(claim.torn), job.memory);
   if (error != 0) return refuse(error);
   // The mapping holds the file, so closing its descriptor here cannot block. The closer closes the

@@ -12,42 +12,18 @@
 
 #include "dpdk_port/port.h"
 #include "libst/service/admin.h"
+#include "libst/service/attachments.h"
 #include "libst/service/budget.h"
 #include "libst/service/drive_lock.h"
+#include "libst/service/limits.h"
+#include "libst/service/link_watch.h"
 #include "libst/service/memory_guard.h"
 #include "libst/service/messages.h"
 #include "libst/service/port_rules.h"
 #include "libst/service/program_use.h"
-#include "libst/service/quotas.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
-
-// What accompanies a request or a reply in addition to its fixed part.
-struct Attachments {
-  // kMap: the pieces of memory in this process, and an object that keeps them mapped (may be null
-  // if they are the user's own memory). The Service releases it when the Node no longer uses them.
-  std::vector<MutableBytes> pieces;
-  std::shared_ptr<void> keep;
-  // What claim_region() reserved for the region, and the bytes that stpd maps: all of the segments.
-  Reservation place;
-  std::uint64_t mapped_bytes = 0;
-  // Reply of kConnect, kAccept: the channel. Reply of kHello: the client page.
-  std::shared_ptr<SharedMemory> memory;
-};
-
-// What a region takes from its user's budgets. Reserved before the region is made.
-struct RegionClaim {
-  Reservation place, bytes, mappings;
-  std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
-};
-
-// A change of the link's state.
-struct LinkChange {
-  port::LinkState state = port::LinkState::kUnknown;
-  std::string trouble;            // with the remedy; "": none
-  std::uint64_t passed_over = 0;  // earlier changes, dropped because nobody fetched them
-};
 
 // The default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of 1500,
 // and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little for a

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/os/futex.h"
+// Events of the Node, passed to whom they concern. The client may have gone meanwhile.
+#include <new>
+
 #include "libst/service/service_impl.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {
 
-// Handles at most kAtOnce events. Returns true if there were any; more may be left.
 bool Service::Impl::handle_events() {
   constexpr int kAtOnce = 512;
   Event event{};
@@ -20,9 +21,14 @@ bool Service::Impl::handle_events() {
 void Service::Impl::handle_event(const Event& event) {
   switch (event.kind) {
     case Event::Kind::kNews:
-      return ring_news(event.cookie);
+      if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        owner->tell_news(bell_in(event.cookie));
+      return;
     case Event::Kind::kWake:
-      return wake_channel(event.cookie);
+      if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        if (const auto* const channel = owner->channels.at(bell_in(event.cookie)))
+          owner->wake(*channel);
+      return;
     case Event::Kind::kAcceptReady:
       return accept_ready(event.id);
     case Event::Kind::kStockLow:
@@ -36,122 +42,53 @@ void Service::Impl::handle_event(const Event& event) {
   }
 }
 
-void Service::Impl::ring_news(std::uint64_t cookie) {
-  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
-  if (owner == nullptr) return;
-  const auto number = static_cast<Bell>(cookie);
-  const auto* const channel = owner->channel(number);
-  if (channel != nullptr && channel->control().gathered.load(std::memory_order_relaxed) != 0)
-    owner->page().news.ring(number);
-}
-
-void Service::Impl::wake_channel(std::uint64_t cookie) {
-  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
-  if (owner == nullptr) return;
-  const auto* const channel = owner->channel(static_cast<Bell>(cookie));
-  if (channel != nullptr) wake_user(*owner, *channel);
-}
-
-void Service::Impl::wake_user(const Client& owner, const Channel& channel) {
-  auto& control = channel.control();
-  if (control.gathered.load(std::memory_order_relaxed) != 0) return wake_page(owner.page());
-  futex_wake(control.wake);
-}
-
-void Service::Impl::wake_page(ClientPage& page) {
-  // Sequentially consistent on both sides. The client adds itself to `sleepers`, then reads the
-  // word: so it sees the new value, or this side sees a sleeper.
-  page.events.fetch_add(1);
-  if (page.sleepers.load() != 0) futex_wake(page.events);
-}
-
 void Service::Impl::accept_ready(EndpointId id) {
-  const auto at = endpoint_owner.find(id);
-  if (at == endpoint_owner.end()) return;
-  STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
-  auto& page = client(at->second)->page();
-  page.accepts.fetch_add(1);
-  wake_page(page);
-}
-
-void Service::Impl::vc_over(std::uint64_t cookie) {
-  ring_news(cookie);
-  if (auto* const owner = client(static_cast<ClientId>(cookie >> 32)); owner != nullptr)
-    wake_page(owner->page());
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  const auto& client = *clients.find(owner);
+  client.page().accepts.fetch_add(1);
+  client.wake();
 }
 
 // Channels of connections that wait to be accepted count as stock, so normally there is nothing to
 // do. This refills the stock of a listener for which it could not be filled earlier.
 void Service::Impl::stock_low(EndpointId id) {
-  const auto at = endpoint_owner.find(id);
-  if (at == endpoint_owner.end()) return;
-  STP_ASSERT(client(at->second) != nullptr, "an endpoint is some client's");
-  auto& owner = *client(at->second);
-  auto* const endpoint = owner.endpoint(id);
-  if (endpoint == nullptr || owner.leaving) return;
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  auto& client = *clients.find(owner);
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr || client.leaving) return;
   try {
-    restock(owner, id, *endpoint);
+    connections.restock(client, id, *endpoint);
   } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
   }
 }
 
+void Service::Impl::vc_over(std::uint64_t cookie) {
+  const auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr) return;
+  owner->tell_news(bell_in(cookie));
+  owner->wake();
+}
+
 void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
-  auto* const owner = client(static_cast<ClientId>(cookie >> 32));
-  const auto number = static_cast<Bell>(cookie);
-  if (owner == nullptr || owner->channel(number) == nullptr) return;
-  auto& channel = *owner->channel(number);
-  STP_ASSERT(channel.vc == kNoneId || channel.vc == vc, "a channel has one connection");
-  const auto id = channel.endpoint;
-  auto& endpoint = owner->endpoints.at(id);
-  if (channel.vc == kNoneId && !endpoint.ending) {
-    // The client has never seen this channel, so the next connection can use it. The Node lays it
-    // out anew, and ignores what its rings still hold.
-    stock(*owner, id, endpoint, number);
-    return;
-  }
-  STP_ASSERT(channel.vc != kNoneId || endpoint.unaccepted > 0,
-             "a connection that nobody has accepted was counted");
-  if (channel.vc == kNoneId) --endpoint.unaccepted;
-  set_closing(*owner, channel);
-  owner->vcs.erase(vc);
-  if (!channel.mxs.empty())
-    forget_later({.client = owner->id, .vc = vc, .mxs = std::move(channel.mxs)});
-  // The Node has written the channel's last state: wakes the threads that sleep on it.
-  ring_news(cookie);
-  wake_user(*owner, channel);
-  release_channel(*owner, number);
-  erase_if_ended(*owner, id);
-  forget_if_empty(*owner);
+  auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr || owner->channels.at(bell_in(cookie)) == nullptr) return;
+  const auto endpoint = connections.gone(*owner, vc, bell_in(cookie));
+  if (endpoint == kNoneId) return;
+  endpoints.erase_if_ended(*owner, endpoint);
+  clients.forget_if_empty(*owner);
 }
 
 void Service::Impl::region_gone(RegionId id) {
-  const auto at = region_owner.find(id);
-  if (at == region_owner.end()) return;
-  STP_ASSERT(client(at->second) != nullptr, "a region is some client's");
-  auto& owner = *client(at->second);
-  region_owner.erase(at);
-  auto& region = owner.regions.at(id);
-  STP_ASSERT(region.state == Region::State::kUnbinding,
-             "a region goes once, and is unmapped before");
-  STP_ASSERT(region.mapped_bytes <= owner.mapped_bytes, "a region's memory is counted");
-  const auto endpoint = region.endpoint;
-  region.state = Region::State::kGone;
-  region.keep.reset();
-  owner.mapped_bytes -= region.mapped_bytes;
-  region.counted_bytes.reset();
-  if (!region.mxs.empty())
-    forget_later({.client = owner.id, .region = id, .mxs = std::move(region.mxs)});
-  region.mxs.clear();
-  auto& of = owner.endpoints.at(endpoint);
-  STP_ASSERT(of.regions > 0, "a region is counted with its endpoint");
-  --of.regions;
-  settle_tables(owner, endpoint, of);
-  if (owner.leaving || of.ending)
-    owner.regions.erase(id);
-  else
-    of.gone.insert(id);
-  erase_if_ended(owner, endpoint);
-  forget_if_empty(owner);
+  const auto owner = regions.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "a region is some client's");
+  auto& client = *clients.find(owner);
+  endpoints.erase_if_ended(client, regions.gone(client, id));
+  clients.forget_if_empty(client);
 }
 
 }  // namespace stp::service

@@ -1,50 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Requests of clients, passed to the mechanism that answers them.
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "libst/service/service_impl.h"
 #include "libst/service/text_field.h"
 
 namespace stp::service {
+namespace {
+
+// The text is longer than a reply: the client asks for it part by part.
+int trouble(const port::Port& port, const Request& request, Reply& reply) {
+  const auto text = port.trouble();
+  const auto from = std::min<std::size_t>(request.index, text.size());
+  set_text(reply.text, std::string_view(text).substr(from));
+  return 0;
+}
+
+}  // namespace
 
 void Service::handle(ClientId id, const Request& request, Attachments& attachments, Reply& reply) {
   reply = {};
   reply.version = kProtocolVersion;
-  auto* const client = impl_->client(id);
-  if (client == nullptr || client->leaving) {
+  auto* const client = impl_->present(id);
+  if (client == nullptr) {
     reply.result = -EBADF;
   } else if (request.version != kProtocolVersion) {
     reply.result = -EPROTONOSUPPORT;
   } else {
-    impl_->guarded(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
+    impl_->allow.answer(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
   }
   impl_->handle_events();
-  impl_->ring_own_bell();
+  impl_->bells.ring_own();
 }
 
-int Service::Impl::over_quota(const char* option, std::uint64_t value) {
-  if (answering)
-    exceeded = std::string("this program has all that --") + option + ' ' + std::to_string(value) +
-               " of stpd allows: raise it, then SIGHUP";
-  return -EDQUOT;
+int Service::claim_region(ClientId id, const Request& request, std::uint64_t bytes,
+                          RegionClaim& out, Reply& reply) {
+  return impl_->allow.answer(reply, [&] {
+    auto* const client = impl_->present(id);
+    return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, out);
+  });
 }
 
-int Service::Impl::over_budget(const Client& client, Resource resource) {
-  if (answering) exceeded = client.account.refusal(resource);
-  return -EDQUOT;
-}
-
-int Service::Impl::reserve(const Client& client, Resource resource, std::uint64_t amount,
-                           Reservation& out) {
-  return client.account.reserve(resource, amount, out) ? 0 : over_budget(client, resource);
-}
-
-int Service::Impl::reserve_port(const Client& client, Reservation& out) {
-  if (client.ports.reserve(Resource::kConnections, 1, out)) return 0;
-  if (answering)
-    exceeded = "shard " + std::to_string(port->info().shard + 1) + ": " +
-               client.ports.refusal(Resource::kConnections);
-  return -EDQUOT;
+void Service::watch(const ClientIdentity& viewer, const Request& request, Reply& reply) {
+  reply = {};
+  reply.version = kProtocolVersion;
+  impl_->allow.answer(reply, [&] {
+    return impl_->inspection.answer({.id = 0, .identity = viewer}, request, reply);
+  });
 }
 
 int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
@@ -53,51 +57,55 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kHello:
       return hello(client, attachments, reply);
     case RequestKind::kOpenEndpoint:
-      return open_endpoint(client, request, reply);
+      return endpoints.open(client, request, reply);
     case RequestKind::kConfigure:
-      return configure(client, request, reply);
+      return endpoints.configure(client, request, reply);
     case RequestKind::kEndpointConfig:
-      return endpoint_config(client, request, reply);
+      return endpoints.config(client, request, reply);
     case RequestKind::kCloseEndpoint:
-      return close_endpoint(client, request.endpoint);
+      return endpoints.close(client, request.endpoint);
     case RequestKind::kListen:
-      return listen(client, request);
+      return endpoints.listen(client, request);
+    case RequestKind::kUnlisten:
+      return endpoints.unlisten(client, request.endpoint);
     case RequestKind::kAccept:
-      return accept(client, request.endpoint, attachments, reply);
+      return connections.accept(client, request.endpoint, attachments, reply);
     case RequestKind::kConnect:
-      return connect(client, request, attachments, reply);
+      return connections.connect(client, request, attachments, reply);
     case RequestKind::kBacklog:
-      return backlog(client, request.endpoint, reply);
+      return connections.backlog(client, request.endpoint, reply);
     case RequestKind::kDecide:
-      return decide(client, request);
+      return connections.decide(client, request);
     case RequestKind::kOpenPort:
-      return open_port(client, request.endpoint, attachments, reply);
+      return connections.open_port(client, request.endpoint, attachments, reply);
     case RequestKind::kVcInfo:
-      return vc_info(client, request.vc, reply);
+      return connections.info(client, request.vc, reply);
     case RequestKind::kClose:
-      return close(client, request);
+      return connections.close(client, request);
     case RequestKind::kMap:
-      return map(client, request, attachments, reply);
+      return regions.map(client, request, attachments, reply);
     case RequestKind::kUnmap:
       return unmap(client, request.region);
+    case RequestKind::kSettle:
+      return regions.settle(client, request.region);
     case RequestKind::kAllocMx:
-      return alloc_mx(client, request, reply);
+      return regions.alloc_mx(client, request, reply);
     case RequestKind::kFreeMx:
-      return free_mx(client, request);
+      return regions.free_mx(client, request);
     case RequestKind::kResolve:
       return resolve(client, request, reply);
-    case RequestKind::kUnlisten:
-      return unlisten(client, request.endpoint);
     case RequestKind::kStats:
     case RequestKind::kAdminLink:
     case RequestKind::kAdminConnection:
     case RequestKind::kAdminRegion:
     case RequestKind::kAdminUser:
-      return watch({.id = client.id, .identity = client.identity}, request, reply);
+    case RequestKind::kAdminSteering:
+      return inspection.answer({.id = client.id, .identity = client.identity}, request, reply);
     case RequestKind::kTrouble:
-      return trouble(request, reply);
+      return trouble(*port, request, reply);
     case RequestKind::kLinkState:
-      return query_link(reply);
+      link.answer(reply, clock.now());
+      return 0;
     case RequestKind::kTraceStart:
     case RequestKind::kTraceStop:
     case RequestKind::kTraceStatus:
@@ -142,37 +150,17 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
   return 0;
 }
 
-int Service::Impl::trouble(const Request& request, Reply& reply) const {
-  const auto text = port->trouble();
-  set_text(reply.text,
-           std::string_view(text).substr(std::min<std::size_t>(request.index, text.size())));
+// The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
+// the request.
+int Service::Impl::unmap(Client& client, RegionId id) {
+  auto* const region = client.region(id);
+  if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
+  regions.start_unmap(id, *region);
+  handle_events();
+  if (region->state != RegionState::kGone) return -EINPROGRESS;
+  removal.go_on();
+  Regions::forget(client, id);
   return 0;
-}
-
-// The Node's counters first, then the others.
-int Service::Impl::stats(const Request& request, Reply& reply) const {
-  if (request.index < kCounterCount) {
-    const auto counter = static_cast<Counter>(request.index);
-    set_text(reply.text, Counters::name(counter));
-    reply.value = node.counters().get(counter);
-    return 0;
-  }
-  const auto counters = other_counters();
-  const auto index = request.index - kCounterCount;
-  if (index >= counters.size()) return -ENOENT;
-  set_text(reply.text, counters[index].name);
-  reply.value = counters[index].value;
-  return 0;
-}
-
-// Returns the link's counters, then those of the owner of this Service (add_counters).
-std::vector<port::PortCounter> Service::Impl::other_counters() const {
-  auto counters = port->counters();
-  if (port->info().shard == 0) counters.push_back({"link_changes", link_changes});
-  if (!more_counters) return counters;
-  const auto more = more_counters();
-  counters.insert(counters.end(), more.begin(), more.end());
-  return counters;
 }
 
 }  // namespace stp::service

@@ -86,19 +86,6 @@ int receive_message(int socket, void* data, std::size_t size, std::vector<Unique
   return lost_some ? -EMFILE : 0;
 }
 
-int connect_flags(const std::string& path, int flags, UniqueFd& out, timeval patience = {}) {
-  sockaddr_un address{};
-  if (const auto error = address_of(path, address); error != 0) return error;
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-  if (!fd) return -errno;
-  if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
-    return -errno;
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return -errno;
-  out = std::move(fd);
-  return 0;
-}
-
 }  // namespace
 
 int send_request(int socket, const Request& request, std::span<const int> fds) {
@@ -133,12 +120,16 @@ std::string socket_of(const std::string& target) {
 }
 
 int connect_to(const std::string& path, UniqueFd& out, timeval patience) {
-  return connect_flags(path, 0, out, patience);
-}
-
-bool somebody_answers(const std::string& path) {
-  UniqueFd probe;
-  return connect_flags(path, SOCK_NONBLOCK, probe) != -ECONNREFUSED;
+  sockaddr_un address{};
+  if (const auto error = address_of(path, address); error != 0) return error;
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return -errno;
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
+    return -errno;
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return -errno;
+  out = std::move(fd);
+  return 0;
 }
 
 int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,

@@ -52,8 +52,6 @@ std::string socket_of(const std::string& target);
 int connect_to(const std::string& path, UniqueFd& out, timeval patience = {});
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
-// Returns false only if nobody listens at `path`. A full backlog counts as an answer.
-bool somebody_answers(const std::string& path);
 
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
 int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,

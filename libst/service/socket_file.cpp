@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "dpdk_port/link/socket_probe.h"
 #include "libst/service/socket.h"
 
 namespace stp::service {
@@ -85,11 +86,11 @@ void SocketFile::remove() {
 }
 
 // Removes the file that a killed daemon has left behind. Keeps a file that is not a socket, and a
-// socket on which somebody answers (a full backlog counts as an answer).
+// socket that a process has.
 bool SocketFile::remove_stale(const std::string& path) {
   struct stat status {};
   if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !S_ISSOCK(status.st_mode) || somebody_answers(path))
+      !S_ISSOCK(status.st_mode) || port::probe_socket(path) != ECONNREFUSED)
     return false;
   return ::unlinkat(directory_.get(), name_.c_str(), 0) == 0;
 }

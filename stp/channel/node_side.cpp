@@ -98,7 +98,8 @@ bool NodeChannel::peek(SendEntry& out) {
 }
 
 void NodeChannel::pop() {
-  control_->tx_tail.store(++tx_tail_, std::memory_order_release);
+  skip();
+  publish_taken();
 }
 
 void NodeChannel::complete(std::uint32_t index) {

@@ -46,6 +46,9 @@ class NodeChannel {
   }
   // Removes the request last peeked; the user may reuse its entry.
   void pop();
+  // The same, but the user learns of it only from the next publish_taken() or pop().
+  void skip() { ++tx_tail_; }
+  void publish_taken() { control_->tx_tail.store(tx_tail_, std::memory_order_release); }
   [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }
   // Requests before `index` (as of taken()) no longer use the user's memory.
   void complete(std::uint32_t index);

@@ -15,7 +15,7 @@ void NodeDepartures::start(const PortTable& vcs, Time now) {
     const auto clocks = std::exchange(vc->departing.clocks_, std::uint8_t{0});
     if ((clocks & kHandshakeClock) != 0) vc->handshake.left(now);
     if ((clocks & kAskClock) != 0) vc->questions.left(now);
-    if ((clocks & kGrantClock) != 0) vc->granted_at = now;
+    if ((clocks & kGrantClock) != 0) vc->recovery.grant_left(now);
   }
   left_.clear();
 }

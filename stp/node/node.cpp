@@ -1,80 +1,104 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node/node.h"
 
-#include <algorithm>
+#include <cerrno>
 
+#include "stp/base/work_meter.h"
 #include "stp/node/impl.h"
 
 namespace stp {
 
-Node::Impl::Impl(const NodeConfig& node_config, Random& node_random)
-    : config(node_config), random(node_random) {}
+namespace {
 
-Node::Impl::~Impl() {
-  while (!listeners.empty()) stop_listening(*listeners.begin()->second);
+// Calls `work` with what `find` finds by `id`; -EBADF: nothing.
+template <typename Table, typename Work>
+int with(const Table& table, std::uint64_t id, Work&& work) {
+  auto* const found = table.find(id);
+  return found == nullptr ? -EBADF : work(*found);
 }
+
+}  // namespace
 
 Node::Node(const NodeConfig& config, Random& random)
     : impl_(std::make_unique<Impl>(config, random)) {}
 Node::~Node() = default;
 
+void Node::receive(std::span<const Bytes> burst, Time now) {
+  work::Call const call("Node::receive");
+  impl_->receiver.receive(burst, now);
+  impl_->wake_ups.flush(now);
+}
+void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
+  work::Call const call("Node::receive_looped");
+  impl_->receiver.receive_looped(burst, now);
+  impl_->wake_ups.flush(now);
+}
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   work::Call const call("Node::transmit");
-  const auto count = impl_->transmit(frames, now);
+  const auto count = impl_->sender.transmit(frames, now);
   impl_->wake_ups.flush(now);
   return count;
 }
 void Node::transmitted(const TxToken& token) {
   work::Call const call("Node::transmitted");
-  impl_->transmitted(token);
-  impl_->wake_ups.wake(false, impl_->seen);
+  impl_->sender.transmitted(token);
+  impl_->wake_ups.wake(false, impl_->common.seen);
 }
 Time Node::next_deadline() const {
-  return impl_->next_deadline();
+  return impl_->expiry.next_deadline();
 }
 void Node::expire(Time now) {
   work::Call const call("Node::expire");
-  impl_->expire(now);
+  impl_->expiry.expire(now);
   impl_->wake_ups.flush(now);
 }
 void Node::idle() {
   work::Call const call("Node::idle");
-  impl_->wake_ups.wake(true, impl_->seen);
+  impl_->wake_ups.wake(true, impl_->common.seen);
 }
 bool Node::next_event(Event& out) {
-  if (impl_->events.empty()) return false;
-  out = impl_->events.front();
-  impl_->events.pop_front();
+  auto& events = impl_->common.events;
+  if (events.empty()) return false;
+  out = events.front();
+  events.pop_front();
   return true;
 }
 std::size_t Node::frame_room() const {
-  return wire::kMaxHeadSize + (std::size_t{1} << impl_->config.max_stu) + wire::kAppendSize;
+  return wire::kMaxHeadSize + (std::size_t{1} << impl_->common.config.max_stu) + wire::kAppendSize;
 }
 
 int Node::open_endpoint(const EndpointConfig& config, EndpointId& out, std::uint64_t owner) {
-  return impl_->open_endpoint(config, out, owner);
+  return impl_->endpoints.open(config, out, owner);
 }
 int Node::configure(EndpointId endpoint, const EndpointConfig& config) {
-  return impl_->configure(endpoint, config);
+  return with(impl_->endpoints, endpoint,
+              [&](auto& found) { return impl_->endpoints.configure(found, config); });
 }
 int Node::endpoint_config(EndpointId endpoint, EndpointConfig& out) const {
-  const auto* const found = impl_->endpoints.find(endpoint);
-  if (found == nullptr) return -EBADF;
-  out = found->config;
-  return 0;
+  return with(impl_->endpoints, endpoint, [&](const auto& found) {
+    out = found.config;
+    return 0;
+  });
 }
 int Node::close_endpoint(EndpointId endpoint) {
-  return impl_->close_endpoint(endpoint);
+  return with(impl_->endpoints, endpoint, [&](auto& found) {
+    impl_->listeners.unlisten(found);
+    return impl_->endpoints.close(found);
+  });
 }
 
 int Node::map(EndpointId endpoint, Direction direction, std::uint32_t base,
               std::span<const MutableBytes> pieces, RegionId& out) {
   work::Call const call("Node::map");
-  return impl_->map(endpoint, direction, base, pieces, out);
+  return with(impl_->endpoints, endpoint,
+              [&](auto& found) { return impl_->memory.map(found, direction, base, pieces, out); });
 }
 int Node::unmap(RegionId region) {
   work::Call const call("Node::unmap");
-  return impl_->unmap(region);
+  return impl_->memory.unmap(region);
+}
+bool Node::is_read(RegionId region) const {
+  return impl_->memory.is_read(region);
 }
 std::size_t Node::table_bytes(EndpointId endpoint) const {
   const auto* const found = impl_->endpoints.find(endpoint);
@@ -83,26 +107,30 @@ std::size_t Node::table_bytes(EndpointId endpoint) const {
 std::size_t Node::table_growth(EndpointId endpoint, Direction direction, std::uint32_t base,
                                std::span<const MutableBytes> pieces) const {
   auto* const found = impl_->endpoints.find(endpoint);
-  return found == nullptr ? 0 : Impl::range_of(*found, direction).growth(base, pieces);
+  return found == nullptr ? 0 : MappedMemory::range_of(*found, direction).growth(base, pieces);
 }
 int Node::alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out) {
-  return impl_->alloc_mx(region, vc, permissions, out);
+  return impl_->memory.alloc_mx(region, vc, permissions, out);
 }
 int Node::free_mx(EndpointId endpoint, std::uint16_t mx) {
-  return impl_->free_mx(endpoint, mx);
+  return impl_->memory.free_mx(endpoint, mx);
 }
 
 int Node::listen(EndpointId endpoint, std::uint32_t uport) {
-  return impl_->listen(endpoint, uport);
+  return with(impl_->endpoints, endpoint,
+              [&](auto& found) { return impl_->listeners.listen(found, uport); });
 }
 int Node::unlisten(EndpointId endpoint) {
-  return impl_->unlisten(endpoint);
+  return with(impl_->endpoints, endpoint, [&](auto& found) {
+    impl_->listeners.unlisten(found);
+    return 0;
+  });
 }
 int Node::stock(EndpointId endpoint, std::byte* channel, std::uint64_t cookie) {
-  auto* const found = impl_->endpoints.find(endpoint);
-  if (found == nullptr) return -EBADF;
-  found->stock.push_back({channel, cookie});
-  return 0;
+  return with(impl_->endpoints, endpoint, [&](auto& found) {
+    found.stock.push_back({channel, cookie});
+    return 0;
+  });
 }
 bool Node::unstock(EndpointId endpoint, std::uint64_t& cookie) {
   auto* const found = impl_->endpoints.find(endpoint);
@@ -112,36 +140,47 @@ bool Node::unstock(EndpointId endpoint, std::uint64_t& cookie) {
   return true;
 }
 int Node::accept(EndpointId endpoint, VcId& out) {
-  return impl_->accept(endpoint, out);
+  return with(impl_->endpoints, endpoint,
+              [&](auto& found) { return Listeners::accept(found, out); });
 }
 std::size_t Node::backlog(EndpointId endpoint) const {
   const auto* const found = impl_->endpoints.find(endpoint);
   return found == nullptr ? 0 : found->in_backlog;
 }
 int Node::admit(VcId vc, const OptionPayload& option, Time now) {
-  const auto result = impl_->admit(vc, option, now);
+  const auto result =
+      with(impl_->vcs, vc, [&](auto& found) { return impl_->listeners.admit(found, option, now); });
   impl_->wake_ups.flush(now);
   return result;
 }
 int Node::refuse(VcId vc, const OptionPayload& option, Time now) {
-  return impl_->refuse(vc, option, now);
+  return with(impl_->vcs, vc,
+              [&](auto& found) { return impl_->listeners.refuse(found, option, now); });
 }
 int Node::connect(EndpointId endpoint, const MacAddr& peer, std::uint32_t uport, std::byte* channel,
                   std::uint64_t cookie, VcId& out, Time now, const OptionPayload& option) {
-  return impl_->connect(endpoint, peer, uport, channel, cookie, out, now, option);
+  return with(impl_->endpoints, endpoint, [&](auto& found) {
+    return impl_->openings.connect(found, peer, uport, channel, cookie, out, now, option);
+  });
 }
 int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out,
                     Time now) {
-  return impl_->open_port(endpoint, channel, cookie, out, now);
+  return with(impl_->endpoints, endpoint, [&](auto& found) {
+    return impl_->openings.open_port(found, channel, cookie, out, now);
+  });
 }
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
   work::Call const call("Node::close");
-  const auto result = impl_->close(vc, at_once, now, option);
+  const auto result = with(impl_->vcs, vc, [&](auto& found) {
+    if (found.state == VcState::kAsked) return impl_->listeners.refuse(found, {}, now);
+    impl_->endings.close(found, at_once, now, option);
+    return 0;
+  });
   impl_->wake_ups.flush(now);
   return result;
 }
 int Node::vc_info(VcId vc, VcInfo& out) const {
-  const auto* const found = impl_->find_vc(vc);
+  const auto* const found = impl_->vcs.find(vc);
   if (found == nullptr) return -EBADF;
   out = {.state = found->state.state(),
          .endpoint = found->endpoint->id,
@@ -169,17 +208,17 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
   return 0;
 }
 void Node::kick(VcId vc) {
-  if (auto* const found = impl_->find_vc(vc)) impl_->turns.enter(*found);
+  if (auto* const found = impl_->vcs.find(vc)) impl_->turns.enter(*found);
 }
 
 const Counters& Node::counters() const {
-  return impl_->counters;
+  return impl_->common.counters;
 }
 Counters& Node::counters() {
-  return impl_->counters;
+  return impl_->common.counters;
 }
 const NodeConfig& Node::config() const {
-  return impl_->config;
+  return impl_->common.config;
 }
 std::size_t Node::vc_count() const {
   return impl_->vcs.count();

@@ -212,6 +212,8 @@ class Node {
   // Disables the Bufx entries and every Mx on them at once. kRegionGone follows when no frame uses
   // the memory any more.
   int unmap(RegionId region);
+  // Whether frames on their way out read the memory of a mapped region. False: no such region, too.
+  [[nodiscard]] bool is_read(RegionId region) const;
   // table_bytes: size of the tables that map the endpoint's Bufx entries to memory. table_growth:
   // the most that a mapping would add to them. 0: no such endpoint.
   [[nodiscard]] std::size_t table_bytes(EndpointId endpoint) const;

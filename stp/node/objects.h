@@ -2,16 +2,18 @@
 // The objects of a Node: endpoints, regions of mapped memory, Virtual Connections.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
 #include "stp/base/linked_list.h"
 #include "stp/base/timer_heap.h"
-#include "stp/channel/doubt.h"
 #include "stp/channel/node_side.h"
 #include "stp/channel/retry.h"
 #include "stp/channel/round_trip.h"
+#include "stp/drop_reason.h"
 #include "stp/node/connection/key_guard.h"
+#include "stp/node/connection/recovery_state.h"
 #include "stp/node/connection/slot_credit.h"
 #include "stp/node/connection/slot_questions.h"
 #include "stp/node/connection/vc_state.h"
@@ -24,6 +26,7 @@
 #include "stp/node/permitted_blocks.h"
 #include "stp/node/sending.h"
 #include "stp/wire/expected_data.h"
+#include "stp/wire/operation.h"
 
 namespace stp {
 
@@ -71,7 +74,7 @@ struct Endpoint {
 
 struct Region {
   RegionId id = kNoneId;
-  EndpointId endpoint = kNoneId;
+  Endpoint* endpoint = nullptr;
   Direction direction = Direction::kTransmit;
   std::uint32_t first = 0, count = 0;
   std::uint32_t attached = 0;  // frames that still read this memory
@@ -80,18 +83,60 @@ struct Region {
 };
 
 // State of the RSR that answers the RS after a CA (docs/protocol.md, 5.37): the Responder may need
-// it to make the connection. The Node repeats it until another frame arrives.
+// it to make the connection. StateExchange repeats it until another frame arrives.
 // protocol: 5.37
-struct Proof {
+class Proof {
+ public:
   static constexpr unsigned kTries = 5;
+  [[nodiscard]] Time deadline() const { return clock_.deadline(); }
+  void stop() { *this = {}; }
 
-  bool wanted = false;               // no later frame has shown that the RSR arrived
-  std::uint32_t r_id = 0, i_id = 0;  // of the question
-  Time asked = 0;
+ private:
+  friend class StateExchange;
+  bool wanted_ = false;                // no later frame has shown that the RSR arrived
+  std::uint32_t r_id_ = 0, i_id_ = 0;  // of the question
+  Time asked_ = 0;
+  Retry clock_;
 };
 
-// State of our RC: kNone (not pending), kWaits (waits until others are answered), kSent.
-enum class Dial : std::uint8_t { kNone, kWaits, kSent };
+// The time that a user has to decide on a Request_Connection.
+// protocol: 5.30
+class Decision {
+ public:
+  static constexpr Time kPatience = 60 * kSecond;
+  // The time without a repeat of the RC after which the requester no longer waits.
+  static constexpr Time kSilence = 5 * kSecond;
+
+  void begin(Time now) { by_ = now + kPatience; }
+  void stop() { by_ = kNever; }
+  [[nodiscard]] bool is_late(Time now) const { return now >= by_; }
+  // `heard`: when the RC was last repeated. kNever: there is nothing to decide.
+  [[nodiscard]] Time deadline(Time heard) const {
+    return by_ == kNever ? kNever : std::min(by_, heard + kSilence);
+  }
+
+ private:
+  Time by_ = kNever;
+};
+
+// State of our RC.
+class DialState {
+  friend class Dials;
+  // Not pending; waits until others are answered; sent.
+  enum class State : std::uint8_t { kNone, kWaits, kSent };
+  State state_ = State::kNone;
+};
+
+// A connection that its user has closed sends its queued requests first.
+class Draining {
+ public:
+  // When the queued requests must have made progress; kNever: it is not closed.
+  [[nodiscard]] Time deadline() const { return by_; }
+
+ private:
+  friend class VcEndings;
+  Time by_ = kNever;
+};
 
 // State that WakeUps keeps for a connection.
 class WakeState {
@@ -147,23 +192,20 @@ struct Vc : TimerNode,
   NodeChannel channel;
   SlotCredit credit;
   RoundTrip round_trip;
-  Dial dial = Dial::kNone;
-  Retry handshake;          // for RC, RD or DA until answered; in kOpen for the Proof
-  Time drain_by = kNever;   // closed by its user: deadline for queued requests to progress
-  Time decide_by = kNever;  // kAsked: deadline of the user's decision
+  DialState dial;
+  Retry handshake;  // for RC, RD or DA until answered
+  Draining draining;
+  Decision decision;  // kAsked
   SlotQuestions questions;
-  Time granted_at = 0;         // the last CTS left no later than this
-  Time data_check = kNever;    // next check whether granted Blocks make progress
-  Time no_slot_until = 0;      // the peer learns by then that it may send again
-  Doubt doubt;                 // whether the sender has seen the grants
+  RecoveryState recovery;
   Time heard = 0;              // last frame from the peer
   std::uint32_t attached = 0;  // frames that still read the user's memory
+  PacedVc paced;               // before what begins a cache line, where there is room
   Sending sending;
   Inbound inbound;
   PermittedBlocks permitted;
   std::unique_ptr<OneSided> one_sided;
   Proof proof;
-  PacedVc paced;
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // connectionless only
@@ -171,6 +213,27 @@ struct Vc : TimerNode,
   VcTraffic traffic;
 
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
+  // `header`, addressed to the peer.
+  // protocol: 3.3
+  [[nodiscard]] wire::Header addressed(wire::Header header) const {
+    header.d_port = peer_port;
+    header.s_port = local_port;
+    header.d_key = peer_key;
+    return header;
+  }
+  // A header for the peer, with the fields of `operation`.
+  template <typename Operation>
+  [[nodiscard]] wire::Header header_for(const Operation& operation, std::uint16_t flags = 0) const {
+    return addressed(wire::to_header(operation, flags));
+  }
+  // The reason to drop a frame that is illegal in this state. While a connection ends, the peer may
+  // have sent it before it knew.
+  // protocol: 5.17
+  [[nodiscard]] DropReason illegal() const {
+    const bool begins = state == VcState::kConnecting || state == VcState::kAsked;
+    const bool ends = !begins && (state != VcState::kOpen || user_closed);
+    return ends ? DropReason::kCrossedEnd : DropReason::kBadState;
+  }
   template <typename List>
   [[nodiscard]] bool in() const {
     return static_cast<const Link<List>&>(*this).linked();

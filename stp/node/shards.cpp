@@ -40,18 +40,36 @@ std::optional<unsigned> Shards::listener(std::uint32_t uport) const {
   return at == listeners_.end() ? std::nullopt : std::optional(at->second.shard);
 }
 
-unsigned Shards::owner_of(Bytes head, unsigned here) const {
+namespace {
+
+// The Schedule Header of the frame that begins with `head`. nullptr: it contains none.
+const std::byte* header_of(Bytes head) {
   wire::LinkHeader link;
   Bytes payload;
-  if (wire::unwrap(head, link, payload) != DropReason::kNone) return here;
-  if (payload.size() < wire::kHeaderSize) return here;
-  const auto op = wire::load16(payload.data() + wire::at::kOpFlags) >> wire::kOpShift;
+  if (wire::unwrap(head, link, payload) != DropReason::kNone) return nullptr;
+  return payload.size() < wire::kHeaderSize ? nullptr : payload.data();
+}
+
+}  // namespace
+
+unsigned Shards::owner_of(Bytes head, unsigned here) const {
+  const std::byte* const header = header_of(head);
+  if (header == nullptr) return here;
+  const auto op = wire::load16(header + wire::at::kOpFlags) >> wire::kOpShift;
   if (op == static_cast<unsigned>(wire::Op::kRequestConnection)) {
-    const auto rc = wire::decode_as<wire::RequestConnection>(wire::decode(payload.data()));
+    const auto rc = wire::decode_as<wire::RequestConnection>(wire::decode(header));
     return listener(rc.r_uport).value_or(here);
   }
-  const auto port = wire::load16(payload.data() + wire::at::kDPort);
+  const auto port = wire::load16(header + wire::at::kDPort);
   return port == 0 ? here : owner_of(port);
+}
+
+std::uint16_t Shards::port_of(Bytes head) {
+  const std::byte* const header = header_of(head);
+  if (header == nullptr) return 0;
+  const auto op = wire::load16(header + wire::at::kOpFlags) >> wire::kOpShift;
+  const bool names_none = op == static_cast<unsigned>(wire::Op::kRequestConnection);
+  return names_none ? 0 : wire::load16(header + wire::at::kDPort);
 }
 
 }  // namespace stp

@@ -46,6 +46,9 @@ class Shards {
   // and names a shard; otherwise `here`, the shard that has the frame.
   [[nodiscard]] unsigned owner_of(Bytes head, unsigned here) const;
 
+  // The D_Port of that frame; 0: it names none, or is not STP.
+  [[nodiscard]] static std::uint16_t port_of(Bytes head);
+
   // Past listeners remembered at most.
   static constexpr std::size_t kRemembered = 1'024;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fast path for the most common request: a Block of one STU, from contiguous memory, over a
-// connection whose frames have neither tag nor Cksum. Makes once every check of request.cpp that
-// such a request can fail. Any other request takes the general path (transmit.cpp), which repeats
-// all checks.
+// connection whose frames have neither tag nor Cksum. Makes once every check of request_checks.cpp
+// that such a request can fail. Any other request takes the general path (frame_sender.cpp), which
+// repeats all checks.
 #include <cstring>
 
 #include "stp/base/assert.h"
-#include "stp/node/impl.h"
+#include "stp/node/frame_sender.h"
 #include "stp/wire/emit.h"
 
 namespace stp {
@@ -15,15 +15,25 @@ namespace {
 // Of a frame in Ethernet II.
 constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
 
+// A word needs no call.
+void copy_stu(Bytes stu, std::byte* to) {
+  if (stu.size() == sizeof(std::uint64_t))
+    std::memcpy(to, stu.data(), sizeof(std::uint64_t));
+  else
+    std::memcpy(to, stu.data(), stu.size());
+}
+
 }  // namespace
 
-// False: nothing has changed; the general path handles the oldest request of the queue, if any.
-bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
-  if (vc.connectionless() || vc.state != VcState::kOpen || vc.endpoint->config.checksum ||
-      config.vlan || (vc.one_sided && vc.one_sided->next() != nullptr))
-    return false;
+// Leaves telling the user to the caller. False: nothing has changed; the general path handles the
+// oldest request of the queue, if any.
+bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   NodeChannel::Look request;
   if (!vc.channel.look(request)) return false;
+  auto& common = use_.common;
+  if (vc.connectionless() || vc.state != VcState::kOpen || vc.endpoint->config.checksum ||
+      common.config.vlan || (vc.one_sided && vc.one_sided->next() != nullptr))
+    return false;
   const auto& h = request.header;
   constexpr auto kIllegal = wire::flag::kReserved | wire::flag::kFunction;
   if (h.op() != wire::Op::kData || h.has(kIllegal) || request.payload_length != 0 ||
@@ -46,15 +56,15 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
 
   STP_ASSERT(!vc.sending.active, "one request of a connection is sent at a time");
   work::count("requests");
-  if (slot) spend_slot(vc, now);
+  if (slot) use_.states.spend(vc, now);
   if (h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
   const auto flags = (h.op_flags & wire::kFlagsMask & ~wire::flag::kAppend) | wire::flag::kLast;
-  auto head = addressed_to(vc, h);
+  auto head = vc.addressed(h);
   head.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags));
   head.param = 0;
-  wire::emit_unsummed(vc.peer_mac, config.mac, {}, head, length, frame.head);
-  if (length < config.attach_from) {
-    std::memcpy(frame.head + kHead, stu.data(), length);
+  wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
+  if (length < common.config.attach_from) {
+    copy_stu(stu, frame.head + kHead);
     frame.head_length = kHead + length;
     frame.attached = {};
     frame.token = {};
@@ -63,13 +73,12 @@ bool Node::Impl::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
     frame.attached = stu;
     attach(vc, frame, region_id);
   }
-  counters.add(Counter::kTxStus);
-  counters.add(Counter::kTxDataBytes, length);
-  counters.add(Counter::kTxFrames);
-  counters.add(Counter::kTxBytes, kHead + length);
+  common.counters.add(Counter::kTxStus);
+  common.counters.add(Counter::kTxDataBytes, length);
+  common.counters.add(Counter::kTxFrames);
+  common.counters.add(Counter::kTxBytes, kHead + length);
   vc.traffic.tx_data_bytes += length;
-  vc.sending.source = Sending::Source::kUser;
-  finish_request(vc);
+  vc.channel.skip();
   return true;
 }
 

@@ -1,74 +1,82 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides when to repeat an unanswered request: not while it may lie unseen at a peer that is not
-// scheduled on a core.
+#include "stp/transfer/repeats.h"
+
 #include "stp/base/assert.h"
-#include "stp/transfer/sequencer_impl.h"
+#include "stp/transfer/patience.h"
 
 namespace stp {
 
-// Whether a request is due for a repeat. `gave_up`: it has waited long enough. `queued`: number of
-// that request. A request that the Node has not taken yet waits for room, not for its answer.
-bool Sequencer::Impl::again(Retry& retry, std::uint64_t queued, Answerer who, Time now,
-                            bool& gave_up) {
-  STP_ASSERT(queued <= last_number && taken_number <= last_number,
-             "what is repeated, and what was taken, has been requested");
-  gave_up = false;
-  if (retry.running() && queued > taken_number) retry.postpone(now);
-  // protocol: 10.20
-  if (retry.due(now)) retry.left(departures.of(queued));
-  if (!retry.due(now)) {
-    due_at(retry.deadline());
-    return false;
-  }
-  if (who != Answerer::kQuestion && !is_lost(queued, who, now)) {
-    gave_up = question.running() && question.tries() >= Retry::kTries && retry.is_over(now);
-    if (gave_up) retry.stop();
-    return false;
-  }
-  gave_up = !retry.again(now);
-  due_at(retry.deadline());
-  return !gave_up;
+void Repeats::measure(const Awaited& awaited) {
+  const auto measured =
+      awaited.retry.measured(clock_.now(), outbox_.departures().before(awaited.number));
+  if (measured != 0) round_trip_.sample(measured);
 }
 
-// Whether the peer has seen the request `queued`, or would have, and has had time to answer.
+Repeats::Next Repeats::next(Awaited& awaited, Answerer who) {
+  const auto now = clock_.now();
+  auto& [retry, number, alarm] = awaited;
+  STP_ASSERT(number <= outbox_.last_number() && outbox_.taken_number() <= outbox_.last_number(),
+             "what is repeated, and what was taken, has been requested");
+  // A request that the Node has not taken yet waits for room, not for its answer.
+  if (retry.running() && number > outbox_.taken_number()) retry.postpone(now);
+  // protocol: 10.20
+  if (retry.due(now)) retry.left(outbox_.departures().of(number));
+  if (!retry.due(now)) {
+    clock_.due_at(alarm, retry.deadline());
+    return Next::kWait;
+  }
+  if (who != Answerer::kQuestion && !is_lost(awaited, who)) {
+    const auto& asked = question_.retry;
+    const bool gave_up = asked.running() && asked.tries() >= Retry::kTries && retry.is_over(now);
+    if (gave_up) retry.stop();
+    return gave_up ? Next::kGiveUp : Next::kWait;
+  }
+  const bool again = retry.again(now);
+  clock_.due_at(alarm, retry.deadline());
+  return again ? Next::kSend : Next::kGiveUp;
+}
+
+// Whether the peer has seen the request, or would have, and has had time to answer.
 // protocol: 10.21
-bool Sequencer::Impl::is_lost(std::uint64_t queued, Answerer who, Time now) {
-  const auto known = who == Answerer::kNode ? doubt.seen_since(queued) : doubt.read_since(queued);
+bool Repeats::is_lost(const Awaited& awaited, Answerer who) {
+  const auto now = clock_.now();
+  const bool node = who == Answerer::kNode;
+  const auto known = node ? doubt_.seen_since(awaited.number) : doubt_.read_since(awaited.number);
   if (known == kNever) {
-    in_doubt = true;
-    doubt.begin(now);
+    in_doubt_ = true;
+    doubt_.begin(now);
     return false;
   }
-  const auto answer_by = known + (who == Answerer::kNode ? interval() : round_trip.timeout());
-  if (now < answer_by) due_at(answer_by);
+  const auto answer_by = known + (node ? interval() : round_trip_.timeout());
+  if (now < answer_by) clock_.due_at(awaited.alarm, answer_by);
   return now >= answer_by;
 }
 
+void Repeats::end_round() {
+  if (in_doubt_) return ask_whether_seen();
+  question_.retry.stop();
+  clock_.stop(Alarm::kRepeats);
+  doubt_.is_over();
+}
+
 // Sends one RS for all requests in doubt.
-void Sequencer::Impl::ask_whether_seen(Time now) {
-  if (!question.running()) {
-    question.start(now, round_trip.timeout(), kSeenPatience);
-    due_at(question.deadline());
-  } else if (bool gave_up = false; !again(question, asked_as, Answerer::kQuestion, now, gave_up)) {
+void Repeats::ask_whether_seen() {
+  if (!question_.retry.running())
+    start(question_, round_trip_.timeout(), kSeenPatience);
+  else if (next(question_, Answerer::kQuestion) != Next::kSend)
     return;
-  }
-  const auto sync = ask_state(wire::kNoId, 0, wire::kNoId);
-  STP_ASSERT(question.running(), "a question waits for its answer");
-  asked_as = last_number;
-  doubt.ask(sync, asked_as);
+  const auto sync = outbox_.ask_state(wire::kNoId, 0, wire::kNoId);
+  STP_ASSERT(question_.retry.running(), "a question waits for its answer");
+  question_.number = outbox_.last_number();
+  doubt_.ask(sync, question_.number);
 }
 
-// RSR about Slots: the peer's Node has seen everything sent before the RS, and its user has read it
-// if its Slots are free.
-void Sequencer::Impl::on_slots(const wire::RequestStateResponse& rsr, Time now) {
-  if (!doubt.is_answer(rsr.sync)) return;
-  if (doubt.answered(rsr.r_slots >= config.remote_slots, now)) question.stop();
-  due_at(now);
-}
-
-void Sequencer::Impl::no_doubt() {
-  question.stop();
-  doubt.is_over();
+// The peer's Node has seen everything sent before the RS, and its user has read it if its Slots are
+// free.
+void Repeats::on_slots(const wire::RequestStateResponse& rsr) {
+  if (!doubt_.is_answer(rsr.sync)) return;
+  if (doubt_.answered(rsr.r_slots >= remote_slots_, clock_.now())) question_.retry.stop();
+  clock_.due_at(Alarm::kRepeats, clock_.now());
 }
 
 }  // namespace stp

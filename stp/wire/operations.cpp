@@ -11,14 +11,12 @@ STP_OPERATIONS(STP_OPERATION_FIELDS)
 #undef STP_OPERATION_FIELDS
 #undef STP_FIELD
 
-#define STP_OPERATION_ROW(operation, fields, short_name, name, slot, when, used, illegal, \
-                          constraint)                                                     \
-  Operation{Op::k##operation, short_name, name, k##operation##Fields, slot, when, used,   \
+#define STP_OPERATION_ROW(operation, fields, short_name, name, slot, when, asks, own, used,        \
+                          illegal, constraint)                                                     \
+  Operation{Op::k##operation, short_name, name, k##operation##Fields, slot, when, asks, own, used, \
             illegal,          constraint},
 constexpr std::array kRows{STP_OPERATIONS(STP_OPERATION_ROW)};
 #undef STP_OPERATION_ROW
-
-constexpr std::size_t kOpCodes = 32;
 
 constexpr auto by_code() {
   std::array<Operation, kOpCodes> table{};

@@ -61,50 +61,66 @@ namespace stp::wire {
 #define STP_FIELDS_END(F) F(DId, r_id, "R_id") F(SId, i_id, "I_id")
 #define STP_FIELDS_END_ACK(F) F(DId, i_id, "I_id") F(SId, r_id, "R_id")
 
-// O(operation, fields, short name, name, Slot, when it is legal, flags that it looks at, flags that
-// are a syntax error, what else is one). `operation`: the struct, and Op::k<operation>.
+// O(operation, fields, short name, name, Slot, when it is legal, what it asks for, what its sender
+// chose, flags that it looks at, flags that are a syntax error, what else is one). `operation`: the
+// struct, and Op::k<operation>.
 #define STP_OPERATIONS(O)                                                                        \
   O(RequestConnection, REQUEST_CONNECTION, "RC", "Request_Connection",                           \
-    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kSizes)                \
+    Slot::kNone, When::kByState, Asks::kAnswer, Own::kKey,                                       \
+    kNoFlags, kIllegalInControl, Constraint::kSizes)                                             \
   O(ConnectionAnswer, CONNECTION_ANSWER, "CA", "Connection_Answer",                              \
-    Slot::kNone, When::kByState, flag::kReject, kIllegalInControl, Constraint::kSizes)           \
+    Slot::kNone, When::kByState, Asks::kNothing, Own::kKey,                                      \
+    flag::kReject, kIllegalInControl, Constraint::kSizes)                                        \
   O(RequestDisconnect, REQUEST_DISCONNECT, "RD", "Request_Disconnect",                           \
-    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
+    Slot::kNone, When::kByState, Asks::kAnswer, Own::kKey,                                       \
+    kNoFlags, kIllegalInControl, Constraint::kNone)                                              \
   O(DisconnectAnswer, DISCONNECT_ANSWER, "DA", "Disconnect_Answer",                              \
-    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
+    Slot::kNone, When::kByState, Asks::kNothing, Own::kKey,                                      \
+    kNoFlags, kIllegalInControl, Constraint::kNone)                                              \
   O(DisconnectComplete, DISCONNECT_COMPLETE, "DC", "Disconnect_Complete",                        \
-    Slot::kNone, When::kByState, kNoFlags, kIllegalInControl, Constraint::kNone)                 \
+    Slot::kNone, When::kByState, Asks::kNothing, Own::kKey,                                      \
+    kNoFlags, kIllegalInControl, Constraint::kNone)                                              \
   O(NoOperation, NO_OPERATION, "NOP", "No_Operation",                                            \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)                 \
+    Slot::kOne, When::kOpen, Asks::kNothing, Own::kNone,                                         \
+    kQueuedFlags, kIllegalInControl, Constraint::kNone)                                          \
   O(RequestMemoryRegion, REQUEST_MEMORY_REGION, "RMR", "Request_Memory_Region",                  \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kLength)               \
+    Slot::kOne, When::kOpen, Asks::kAnswer, Own::kNone,                                          \
+    kQueuedFlags, kIllegalInControl, Constraint::kLength)                                        \
   O(MemoryRegionAvailable, MEMORY_REGION_AVAILABLE, "MRA", "Memory_Region_Available",            \
-    Slot::kOne, When::kOpen, flag::kReject | kQueuedFlags, kIllegalInControl,                    \
-    Constraint::kNone)                                                                           \
+    Slot::kOne, When::kOpen, Asks::kNothing, Own::kMx,                                           \
+    flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)                          \
   O(Get, GET, "GET", "Get, FetchOp, FetchOp_Complete",                                           \
-    Slot::kOne, When::kOpen, flag::kReject | flag::kSilent | flag::kFunction | kQueuedFlags,     \
-    kIllegalInGet, Constraint::kNone)                                                            \
-  O(RequestToSend, REQUEST_TO_SEND, "RTS", "Request_To_Send",                                    \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kMaxBlock)             \
-  O(RequestAnswer, REQUEST_ANSWER, "RA", "Request_Answer",                                       \
-    Slot::kOne, When::kOpen, flag::kReject | kQueuedFlags, kIllegalInControl,                    \
+    Slot::kOne, When::kOpen, Asks::kAnswer, Own::kMx,                                            \
+    flag::kReject | flag::kSilent | flag::kFunction | kQueuedFlags, kIllegalInGet,               \
     Constraint::kNone)                                                                           \
+  O(RequestToSend, REQUEST_TO_SEND, "RTS", "Request_To_Send",                                    \
+    Slot::kOne, When::kOpen, Asks::kAnswer, Own::kNone,                                          \
+    kQueuedFlags, kIllegalInControl, Constraint::kMaxBlock)                                      \
+  O(RequestAnswer, REQUEST_ANSWER, "RA", "Request_Answer",                                       \
+    Slot::kOne, When::kOpen, Asks::kNothing, Own::kNone,                                         \
+    flag::kReject | kQueuedFlags, kIllegalInControl, Constraint::kNone)                          \
   O(RequestToReceive, REQUEST_TO_RECEIVE, "RTR", "Request_To_Receive",                           \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kLength)               \
+    Slot::kOne, When::kOpen, Asks::kAnswer, Own::kNone,                                          \
+    kQueuedFlags, kIllegalInControl, Constraint::kLength)                                        \
   O(ClearToSend, CLEAR_TO_SEND, "CTS", "Clear_To_Send",                                          \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kBlocksize)            \
+    Slot::kOne, When::kOpen, Asks::kNothing, Own::kMx,                                           \
+    kQueuedFlags, kIllegalInControl, Constraint::kBlocksize)                                     \
   O(Data, DATA, "DATA", "Data",                                                                  \
-    Slot::kPerBlock, When::kOpen,                                                                \
+    Slot::kPerBlock, When::kOpen, Asks::kNothing, Own::kNone,                                    \
     flag::kAppend | flag::kLast | flag::kOrder | flag::kSilent | kQueuedFlags, kIllegalInData,   \
     Constraint::kNone)                                                                           \
   O(RequestState, REQUEST_STATE, "RS", "Request_State",                                          \
-    Slot::kNone, When::kDraining, kNoFlags, kIllegalInControl, Constraint::kNone)                \
+    Slot::kNone, When::kDraining, Asks::kState, Own::kSync,                                      \
+    kNoFlags, kIllegalInControl, Constraint::kNone)                                              \
   O(RequestStateResponse, REQUEST_STATE_RESPONSE, "RSR", "Request_State_Response",               \
-    Slot::kNone, When::kDraining, flag::kReject, kIllegalInControl, Constraint::kNone)           \
+    Slot::kNone, When::kDraining, Asks::kNothing, Own::kNone,                                    \
+    flag::kReject, kIllegalInControl, Constraint::kNone)                                         \
   O(End, END, "END", "End",                                                                      \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)                 \
+    Slot::kOne, When::kOpen, Asks::kAnswer, Own::kNone,                                          \
+    kQueuedFlags, kIllegalInControl, Constraint::kNone)                                          \
   O(EndAck, END_ACK, "EA", "End_Ack",                                                            \
-    Slot::kOne, When::kOpen, kQueuedFlags, kIllegalInControl, Constraint::kNone)
+    Slot::kOne, When::kOpen, Asks::kNothing, Own::kNone,                                         \
+    kQueuedFlags, kIllegalInControl, Constraint::kNone)
 // clang-format on
 
 // The words of a header that operations use differently. kTLen covers two words.
@@ -120,6 +136,22 @@ enum class When : std::uint8_t {
   kByState,   // as the table of states says; only Nodes send it
   kOpen,      // while the VC is open and its user has not closed it
   kDraining,  // the same, and while that user's queued requests still leave
+};
+
+// What the sender of an operation waits for.
+enum class Asks : std::uint8_t {
+  kNothing,
+  kAnswer,  // the sender repeats the operation until it is answered
+  kState,   // an RSR; the sender asks again, as another question
+};
+
+// The word, apart from S_Port, that the sender of an operation has chosen itself. Two Nodes that do
+// the same differ in it.
+enum class Own : std::uint8_t {
+  kNone,
+  kKey,   // Offset is a Key
+  kMx,    // Mx
+  kSync,  // Sync
 };
 
 // Fields that can be illegal whatever the receiver's state.
@@ -155,10 +187,15 @@ struct Operation {
   std::span<const FieldName> fields;
   Slot slot = Slot::kNone;
   When when = When::kOpen;
+  Asks asks = Asks::kNothing;
+  Own own = Own::kNone;
   std::uint16_t used_flags = 0;  // flags that the receiver reads
   std::uint16_t illegal_flags = kFlagsMask;
   Constraint constraint = Constraint::kNone;
 };
+
+// As many codes as an operation's five bits can name.
+inline constexpr std::size_t kOpCodes = 32;
 
 // Every code has an entry, even unknown ones.
 const Operation& operation(Op op);

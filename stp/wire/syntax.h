@@ -17,12 +17,11 @@ struct Syntax {
   When when = When::kOpen;
 };
 
-inline constexpr std::size_t kOpCodes = 32;
-
 constexpr std::array<Syntax, kOpCodes> syntax_table() {
   std::array<Syntax, kOpCodes> table{};
-#define STP_SYNTAX(operation, fields, short_name, name, slot, when, used, illegal, constraint) \
-  table[static_cast<std::size_t>(Op::k##operation)] = {true, (slot) != Slot::kNone, illegal,   \
+#define STP_SYNTAX(operation, fields, short_name, name, slot, when, asks, own, used, illegal, \
+                   constraint)                                                                \
+  table[static_cast<std::size_t>(Op::k##operation)] = {true, (slot) != Slot::kNone, illegal,  \
                                                        constraint, when};
   STP_OPERATIONS(STP_SYNTAX)
 #undef STP_SYNTAX

@@ -17,10 +17,10 @@ constexpr std::size_t kCapacity = 256;
 
 }  // namespace
 
-ManagedPair::Side::Side(const char* link, std::uint32_t shard) : bytes(2 * kMost) {
+ManagedPair::Side::Side(const std::string& link, std::uint32_t shard) : bytes(2 * kMost) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
-  attr.link = link;
+  attr.link = link.c_str();
   attr.shard = shard;
   check(stm_domain_open(&attr, &domain), "stm_domain_open");
   check(stm_queue_create(domain, kCapacity, &queue), "stm_queue_create");
@@ -49,18 +49,18 @@ void ManagedPair::Side::await(unsigned kind, Side& other) {
   while (!take(kind)) other.take(0);
 }
 
-ManagedPair::ManagedPair(const char* link, std::uint32_t shard_a, std::uint32_t shard_b,
-                         const char* port)
-    : a_(link, shard_a), b_(link, shard_b) {
+ManagedPair::ManagedPair(const PairPlaces& places)
+    : a_(places.link_a, places.shard_a), b_(places.link_b, places.shard_b) {
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
   attr.events = b_.queue;
   stm_listener_t listener = nullptr;
-  check(stm_listen(b_.domain, port, b_.queue, 0, 0, &listener), "stm_listen");
+  check(stm_listen(b_.domain, places.port.c_str(), b_.queue, 0, 0, &listener), "stm_listen");
   auto mine = attr;
   mine.events = a_.queue;
   check(stm_connection_create(a_.domain, &mine, &a_.connection), "stm_connection_create");
-  check(stm_connect(a_.connection, port, -1, nullptr, 0), "stm_connect");
+  check(stm_connect(a_.connection, (places.host + places.port).c_str(), -1, nullptr, 0),
+        "stm_connect");
   b_.await(STM_REQUEST, a_);
   check(stm_accept(b_.connection, &attr, nullptr, 0), "stm_accept");
   a_.await(STM_CONNECTED, b_);
@@ -114,6 +114,10 @@ std::uint64_t ManagedPair::puts_until(const std::atomic<bool>& stop, std::uint32
   return done;
 }
 
+void ManagedPair::serve_until(const std::atomic<bool>& stop) {
+  while (!stop) b_.take(0);
+}
+
 void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
   constexpr std::uint32_t kWindow = 64;
   stm_event_t events[kWindow];
@@ -139,6 +143,12 @@ void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
     done += static_cast<std::uint32_t>(told);
     b_.take(0);
   }
+}
+
+void ManagedPair::idle(std::uint32_t count) {
+  stm_event_t event;
+  for (std::uint32_t i = 0; i < count; ++i)
+    check(stm_queue_poll(a_.queue, &event, 1), "stm_queue_poll");
 }
 
 }  // namespace stp::bench

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two connected domains of one program on the loop. Measures the managed layer and the path to the
-// Node without a link. One thread polls both domains, or only A if each has its own shard.
+// Two connected domains of one program, on the loop or on the two ends of a link. Measures the
+// managed layer and the path to the Node, without a link or with it. One thread polls both domains,
+// or only A if each has its own shard.
 #pragma once
 
 #include <stp/managed.h>
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace stp::bench {
 
+// Where the two domains are. Shards: as in stm_domain_attr_t.
+struct PairPlaces {
+  std::string link_a = "loop", link_b = "loop";
+  std::uint32_t shard_a = 0, shard_b = 0;
+  std::string host;  // of B, for A; "": the same
+  std::string port = ":3000";
+};
+
 class ManagedPair {
  public:
-  ManagedPair() : ManagedPair("loop", 0, 0, ":3000") {}
-  // `shard_a`, `shard_b`: as in stm_domain_attr_t.
-  ManagedPair(const char* link, std::uint32_t shard_a, std::uint32_t shard_b, const char* port);
+  explicit ManagedPair(const PairPlaces& places = {});
   ~ManagedPair();
   ManagedPair(const ManagedPair&) = delete;
   ManagedPair& operator=(const ManagedPair&) = delete;
@@ -29,13 +37,17 @@ class ManagedPair {
   // takes the completions. Not inlined, for tools that count the instructions of a function.
   // `listed`: posts with stm_post_list.
   [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false);
+  // Polls A's queue `count` times while nothing happens. Not inlined, as puts().
+  [[gnu::noinline]] void idle(std::uint32_t count);
   // Makes puts, a window of them at a time, until `stop`. This thread posts them and polls only A.
   // Returns how many are complete.
   std::uint64_t puts_until(const std::atomic<bool>& stop, std::uint32_t window, std::size_t length);
+  // Polls only B until `stop`, for another thread.
+  void serve_until(const std::atomic<bool>& stop);
 
  private:
   struct Side {
-    Side(const char* link, std::uint32_t shard);
+    Side(const std::string& link, std::uint32_t shard);
     void await(unsigned kind, Side& other);
     bool take(unsigned kind);
 

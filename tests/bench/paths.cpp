@@ -96,6 +96,12 @@ void managed_list(std::uint32_t count) {
   pair.puts(count, 8, true);
 }
 
+// A poll of a managed queue while nothing happens, with the turns of the link and of the domain.
+void idle_turn(std::uint32_t count) {
+  ManagedPair pair;
+  pair.idle(count);
+}
+
 // The same with st_tx at level 0.
 void level0_put(std::uint32_t count) {
   Level0Pair pair;
@@ -128,6 +134,7 @@ constexpr std::array kPaths{
     Path{"managed_put", managed_put},
     Path{"managed_list", managed_list},
     Path{"level0_put", level0_put},
+    Path{"idle_turn", idle_turn},
 };
 
 }  // namespace

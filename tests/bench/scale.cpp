@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-scale [--seconds S] [--shards N]: measures the shards of one link together, in one process.
-// Each shard has a thread that puts into memory on its own shard ("apart": the shards are
-// independent) or on the next one ("across": each frame goes from Node to Node). With 1, 2, 4 and 8
-// shards, or N. Each thread is pinned to its own CPU; if there are fewer CPUs than shards, it says
-// so. Prints figures and does not judge them.
+// stp-scale [--seconds S] [--shards N]: measures the shards of a link together, in one process,
+// with 1, 2, 4 and 8 shards, or N.
+//   apart   each shard has a thread that puts into memory on its own shard: they are independent
+//   across  the same into memory on the next shard: each frame goes from Node to Node
+//   wire    between the two ends of a memif, each with so many shards: for each shard a thread of
+//           one end puts, and one of the other end takes what comes
+// Each thread is pinned to a CPU of its own. What there are too few CPUs for is marked. Prints
+// figures and does not judge them.
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -36,50 +41,82 @@ void pin_to(int cpu) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+enum class Where { kApart, kAcross, kWire };
+struct Place {
+  Where where;
+  const char* name;
+  unsigned threads;  // for each shard
+};
+constexpr std::array kPlaces{Place{Where::kApart, "apart", 1}, Place{Where::kAcross, "across", 1},
+                             Place{Where::kWire, "wire", 2}};
+
 struct Run {
   unsigned shards;
-  bool across;
+  Where where;
   std::uint32_t window;
   std::size_t length;
   double seconds;
 };
 
+PairPlaces places_of(const Run& run, unsigned i) {
+  const auto queues = ",queues=" + std::to_string(run.shards);
+  PairPlaces places;
+  places.shard_a = places.shard_b = i + 1;
+  places.port = ":" + std::to_string(3000 + i);
+  places.link_a = places.link_b = "loop" + queues;
+  if (run.where == Where::kAcross) places.shard_b = (i + 1) % run.shards + 1;
+  if (run.where != Where::kWire) return places;
+  constexpr auto kMac = "02:00:00:00:00:0b";
+  const auto memif = "memif:/tmp/stp-scale-" + std::to_string(::getpid()) + ".sock" + queues;
+  places.link_a = memif + ",role=client";
+  places.link_b = memif + ",role=server,mac=" + kMac;
+  places.host = std::string("[") + kMac + "]";
+  return places;
+}
+
 // Puts per second of all threads together.
 double rate(const Run& run, const std::vector<int>& cpus) {
-  const auto link = "loop,queues=" + std::to_string(run.shards);
   std::vector<std::unique_ptr<ManagedPair>> pairs;
-  for (unsigned i = 0; i < run.shards; ++i) {
-    const auto target = run.across ? (i + 1) % run.shards : i;
-    const auto port = ":" + std::to_string(3000 + i);
-    pairs.push_back(std::make_unique<ManagedPair>(link.c_str(), i + 1, target + 1, port.c_str()));
-  }
-  std::atomic<bool> stop{false};
-  std::vector<std::uint64_t> done(run.shards);
-  std::vector<std::thread> threads;
-  const auto begin = std::chrono::steady_clock::now();
   for (unsigned i = 0; i < run.shards; ++i)
+    pairs.push_back(std::make_unique<ManagedPair>(places_of(run, i)));
+  std::atomic<bool> stop{false}, served{false};
+  std::vector<std::uint64_t> done(run.shards);
+  std::vector<std::thread> threads, servers;
+  const auto begin = std::chrono::steady_clock::now();
+  for (unsigned i = 0; i < run.shards; ++i) {
     threads.emplace_back([&, i] {
       pin_to(cpus[i % cpus.size()]);
       done[i] = pairs[i]->puts_until(stop, run.window, run.length);
     });
+    if (run.where != Where::kWire) continue;
+    servers.emplace_back([&, i] {
+      pin_to(cpus[(run.shards + i) % cpus.size()]);
+      pairs[i]->serve_until(served);
+    });
+  }
   std::this_thread::sleep_for(std::chrono::duration<double>(run.seconds));
   stop = true;
   for (auto& thread : threads) thread.join();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  served = true;
+  for (auto& thread : servers) thread.join();
   std::uint64_t sum = 0;
   for (const auto puts : done) sum += puts;
   return static_cast<double>(sum) / took.count();
 }
 
-void measure(unsigned shards, bool across, double seconds, const std::vector<int>& cpus) {
+// False: there are too few CPUs for what it prints.
+bool measure(unsigned shards, const Place& place, double seconds, const std::vector<int>& cpus) {
   constexpr std::uint32_t kWindow = 64;
   constexpr std::size_t kSmall = 8, kLarge = 8192;
-  const auto small = rate({shards, across, kWindow, kSmall, seconds}, cpus);
-  const auto large = rate({shards, across, kWindow, kLarge, seconds}, cpus);
-  const auto alone = rate({shards, across, 1, kSmall, seconds}, cpus);
+  const auto small = rate({shards, place.where, kWindow, kSmall, seconds}, cpus);
+  const auto large = rate({shards, place.where, kWindow, kLarge, seconds}, cpus);
+  const auto alone = rate({shards, place.where, 1, kSmall, seconds}, cpus);
+  const bool fits = shards * place.threads <= cpus.size();
   std::printf("shards %2u %-6s %9.0f puts/s of 8 bytes, %7.0f MB/s, %9.0f puts/s one at a time%s\n",
-              shards, across ? "across" : "apart", small, large * kLarge / 1e6, alone,
-              shards > cpus.size() ? "  (fewer CPUs than shards)" : "");
+              shards, place.name, small, large * kLarge / 1e6, alone,
+              fits ? "" : "  (threads share CPUs)");
+  return fits;
 }
 
 int run(int argc, char** argv) {
@@ -99,9 +136,18 @@ int run(int argc, char** argv) {
   }
   const auto cpus = usable_cpus();
   std::printf("%zu CPUs\n", cpus.size());
-  for (const auto shards : all)
-    for (const bool across : {false, true})
-      if (shards > 1 || !across) measure(shards, across, seconds, cpus);
+  std::string missing;
+  for (const auto shards : all) {
+    for (const auto& place : kPlaces) {
+      if (shards == 1 && place.where == Where::kAcross) continue;
+      if (!measure(shards, place, seconds, cpus))
+        missing += "\n  " + std::to_string(shards) + ' ' + place.name + ": " +
+                   std::to_string(shards * place.threads) + " CPUs are needed";
+    }
+  }
+  if (!missing.empty())
+    std::printf("How these scale could not be measured with %zu CPUs:%s\n", cpus.size(),
+                missing.c_str());
   return 0;
 }
 

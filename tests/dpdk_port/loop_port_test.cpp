@@ -68,6 +68,21 @@ TEST(LoopPort, CarriesTheLargestFrameThereIs) {
   EXPECT_EQ(end.engine.received[0], frame);
 }
 
+TEST(LoopPort, FramesBetweenDroppedOnesArriveWhole) {
+  LinkEnd end = open_end("loop");
+  std::vector<Frame> ours;
+  for (unsigned i = 0; i < 100; ++i) {
+    const bool to_us = i % 3 != 0;
+    const Frame frame = make_frame(to_us ? end.mac() : kElsewhere, end.mac(), 60 + i, i);
+    if (to_us) ours.push_back(frame);
+    end.engine.send(frame);
+  }
+  while (end.turn() > 0) {
+  }
+  EXPECT_EQ(end.engine.received, ours);
+  EXPECT_EQ(counter(*end.port, "tx_dropped"), 34U);
+}
+
 TEST(LoopPort, FramesToOthersAreCountedAndDropped) {
   LinkEnd end = open_end("loop");
   const Frame memory = make_bytes(512, 1);

@@ -17,23 +17,6 @@ start_receiver receiver b "$work/out" 3000
 await_receiver receiver
 for _ in $(seq "$(nproc)"); do start "$work/load.log" sh -c 'while :; do :; done'; done
 
-# counted SIDE COUNTER
-counted() {
-  "$bin/stpctl" --socket "$work/$1.sock" stats | awk -v name="$2" \
-    '$1 == name || $2 == name { for (i = 1; i <= NF; ++i) if ($i ~ /^[0-9]+$/) { print $i; exit } }'
-}
-# of_both COUNTER...: the sum over both daemons.
-of_both() {
-  local side name value sum=0
-  for side in a b; do
-    for name in "$@"; do
-      value=$(counted "$side" "$name")
-      sum=$((sum + ${value:-0}))
-    done
-  done
-  echo "$sum"
-}
-
 # carry FILE TIMES
 carry() {
   for _ in $(seq "$2"); do
@@ -44,11 +27,5 @@ carry() {
 carry large 5
 carry small 40
 
-frames=$(of_both rx_frames)
-twice=$(of_both duplicate_stu duplicate_block cts_repeated)
-lost=$(of_both link_rx_missed link_tx_refused)
-say "$frames frames, $twice of them again, $lost lost by the link; RC, RD and RS again: $(of_both retries)"
-expect [ "$frames" -gt 30000 ]
-expect [ "$lost" -eq 0 ]
-expect [ "$((1000 * twice))" -le "$frames" ]
+expect_few_repeats "a b" 30000
 passed

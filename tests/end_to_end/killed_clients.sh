@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients are killed half way, 50 times. Meanwhile another pair transfers files through the same two
+# Clients are killed half way, 50 times (STP_TEST_ROUNDS: another number). Meanwhile another pair transfers files through the same two
 # stpds without an error. Afterwards the daemons keep nothing of the killed clients.
 # STP_TEST_LINK: the kind of link.
 . "$(dirname "$0")/setup.sh"
@@ -40,7 +40,7 @@ open_files() { find "/proc/$stpd_a/fd" "/proc/$stpd_b/fd" -mindepth 1 2>/dev/nul
 holdings_before=$(holdings)
 files_before=$(open_files)
 
-for round in $(seq 50); do
+for round in $(seq "${STP_TEST_ROUNDS:-50}"); do
   port=$((4000 + round))
   start_receiver "victim$round" b "$work/out" "$port"
   receiver=$!

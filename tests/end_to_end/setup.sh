@@ -47,3 +47,24 @@ expect() {
 same() { cmp "$1" "$2"; }
 says() { grep -qF -- "$2" "$1" || { cat "$1" >&2; return 1; }; }
 is_empty_directory() { [ -z "$(ls -A "$1")" ]; }
+
+# of_daemons "SIDE..." COUNTER...: the sum of these counters of these daemons.
+of_daemons() {
+  local side sides=$1
+  shift
+  for side in $sides; do "$bin/stpctl" --socket "$work/$side.sock" stats --all; done |
+    awk -v names=" $* " 'index(names, " " $1 " ") { sum += $2 } END { print sum + 0 }'
+}
+
+# expect_few_repeats "SIDE..." FRAMES: more than FRAMES frames came, the link lost none, and less than a thousandth
+# came or went again.
+expect_few_repeats() {
+  local frames again lost
+  frames=$(of_daemons "$1" rx_frames)
+  again=$(of_daemons "$1" duplicate_stu duplicate_block duplicate_rc cts_repeated retries)
+  lost=$(of_daemons "$1" link_rx_missed link_tx_refused)
+  say "$frames frames, $again of them again, $lost lost by the link"
+  expect [ "$frames" -gt "$2" ]
+  expect [ "$lost" -eq 0 ]
+  expect [ "$((1000 * again))" -le "$frames" ]
+}

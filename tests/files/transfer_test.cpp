@@ -2,13 +2,19 @@
 // A sender and a receiver in one process, over the loop link.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "tests/temporary_directory.h"
+#include "tools/files/directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
+#include "tools/files/file_writer.h"
+#include "tools/files/pack.h"
 #include "tools/files/receiver.h"
 #include "tools/files/send_all.h"
 
@@ -77,6 +83,30 @@ class TransferTest : public ::testing::Test {
   std::optional<Receiver> receiver_;
   std::thread thread_;
   bool complete_ = false;
+};
+
+// Standard error goes to a file.
+class ErrorLog {
+ public:
+  explicit ErrorLog(std::string path) : path_(std::move(path)), before_(::dup(STDERR_FILENO)) {
+    const auto fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ::dup2(fd, STDERR_FILENO);
+    ::close(fd);
+  }
+  ~ErrorLog() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+  ErrorLog(const ErrorLog&) = delete;
+  ErrorLog& operator=(const ErrorLog&) = delete;
+  [[nodiscard]] bool says(const std::string& text) const {
+    std::ifstream in(path_);
+    return std::string(std::istreambuf_iterator<char>(in), {}).find(text) != std::string::npos;
+  }
+
+ private:
+  const std::string path_;
+  const int before_;
 };
 
 TEST_F(TransferTest, files_of_every_size_arrive) {
@@ -292,6 +322,50 @@ TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
           silent_[0]->channel.receive(message, kAttention);
       },
       LinkFailure);
+  send_and_stop();
+}
+
+class HeldFileTest : public SilentSendersTest {
+ protected:
+  HeldFileTest() : SilentSendersTest([](ReceiverContext&) {}) {
+    sending_.paths = {make_file("file", kMostPacked + 1)};
+    sending_.destination = "localhost:3000";
+    Directory out;
+    const auto root = directory_.path() + "/out";
+    EXPECT_EQ(DirectoriesBelow(root).open({}, out), 0);
+    const auto metadata = FileReader::single(sending_.paths[0]).metadata();
+    EXPECT_EQ(holder_.emplace().open(std::move(out), "file", metadata), 0);
+  }
+  std::size_t send() { return send_all(sending_, stop_sender_, progress_); }
+
+  Sending sending_;
+  std::optional<FileWriter> holder_;  // of another transfer
+};
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_writes_fails_without_retry) {
+  EXPECT_EQ(send(), 1U);
+  holder_.reset();
+  send_and_stop();
+}
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_writes_is_tried_until_that_has_ended) {
+  sending_.retry = std::chrono::hours(1);
+  ErrorLog log(directory_.path() + "/log");
+  std::thread other([&] {
+    while (!log.says("trying again")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    holder_.reset();
+  });
+  EXPECT_EQ(send(), 0U);
+  other.join();
+  EXPECT_TRUE(arrived("file"));
+  EXPECT_TRUE(log.says("file: another transfer writes this file"));
+  send_and_stop();
+}
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_keeps_is_given_up_in_the_end) {
+  sending_.retry = std::chrono::seconds(1);
+  EXPECT_EQ(send(), 1U);
+  holder_.reset();
   send_and_stop();
 }
 

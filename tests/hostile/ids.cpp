@@ -17,7 +17,8 @@ constexpr std::array kNaming{
     RequestKind::kListen,    RequestKind::kAccept,         RequestKind::kConnect,
     RequestKind::kBacklog,   RequestKind::kDecide,         RequestKind::kOpenPort,
     RequestKind::kVcInfo,    RequestKind::kClose,          RequestKind::kUnmap,
-    RequestKind::kAllocMx,   RequestKind::kFreeMx,         RequestKind::kUnlisten};
+    RequestKind::kAllocMx,   RequestKind::kFreeMx,         RequestKind::kUnlisten,
+    RequestKind::kSettle};
 
 // Guesses ids that are near its own in each part, or random.
 std::uint64_t guess(Attack& attack, std::uint64_t own) {

@@ -15,7 +15,7 @@ mpirun --version | grep -q 'Open MPI' || skip "mpirun is not that of Open MPI"
 ompi_info --parsable | grep -q '^mca:mtl:ofi:' || skip "Open MPI has no mtl ofi"
 make_work_directory
 mpicc -O1 -o "$work/mpi_programs" "$here/../lib/mpi_programs.c" -pthread || fail "mpicc fails"
-
+mpicc -O1 -o "$work/one_sided" "$here/one_sided.c" || fail "mpicc fails"
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 IPATH_NO_BACKTRACE=1
 fi_path=$(realpath "$build/lib/libfabric")
@@ -75,6 +75,23 @@ programs() {
   say "$name: $ranks ranks, all of our programs"
 }
 
+# one_sided NAME RANKS ARGUMENT...: MPI's one-sided operations. By FI_EP_RDM of stp they go through Open MPI's btl ofi
+# and nothing else: without it there would be no window. Over stp;ofi_rxm Debian's Open MPI makes no window
+# (MPI_ERR_WIN), by btl ofi or without it.
+one_sided() {
+  local name=$1-one-sided ranks=$2 argument arguments=() components=()
+  shift 2
+  [ "$provider" = stp ] || return 0
+  components=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
+  for argument; do
+    if [ "$argument" = PROGRAM ]; then arguments+=("$work/one_sided" 5); else arguments+=("$argument"); fi
+  done
+  mpi "$name" 240 "${components[@]}" "${arguments[@]}"
+  ends_well "$name"
+  right "$name" "$ranks"
+  say "$name: $ranks ranks"
+}
+
 make_namespace side_a
 make_namespace side_b
 # shellcheck disable=SC2154 # made above
@@ -87,6 +104,7 @@ ends_well chosen
 expect grep -q "mtl:ofi:prov: $provider\$" "$work/chosen.log"
 on_veth=("${two_hosts[@]}" --host "10.9.0.1:1,10.9.0.2:1" -x STP_LINK=iface:stp0)
 programs veth 2 "${on_veth[@]}" PROGRAM
+one_sided veth 2 "${on_veth[@]}" PROGRAM
 # Its addresses are of no interface here: a program takes those for its own.
 memif() { echo "memif:$work/memif.sock,mtu=9000,role=$1,mac=02:00:00:00:09:0$2,address=10.10.0.$2/24"; }
 programs memif 2 --oversubscribe -n 1 -x "STP_LINK=$(memif server 2)" PROGRAM : \
@@ -153,6 +171,7 @@ through_two 1 PROGRAM
 programs two-stpd 2 "${through[@]}"
 through_two 2 PROGRAM
 programs four-ranks 4 "${through[@]}"
+one_sided four-ranks 4 "${through[@]}"
 through_two 1 "$work/mpi_programs" pingpong -1
 mpi stpd-killed 120 "${through[@]}"
 is_under_way stpd-killed
@@ -173,6 +192,7 @@ join_by_lossy_bridge "$lossy_a" "$lossy_b" "$bridge" 9000 1 ||
   { say "no lossy link: nftables cannot drop frames here" && passed; }
 use_hosts "$lossy_a" "$lossy_b"
 programs lossy 2 "${on_veth[@]}" PROGRAM
+one_sided lossy 2 "${on_veth[@]}" PROGRAM
 dropped=$(dropped_by_bridge "$bridge")
 say "$dropped frames dropped by the bridge"
 expect [ "$dropped" -gt 10 ]

@@ -268,6 +268,30 @@ TEST_F(RdmMessage, ASenderThatIsNamedUnaskedIsIgnored) {
   EXPECT_EQ(b_->completed(b_->rx.get()).len, 1U);
 }
 
+TEST_F(RdmMessage, CompletionsWaitInOrderHoweverManyThereAre) {
+  std::vector<char> bytes(1000);
+  std::size_t next = 0, end = 0;
+  const auto add = [&](std::size_t count) {
+    for (const auto first = end; end < first + count; ++end) {
+      ASSERT_EQ(fi_trecv(b_->ep.get(), &bytes[end], 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &bytes[end]),
+                0);
+      ASSERT_EQ(fi_cancel(&b_->ep->fid, &bytes[end]), 0);
+    }
+  };
+  const auto expect = [&](std::size_t count) {
+    for (const auto first = next; next < first + count; ++next)
+      ASSERT_EQ(b_->failed(b_->rx.get()).op_context, &bytes[next]);
+  };
+  // The places are used again, and become more while some in the middle are free.
+  add(50);
+  expect(30);
+  add(40);
+  expect(10);
+  add(300);
+  expect(350);
+  b_->expect_nothing(b_->rx.get());
+}
+
 TEST_F(RdmMessage, CountersCount) {
   fi_cntr_attr attr{};
   attr.events = FI_CNTR_EVENTS_COMP;

@@ -12,7 +12,8 @@
 namespace stp::test {
 namespace {
 
-constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103;
+constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
+                        kAccessed = 0x104;
 constexpr std::uint32_t kMagic = 0x53544652;
 constexpr std::size_t kHead = 32;
 
@@ -160,6 +161,9 @@ TEST_F(RdmPeer, APullOnAConnectionOfTheWrongDirectionEndsIt) {
 }
 TEST_F(RdmPeer, AWriteThatIsTaggedEndsTheConnection) {
   expect_broken_off(kWritten, head(0, 1, 1, 1), kHead);
+}
+TEST_F(RdmPeer, AnAccessThatNobodyCountsEndsTheConnection) {
+  expect_broken_off(kAccessed, head(0, 1, 1, 0), kHead);
 }
 TEST_F(RdmPeer, AMessageLongerThanABufferEndsTheConnection) {
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);

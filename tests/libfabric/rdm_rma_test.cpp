@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes and reads of endpoints of FI_EP_RDM.
+#include <rdma/fi_atomic.h>
+
+#include <array>
+
 #include "tests/libfabric/rdm_fixture.h"
 
 namespace stp::test {
@@ -65,6 +69,93 @@ TEST_F(RdmRma, InjectedBytesAreWritten) {
   b_->completed(b_->rx.get());
   EXPECT_EQ(std::string(there.data(), 8), "injected");
   a_->expect_nothing(a_->tx.get());
+}
+
+// Another endpoint of `b`, where counters count what `a` does to its memory.
+class RdmRmaEvent : public RdmRma {
+ protected:
+  RdmRmaEvent() {
+    make(0, [](fi_info& asked) { asked.caps |= FI_ATOMIC | FI_RMA_EVENT; });
+    fi_cntr_attr attr{};
+    attr.events = FI_CNTR_EVENTS_COMP;
+    attr.wait_obj = FI_WAIT_NONE;
+    for (auto* const counter : {&reads_, &writes_, &memory_writes_}) {
+      fid_cntr* made = nullptr;
+      EXPECT_EQ(fi_cntr_open(b_->domain.get(), &attr, &made, nullptr), 0);
+      counter->reset(made);
+    }
+    fid_ep* made = nullptr;
+    EXPECT_EQ(fi_endpoint(b_->domain.get(), info_.get(), &made, nullptr), 0);
+    ep_.reset(made);
+    EXPECT_EQ(fi_ep_bind(made, &b_->av->fid, 0), 0);
+    EXPECT_EQ(fi_ep_bind(made, &reads_->fid, FI_REMOTE_READ), 0);
+    EXPECT_EQ(fi_ep_bind(made, &writes_->fid, FI_REMOTE_WRITE), 0);
+    EXPECT_EQ(fi_enable(made), 0);
+    sockaddr_in name{};
+    auto length = sizeof name;
+    EXPECT_EQ(fi_getname(&made->fid, &name, &length), 0);
+    to_ep_ = a_->insert(name);
+  }
+
+  // `a` has been told of its operation. By then the peer has been told, too.
+  void expect_counted(std::uint64_t reads, std::uint64_t writes, std::uint64_t memory_writes) {
+    a_->completed(a_->tx.get());
+    EXPECT_EQ(fi_cntr_read(reads_.get()), reads);
+    EXPECT_EQ(fi_cntr_read(writes_.get()), writes);
+    EXPECT_EQ(fi_cntr_read(memory_writes_.get()), memory_writes);
+  }
+
+  Fid<fid_cntr> reads_, writes_, memory_writes_;
+  Fid<fid_ep> ep_;
+  fi_addr_t to_ep_ = FI_ADDR_NOTAVAIL;
+};
+
+TEST_F(RdmRmaEvent, CountersOfTheOwnerCountEachAccessOnce) {
+  alignas(8) std::array<std::uint64_t, 4> there{}, other{};
+  const auto memory = b_->memory(there.data(), sizeof there, FI_REMOTE_READ | FI_REMOTE_WRITE);
+  const auto not_counted = b_->memory(other.data(), sizeof other, FI_REMOTE_READ | FI_REMOTE_WRITE);
+  EXPECT_EQ(fi_mr_bind(memory.get(), &memory_writes_->fid, FI_SEND), -FI_EBADFLAGS);
+  ASSERT_EQ(fi_mr_bind(memory.get(), &memory_writes_->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(fi_mr_bind(memory.get(), &memory_writes_->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto key = fi_mr_key(memory.get());
+  auto* const ep = a_->ep.get();
+  std::uint64_t here = 1;
+  ASSERT_EQ(fi_write(ep, &here, sizeof here, nullptr, to_ep_, at, key, nullptr), 0);
+  expect_counted(0, 1, 1);
+  ASSERT_EQ(fi_read(ep, &here, sizeof here, nullptr, to_ep_, at, key, nullptr), 0);
+  expect_counted(1, 1, 1);
+  ASSERT_EQ(fi_writedata(ep, &here, sizeof here, nullptr, 5, to_ep_, at, key, nullptr), 0);
+  expect_counted(1, 2, 2);
+  ASSERT_EQ(fi_atomic(ep, &here, 1, nullptr, to_ep_, at, key, FI_UINT64, FI_BXOR, nullptr), 0);
+  expect_counted(1, 3, 3);
+  ASSERT_EQ(fi_fetch_atomic(ep, &here, 1, nullptr, &here, nullptr, to_ep_, at, key, FI_UINT64,
+                            FI_SUM, nullptr),
+            0);
+  expect_counted(2, 3, 3);
+  const auto where = reinterpret_cast<std::uintptr_t>(other.data());
+  ASSERT_EQ(fi_write(ep, &here, sizeof here, nullptr, to_ep_, where, fi_mr_key(not_counted.get()),
+                     nullptr),
+            0);
+  expect_counted(2, 4, 3);
+  // What is not permitted is none.
+  ASSERT_EQ(fi_write(ep, &here, sizeof here, nullptr, to_ep_, at, key + 1000, nullptr), 0);
+  a_->failed(a_->tx.get());
+  EXPECT_EQ(fi_cntr_read(writes_.get()), 4U);
+}
+
+TEST_F(RdmRmaEvent, ItCostsNothingUnlessItIsAskedFor) {
+  EXPECT_NE(info_->caps & FI_RMA_EVENT, 0U);
+  const auto asked = rdm_hints();
+  asked->caps = 0;
+  Info all;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, all), 0);
+  EXPECT_NE(all->caps & FI_ATOMIC, 0U);
+  EXPECT_EQ(all->caps & FI_RMA_EVENT, 0U);
+  fid_ep* made = nullptr;
+  ASSERT_EQ(fi_endpoint(b_->domain.get(), all.get(), &made, nullptr), 0);
+  const Fid<fid_ep> plain(made);
+  EXPECT_EQ(fi_ep_bind(made, &reads_->fid, FI_REMOTE_READ), -FI_ENOSYS);
 }
 
 }  // namespace

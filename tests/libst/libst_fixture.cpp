@@ -81,6 +81,12 @@ void Daemon::stop() {
   parts_.reset();
 }
 
+void Daemon::limit_mapped(std::uint64_t bytes) {
+  service::Quotas quotas;
+  quotas.mapped_bytes = bytes;
+  parts_->shards.set_quotas(quotas);
+}
+
 UseLink::UseLink(const std::string& link) {
   if (const auto* const before = std::getenv("STP_LINK"); before != nullptr) before_ = before;
   ::setenv("STP_LINK", link.c_str(), 1);

@@ -27,6 +27,8 @@ class Daemon {
   ~Daemon();
   [[nodiscard]] const std::string& link() const { return link_; }  // for STP_LINK
   void stop();
+  // Limits the bytes that each program may have mapped.
+  void limit_mapped(std::uint64_t bytes);
 
  private:
   struct Parts;

@@ -9,7 +9,12 @@ namespace {
 
 constexpr int kBufsize = 16'384;
 
-class Checks : public ConnectedTest {
+// A base, so that the endpoints are closed before the memory that they send from is freed.
+struct SentFrom {
+  Buffer buffer_{4 * kBufsize};
+};
+
+class Checks : protected SentFrom, public ConnectedTest {
  protected:
   void SetUp() override {
     ConnectedTest::SetUp();
@@ -36,7 +41,6 @@ class Checks : public ConnectedTest {
     return send(connected_, h);
   }
 
-  Buffer buffer_{4 * kBufsize};
   st_mhandle_t region_ = nullptr;
   int mx_ = -1;
   std::uint32_t next_id_ = 1;

@@ -11,7 +11,7 @@ cd "$1" || exit 1
 headers=(libst/include/stp/*.h)
 # Pages of other projects that ours may refer to.
 foreign="fallocate(2) read(2) userfaultfd(2) select(2) poll(2) fork(2) execve(2) clock_gettime(2) errno(3) strerror(3) epoll(7)
-capabilities(7) systemd(1) systemctl(1) ip(8)"
+capabilities(7) systemd(1) systemctl(1) ip(8) fi_atomic(3)"
 
 names() { for page in "$pages"/*.scd; do names_of "$page" | sed "s|$|($(section_number "$page"))|"; done; }
 section_number() { sed -E 's/.*\.([1-8])\.scd$/\1/' <<<"$1"; }

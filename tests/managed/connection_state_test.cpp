@@ -86,13 +86,5 @@ TEST(ConnectionState, the_page_has_the_same_transitions) {
   EXPECT_EQ(rows_of_page(), rows_of_code());
 }
 
-TEST(RemoteState, what_is_closed_stays_closed) {
-  for (const auto state : {RemoteState::kAsked, RemoteState::kOpen, RemoteState::kClosed}) {
-    EXPECT_TRUE(leads(kRemoteTransitions, state, RemoteState::kClosed));
-    EXPECT_EQ(leads(kRemoteTransitions, RemoteState::kClosed, state),
-              state == RemoteState::kClosed);
-  }
-}
-
 }  // namespace
 }  // namespace stp::managed

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a connection while frames still read its memory, or with messages that are not
-// received yet.
+// How a connection ends, and its end while frames still read its memory, or with messages that are
+// not received yet.
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "libst/managed/ending.h"
 #include "tests/managed/rough_link.h"
 
 namespace stp::test {
@@ -193,3 +194,65 @@ TEST(Channels, OfWhichOtherDomainsGetTheNumbersAreClosedInTimeAllTheSame) {
 
 }  // namespace
 }  // namespace stp::test
+
+namespace stp::managed {
+namespace {
+
+using State = ConnectionState;
+
+void expect_end(const std::optional<End>& end, int flushed, std::uint32_t event, int status,
+                bool keeps_messages = false) {
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->flushed, flushed);
+  EXPECT_EQ(end->event, event);
+  EXPECT_EQ(end->status, status);
+  EXPECT_EQ(end->keeps_messages, keeps_messages);
+}
+
+TEST(EndOfConnection, FollowsFromItsChannel) {
+  EXPECT_FALSE(end_of_channel(ChannelState::kConnecting, State::kConnecting, 0, 0));
+  EXPECT_FALSE(end_of_channel(ChannelState::kOpen, State::kUp, 0, 0));
+  expect_end(end_of_channel(ChannelState::kFailed, State::kUp, -ETIMEDOUT, 0), -ETIMEDOUT,
+             STM_FAILED, -ETIMEDOUT);
+  expect_end(end_of_channel(ChannelState::kPeerClosed, State::kAsking, 0, 0), -ENOTCONN, STM_FAILED,
+             -ENOTCONN);
+  expect_end(end_of_channel(ChannelState::kPeerClosed, State::kUp, 0, 0), -ENOTCONN,
+             STM_DISCONNECTED, 0, true);
+  expect_end(end_of_channel(ChannelState::kPeerClosed, State::kDraining, 0, 0), -ENOTCONN,
+             STM_DISCONNECTED, 0);
+  expect_end(end_of_channel(ChannelState::kClosed, State::kClosing, 0, 0), -ECANCELED,
+             STM_DISCONNECTED, 0);
+}
+
+// protocol: 9.34
+TEST(EndOfConnection, ThePeersReasonIsItsStatus) {
+  expect_end(end_of_channel(ChannelState::kPeerClosed, State::kUp, 0, -ENOBUFS), -ENOBUFS,
+             STM_FAILED, -ENOBUFS);
+  EXPECT_EQ(status_of_end(to_option(Farewell::kNone)), 0);
+  EXPECT_EQ(status_of_end(to_option(Farewell::kBroken)), -ECONNRESET);
+  EXPECT_EQ(status_of_end(to_option(Farewell::kNoReceive)), -ENOBUFS);
+}
+
+TEST(EndOfConnection, FollowsFromADeadline) {
+  expect_end(end_of_patience(State::kAsking), -ETIMEDOUT, STM_FAILED, -ETIMEDOUT);
+  expect_end(end_of_patience(State::kClosing), -ECANCELED, STM_DISCONNECTED, 0);
+  expect_end(end_of_patience(State::kRejecting), -ECANCELED, 0, 0);
+}
+
+TEST(EndOfConnection, OnceItHasBegunAbandoningItOnlySilencesIt) {
+  managed::Ending ending;
+  ending.wait(kSecond);
+  EXPECT_EQ(ending.deadline(), kSecond + managed::Ending::kClosePatience);
+  ending.begin({-ENOTCONN, STM_DISCONNECTED, 0, true});
+  EXPECT_EQ(ending.deadline(), kNever);
+  EXPECT_TRUE(ending.keeps_messages());
+  EXPECT_TRUE(ending.flush_once());
+  EXPECT_FALSE(ending.flush_once());
+  ending.be_silent();
+  EXPECT_FALSE(ending.keeps_messages());
+  EXPECT_EQ(ending.end().event, 0U);
+  EXPECT_EQ(ending.end().flushed, -ENOTCONN);
+}
+
+}  // namespace
+}  // namespace stp::managed

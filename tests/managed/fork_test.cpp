@@ -25,6 +25,7 @@ namespace stp::test {
 namespace {
 
 constexpr std::size_t kPage = 4096, kPages = 6;
+constexpr std::size_t kStackPages = 8;
 constexpr std::size_t kLead = 1000;  // unregistered bytes at the beginning of the first page
 
 // Runs `act` in a child. Its result is the exit status; the child ends without destructors.
@@ -201,6 +202,72 @@ TEST_P(Forking, ThePagesOfMemoryThatIsNoLongerRegisteredAreTheChildsToo) {
   expect_message(lend(), base + kLead, kPage, 3);
 }
 
+// Whether the page at `at` belongs to a shared mapping. Reads the file into the stack, because
+// writes to a page of the heap may have to wait during a fork.
+bool is_shared(const void* at) {
+  std::ifstream maps;
+  char block[16'384];
+  maps.rdbuf()->pubsetbuf(block, sizeof block);
+  maps.open("/proc/self/maps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(at);
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char rights[5] = {};
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) == 3 &&
+        begin <= wanted && wanted < end)
+      return rights[3] == 's';
+  }
+  return false;
+}
+
+// Calls `act` with the stack pointer at `at`, which is further down the stack.
+[[gnu::noinline]] void with_stack_at(const std::byte* at, const std::function<void()>& act) {
+  const auto* const here = static_cast<std::byte*>(__builtin_frame_address(0));
+  auto* const gap =
+      static_cast<volatile std::byte*>(__builtin_alloca(static_cast<std::size_t>(here - at)));
+  *gap = std::byte{0};
+  act();
+  *gap = std::byte{1};
+}
+
+// Calls `act` with the address of kStackPages pages of the stack, which it may use.
+[[gnu::noinline]] void with_stack_memory(const std::function<void(std::byte*)>& act) {
+  act(static_cast<std::byte*>(__builtin_alloca(kStackPages * kPage)));
+}
+
+TEST_P(Forking, AThreadForksWhereItsStackWasRegisteredEarlier) {
+  std::byte* middle = nullptr;
+  with_stack_memory([&](std::byte* at) {
+    middle = at + kStackPages / 2 * kPage;
+    // Another thread may replace the page of `at`, on which this one may be running.
+    std::thread([&] {
+      EXPECT_EQ(stm_memory_release(server.memory(at, kStackPages * kPage)), 0);
+    }).join();
+  });
+  with_stack_at(middle, [&] {
+    EXPECT_EQ(is_shared(middle), GetParam() == Way::kThroughDaemon);
+    EXPECT_EQ(in_child([&] { return scribble(); }), 0);
+    EXPECT_FALSE(is_shared(middle));
+  });
+  EXPECT_TRUE(all_are(1));
+}
+
+TEST_P(Forking, AThreadForksWhereItsStackIsRegistered) {
+  with_stack_memory([&](std::byte* at) {
+    stm_memory_t memory = nullptr;
+    std::thread([&] {
+      memory = server.memory(at + 64, 100);
+    }).join();  // that thread may replace it
+    EXPECT_EQ(in_child([&] {
+                std::memset(at, 9, 64 + 100);
+                return scribble();
+              }),
+              0);
+    expect_message(memory, at + 64, 100, 3);
+    EXPECT_EQ(stm_memory_release(memory), 0);
+  });
+}
+
 TEST_P(Forking, TheRestOfAPageIsAsItWasAtTheFork) {
   const auto memory = lend();
   int ends[2];
@@ -328,24 +395,6 @@ TEST_P(Forking, AChildOfTheBareSystemCallMissesWhatIsRegisteredWhole) {
   EXPECT_EQ(in_child(missing, [] { return static_cast<int>(::syscall(SYS_fork)); }), 0);
   EXPECT_EQ(in_child([&] { return missing() == 0 ? 1 : 0; }), 0) << "but for fork()";
   EXPECT_TRUE(all_are(1));
-}
-
-// Whether the page at `at` belongs to a shared mapping. Reads the file into the stack, because
-// writes to a page of the heap may have to wait during a fork.
-bool is_shared(const void* at) {
-  std::ifstream maps;
-  char block[16'384];
-  maps.rdbuf()->pubsetbuf(block, sizeof block);
-  maps.open("/proc/self/maps");
-  const auto wanted = reinterpret_cast<std::uintptr_t>(at);
-  for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t begin = 0, end = 0;
-    char rights[5] = {};
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) == 3 &&
-        begin <= wanted && wanted < end)
-      return rights[3] == 's';
-  }
-  return false;
 }
 
 // Memory that is being registered while another thread forks stays shared. Uses level 0, because

@@ -175,7 +175,8 @@ def rc_cookie_wrong(t):
     for changed in (dict(d_key=vc.peer_key ^ 1), dict(src=vc.station.mac[:-1] + b"\xEE"), dict(s_port=vc.port + 500)):
         proves(vc, rs, **changed)
     t.settle()
-    demand(len(vc.inbox) == 0, f"5.36 {vc.inbox.frames}")
+    answers = [frame for frame in vc.inbox.waiting() if frame.op != "RS"]  # a repeated RC is asked again
+    demand(not answers, f"5.36 {answers}")
     proves(vc, rs)
     vc.quiet(skip=("RS",))
 

@@ -20,6 +20,7 @@ struct session {
   unsigned char *rx, *tx; /* managed: rx alone */
   size_t size;
   /* managed */
+  stm_domain_t domain;
   stm_queue_t queue;
   stm_memory_t memory;
   stm_listener_t listener;

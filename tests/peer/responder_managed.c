@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Commands of the managed API: calls of <stp/managed.h>, a word each. All sessions share a domain.
- */
+ * Commands of the managed API: calls of <stp/managed.h>, a word each. The link has a domain on each
+ * of its shards; sessions take them in turn. */
 #define _GNU_SOURCE
 #include "responder.h"
 
@@ -11,16 +11,25 @@
 #include <string.h>
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static stm_domain_t domain;
+enum { kMostDomains = 16 };
+static stm_domain_t domains[kMostDomains];
+static size_t domain_count, next_domain;
+
+static int open_domains(void) {
+  int error = 0;
+  while (error == 0 && domain_count < kMostDomains) {
+    const stm_domain_attr_t attr = {.size = sizeof attr, .shard = domain_count + 1};
+    error = stm_domain_open(&attr, &domains[domain_count]);
+    if (error == 0) ++domain_count;
+  }
+  return error == -EINVAL && domain_count != 0 ? 0 : error; /* there are no more shards */
+}
 
 /* mopen: memory and a queue. */
 static int open_session(struct session* s) {
-  int error = 0;
   pthread_mutex_lock(&opening);
-  if (domain == NULL) {
-    const stm_domain_attr_t attr = {.size = sizeof attr};
-    error = stm_domain_open(&attr, &domain);
-  }
+  int error = domain_count == 0 ? open_domains() : 0;
+  if (error == 0) s->domain = domains[next_domain++ % domain_count];
   pthread_mutex_unlock(&opening);
   if (error != 0) return error;
   s->size = kMemory;
@@ -29,8 +38,8 @@ static int open_session(struct session* s) {
   memset(s->rx, 0, s->size);
   const unsigned all =
       STM_LOCAL_READ | STM_LOCAL_WRITE | STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC;
-  error = stm_memory_register(domain, s->rx, s->size, all, &s->memory);
-  return error != 0 ? error : stm_queue_create(domain, 4096, &s->queue);
+  error = stm_memory_register(s->domain, s->rx, s->size, all, &s->memory);
+  return error != 0 ? error : stm_queue_create(s->domain, 4096, &s->queue);
 }
 
 static int next_event(struct session* s, uint64_t ms, char* out) {
@@ -51,7 +60,7 @@ static int attributes(struct session* s, int count, char** words, stm_connection
   if (option(count, words, "arrival", 0)) attr->flags = STM_ON_ARRIVAL;
   const uint64_t receives = option(count, words, "pool", 0);
   if (receives == 0) return 0;
-  int error = stm_pool_create(domain, receives, &s->pool);
+  int error = stm_pool_create(s->domain, receives, &s->pool);
   enum { kEach = 8192 };
   for (uint64_t i = 0; error == 0 && i < receives; ++i)
     error = stm_pool_post(s->pool, 100 + i, s->memory, s->rx + i * kEach, kEach);
@@ -69,7 +78,7 @@ static int connecting(struct session* s, int count, char** words, char* out) {
   stm_connection_attr_t attr;
   int error;
   if (strcmp(words[0], "mlisten") == 0)
-    return stm_listen(domain, words[1], s->queue, 0, 0, &s->listener);
+    return stm_listen(s->domain, words[1], s->queue, 0, 0, &s->listener);
   if (strcmp(words[0], "mprivate") == 0) {
     const int length = stm_private_data(s->managed, data, sizeof data);
     if (length < 0) return length;
@@ -86,7 +95,7 @@ static int connecting(struct session* s, int count, char** words, char* out) {
   if (strcmp(words[0], "mconnect") == 0) { /* PEER MICROSECONDS PRIVATE */
     const size_t length = private_data(count, words, 3, data);
     error = attributes(s, count, words, &attr);
-    if (error == 0) error = stm_connection_create(domain, &attr, &s->managed);
+    if (error == 0) error = stm_connection_create(s->domain, &attr, &s->managed);
     if (error != 0) return error;
     return stm_connect(s->managed, words[1], (int64_t)number(count, words, 2), data, length);
   }
@@ -154,5 +163,5 @@ void managed_end(struct session* s) {
 }
 
 void managed_finish(void) {
-  if (domain != NULL) stm_domain_close(domain);
+  while (domain_count != 0) stm_domain_close(domains[--domain_count]);
 }

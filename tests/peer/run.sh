@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh BUILD stpd|node level0|managed|GROUP,... [NAME]: the peer runs at one end of a veth pair, a
-# program of libst at the other, through stpd or with a Node of its own.
+# run.sh BUILD stpd|node|stpd_shards|shards level0|managed|GROUP,... [NAME]: the peer runs at one end
+# of a veth pair, a program of libst at the other, through stpd or with a Node of its own; with shards
+# four Nodes are behind the address.
 # shellcheck source=../end_to_end/setup.sh
 . "$(dirname "$0")/../end_to_end/setup.sh"
 needs_namespaces
@@ -18,13 +19,14 @@ make_namespace side_node
 join_by_wire "$side_peer" "$side_node" 1500
 mac=$(within "$side_node" ip -o link show stp0 | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2)
 [ -n "$mac" ] || fail "stp0 has no address"
+link=iface:stp0
+case $other in *shards) link=$link,queues=4 ;; esac
 case $other in
-  stpd)
-    start_stpd a "$side_node" iface:stp0
+  stpd*)
+    start_stpd a "$side_node" "$link"
     await_stpd a
     link=stpd:$work/a.sock
     ;;
-  *) link=iface:stp0 ;;
 esac
 within "$side_peer" python3 "$(dirname "$0")/peer.py" stp0 "$mac" "$groups" ${4+"$4"} -- \
   nsenter -t "$side_node" -n env STP_LINK="$link" "$bin/peer_responder" 2>"$work/responder.log" || {

@@ -68,6 +68,11 @@ class Inbox:
                 self.changed.wait(left)
             return self.frames.popleft()
 
+    def waiting(self):
+        """The frames that were not taken yet. Any thread may ask."""
+        with self.changed:
+            return list(self.frames)
+
     def __len__(self):
         return len(self.frames)
 

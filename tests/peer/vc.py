@@ -187,7 +187,7 @@ class Vc:
             self.answer_state(frame.Sync, frame.B_num, grant.r_id, 0)
 
     def free_slots(self):
-        return max(0, self.slots - sum(1 for f in self.inbox.frames if f.op in wire.SLOT_OPS))
+        return max(0, self.slots - sum(1 for f in self.inbox.waiting() if f.op in wire.SLOT_OPS))
 
     def answer_state(self, sync, b_num, r_id, i_id):
         """Rules 6.4, 6.13, 6.14."""

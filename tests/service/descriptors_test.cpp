@@ -282,34 +282,6 @@ TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
   EXPECT_EQ(client.reply.result, 0);
 }
 
-TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
-  test::FuseFile fuse;
-  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
-  Closer closer;
-  for (int i = 0; i < 5; ++i) closer.close(1, UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
-  ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
-  EXPECT_EQ(closer.waiting(1), 5U);
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const UniqueFd reader(pipe[0]);
-  closer.close(2, UniqueFd(pipe[1]));
-  char byte;
-  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
-  EXPECT_TRUE(eventually([&] { return closer.waiting(2) == 0; }));
-  ASSERT_TRUE(eventually([&] { return closer.lost(1) == Closer::kThreadsPerUser; }));
-  EXPECT_EQ(closer.lost(2), 0U);
-  EXPECT_EQ(closer.who_holds_up(), uid_t{1});
-}
-
-TEST(Closer, ClosesWhatWouldWaitForItsPeer) {
-  Closer closer;
-  for (int i = 0; i < 20; ++i) {
-    test::LingeringSocket socket;
-    closer.close(1, std::move(socket.fd));
-  }
-  EXPECT_TRUE(eventually([&] { return closer.waiting() == 0; }));
-}
-
 // A program that connects, then forks: its child has the socket as well.
 class Forked : public Foreign {
  protected:

@@ -13,6 +13,8 @@
 namespace stp::service {
 namespace {
 
+constexpr std::uint64_t kMost = std::uint64_t{1} << 32;  // bytes in one request
+
 // Memory of a program's own, as it would send it.
 class Lent {
  public:
@@ -36,7 +38,7 @@ class Lent {
     return request;
   }
   int map(Direction direction) {
-    return RegionMemory::map(request(direction), fds_, {}, {}, torn, memory);
+    return RegionMemory::map(request(direction), fds_, kMost, {}, {}, torn, memory);
   }
 
   std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
@@ -134,15 +136,33 @@ TEST(LentMemoryKinds, WhatIsSealedAgainstWritingIsLookedThroughOnce) {
   EXPECT_EQ(torn.map(kTransmit), -EFAULT);
 }
 
+// A look for missing pages may go through the file to its end, so its length is limited.
+TEST(LentMemoryKinds, ALongSealedFileIsMappedIfTheOperatorPermitsSoMuch) {
+  constexpr std::uint64_t kLong = std::uint64_t{17} << 30;
+  const std::array<UniqueFd, 1> file{
+      UniqueFd(::memfd_create("long", MFD_CLOEXEC | MFD_ALLOW_SEALING))};
+  const auto fd = file[0].get();
+  ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(kLong)), 0);
+  make_pages(fd, kSize);
+  ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
+  const auto request = Lent(kSize, false).request(Direction::kTransmit);
+  std::shared_ptr<RegionMemory> memory;
+  const auto map = [&](std::uint64_t most) {
+    return RegionMemory::map(request, file, most, {}, {}, nullptr, memory);
+  };
+  EXPECT_EQ(map(kMost), -EINVAL);
+  EXPECT_EQ(map(kLong), 0);
+}
+
 TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
   if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   Lent lent(kSize);
   const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
   const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory;
-  EXPECT_EQ(
-      RegionMemory::map(lent.request(Direction::kTransmit), read_only, {}, {}, lent.torn, memory),
-      -EINVAL);
+  EXPECT_EQ(RegionMemory::map(lent.request(Direction::kTransmit), read_only, kMost, {}, {},
+                              lent.torn, memory),
+            -EINVAL);
 }
 
 // Through a service: who takes memory away that is being sent is ended, and nobody else.

@@ -98,7 +98,9 @@ class RegionMemoryTest : public testing::Test {
   int map() {
     std::uint64_t bytes = 0;
     const auto error = RegionMemory::measure(request, fds.size(), limits::kMapRequestBytes, bytes);
-    return error != 0 ? error : RegionMemory::map(request, fds, {}, {}, nullptr, memory);
+    return error != 0
+               ? error
+               : RegionMemory::map(request, fds, limits::kMapRequestBytes, {}, {}, nullptr, memory);
   }
 
   Request request{};

@@ -179,6 +179,15 @@ TEST_F(SocketPath, ALiveOneIsNot) {
   EXPECT_EQ(connect_to(path, client), 0);
 }
 
+TEST_F(SocketPath, OneThatIsAboutToListenKeepsItsFile) {
+  const UniqueFd first(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(file.bind(first.get(), path, {}), 0);
+  SocketFile its_file;
+  EXPECT_EQ(listen_at(path, listener, its_file), -EADDRINUSE);
+  ASSERT_EQ(::listen(first.get(), 1), 0);
+  EXPECT_EQ(connect_to(path, client), 0);
+}
+
 TEST_F(SocketPath, AnotherKindOfFileIsLeftAlone) {
   std::ofstream(path) << "precious";
   EXPECT_EQ(listen_at(path, listener, file), -EADDRINUSE);

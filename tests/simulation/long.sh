@@ -5,4 +5,5 @@ if [ -z "${STP_LONG-}" ]; then
   echo "skipped: takes some minutes; tools/test --long runs it"
   exit 77
 fi
-exec "$1" --seeds 100001..200000 --profile all --jobs 2
+"$1" --seeds 100001..200000 --profile all --jobs 2 &&
+  exec "$1" --seeds 200001..220000 --profile all --nodes 4 --jobs 2

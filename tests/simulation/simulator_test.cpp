@@ -40,6 +40,17 @@ TEST(simulation, same_seed_gives_the_same_run) {
   }
 }
 
+TEST(simulation, several_nodes_behind_an_address_hand_frames_over) {
+  std::uint64_t handed_over = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto first = simulate(profile("mixed"), seed, {}, 4);
+    EXPECT_TRUE(first.failures.empty()) << seed << ": " << first.failures.front();
+    EXPECT_EQ(first.hash, simulate(profile("mixed"), seed, {}, 4).hash) << seed;
+    handed_over += first.handed_over;
+  }
+  EXPECT_GT(handed_over, 0U);
+}
+
 TEST(simulation, watching_a_run_changes_nothing) {
   const auto path = ::testing::TempDir() + "simulation.pcapng";
   Watch watch;

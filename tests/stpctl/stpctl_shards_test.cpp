@@ -48,13 +48,16 @@ class StpctlShards : public StpctlFixture {
 
 TEST_F(StpctlShards, AreListedWithTheirConnectionsAndInSum) {
   const auto stpd = serve({}, "loop,queues=3");
-  EXPECT_TRUE(contains(stpd->output(), "3 shards; shard 1 receives for all")) << stpd->output();
+  EXPECT_TRUE(contains(stpd->output(), "3 shards; no device: shards hand frames to each other"))
+      << stpd->output();
   connect();
   const auto links = stpctl({"links"}).text;
   for (const std::string shard : {"  shard 1", "  shard 2", "  shard 3"})
     EXPECT_TRUE(contains(links, shard)) << links;
+  EXPECT_TRUE(contains(links, ": steering: no device: shards hand frames to each other")) << links;
   const auto json = stpctl({"--json", "links"}).text;
   EXPECT_TRUE(is_json(json));
+  EXPECT_TRUE(contains(json, "\"steering\":\"no device: ")) << json;
   EXPECT_TRUE(contains(json, "\"connections\":2,\"regions\":0,")) << json;
   EXPECT_TRUE(contains(json, "{\"shard\":1,\"connections\":1,")) << json;
   EXPECT_TRUE(contains(json, "{\"shard\":2,\"connections\":1,")) << json;

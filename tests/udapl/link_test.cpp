@@ -48,5 +48,28 @@ TEST(LinkOfAnIa, ItsEndIsCatastrophicAndWhatPassesIsNoEvent) {
   EXPECT_EQ(event.handle, side.ia->handle());
 }
 
+// No result of DAT names these causes.
+TEST(LinkOfAnIa, WhatIsMissingIsToldOnStderr) {
+  testing::internal::CaptureStderr();
+  std::shared_ptr<Evd> async;
+  std::shared_ptr<Ia> none;
+  EXPECT_NE(Ia::open("iface:nosuchdevice", 8, async, none), Result::kSuccess);
+  const auto told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("nosuchdevice"), std::string::npos) << told;
+}
+
+TEST(LinkOfAnIa, APeerThatIsNotThereIsUnreachableAndToldOnStderr) {
+  const auto socket = testing::TempDir() + "no_peer." + std::to_string(::getpid());
+  const UseLink link("memif:" + socket + ",role=client,address=10.9.0.1/24");
+  DatSide side;
+  side.ep = side.make_ep();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(side.ep->connect("10.9.0.2", 0x0a090002, 3000, 100'000, {}), Result::kSuccess);
+  const auto told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(DatSide::next(*side.connect).number, EventNumber::kUnreachable);
+  EXPECT_NE(told.find("10.9.0.2"), std::string::npos) << told;
+  EXPECT_NE(told.find(socket), std::string::npos) << told;
+}
+
 }  // namespace
 }  // namespace stp::test

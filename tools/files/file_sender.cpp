@@ -115,7 +115,7 @@ void FileSender::heard(const Note& note) {
       break;
     case NoteKind::kFailed:
       if (note.file >= end || note.reason == Reason::kNone) throw nonsense();
-      over(note.file, note.reason, describe(note));
+      over(note.file, note.reason, describe(note), note.error);
       break;
     case NoteKind::kWanted:
       if (note.file >= end) throw nonsense();
@@ -138,7 +138,7 @@ void FileSender::wanted(std::uint32_t number, const Note& note) {
   wanted_.push_back(number);
 }
 
-void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure) {
+void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure, int error) {
   auto* const entry = find(number);
   if (entry == nullptr || entry->state == State::kOver) return;  // this side has given it up
   if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
@@ -147,7 +147,7 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
     if (entry->file.metadata().kind == FileKind::kDirectory) --offered_directories_;
   }
   entry->state = State::kOver;
-  report_({entry->file, entry->sent, entry->size, reason, failure});
+  report_({entry->file, entry->sent, entry->size, reason, failure, error});
 }
 
 void FileSender::let_go() {

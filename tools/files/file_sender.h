@@ -29,6 +29,7 @@ struct Outcome {
   std::uint64_t size = 0;  // also of a stream
   Reason reason = Reason::kNone;
   std::string failure;  // "": the receiver has it
+  int error = 0;        // errno at the receiver, where there is one
 };
 
 class FileSender {
@@ -71,7 +72,7 @@ class FileSender {
   bool hear(Duration wait);
   void heard(const Note& note);
   void wanted(std::uint32_t number, const Note& note);
-  void over(std::uint32_t number, Reason reason, const std::string& failure);
+  void over(std::uint32_t number, Reason reason, const std::string& failure, int error = 0);
   void let_go();
 
   void send(std::uint32_t number);

@@ -2,6 +2,7 @@
 #include "tools/files/note.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "tools/files/big_endian.h"
@@ -66,6 +67,9 @@ std::string describe(const Note& note) {
     case Reason::kNoSpace:
       return "not enough space in the receiver's directory; free some";
     case Reason::kWrite:
+      if (note.error == EBUSY)
+        return "another transfer writes this file at the receiver; send it again when that has "
+               "ended";
       return "the receiver cannot write the file: " + error_text(note.error) +
              "; check its --out directory";
     case Reason::kDigest:

@@ -3,10 +3,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <optional>
 #include <set>
 #include <thread>
 
-#include "tools/files/exclude.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
@@ -20,6 +21,12 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
+
+// Another transfer writes the file. That may be our own one of before the link was lost: until the
+// receiver's host counts this one as silent, stp-recv keeps it.
+struct HeldFile : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 // Counts for one argument of the command line.
 struct Tally {
@@ -89,13 +96,16 @@ class Sender {
                        [this](const Outcome& outcome) { learn(outcome); });
       for (; next_ != sending_.paths.size(); ++next_) send_word(files, sending_.paths[next_]);
       return true;
+    } catch (const HeldFile& failure) {
+      if (!told_held_) complain_and_retry(failure.what());
+      told_held_ = true;
+      pause();
+      return false;
     } catch (const FinalFailure&) {
       throw;
     } catch (const LinkFailure& failure) {
       if (!may_try_again()) throw;
-      if (!retrying_)
-        progress_.complain(std::string(failure.what()) + "; trying again for " +
-                           std::to_string(sending_.retry.count()) + " s (--retry)");
+      if (!retrying_) complain_and_retry(failure.what());
       retrying_ = true;
       pause();
       return false;
@@ -104,6 +114,18 @@ class Sender {
 
   [[nodiscard]] bool may_try_again() const {
     return sending_.retry.count() != 0 && !stream_begun_ && Clock::now() - since_ < sending_.retry;
+  }
+
+  void complain_and_retry(const std::string& why) {
+    progress_.complain(why + "; trying again for " + std::to_string(sending_.retry.count()) +
+                       " s (--retry)");
+  }
+
+  // As long as any other file may be retried.
+  [[nodiscard]] bool may_wait_for_held() {
+    if (sending_.retry.count() == 0 || stream_begun_) return false;
+    if (!held_since_) held_since_ = Clock::now();
+    return Clock::now() - *held_since_ < sending_.retry;
   }
 
   void pause() const {
@@ -165,11 +187,17 @@ class Sender {
 
   void learn(const Outcome& outcome) {
     since_ = Clock::now();
+    if (outcome.error == EBUSY && may_wait_for_held())
+      throw HeldFile(printable(outcome.file.path()) + ": " + outcome.failure);
     if (!outcome.failure.empty())
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
     if (outcome.file.metadata().kind != FileKind::kRegular) {
       ++tally_.others;
       return;
+    }
+    if (outcome.sent != 0) {
+      held_since_.reset();
+      told_held_ = false;
     }
     ++tally_.files;
     if (outcome.sent == 0 && outcome.size != 0) ++tally_.unchanged;
@@ -184,8 +212,9 @@ class Sender {
   Tally tally_;
   std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
-  bool retrying_ = false, stream_begun_ = false;
-  Clock::time_point since_ = Clock::now();  // of the last progress
+  bool retrying_ = false, stream_begun_ = false, told_held_ = false;
+  std::optional<Clock::time_point> held_since_;  // nothing was sent since then
+  Clock::time_point since_ = Clock::now();       // of the last progress
 };
 
 }  // namespace

@@ -12,11 +12,28 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tools/files/directory.h"
-#include "tools/files/exclude.h"
 
 namespace stp::files {
+
+// What of a tree is not sent, by patterns as those of a shell.
+class Exclude {
+ public:
+  Exclude() = default;
+  // `root`: the prefix of the paths at the receiver. Patterns do not contain it.
+  Exclude(const std::vector<std::string>& patterns, const std::string& root)
+      : patterns_(patterns), root_(root) {}
+  // `path`: below the receiver's directory. A pattern without a slash matches a name at any depth.
+  // A pattern with a slash matches a whole path below the root. A pattern that ends with a slash
+  // matches only directories. The root itself is never excluded.
+  [[nodiscard]] bool matches(const std::string& path_there, bool is_directory) const;
+
+ private:
+  std::vector<std::string> patterns_;
+  std::string root_;
+};
 
 struct TreeEntry {
   Directory directory;     // where `name` is; nullptr: the current one

@@ -29,6 +29,8 @@ class Json {
   Json& value(std::string_view key, Number number) {
     return raw(key, std::to_string(number));
   }
+  // A number whose digits the caller has written.
+  Json& number(std::string_view key, std::string_view digits) { return raw(key, digits); }
   Json& null(std::string_view key) { return raw(key, "null"); }
 
   [[nodiscard]] const std::string& text() const { return text_; }

@@ -63,13 +63,16 @@ NFT
   done
 }
 
-# double_by_bridge HOLDER-BRIDGE PERCENT: duplicates that share of the frames that the bridge does not
-# drop.
-double_by_bridge() {
+# harm_by_bridge HOLDER-BRIDGE LOST DOUBLED: from now on it drops and duplicates that many percent of the frames. It
+# counts both anew.
+harm_by_bridge() {
   local side
   for side in 1 2; do
-    within "$1" nft add rule netdev "loss$side" drops numgen random mod 100 "<" "$2" counter \
-      dup to "port$((3 - side))" || return 1
+    within "$1" nft -f - <<NFT || return 1
+flush chain netdev loss$side drops
+add rule netdev loss$side drops numgen random mod 100 < $2 counter drop
+add rule netdev loss$side drops numgen random mod 100 < $3 counter dup to "port$((3 - side))"
+NFT
   done
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/perf/server.h"
+#include "tools/perf/commands.h"
 
 #include <cerrno>
 #include <deque>
@@ -11,7 +11,6 @@
 #include "tools/perf/greeting.h"
 #include "tools/perf/level0_ping.h"
 #include "tools/perf/level0_stream.h"
-#include "tools/perf/pace.h"
 #include "tools/perf/ping.h"
 #include "tools/perf/stream.h"
 

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "tools/json/json.h"
 #include "tools/replay/fields.h"
 
 namespace stp::replay {
@@ -58,48 +59,25 @@ std::size_t payload_length(const Decoded& frame) {
   return frame.frame.stu.size() + frame.frame.option.size();
 }
 
-// A list of `"name":value`.
-class Object {
- public:
-  void number(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
-  void text(std::string_view name, std::string_view value) { raw(name, quoted(value)); }
-  void raw(std::string_view name, std::string_view value) {
-    text_ += text_.empty() ? '{' : ',';
-    text_ += quoted(name);
-    text_ += ':';
-    text_ += value;
-  }
-  [[nodiscard]] std::string done() const { return text_ + '}'; }
-
- private:
-  std::string text_;
-};
-
-std::string flags_json(const wire::Header& header) {
-  std::string list = "[";
-  for (const auto& named : flag_names()) {
-    if (!header.has(named.flag)) continue;
-    if (list.size() > 1) list += ',';
-    list += quoted(named.name);
-  }
-  return list + ']';
+void add_flags(Json& json, const wire::Header& header) {
+  json.array("flags");
+  for (const auto& named : flag_names())
+    if (header.has(named.flag)) json.value({}, named.name);
+  json.end();
 }
 
-void add_header(Object& object, const wire::Header& h) {
-  object.text("op", op_name(h));
-  object.raw("flags", flags_json(h));
-  if (h.op() == wire::Op::kGet) object.text("function", function_name(h.function()));
-  object.number("Param", h.param);
-  object.number("D_Port", h.d_port);
-  object.number("S_Port", h.s_port);
-  object.number("D_Key", h.d_key);
-  object.number("Cksum", h.cksum);
+void add_header(Json& json, const wire::Header& h) {
+  json.value("op", op_name(h));
+  add_flags(json, h);
+  if (h.op() == wire::Op::kGet) json.value("function", function_name(h.function()));
+  json.value("Param", h.param).value("D_Port", h.d_port).value("S_Port", h.s_port);
+  json.value("D_Key", h.d_key).value("Cksum", h.cksum);
   for (const auto field : {Field::kMx, Field::kBufx, Field::kOffset, Field::kSync, Field::kBNum,
                            Field::kDId, Field::kSId})
-    object.number(header_name(field), wire::word_of(h, field));
+    json.value(header_name(field), wire::word_of(h, field));
   for (const auto& named : fields_of(h.op()))
     if (named.name != header_name(named.word) || named.word == Field::kTLen)
-      object.number(named.name, wire::word_of(h, named.word));
+      json.value(named.name, wire::word_of(h, named.word));
 }
 
 }  // namespace
@@ -132,18 +110,6 @@ std::optional<MacAddr> parse_mac(const std::string& text) {
 
 std::string hex(std::uint64_t value) {
   return formatted("0x%" PRIx64, value);
-}
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const auto c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < ' ')
-      out += "\\u" + formatted("%04" PRIx64, static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out + '"';
 }
 
 std::string operation_text(const Decoded& decoded) {
@@ -181,25 +147,23 @@ std::string line_of(const Decoded& decoded, std::int64_t start) {
 }
 
 std::string json_of(const Decoded& decoded) {
-  Object object;
-  object.number("frame", decoded.number);
-  object.raw("time", seconds(decoded.time));
+  Json json;
+  json.object().value("frame", decoded.number).number("time", seconds(decoded.time));
   if (decoded.has_link || decoded.has_header) {
-    object.text("src", to_string(decoded.frame.src));
-    object.text("dst", to_string(decoded.frame.dst));
-    if (decoded.frame.vlan) object.number("vlan", *decoded.frame.vlan & 0xfff);
+    json.value("src", to_string(decoded.frame.src)).value("dst", to_string(decoded.frame.dst));
+    if (decoded.frame.vlan) json.value("vlan", *decoded.frame.vlan & 0xfff);
   }
   if (decoded.has_header) {
-    object.text("encapsulation", decoded.frame.snap ? "SNAP" : "Ethernet II");
-    add_header(object, decoded.frame.header);
-    object.number("payload", payload_length(decoded));
-    if (!decoded.frame.append.empty()) object.number("append", decoded.frame.append.size());
-    object.text("checksum", cksum_name(decoded.cksum));
+    json.value("encapsulation", decoded.frame.snap ? "SNAP" : "Ethernet II");
+    add_header(json, decoded.frame.header);
+    json.value("payload", payload_length(decoded));
+    if (!decoded.frame.append.empty()) json.value("append", decoded.frame.append.size());
+    json.value("checksum", cksum_name(decoded.cksum));
   }
-  object.number("length", decoded.wire_length);
-  if (decoded.cut) object.raw("cut", "true");
-  if (const auto* const error = decoded.error()) object.text("error", error);
-  return object.done();
+  json.value("length", decoded.wire_length);
+  if (decoded.cut) json.value("cut", true);
+  if (const auto* const error = decoded.error()) json.value("error", error);
+  return json.end().text();
 }
 
 }  // namespace stp::replay

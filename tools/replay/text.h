@@ -21,8 +21,6 @@ std::string seconds(std::int64_t nanoseconds);
 std::string to_string(const MacAddr& mac);
 std::optional<MacAddr> parse_mac(const std::string& text);
 std::string hex(std::uint64_t value);
-// Quotes and escapes the text for JSON.
-std::string quoted(std::string_view text);
 
 // The operation and its fields, as in a line. Also used to show two frames side by side.
 std::string operation_text(const Decoded& frame);

@@ -5,27 +5,38 @@ namespace stp::sim {
 namespace {
 
 constexpr std::size_t kStock = 4;
-constexpr Time kTurn = 200;                 // ns, of the loop that drives the Node
-constexpr std::size_t kDescriptors = 1024;  // of the receive ring; further frames are lost
+constexpr Time kTurn = 200;  // ns, of the loop that drives the Node
 
 }  // namespace
 
-Host::Host(Run& run, const HostConfig& config, Accept accept)
+Host::Host(Run& run, const HostConfig& config, Place place, Accept accept)
     : run_(run),
       config_(config),
+      place_(std::move(place)),
       accept_(std::move(accept)),
       keys_(run.dice.fork()),
       dice_(run.dice.fork()) {
   if (config_.lies != 0) liar_.emplace(config_.lies, run.dice.fork());
-  boot();
 }
 
-void Host::boot() {
-  node_ = std::make_unique<Node>(config_.node, keys_);
+void Host::plug_in(Uplink& uplink) {
+  uplink_ = &uplink;
+  uplink.add_user([this] { poke(); });
+}
+
+void Host::boot(const std::shared_ptr<port::Crossing>& crossing) {
+  auto config = config_.node;
+  if (crossing) {
+    seat_.emplace(crossing, place_.node);
+    config.shards = &crossing->shards();
+    config.shard = place_.node;
+    config.granted_limit = (config.granted_limit + crossing->count() - 1) / crossing->count();
+  }
+  node_ = std::make_unique<Node>(config, keys_);
   head_.resize(node_->frame_room());
   up_ = true;
   node_->open_endpoint(config_.endpoint, listener_);
-  node_->listen(listener_, kUport);
+  node_->listen(listener_, uport());
   stock();
   pauses_left_ = config_.pauses.count;
   plan_pause();
@@ -36,7 +47,8 @@ void Host::go_down() {
   ++life_;
   for (auto& [cookie, end] : ends_)
     if (auto* const application = end->application()) application->lost();
-  node_.reset();  // before the memory that it refers to
+  node_.reset();  // before what it refers to
+  seat_.reset();
   ends_.clear();
   mappings_.clear();
   ports_.clear();
@@ -66,11 +78,12 @@ End* Host::find(std::uint64_t cookie) const {
   return found == ends_.end() ? nullptr : found->second.get();
 }
 
-End* Host::connect(const MacAddr& peer, Application& application, VcInfo& out) {
+End* Host::connect(const MacAddr& peer, std::uint32_t uport, Application& application,
+                   VcInfo& out) {
   const auto cookie = new_end();
   auto& end = *ends_.at(cookie);
   VcId id = kNoneId;
-  if (node_->connect(listener_, peer, kUport, end.channel(), cookie, id, run_.now()) != 0) {
+  if (node_->connect(listener_, peer, uport, end.channel(), cookie, id, run_.now()) != 0) {
     ends_.erase(cookie);
     return nullptr;
   }
@@ -95,22 +108,6 @@ void Host::open_port(Application& application) {
 
 void Host::close_unused_ports() {
   std::erase_if(ports_, [this](EndpointId id) { return node_->close_endpoint(id) == 0; });
-}
-
-void Host::receive(const Frame& frame) {
-  if (!up_) return run_.trace.fault(run_.now(), Fault::kHostDown, frame);
-  if (!paused_) return take(frame);
-  if (unread_.size() == kDescriptors) return run_.trace.fault(run_.now(), Fault::kOverflow, frame);
-  unread_.push_back(frame);
-}
-
-void Host::take(const Frame& frame) {
-  run_.trace.received(run_.now(), frame);
-  if (liar_) liar_->overhear(frame);
-  const Bytes bytes(frame);
-  node_->receive({&bytes, 1}, run_.now());
-  look_again();
-  poke();
 }
 
 // Plans the loop's next turn. It finds the Node idle unless a frame arrives before it.
@@ -140,6 +137,7 @@ void Host::plan_pause() {
 // Reads the frames that arrived during the pause before it handles timers, like a link's turn.
 void Host::resume() {
   paused_ = false;
+  take_over();
   for (; !unread_.empty(); unread_.pop_front()) take(unread_.front());
   if (run_.now() >= node_->next_deadline()) node_->expire(run_.now());
   timer_ = kNever;
@@ -156,6 +154,7 @@ void Host::poke() {
 void Host::settle() {
   settling_ = false;
   if (!up_ || paused_) return;
+  take_over();
   drain_events();
   send();
   drain_events();
@@ -204,40 +203,6 @@ void Host::accept_all() {
   }
 }
 
-// Gives the wire one frame at a time.
-void Host::send() {
-  if (uplink_->busy()) return;
-  if (liar_) {
-    if (auto old = liar_->replay(); !old.empty()) {
-      run_.trace.fault(run_.now(), Fault::kLie, old);
-      const auto size = old.size();
-      return uplink_->send(
-          size, [old = std::move(old)] { return old; }, [this] { poke(); });
-    }
-  }
-  TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};
-  if (node_->transmit({&frame, 1}, run_.now()) == 0) return;
-  const auto size = frame.head_length + frame.attached.size();
-  head_.resize(frame.head_length);
-  uplink_->send(
-      size,
-      [this, token = frame.token, attached = frame.attached, life = life_] {
-        return life == life_ ? sent(token, attached) : Frame{};
-      },
-      [this] { poke(); });
-}
-
-// Called when the wire has read the whole frame, including the user's memory.
-Frame Host::sent(const TxToken& token, Bytes attached) {
-  Frame frame(std::move(head_));
-  frame.insert(frame.end(), attached.begin(), attached.end());
-  head_ = Frame(node_->frame_room());
-  node_->transmitted(token);
-  if (liar_ && liar_->mutate(frame)) run_.trace.fault(run_.now(), Fault::kLie, frame);
-  run_.trace.sent(run_.now(), frame);
-  return frame;
-}
-
 void Host::set_timer() {
   const auto deadline = node_->next_deadline();
   if (deadline >= timer_) return;
@@ -245,6 +210,7 @@ void Host::set_timer() {
   run_.clock.at(deadline, [this, deadline, life = life_] {
     if (life != life_ || timer_ != deadline || paused_) return;
     timer_ = kNever;
+    take_over();
     node_->expire(run_.now());
     settle();
   });

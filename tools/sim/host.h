@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One machine: a Node, the loop that drives it, and the user programs with their memory.
+// A Node, the loop that drives it, and the user programs with their memory. A machine (machine.h)
+// has one of them, or several behind one address.
 #pragma once
 
 #include <deque>
@@ -7,13 +8,14 @@
 #include <memory>
 #include <optional>
 
+#include "dpdk_port/link/crossing.h"
 #include "tools/sim/end.h"
 #include "tools/sim/liar.h"
-#include "tools/sim/wire.h"
+#include "tools/sim/uplink.h"
 
 namespace stp::sim {
 
-inline constexpr std::uint32_t kUport = 3000;
+inline constexpr std::uint32_t kUport = 3000;  // of the first Node behind an address; then 3001...
 
 struct HostConfig {
   NodeConfig node;
@@ -36,7 +38,14 @@ class Host {
   // Called for an incoming connection. Returns the program that serves it.
   using Accept = std::function<Application&(Host&, End&, const VcInfo&)>;
 
-  Host(Run& run, const HostConfig& config, Accept accept);
+  // Where it stands among the Nodes of its machine.
+  struct Place {
+    unsigned node = 0;
+    bool one_queue = false;             // the link has one queue: the first Node sends for all
+    std::function<void()> wake_others;  // they have frames, or room for more
+  };
+
+  Host(Run& run, const HostConfig& config, Place place, Accept accept);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
@@ -48,18 +57,22 @@ class Host {
   // How often the host was booted. Actions on the clock from an earlier life are ignored.
   [[nodiscard]] unsigned life() const { return life_; }
   [[nodiscard]] EndpointId listener() const { return listener_; }
+  [[nodiscard]] std::uint32_t uport() const { return kUport + place_.node; }
+  // Frames that it gave to other Nodes of the machine.
+  [[nodiscard]] std::uint64_t handed_over() const { return seat_ ? seat_->counters().given : 0; }
 
-  void plug_in(Wire& uplink) { uplink_ = &uplink; }
+  void plug_in(Uplink& uplink);
   void receive(const Frame& frame);
   void poke();  // the Node has new work
   void go_down();
-  void boot();
+  // `crossing`: leads to the other Nodes of the machine; nullptr: there are none.
+  void boot(const std::shared_ptr<port::Crossing>& crossing);
   // Called when all connections are gone. Releases everything else and checks that nothing is left.
   void retire();
 
   // Returns nullptr if the Node has no room. `out` holds what identifies the connection at the
   // peer.
-  End* connect(const MacAddr& peer, Application& application, VcInfo& out);
+  End* connect(const MacAddr& peer, std::uint32_t uport, Application& application, VcInfo& out);
   // Opens a connectionless endpoint for one program. It is closed with the program's End.
   void open_port(Application& application);
   [[nodiscard]] End* find(std::uint64_t cookie) const;
@@ -82,12 +95,17 @@ class Host {
   void plan_pause();
   void resume();
   void take(const Frame& frame);
+  bool hand_over(const Frame& frame);
+  void take_over();
   void drain_events();
   void handle(const Event& event);
   void accept_all();
   void close_unused_ports();
   void send();
-  Frame sent(const TxToken& token, Bytes attached);
+  bool send_own();
+  bool send_for_another();
+  void give_to_first();
+  Frame sent(Frame frame);
   void set_timer();
   std::uint64_t new_end();
   void stock();
@@ -95,11 +113,14 @@ class Host {
 
   Run& run_;
   HostConfig config_;
+  const Place place_;
   Accept accept_;
   Dice keys_, dice_;
   std::optional<Liar> liar_;
+  std::optional<port::Seat> seat_;  // none: the machine has no other Node
   std::unique_ptr<Node> node_;
-  Wire* uplink_ = nullptr;
+  Uplink* uplink_ = nullptr;
+  bool others_turn_ = false;
   EndpointId listener_ = kNoneId;
   std::vector<EndpointId> ports_;  // connectionless endpoints
   bool up_ = false, settling_ = false, retiring_ = false;

@@ -19,6 +19,7 @@ struct Outage {
 
 struct Scenario {
   std::vector<HostConfig> hosts;
+  unsigned nodes = 1;  // behind the address of each host
   LinkConfig link;
   Faults faults;
   std::size_t switch_buffer = std::size_t{1} << 30;

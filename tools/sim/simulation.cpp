@@ -17,9 +17,10 @@ std::uint64_t mix(std::uint64_t seed, std::string_view name) {
 
 }  // namespace
 
-Result simulate(const Profile& profile, std::uint64_t seed, Watch watch) {
+Result simulate(const Profile& profile, std::uint64_t seed, Watch watch, unsigned nodes) {
   Dice dice(mix(seed, profile.name));
-  const auto scenario = draw_scenario(profile, dice);
+  auto scenario = draw_scenario(profile, dice);
+  scenario.nodes = nodes;
   return simulate(scenario, dice, std::move(watch));
 }
 
@@ -38,6 +39,7 @@ Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   result.delivered = world.delivered();
   result.ops = run.trace.ops();
   result.repeats = run.trace.repeats() + world.repeats();
+  result.handed_over = world.handed_over();
   result.calls = run.trace.calls();
   result.questions = run.trace.questions();
   return result;

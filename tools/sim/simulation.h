@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One run. A profile and a seed determine everything else.
+// One run. A profile, a seed and the number of Nodes behind each address determine everything else.
 #pragma once
 
 #include "tools/sim/scenario.h"
@@ -17,6 +17,7 @@ struct Result {
   // needless. calls: RC and RD sent again; a sender cannot ask whether these arrived. questions:
   // all RS.
   std::uint64_t repeats = 0, calls = 0, questions = 0;
+  std::uint64_t handed_over = 0;  // frames from one Node to another behind the same address
 };
 
 struct Watch {
@@ -25,7 +26,8 @@ struct Watch {
   std::optional<MacAddr> station;    // limits the file to frames that it sends or receives
 };
 
-Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {});
+// `nodes`: 1 to Shards::kMost.
+Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {}, unsigned nodes = 1);
 // Plays a scenario of the caller.
 Result simulate(const Scenario& scenario, Dice dice, Watch watch = {});
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "stp/wire/frame.h"
+#include "stp/wire/operations.h"
 
 namespace stp::sim {
 namespace {
@@ -85,29 +86,14 @@ void Trace::count(Bytes frame) {
     return;
   const auto h = wire::decode(payload.data());
   ++ops_[static_cast<std::size_t>(h.op())];
-  switch (h.op()) {
-    case Op::kRequestState:
+  switch (wire::operation(h.op()).asks) {
+    case wire::Asks::kState:
       ++questions_;
       return;
-    case Op::kRequestConnection:
-    case Op::kRequestDisconnect:
-    case Op::kRequestToSend:
-    case Op::kRequestToReceive:
-    case Op::kRequestMemoryRegion:
-    case Op::kGet:
-    case Op::kEnd:
-      break;
-    case Op::kNoOperation:
-    case Op::kConnectionAnswer:
-    case Op::kDisconnectAnswer:
-    case Op::kDisconnectComplete:
-    case Op::kMemoryRegionAvailable:
-    case Op::kRequestAnswer:
-    case Op::kClearToSend:
-    case Op::kData:
-    case Op::kRequestStateResponse:
-    case Op::kEndAck:
+    case wire::Asks::kNothing:
       return;
+    case wire::Asks::kAnswer:
+      break;
   }
   if (requests_.size() == kRemembered) requests_.clear();  // repeats follow soon
   std::string_view const content(reinterpret_cast<const char*>(frame.data()), frame.size());

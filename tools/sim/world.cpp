@@ -45,18 +45,20 @@ World::World(Run& run, const Scenario& scenario)
 
 void World::build() {
   for (const auto& config : scenario_.hosts) {
-    auto& machine = machines_.emplace_back();
-    machine.host = std::make_unique<Host>(
-        run_, config, [this](Host& host, End& end, const VcInfo& info) -> Application& {
-          return accept(host, end, info);
-        });
-    auto* const host = machine.host.get();
-    machine.uplink =
+    auto& station = stations_.emplace_back();
+    station.machine =
+        std::make_unique<Machine>(run_, config, scenario_.nodes,
+                                  [this](Host& host, End& end, const VcInfo& info) -> Application& {
+                                    return accept(host, end, info);
+                                  });
+    auto* const machine = station.machine.get();
+    station.uplink =
         std::make_unique<Wire>(run_, scenario_.link, scenario_.faults,
                                [this](Frame frame) { switch_.forward(std::move(frame)); });
-    machine.downlink = &switch_.add_port(config.node.mac, scenario_.link, {},
-                                         [host](const Frame& frame) { host->receive(frame); });
-    host->plug_in(*machine.uplink);
+    station.downlink =
+        &switch_.add_port(config.node.mac, scenario_.link, {},
+                          [machine](const Frame& frame) { machine->receive(frame); });
+    machine->plug_in(*station.uplink);
   }
 }
 
@@ -68,29 +70,29 @@ void World::plan_outages() {
 }
 
 void World::set_outage(const Outage& outage, bool begins) {
-  auto& machine = machines_[outage.host];
+  auto& station = stations_[outage.host];
   run_.trace.note(run_.now(), [&] {
     return std::string(outage.reboot ? "host " : "cable of host ") + std::to_string(outage.host) +
            (begins ? " goes down" : " comes back");
   });
   if (!outage.reboot) {
-    machine.uplink->cut(begins);
-    machine.downlink->cut(begins);
-  } else if (begins && machine.host->up()) {
-    count(*machine.host);
-    machine.host->go_down();
-  } else if (!begins && !machine.host->up()) {
-    machine.host->boot();
+    station.uplink->cut(begins);
+    station.downlink->cut(begins);
+  } else if (begins && station.machine->up()) {
+    count(*station.machine);
+    station.machine->go_down();
+  } else if (!begins && !station.machine->up()) {
+    station.machine->boot();
   }
 }
 
 void World::start_pairs() {
-  const auto hosts = machines_.size();
+  const auto hosts = stations_.size();
   for (unsigned i = 0; i < scenario_.pairs; ++i) {
     const auto server = scenario_.to_one ? 0 : run_.dice.below(hosts);
     const auto client =
         scenario_.to_one ? 1 + i % (hosts - 1) : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
-    pairs_.push_back({client, server, scenario_.cycles, nullptr, 0, {}, false, true, 0, kNever});
+    pairs_.push_back({.client = client, .server = server, .cycles_left = scenario_.cycles});
   }
   for (auto& pair : pairs_)
     run_.clock.after(run_.dice.between(0, kSpread), [this, &pair] { begin(pair); });
@@ -106,7 +108,7 @@ void World::flood() {
                                     [](const Pair& p) { return p.session || p.cycles_left > 0; });
   if (!sessions) return;
   auto& dice = *flood_dice_;
-  const auto& asked = machines_[dice.below(machines_.size())].host->config();
+  const auto& asked = machine(dice.below(stations_.size())).config();
   wire::Header rc;
   rc.op_flags = wire::op_flags(wire::Op::kRequestConnection);
   rc.param = 64;
@@ -114,7 +116,7 @@ void World::flood() {
   rc.bufx = 14;
   rc.offset = dice.next() | 1;
   rc.sync = 10;
-  rc.d_id = kUport;
+  rc.d_id = kUport + draw_node();
   const auto nobody = MacAddr::from_u64(std::uint64_t{0x06} << 40 | dice.next64() >> 24);
   Frame frame(256);
   frame.resize(wire::emit({asked.node.mac, nobody, asked.node.vlan}, rc, {}, {}, frame));
@@ -123,19 +125,27 @@ void World::flood() {
   run_.clock.after(scenario_.flood_every, [this] { flood(); });
 }
 
+// Draws nothing where there is no choice.
+unsigned World::draw_node() {
+  return scenario_.nodes == 1 ? 0 : static_cast<unsigned>(run_.dice.below(scenario_.nodes));
+}
+
 void World::begin(Pair& pair) {
-  auto& client = *machines_[pair.client].host;
-  pair.honest = !client.lies() && !machines_[pair.server].host->lies();
+  pair.client_node = draw_node();
+  pair.server_node = draw_node();
+  auto& client = machine(pair.client).host(pair.client_node);
+  auto& server = machine(pair.server).host(pair.server_node);
+  pair.honest = !client.lies() && !server.lies();
   const auto later = [&] { run_.clock.after(kSpread, [this, &pair] { begin(pair); }); };
   if (!client.up()) return later();
   const bool connected = scenario_.workload.kind != Workload::Kind::kConnectionless;
-  auto& server = *machines_[pair.server].host;
   if (!connected && !server.up()) return later();
   auto session = make_session(run_, {scenario_.workload, ++sessions_, pair.honest});
   if (!connected) {
     client.open_port(session->client());
     server.open_port(session->server());
-  } else if (client.connect(server.config().node.mac, session->client(), pair.names) == nullptr) {
+  } else if (client.connect(server.config().node.mac, server.uport(), session->client(),
+                            pair.names) == nullptr) {
     return later();
   }
   pair.session = std::move(session);
@@ -161,8 +171,8 @@ void World::abort_later(Pair& pair, Time span) {
 
 Application& World::accept(Host& host, End&, const VcInfo& info) {
   for (auto& pair : pairs_)
-    if (pair.session && !pair.taken && machines_[pair.server].host.get() == &host &&
-        machines_[pair.client].host->config().node.mac == info.peer_mac &&
+    if (pair.session && !pair.taken && &machine(pair.server).host(pair.server_node) == &host &&
+        machine(pair.client).config().node.mac == info.peer_mac &&
         pair.names.local_port == info.remote_port && pair.names.local_key == info.remote_key) {
       pair.taken = true;
       return pair.session->server();
@@ -222,19 +232,24 @@ void World::play() {
   if (!run_.verdict.guilty()) retire();
 }
 
-void World::count(Host& host) {
-  delivered_ += host.node().counters().get(Counter::kRxDataBytes);
-  overruns_ += host.node().counters().get(Counter::kSlotOverrun);
-  for (const auto again : {Counter::kCtsRepeated, Counter::kDuplicateStu, Counter::kDuplicateBlock})
-    repeats_ += host.node().counters().get(again);
+void World::count(Machine& machine) {
+  for (const auto& host : machine.hosts()) {
+    const auto& counters = host->node().counters();
+    delivered_ += counters.get(Counter::kRxDataBytes);
+    overruns_ += counters.get(Counter::kSlotOverrun);
+    for (const auto again :
+         {Counter::kCtsRepeated, Counter::kDuplicateStu, Counter::kDuplicateBlock})
+      repeats_ += counters.get(again);
+    handed_over_ += host->handed_over();
+  }
 }
 
 void World::retire() {
   bool honest = true;
-  for (auto& machine : machines_) {
-    honest = honest && !machine.host->lies();
-    count(*machine.host);
-    machine.host->retire();
+  for (auto& station : stations_) {
+    honest = honest && !station.machine->lies();
+    count(*station.machine);
+    station.machine->retire();
   }
   if (honest && scenario_.slots_hold())
     run_.verdict.require(overruns_ == 0, "an honest peer overran the Slots of another");

@@ -3,6 +3,7 @@
 // that nothing was left behind.
 #pragma once
 
+#include "tools/sim/machine.h"
 #include "tools/sim/scenario.h"
 #include "tools/sim/simulation.h"
 #include "tools/sim/stray.h"
@@ -21,22 +22,25 @@ class World {
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
   // CTS that Nodes sent again, and STUs that arrived again.
   [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+  // Frames that Nodes handed to others behind the same address.
+  [[nodiscard]] std::uint64_t handed_over() const { return handed_over_; }
 
  private:
-  struct Machine {
-    std::unique_ptr<Host> host;
+  struct Station {
+    std::unique_ptr<Machine> machine;
     std::unique_ptr<Wire> uplink;
     Wire* downlink = nullptr;
   };
   struct Pair {
-    std::size_t client, server;
+    std::size_t client, server;  // machines
     unsigned cycles_left;
-    std::unique_ptr<Session> session;
+    std::unique_ptr<Session> session{};
     std::uint64_t number = 0;  // of the session
     // What identifies the new connection at the client. The server recognizes it by that.
     VcInfo names{};
     bool taken = false;  // the server has accepted it
     bool honest = true;
+    unsigned client_node = 0, server_node = 0;  // of the session
     Time begun = 0;
     Time parted = kNever;  // when the first end had ended
   };
@@ -44,6 +48,8 @@ class World {
   void plan_outages();
   void begin(Pair& pair);
   Application& accept(Host& host, End& end, const VcInfo& info);
+  [[nodiscard]] Machine& machine(std::size_t number) const { return *stations_[number].machine; }
+  [[nodiscard]] unsigned draw_node();
   void abort_later(Pair& pair, Time span);
   void watch();
   void look_after(Pair& pair);
@@ -52,17 +58,17 @@ class World {
   [[nodiscard]] bool all_done() const;
   void start_pairs();
   void flood();
-  void count(Host& host);
+  void count(Machine& machine);
   void retire();
 
   Run& run_;
   const Scenario& scenario_;
   Switch switch_;
-  std::vector<Machine> machines_;
+  std::vector<Station> stations_;
   std::vector<Pair> pairs_;
   std::vector<std::unique_ptr<Stray>> strays_;
   std::optional<Dice> flood_dice_;
-  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0;
+  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0, handed_over_ = 0;
 };
 
 }  // namespace stp::sim

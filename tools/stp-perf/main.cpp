@@ -13,11 +13,9 @@
 
 #include "libst/service/link_choice.h"
 #include "tools/files/signals.h"
-#include "tools/perf/client.h"
-#include "tools/perf/copy.h"
+#include "tools/perf/commands.h"
 #include "tools/perf/options.h"
 #include "tools/perf/raw/raw.h"
-#include "tools/perf/server.h"
 
 namespace stp::perf {
 namespace {

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "tools/json/json.h"
 #include "tools/replay/check/checker.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
@@ -17,8 +18,14 @@ void print(const std::string& line) {
 }
 
 std::string json_of(const Difference& difference) {
-  return "{\"kind\":\"difference\",\"frame\":" + std::to_string(difference.frame) +
-         ",\"trace\":" + quoted(difference.in_trace) + ",\"live\":" + quoted(difference.live) + "}";
+  Json json;
+  json.object().value("kind", "difference").value("frame", difference.frame);
+  return json.value("trace", difference.in_trace).value("live", difference.live).end().text();
+}
+
+std::string json_of(const char* kind, const std::string& text) {
+  Json json;
+  return json.object().value("kind", kind).value("text", text).end().text();
 }
 
 // Prints the two frames one above the other, because their lines are long.
@@ -95,10 +102,9 @@ int play(const Options& options) {
                                            : play_link(*trace, *station, options.link, error);
   if (!error.empty()) return cannot_read(error);
   for (const auto& trouble : result.troubles)
-    print(options.json ? "{\"kind\":\"not played\",\"text\":" + quoted(trouble) + "}"
-                       : "not played: " + trouble);
+    print(options.json ? json_of("not played", trouble) : "not played: " + trouble);
   for (const auto& note : result.notes)
-    print(options.json ? "{\"kind\":\"note\",\"text\":" + quoted(note) + "}" : "note: " + note);
+    print(options.json ? json_of("note", note) : "note: " + note);
   for (const auto& difference : result.differences)
     print(options.json ? json_of(difference) : lines_of(difference));
   if (!options.json)
@@ -113,14 +119,16 @@ int list_rules(const Options& options) {
     return how == Certainty::kSure ? "sure" : "if-all";
   };
   for (const auto& rule : rules()) {
-    if (options.json)
-      print("{\"section\":" + quoted(rule.section) + ",\"rule\":" + quoted(rule.name) +
-            ",\"certainty\":" + quoted(certainty(rule.certainty)) +
-            ",\"text\":" + quoted(rule.text) + "}");
-    else
+    if (options.json) {
+      Json json;
+      json.object().value("section", rule.section).value("rule", rule.name);
+      json.value("certainty", certainty(rule.certainty)).value("text", rule.text);
+      print(json.end().text());
+    } else {
       std::printf("%-5s %-19s %-7s %s\n", std::string(rule.section).c_str(),
                   std::string(rule.name).c_str(), certainty(rule.certainty),
                   std::string(rule.text).c_str());
+    }
   }
   return kNothingWrong;
 }

@@ -15,7 +15,7 @@ namespace stp::sim {
 namespace {
 
 struct Totals {
-  std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0;
+  std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0, handed_over = 0;
   // Counted over the runs without faults.
   std::uint64_t intact_frames = 0, repeats = 0, calls = 0, questions = 0;
   Time simulated = 0;
@@ -25,6 +25,7 @@ struct Totals {
     failures += result.failures.empty() ? 0 : 1;
     frames += result.frames;
     faults += result.faults;
+    handed_over += result.handed_over;
     simulated += result.simulated;
     if (result.faults != 0) return;
     intact_frames += result.frames;
@@ -48,10 +49,10 @@ void on_crash(int signal) {
   ::raise(signal);
 }
 
-void report(const Profile& profile, std::uint64_t seed, const Result& result) {
+void report(const Profile& profile, std::uint64_t seed, unsigned nodes, const Result& result) {
   std::printf("FAILED profile %s seed %" PRIu64 "\n", profile.name, seed);
   for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
-  std::printf("  replay: %s\n", replay_command(profile, seed).c_str());
+  std::printf("  replay: %s\n", replay_command(profile, seed, nodes).c_str());
   std::fflush(stdout);
 }
 
@@ -70,8 +71,9 @@ const Profile& profile_of(std::uint64_t seed) {
   return *profile;
 }
 
-std::string replay_command(const Profile& profile, std::uint64_t seed) {
-  return "stp-sim --seed " + std::to_string(seed) + " --profile " + profile.name + " --verbose";
+std::string replay_command(const Profile& profile, std::uint64_t seed, unsigned nodes) {
+  return "stp-sim --seed " + std::to_string(seed) + " --profile " + profile.name +
+         (nodes == 1 ? "" : " --nodes " + std::to_string(nodes)) + " --verbose";
 }
 
 void name_run_on_crash() {
@@ -79,9 +81,9 @@ void name_run_on_crash() {
     std::signal(signal, on_crash);
 }
 
-void set_current_run(const Profile& profile, std::uint64_t seed) {
+void set_current_run(const Profile& profile, std::uint64_t seed, unsigned nodes) {
   std::snprintf(current_run.data(), current_run.size(), "%s",
-                replay_command(profile, seed).c_str());
+                replay_command(profile, seed, nodes).c_str());
 }
 
 std::uint64_t play(const Campaign& campaign) {
@@ -93,11 +95,11 @@ std::uint64_t play(const Campaign& campaign) {
       const auto seed = next.fetch_add(1);
       if (seed > campaign.last_seed) return;
       const auto& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
-      set_current_run(profile, seed);
-      const auto result = simulate(profile, seed);
+      set_current_run(profile, seed, campaign.nodes);
+      const auto result = simulate(profile, seed, {}, campaign.nodes);
       std::scoped_lock const lock(mutex);
       totals.add(result);
-      if (!result.failures.empty()) report(profile, seed, result);
+      if (!result.failures.empty()) report(profile, seed, campaign.nodes, result);
     }
   };
   {
@@ -112,6 +114,8 @@ std::uint64_t play(const Campaign& campaign) {
               totals.runs, totals.failures,
               static_cast<double>(totals.simulated) / static_cast<double>(kSecond), totals.frames,
               totals.faults, totals.repeats, totals.calls, totals.questions, totals.intact_frames);
+  if (campaign.nodes > 1)
+    std::printf("%" PRIu64 " frames were handed from one Node to another\n", totals.handed_over);
   return totals.failures;
 }
 

@@ -83,8 +83,8 @@ int play_one(const Options& options, const Profile& profile) {
   }
   if (options.pcapng_host != 0)
     watch.station = MacAddr::from_u64(0x020000000000 + options.pcapng_host);
-  set_current_run(profile, *options.seed);
-  const auto result = simulate(profile, *options.seed, std::move(watch));
+  set_current_run(profile, *options.seed, options.nodes);
+  const auto result = simulate(profile, *options.seed, std::move(watch), options.nodes);
   for (const auto& failure : result.failures) std::printf("FAILED: %s\n", failure.c_str());
   std::printf("profile %s seed %" PRIu64 ": %s, %.6f s simulated, %" PRIu64 " frames, %" PRIu64
               " faults, %" PRIu64 " bytes delivered, trace %016" PRIx64 "\n",
@@ -106,7 +106,9 @@ int run(const Options& options) {
   }
   name_run_on_crash();
   if (options.seed) return play_one(options, profile ? *profile : profile_of(*options.seed));
-  return play({options.first_seed, options.last_seed, profile, options.jobs}) == 0 ? 0 : 1;
+  return play({options.first_seed, options.last_seed, profile, options.jobs, options.nodes}) == 0
+             ? 0
+             : 1;
 }
 
 }  // namespace

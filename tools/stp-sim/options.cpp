@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "stp/node/shards.h"
+
 namespace stp::sim {
 namespace {
 
@@ -38,6 +40,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--jobs", options.jobs, "Runs at the same time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  auto* const nodes =
+      app.add_option("--nodes", options.nodes, "Nodes behind the address of each host")
+          ->check(CLI::Range(1U, Shards::kMost))
+          ->capture_default_str();
   app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
   auto* const pcapng =
       app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
@@ -55,6 +61,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto* const soak = app.add_option("--soak", options.soak,
                                     "Open and close connections for N hours; also takes --seed")
                          ->check(CLI::Range(1, 96));
+  nodes->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
   seed->excludes(many)->excludes(list)->excludes(incast);
   many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
   soak->excludes(list)->excludes(incast)->excludes(overhead);

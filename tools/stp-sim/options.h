@@ -13,6 +13,7 @@ struct Options {
   std::uint64_t first_seed = 0, last_seed = 0;  // many
   std::string profile = "all";
   unsigned jobs = 1;
+  unsigned nodes = 1;  // behind the address of each host
   bool verbose = false;
   std::string pcapng;
   unsigned pcapng_host = 0;  // 0: all

@@ -31,6 +31,7 @@ constexpr std::array kTexts{
     Text{"link_sought", "times a memif client looked for its server after the first"},
     Text{"tx_no_buffer", "turns in which no buffer was free for sending"},
     Text{"looped", "frames to our own address, which never reach the link"},
+    Text{"wrong_queue", "frames that came on another shard's queue, and were handed to theirs"},
     Text{"shard_given", "frames handed to other shards"},
     Text{"shard_taken", "frames that other shards handed over"},
     Text{"shard_full", "frames dropped: the ring to another shard was full, or they were too long"},

@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/devices.h"
+#include "tools/stpctl/commands.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <cerrno>
 #include <cstdio>
+#include <string>
 
-#include "libst/os/unique_fd.h"
+#include "dpdk_port/link/inventory.h"
+#include "dpdk_port/link/socket_probe.h"
 #include "libst/service/messages.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/table.h"
 
 namespace stp::stpctl {
 namespace {
-
-// Connects to the socket and closes the connection. Returns 0 if a daemon listens there, else
-// errno.
-int reach(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
-  path.copy(address.sun_path, path.size());
-  service::UniqueFd const socket(
-      ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return errno;
-  const auto done =
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  return done || errno == EAGAIN ? 0 : errno;
-}
 
 std::string text_or_dash(const std::optional<unsigned>& number) {
   return number ? std::to_string(*number) : "-";
@@ -37,8 +20,6 @@ std::string text_or_dash(const std::optional<unsigned>& number) {
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
-
-}  // namespace
 
 std::string text_of(const port::Inventory& inventory) {
   Table table({"LINK", "USABLE", "STATE", "DRIVER", "MTU>", "MBIT/S>", "NOTE"});
@@ -78,11 +59,13 @@ std::string json_of(const port::Inventory& inventory) {
   return json.end().end().text() + "\n";
 }
 
+}  // namespace
+
 void devices(const Options& options) {
   port::InventoryRoots roots;
   roots.sockets = service::kSocketDirectory;
   roots.sockets.pop_back();  // its slash
-  roots.reach = reach;
+  roots.reach = port::probe_socket;
   const auto inventory = port::take_inventory(roots);
   std::fputs((options.json ? json_of(inventory) : text_of(inventory)).c_str(), stdout);
 }

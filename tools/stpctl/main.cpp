@@ -7,14 +7,9 @@
 #include <exception>
 #include <string>
 
-#include "tools/stpctl/dat_conf.h"
-#include "tools/stpctl/devices.h"
+#include "tools/stpctl/commands.h"
 #include "tools/stpctl/failure.h"
 #include "tools/stpctl/options.h"
-#include "tools/stpctl/ping.h"
-#include "tools/stpctl/show.h"
-#include "tools/stpctl/top.h"
-#include "tools/stpctl/trace.h"
 
 namespace {
 

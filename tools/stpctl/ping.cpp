@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/ping.h"
+#include "tools/stpctl/commands.h"
+
+#include <stp/st.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <optional>
+#include <memory>
 
 #include "tools/json/json.h"
 #include "tools/stpctl/failure.h"
-#include "tools/stpctl/handles.h"
 #include "tools/stpctl/interrupt.h"
-#include "tools/stpctl/ping_server.h"
 #include "tools/stpctl/round_trips.h"
 
 namespace stp::stpctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+struct DeleteEndpoint {
+  void operator()(st_ehandle* endpoint) const { st_delete(endpoint); }
+};
+using EndpointHandle = std::unique_ptr<st_ehandle, DeleteEndpoint>;
+
+struct CloseConnection {
+  void operator()(st_chandle* connection) const { st_close(connection); }
+};
+using ConnectionHandle = std::unique_ptr<st_chandle, CloseConnection>;
 
 double microseconds(Time time) {
   return static_cast<double>(time) / static_cast<double>(kMicrosecond);
@@ -166,6 +176,55 @@ class Pinger {
   std::uint64_t sent_ = 0, lost_ = 0, late_ = 0;
   RoundTrips times_;
 };
+
+// ---- the other side
+
+constexpr unsigned kMostVisitors = 256;
+
+// Accepts the next peer, or refuses it if `visitors` are too many. The Node answers the pings.
+// Returns whether there is one visitor more. Does not wait: the peer may have gone meanwhile.
+bool admit(st_ehandle_t endpoint, unsigned visitors) {
+  st_chandle_t connection = nullptr;
+  st_peer_t peer;
+  timeval none{};
+  const auto error = st_inspect(endpoint, &connection, &peer, &none);
+  if (error == -EWOULDBLOCK || error == -EINTR) return false;
+  if (error != 0) throw Failure(st_strerror(error));
+  if (visitors < kMostVisitors && st_accept_opt(connection, nullptr) == 0) return true;
+  st_close(connection);  // refuses it, unless the peer has gone
+  return false;
+}
+
+void serve_pings(const Options& options) {
+  st_ehandle_t handle = nullptr;
+  if (const auto error = st_create(options.peer.c_str(), &handle); error != 0)
+    throw Failure(options.peer + ": " + st_strerror(error));
+  const EndpointHandle endpoint(handle);
+  unsigned inspect = 1;
+  auto error = st_setopt(handle, ST_OPT_INSPECT, &inspect);
+  if (error == 0) error = st_listen(handle);
+  if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
+  std::printf("listening on %s; Ctrl-C ends it\n", options.peer.c_str());
+  std::fflush(stdout);
+  unsigned visitors = 0;  // st_delete closes their connections in the end
+  while (!interrupted()) {
+    // Signals are unblocked only while this thread waits. A signal that comes just before the wait
+    // is noticed after it.
+    timeval look{.tv_sec = 0, .tv_usec = 200'000};
+    st_event_t event;
+    let_interrupts_in();
+    error = st_next_event(handle, &event, &look);
+    watch_for_interrupts();
+    if (error == -EINTR || error == -EWOULDBLOCK) continue;
+    if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
+    if (event.kind != ST_EVENT_CONNECTION) {
+      st_close(event.chandle);  // the peer has gone
+      --visitors;
+    } else if (admit(handle, visitors)) {
+      ++visitors;
+    }
+  }
+}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/show.h"
+#include "tools/stpctl/commands.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +56,7 @@ void add(Json& json, const Link& link) {
   json.value("mtu", link.mtu).value("max_stu_bytes", 1U << link.max_stu);
   json.value("clients", link.clients).value("connections", link.connections);
   json.value("regions", link.regions).value("administrator", link.administrator);
-  json.value("trouble", link.trouble).array("shards");
+  json.value("trouble", link.trouble).value("steering", link.steering).array("shards");
   for (std::size_t i = 0; i < link.shards.size(); ++i)
     json.object()
         .value("shard", i + 1)
@@ -226,20 +226,21 @@ void show_links(const Options& options) {
   Failures failures;
   json.object().array("links");
   auto table = table_of_links();
-  std::string troubles;
+  std::string notes;
   for (const auto& socket : options.sockets)
     failures.guard([&] {
       DaemonClient daemon(socket);
       const auto link = read_link(daemon);
       add(json, link);
       add(table, link);
-      if (!link.trouble.empty()) troubles += link.name + ": " + link.trouble + "\n";
+      if (!link.trouble.empty()) notes += link.name + ": " + link.trouble + "\n";
+      if (!link.steering.empty()) notes += link.name + ": steering: " + link.steering + "\n";
     });
   json.end().end();
   if (options.json)
     std::puts(json.text().c_str());
   else if (!table.empty())
-    std::fputs((table.text() + troubles).c_str(), stdout);
+    std::fputs((table.text() + notes).c_str(), stdout);
   failures.raise();
 }
 

@@ -44,9 +44,10 @@ void walk_all(DaemonClient& daemon, const Link& link, RequestKind kind, Take&& t
     walk(daemon, kind, shard, [&](const Reply& reply) { take(reply, shard); });
 }
 
-Reply ask_of_link(DaemonClient& daemon, unsigned shard) {
+Reply ask_of_link(DaemonClient& daemon, unsigned shard,
+                  RequestKind kind = RequestKind::kAdminLink) {
   service::Request request{};
-  request.kind = RequestKind::kAdminLink;
+  request.kind = kind;
   request.shard = shard;
   Reply reply;
   if (const auto result = daemon.ask(request, reply); result != 0)
@@ -130,8 +131,13 @@ Link read_link(DaemonClient& daemon) {
             .regions = entry.regions,
             .administrator = entry.administrator != 0,
             .trouble = std::string(service::text_of(entry.trouble)),
+            .steering = {},
             .shards = {{.connections = entry.connections, .regions = entry.regions}}};
   if (reply.ipv4 != 0) link.address = port::to_string(port::Ipv4{reply.ipv4});
+  if (reply.shards > 1) {
+    const auto steered = ask_of_link(daemon, 0, RequestKind::kAdminSteering);
+    link.steering = std::string(service::text_of(steered.admin.trouble));
+  }
   for (unsigned shard = 1; shard < reply.shards; ++shard) {
     const auto own = ask_of_link(daemon, shard);
     link.shards.push_back({.connections = own.admin.connections, .regions = own.admin.regions});

@@ -26,6 +26,7 @@ struct Link {
   unsigned clients = 0, connections = 0, regions = 0;
   bool administrator = false;          // this user may see objects of other users
   std::string trouble;                 // and the remedy; "": none
+  std::string steering;                // what brings frames to the shards; "": there is one
   std::vector<ShardTotals> shards{1};  // several: the link has queues=
   [[nodiscard]] bool is_divided() const { return shards.size() > 1; }
 };

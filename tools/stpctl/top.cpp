@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/top.h"
+#include "tools/stpctl/commands.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "tools/json/json.h"
+
 namespace stp::stpd {
 namespace {
 
@@ -34,23 +36,6 @@ const char* name_of(LogLevel level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const auto c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> code{};
-      std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(c));
-      out += code.data();
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string time_now() {
   timespec now{};
   std::tm utc{};
@@ -63,9 +48,10 @@ std::string time_now() {
 }
 
 std::string as_json(LogLevel level, const std::string& text, const std::string& link) {
-  return R"({"time":")" + time_now() + R"(","level":")" + name_of(level) + '"' +
-         (link.empty() ? std::string() : ",\"link\":" + quoted(link)) +
-         ",\"message\":" + quoted(text) + "}\n";
+  Json json;
+  json.object().value("time", time_now()).value("level", name_of(level));
+  if (!link.empty()) json.value("link", link);
+  return json.value("message", text).end().text() + '\n';
 }
 
 std::string as_text(LogLevel level, const std::string& text, const std::string& link) {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "libst/service/log_level.h"
+#include "libst/service/log_budget.h"
 #include "tools/stpd/log_writer.h"
 
 namespace stp::stpd {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "libst/service/limits.h"
 #include "libst/service/poll_loop.h"
 #include "libst/service/port_rules.h"
-#include "libst/service/quotas.h"
 #include "libst/service/socket.h"
 #include "tools/stpd/log.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "libst/os/usable_cpus.h"
+#include "libst/service/poll_places.h"
 #include "libst/service/users.h"
 
 namespace stp::stpd {
@@ -139,7 +139,8 @@ void ServedLink::log_link() {
 }
 
 void ServedLink::log_shards() {
-  std::string text = std::to_string(shards_.count()) + " shards; shard 1 receives for all";
+  std::string text =
+      std::to_string(shards_.count()) + " shards; " + shards_.first().port().steering();
   for (unsigned i = 0; !options_.cpus.empty() && i < shards_.count(); ++i)
     text += (i == 0 ? "; CPUs " : ", ") + std::to_string(places_.cpus[i].front());
   log(LogLevel::kInfo, text);

@@ -74,7 +74,11 @@ ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
  * with memory of more than 16 separate mappings. Such memory is copied instead, if it is registered
  * without STM_REMOTE_* and is no longer than 64 KiB (buffer_log2 12): from the program's bytes when
  * an operation begins, to them before its completion is told. Else -EOPNOTSUPP, and st_strerror()
- * says why. The operator of stpd limits bytes and registrations of a program: -EDQUOT. */
+ * says why. The operator of stpd limits bytes and registrations of a program: -EDQUOT.
+ *
+ * A registration that is released may be kept, out of reach of peers, for the next one of the same
+ * bytes and access: docs/managed.md says what is promised. STP_REGISTRATION_CACHE=0 in the
+ * environment switches that off. */
 enum {
   STM_LOCAL_READ = 1,    /* always implied: source of send, put, serve */
   STM_LOCAL_WRITE = 2,   /* landing of receive, read, get, fetch; implied by the following */
@@ -252,7 +256,8 @@ ST_API int stm_connection_create(stm_domain_t domain, const stm_connection_attr_
                                  stm_connection_t* connection);
 /* Begins to connect to "host:port" (as st_connect names it, but of 32 bits); _CONNECTED, _REFUSED
  * or _FAILED follows, within `timeout` (negative: 30 s). Resolving the host is done in the caller
- * and may block for a second: -EHOSTUNREACH. -EISCONN: it was begun before; a connection is used
+ * and may block for a second (10 while a memif has no peer): -EHOSTUNREACH; -ECANCELED: another
+ * thread has closed the connection meanwhile. -EISCONN: it was begun before; a connection is used
  * once. Operations may be posted from here on; they leave once the peer has accepted. */
 ST_API int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
                        const void* private_data, size_t length);

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "libst/libfabric/atomic_calls.h"
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/cq.h"
@@ -94,7 +95,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
              .msg = &msg_calls,
              .rma = &rma_calls,
              .tagged = &tagged_calls,
-             .atomic = nullptr,
+             .atomic = &AtomicCalls<Endpoint>::table,
              .collective = nullptr},
       domain_(domain),
       link_(domain.link()),
@@ -103,6 +104,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       rx_size_(info.rx_attr != nullptr && info.rx_attr->size != 0 ? info.rx_attr->size : kRxSize),
       least_left_(kLeastLeft),
       most_kept_(parameters().rdm_kept),
+      counts_accesses_((info.caps & FI_RMA_EVENT) != 0),
       directed_((info.caps & FI_DIRECTED_RECV) != 0) {
   if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
   domain_.use();
@@ -138,7 +140,7 @@ int Endpoint::close() {
     for (const auto& receive : matching_.clear()) {
       auto outcome = outcome_of({}, receive);
       outcome.status = -ECANCELED;
-      tell(outcome);
+      tell(outcome, receive.shared.get());
     }
     reports_.release();
     if (av_ != nullptr) av_->unuse();
@@ -181,7 +183,7 @@ int Endpoint::bind(fid_t other, std::uint64_t flags) {
     case FI_CLASS_CQ:
       return reports_.bind_cq(other, flags);
     case FI_CLASS_CNTR:
-      return reports_.bind_cntr(other, flags);
+      return reports_.bind_cntr(other, flags, counts_accesses_);
     default:
       return -FI_EINVAL;
   }

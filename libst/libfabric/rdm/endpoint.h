@@ -60,8 +60,11 @@ class Endpoint final : public fid_ep, public Acceptor {
   void received(Op& op);
   // A message, write or read is done.
   void finish(Op& op);
-  // A peer has written, and tells so.
+  // A peer has written with immediate data.
   void written(const Message& message);
+  // FI_RMA_EVENT: peers tell of each access.
+  [[nodiscard]] bool counts_accesses() const { return counts_accesses_; }
+  void accessed(const Head& head);
   // Connections that have ended are closed with the next call.
   void has_ended(const Outgoing& connection);
   void has_ended(const Incoming& connection);
@@ -81,6 +84,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   ssize_t receive(Inbound&& receive);
   ssize_t write(const Request& request, fi_addr_t to, const Target& target);
   ssize_t read(const Request& request, fi_addr_t to, const Target& target);
+  ssize_t fetch(const Request& request, fi_addr_t to, const Target& target,
+                const Function& function);
 
   // The flags of calls without a flags argument.
   [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
@@ -92,14 +97,16 @@ class Endpoint final : public fid_ep, public Acceptor {
   void linger(std::unique_lock<std::mutex>& lock);
   void bury();
 
+  [[nodiscard]] int may_post(std::uint64_t flags) const;
   int connection_to(fi_addr_t to, Outgoing*& out);
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
+  // The operation is no longer outstanding.
+  void leaves(const Op& op);
   // Begins the operation on a connection: gives it up if that fails.
   ssize_t post(Op& op, Outgoing& to, int error);
-  int take_note(Op& op);
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
-  void tell(Op& op);
-  Op outcome_of(const Message& message, const Receive& receive) const;
+  void tell(Outcome& told, Shared* shared);
+  Outcome outcome_of(const Message& message, const Receive& receive) const;
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
   void discard(Message& message);
@@ -112,6 +119,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::size_t tx_size_, rx_size_;
   std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
   const std::size_t most_kept_;
+  const bool counts_accesses_;
   const bool directed_;  // FI_DIRECTED_RECV: receives name senders
   bool enabled_ = false, closing_ = false;
   sockaddr_in name_{};
@@ -123,6 +131,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;
   std::size_t outstanding_ = 0, injected_ = 0;
+  std::size_t repeating_ = 0;  // atomic operations that may take further steps
 };
 
 extern fi_ops_cm cm_calls;

@@ -40,7 +40,8 @@ int Incoming::accept() {
   attr.size = sizeof attr;
   attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
   attr.events = link.queue();
-  error = stm_accept(connection_, &attr, nullptr, 0);
+  const auto says = endpoint_.counts_accesses() ? kListens : std::string_view();
+  error = stm_accept(connection_, &attr, says.data(), says.size());
   if (error != 0) return error;
   buffers_.resize(kBuffers);
   for (std::size_t i = 0; i < kBuffers; ++i) {
@@ -98,8 +99,11 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
     break_off("a message is none of the protocol");
     return;
   }
-  if (kind == Kind::kWritten) {
-    endpoint_.written(message);
+  if (kind == Kind::kAccessed && !endpoint_.counts_accesses())
+    return break_off("it tells of accesses unasked");
+  if (kind == Kind::kWritten) endpoint_.written(message);
+  if (kind == Kind::kWritten || kind == Kind::kAccessed) {
+    endpoint_.accessed(message.head);
     return post(buffer);
   }
   message.buffer = &buffer;
@@ -170,15 +174,11 @@ int Incoming::read(Op& op) {
   op.parts = 1;
   if (const auto error = link.span_of(landing, false, op.span); error != 0) return error;
   if (op.length == 0 || op.span.data == landing.iov[0].iov_base) op.landing = {};
-  Slots::Slot slot;
-  if (const auto error = link.slots().take(slot); error != 0) return error;
-  op.note.slots = &link.slots();
-  op.note.memory = slot.memory;
-  op.note.data = slot.data;
-  store({.length = length, .id = op.id}, slot.data);
+  if (const auto error = link.slots().take(op.note); error != 0) return error;
+  store({.length = length, .id = op.id}, op.note.data);
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
   const auto error = stm_send(connection_, context, 0, static_cast<std::uint32_t>(Kind::kPull),
-                              slot.memory, slot.data, kHead);
+                              op.note.memory, op.note.data, kHead);
   if (error != 0) return error;
   op.parts = 2;
   return stm_read(connection_, context, 0, op.span.memory, op.span.data, length);

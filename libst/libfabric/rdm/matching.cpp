@@ -43,7 +43,7 @@ std::optional<Receive> Matching::take_receive(const Message& message, std::size_
   if (found == waiting.end()) return std::nullopt;
   if (!found->shared) {
     auto taken = std::move(*found);
-    waiting.erase(found);
+    spare_.splice(spare_.begin(), waiting, found);
     return taken;
   }
   auto part = cut(*found, message.head.length);
@@ -73,7 +73,13 @@ const Message* Matching::find_message(const Receive& receive) const {
 }
 
 void Matching::add(Receive&& receive) {
-  receives_for(receive.tagged).push_back(std::move(receive));
+  auto& waiting = receives_for(receive.tagged);
+  if (spare_.empty()) {
+    waiting.push_back(std::move(receive));
+    return;
+  }
+  spare_.front() = std::move(receive);
+  waiting.splice(waiting.end(), spare_, spare_.begin());
 }
 
 void Matching::add(Message&& message) {

@@ -87,6 +87,7 @@ class Matching {
   std::list<Receive> tagged_, plain_;
   std::list<Message> early_tagged_, early_;
   std::list<Claimed> claimed_;
+  std::list<Receive> spare_;  // places of receives, to be used again
 };
 
 }  // namespace stp::fi::rdm

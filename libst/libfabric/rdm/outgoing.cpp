@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "libst/libfabric/calls.h"
@@ -99,6 +100,8 @@ int Outgoing::begin(Op& op) {
     case Action::kRead:
       return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
                      op.remote_key, op.remote_address);
+    case Action::kAtomic:
+      return post_step(connection_, op);
     case Action::kWrite:
       break;
   }
@@ -119,11 +122,30 @@ void Outgoing::flush() {
 }
 
 void Outgoing::part_done(Op& op, int status) {
+  // With a note it is complete, and the peer is being told.
+  if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts == 0) return endpoint_.finish(op);
+  if (--op.parts == 0) {
+    if (!peer_counts_ || op.status != 0 || !tell_access(op)) endpoint_.finish(op);
+    return;
+  }
   // Of an announcement that has not arrived no read comes.
   if (status != 0 && op.action == Action::kAnnounce && announced_.erase(op.id) != 0)
     part_done(op, status);
+}
+
+bool Outgoing::tell_access(Op& op) {
+  const auto is_message = op.action == Action::kMessage || op.action == Action::kAnnounce;
+  if (is_message || op.note.data != nullptr) return false;  // told
+  op.status = endpoint_.link().slots().take(op.note);
+  if (op.status != 0) return false;
+  const auto reads = op.direction == Direction::kRead;
+  store({.length = op.length, .id = op.remote_key, .flags = reads ? kReads : 0U}, op.note.data);
+  op.status =
+      stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
+               static_cast<std::uint32_t>(Kind::kAccessed), op.note.memory, op.note.data, kHead);
+  op.parts = 1;
+  return op.status == 0;
 }
 
 // ---- the connection ----
@@ -131,6 +153,9 @@ void Outgoing::part_done(Op& op, int status) {
 void Outgoing::connection_event(const stm_event_t& event) {
   if (event.kind == STM_CONNECTED) {
     state_ = State::kUp;
+    const auto said = cm_data_of(connection_);
+    peer_counts_ = said.size() == kListens.size() &&
+                   std::memcmp(said.data(), kListens.data(), said.size()) == 0;
     return flush();
   }
   if (event.kind == STM_FAILED) endpoint_.link().suspect();

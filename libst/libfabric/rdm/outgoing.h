@@ -56,11 +56,14 @@ class Outgoing final : public Owner {
   void post(RxBuffer& buffer);
   void pair();
   void answer(const Pull& pull, const Read& read);
+  // The operation is complete: tells so to a peer that counts accesses. True: that is on its way.
+  bool tell_access(Op& op);
   void break_off(const char* why);
 
   Endpoint& endpoint_;
   const Place peer_;
   State state_ = State::kDialing;
+  bool peer_counts_ = false;  // accesses to its memory
   stm_connection_t connection_ = nullptr;
   std::unique_ptr<std::byte, FreeBlock> bytes_;
   stm_memory_t memory_ = nullptr;

@@ -6,34 +6,34 @@
 
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cq.h"
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/rdm/endpoint.h"
 
 namespace stp::fi::rdm {
 
-Op Endpoint::outcome_of(const Message& message, const Receive& receive) const {
-  Op op;
-  op.direction = Direction::kReceive;
-  op.context = receive.context;
-  op.flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
-  if ((message.head.flags & kWithData) != 0) op.flags |= FI_REMOTE_CQ_DATA;
-  op.told = reports_.tells(Direction::kReceive, receive.flags);
-  op.length = std::min<std::size_t>(message.head.length, receive.segments.length);
-  op.overflow = message.head.length - op.length;
-  op.data = message.head.data;
-  op.tag = message.head.tag;
-  op.injected = (receive.flags & kUntold) != 0;
-  op.shared = receive.shared;
-  if (op.shared) op.buffer = receive.segments.iov[0].iov_base;
-  if (message.source != 0) op.source = av_->find(message.source);
-  return op;
+Outcome Endpoint::outcome_of(const Message& message, const Receive& receive) const {
+  Outcome told;
+  told.direction = Direction::kReceive;
+  told.context = receive.context;
+  told.flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
+  if ((message.head.flags & kWithData) != 0) told.flags |= FI_REMOTE_CQ_DATA;
+  told.told = reports_.tells(Direction::kReceive, receive.flags);
+  told.length = std::min<std::size_t>(message.head.length, receive.segments.length);
+  told.overflow = message.head.length - told.length;
+  told.data = message.head.data;
+  told.tag = message.head.tag;
+  told.injected = (receive.flags & kUntold) != 0;
+  if (receive.shared) told.buffer = receive.segments.iov[0].iov_base;
+  if (message.source != 0) told.source = av_->find(message.source);
+  return told;
 }
 
-void Endpoint::tell(Op& op) {
-  if (op.injected) return;  // it was discarded
-  if (op.shared && --op.shared->busy == 0 && op.shared->used_up) op.flags |= FI_MULTI_RECV;
+void Endpoint::tell(Outcome& told, Shared* shared) {
+  if (told.injected) return;  // it was discarded
+  if (shared != nullptr && --shared->busy == 0 && shared->used_up) told.flags |= FI_MULTI_RECV;
   // The buffer is the program's again: it has to hear of it.
-  if ((op.flags & FI_MULTI_RECV) != 0) op.told = true;
-  reports_.complete(op);
+  if ((told.flags & FI_MULTI_RECV) != 0) told.told = true;
+  reports_.complete(told);
 }
 
 void Endpoint::deliver(Message&& message, Receive&& receive) {
@@ -47,31 +47,34 @@ void Endpoint::deliver(Message&& message, Receive&& receive) {
   if (message.kind == Kind::kAnnounced)
     outcome.status = -ENOTCONN;  // it was claimed, and its sender has gone
   else
-    scatter(message.bytes(), shortened(receive.segments, outcome.length));
+    scatter(message.bytes(), receive.segments, outcome.length);
   if (from != nullptr) from->done_with(message);
-  tell(outcome);
+  tell(outcome, receive.shared.get());
 }
 
 Op& Endpoint::begin_receive(const Message& message, Receive&& receive) {
   auto& op = link_.take_op();
-  op = outcome_of(message, receive);
+  static_cast<Outcome&>(op) = outcome_of(message, receive);
+  op.shared = receive.shared;
   op.landing = shortened(receive.segments, op.length);
   return op;
 }
 
 void Endpoint::received(Op& op) {
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  tell(op);
+  tell(op, op.shared.get());
   link_.free_op(op);
 }
 
 void Endpoint::written(const Message& message) {
-  auto* const cq = reports_.rx_cq();
-  if (cq == nullptr) return;
-  cq->push({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-            .length = static_cast<std::size_t>(message.head.length),
-            .data = message.head.data,
-            .source = av_->find(message.source)});
+  reports_.tell_written(message.head.length, message.head.data, av_->find(message.source));
+}
+
+void Endpoint::accessed(const Head& head) {
+  if (!counts_accesses_) return;
+  const auto reads = (head.flags & kReads) != 0;
+  reports_.count_access(reads);
+  domain_.count_access(head.id, reads);
 }
 
 // ---- calls ----
@@ -163,10 +166,7 @@ ssize_t Endpoint::cancel(void* context) {
   outcome.tag = receive->tag;
   outcome.status = -ECANCELED;
   // Of a buffer of several messages, those that are on their way into it are told first or last.
-  if (outcome.shared) {
-    outcome.shared->used_up = true;
-    outcome.shared = nullptr;
-  }
+  if (receive->shared) receive->shared->used_up = true;
   reports_.complete(outcome);
   return 0;
 }

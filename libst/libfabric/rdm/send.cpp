@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages, writes and reads that an endpoint begins.
+// Messages, writes, reads and atomic operations that an endpoint begins.
 #include <cerrno>
 
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/rdm/endpoint.h"
 
 namespace stp::fi::rdm {
+
+int Endpoint::may_post(std::uint64_t flags) const {
+  if (!enabled_) return -FI_EOPBADSTATE;
+  // The managed API does not know of the steps to come.
+  if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
+  return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
+}
 
 Op& Endpoint::begin(const Request& request, Direction direction, std::uint64_t kind) {
   auto& op = link_.take_op();
@@ -26,15 +33,19 @@ Op& Endpoint::begin(const Request& request, Direction direction, std::uint64_t k
 ssize_t Endpoint::post(Op& op, Outgoing& to, int error) {
   if (error == 0) error = to.post(op);
   if (error == 0) return 0;
-  --outstanding_;
-  if (op.injected) --injected_;
+  leaves(op);
   link_.free_op(op);
   return -error_of(error);
 }
 
-void Endpoint::finish(Op& op) {
+void Endpoint::leaves(const Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
+  if (op.atomic && op.atomic->repeats()) --repeating_;
+}
+
+void Endpoint::finish(Op& op) {
+  leaves(op);
   // A message that is lost is told of, whoever has sent it: its receiver waits for it.
   if (op.status != 0) op.injected = false;
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
@@ -42,29 +53,19 @@ void Endpoint::finish(Op& op) {
   link_.free_op(op);
 }
 
-int Endpoint::take_note(Op& op) {
-  Slots::Slot slot;
-  if (const auto error = link_.slots().take(slot); error != 0) return error;
-  op.note.slots = &link_.slots();
-  op.note.memory = slot.memory;
-  op.note.data = slot.data;
-  return 0;
-}
-
 ssize_t Endpoint::send(const Outbound& message) {
   std::lock_guard const lock(link_.mutex());
-  if (!enabled_) return -FI_EOPBADSTATE;
   const auto& request = message.request;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   const auto length = request.segments.length;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
-  if (outstanding_ >= tx_size_) return -FI_EAGAIN;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(message.to, to); error != 0) return error;
 
   const auto kind = FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG);
   auto& op = begin(request, Direction::kSend, kind);
-  if (const auto error = take_note(op); error != 0) return post(op, *to, error);
+  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, *to, error);
   Head head{.tag = message.tagged ? message.tag : 0, .length = length};
   if (message.tagged) head.flags |= kTagged;
   if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
@@ -85,10 +86,9 @@ ssize_t Endpoint::send(const Outbound& message) {
 
 ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
-  if (outstanding_ >= tx_size_) return -FI_EAGAIN;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(address, to); error != 0) return error;
 
@@ -102,18 +102,18 @@ ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target&
   }
   auto error = link_.span_of(segments, true, op.span);
   if (error == 0 && (request.flags & FI_REMOTE_CQ_DATA) != 0) {
-    error = take_note(op);
+    error = link_.slots().take(op.note);
     if (error == 0)
-      store({.data = request.data, .length = op.length, .flags = kWithData}, op.note.data);
+      store({.data = request.data, .length = op.length, .id = op.remote_key, .flags = kWithData},
+            op.note.data);
   }
   return post(op, *to, error);
 }
 
 ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& target) {
   std::lock_guard const lock(link_.mutex());
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (const auto error = may_post(request.flags); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
-  if (outstanding_ >= tx_size_) return -FI_EAGAIN;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(address, to); error != 0) return error;
 
@@ -127,6 +127,22 @@ ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& 
   }
   const auto error = link_.span_of(request.segments, false, op.span);
   if (op.span.data != request.segments.iov[0].iov_base) op.landing = request.segments;
+  return post(op, *to, error);
+}
+
+ssize_t Endpoint::fetch(const Request& request, fi_addr_t address, const Target& target,
+                        const Function& function) {
+  std::lock_guard const lock(link_.mutex());
+  if (const auto error = may_post(request.flags); error != 0) return error;
+  Outgoing* to = nullptr;
+  if (const auto error = connection_to(address, to); error != 0) return error;
+
+  const auto reads = function.kind != Function::Kind::kPlain;
+  auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
+                   FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
+  op.action = Action::kAtomic;
+  const auto error = prepare_atomic(link_, op, target, function);
+  if (op.atomic->repeats()) ++repeating_;
   return post(op, *to, error);
 }
 

@@ -6,13 +6,17 @@
 //    0  tag of a tagged message
 //    8  immediate data
 //   16  length: of the message (kEager, kAnnounced), of the write (kWritten), of the read (kPull)
-//   24  id: numbers an announced message (kAnnounced, kPull)
-//   28  flags
+//   24  id: numbers an announced message (kAnnounced, kPull); the key of the memory (kWritten,
+//   kAccessed) 28  flags
 //
 // The bytes of a message follow the header of kEager. One that is announced is read: the receiver
 // sends kPull with its id, and reads (stm_read) as many bytes as kPull says. It has one read of a
 // length under way at a time, so the sender knows by the length which read belongs to which kPull.
 // An empty message that is announced is read as one byte of any value.
+//
+// An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
+// sends kAccessed after each write, read and atomic operation without immediate data: when it is
+// complete, with kReads or without.
 #pragma once
 
 #include <endian.h>
@@ -20,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "libst/libfabric/limits.h"
 
@@ -30,6 +35,7 @@ enum class Kind : std::uint32_t {
   kAnnounced = 0x101,
   kPull = 0x102,
   kWritten = 0x103,
+  kAccessed = 0x104,
 };
 
 inline constexpr std::size_t kHead = 32;
@@ -39,7 +45,9 @@ static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the 
 // The first word of a connection request: "STFR".
 inline constexpr std::uint32_t kMagic = 0x53544652;
 
-enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2 };
+enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2, kReads = 4 };
+// What an endpoint with FI_RMA_EVENT accepts a connection with.
+inline constexpr std::string_view kListens = "accesses";
 
 struct Head {
   std::uint64_t tag = 0, data = 0, length = 0;
@@ -66,7 +74,8 @@ inline Head load(const std::byte* from) {
 
 // Whether a sender may send that: a message of `size` bytes with its header.
 inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
-  if ((head.flags & ~(kTagged | kWithData)) != 0) return false;
+  const auto known = kind == Kind::kAccessed ? kReads : kTagged | kWithData;
+  if ((head.flags & ~static_cast<std::uint32_t>(known)) != 0) return false;
   switch (kind) {
     case Kind::kEager:
       return head.length == size - kHead && head.length <= kEagerMost;
@@ -74,6 +83,8 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
       return size == kHead && head.length <= kMostMessage;
     case Kind::kWritten:
       return size == kHead && head.length <= kMostMessage && (head.flags & kTagged) == 0;
+    case Kind::kAccessed:
+      return size == kHead;
     case Kind::kPull:
       break;
   }

@@ -45,12 +45,13 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     ia().add_connection(connection, self<Ep>());
     if (post_pending_receives() != 0) break_connection();
   }
-  // Resolving the host may take a second, so the mutex is not held.
+  // Resolving the host may take seconds, so the mutex is not held.
   const auto peer = host + ":" + std::to_string(port_of(conn_qual));
   const auto packed = pack_request(ia().info().ipv4, conn_qual, private_data);
   const auto limit = timeout == Evd::kForEver ? -1 : static_cast<std::int64_t>(timeout);
   const auto error = stm_connect(connection, peer.c_str(), limit, packed.data(), packed.size());
   if (error == 0) return Result::kSuccess;
+  told_result_of(error, "cannot connect to " + peer);
   const Lock lock(ia().mutex());
   if (connection_ == connection)
     ended(error == -EHOSTUNREACH ? EventNumber::kUnreachable : EventNumber::kNonPeerRejected);

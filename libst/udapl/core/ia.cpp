@@ -53,7 +53,8 @@ Result Ia::open(const std::string& link, int async_length, std::shared_ptr<Evd>&
                 std::shared_ptr<Ia>& out) {
   if (!async && async_length <= 0) return Result::kInvalidParameter;
   auto ia = std::make_shared<Ia>();
-  if (const auto error = ia->open_domain(link); error != 0) return result_of(error);
+  if (const auto error = ia->open_domain(link); error != 0)
+    return told_result_of(error, "cannot open an IA on the link '" + link + "'");
   if (!async) {
     const auto result = Evd::create(*ia, async_length, nullptr, kStreamAsync, async);
     if (result != Result::kSuccess) return result;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/result.h"
 
+#include <stp/st.h>
+
 #include <cerrno>
+#include <cstdio>
 
 namespace stp::udapl {
 
@@ -34,6 +37,11 @@ Result result_of(int error) {
     default:
       return Result::kInternalError;
   }
+}
+
+Result told_result_of(int error, const std::string& what) {
+  std::fprintf(stderr, "daplstp: %s: %s\n", what.c_str(), st_strerror(error));
+  return result_of(error);
 }
 
 }  // namespace stp::udapl

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace stp::udapl {
 
@@ -30,5 +31,8 @@ enum class Result : std::uint32_t {
 
 // Converts a negative errno of the managed API.
 Result result_of(int error);
+// The same for a failure whose cause no result of DAT can tell. Also prints the text of st_strerror
+// on stderr, because a DAT consumer cannot ask for it. `what`: what has failed.
+Result told_result_of(int error, const std::string& what);
 
 }  // namespace stp::udapl

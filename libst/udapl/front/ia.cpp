@@ -12,6 +12,8 @@ namespace {
 
 constexpr DAT_COUNT kMany = 1 << 20;
 constexpr std::uint32_t kAlignment = 64;
+// The registered memory of a managed domain: 2^22 buffers of 4 KiB.
+constexpr DAT_VLEN kMaxRegistered = DAT_VLEN{1} << 34;
 
 DAT_RETURN open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async_handle,
                 DAT_IA_HANDLE* ia_handle) {
@@ -51,7 +53,9 @@ void fill(const Ia& ia, DAT_IA_ATTR& attr) {
   attr.max_evd_qlen = Evd::kMaxLength;
   attr.max_iov_segments_per_dto = attr.max_iov_segments_per_rdma_read =
       attr.max_iov_segments_per_rdma_write = kMaxIov;
-  attr.max_lmr_block_size = ~DAT_SEG_LENGTH{0};
+  // The field of 2.0 has 32 bits.
+  attr.max_lmr_block_size =
+      static_cast<DAT_SEG_LENGTH>(std::min<DAT_VLEN>(kMaxRegistered, ~DAT_SEG_LENGTH{0}));
   attr.max_lmr_virtual_address = attr.max_rmr_target_address = ~DAT_VADDR{0};
   attr.max_message_size = attr.max_rdma_size = DAT_SEG_LENGTH{kMaxMessage};
   attr.max_ep_per_srq = kMany;

@@ -5,6 +5,14 @@
 
 namespace stp {
 
+void Strangers::allocate() {
+  if (!kept_.empty()) return;
+  asked_.resize(kAsked);
+  kept_.resize(kKept);
+  held_.reserve(kHeld);
+  for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
+}
+
 void Strangers::prepare(Random& random) {
   if (prepared_) return;
   prepared_ = true;
@@ -130,6 +138,7 @@ const Strangers::Kept* Strangers::find(const PeerName& name, std::size_t ports, 
 }
 
 const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& header) const {
+  if (kept_.empty()) return nullptr;
   const auto is_its = [&](const Kept& place) {
     return place.names.port == header.d_port && place.names.key == header.d_key &&
            place.asker.mac == mac && place.asker.port == header.s_port;

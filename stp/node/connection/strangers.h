@@ -44,13 +44,12 @@ class Strangers {
   static constexpr unsigned kAtOnce = 32;
   static constexpr Time kInterval = 10 * kMillisecond;
 
-  // Allocates all memory; frames allocate none. `share`: the Ports that answers may name.
-  explicit Strangers(PortShare share = {}) : share_(share), asked_(kAsked), kept_(kKept) {
-    held_.reserve(kHeld);
-    for (auto& ports : promised_) ports.resize(std::size_t{wire::kMaxPort} + 1);
-  }
+  // `share`: the Ports that answers may name.
+  explicit Strangers(PortShare share = {}) : share_(share) {}
 
-  // Draws the secrets on first use.
+  // Call when somebody listens: allocates all memory, once. Frames allocate none.
+  void allocate();
+  // Call before the first RC is answered or asked_before(): draws the secrets, once.
   void prepare(Random& random);
   // Whether an RC by that name came recently, as far as the table knows. Records this one.
   bool asked_before(const PeerName& name);

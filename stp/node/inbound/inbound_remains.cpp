@@ -6,9 +6,10 @@ namespace stp {
 std::size_t InboundRemains::dismantle(std::size_t most) {
   std::size_t done = 0;
   while (done < most && !apart_.empty()) {
-    auto& transfer = apart_.back().mapped();
-    done += transfer.dismantle(most - done) + 1;
-    if (transfer.blocks.empty() && transfer.window.empty()) apart_.pop_back();
+    done += apart_.back().mapped().dismantle(most - done);
+    if (done == most) return done;
+    apart_.pop_back();
+    ++done;
   }
   while (done < most && !together_.empty()) {
     auto& transfers = together_.back();
@@ -17,8 +18,10 @@ std::size_t InboundRemains::dismantle(std::size_t most) {
       continue;
     }
     const auto first = transfers.begin();
-    done += first->second.dismantle(most - done) + 1;
-    if (first->second.blocks.empty() && first->second.window.empty()) transfers.erase(first);
+    done += first->second.dismantle(most - done);
+    if (done == most) return done;
+    transfers.erase(first);
+    ++done;
   }
   return done;
 }

@@ -63,7 +63,7 @@ struct InboundTransfer {
     STP_ASSERT(ahead.empty() || !ahead.contains(b_seq, b_seq),
                "B_seq is a Block that is incomplete");
   }
-  // Frees up to `most` of its parts. Returns how many.
+  // Frees up to `most` of its parts. Returns how many: fewer than `most` if none is left.
   std::size_t dismantle(std::size_t most);
 
  private:

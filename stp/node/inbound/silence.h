@@ -7,10 +7,26 @@
 #include <cstdint>
 
 #include "stp/base/assert.h"
-#include "stp/base/recent_maximum.h"
 #include "stp/types.h"
 
 namespace stp {
+
+// The largest value of the last second or two.
+class RecentMaximum {
+ public:
+  void note(Time value, Time now) {
+    if (now - since_ >= kSecond) {
+      before_ = now - since_ >= 2 * kSecond ? 0 : present_;
+      present_ = 0;
+      since_ = now;
+    }
+    present_ = std::max(present_, value);
+  }
+  [[nodiscard]] Time longest() const { return std::max(before_, present_); }
+
+ private:
+  Time since_ = 0, before_ = 0, present_ = 0;
+};
 
 // Grants have serial numbers. "Asked for" means that the Block's CTS was repeated.
 // protocol: 10.13, 10.14

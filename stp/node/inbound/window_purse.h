@@ -47,7 +47,7 @@ class WindowPurse {
     return !short_;
   }
   [[nodiscard]] std::uint64_t used() const { return used_; }
-  // The last has() found too little.
+  // The last has() that had to ask the budget found too little.
   [[nodiscard]] bool is_short() const { return short_; }
 
  private:

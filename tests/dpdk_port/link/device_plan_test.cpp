@@ -68,5 +68,45 @@ TEST(DevicePlan, VfioPinsWhatFourLinksNeedAndNotMore) {
   EXPECT_LE(pinned_megabytes(spec_of("pci:0000:00:03.0,mtu=9000")), 160U);
 }
 
+TEST(DevicePlan, OneShardHasOneQueueUnlessItsPeerPicksOne) {
+  const DevicePlan nic =
+      plan_device({}, {.driver = "net_ice", .most_receive_queues = 8, .most_send_queues = 8});
+  EXPECT_EQ(nic.receive_queues, 1U);
+  EXPECT_EQ(nic.send_queues, 1U);
+  EXPECT_EQ(nic.steering, Steering::kNothing);
+  const DevicePlan shared =
+      plan_device({}, {.driver = "net_vhost", .most_receive_queues = 8, .most_send_queues = 8});
+  EXPECT_EQ(shared.receive_queues, 8U);
+}
+
+TEST(DevicePlan, ShardsHaveAQueueEachWhereTheDeviceHasThem) {
+  DeviceSpec spec;
+  spec.shards = 4;
+  const auto plan = [&](const char* driver, unsigned receive, unsigned send) {
+    return plan_device(
+        spec, {.driver = driver, .most_receive_queues = receive, .most_send_queues = send});
+  };
+  const DevicePlan nic = plan("net_ice", 64, 64);
+  EXPECT_EQ(nic.receive_queues, 4U);
+  EXPECT_EQ(nic.send_queues, 4U);
+  EXPECT_EQ(nic.steering, Steering::kRules);
+  const DevicePlan small = plan("net_e1000_em", 1, 2);
+  EXPECT_EQ(small.receive_queues, 1U);
+  EXPECT_EQ(small.send_queues, 2U);
+  EXPECT_EQ(small.steering, Steering::kNothing);
+  // All that such a device was made with: the peer may have shards, too.
+  const DevicePlan shared = plan("net_vhost", 8, 8);
+  EXPECT_EQ(shared.receive_queues, 8U);
+  EXPECT_EQ(shared.steering, Steering::kPeer);
+}
+
+TEST(DevicePlan, PinnedMemoryGrowsWithTheShards) {
+  DeviceSpec spec;
+  spec.data_room = 9018;
+  const unsigned one = pinned_megabytes(spec);
+  spec.shards = 4;
+  EXPECT_GT(pinned_megabytes(spec), 3 * one);
+}
+
 }  // namespace
 }  // namespace stp::port

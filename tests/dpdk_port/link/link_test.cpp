@@ -91,6 +91,12 @@ TEST(Link, TheQueuesOfAVdevAreItsDriversBusiness) {
   const LinkConfig link = good("vdev:net_virtio_user0,path=/a,queues=2");
   EXPECT_EQ(link.queues, 1U);
   EXPECT_EQ(link.target, "net_virtio_user0,path=/a,queues=2");
+  const LinkConfig divided = good("vdev:net_virtio_user0,path=/a,queues=2,shards=4");
+  EXPECT_EQ(divided.queues, 4U);
+  EXPECT_EQ(divided.target, "net_virtio_user0,path=/a,queues=2");
+  LinkConfig other;
+  std::string error;
+  EXPECT_FALSE(parse_link("loop,shards=2", other, error)) << "there it is called queues";
 }
 
 TEST(Link, VdevHandsOnWhatIsNotOurs) {

@@ -125,7 +125,7 @@ TEST_F(MemifPeer, OneThatKeepsTheRulesIsConnected) {
 
   // It is disconnected when its ring breaks the rules.
   Ring(bytes.first(4096), 4).set_head(1000);
-  EXPECT_FALSE(server->receiver().waiting());
+  EXPECT_FALSE(server->receivers()[0].waiting());
   EXPECT_NE(reason_in(hear()).find("breaks the rules"), std::string::npos);
   EXPECT_FALSE(server->connected());
   EXPECT_EQ(server->broken(), 1U);
@@ -166,6 +166,57 @@ TEST_F(MemifPeer, RingsOutsideOfTheMemoryAreRefused) {
     EXPECT_EQ(say(bad).type, MessageType::kDisconnect);
     connect();
   }
+}
+
+TEST_F(MemifPeer, RingsBeyondWhatTheHelloSaidAreRefused) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  ASSERT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
+  for (unsigned i = 0; i < most_rings(1); ++i) {
+    Message more = ring(true, 0);
+    more.body.add_ring.index = static_cast<std::uint16_t>(i);
+    ASSERT_EQ(say(more).type, MessageType::kAck) << i;
+  }
+  Message beyond = ring(true, 0);
+  beyond.body.add_ring.index = most_rings(1);
+  EXPECT_NE(reason_in(say(beyond)).find("at most 16"), std::string::npos);
+}
+
+TEST_F(MemifPeer, RingsOutOfOrderAreRefused) {
+  for (const unsigned index : {1U, 255U, 65'535U}) {
+    say(init());
+    const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+    ASSERT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
+    Message bad = ring(true, 0);
+    bad.body.add_ring.index = static_cast<std::uint16_t>(index);
+    EXPECT_EQ(say(bad).type, MessageType::kDisconnect);
+    connect();
+  }
+}
+
+// Of many rings, one that breaks the rules ends all.
+TEST_F(MemifPeer, OneBadRingOfSeveralEndsTheConnection) {
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  void* const memory = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::span bytes(static_cast<std::byte*>(memory), kMemory);
+  say(init());
+  say(region(kMemory), file.get());
+  for (unsigned i = 0; i < 6; ++i) {
+    Ring(bytes.subspan(i * 4096, 4096), 4).clear();
+    Message more = ring(i < 3, i * 4096);
+    more.body.add_ring.index = static_cast<std::uint16_t>(i % 3);
+    ASSERT_EQ(say(more).type, MessageType::kAck) << i;
+  }
+  EXPECT_EQ(say(plain(MessageType::kConnect)).type, MessageType::kConnected);
+  EXPECT_EQ(server->receivers().size(), 3U);
+  EXPECT_EQ(server->senders().size(), 3U);
+  Ring(bytes.subspan(2 * 4096, 4096), 4).set_head(1000);
+  EXPECT_EQ(server->receivers()[0].waiting(), 0U);
+  EXPECT_EQ(server->receivers()[2].waiting(), 0U);
+  EXPECT_NE(reason_in(hear()).find("breaks the rules"), std::string::npos);
+  EXPECT_FALSE(server->connected());
+  ::munmap(memory, kMemory);
 }
 
 TEST_F(MemifPeer, ConnectingWithoutRingsIsRefused) {
@@ -283,9 +334,9 @@ TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
       server->tend(now());
       for (int i = 0; i < 100 && server->connected(); ++i) {
         std::size_t length = 0;
-        if (server->sender().put(std::span(&frame, 1))) server->sender().publish();
-        if (server->receiver().waiting()) server->receiver().take(room, length);
-        server->receiver().release();
+        if (server->senders()[0].put(std::span(&frame, 1))) server->senders()[0].publish();
+        if (server->receivers()[0].waiting()) server->receivers()[0].take(room, length);
+        server->receivers()[0].release();
       }
       std::this_thread::yield();
     }
@@ -296,11 +347,54 @@ TEST_F(MemifPeer, ComesAndGoesWhileTheOtherSideIsBusy) {
     EXPECT_TRUE(await([&] {
       client->tend(now());
       std::this_thread::yield();
-      return client->connected() && client->receiver().waiting();
+      return client->connected() && client->receivers()[0].waiting();
     }));
   }
   stop = true;
   busy.join();
+}
+
+// ---- how many rings there are
+
+struct Numbers {
+  unsigned of_server, of_client;
+};
+
+TEST(MemifRings, ThereIsOneForEachPairOfShards) {
+  const std::string path = "/tmp/stp-memif-rings-" + std::to_string(getpid()) + ".sock";
+  for (const Numbers n : {Numbers{1, 1}, Numbers{4, 3}, Numbers{16, 16}}) {
+    std::string error;
+    const auto server = Memif::open({.socket = path, .serves = true, .shards = n.of_server}, error);
+    ASSERT_TRUE(server) << error;
+    const auto client = Memif::open({.socket = path, .buffer = 9088, .shards = n.of_client}, error);
+    ASSERT_TRUE(await([&] {
+      server->tend(now());
+      client->tend(now());
+      return server->connected() && client->connected();
+    }));
+    for (Memif* const side : {server.get(), client.get()}) {
+      EXPECT_EQ(side->senders().size(), n.of_server * n.of_client);
+      EXPECT_EQ(side->receivers().size(), n.of_server * n.of_client);
+    }
+  }
+}
+
+// The hello comes before the server knows which link a client wants, and so speaks of the one with
+// most shards.
+TEST(MemifRings, AServerOfSeveralLinksIsReachedThoughItPromisesTooMany) {
+  const std::string path = "/tmp/stp-memif-links-" + std::to_string(getpid()) + ".sock";
+  std::string error;
+  const auto wide = Memif::open({.socket = path, .serves = true, .shards = 4}, error);
+  const auto narrow = Memif::open({.socket = path, .serves = true, .id = 1}, error);
+  const auto client = Memif::open({.socket = path, .id = 1, .shards = 16}, error);
+  ASSERT_TRUE(wide && narrow && client) << error;
+  ASSERT_TRUE(await([&] {
+    wide->tend(now());
+    narrow->tend(now());
+    client->tend(now());
+    return narrow->connected() && client->connected();
+  })) << client->obstacle();
+  EXPECT_EQ(client->senders().size(), 16U) << "one for each of its shards";
 }
 
 // ---- a client with a server that sends arbitrary messages

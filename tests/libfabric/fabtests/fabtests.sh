@@ -3,7 +3,8 @@
 # usage: fabtests.sh BUILD-DIRECTORY [ARCHIVE-OR-DIRECTORY]
 # libfabric's own tests (fabtests-*.tar.xz of the folder that STP_PEERS names, or what is given), by their own script,
 # from one network namespace to another, for FI_EP_MSG and FI_EP_RDM of stp, and for stp;ofi_rxm: the sets unit and
-# functional. With STP_LONG also the set short, and FI_EP_MSG and stp;ofi_rxm once more through a stpd on each side.
+# functional. With STP_LONG also the sets short and standard, and FI_EP_MSG and stp;ofi_rxm once more through a stpd on
+# each side, without standard.
 # *.exclude name what is not run, and why. All else has to pass: "not supported" counts as a failure.
 here=$(realpath "$(dirname "$0")")
 . "$here/../../end_to_end/setup.sh"
@@ -14,9 +15,9 @@ given=${2-}
 needs_no_sanitizer
 needs_namespaces
 needs gcc make autoconf automake libtoolize python3
+keep_built
 [ -n "$given" ] || given=$(source_of "fabtests-*.tar.*") || { echo "$given" && exit 77; }
 make_work_directory
-keep_built
 
 # build_fabtests: to $programs/bin, once for each source.
 build_fabtests() {
@@ -66,13 +67,13 @@ links() { # OF-SERVER OF-CLIENT
 }
 
 sets=unit,functional
-[ -z "${STP_LONG-}" ] || sets+=,short
+[ -z "${STP_LONG-}" ] || sets+=,short,standard
 
 # run PROVIDER EXCLUDES LEAST: so many tests pass at least, and none fails.
 run() {
   local log=$work/${2%.exclude}.log passed
-  start "$log" env -C "$work/run" timeout -k 5 3000 unshare --pid --fork --kill-child --mount-proc \
-    bash "$programs/bin/runfabtests.sh" -v -S -t "$sets" -p "$programs/bin" -T 120 -f "$here/$2" \
+  start "$log" env -C "$work/run" timeout -k 5 5000 unshare --pid --fork --kill-child --mount-proc \
+    bash "$programs/bin/runfabtests.sh" -v -S -t "$sets" -p "$programs/bin" -T 300 -f "$here/$2" \
     "$1" 10.9.0.1 10.9.0.2
   wait $! || { grep -A 60 'result: Fail' "$log" >&2; fail "fabtests fail for $1"; }
   passed=$(sed -n 's/^# Total Pass *//p' "$log")
@@ -88,6 +89,7 @@ run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
 [ -n "${STP_LONG-}" ] || passed
 start_pair_in "$side_a" "$side_b"
 links "stpd:$work/a.sock" "stpd:$work/b.sock"
+sets=unit,functional,short
 run "stp" stp.exclude 15
 run "stp;ofi_rxm" stp_ofi_rxm.exclude 26
 passed

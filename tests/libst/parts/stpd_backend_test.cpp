@@ -6,9 +6,15 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "libst/client/error.h"
 #include "libst/service/socket.h"
 #include "tests/libst/parts/few_files.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::test {
 namespace {
@@ -86,6 +92,59 @@ TEST_F(StpdBackendTest, AReplyThatIsNoneEndsTheConnection) {
   client::Payload payload;
   EXPECT_EQ(backend.exchange(asking, payload, reply), -ENOTCONN);
   EXPECT_EQ(backend.error(), -ENOTCONN);
+}
+
+// A stpd that is stopped, or has no descriptor for one more program.
+class StpdThatAcceptsNobody : public testing::Test {
+ protected:
+  StpdThatAcceptsNobody() : listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    EXPECT_EQ(service::address_of(path, address), 0);
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener.get(), 0), 0);
+  }
+  static bool says_what_to_do() {
+    const auto text = std::string(client::describe(-ETIMEDOUT));
+    return text.find("stpd does not accept programs") != std::string::npos &&
+           text.find("LimitNOFILE") != std::string::npos;
+  }
+
+  static constexpr std::chrono::milliseconds kPatience{20};
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/full.sock";
+  const UniqueFd listener;
+  std::shared_ptr<StpdConnection> first, second;
+};
+
+TEST_F(StpdThatAcceptsNobody, AFullBacklogIsAnErrorAfterAWhile) {
+  ASSERT_EQ(StpdConnection::open(path, first, kPatience), 0);
+  EXPECT_EQ(StpdConnection::open(path, second, kPatience), -ETIMEDOUT);
+  EXPECT_TRUE(says_what_to_do());
+}
+
+TEST_F(StpdThatAcceptsNobody, SoIsAFirstRequestWithoutAnAnswer) {
+  ASSERT_EQ(StpdConnection::open(path, first, kPatience), 0);
+  std::shared_ptr<client::Backend> backend;
+  StpdBackend::Welcome welcome;
+  EXPECT_EQ(StpdBackend::open(first, 0, backend, welcome), -ETIMEDOUT);
+  EXPECT_TRUE(says_what_to_do());
+  EXPECT_EQ(first->error(), -ENOTCONN);
+}
+
+// Mapping gigabytes takes longer than a stpd may take to accept a program.
+TEST_F(StpdThatAcceptsNobody, ALaterRequestMayTakeLonger) {
+  ASSERT_EQ(StpdConnection::open(path, first, kPatience), 0);
+  const UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
+  Reply reply{};
+  std::vector<UniqueFd> none;
+  ASSERT_EQ(first->ask(client::request_for(RequestKind::kHello), {}, reply, none), 0);
+  std::thread late([&] {
+    std::this_thread::sleep_for(10 * kPatience);
+    service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
+  });
+  EXPECT_EQ(first->ask(client::request_for(RequestKind::kMap), {}, reply, none), 0);
+  late.join();
 }
 
 }  // namespace

@@ -212,8 +212,7 @@ void Side::write() {
   put(words_memory_, &words_[1], kWord, kArena);
   await_puts();
   tell_figures(round - 1);
-  stp::checked(stm_disconnect(connection_, STM_GRACEFUL), "stm_disconnect");
-  await(STM_DISCONNECTED);
+  if (!ended_) await(STM_DISCONNECTED);
 }
 
 void Side::tell_figures(std::uint64_t rounds) {
@@ -276,7 +275,11 @@ void Side::watch() {
   std::uint64_t round = 1;
   while (watch_round(round)) ++round;
   check_rest();
-  if (!ended_) await(STM_DISCONNECTED);
+  // The watcher disconnects: the writer sees each word that is put to it before that put is
+  // acknowledged here.
+  await_puts();
+  stp::checked(stm_disconnect(connection_, STM_GRACEFUL), "stm_disconnect");
+  await(STM_DISCONNECTED);
   std::printf("%llu rounds seen\n", static_cast<unsigned long long>(round - 1));
 }
 

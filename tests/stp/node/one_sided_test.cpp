@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Get and FetchOp: the Responder's Node executes them, FetchOps exactly once (section 9).
 #include "stp/node/one_sided.h"
 
-#include "tests/stp/node/write_fixture.h"
+#include <gtest/gtest.h>
 
 namespace stp::test {
 namespace {
 
-using wire::Function;
-using wire::Op;
-namespace flag = wire::flag;
-
 // protocol: 9.15, 9.16
-TEST(OneSidedState, a_fetch_is_new_once) {
-  using Fetch = stp::OneSided::Fetch;
-  stp::OneSided side;
+TEST(OneSided, a_fetch_is_new_once) {
+  using Fetch = OneSided::Fetch;
+  OneSided side;
   EXPECT_EQ(side.seen(5), Fetch::kNew);
   EXPECT_EQ(side.seen(5), Fetch::kNew);  // it is not executed yet
   side.done(5, 42);
@@ -26,16 +21,16 @@ TEST(OneSidedState, a_fetch_is_new_once) {
   side.refuse(4);
   EXPECT_EQ(side.seen(4), Fetch::kRefused);
   // A window later it is no longer known.
-  EXPECT_EQ(side.seen(4 + stp::OneSided::kWindow), Fetch::kNew);
+  EXPECT_EQ(side.seen(4 + OneSided::kWindow), Fetch::kNew);
   EXPECT_EQ(side.seen(4), Fetch::kStale);
   EXPECT_EQ(side.seen(5), Fetch::kConfirmed);
 }
 
-TEST(OneSidedState, owes_no_more_than_a_window_of_answers) {
-  stp::OneSided side;
+TEST(OneSided, owes_no_more_than_a_window_of_answers) {
+  OneSided side;
   EXPECT_EQ(side.next(), nullptr);
-  stp::OneSided::Reply reply{};
-  for (std::uint32_t g = 0; g < stp::OneSided::kWindow; ++g) {
+  OneSided::Reply reply{};
+  for (std::uint32_t g = 0; g < OneSided::kWindow; ++g) {
     reply.entry.header.b_num = g;
     ASSERT_FALSE(side.owes(g));
     ASSERT_TRUE(side.owe(reply));
@@ -46,229 +41,6 @@ TEST(OneSidedState, owes_no_more_than_a_window_of_answers) {
   side.pop();
   EXPECT_FALSE(side.owes(0));
   EXPECT_TRUE(side.owe(reply));
-}
-
-// B opens a region that A reads and works on; A's answers land in `landing`.
-class OneSided : public Writing {
- protected:
-  static constexpr std::uint32_t kLandingBufx = 3, kRegionId = 22;
-  Buffers landing{kBufsize, 4};
-  RegionId landing_region = kNoneId;
-  std::uint16_t landing_mx = 0, region_mx = 0;
-
-  void SetUp() override {
-    Writing::SetUp();
-    const auto piece = landing.all();
-    ASSERT_EQ(
-        a.node.map(endpoint_a, Direction::kReceive, kLandingBufx, {&piece, 1}, landing_region), 0);
-    ASSERT_EQ(a.node.alloc_mx(landing_region, kNoneId, permit::kData, landing_mx), 0);
-    ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kAll, region_mx), 0);
-    open_region(region_mx);
-  }
-  void open_region(std::uint16_t with) {
-    auto mra = control(Op::kMemoryRegionAvailable);
-    mra.header.param = 1;
-    mra.header.mx = with;
-    mra.header.bufx = kTargetBufx;
-    mra.header.set_t_len(32'768);
-    mra.header.d_id = 21;
-    mra.header.s_id = kRegionId;
-    put(b, cb, mra);
-    settle();
-    ASSERT_TRUE(get(ca));
-  }
-  SendEntry request(Function function, std::uint32_t g_num, std::uint32_t at,
-                    std::uint16_t length = 8) {
-    auto e = control(Op::kGet, static_cast<std::uint16_t>(static_cast<unsigned>(function)
-                                                          << wire::kFunctionShift));
-    e.header.param = length;
-    e.header.mx = landing_mx;
-    e.header.bufx = kTargetBufx + at / 4096;
-    e.header.offset = at % 4096;
-    e.header.sync = kLandingBufx;
-    e.header.b_num = 8 * (g_num % 64);
-    e.header.d_id = kRegionId;
-    e.header.s_id = g_num;
-    return e;
-  }
-  static void operands(SendEntry& e, std::uint64_t operand, std::uint64_t compare) {
-    e.payload_length = wire::kOptionSize;
-    for (int i = 0; i < 8; ++i) {
-      e.payload[i] = static_cast<std::uint8_t>(operand >> (56 - 8 * i));
-      e.payload[8 + i] = static_cast<std::uint8_t>(compare >> (56 - 8 * i));
-    }
-  }
-  std::uint64_t& cell(std::uint32_t at = 0) {
-    return *reinterpret_cast<std::uint64_t*>(target.data() + at);
-  }
-  std::uint64_t answer(std::uint32_t g_num) {
-    return *reinterpret_cast<std::uint64_t*>(landing.data() + 8 * (g_num % 64));
-  }
-  // Executes a FetchOp and returns the old value.
-  std::uint64_t fetch(const SendEntry& e) {
-    put(a, ca, e);
-    settle();
-    const auto header = get(ca);
-    EXPECT_TRUE(header && header->header.op() == Op::kData);
-    EXPECT_EQ(header->header.b_num, e.header.s_id);
-    return answer(e.header.s_id);
-  }
-};
-
-// protocol: 9.12, 9.13
-TEST_F(OneSided, a_get_brings_the_peers_bytes) {
-  std::memcpy(target.data(), source.data(), target.size());
-  auto e = request(Function::kGet, 1, 5'000, 9'000);
-  e.header.b_num = 100;
-  put(a, ca, e);
-  settle();
-  ASSERT_TRUE(get(ca));
-  EXPECT_EQ(0, std::memcmp(landing.data() + 100, source.data() + 5'000, 9'000));
-  EXPECT_EQ(landing.data()[99], std::byte{0});
-  EXPECT_EQ(landing.data()[9'100], std::byte{0});
-}
-
-// protocol: 3.6, 3.13, 7.17, 9.14
-TEST_F(OneSided, every_function_does_what_it_says_and_tells_what_was_before) {
-  cell() = 40;
-  EXPECT_EQ(fetch(request(Function::kFetchIncrement, 1, 0)), 40U);
-  EXPECT_EQ(fetch(request(Function::kFetchDecrement, 2, 0)), 41U);
-  auto add = request(Function::kFetchAdd, 3, 0);
-  operands(add, 1'000'000'000'000, 0);
-  EXPECT_EQ(fetch(add), 40U);
-  EXPECT_EQ(cell(), 1'000'000'000'040U);
-  auto swap = request(Function::kCompareAndSwap, 4, 0);
-  operands(swap, 7, 5);
-  EXPECT_EQ(fetch(swap), 1'000'000'000'040U) << "not 5: nothing happens";
-  EXPECT_EQ(cell(), 1'000'000'000'040U);
-  swap = request(Function::kCompareAndSwap, 5, 0);
-  operands(swap, 7, 1'000'000'000'040);
-  fetch(swap);
-  EXPECT_EQ(cell(), 7U);
-  EXPECT_EQ(fetch(request(Function::kFetchClear, 6, 0)), 7U);
-  EXPECT_EQ(cell(), 0U);
-}
-
-// protocol: 9.15
-TEST_F(OneSided, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
-  cell() = 5;
-  put(a, ca, request(Function::kFetchIncrement, 1, 0));
-  const auto frame = take(a);
-  ASSERT_TRUE(frame);
-  arrive(b, *frame);
-  ASSERT_TRUE(take(b));  // the answer is lost
-  for (int i = 0; i < 3; ++i) arrive(b, *frame);
-  settle();
-  EXPECT_EQ(cell(), 6U);
-  ASSERT_TRUE(get(ca));
-  EXPECT_EQ(answer(1), 5U);
-  auto done = control(Op::kGet, flag::kFunction);
-  done.header.d_id = kRegionId;
-  done.header.s_id = 1;
-  put(a, ca, done);
-  settle();
-  arrive(b, *frame);  // a duplicate after the FetchOp is over
-  EXPECT_EQ(cell(), 6U);
-  EXPECT_EQ(b.count(Counter::kRxFetchOps), 1U);
-}
-
-// A peer that repeats a FetchOp with a larger length must not read the bytes behind the result.
-// protocol: 9.15
-TEST_F(OneSided, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eight) {
-  put(a, ca, request(Function::kFetchIncrement, 1, 0));
-  auto repeat = take(a);
-  ASSERT_TRUE(repeat);
-  arrive(b, *repeat);
-  const auto answered = take(b);
-  ASSERT_TRUE(answered);
-  constexpr std::size_t kParam = wire::kEthernetSize + 2;
-  (*repeat)[kParam] = std::byte{0x10};  // 4 KiB
-  (*repeat)[kParam + 1] = std::byte{0};
-  arrive(b, *repeat);
-  EXPECT_EQ(take(b), answered);
-}
-
-// protocol: 9.16
-TEST_F(OneSided, a_fetch_op_from_beyond_the_window_is_dropped) {
-  put(a, ca, request(Function::kFetchIncrement, 36, 0));
-  const auto delayed = take(a);
-  ASSERT_TRUE(delayed);
-  fetch(request(Function::kFetchIncrement, 100, 0));
-  arrive(b, *delayed);
-  EXPECT_EQ(cell(), 1U);
-  EXPECT_EQ(b.count(Counter::kStaleFetch), 1U);
-}
-
-// protocol: 7.15, 7.17, 9.17
-TEST_F(OneSided, what_the_region_does_not_hold_or_permit_is_refused) {
-  const auto refused = [&](const SendEntry& e) {
-    const auto before = b.count(Counter::kGetRefused);
-    put(a, ca, e);
-    settle();
-    EXPECT_EQ(b.count(Counter::kGetRefused), before + 1);
-    const auto header = get(ca);
-    ASSERT_TRUE(header);
-    EXPECT_EQ(header->header.op(), Op::kGet);
-    EXPECT_TRUE(header->header.has(flag::kReject));
-  };
-  refused(request(Function::kGet, 1, 32'768 - 4));
-  refused(request(Function::kFetchIncrement, 2, 4));
-  auto e = request(Function::kGet, 3, 0);
-  e.header.d_id = 1234;
-  refused(e);
-  std::uint16_t data_only = 0;
-  ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kData, data_only), 0);
-  open_region(data_only);
-  refused(request(Function::kGet, 4, 0));
-  refused(request(Function::kFetchIncrement, 5, 0));
-  EXPECT_TRUE(untouched());
-}
-
-TEST_F(OneSided, a_repeat_that_leaves_after_the_answer_came_does_not_open_the_landing_again) {
-  put(a, ca, request(Function::kGet, 1, 0, 64));
-  put(a, ca, request(Function::kGet, 1, 0, 64));
-  const auto first = take(a);
-  ASSERT_TRUE(first);
-  arrive(b, *first);
-  const auto brought = take(b);
-  ASSERT_TRUE(brought);
-  arrive(a, *brought);
-  ASSERT_TRUE(get(ca));
-  EXPECT_FALSE(take(a)) << "nobody waits for it any more";
-  landing.data()[8] = std::byte{99};
-  arrive(a, *brought);
-  EXPECT_EQ(landing.data()[8], std::byte{99});
-}
-
-TEST_F(OneSided, an_answer_nobody_asked_for_is_not_placed) {
-  VcInfo info{};
-  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
-  wire::Header h;
-  h.op_flags = wire::op_flags(Op::kData, flag::kLast);
-  h.d_port = info.local_port;
-  h.s_port = info.remote_port;
-  h.d_key = info.local_key;
-  h.mx = landing_mx;
-  h.bufx = kLandingBufx;
-  h.d_id = kRegionId;
-  h.b_num = 9;
-  inject(a, kMacB, h, Bytes(source.data() + 8, 64));
-  EXPECT_EQ(a.count(Counter::kNoGrant), 1U);
-  EXPECT_EQ(landing.data()[0], std::byte{0});
-}
-
-// protocol: 7.16
-TEST_F(OneSided, a_get_cannot_name_a_landing_that_is_not_the_users) {
-  auto e = request(Function::kGet, 1, 0, 9'000);
-  e.header.sync = kLandingBufx + 3;
-  put(a, ca, e);
-  settle();
-  EXPECT_EQ(ca.user.refused(), 1U);
-  e = request(Function::kGet, 1, 0);
-  e.header.mx = 500;
-  put(a, ca, e);
-  settle();
-  EXPECT_EQ(ca.user.refused(), 2U);
 }
 
 }  // namespace

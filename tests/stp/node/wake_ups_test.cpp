@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/stp/node/nops_fixture.h"
 #include "tests/stp/node/vc_fixture.h"
 
 namespace stp::test {
@@ -104,6 +105,117 @@ TEST_F(WakeUpsTest, who_is_over_is_waited_for_no_more) {
   wake_ups.flush(deadline - 1);
   EXPECT_EQ(wake_ups.deadline(), kNever);
   EXPECT_TRUE(events.empty());
+}
+
+// The same with two Nodes and their users.
+class Sleepers : public Nops {};
+
+// protocol: 6.17
+TEST_F(Sleepers, a_sleeping_user_is_woken_at_once_by_interrupt) {
+  connect();
+  b.events.clear();
+  put(a, ca, nop(1));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "nobody sleeps";
+  const auto seen_word = cb.user.begin_sleep();
+  auto urgent = nop(2);
+  urgent.header.op_flags |= wire::flag::kInterrupt;
+  put(a, ca, urgent);
+  settle();
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_NE(cb.user.wake_word()->load(), seen_word);
+  cb.user.end_sleep();
+}
+
+// protocol: 6.17
+TEST_F(Sleepers, without_interrupt_a_sleeping_user_is_woken_once_and_within_50_microseconds) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  for (std::uint32_t i = 0; i < 3; ++i) put(a, ca, nop(i));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "more may follow";
+  EXPECT_LE(b.node.next_deadline(), now + 50 * kMicrosecond);
+  pass(50 * kMicrosecond);
+  EXPECT_EQ(std::count_if(b.events.begin(), b.events.end(),
+                          [](auto& e) { return e.kind == Event::Kind::kWake; }),
+            1);
+  cb.user.end_sleep();
+}
+
+// protocol: 6.17
+TEST_F(Sleepers, a_sleeping_user_is_woken_as_soon_as_nothing_more_arrives) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  put(a, ca, nop(1));
+  settle();
+  b.node.idle();
+  settle();  // fetches the events
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_GT(b.node.next_deadline(), now + 50 * kMicrosecond) << "nobody is left to wake";
+  cb.user.end_sleep();
+}
+
+// A user that was notified waits for its wake-up. Only a gathering user is notified of more before.
+// protocol: 6.17
+TEST_F(Sleepers, a_user_that_gathers_is_told_of_each_header_at_once) {
+  connect();
+  put(a, ca, nop(1));
+  settle();  // from here on it is to be woken
+  b.events.clear();
+  put(a, ca, nop(2));
+  settle();
+  EXPECT_FALSE(has_event(b, Event::Kind::kNews)) << "it looks at this channel itself";
+  cb.user.gather();
+  for (std::uint32_t i = 3; i < 5; ++i) {
+    b.events.clear();
+    put(a, ca, nop(i));
+    settle();
+    EXPECT_TRUE(has_event(b, Event::Kind::kNews)) << i;
+    EXPECT_FALSE(has_event(b, Event::Kind::kWake)) << "that can wait";
+  }
+  pass(50 * kMicrosecond);
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+}
+
+// Only sent frames make room here: no other event would wake the user later.
+TEST_F(Sleepers, a_user_that_sleeps_on_a_full_queue_learns_of_room_at_once) {
+  connect();
+  put(a, ca, nop(1));
+  settle();
+  pass(kMillisecond);
+  put(a, ca, nop(2));
+  ca.user.begin_sleep();
+  a.events.clear();
+  settle();
+  EXPECT_TRUE(has_event(a, Event::Kind::kWake));
+  ca.user.end_sleep();
+}
+
+TEST_F(Sleepers, a_user_that_was_about_to_sleep_learns_of_room_a_little_later) {
+  connect();
+  put(a, ca, nop(1));
+  settle();
+  ca.user.begin_sleep();
+  a.events.clear();
+  pass(50 * kMicrosecond);
+  EXPECT_TRUE(has_event(a, Event::Kind::kWake));
+  ca.user.end_sleep();
+}
+
+TEST_F(Sleepers, a_user_that_sleeps_learns_of_the_end_at_once) {
+  connect();
+  cb.user.begin_sleep();
+  b.node.idle();
+  b.events.clear();
+  ASSERT_EQ(a.node.close(ca.id, true, now), 0);
+  settle();
+  EXPECT_TRUE(has_event(b, Event::Kind::kWake));
+  EXPECT_TRUE(has_event(b, Event::Kind::kVcOver));
+  cb.user.end_sleep();
 }
 
 }  // namespace

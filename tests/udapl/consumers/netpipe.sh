@@ -5,7 +5,7 @@
 # its integrity check, over memif without stpd, and over veth through two stpds.
 . "$(dirname "$0")/setup.sh"
 needs gcc make
-archive=$(source_of "netpipe_3.7.2.orig.tar.gz") || { echo "$archive" && exit 77; }
+archive=$(source_of "netpipe_3.7.2.orig.tar.gz" netpipe) || { echo "$archive" && exit 77; }
 needs_namespaces
 make_work_directory
 lay_out_dat
@@ -34,7 +34,7 @@ settled() { ! kill -0 "$1" 2>/dev/null || too_early "$2"; } # CLIENT LOG
 
 # pipe NAME ARGUMENT...: both sides, each in a folder of its own, where it writes its log.
 pipe() {
-  local name=$1 server client tries=5
+  local name=$1 server client tries=40
   shift
   mkdir -p "$work/a" "$work/b"
   while :; do
@@ -81,4 +81,5 @@ start_pair_in "$side_a" "$side_b"
 dat_conf b OpenIB-cma-name "stpd:$work/b.sock"
 dat_conf a OpenIB-cma-name "stpd:$work/a.sock"
 all_modes veth
+expect_few_repeats "a b" 1000
 passed

@@ -6,7 +6,6 @@
 . "$(dirname "$0")/../../lib/consumers.sh"
 
 needs_long
-needs_peers
 [ -e "$build/lib/libdaplstp1.so.0" ] || skip "uDAPL was not built"
 needs_no_sanitizer
 keep_built

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The limits that an IA reports are those that docs/udapl.md lists.
+#include <sys/mman.h>
+
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -8,6 +10,8 @@
 
 namespace stp::test {
 namespace {
+
+constexpr std::uint64_t kMaxRegistered = std::uint64_t{1} << 34;
 
 using Limits = std::map<std::string, std::uint64_t>;
 
@@ -50,6 +54,11 @@ class FrontIaLimits : public LibstTest {
     LIMIT(ia, max_iov_segments_per_dto);
     LIMIT(ia, max_iov_segments_per_rdma_read);
     LIMIT(ia, max_iov_segments_per_rdma_write);
+    // The field of 2.0 has 32 bits: as much of the limit as fits.
+    const auto block = static_cast<std::uint64_t>(ia.max_lmr_block_size);
+    add("max_lmr_block_size", block == UINT32_MAX ? kMaxRegistered : block);
+    LIMIT(ia, max_lmr_virtual_address);
+    LIMIT(ia, max_rmr_target_address);
     LIMIT(ia, max_message_size);
     LIMIT(ia, max_rdma_size);
     LIMIT(provider, max_private_data_size);
@@ -97,6 +106,21 @@ TEST_P(FrontIaLimits, AnEvdHasTheLongestLengthThatTheIaTellsAndNoMore) {
   EXPECT_EQ(name_of(dat_evd_create(side.ia, ia.max_evd_qlen + 1, DAT_HANDLE_NULL,
                                    DAT_EVD_SOFTWARE_FLAG, &none)),
             "DAT_INSUFFICIENT_RESOURCES");
+}
+
+TEST_P(FrontIaLimits, MoreMemoryThanTheIaTellsIsInsufficientResources) {
+  const auto length = std::size_t{kMaxRegistered} + 1;
+  auto* const memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  DAT_REGION_DESCRIPTION region{};
+  region.for_va = memory;
+  DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+  DAT_LMR_CONTEXT context = 0;
+  EXPECT_EQ(name_of(create_lmr(side.ia, DAT_MEM_TYPE_VIRTUAL, region, length, side.pz,
+                               DAT_MEM_PRIV_ALL_FLAG, &lmr, &context, nullptr)),
+            "DAT_INSUFFICIENT_RESOURCES");
+  ::munmap(memory, length);
 }
 
 TEST_P(FrontIaLimits, MemoryOfNoBytesIsALengthError) {

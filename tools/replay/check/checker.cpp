@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/check/checker.h"
 
+#include "tools/json/json.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -50,10 +51,11 @@ std::string line_of(const Finding& finding) {
 
 std::string json_of(const Finding& finding) {
   const auto& rule = text_of(finding.rule);
-  return "{\"frame\":" + std::to_string(finding.frame) + ",\"time\":" + seconds(finding.time) +
-         ",\"kind\":" + (finding.is_note() ? "\"note\"" : "\"finding\"") +
-         ",\"section\":" + quoted(rule.section) + ",\"rule\":" + quoted(rule.name) +
-         ",\"expected\":" + quoted(finding.expected) + ",\"seen\":" + quoted(finding.seen) + "}";
+  Json json;
+  json.object().value("frame", finding.frame).number("time", seconds(finding.time));
+  json.value("kind", finding.is_note() ? "note" : "finding");
+  json.value("section", rule.section).value("rule", rule.name);
+  return json.value("expected", finding.expected).value("seen", finding.seen).end().text();
 }
 
 Checker::Impl::Impl(Sink given_sink, const CheckerOptions& given_options)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "stp/wire/operations.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -24,33 +25,19 @@ std::vector<NamedField> own_names(const Header& h) {
   std::vector<NamedField> names;
   const bool refusal = h.op() == Op::kConnectionAnswer && h.has(wire::flag::kReject);
   if (!refusal) names.push_back({Name::kPort, h.s_port});  // a refusal has no Port
-  switch (h.op()) {
-    case Op::kRequestConnection:
-    case Op::kConnectionAnswer:
-    case Op::kRequestDisconnect:
-    case Op::kDisconnectAnswer:
-    case Op::kDisconnectComplete:
+  switch (wire::operation(h.op()).own) {
+    case wire::Own::kKey:
       names.push_back({Name::kKey, h.offset});
       break;
-    case Op::kClearToSend:
-    case Op::kMemoryRegionAvailable:
+    case wire::Own::kMx:
+      // A refused GET carries the Mx of the one who asked.
+      if (h.op() == Op::kGet && h.has(wire::flag::kReject)) break;
       names.push_back({Name::kMx, h.mx});
       break;
-    case Op::kGet:
-      if (!h.has(wire::flag::kReject)) names.push_back({Name::kMx, h.mx});
-      break;
-    case Op::kRequestState:
+    case wire::Own::kSync:
       if (own_question(h)) names.push_back({Name::kSync, h.sync});
       break;
-    case Op::kNoOperation:
-    case Op::kRequestMemoryRegion:
-    case Op::kRequestToSend:
-    case Op::kRequestAnswer:
-    case Op::kRequestToReceive:
-    case Op::kData:
-    case Op::kRequestStateResponse:
-    case Op::kEnd:
-    case Op::kEndAck:
+    case wire::Own::kNone:
       break;
   }
   return names;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "stp/wire/operations.h"
 #include "stp/wire/tiling.h"
 #include "tools/replay/play/node_subject.h"
 
@@ -55,34 +56,11 @@ void NodeSubject::request(Vc& vc, std::size_t at) {
   SendEntry entry{};
   entry.header = frame.header;
   entry.destination_mac = frame.dst.to_u64();
-  switch (frame.header.op()) {
-    case Op::kClearToSend:
-    case Op::kMemoryRegionAvailable:
-      forget_bytes(vc, frame.header);
-      [[fallthrough]];
-    case Op::kGet:
-      entry.header.mx = live_mx(vc, frame.header);
-      break;
-    case Op::kData:
-      if (!fill_data(vc, at, entry)) return;
-      break;
-    case Op::kNoOperation:
-    case Op::kRequestConnection:
-    case Op::kConnectionAnswer:
-    case Op::kRequestDisconnect:
-    case Op::kDisconnectAnswer:
-    case Op::kDisconnectComplete:
-    case Op::kRequestMemoryRegion:
-    case Op::kRequestToSend:
-    case Op::kRequestAnswer:
-    case Op::kRequestToReceive:
-    case Op::kRequestState:
-    case Op::kRequestStateResponse:
-    case Op::kEnd:
-    case Op::kEndAck:
-      break;
-  }
-  if (frame.header.op() != Op::kData) copy_payload(frame.option, entry);
+  const auto op = frame.header.op();
+  if (op == Op::kData && !fill_data(vc, at, entry)) return;
+  if (op == Op::kClearToSend || op == Op::kMemoryRegionAvailable) forget_bytes(vc, frame.header);
+  if (wire::operation(op).own == wire::Own::kMx) entry.header.mx = live_mx(vc, frame.header);
+  if (op != Op::kData) copy_payload(frame.option, entry);
   const auto refused = vc.channel.refused();
   if (!vc.channel.send(entry)) return trouble(at, "the Node takes no more requests");
   node_.kick(vc.id);

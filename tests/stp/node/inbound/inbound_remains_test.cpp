@@ -7,6 +7,7 @@ namespace stp::test {
 namespace {
 
 constexpr std::uint32_t kBlocks = 10;
+constexpr std::size_t kSlice = 4;
 
 // A Transfer of kBlocks Blocks that are granted, in `table`.
 InboundTransfer& add(TransferTable& table, std::uint32_t r_id) {
@@ -27,14 +28,15 @@ TEST(InboundRemains, go_in_slices_as_long_as_they_are_asked_to) {
   EXPECT_EQ(table.find(2), nullptr);
   std::size_t pieces = 0, slices = 0;
   while (!remains.empty()) {
-    const auto done = remains.dismantle(4);
-    EXPECT_LE(done, 4U + 1);  // a Transfer counts with its last Block
+    const auto done = remains.dismantle(kSlice);
+    EXPECT_LE(done, kSlice);
     pieces += done;
     ASSERT_LT(++slices, 100U);
   }
-  EXPECT_GE(pieces, 3 * kBlocks);
-  EXPECT_GE(slices, 3 * kBlocks / 5);
-  EXPECT_EQ(remains.dismantle(4), 0U);
+  const auto all = 3 * (kBlocks + 1);  // a Transfer counts, too
+  EXPECT_EQ(pieces, all);
+  EXPECT_EQ(slices, (all + kSlice - 1) / kSlice);
+  EXPECT_EQ(remains.dismantle(kSlice), 0U);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/dpdk/device_share.h"
+
+#include "dpdk_port/dpdk/device.h"
+
+namespace stp::port {
+
+void DeviceShare::settle() {
+  may_send_ =
+      of_.index == kOwner || device_.memif_ != nullptr || device_.queues_of_ethdev(of_).count > 0;
+}
+
+bool DeviceShare::enter() {
+  if (of_.index != kOwner) inside_ = device_.gate().enter(of_.index);
+  return inside_;
+}
+
+void DeviceShare::leave() {
+  if (of_.index == kOwner || !inside_) return;
+  inside_ = false;
+  device_.gate().leave(of_.index);
+}
+
+bool DeviceShare::runs() const {
+  return inside_ && device_.runs();
+}
+
+bool DeviceShare::has_queues() const {
+  return device_.queues_to_send(of_).count > 0;
+}
+
+std::uint16_t DeviceShare::send(rte_mbuf** mbufs, std::uint16_t count) {
+  if (device_.memif_) return device_.memif_->send(of_.index, mbufs, count);
+  if (device_.socket_) return device_.socket_->send(mbufs, count);
+  const QueuesToSend queues = device_.queues_to_send(of_);
+  if (queues.count > 1) return send_by_port(queues, mbufs, count);
+  return rte_eth_tx_burst(device_.port_, static_cast<std::uint16_t>(queues.first), mbufs, count);
+}
+
+// Frames in a row for one queue make a burst.
+std::uint16_t DeviceShare::send_by_port(const QueuesToSend& queues, rte_mbuf** mbufs,
+                                        std::uint16_t count) {
+  const auto queue_of = [&](const rte_mbuf* mbuf) {
+    const Bytes head(rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len);
+    return static_cast<std::uint16_t>(queues.at(Shards::port_of(head)));
+  };
+  std::uint16_t sent = 0;
+  while (sent < count) {
+    const std::uint16_t queue = queue_of(mbufs[sent]);
+    std::uint16_t row = 1;
+    while (sent + row < count && queue_of(mbufs[sent + row]) == queue) ++row;
+    const std::uint16_t taken = rte_eth_tx_burst(device_.port_, queue, mbufs + sent, row);
+    sent = static_cast<std::uint16_t>(sent + taken);
+    if (taken < row) break;
+  }
+  return sent;
+}
+
+std::uint16_t DeviceShare::receive(rte_mbuf** mbufs, std::uint16_t count) {
+  if (device_.memif_) return device_.memif_->receive(of_.index, pool(), mbufs, count);
+  if (device_.receive_queues_ > 1) return receive_in_turn(mbufs, count);
+  if (of_.index != kOwner) return 0;
+  if (device_.socket_) return device_.socket_->receive(pool(), mbufs, count);
+  return rte_eth_rx_burst(device_.port_, 0, mbufs, count);
+}
+
+// Each call begins with another queue, so that a busy one does not keep the others waiting.
+std::uint16_t DeviceShare::receive_in_turn(rte_mbuf** mbufs, std::uint16_t count) {
+  const unsigned queues = device_.receive_queues_;
+  std::uint16_t received = 0;
+  for (unsigned queue = of_.index; queue < queues && received < count; queue += of_.count) {
+    if (next_ >= queues) next_ = of_.index;
+    received = static_cast<std::uint16_t>(
+        received + rte_eth_rx_burst(device_.port_, static_cast<std::uint16_t>(next_),
+                                    mbufs + received,
+                                    static_cast<std::uint16_t>(count - received)));
+    next_ += of_.count;
+  }
+  return received;
+}
+
+}  // namespace stp::port

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Owns the outstanding operations of a connection: everything posted except receives. It promises
+// that they begin in the order of posting, that each completes exactly once, and that at most
+// WriteWindow::kMost Writes are open.
+#pragma once
+
+#include "libst/managed/operation_list.h"
+#include "libst/managed/regions.h"
+#include "libst/managed/reports.h"
+#include "libst/managed/session.h"
+#include "libst/managed/write_window.h"
+
+namespace stp::managed {
+
+class Operations {
+ public:
+  Operations(Reports& reports, PeerRegions& regions) : reports_(reports), regions_(regions) {}
+
+  // Adds an operation. `posted`: its place in the order of operations and receives. Returns false
+  // if there are too many, or if its completion would have no place in the queue.
+  [[nodiscard]] bool post(const Operation& operation, std::uint64_t posted) {
+    if (list_.size() >= OperationList::kMost || !reports_.sends().reserve()) return false;
+    list_.add(operation).posted = posted;
+    return true;
+  }
+  // Begins as many operations as may begin now.
+  void begin(Session& session);
+  void on_completion(Session& session, const Completion& c);
+  // Asks for confirmation of quiet operations, because somebody waits for their end.
+  void confirm_quiet(Session& session) const {
+    if (!list_.empty()) session.sequencer.confirm_puts();
+  }
+
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  [[nodiscard]] std::size_t size() const { return list_.size(); }
+  [[nodiscard]] bool uses(const Memory& memory) const;
+  // Counts the quiet operations that have begun and use the memory.
+  [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;
+  // The oldest operation with that context that is not cancelled yet, or nullptr.
+  [[nodiscard]] Operation* find(std::uint64_t context) const;
+  // `session`: nullptr before the connection is open. Returns 0, or why the operation goes on.
+  int cancel(Session* session, Operation& operation);
+
+  // The connection has ended: completes all of them with `status`.
+  void flush(int status);
+  // The domain has ended: drops them, and they never complete.
+  void forget() { list_.forget(); }
+
+ private:
+  int try_begin(Session& session, Operation& operation);
+  int begin_send(Session& session, Operation& operation);
+  int begin_write(Session& session, Operation& operation);
+  int begin_remote(Session& session, Operation& operation);
+  int access(Session& session, const Operation& operation, const RemoteRegion& region);
+  [[nodiscard]] bool goes_by_ring(const Session& session, std::uint64_t length) const;
+  [[nodiscard]] bool may_be_quiet(const Operation& operation) const;
+  // Completes the operation. Its place may be reused at once.
+  void complete(Operation& operation, int status, std::uint64_t length = 0,
+                std::uint32_t message = 0);
+
+  Reports& reports_;
+  PeerRegions& regions_;
+  OperationList list_;
+  WriteWindow writes_;
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/connection/vc_endings.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace stp {
+namespace {
+
+// RD is repeated for at least this long before the peer is considered dead.
+constexpr Time kClosePatience = kSecond;
+
+// The end of a VC has no RS to ask about it: RD and DA are repeated as slowly as RC.
+// protocol: 5.21
+Time unasked_interval(const Vc& vc) {
+  return std::max(vc.round_trip.timeout(), RoundTrip::kInitial);
+}
+
+}  // namespace
+
+void VcEndings::close(Vc& vc, bool at_once, Time now, const OptionPayload& option) {
+  STP_ASSERT(vc.state != VcState::kAsked, "who decides by closing refuses");
+  vc.user_closed = true;
+  leave_backlog(vc);
+  switch (vc.state.state()) {
+    case VcState::kPeerClosed:
+    case VcState::kFailed:
+      return forget(vc, now);
+    case VcState::kConnecting:
+      return begin(vc, now);
+    case VcState::kOpen:
+      // protocol: 5.32
+      vc.option = option;
+      return at_once ? begin(vc, now) : drain(vc, now);
+    case VcState::kAsked:
+    case VcState::kClosing:
+    case VcState::kBothClosing:
+    case VcState::kPeerClosing:
+      return;  // already disconnecting
+  }
+}
+
+// Sends the queued requests first. RD follows when none is left, or when they make no progress.
+// protocol: 5.17, 5.43
+void VcEndings::drain(Vc& vc, Time now) {
+  vc.draining.by_ = now + kDrainPatience;
+  use_.turns.enter(vc);
+  use_.timers.update(vc);
+}
+
+// protocol: 5.2
+void VcEndings::begin(Vc& vc, Time now) {
+  if (vc.connectionless()) return forget(vc, now);  // no peer to tell
+  vc.state.must(VcEvent::kClose);
+  // Not answered yet: a CA that still comes is answered like that of an unknown connection.
+  if (vc.state == kVcGone) return forget(vc, now);
+  stop_traffic(vc);
+  vc.handshake.start(now, unasked_interval(vc), kClosePatience);
+  use_.departures.leaves(vc, NodeDepartures::kHandshakeClock);
+  send(vc, wire::Op::kRequestDisconnect);
+  use_.timers.update(vc);
+}
+
+// Ends data both ways: grants and queued requests are void.
+void VcEndings::stop_traffic(Vc& vc) {
+  use_.tidying.later(vc.inbound.clear());
+  vc.leave<IsUntidy>();
+  vc.sending.active = false;
+  vc.permitted.clear();
+  vc.one_sided.reset();
+  vc.recovery.stop();
+  use_.pacing.drop(vc);
+  vc.channel.refuse_all();
+  if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+  vc.questions.stop();
+  vc.proof.stop();
+  vc.decision.stop();
+  vc.draining.by_ = kNever;
+  use_.memory.abandon(vc.mxs);
+  use_.wake_ups.touch(vc);
+}
+
+void VcEndings::fail(Vc& vc, VcEvent why, int error, Time now) {
+  vc.state.must(why);
+  vc.error = error;
+  use_.dials.end(vc, now);
+  count(vc, Counter::kVcFailed);
+  vc.handshake.stop();
+  stop_traffic(vc);
+  vc.channel.set_state(ChannelState::kFailed, error);
+  use_.wake_ups.touch(vc);
+  const bool unseen = leave_backlog(vc);
+  if (vc.user_closed || unseen) return forget(vc, now);
+  use_.common.event(Event::Kind::kVcOver, vc.id, vc.cookie);
+  use_.timers.update(vc);
+}
+
+void VcEndings::count(Vc& vc, Counter how) {
+  if (vc.peer_key == 0 || vc.end_counted) return;
+  vc.end_counted = true;
+  use_.common.counters.add(how);
+}
+
+void VcEndings::forget(Vc& vc, Time now, bool remember) {
+  use_.dials.end(vc, now);
+  stop_traffic(vc);
+  count(vc, Counter::kVcClosed);
+  use_.peers.end(vc, remember, now);
+  use_.timers.remove(vc);
+  Turns::leave(vc);
+  vc.leave<IsTouched>();
+  vc.leave<IsWatched>();
+  leave_backlog(vc);
+  --vc.endpoint->vcs;
+  auto gone = use_.vcs.take(vc);
+  if (vc.attached > 0)
+    use_.vcs.keep(std::move(gone));
+  else
+    let_go(vc);
+}
+
+bool VcEndings::leave_backlog(Vc& vc) {
+  if (!vc.in<IsInBacklog>()) return false;
+  vc.leave<IsInBacklog>();
+  --vc.endpoint->in_backlog;
+  return true;
+}
+
+[[gnu::noinline]] void VcEndings::left_behind(VcId id) {
+  if (const auto gone = use_.vcs.left_behind(id)) let_go(*gone);
+}
+
+// The last update of the channel that the user sees.
+void VcEndings::let_go(Vc& vc) {
+  vc.channel.complete(vc.channel.taken());
+  if (vc.channel.state() != ChannelState::kFailed) vc.channel.set_state(ChannelState::kClosed);
+  if (vc.channel.needs_wake()) use_.common.event(Event::Kind::kWake, vc.id, vc.cookie);
+  use_.common.event(Event::Kind::kVcGone, vc.id, vc.cookie);
+}
+
+// protocol: 5.11
+void VcEndings::on_request_disconnect(const wire::Frame& frame, Time now) {
+  auto& common = use_.common;
+  // protocol: 5.42
+  if (common.is_spoofed(frame)) return common.drop(DropReason::kBadSource);
+  const auto& h = frame.header;
+  const auto rd = wire::decode_as<wire::RequestDisconnect>(h);
+  auto* const vc = use_.vcs.at(h.d_port);
+  if (h.d_port == 0) return common.drop(DropReason::kBadPort);  // 0 never names a connection
+  if (vc == nullptr) return answer_unknown(frame, now);
+  // protocol: 5.13
+  if (vc->local_key != h.d_key) return common.drop(DropReason::kBadKey);
+  // protocol: 11.10
+  if (vc->connectionless()) return common.drop(DropReason::kBadState);
+  if (vc->peer_mac != frame.src) return common.drop(DropReason::kBadPeer);
+  vc->heard = now;
+  const auto before = vc->state.state();
+  if (!vc->state.next(VcEvent::kRequest)) return common.drop(DropReason::kBadState);
+  // protocol: 5.5
+  if (before == VcState::kConnecting && rd.i_key == 0) return common.drop(DropReason::kBadKey);
+  // protocol: 5.14
+  if (before == VcState::kConnecting) {  // its CA was lost: takes the names from this frame
+    common.counters.add(Counter::kVcOpened);
+    use_.dials.end(*vc, now);
+    vc->peer_port = h.s_port;
+    vc->peer_key = rd.i_key;
+  }
+  vc->state.must(VcEvent::kRequest);
+  if (vc->state == VcState::kPeerClosing && before != VcState::kPeerClosing) {
+    stop_traffic(*vc);
+    // protocol: 5.32
+    vc->peer_option = to_option(frame.option);
+    vc->channel.set_state(ChannelState::kPeerClosed);
+    vc->handshake.start(now, unasked_interval(*vc));
+    use_.departures.leaves(*vc, NodeDepartures::kHandshakeClock);
+    count(*vc, Counter::kVcClosed);
+    common.event(Event::Kind::kVcOver, vc->id, vc->cookie);
+    use_.wake_ups.touch(*vc);
+  }
+  send(*vc, wire::Op::kDisconnectAnswer);
+  use_.timers.update(*vc);
+}
+
+// The RD names no connection. It has ended here long ago: the answer is built from the request
+// itself, so that the peer can always finish.
+// protocol: 5.12
+void VcEndings::answer_unknown(const wire::Frame& frame, Time now) {
+  const auto& h = frame.header;
+  const auto i_key = wire::decode_as<wire::RequestDisconnect>(h).i_key;
+  // A requester that was answered and ends before its connection was made.
+  if (use_.strangers.drop(frame.src, h)) use_.peers.ended({frame.src, h.s_port, i_key}, now);
+  auto da = wire::to_header(wire::DisconnectAnswer{.r_key = h.d_key});
+  da.d_port = h.s_port;
+  da.s_port = h.d_port;
+  da.d_key = i_key;
+  use_.common.answer_stranger(frame.src, {da});
+}
+
+void VcEndings::on_disconnect_answer(Vc& vc, Time now) {
+  // A repeated DA means that our DC was lost. Our DC is gone with the connection unless both sides
+  // closed.
+  if (!vc.state.advance(VcEvent::kConfirmed)) return use_.common.drop(vc.illegal());
+  send(vc, wire::Op::kDisconnectComplete);
+  if (vc.state == kVcGone) return forget(vc, now);
+  vc.handshake.start(now, unasked_interval(vc));  // from here on only our DA waits, for its DC
+  use_.departures.leaves(vc, NodeDepartures::kHandshakeClock);
+  use_.timers.update(vc);
+}
+
+void VcEndings::on_disconnect_complete(Vc& vc, Time now) {
+  if (!vc.state.advance(VcEvent::kComplete)) return use_.common.drop(vc.illegal());
+  if (vc.state != VcState::kPeerClosed) return;  // our own RD still waits for its DA
+  vc.handshake.stop();
+  if (vc.user_closed) return forget(vc, now);
+  use_.timers.update(vc);
+}
+
+bool VcEndings::repeat(Vc& vc, Time now) {
+  if (!vc.handshake.due(now)) return true;
+  if (!vc.handshake.again(now)) return give_up(vc, now);
+  use_.common.counters.add(Counter::kRetries);
+  use_.departures.leaves(vc, NodeDepartures::kHandshakeClock);
+  const bool both = vc.state == VcState::kBothClosing;
+  if (vc.state == VcState::kConnecting) use_.dials.repeat(vc);
+  if (both || vc.state == VcState::kClosing) send(vc, wire::Op::kRequestDisconnect);
+  if (both || vc.state == VcState::kPeerClosing) send(vc, wire::Op::kDisconnectAnswer);
+  return true;
+}
+
+// True: the user still holds it.
+bool VcEndings::give_up(Vc& vc, Time now) {
+  const auto after = vc.state.next(VcEvent::kGaveUp);
+  if (after == VcState::kFailed) {
+    use_.common.counters.add(Counter::kVcUnanswered);
+    return fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now), false;
+  }
+  if (after == kVcGone) {
+    count(vc, Counter::kVcFailed);
+    return forget(vc, now), false;
+  }
+  // protocol: 5.16
+  vc.state.must(VcEvent::kGaveUp);  // PeerClosed
+  if (vc.user_closed) return forget(vc, now), false;
+  return true;
+}
+
+// RD, DA and DC have the same field.
+void VcEndings::send(const Vc& vc, wire::Op op) {
+  auto h = vc.header_for(wire::RequestDisconnect{.i_key = vc.local_key});
+  h.op_flags = wire::op_flags(op);
+  const bool asks = op == wire::Op::kRequestDisconnect;
+  use_.common.answer(vc, h, asks ? vc.option : OptionPayload{});
+}
+
+}  // namespace stp

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ends connections: RD, DA and DC, failures, and connections that nobody needs any more. From the
+// moment that a connection ends, its peer may write nothing and its queued requests are void. Its
+// user is told when no frame reads the user's memory any more (docs/protocol.md, section 5).
+#pragma once
+
+#include "stp/node/connection/dials.h"
+#include "stp/node/connection/known_peers.h"
+#include "stp/node/connection/strangers.h"
+#include "stp/node/pacing.h"
+#include "stp/node/tidying.h"
+#include "stp/node/turns.h"
+#include "stp/node/wake_ups.h"
+
+namespace stp {
+
+class VcEndings {
+ public:
+  // They must outlive this.
+  struct Uses {
+    Common& common;
+    PortTable& vcs;
+    Turns& turns;
+    WakeUps& wake_ups;
+    NodeDepartures& departures;
+    VcTimers& timers;
+    Pacing& pacing;
+    MappedMemory& memory;
+    Tidying& tidying;
+    KnownPeers& peers;
+    Strangers& strangers;
+    Dials& dials;
+  };
+  explicit VcEndings(const Uses& uses) : use_(uses) {}
+
+  // The user closes `vc`, which does not wait for its decision. As Node::close().
+  void close(Vc& vc, bool at_once, Time now, const OptionPayload& option);
+  // Sends the RD, if there is a peer to tell.
+  void begin(Vc& vc, Time now);
+  // Ends `vc` with an event that is legal in its state.
+  // protocol: 5.25
+  void fail(Vc& vc, VcEvent why, int error, Time now);
+  // Removes `vc`: no frame and no id finds it any more. `remember`: late RCs are to be recognised.
+  void forget(Vc& vc, Time now, bool remember = true);
+  // Counts the end of a connection that was open, once, however many steps the end takes.
+  void count(Vc& vc, Counter how);
+  // A frame of `vc` leaves. If its user has closed it, its queued requests make progress.
+  static void progress(Vc& vc, Time now) {
+    if (vc.draining.by_ != kNever) vc.draining.by_ = now + kDrainPatience;
+  }
+  // A frame of the ended connection `id` no longer reads its user's memory.
+  void left_behind(VcId id);
+  // Takes `vc` from the backlog of its listener. True: it was there.
+  static bool leave_backlog(Vc& vc);
+
+  // Frames of the peer.
+  void on_request_disconnect(const wire::Frame& frame, Time now);
+  void on_disconnect_answer(Vc& vc, Time now);
+  void on_disconnect_complete(Vc& vc, Time now);
+  // The timer of `vc` has run out: repeats its RC, RD or DA if that is due, or gives it up. False:
+  // it has failed or is gone.
+  bool repeat(Vc& vc, Time now);
+
+ private:
+  // A closing connection drops its queued requests if no frame of them leaves for this long.
+  static constexpr Time kDrainPatience = 30 * kSecond;
+
+  void drain(Vc& vc, Time now);
+  void stop_traffic(Vc& vc);
+  bool give_up(Vc& vc, Time now);
+  void let_go(Vc& vc);
+  void send(const Vc& vc, wire::Op op);
+  void answer_unknown(const wire::Frame& frame, Time now);
+
+  Uses use_;
+};
+
+}  // namespace stp

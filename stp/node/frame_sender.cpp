@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/frame_sender.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
+#include "stp/wire/emit.h"
+
+namespace stp {
+namespace {
+
+// Limits of one turn of a connection, before the next owner or connection: its frames, and the work
+// of its requests, including refused ones.
+constexpr std::size_t kTurn = 16, kWorkOfTurn = 64;
+// Limit of one call. The rest waits for the next turn of the loop: users may fill their queues
+// faster than the Node empties them.
+constexpr std::size_t kWorkOfCall = 256;  // units of 64 steps
+constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
+
+}  // namespace
+
+std::size_t FrameSender::transmit(std::span<TxFrame> frames, Time now) {
+  std::size_t count = 0;
+  auto work = kWorkOfCall;
+  auto& common = use_.common;
+  auto& answers = common.answers;
+  const auto& turns = use_.turns;
+  common.seen = now;
+  use_.departures.start_clocks(use_.vcs, now);
+  if (!answers.empty()) {
+    // If all answers are RSRs, lets one frame of a user go before them: no peer loses by that, and
+    // the receiving program sees the frame sooner.
+    if (!answers.has_pressing() && !turns.empty() && frames.size() > 1)
+      count = send_next(frames.first(1), work, now);
+    count += send_answers(frames.subspan(count));
+  }
+  const auto answered = count;
+  if (!use_.pacing.empty()) count += send_held(frames.subspan(count), now);
+  while (count < frames.size() && !turns.empty() && work > 0)
+    count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
+  common.unfinished = work == 0 && !turns.empty();
+  // Answers that the requests caused: an RS for Slots, an RD.
+  if (!answers.empty()) {
+    answers.users_sent(count - answered);
+    count += send_answers(frames.subspan(count));
+    if (!answers.empty()) return count;
+  }
+  use_.departures.have_left();
+  return count;
+}
+
+std::size_t FrameSender::send_answers(std::span<TxFrame> frames) {
+  std::size_t count = 0;
+  const bool users_wait = !use_.turns.empty();
+  while (count < frames.size()) {
+    const auto* const a = use_.common.answers.next(users_wait);
+    if (a == nullptr) return count;
+    use_.common.counters.add(Counter::kTxControl);
+    const auto option = a->option ? Bytes(*a->option) : Bytes{};
+    emit(frames[count++], a->dst, a->header, a->checksum, option, {}, false);
+    use_.common.answers.sent(users_wait);
+  }
+  return count;
+}
+
+// Sends held CTS that may go now.
+std::size_t FrameSender::send_held(std::span<TxFrame> frames, Time now) {
+  std::size_t count = 0;
+  use_.pacing.begin_burst(now);
+  for (auto left = Pacing::kMostReleased; left > 0 && count < frames.size();) {
+    const auto grant = use_.pacing.next(left, now);
+    if (!grant) break;
+    if (send_held(*grant, frames[count], now)) ++count;
+  }
+  return count;
+}
+
+// False: its user may no longer send it.
+bool FrameSender::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now) {
+  auto& vc = grant.vc;
+  if (const auto error = use_.checks.check(vc, grant.entry, now); error != 0) {
+    if (error == -EDQUOT)
+      use_.pacing.hold_again(grant, now);
+    else if (error != -EALREADY)  // a late repeat is dropped silently
+      count_refused(vc, error);
+    return false;
+  }
+  use_.states.spend(vc, now);
+  emit_control(vc, grant.entry, vc.addressed(grant.entry.header), frame);
+  return true;
+}
+
+// Sends frames of the next connection of the next owner. `work`: the work left for all of them
+// together.
+std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work, Time now) {
+  auto& vc = use_.turns.next();
+  auto share = std::min(work, kWorkOfTurn);
+  work -= share;
+  const auto count = send_from(vc, frames, share, now);
+  work += share;
+  return count;
+}
+
+// Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
+std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
+  std::size_t count = 0;
+  bool untold = false;  // the user is told once of all Blocks of one STU in a row
+  while (count < frames.size() && work > 0) {
+    work::count("frames sent");
+    if (!vc.sending.active && send_whole_block(vc, frames[count], now)) {
+      VcEndings::progress(vc, now);
+      untold = true;
+      ++count;
+      --work;
+      continue;
+    }
+    if (std::exchange(untold, false)) tell_room(vc);
+    if (!vc.sending.active && !take_request(vc, work, now)) return count;
+    if (!vc.sending.active) break;  // the work of this turn is used up
+    auto& frame = frames[count++];
+    if (vc.sending.entry.header.op() == wire::Op::kData)
+      build_stu(vc, frame);
+    else
+      build_control(vc, frame);
+    if (frame.head_length == 0)
+      --count;  // its memory has been unmapped
+    else
+      VcEndings::progress(vc, now);
+  }
+  if (untold) tell_room(vc);
+  use_.turns.enter(vc);
+  return count;
+}
+
+// Starts the next request of the user's queue, if `work` lasts for those before it. False: none can
+// go now; the event that changes this queues the connection again.
+bool FrameSender::take_request(Vc& vc, std::size_t& work, Time now) {
+  while (work > 0) {
+    if (vc.state != VcState::kOpen) return false;
+    if (vc.one_sided && use_.gets.has_answer(vc)) return use_.gets.send_next(vc, now);
+    if (!vc.channel.peek(vc.sending.entry)) {
+      if (vc.channel.broken() || vc.user_closed) no_request(vc, now);
+      return false;
+    }
+    vc.sending.source = Sending::Source::kUser;
+    work -= std::min(work, RequestChecks::work_of(vc, vc.sending.entry));
+    work::count("requests");
+    const auto& h = vc.sending.entry.header;
+    // protocol: 6.3
+    const bool slot = wire::consumes_slot(h) && !vc.connectionless();
+    if (slot && !use_.states.has_credit(vc, now)) return false;
+    if (h.op() == wire::Op::kClearToSend && use_.pacing.hold(vc, vc.sending.entry, now)) {
+      finish_request(vc);
+      continue;
+    }
+    const auto error = use_.checks.check(vc, vc.sending.entry, now);
+    if (error != 0 && !refuse_request(vc, error, now)) continue;
+    vc.sending.active = true;
+    vc.sending.done = 0;
+    if (slot) use_.states.spend(vc, now);
+    if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
+    return true;
+  }
+  return true;
+}
+
+// The queue is empty for good, or broken.
+[[gnu::noinline]] void FrameSender::no_request(Vc& vc, Time now) {
+  if (vc.channel.broken()) {
+    use_.common.counters.add(Counter::kRingBroken);
+    vc.channel.set_state(ChannelState::kFailed, -EPROTO);
+    vc.user_closed = true;
+  }
+  use_.endings.begin(vc, now);
+}
+
+// The request cannot be sent as it is. True: another one is sent instead.
+[[gnu::noinline]] bool FrameSender::refuse_request(Vc& vc, int error, Time now) {
+  const auto op = vc.sending.entry.header.op();
+  if (error == -EDQUOT && op == wire::Op::kClearToSend &&
+      use_.pacing.hold_for_memory(vc, vc.sending.entry, now)) {
+    finish_request(vc);
+    return false;
+  }
+  if (error == -EDQUOT && op == wire::Op::kMemoryRegionAvailable) return reject_region(vc), true;
+  // A repeat that came too late is dropped in silence.
+  if (error != -EALREADY) count_refused(vc, error);
+  finish_request(vc);
+  return false;
+}
+
+void FrameSender::count_refused(Vc& vc, int error) {
+  use_.common.counters.add(Counter::kTxRefused);
+  if (error == -EDQUOT) use_.common.counters.add(Counter::kWindowsFull);
+  vc.channel.count_refused(error == -EDQUOT);
+}
+
+// No memory for the region that the user wants to open: tells the peer so instead.
+// protocol: 7.19
+void FrameSender::reject_region(Vc& vc) {
+  count_refused(vc, -EDQUOT);
+  auto& entry = vc.sending.entry;
+  wire::Header no;
+  no.op_flags = wire::op_flags(wire::Op::kMemoryRegionAvailable, wire::flag::kReject);
+  no.d_id = entry.header.d_id;
+  entry.header = no;
+  entry.payload_length = 0;
+}
+
+void FrameSender::build_control(Vc& vc, TxFrame& frame) {
+  const auto& entry = vc.sending.entry;
+  auto h = vc.addressed(entry.header);
+  if (h.op() == wire::Op::kClearToSend && h.sync == 0)  // a repeated CTS asks only for the tail
+    h.sync = vc.inbound.first_missing(h.s_id, h.b_num);
+  emit_control(vc, entry, h, frame);
+  finish_request(vc);
+}
+
+// Builds the control operation of `entry` with the header `h`.
+void FrameSender::emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h,
+                               TxFrame& frame) {
+  use_.common.counters.add(Counter::kTxControl);
+  ++vc.traffic.tx_control;
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum,
+       std::as_bytes(std::span(entry.payload, entry.payload_length)), {}, false);
+}
+
+// The header of the STU that lands at linear address `at`.
+// protocol: 8.3, 8.11
+wire::Header FrameSender::stu_header(Vc& vc, std::uint64_t at, bool last) {
+  auto& sending = vc.sending;
+  const auto& wanted = sending.entry.header;
+  auto flags = wanted.op_flags & wire::kFlagsMask & ~(wire::flag::kAppend | wire::flag::kLast);
+  // These flags concern the Block, so its last STU carries them.
+  if (!last) flags &= ~(wire::flag::kSendState | wire::flag::kInterrupt);
+  if (last) flags |= wire::flag::kLast;
+  if (last && sending.appends()) flags |= wire::flag::kAppend;
+  auto h = vc.addressed(
+      {.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags))});
+  const auto to = Address::from_linear(at, vc.peer_bufsize);
+  h.param = static_cast<std::uint16_t>(sending.stu_num++);
+  h.mx = wanted.mx;
+  h.bufx = to.bufx;
+  h.offset = to.offset;
+  h.sync = wanted.sync;
+  h.b_num = wanted.b_num;
+  h.d_id = wanted.d_id;
+  h.s_id = wanted.s_id;
+  return h;
+}
+
+// Copies `length` bytes from one or more pieces of memory. False: some are no longer mapped.
+[[gnu::noinline]] bool FrameSender::gather(const BufxRange& source, std::uint64_t from,
+                                           std::size_t length, std::byte* to) {
+  for (RegionId region = kNoneId; length > 0;) {
+    const auto piece = source.run(from, length, region);
+    if (piece.empty()) return false;
+    work::count("pieces of an STU");
+    std::memcpy(to, piece.data(), piece.size());
+    from += piece.size();
+    to += piece.size();
+    length -= piece.size();
+  }
+  return true;
+}
+
+// The frame reads memory of that mapped region until its token is returned.
+void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
+  use_.memory.attach(region_id);
+  frame.token = {vc.id, region_id};
+  ++vc.attached;
+}
+
+// Runs once per STU, so it is one function.
+[[gnu::flatten]] void FrameSender::build_stu(Vc& vc, TxFrame& frame) {
+  auto& sending = vc.sending;
+  const auto& entry = sending.entry;
+  const auto remaining = entry.length - sending.done;
+  const auto at =
+      Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
+  const auto length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
+  const bool last = length == remaining;
+  const auto h = stu_header(vc, at, last);
+  const auto append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
+
+  if (sending.source == Sending::Source::kRegion && !use_.gets.may_go_on(vc)) {
+    use_.common.counters.add(Counter::kGetRefused);
+    frame.head_length = 0;
+    return finish_request(vc);
+  }
+  Bytes payload;
+  RegionId region_id = kNoneId;
+  bool attached = false;
+  if (sending.source == Sending::Source::kValue) {
+    payload = std::as_bytes(std::span(entry.payload)).first(length);
+  } else if (length != 0) {
+    const auto& source =
+        sending.source == Sending::Source::kUser ? vc.endpoint->transmit : vc.endpoint->receive;
+    const auto from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
+    payload = source.run(from, length, region_id);
+    attached =
+        payload.size() == length && length >= use_.common.config.attach_from && append.empty();
+    if (!attached) {  // copied to its place after the header
+      auto* const behind = frame.head + wire::head_size(h, length + append.size(),
+                                                        use_.common.config.vlan.has_value());
+      if (payload.size() == length) {
+        std::memcpy(behind, payload.data(), length);
+      } else if (!gather(source, from, length, behind)) {  // unmapped in the middle of the Block
+        count_refused(vc, -ERANGE);
+        frame.head_length = 0;
+        return finish_request(vc);
+      }
+      payload = {behind, length};
+    }
+  }
+  emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attached);
+  use_.common.counters.add(Counter::kTxStus);
+  use_.common.counters.add(Counter::kTxDataBytes, length);
+  vc.traffic.tx_data_bytes += length;
+  if (attached) attach(vc, frame, region_id);
+  sending.done += length;
+  if (last) finish_request(vc);
+}
+
+// Builds one frame. `payload` may already be in the frame, after the place of the head.
+void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header,
+                       bool checksum, Bytes payload, Bytes append, bool attach) {
+  auto* const at_header = wire::emit_unsummed(dst, use_.common.config.mac, use_.common.config.vlan,
+                                              header, payload.size() + append.size(), frame.head);
+  if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
+  auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
+  frame.token = {};
+  frame.attached = attach ? payload : Bytes{};
+  if (!attach) {
+    auto* const behind = frame.head + size;
+    if (!payload.empty() && payload.data() != behind)
+      std::memcpy(behind, payload.data(), payload.size());
+    if (!append.empty()) std::memcpy(behind + payload.size(), append.data(), append.size());
+    size += payload.size() + append.size();
+    if (size < kMinFrame) {
+      std::memset(frame.head + size, 0, kMinFrame - size);
+      size = kMinFrame;
+    }
+  }
+  frame.head_length = size;
+  use_.common.counters.add(Counter::kTxFrames);
+  use_.common.counters.add(Counter::kTxBytes, size + frame.attached.size());
+}
+
+void FrameSender::transmitted(const TxToken& token) {
+  if (token.region == kNoneId || !use_.memory.detach(token.region)) return;
+  auto* const vc = use_.vcs.find(token.vc);
+  if (vc == nullptr) return use_.endings.left_behind(token.vc);
+  if (vc->attached == 0 || --vc->attached > 0) return;
+  vc->channel.complete(vc->channel.taken());
+  use_.wake_ups.touch_room(*vc);
+}
+
+}  // namespace stp

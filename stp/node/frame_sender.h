@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Builds bursts to send: the Node's own answers first, then users' requests, connection by
+// connection. Owners take turns, and one call does a bounded amount of work.
+#pragma once
+
+#include "stp/node/connection/vc_endings.h"
+#include "stp/node/peer_gets.h"
+#include "stp/node/request_checks.h"
+
+namespace stp {
+
+class FrameSender {
+ public:
+  // They must outlive this.
+  struct Uses {
+    Common& common;
+    PortTable& vcs;
+    Turns& turns;
+    WakeUps& wake_ups;
+    NodeDepartures& departures;
+    Pacing& pacing;
+    MappedMemory& memory;
+    StateExchange& states;
+    RequestChecks& checks;
+    PeerGets& gets;
+    VcEndings& endings;
+  };
+  explicit FrameSender(const Uses& uses) : use_(uses) {}
+
+  // As Node::transmit() and Node::transmitted().
+  std::size_t transmit(std::span<TxFrame> frames, Time now);
+  void transmitted(const TxToken& token);
+
+ private:
+  std::size_t send_answers(std::span<TxFrame> frames);
+  std::size_t send_held(std::span<TxFrame> frames, Time now);
+  bool send_held(const Pacing::Grant& grant, TxFrame& frame, Time now);
+  std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
+  std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
+  bool take_request(Vc& vc, std::size_t& work, Time now);
+  void count_refused(Vc& vc, int error);
+  void reject_region(Vc& vc);
+  void no_request(Vc& vc, Time now);
+  bool refuse_request(Vc& vc, int error, Time now);
+  void build_control(Vc& vc, TxFrame& frame);
+  void emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h, TxFrame& frame);
+  void attach(Vc& vc, TxFrame& frame, RegionId region_id);
+  void build_stu(Vc& vc, TxFrame& frame);
+  static wire::Header stu_header(Vc& vc, std::uint64_t at, bool last);
+  static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
+                     std::byte* to);
+  // The current request is done (sent or refused).
+  void finish_request(Vc& vc) {
+    vc.sending.active = false;
+    if (vc.sending.source != Sending::Source::kUser) return;
+    vc.channel.skip();
+    tell_room(vc);
+  }
+  // Tells the user which requests the Node has taken, and which no longer use its memory.
+  void tell_room(Vc& vc) {
+    vc.channel.publish_taken();
+    if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+    use_.wake_ups.touch_room(vc);
+  }
+  void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
+            Bytes payload, Bytes append, bool attach);
+  // whole_blocks.cpp
+  bool send_whole_block(Vc& vc, TxFrame& frame, Time now);
+
+  Uses use_;
+};
+
+}  // namespace stp

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/asks_in.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "stp/transfer/region_terms.h"
+
+namespace stp {
+namespace {
+
+using wire::Op;
+
+constexpr std::size_t kMaxRequests = 1024;  // unanswered ones, and as many open regions
+
+std::uint32_t id_of(const SendEntry& mra) {
+  return wire::decode_as<wire::MemoryRegionAvailable>(mra.header).r_id;
+}
+
+}  // namespace
+
+void AsksIn::on_read_request(const wire::RequestToReceive& rtr) {
+  for (const auto& [number, pending] : requests_)
+    if (!pending.region && pending.i_id == rtr.i_id) return outbox_.tell_seen(rtr.i_id, number);
+  if (finished_.is_over(rtr.i_id, Op::kRequestAnswer)) return;
+  if (requests_.size() == kMaxRequests) return outbox_.refuse(Op::kRequestAnswer, rtr.i_id);
+  const auto number = ids_.next();
+  requests_[number] = {.i_id = rtr.i_id, .length = rtr.t_len};
+  finished_.remember(rtr.i_id);  // a late duplicate is not a second request
+  outbox_.tell_seen(rtr.i_id, number);
+  completions_.add(Completion::Kind::kReadRequest, 0, 0, rtr.t_len).request = number;
+}
+
+void AsksIn::on_region_request(const ReceivedEntry& entry) {
+  const auto rmr = wire::decode_as<wire::RequestMemoryRegion>(entry.header);
+  if (const auto given = opened_.find(rmr.i_id); given != opened_.end())
+    return outbox_.answer(given->second);
+  for (const auto& [number, pending] : requests_)
+    if (pending.region && pending.i_id == rmr.i_id) return;  // the user has not decided yet
+  if (finished_.is_over(rmr.i_id, Op::kMemoryRegionAvailable)) return;
+  if (requests_.size() == kMaxRequests || opened_.size() == kMaxRequests)
+    return outbox_.refuse(Op::kMemoryRegionAvailable, rmr.i_id);
+  const auto number = ids_.next();
+  const auto name = load_name(entry);
+  requests_[number] = {
+      .region = true, .i_id = rmr.i_id, .length = rmr.t_len, .window = rmr.b_win, .name = name};
+  auto& c = completions_.add(Completion::Kind::kRegionRequest, 0, 0, rmr.t_len);
+  c.request = number;
+  c.tag = name;
+}
+
+// protocol: 9.9
+int AsksIn::take_read(std::uint32_t request, std::uint64_t length, std::uint32_t& i_id) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return -ECANCELED;
+  if (found->second.region || length != found->second.length) return -EINVAL;
+  i_id = found->second.i_id;
+  requests_.erase(found);
+  return 0;
+}
+
+int AsksIn::serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window,
+                         const RegionTerms& terms) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return -ECANCELED;
+  const auto wanted = found->second;
+  if (!wanted.region || landing.length < wanted.length || window == 0) return -EINVAL;
+  SendEntry entry{};
+  entry.header = wire::to_header(wire::MemoryRegionAvailable{
+      .b_win = static_cast<std::uint16_t>(
+          std::min({window, std::max(wanted.window, 1U), kMaxPutWindow})),
+      .r_mx = landing.mx,
+      .r_bufx = landing.at.bufx,
+      .r_offset = landing.at.offset,
+      .t_len = wanted.name != 0 ? landing.length : wanted.length,
+      .i_id = wanted.i_id,
+      .r_id = request,  // already an id of ours, and nobody else's
+  });
+  if (wanted.name != 0) store_terms(entry, terms);
+  outbox_.add(entry);
+  opened_[wanted.i_id] = entry;
+  requests_.erase(found);
+  return 0;
+}
+
+int AsksIn::refuse(std::uint32_t request) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return -ECANCELED;
+  finished_.refuse(found->second.region ? Op::kMemoryRegionAvailable : Op::kRequestAnswer,
+                   found->second.i_id);
+  requests_.erase(found);
+  return 0;
+}
+
+// protocol: 9.18
+int AsksIn::close_region(std::uint32_t request) {
+  const auto given = std::find_if(opened_.begin(), opened_.end(),
+                                  [=](const auto& each) { return id_of(each.second) == request; });
+  if (given == opened_.end()) return -EINVAL;
+  const auto i_id = given->first;
+  opened_.erase(given);
+  finished_.remember(i_id, true);
+  endings_.end(i_id, request, std::nullopt);
+  return 0;
+}
+
+void AsksIn::on_put(const ReceivedEntry& entry) {
+  const auto data = wire::decode_as<wire::Data>(entry.header);
+  for (const auto& [i_id, given] : opened_) {
+    const auto mra = wire::decode_as<wire::MemoryRegionAvailable>(given.header);
+    if (mra.r_id != data.r_id) continue;
+    auto& c = completions_.add(Completion::Kind::kArrived, 0, 0, entry.length);
+    c.request = mra.r_id;
+    c.offset = Address{data.r_bufx, data.r_offset}.linear(config_.local_bufsize) -
+               Address{mra.r_bufx, mra.r_offset}.linear(config_.local_bufsize);
+    return;
+  }
+}
+
+std::optional<std::uint32_t> AsksIn::find(std::uint32_t i_id) const {
+  const auto given = opened_.find(i_id);
+  if (given == opened_.end()) return std::nullopt;
+  return id_of(given->second);
+}
+
+// The peer may not know our id of what it ends.
+bool AsksIn::on_end(const wire::End& end) {
+  const auto r_id = find(end.i_id);
+  if (!r_id || (end.r_id != *r_id && end.r_id != wire::kNoId)) {
+    std::erase_if(requests_, [&](const auto& each) { return each.second.i_id == end.i_id; });
+    return false;
+  }
+  finished_.remember(end.i_id);
+  Completion c{};
+  c.kind = Completion::Kind::kEnded;
+  c.request = *r_id;
+  completions_.add_once_taken(c);
+  opened_.erase(end.i_id);
+  return true;
+}
+
+}  // namespace stp

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The time of a Sequencer: owns the time of the latest call, and when time concerns each mechanism
+// next. So expire() calls only those that are due, and touches no memory of the others. No call is
+// later than its mechanism asked for; it may be earlier, and then finds nothing to do.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "stp/types.h"
+
+namespace stp {
+
+// The mechanisms that wait for a time.
+enum class Alarm : std::uint8_t {
+  kOutbox,
+  kRepeats,
+  kEndings,
+  kPuts,
+  kGets,
+  kWritesOut,
+  kWritesIn,
+  kAsksOut,
+};
+inline constexpr std::size_t kAlarms = 8;
+
+class Clock {
+ public:
+  Clock() { stop(); }
+
+  // Never goes back: a negative round trip would count as an endless one.
+  Time tell(Time now) { return now_ = std::max(now_, now); }
+  [[nodiscard]] Time now() const { return now_; }
+  void due_at(Alarm alarm, Time when) {
+    auto& due = due_[static_cast<std::size_t>(alarm)];
+    due = std::min(due, when);
+    deadline_ = std::min(deadline_, when);
+  }
+  // The first time that any mechanism asked for.
+  [[nodiscard]] Time deadline() const { return deadline_; }
+  // The mechanism waits for nothing until it calls due_at() again.
+  void stop(Alarm alarm) {
+    const auto due = std::exchange(due_[static_cast<std::size_t>(alarm)], kNever);
+    if (due == deadline_) deadline_ = *std::min_element(due_.begin(), due_.end());
+  }
+  void stop() {
+    due_.fill(kNever);
+    deadline_ = kNever;
+  }
+  [[nodiscard]] bool is_due(Alarm alarm) const {
+    return due_[static_cast<std::size_t>(alarm)] <= now_;
+  }
+
+ private:
+  Time now_ = 0, deadline_ = kNever;
+  std::array<Time, kAlarms> due_{};
+};
+
+}  // namespace stp

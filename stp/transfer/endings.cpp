@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/endings.h"
+
+#include "stp/base/assert.h"
+#include "stp/transfer/message_number.h"
+#include "stp/transfer/patience.h"
+
+namespace stp {
+
+void Endings::end(std::uint32_t r_id, std::uint32_t i_id,
+                  const std::optional<Completion>& completion, std::uint32_t msn) {
+  STP_ASSERT(!endings_.contains(i_id), "what we know by an id ends once");
+  auto& ending = endings_[i_id];
+  ending.completion = completion;
+  ending.request.header = wire::to_header(wire::End{.r_id = r_id, .i_id = i_id});
+  if (msn != 0) store_msn(ending.request, msn);
+  repeats_.start(ending.awaited, kAnswerPatience);
+  outbox_.add(ending.request);
+  ending.awaited.number = outbox_.last_number();
+}
+
+void Endings::on_end_ack(const wire::EndAck& ea) {
+  const auto found = endings_.find(ea.i_id);
+  if (found == endings_.end()) return;
+  if (found->second.completion) completions_.add(*found->second.completion);
+  endings_.erase(found);
+}
+
+// protocol: 10.11
+void Endings::expire() {
+  for (auto next = endings_.begin(); next != endings_.end();) {
+    const auto here = next++;
+    auto& ending = here->second;
+    const auto what = repeats_.next(ending.awaited, Repeats::Answerer::kUser);
+    if (what == Repeats::Next::kSend) {
+      outbox_.add(ending.request);
+      ending.awaited.number = outbox_.last_number();
+    }
+    if (what != Repeats::Next::kGiveUp) continue;
+    if (ending.completion) completions_.add(*ending.completion);
+    endings_.erase(here);
+  }
+}
+
+void Endings::fail() {
+  for (const auto& [id, ending] : endings_)
+    if (ending.completion) completions_.add(*ending.completion);
+  endings_.clear();
+}
+
+std::size_t Endings::outstanding() const {
+  std::size_t count = 0;
+  for (const auto& [id, ending] : endings_) count += ending.completion.has_value();
+  return count;
+}
+
+}  // namespace stp

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/outbox.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "stp/transfer/patience.h"
+
+namespace stp {
+namespace {
+
+using wire::Op;
+namespace flag = wire::flag;
+
+constexpr std::size_t kMaxAnswers = 1024;  // an answer is dropped if more requests are queued
+// Of short Puts that leave together, one in this many asks for an answer: an answer costs as much
+// as a Put.
+constexpr std::uint32_t kAskOnce = 32;
+
+// Without option payload its place is neither read nor copied.
+void copy(const SendEntry& from, SendEntry& to) {
+  if (from.payload_length != 0) {
+    to = from;
+    return;
+  }
+  constexpr auto kTail = offsetof(SendEntry, destination_mac);
+  to.header = from.header;
+  std::memcpy(reinterpret_cast<std::byte*>(&to) + kTail,
+              reinterpret_cast<const std::byte*>(&from) + kTail, sizeof(SendEntry) - kTail);
+}
+
+}  // namespace
+
+SendEntry& Outbox::add() {
+  STP_ASSERT(!closed_, "nothing is requested once the connection has ended");
+  auto& out = queue_.place();
+  out.entry = {};
+  out.number = ++last_number_;
+  out.may_not_ask = false;
+  return out.entry;
+}
+
+void Outbox::answer(const SendEntry& entry) {
+  if (queue_.size() >= kMaxAnswers) return;
+  for (const auto& queued : queue_)
+    if (queued.entry.header == entry.header) return;
+  add(entry);
+}
+
+void Outbox::answer(const wire::Header& header) {
+  SendEntry entry{};
+  entry.header = header;
+  answer(entry);
+}
+
+void Outbox::tell_seen(std::uint32_t i_id, std::uint32_t r_id) {
+  answer(wire::to_header(wire::RequestAnswer{.i_id = i_id, .r_id = r_id}));
+}
+
+void Outbox::refuse(Op answer, std::uint32_t i_id) {
+  // protocol: 9.17
+  auto no = wire::to_header(wire::RequestAnswer{.i_id = i_id});
+  no.op_flags = wire::op_flags(answer, flag::kReject);  // an MRA's I_id is there, too
+  this->answer(no);
+}
+
+std::uint32_t Outbox::ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num) {
+  const wire::RequestState rs{.sync = next_sync(), .b_num = b_num, .r_id = r_id, .i_id = i_id};
+  add(wire::to_header(rs));
+  return rs.sync;
+}
+
+void Outbox::forget_data(std::uint32_t r_id) {
+  erase_if(queue_, [&](const Outgoing& out) {
+    return out.entry.header.op() == Op::kData && out.entry.header.d_id == r_id;
+  });
+}
+
+bool Outbox::ask_with_last(std::uint32_t r_id) {
+  if (queue_.empty()) return false;
+  auto& header = queue_.back().entry.header;
+  if (header.op() != Op::kData || header.d_id != r_id) return false;
+  header.op_flags |= flag::kSendState;
+  return true;
+}
+
+// protocol: 10.15
+bool Outbox::is_leaving(const wire::Data& data, unsigned remote_bufsize) const {
+  const auto from = Address{data.r_bufx, data.r_offset}.linear(remote_bufsize);
+  const auto holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
+    return op == Op::kData && d_id == data.r_id && b_num == data.b_num &&
+           at.linear(remote_bufsize) <= from;
+  };
+  for (const auto& handed : in_ring_)
+    if (holds(handed.op, handed.d_id, handed.b_num, handed.at)) return true;
+  return std::any_of(queue_.begin(), queue_.end(), [&](const Outgoing& queued) {
+    const auto& h = queued.entry.header;
+    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset});
+  });
+}
+
+bool Outbox::transmit(SendEntry& out) {
+  if (queue_.empty()) return false;
+  const auto& next = queue_.front();
+  copy(next.entry, out);
+  if (next.may_not_ask) leave_asking(out);
+  const auto& h = next.entry.header;
+  STP_ASSERT(in_ring_.empty() || in_ring_.back().number < next.number,
+             "requests are handed out in their order");
+  if (in_ring_.empty()) {
+    taken_at_ = clock_.now();
+    clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
+  }
+  auto& handed = in_ring_.place();
+  handed.number = next.number;
+  handed.op = h.op();
+  handed.d_id = h.d_id;
+  handed.b_num = h.b_num;
+  handed.at = {h.bufx, h.offset};
+  queue_.pop_front();
+  return true;
+}
+
+// The first request leaves. It does not ask for an answer if nobody waits for one, or if the next
+// one will ask: the answer to a later Block covers all before it.
+// protocol: 9.27
+void Outbox::leave_asking(SendEntry& put) {
+  const auto asks = [](const Outgoing& out) {
+    return out.may_not_ask && out.entry.header.has(flag::kSendState);
+  };
+  const bool next_asks =
+      queue_.size() > 1 && asks(queue_[1]) && queue_[1].entry.header.d_id == put.header.d_id;
+  const bool must = asks(queue_[0]) && !next_asks;
+  if (must || ++not_asked_ == kAskOnce) {
+    not_asked_ = 0;
+    put.header.op_flags |= flag::kSendState;
+  } else {
+    put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
+  }
+}
+
+bool Outbox::taken(std::uint32_t count) {
+  if (taken_count_ == count || in_ring_.empty()) return false;
+  for (; taken_count_ != count && !in_ring_.empty(); ++taken_count_) {
+    STP_ASSERT(taken_number_ < in_ring_.front().number, "requests are taken in order");
+    taken_number_ = in_ring_.front().number;
+    in_ring_.pop_front();
+  }
+  if (in_ring_.empty()) clock_.stop(Alarm::kOutbox);
+  taken_at_ = clock_.now();
+  departures_.add(taken_number_, taken_at_);
+  return true;
+}
+
+// protocol: 10.18
+void Outbox::expire() {
+  if (in_ring_.empty()) return;
+  stuck_ = clock_.now() - taken_at_ >= kProgressPatience;
+  if (!stuck_) clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
+}
+
+void Outbox::close() {
+  queue_.clear();
+  closed_ = true;
+}
+
+}  // namespace stp

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The requests of this side on their way to the Node: owns those that are queued, the names of
+// those that have been handed out and not taken by the Node, and when the Node took the last ones.
+// Each request has a number, counting up. They are handed out in the order in which they were
+// added, each once. One request that may leave silently asks for an answer for all like it before.
+#pragma once
+
+#include <cstdint>
+
+#include "stp/base/assert.h"
+#include "stp/base/ring_queue.h"
+#include "stp/channel/layout.h"
+#include "stp/transfer/clock.h"
+#include "stp/transfer/departures.h"
+#include "stp/wire/operation.h"
+#include "stp/wire/tiling.h"
+
+namespace stp {
+
+class Outbox {
+ public:
+  explicit Outbox(Clock& clock) : clock_(clock) {}
+
+  // --- adding a request. The Node fills in the peer's addresses.
+  SendEntry& add();  // to be filled in: all of it is 0
+  void add(const wire::Header& header) { add().header = header; }
+  void add(const SendEntry& entry) { add() = entry; }
+  // A Put, to be filled in: header, and where the bytes are. It has no option payload. `short_one`:
+  // whether it asks for an answer may be decided when it leaves; its Send_state says whether
+  // somebody waits.
+  SendEntry& add_put(bool short_one) {
+    STP_ASSERT(!closed_, "nothing is requested once the connection has ended");
+    auto& out = queue_.place();
+    out.number = ++last_number_;
+    out.may_not_ask = short_one;
+    auto& entry = out.entry;
+    entry.destination_mac = 0;
+    entry.payload_length = entry.limited = entry.reserved[0] = entry.reserved[1] = 0;
+    return entry;
+  }
+  // Adds an answer to the peer, unless the same one is queued, or too many requests are: however
+  // often the peer repeats its request, the queue does not grow. It asks again for what is dropped
+  // here.
+  void answer(const SendEntry& entry);
+  void answer(const wire::Header& header);
+  // RA: the request `i_id` of the peer has been seen, and is called `r_id` here.
+  void tell_seen(std::uint32_t i_id, std::uint32_t r_id);
+  // Refuses the request `i_id` of the peer, by an operation `answer`.
+  void refuse(wire::Op answer, std::uint32_t i_id);
+  // RS about a Transfer or region. Returns its Sync, which the RSR repeats.
+  std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
+  std::uint32_t next_sync() { return next_sync_++; }
+
+  // --- what is queued
+  [[nodiscard]] bool empty() const { return queue_.empty(); }
+  // The number of the request added last.
+  [[nodiscard]] std::uint64_t last_number() const { return last_number_; }
+  // Takes back the unsent DATA of the Transfer or region with the peer's id `r_id`.
+  void forget_data(std::uint32_t r_id);
+  // Makes the request added last ask for an answer, if it is DATA of `r_id` that has not left.
+  // False: it is not.
+  bool ask_with_last(std::uint32_t r_id);
+  // Whether `data`, or a request that contains it, has not been taken by the Node yet.
+  [[nodiscard]] bool is_leaving(const wire::Data& data, unsigned remote_bufsize) const;
+
+  // --- to the Node
+  // Hands out the next request. False: there is none.
+  bool transmit(SendEntry& out);
+  // The Node has taken `count` requests since the connection began. False: no more than before.
+  bool taken(std::uint32_t count);
+  // The number of the last request taken.
+  [[nodiscard]] std::uint64_t taken_number() const { return taken_number_; }
+  // The first request that the Node has not taken; kNone: it has taken all.
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  [[nodiscard]] std::uint64_t first_not_taken() const {
+    if (!in_ring_.empty()) return in_ring_.front().number;
+    return queue_.empty() ? kNone : queue_.front().number;
+  }
+  // Whether requests have been handed out that the Node has not taken.
+  [[nodiscard]] bool waits_for_node() const { return !in_ring_.empty(); }
+  [[nodiscard]] const Departures& departures() const { return departures_; }
+  // Looks whether the Node takes anything.
+  void expire();
+  // The Node has taken nothing for too long.
+  [[nodiscard]] bool is_stuck() const { return stuck_; }
+
+  // The connection has ended: drops what is queued. Nothing may be added any more.
+  void close();
+
+ private:
+  struct Outgoing {
+    SendEntry entry;
+    std::uint64_t number = 0;
+    bool may_not_ask = false;
+  };
+  struct HandedOut {
+    std::uint64_t number = 0;
+    wire::Op op{};
+    std::uint32_t d_id = 0, b_num = 0;
+    Address at;  // where it begins to land
+  };
+
+  void leave_asking(SendEntry& put);
+
+  Clock& clock_;
+  RingQueue<Outgoing> queue_;
+  std::uint32_t not_asked_ = 0;  // short Puts since the last one that asked
+  std::uint64_t last_number_ = 0;
+  RingQueue<HandedOut> in_ring_;
+  std::uint32_t taken_count_ = 0;
+  std::uint32_t next_sync_ = 1;
+  std::uint64_t taken_number_ = 0;
+  Time taken_at_ = 0;  // or when the first one was handed out since
+  Departures departures_;
+  bool stuck_ = false, closed_ = false;
+};
+
+}  // namespace stp

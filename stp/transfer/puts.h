@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The regions of the peer that are open for this side, and the Puts into them: owns the Blocks
+// until the peer has confirmed them, at most the region's window of them on their way. A put whose
+// memory may still be read, or whose Blocks may still arrive, is not complete. If one fails, its
+// region ends.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "stp/base/ring_queue.h"
+#include "stp/transfer/completions.h"
+#include "stp/transfer/endings.h"
+#include "stp/transfer/repeats.h"
+#include "stp/transfer/sequencer.h"
+
+namespace stp {
+
+inline constexpr std::uint32_t kMaxPutWindow = 1024;  // Blocks into one region
+
+class Puts {
+ public:
+  Puts(const SequencerConfig& config, Clock& clock, Outbox& outbox, Completions& completions,
+       Repeats& repeats, Endings& endings)
+      : config_(config),
+        clock_(clock),
+        outbox_(outbox),
+        completions_(completions),
+        repeats_(repeats),
+        endings_(endings) {}
+
+  // The peer has opened `region` by its answer to the RMR `i_id`.
+  void open(std::uint32_t i_id, const RemoteRegion& region);
+  [[nodiscard]] bool is_open(std::uint32_t r_id) const { return streams_.contains(r_id); }
+  // Ends a region of the peer. -EACCES: it is not open.
+  int close(std::uint32_t r_id);
+
+  int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
+          std::uint64_t length, const PutOptions& options);
+  // Asks about all Puts that nobody has asked about.
+  void confirm();
+  // What has been sent of the put of `context` stays; the rest is never sent. False: there is none.
+  bool cancel(Context context);
+
+  // --- headers of the peer
+  void on_state(const wire::RequestStateResponse& rsr, bool refused);
+  // The owner takes its region back. False: it ends something else.
+  bool on_end(const wire::End& end);
+
+  void expire();
+  // The connection has ended: all complete with `error`.
+  void fail(int error);
+  // The number of Blocks that are queued or on their way.
+  [[nodiscard]] std::size_t outstanding() const;
+
+ private:
+  struct Block {
+    Context context = 0;
+    std::uint64_t total = 0;  // bytes of the whole put; set in its last Block
+    bool last = false;        // the last Block of its put, or the last one sent of it
+    Address source;
+    std::uint64_t offset = 0;  // in the region
+    std::uint32_t length = 0;
+    std::uint16_t flags = 0;
+    bool cancelled = false;  // the rest of its put is not sent
+    bool quiet = false;      // nobody waits for its completion
+  };
+  // The RS that waits for its RSR: the Block it asks about, and its Sync.
+  struct Question {
+    std::uint32_t b_num = 0, sync = 0;
+  };
+  // The Puts into one region.
+  struct Stream {
+    RemoteRegion region;
+    std::uint32_t i_id = 0;   // of our RMR
+    RingQueue<Block> blocks;  // from B_seq on; the first `sent` of them have been sent
+    std::uint32_t b_seq = 0, sent = 0;
+    std::uint32_t unasked = 0;  // the last `unasked` of `sent`, covered by no question
+    Time confirm_at = kNever;   // when to ask about them at the latest
+    Awaited awaited{Alarm::kPuts};
+    Time stalled_since = 0;
+    bool waits = false;  // counted in waiting_: a Block is on its way
+    std::optional<Question> question;
+  };
+
+  [[nodiscard]] Stream* find(std::uint32_t r_id);
+  void forget(Stream& stream);
+  void send(Stream& stream);
+  void stop_waiting(Stream& stream);
+  [[nodiscard]] static bool must_ask(const Stream& stream);
+  void send_block(Stream& stream, std::uint32_t index, bool asks);
+  void ask_about(Stream& stream);
+  void confirm(Stream& stream);
+  void abandon(Stream& stream, int status);
+  [[nodiscard]] static Completion completion_of(const Block& block, int status);
+
+  const SequencerConfig& config_;
+  Clock& clock_;
+  Outbox& outbox_;
+  Completions& completions_;
+  Repeats& repeats_;
+  Endings& endings_;
+  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
+  Stream* recent_ = nullptr;                 // found last
+  std::uint32_t waiting_ = 0;                // streams with a Block on its way
+};
+
+}  // namespace stp

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/writes_out.h"
+
+#include <cerrno>
+
+#include "stp/base/assert.h"
+#include "stp/transfer/message_number.h"
+
+namespace stp {
+
+namespace flag = wire::flag;
+
+void WritesOut::write(Context context, Address source, std::uint64_t length,
+                      const WriteOptions& options) {
+  auto& out = create(Completion::Kind::kWrite, context, source, length);
+  out.options = options;
+  out.msn = take_message();
+  begin(out);
+}
+
+// protocol: 9.9
+void WritesOut::serve(std::uint32_t i_id, Context context, Address source, std::uint64_t length) {
+  auto& out = create(Completion::Kind::kServe, context, source, length);
+  out.answers = i_id;
+  begin(out);
+}
+
+WritesOut::Outbound& WritesOut::create(Completion::Kind kind, Context context, Address source,
+                                       std::uint64_t length) {
+  const auto i_id = ids_.next();
+  auto& out = transfers_[i_id];
+  out.kind = kind;
+  out.context = context;
+  out.source = source;
+  out.length = length;
+  out.i_id = i_id;
+  return out;
+}
+
+void WritesOut::begin(Outbound& out) {
+  out.begun = out.stalled_since = clock_.now();
+  repeats_.start(out.awaited, out.patience());
+  send_offer(out);
+}
+
+void WritesOut::send_offer(Outbound& out) {
+  STP_ASSERT(out.state != OutboundState::kSending, "what has been granted is not offered again");
+  auto& entry = outbox_.add();
+  entry.header = wire::to_header(wire::RequestToSend{
+      .cts_req = static_cast<std::uint16_t>(config_.cts_window),
+      .max_block = static_cast<std::uint16_t>(
+          std::min(config_.max_block, config_.send_stu_log2 + wire::kMaxStusOfBlockLog2)),
+      .t_len = out.length,
+      .rtr_i_id = out.answers,
+      .i_id = out.i_id,
+  });
+  if (out.msn != 0) store_msn(entry, out.msn);
+  out.awaited.number = outbox_.last_number();
+}
+
+// RA: seen or refused.
+void WritesOut::on_answer(const wire::RequestAnswer& ra, bool refused) {
+  const auto found = transfers_.find(ra.i_id);
+  if (found == transfers_.end()) return;
+  auto& out = found->second;
+  if (!out.state.advance(refused ? OutboundEvent::kRefused : OutboundEvent::kSeen)) return;
+  if (out.state == OutboundState::kFailed) {
+    complete(out, -ECONNREFUSED);
+    transfers_.erase(found);
+    return;
+  }
+  if (out.state == OutboundState::kSeen) {
+    repeats_.measure(out.awaited);
+    out.r_id = ra.r_id;
+    // From here on the receiver decides: it sends a CTS when it has room. The RTS is repeated from
+    // time to time only to check that the receiver still knows it.
+    repeats_.start(out.awaited, kSecond, kUserPatience);
+  }
+}
+
+// protocol: 9.2
+void WritesOut::on_grant(const wire::ClearToSend& cts) {
+  const auto found = transfers_.find(cts.i_id);
+  if (found == transfers_.end()) return;  // finished: its END or its last RSR said so
+  auto& out = found->second;
+  const bool first = out.state != OutboundState::kSending;
+  if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
+  if (cts.blocksize > config_.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
+  if (first) {
+    out.blocksize = cts.blocksize;
+    out.r_id = cts.r_id;
+    if (out.state == OutboundState::kOffered) repeats_.measure(out.awaited);
+  }
+  if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
+  if (!out.state.advance(OutboundEvent::kGranted)) return;
+  const bool repeated = cts.b_num < out.granted;
+  out.granted = std::max(out.granted, cts.b_num + 1);
+  STP_ASSERT(out.granted <= out.block_count(), "no Block is granted that the Transfer has not");
+  if (repeated) {
+    repeats_.answered(out.awaited);
+  } else {
+    out.stalled_since = clock_.now();
+    repeats_.start(out.awaited, out.patience());
+  }
+  send_block(out, cts, repeated);
+}
+
+// Sends the Block that a CTS permits, from the STU that holds the first missing byte.
+void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
+  const auto at = std::uint64_t{cts.b_num} << out.blocksize;
+  STP_ASSERT(at <= out.length, "a Block begins within its Transfer");
+  const auto length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
+  if (cts.f_offset > length) return;
+  const auto to = Address{cts.r_bufx, cts.r_offset}.linear(config_.remote_bufsize);
+  const auto tile = (to + cts.f_offset) >> config_.send_stu_log2;
+  const auto number = tile - (to >> config_.send_stu_log2);
+  const auto skip = number == 0 ? 0 : (tile << config_.send_stu_log2) - to;
+  STP_ASSERT(skip <= length, "no more is left out than the Block has");
+  const auto start = Address::from_linear(to + skip, config_.remote_bufsize);
+  wire::Data data{.r_mx = cts.r_mx,
+                  .r_bufx = start.bufx,
+                  .r_offset = start.offset,
+                  .b_num = cts.b_num,
+                  .r_id = out.r_id,
+                  .opaque = out.options.tag};
+  // What has not left yet also answers the repeated CTS.
+  if (repeated && outbox_.is_leaving(data, config_.remote_bufsize)) return;
+  data.sync = outbox_.next_sync();
+  auto& entry = outbox_.add();
+  const auto wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
+  entry.header = wire::to_header(data, static_cast<std::uint16_t>(flag::kSendState | wanted));
+  const auto from = Address::from_linear(out.source.linear(config_.local_bufsize) + at + skip,
+                                         config_.local_bufsize);
+  entry.bufx = from.bufx;
+  entry.offset = from.offset;
+  entry.length = static_cast<std::uint32_t>(length - skip);
+  out.awaited.number = outbox_.last_number();
+}
+
+// protocol: 10.16
+bool WritesOut::on_state(const wire::RequestStateResponse& rsr, bool refused) {
+  const auto found = transfers_.find(rsr.i_id);
+  if (found == transfers_.end()) return false;
+  auto& out = found->second;
+  if (out.state != OutboundState::kSending || rsr.r_id != out.r_id) return true;
+  if (refused) {  // the receiver no longer knows the Transfer
+    out.state.must(OutboundEvent::kEnded);
+    outbox_.forget_data(out.r_id);
+    complete(out, -ECANCELED);
+    transfers_.erase(found);
+    return true;
+  }
+  if (rsr.b_seq > out.b_seq) {
+    out.b_seq = rsr.b_seq;
+    out.stalled_since = clock_.now();
+    repeats_.start(out.awaited, out.patience());
+  } else {
+    repeats_.answered(out.awaited);
+  }
+  // protocol: 9.7
+  if (out.b_seq < out.block_count()) return true;
+  out.state.must(OutboundEvent::kComplete);
+  complete(out, 0);
+  transfers_.erase(found);
+  return true;
+}
+
+bool WritesOut::knows(std::uint32_t i_id, std::uint32_t r_id) const {
+  const auto found = transfers_.find(i_id);
+  return found != transfers_.end() && found->second.r_id == r_id;
+}
+
+// The peer may not know our id of what it ends: then `end` names the RTR that the Transfer answers.
+bool WritesOut::on_end(const wire::End& end) {
+  const bool unnamed = end.r_id == wire::kNoId;
+  for (auto& [i_id, out] : transfers_) {
+    const bool named = i_id == end.r_id && (out.r_id == end.i_id || out.r_id == wire::kNoId);
+    if (!named && !(unnamed && out.answers == end.i_id)) continue;
+    out.state.must(OutboundEvent::kEnded);
+    outbox_.forget_data(out.r_id);
+    complete(out, -ECANCELED);
+    transfers_.erase(i_id);
+    return true;
+  }
+  return false;
+}
+
+bool WritesOut::cancel(Context context) {
+  const auto found = std::find_if(transfers_.begin(), transfers_.end(),
+                                  [=](const auto& each) { return each.second.context == context; });
+  if (found == transfers_.end()) return false;
+  end(found->second, -ECANCELED);
+  transfers_.erase(found);
+  return true;
+}
+
+void WritesOut::complete(const Outbound& out, int status) {
+  completions_.add(out.kind, out.context, status, status == 0 ? out.length : 0).message = out.msn;
+}
+
+void WritesOut::end(const Outbound& out, int status) {
+  outbox_.forget_data(out.r_id);
+  Completion c{};
+  c.kind = out.kind;
+  c.context = out.context;
+  c.status = status;
+  c.message = out.msn;
+  endings_.end(out.r_id, out.i_id, c, out.msn);
+}
+
+// protocol: 10.11, 10.17
+void WritesOut::expire() {
+  using Answerer = Repeats::Answerer;
+  using Next = Repeats::Next;
+  for (auto next = transfers_.begin(); next != transfers_.end();) {
+    auto& out = next->second;
+    const auto here = next++;
+    // After an RA the RTS asks whether it is still known.
+    const bool offered = out.state == OutboundState::kOffered;
+    const auto what = repeats_.next(out.awaited, offered ? Answerer::kUser : Answerer::kQuestion);
+    if (what == Next::kGiveUp || out.is_over(clock_.now())) {
+      out.state.must(OutboundEvent::kSilence);
+      end(out, -ETIMEDOUT);
+      transfers_.erase(here);
+    } else if (what == Next::kSend && out.state == OutboundState::kSending) {
+      // protocol: 10.7
+      outbox_.ask_state(out.r_id, out.i_id, wire::kNoId);
+      out.awaited.number = outbox_.last_number();
+    } else if (what == Next::kSend) {
+      send_offer(out);
+    }
+  }
+}
+
+void WritesOut::fail(int error) {
+  for (const auto& [id, out] : transfers_) complete(out, error);
+  transfers_.clear();
+}
+
+}  // namespace stp

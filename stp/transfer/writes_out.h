@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transfers that this side sends: writes, and answers to reads of the peer. Owns their states, and
+// the numbers of this side's messages. Each Transfer completes once: when the peer has confirmed
+// all of it, has refused or ended it, or has shown no progress for too long.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "stp/transfer/completions.h"
+#include "stp/transfer/endings.h"
+#include "stp/transfer/ids.h"
+#include "stp/transfer/patience.h"
+#include "stp/transfer/repeats.h"
+#include "stp/transfer/sequencer.h"
+#include "stp/transfer/states.h"
+
+namespace stp {
+
+class WritesOut {
+ public:
+  WritesOut(const SequencerConfig& config, const Clock& clock, Ids& ids, Outbox& outbox,
+            Completions& completions, Repeats& repeats, Endings& endings)
+      : config_(config),
+        clock_(clock),
+        ids_(ids),
+        outbox_(outbox),
+        completions_(completions),
+        repeats_(repeats),
+        endings_(endings) {}
+
+  void write(Context context, Address source, std::uint64_t length, const WriteOptions& options);
+  // Answers the read that the peer calls `i_id`.
+  void serve(std::uint32_t i_id, Context context, Address source, std::uint64_t length);
+  // Takes the number of the next message.
+  std::uint32_t take_message() { return next_msn_++; }
+  // Ends the Transfer of `context` at both sides. False: there is none.
+  bool cancel(Context context);
+
+  // --- headers of the peer
+  void on_answer(const wire::RequestAnswer& ra, bool refused);
+  void on_grant(const wire::ClearToSend& cts);
+  // RSR. False: it is about something else.
+  bool on_state(const wire::RequestStateResponse& rsr, bool refused);
+  // Whether the peer calls the Transfer `i_id` of this side `r_id`.
+  [[nodiscard]] bool knows(std::uint32_t i_id, std::uint32_t r_id) const;
+  // False: it ends something else.
+  bool on_end(const wire::End& end);
+
+  void expire();
+  // The connection has ended: all complete with `error`.
+  void fail(int error);
+  [[nodiscard]] std::size_t outstanding() const { return transfers_.size(); }
+
+ private:
+  struct Outbound {
+    Machine<kOutboundTransitions> state;
+    Completion::Kind kind = Completion::Kind::kWrite;
+    Context context = 0;
+    Address source;
+    std::uint64_t length = 0;
+    WriteOptions options;
+    std::uint32_t i_id = 0, answers = wire::kNoId;  // our id; the RTR that this answers
+    std::uint32_t msn = 0;  // Message Sequence Number: writes take receives in this order
+    std::uint32_t r_id = wire::kNoId;
+    unsigned blocksize = 0;
+    std::uint32_t b_seq = 0;
+    std::uint32_t granted = 0;           // one past the highest Block granted so far
+    Awaited awaited{Alarm::kWritesOut};  // RTS, later RS
+    Time begun = 0;
+    Time stalled_since = 0;
+
+    // For the RTS and for the state of the data sent.
+    [[nodiscard]] Time patience() const { return std::max(kUserPatience, options.patience); }
+    [[nodiscard]] bool is_over(Time now) const {
+      return state == OutboundState::kSending ? now - stalled_since >= kProgressPatience
+                                              : now - begun >= kSeenPatience;
+    }
+    [[nodiscard]] std::uint64_t block_count() const {
+      return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+    }
+  };
+
+  void begin(Outbound& out);
+  void send_offer(Outbound& out);
+  void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated);
+  void complete(const Outbound& out, int status);
+  // Ends it at the peer; it completes with `status` when the peer has confirmed.
+  void end(const Outbound& out, int status);
+  Outbound& create(Completion::Kind kind, Context context, Address source, std::uint64_t length);
+
+  const SequencerConfig& config_;
+  const Clock& clock_;
+  Ids& ids_;
+  Outbox& outbox_;
+  Completions& completions_;
+  Repeats& repeats_;
+  Endings& endings_;
+  std::map<std::uint32_t, Outbound> transfers_;  // by our I_id
+  std::uint32_t next_msn_ = 1;
+};
+
+}  // namespace stp

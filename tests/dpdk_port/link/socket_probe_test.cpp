@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/socket_probe.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/temporary_directory.h"
+
+namespace stp::port {
+namespace {
+
+class SocketProbe : public ::testing::Test {
+ protected:
+  ~SocketProbe() override { leave(); }
+  // A server of that kind binds the path.
+  void bind(int type) {
+    leave();
+    std::filesystem::remove(path);
+    server = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, path.size());
+    ASSERT_EQ(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  // It is killed.
+  void leave() {
+    if (server >= 0) ::close(server);
+    server = -1;
+  }
+  // Whether the server has something to do.
+  [[nodiscard]] bool disturbed() const {
+    pollfd what{server, POLLIN, 0};
+    return ::poll(&what, 1, 0) != 0;
+  }
+
+  test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/socket";
+  int server = -1;
+};
+
+TEST_F(SocketProbe, AServerIsFoundAndDoesNotNotice) {
+  for (const int type : {SOCK_SEQPACKET, SOCK_STREAM}) {
+    bind(type);
+    ASSERT_EQ(::listen(server, 0), 0);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(probe_socket(path), 0) << "whatever its backlog";
+    EXPECT_FALSE(disturbed());
+  }
+}
+
+TEST_F(SocketProbe, OneThatIsAboutToListenIsFoundToo) {
+  for (const int type : {SOCK_SEQPACKET, SOCK_STREAM, SOCK_DGRAM}) {
+    bind(type);
+    EXPECT_EQ(probe_socket(path), 0);
+    remove_stale_socket(path);
+    EXPECT_TRUE(std::filesystem::exists(path));
+  }
+}
+
+TEST_F(SocketProbe, WhatAServerLeavesBehindIsNobodysAndIsRemoved) {
+  bind(SOCK_SEQPACKET);
+  leave();
+  EXPECT_EQ(probe_socket(path), ECONNREFUSED);
+  remove_stale_socket(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(probe_socket(path), ENOENT);
+}
+
+TEST_F(SocketProbe, OtherFilesStay) {
+  std::ofstream(path) << "precious";
+  EXPECT_EQ(probe_socket(path), ECONNREFUSED);
+  remove_stale_socket(path);
+  EXPECT_EQ(std::filesystem::file_size(path), 8U);
+  bind(SOCK_SEQPACKET);
+  leave();
+  const auto name = path + ".link";
+  std::filesystem::create_symlink(path, name);
+  remove_stale_socket(name);
+  EXPECT_TRUE(std::filesystem::is_symlink(name));
+}
+
+TEST_F(SocketProbe, APathThatIsNoneIsAnError) {
+  EXPECT_EQ(probe_socket(""), EINVAL);
+  EXPECT_EQ(probe_socket(std::string("a\0b", 3)), EINVAL);
+  EXPECT_EQ(probe_socket(std::string(200, 'x')), ENAMETOOLONG);
+}
+
+}  // namespace
+}  // namespace stp::port

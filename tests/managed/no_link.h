@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link that refuses every request.
+#pragma once
+
+#include <cerrno>
+#include <new>
+
+#include "libst/client/backend.h"
+
+namespace stp::managed {
+
+class NoLink final : public client::Backend {
+ public:
+  NoLink() {
+    welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    new (&page()) client::ClientPage;
+  }
+  using Backend::exchange;
+  int exchange(client::Request& /*request*/, client::Payload& /*payload*/,
+               client::Reply& /*reply*/) override {
+    return -ENODEV;
+  }
+  void rung() override {}
+  bool attend(client::Condition /*condition*/, Time /*deadline*/) override { return false; }
+  [[nodiscard]] int error() const override { return 0; }
+};
+
+}  // namespace stp::managed

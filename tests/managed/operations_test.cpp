@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/managed/operations.h"
+
+#include "tests/managed/two_sessions.h"
+
+namespace stp::managed {
+namespace {
+
+using Kind = Operation::Kind;
+using wire::Op;
+
+constexpr std::uint32_t kKey = 77;
+constexpr std::uint64_t kBase = 0x1000, kLength = 4096;
+
+// A posts; B serves a region.
+class PostedOperations : public TwoSessions {
+ protected:
+  Operation operation(Kind kind, std::uint64_t context, unsigned flags = 0) {
+    Operation operation;
+    operation.kind = kind;
+    operation.context = context;
+    operation.flags = flags;
+    operation.memory = a.memory.get();
+    operation.ptr = a.bytes.data();
+    operation.length = 8;
+    operation.key = kKey;
+    operation.address = kBase;
+    return operation;
+  }
+  void post(const Operation& operation) {
+    ASSERT_TRUE(operations.post(operation, posted++));
+    operations.begin(*a.session);
+  }
+  void open_region(unsigned access = STM_REMOTE_WRITE | STM_REMOTE_READ) {
+    regions.find(a.session->sequencer, kKey);
+    carry(a, b);
+    serve(access);
+  }
+  // B answers the request for a region.
+  void serve(unsigned access = STM_REMOTE_WRITE) {
+    for (const auto& c : b.completions())
+      served.serve(b.session->sequencer, c, {5, {}, kLength}, {.base = kBase, .access = access});
+    carry(b, a);
+    for (const auto& c : a.completions()) regions.on_answer(c);
+  }
+  // The Sequencer reports the end of the operation with that context.
+  void complete(std::uint64_t context, int status, std::uint32_t message = 0) {
+    Completion c{};
+    c.context = operations.find(context)->id;
+    c.status = status;
+    c.length = 8;
+    c.message = message;
+    operations.on_completion(*a.session, c);
+  }
+  void expect_event(std::uint32_t kind, std::uint64_t context, int status) {
+    const auto event = a.event();
+    EXPECT_EQ(event.kind, kind);
+    EXPECT_EQ(event.context, context);
+    EXPECT_EQ(event.status, status);
+  }
+
+  PeerRegions regions;
+  ServedRegions served;
+  Operations operations{a.reports, regions};
+  std::uint64_t posted = 0;
+};
+
+TEST_F(PostedOperations, BeginInTheOrderOfPosting) {
+  post(operation(Kind::kPut, 1));
+  post(operation(Kind::kSend, 2));
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion}) << "the region is not open yet";
+  serve();
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kRequestToSend}));
+}
+
+TEST_F(PostedOperations, AFencedOneWaitsForAllBeforeIt) {
+  open_region();
+  post(operation(Kind::kPut, 1));
+  post(operation(Kind::kPut, 2, STM_FENCE));
+  EXPECT_EQ(carry(a, b), std::vector{Op::kData});
+  complete(1, 0);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b), std::vector{Op::kData});
+}
+
+TEST_F(PostedOperations, EachNeedsAPlaceForItsEvent) {
+  for (std::size_t i = 0; i < kPlaces - 2; ++i)
+    ASSERT_TRUE(operations.post(operation(Kind::kSend, i), posted++));
+  EXPECT_FALSE(operations.post(operation(Kind::kSend, 99), posted));
+  EXPECT_EQ(operations.size(), kPlaces - 2);
+  operations.flush(-ENOTCONN);
+  for (std::size_t i = 0; i < kPlaces - 2; ++i) expect_event(STM_SEND, i, -ENOTCONN);
+  EXPECT_TRUE(operations.empty());
+}
+
+TEST_F(PostedOperations, WhatThePeerDoesNotPermitFailsAtOnce) {
+  open_region(STM_REMOTE_READ);
+  post(operation(Kind::kPut, 1));
+  expect_event(STM_PUT, 1, -EACCES);
+  auto beyond = operation(Kind::kGet, 2);
+  beyond.address = kBase + kLength - 7;
+  post(beyond);
+  expect_event(STM_GET, 2, -ERANGE);
+  beyond.address = kBase - 1;
+  post(beyond);
+  expect_event(STM_GET, 2, -ERANGE);
+  EXPECT_TRUE(carry(a, b).empty());
+  EXPECT_EQ(a.memory->uses, 0U);
+}
+
+// protocol: 9.32
+TEST_F(PostedOperations, AtMost64WritesAreOpen) {
+  ASSERT_EQ(a.queue->resize(200), 0);
+  for (std::uint64_t i = 0; i < 66; ++i) post(operation(Kind::kSend, i));
+  EXPECT_EQ(carry(a, b).size(), 64U);
+  complete(1, 0);
+  operations.begin(*a.session);
+  EXPECT_TRUE(carry(a, b).empty()) << "the oldest one is still open";
+  complete(0, 0);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b).size(), 2U);
+}
+
+TEST_F(PostedOperations, AShortMessageGoesThroughTheRing) {
+  serve_ring(b, a);
+  post(operation(Kind::kSend, 1));
+  EXPECT_EQ(carry(a, b), std::vector{Op::kData});
+  auto arrived = b.completions();
+  ASSERT_EQ(arrived.size(), 1U);
+  ASSERT_TRUE(b.session->on_arrived(arrived[0]));
+  ASSERT_NE(b.session->arrived(), nullptr);
+  EXPECT_EQ(b.session->arrived()->head.length, 8U);
+  Completion c{};
+  c.context = operations.find(1)->id;
+  c.length = kEagerHead + 8;
+  operations.on_completion(*a.session, c);
+  const auto event = a.event();
+  EXPECT_EQ(event.length, 8U) << "the head of the slot is not the program's";
+  EXPECT_EQ(event.message, 1U) << "the handshake's message is not counted";
+}
+
+TEST_F(PostedOperations, AfterThePeerHasRevokedItsRingMessagesAreWrites) {
+  serve_ring(b, a);
+  RemoteRegion ring;
+  ASSERT_EQ(b.session->sequencer.close_region(1), 0);
+  carry(b, a);
+  for (const auto& c : a.completions()) a.session->eager_out.on_revoked(c.region);
+  post(operation(Kind::kSend, 1));
+  EXPECT_EQ(carry(a, b).back(), Op::kRequestToSend);
+}
+
+TEST_F(PostedOperations, AQuietOneCompletesWithoutAnEvent) {
+  open_region();
+  post(operation(Kind::kPut, 1, STM_QUIET));
+  EXPECT_EQ(operations.quiet_uses(*a.memory), 1U);
+  EXPECT_TRUE(operations.uses(*a.memory));
+  complete(1, 0);
+  EXPECT_EQ(a.event().kind, 0U);
+  EXPECT_FALSE(operations.uses(*a.memory));
+  EXPECT_TRUE(a.queue->reserve(kPlaces - 2)) << "its place is free";
+  a.queue->release(kPlaces - 2);
+  post(operation(Kind::kPut, 2, STM_QUIET));
+  complete(2, -ETIMEDOUT);
+  expect_event(STM_PUT, 2, -ETIMEDOUT);
+}
+
+TEST_F(PostedOperations, TheStatusSaysWhatTheProgramCanUnderstand) {
+  open_region();
+  post(operation(Kind::kSend, 1));
+  complete(1, -ECONNREFUSED);
+  expect_event(STM_SEND, 1, -EMSGSIZE);
+  post(operation(Kind::kPut, 2));
+  complete(2, -ECANCELED);
+  expect_event(STM_PUT, 2, -EACCES);
+}
+
+TEST_F(PostedOperations, TheOldestOfAContextIsCancelled) {
+  ASSERT_TRUE(operations.post(operation(Kind::kSend, 7), 1));
+  ASSERT_TRUE(operations.post(operation(Kind::kSend, 7), 2));
+  ASSERT_EQ(operations.find(8), nullptr);
+  auto* const first = operations.find(7);
+  ASSERT_EQ(first->posted, 1U);
+  EXPECT_EQ(operations.cancel(nullptr, *first), 0);
+  expect_event(STM_SEND, 7, -ECANCELED);
+  operations.begin(*a.session);
+  auto* const second = operations.find(7);
+  ASSERT_EQ(second->posted, 2U);
+  EXPECT_EQ(operations.cancel(&*a.session, *second), 0);
+  EXPECT_EQ(operations.find(7), nullptr) << "it is cancelled already";
+  EXPECT_EQ(operations.size(), 1U) << "but not complete";
+}
+
+}  // namespace
+}  // namespace stp::managed

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A link without a Node: it writes down what is requested of it, and refuses what the test says.
+// For tests of a domain's mechanisms alone.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "libst/managed/domain.h"
+#include "stp/channel/node_side.h"
+
+namespace stp::managed {
+
+class ScriptedLink final : public client::Backend {
+ public:
+  using Request = client::Request;
+  using RequestKind = client::RequestKind;
+  static constexpr ChannelGeometry kChannel{.slots = 8, .credits = 8};
+
+  ScriptedLink() {
+    welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    new (&page()) client::ClientPage;
+  }
+  using Backend::exchange;
+  int exchange(Request& request, client::Payload& payload, client::Reply& reply) override {
+    requests.push_back(request);
+    if (const auto error = refuse ? refuse(request) : 0; error != 0) return error;
+    reply.endpoint = reply.region = reply.vc = ++names_;
+    reply.mx = static_cast<std::uint32_t>(names_);
+    return request.kind == RequestKind::kAccept ? accept(payload, reply) : 0;
+  }
+  void rung() override { ++rings; }
+  bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
+  [[nodiscard]] int error() const override { return lost; }
+
+  // The requests of that kind so far.
+  [[nodiscard]] std::vector<Request> sent(RequestKind kind) const {
+    std::vector<Request> all;
+    for (const auto& request : requests)
+      if (request.kind == kind) all.push_back(request);
+    return all;
+  }
+  [[nodiscard]] std::size_t count(RequestKind kind) const { return sent(kind).size(); }
+
+  std::vector<Request> requests;
+  std::function<int(const Request&)> refuse;  // a negative errno; 0: granted
+  std::deque<MacAddr> callers;                // stations whose connections wait for a listener
+  std::vector<NodeChannel> accepted;          // the Node's ends of the connections it took
+  int lost = 0;                               // why there is no link any more
+  unsigned rings = 0;
+
+ private:
+  int accept(client::Payload& payload, client::Reply& reply) {
+    if (callers.empty()) return -EAGAIN;
+    payload.memory = service::SharedMemory::create("stp-channel", kChannel.size());
+    reply.mac = callers.front().to_u64();
+    reply.channel = static_cast<std::uint32_t>(accepted.size());
+    accepted.emplace_back(payload.memory->data(), kChannel);
+    callers.pop_front();
+    return 0;
+  }
+
+  std::uint64_t names_ = 0;
+};
+
+// A domain on it. Its thread does not run: only the test makes progress.
+class OnScriptedLink : public testing::Test {
+ protected:
+  using Kind = client::RequestKind;
+
+  OnScriptedLink() = default;
+  ~OnScriptedLink() override {
+    link->refuse = {};
+    domain->close();
+  }
+
+  static std::shared_ptr<Domain> open(std::shared_ptr<ScriptedLink> link,
+                                      unsigned buffer_log2 = kPageLog2) {
+    stm_domain_attr_t attr{};
+    attr.buffer_log2 = buffer_log2;
+    return std::make_shared<Domain>(std::move(link), attr);
+  }
+  // Another endpoint of the domain.
+  EndpointId endpoint() const {
+    const std::lock_guard control(domain->control_mutex());
+    EndpointId id = kNoneId;
+    EXPECT_EQ(domain->open_endpoint(id), 0);
+    return id;
+  }
+  // Memory of the test, not bound.
+  std::shared_ptr<Memory> memory(unsigned access) {
+    return std::make_shared<Memory>(domain, MutableBytes(bytes), access);
+  }
+  // The same, bound to all endpoints. nullptr: refused.
+  std::shared_ptr<Memory> bound(unsigned access) {
+    auto made = memory(access);
+    return add(made) == 0 ? made : nullptr;
+  }
+  int add(const std::shared_ptr<Memory>& what) const {
+    const std::lock_guard control(domain->control_mutex());
+    return domain->add_memory(what);
+  }
+
+  std::shared_ptr<ScriptedLink> link = std::make_shared<ScriptedLink>();
+  std::shared_ptr<Domain> domain = open(link);
+  std::vector<std::byte> bytes = std::vector<std::byte>(10'000);
+};
+
+}  // namespace stp::managed

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/base/ring_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+
+namespace stp::test {
+namespace {
+
+TEST(RingQueue, an_element_may_be_appended_to_its_own_queue) {
+  RingQueue<std::string> queue;
+  queue.push_back("a long text that is not kept within the string itself");
+  for (int i = 0; i < 20; ++i) queue.push_back(queue.front());
+  EXPECT_EQ(queue.size(), 21U);
+  EXPECT_EQ(queue.back(), queue.front());
+}
+
+TEST(RingQueue, what_leaves_lets_go_of_its_resources) {
+  RingQueue<std::shared_ptr<int>> queue;
+  const auto shared = std::make_shared<int>(1);
+  for (int i = 0; i < 5; ++i) queue.push_back(shared);
+  queue.pop_front();
+  EXPECT_EQ(shared.use_count(), 5);
+  queue.pop_back();
+  queue.erase(queue.begin() + 1);
+  EXPECT_EQ(shared.use_count(), 3);
+  queue.clear();
+  EXPECT_EQ(shared.use_count(), 1);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(RingQueue, steady_use_moves_nothing) {
+  RingQueue<int> queue;
+  for (int i = 0; i < 8; ++i) queue.push_back(i);
+  const auto* const first = &queue.front();
+  for (int i = 0; i < 8; ++i) {
+    queue.pop_front();
+    queue.push_back(i);
+  }
+  EXPECT_EQ(&queue.front(), first);
+}
+
+TEST(RingQueue, does_the_same_as_a_deque) {
+  RingQueue<int> queue;
+  std::deque<int> model;
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    switch (random() % 6) {
+      case 0:
+        if (model.empty()) break;
+        queue.pop_front();
+        model.pop_front();
+        break;
+      case 1:
+        if (model.empty()) break;
+        queue.pop_back();
+        model.pop_back();
+        break;
+      case 2: {
+        if (model.empty()) break;
+        const auto at = static_cast<std::ptrdiff_t>(random() % model.size());
+        queue.erase(queue.begin() + at);
+        model.erase(model.begin() + at);
+        break;
+      }
+      case 3:
+        if (random() % 50 != 0) break;
+        erase_if(queue, [](int each) { return each % 3 == 0; });
+        std::erase_if(model, [](int each) { return each % 3 == 0; });
+        break;
+      default:
+        queue.push_back(i);
+        model.push_back(i);
+    }
+    ASSERT_EQ(queue.size(), model.size());
+    ASSERT_TRUE(std::equal(queue.begin(), queue.end(), model.begin())) << i;
+  }
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/base/timer_heap.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+namespace stp::test {
+namespace {
+
+TEST(TimerHeap, names_the_earliest_of_those_that_are_set) {
+  TimerHeap heap;
+  TimerNode a, b;
+  EXPECT_EQ(heap.next(), kNever);
+  EXPECT_EQ(heap.first(), nullptr);
+  heap.set(a, 20);
+  heap.set(b, 10);
+  EXPECT_EQ(heap.first(), &b);
+  heap.set(b, 30);  // later
+  EXPECT_EQ(heap.first(), &a);
+  heap.set(b, 5);  // sooner
+  EXPECT_EQ(heap.next(), 5U);
+  heap.set(b, kNever);
+  EXPECT_EQ(b.place, TimerNode::kOut);
+  EXPECT_EQ(b.deadline, kNever);
+  EXPECT_EQ(heap.first(), &a);
+  heap.remove(b);  // it is in no heap
+  heap.remove(a);
+  EXPECT_EQ(heap.next(), kNever);
+}
+
+// Against a plain search through all of them.
+TEST(TimerHeap, any_of_many_moves_and_leaves) {
+  TimerHeap heap;
+  std::array<TimerNode, 60> nodes;
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    auto& node = nodes[random() % nodes.size()];
+    if (random() % 3 == 0)
+      heap.remove(node);
+    else
+      heap.set(node, random() % 1'000);
+    const auto earliest =
+        std::ranges::min_element(nodes, {}, [](const TimerNode& each) { return each.deadline; });
+    ASSERT_EQ(heap.next(), earliest->deadline) << i;
+  }
+}
+
+}  // namespace
+}  // namespace stp::test

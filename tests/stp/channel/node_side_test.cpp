@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/channel/node_side.h"
+
+#include <vector>
+
+#include "tests/stp/channel/rings_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint32_t kSlots = 20, kReserve = 44;  // 64 places
+
+class NodeSide : public Rings {
+ protected:
+  std::vector<std::uint32_t> read() {
+    std::vector<std::uint32_t> numbers;
+    for (ReceivedEntry entry; user.receive(entry);) numbers.push_back(entry.length);
+    return numbers;
+  }
+  std::uint32_t fill(Place place) {
+    std::uint32_t count = 0;
+    while (deliver(count, place)) ++count;
+    return count;
+  }
+};
+
+TEST_F(NodeSide, headers_arrive_in_order_as_long_as_there_are_slots) {
+  EXPECT_EQ(node.free_slots(), kSlots);
+  EXPECT_EQ(fill(Place::kSlot), kSlots);
+  EXPECT_EQ(node.free_slots(), 0U);
+  const auto numbers = read();
+  ASSERT_EQ(numbers.size(), kSlots);
+  for (std::uint32_t i = 0; i < kSlots; ++i) EXPECT_EQ(numbers[i], i);
+  EXPECT_EQ(node.free_slots(), kSlots);
+}
+
+// protocol: 6.11
+TEST_F(NodeSide, what_uses_no_slot_leaves_the_slots_free) {
+  EXPECT_EQ(fill(Place::kReserve), kReserve);
+  EXPECT_EQ(node.free_slots(), kSlots);
+  EXPECT_EQ(fill(Place::kSlot), kSlots);
+  EXPECT_FALSE(deliver(0, Place::kReserve));
+  EXPECT_EQ(read().size(), kSlots + kReserve);
+  EXPECT_EQ(node.free_slots(), kSlots);
+}
+
+// The ring is passed many times, with entries of both kinds, which the user reads in parts.
+TEST_F(NodeSide, slots_are_counted_right_wherever_the_ring_begins) {
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    ASSERT_TRUE(deliver(1));
+    ASSERT_TRUE(deliver(2, Place::kReserve));
+    ASSERT_TRUE(deliver(3));
+    ASSERT_EQ(node.free_slots(), kSlots - 2) << round;
+    ReceivedEntry entry;
+    ASSERT_TRUE(user.receive(entry));
+    ASSERT_EQ(node.free_slots(), kSlots - 1) << round;
+    ASSERT_TRUE(user.receive(entry));
+    ASSERT_EQ(node.free_slots(), kSlots - 1) << round;
+    ASSERT_TRUE(user.receive(entry));
+    ASSERT_EQ(node.free_slots(), kSlots) << round;
+  }
+  EXPECT_FALSE(node.broken());
+}
+
+TEST_F(NodeSide, who_claims_to_have_read_what_was_not_there_has_broken_the_ring) {
+  ASSERT_TRUE(deliver(1));
+  words.rx_tail = 2;
+  EXPECT_EQ(node.free_slots(), 0U);
+  EXPECT_TRUE(node.broken());
+  EXPECT_FALSE(deliver(2));
+  EXPECT_FALSE(deliver(2, Place::kReserve));
+}
+
+TEST_F(NodeSide, who_takes_back_that_it_has_read_has_broken_the_ring) {
+  ASSERT_TRUE(deliver(1));
+  ASSERT_TRUE(deliver(2));
+  words.rx_tail = 2;
+  EXPECT_EQ(node.free_slots(), kSlots);
+  EXPECT_FALSE(node.broken());
+  words.rx_tail = 1;
+  EXPECT_FALSE(deliver(3));
+  EXPECT_TRUE(node.broken());
+}
+
+TEST_F(NodeSide, a_request_is_copied_and_stays_until_it_is_taken) {
+  SendEntry entry;
+  EXPECT_FALSE(node.peek(entry));
+  ASSERT_TRUE(send(1));
+  ASSERT_TRUE(send(2));
+  ASSERT_TRUE(node.peek(entry));
+  EXPECT_EQ(entry.length, 1U);
+  ASSERT_TRUE(node.peek(entry));
+  EXPECT_EQ(entry.length, 1U);
+  NodeChannel::Look look{};
+  ASSERT_TRUE(node.look(look));
+  EXPECT_EQ(look.length, 1U);
+  node.pop();
+  EXPECT_EQ(node.taken(), 1U);
+  ASSERT_TRUE(node.look(look));
+  EXPECT_EQ(look.length, 2U);
+  node.pop();
+  EXPECT_FALSE(node.look(look));
+}
+
+TEST_F(NodeSide, more_requests_than_the_ring_holds_break_it) {
+  SendEntry entry;
+  NodeChannel::Look look{};
+  words.tx_head = 4;
+  EXPECT_TRUE(node.peek(entry));
+  EXPECT_TRUE(node.look(look));
+  words.tx_head = 5;
+  EXPECT_FALSE(node.look(look));
+  EXPECT_FALSE(node.broken()) << "peek() says so";
+  EXPECT_FALSE(node.peek(entry));
+  EXPECT_TRUE(node.broken());
+  node.refuse_all();
+  EXPECT_EQ(user.refused(), 0U);
+}
+
+TEST_F(NodeSide, indices_that_the_node_owns_are_not_read_back) {
+  ASSERT_TRUE(send(1));
+  words.tx_tail = 77;
+  words.rx_head = 99;
+  SendEntry entry;
+  ASSERT_TRUE(node.peek(entry));
+  EXPECT_EQ(entry.length, 1U);
+  ASSERT_TRUE(deliver(5));
+  EXPECT_EQ(words.rx_head.load(), 1U);
+}
+
+TEST_F(NodeSide, requests_are_refused_and_counted) {
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(send(i));
+  node.pop();
+  node.count_refused();
+  node.refuse_all();
+  EXPECT_EQ(user.refused(), 3U);
+  EXPECT_EQ(user.over_budget(), 0U);
+  node.count_refused(true);
+  EXPECT_EQ(user.refused(), 4U);
+  EXPECT_EQ(user.over_budget(), 1U);
+  SendEntry entry;
+  EXPECT_FALSE(node.peek(entry));
+  EXPECT_TRUE(send(4)) << "their places are free";
+  node.count_cts_repeated();
+  EXPECT_EQ(user.cts_repeated(), 1U);
+}
+
+TEST_F(NodeSide, the_word_changes_only_for_a_user_that_sleeps) {
+  EXPECT_FALSE(node.needs_wake());
+  const auto seen = user.begin_sleep();
+  EXPECT_EQ(user.wake_word()->load(), seen);
+  EXPECT_TRUE(node.seems_asleep());
+  EXPECT_TRUE(node.needs_wake());
+  EXPECT_NE(node.wake_word()->load(), seen);
+  user.end_sleep();
+  EXPECT_FALSE(node.needs_wake());
+}
+
+}  // namespace
+}  // namespace stp::test

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/outbox.h"
+
+#include "stp/transfer/patience.h"
+#include "tests/stp/transfer/parts.h"
+
+namespace stp::test {
+namespace {
+
+namespace flag = wire::flag;
+
+class OutboxTest : public Parts {
+ protected:
+  void add_put(std::uint32_t r_id, bool asks) {
+    outbox.add_put(true).header = wire::to_header(
+        wire::Data{.r_id = r_id}, static_cast<std::uint16_t>(asks ? flag::kSendState : 0U));
+  }
+  std::vector<bool> asks() {
+    std::vector<bool> all;
+    while (const auto header = next()) all.push_back(header->has(flag::kSendState));
+    return all;
+  }
+  static wire::Data block(std::uint32_t offset) {
+    return {.r_mx = 1, .r_offset = offset, .b_num = 4, .r_id = 9};
+  }
+};
+
+TEST_F(OutboxTest, hands_out_each_request_once_and_in_order) {
+  outbox.add(wire::to_header(wire::NoOperation{.b_num = 1}));
+  outbox.add(wire::to_header(wire::NoOperation{.b_num = 2}));
+  EXPECT_EQ(next_is<wire::NoOperation>().b_num, 1U);
+  EXPECT_EQ(next_is<wire::NoOperation>().b_num, 2U);
+  EXPECT_FALSE(next());
+}
+
+TEST_F(OutboxTest, knows_what_the_node_has_not_taken) {
+  EXPECT_EQ(outbox.first_not_taken(), Outbox::kNone);
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  EXPECT_EQ(outbox.first_not_taken(), 1U);
+  EXPECT_FALSE(outbox.waits_for_node()) << "nothing has been handed out";
+  while (next()) {
+  }
+  EXPECT_TRUE(outbox.taken(1));
+  EXPECT_EQ(outbox.first_not_taken(), 2U);
+  EXPECT_FALSE(outbox.taken(1)) << "no more than before";
+  EXPECT_TRUE(outbox.taken(2));
+  EXPECT_EQ(outbox.taken_number(), 2U);
+  EXPECT_FALSE(outbox.waits_for_node());
+}
+
+TEST_F(OutboxTest, ignores_a_count_of_requests_that_were_never_handed_out) {
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  next();
+  EXPECT_TRUE(outbox.taken(1'000));
+  EXPECT_EQ(outbox.first_not_taken(), Outbox::kNone);
+  EXPECT_EQ(outbox.taken_number(), 1U);
+}
+
+TEST_F(OutboxTest, queues_an_answer_once_however_often_the_peer_asks) {
+  for (int i = 0; i < 100; ++i) outbox.tell_seen(5, 6);
+  outbox.refuse(Op::kMemoryRegionAvailable, 7);
+  const auto seen = next_is<wire::RequestAnswer>();
+  EXPECT_EQ(seen.i_id, 5U);
+  EXPECT_EQ(seen.r_id, 6U);
+  const auto refused = next();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->op(), Op::kMemoryRegionAvailable);
+  EXPECT_TRUE(refused->has(flag::kReject));
+  EXPECT_EQ(wire::decode_as<wire::MemoryRegionAvailable>(*refused).i_id, 7U);
+  EXPECT_FALSE(next());
+  outbox.tell_seen(5, 6);
+  EXPECT_TRUE(next()) << "the first one has left";
+}
+
+TEST_F(OutboxTest, queues_a_bounded_number_of_answers) {
+  for (std::uint32_t i = 0; i < 3'000; ++i) outbox.tell_seen(i, i);
+  EXPECT_EQ(node_takes().size(), 1'024U);
+}
+
+// protocol: 9.27
+TEST_F(OutboxTest, of_short_puts_that_leave_together_the_last_one_asks) {
+  for (int i = 0; i < 3; ++i) add_put(9, true);
+  add_put(8, true);
+  EXPECT_EQ(asks(), (std::vector<bool>{false, false, true, true})) << "for each region";
+}
+
+// protocol: 9.27
+TEST_F(OutboxTest, of_short_puts_for_which_nobody_waits_one_in_32_asks) {
+  std::vector<bool> expected(70);
+  expected[31] = expected[63] = true;
+  for (int i = 0; i < 70; ++i) add_put(9, false);
+  EXPECT_EQ(asks(), expected);
+}
+
+TEST_F(OutboxTest, makes_the_last_request_ask_only_if_it_is_data_of_the_region) {
+  EXPECT_FALSE(outbox.ask_with_last(9)) << "nothing is queued";
+  add_put(9, false);
+  EXPECT_FALSE(outbox.ask_with_last(8));
+  EXPECT_TRUE(outbox.ask_with_last(9));
+  EXPECT_EQ(asks(), std::vector<bool>{true});
+}
+
+TEST_F(OutboxTest, forgets_the_unsent_data_of_a_transfer_and_nothing_else) {
+  add_put(9, false);
+  add_put(8, false);
+  outbox.add(wire::to_header(wire::End{.r_id = 9, .i_id = 1}));
+  outbox.forget_data(9);
+  EXPECT_EQ(next_is<wire::Data>().r_id, 8U);
+  EXPECT_EQ(next_is<wire::End>().r_id, 9U);
+  EXPECT_FALSE(next());
+}
+
+// protocol: 10.15
+TEST_F(OutboxTest, knows_that_data_is_leaving_until_the_node_has_taken_it) {
+  outbox.add(wire::to_header(block(1'000)));
+  for (const bool handed_out : {false, true}) {
+    if (handed_out) next();
+    EXPECT_TRUE(outbox.is_leaving(block(1'000), 14));
+    EXPECT_TRUE(outbox.is_leaving(block(1'024), 14)) << "a part of it";
+    EXPECT_FALSE(outbox.is_leaving(block(0), 14)) << "more than it";
+  }
+  taken();
+  EXPECT_FALSE(outbox.is_leaving(block(1'000), 14));
+}
+
+// protocol: 10.18
+TEST_F(OutboxTest, is_stuck_when_the_node_takes_nothing) {
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  while (next()) {
+  }
+  EXPECT_EQ(clock.deadline(), clock.now() + kProgressPatience);
+  pass(kProgressPatience - 1);
+  outbox.taken(1);
+  pass(kProgressPatience - 1);
+  outbox.expire();
+  EXPECT_FALSE(outbox.is_stuck()) << "it took one in between";
+  pass(1);
+  outbox.expire();
+  EXPECT_TRUE(outbox.is_stuck());
+}
+
+TEST_F(OutboxTest, drops_what_is_queued_when_the_connection_ends) {
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  outbox.close();
+  EXPECT_FALSE(next());
+}
+
+}  // namespace
+}  // namespace stp::test

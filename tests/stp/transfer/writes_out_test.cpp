@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/transfer/writes_out.h"
+
+#include "tests/stp/transfer/parts.h"
+
+namespace stp::test {
+namespace {
+
+namespace flag = wire::flag;
+
+class WritesOutTest : public Parts {
+ protected:
+  static constexpr std::uint16_t kBlocksize = 12;
+  static constexpr std::uint32_t kTheirId = 900;
+
+  WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
+
+  std::uint32_t offer(std::uint64_t length, Context context = 1) {
+    writes.write(context, {}, length, {.tag = 7});
+    return next_is<wire::RequestToSend>().i_id;
+  }
+  void grant(std::uint32_t i_id, std::uint32_t b_num, std::uint32_t f_offset = 0) {
+    writes.on_grant({.blocksize = kBlocksize,
+                     .r_mx = 3,
+                     .r_bufx = 1,
+                     .f_offset = f_offset,
+                     .b_num = b_num,
+                     .i_id = i_id,
+                     .r_id = kTheirId});
+  }
+  bool state(std::uint32_t i_id, std::uint32_t b_seq, bool refused = false) {
+    return writes.on_state({.b_seq = b_seq, .i_id = i_id, .r_id = kTheirId}, refused);
+  }
+  void expire() {
+    clock.stop();
+    repeats.begin_round();
+    writes.expire();
+    repeats.end_round();
+  }
+};
+
+// protocol: 9.2, 9.7
+TEST_F(WritesOutTest, sends_what_is_granted_and_completes_when_the_peer_has_all) {
+  const auto i_id = offer(6'000);
+  grant(i_id, 0);
+  const auto first = next_entry();
+  ASSERT_TRUE(first && first->header.op() == Op::kData);
+  EXPECT_EQ(first->length, 4'096U);
+  EXPECT_TRUE(first->header.has(flag::kSendState));
+  grant(i_id, 1);
+  const auto second = next_entry();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->length, 6'000U - 4'096U);
+  EXPECT_EQ(second->offset, 4'096U);
+  const auto data = wire::decode_as<wire::Data>(second->header);
+  EXPECT_EQ(data.b_num, 1U);
+  EXPECT_EQ(data.r_mx, 3U);
+  EXPECT_EQ(data.opaque, 7U);
+  EXPECT_TRUE(state(i_id, 1));
+  EXPECT_FALSE(completion());
+  EXPECT_TRUE(state(i_id, 2));
+  const auto done = completion();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->kind, Kind::kWrite);
+  EXPECT_EQ(done->length, 6'000U);
+  EXPECT_EQ(done->status, 0);
+  EXPECT_EQ(done->message, 1U);
+  EXPECT_EQ(writes.outstanding(), 0U);
+  EXPECT_FALSE(state(i_id, 2)) << "it is none of ours any more";
+}
+
+TEST_F(WritesOutTest, ignores_grants_that_cannot_be) {
+  const auto i_id = offer(6'000);
+  grant(i_id + 1, 0);
+  grant(i_id, 2);
+  EXPECT_FALSE(next()) << "another Transfer; a Block that it does not have";
+  grant(i_id, 0);
+  EXPECT_TRUE(next());
+  writes.on_grant({.blocksize = kBlocksize + 1, .b_num = 1, .i_id = i_id, .r_id = kTheirId});
+  writes.on_grant({.blocksize = kBlocksize, .b_num = 1, .i_id = i_id, .r_id = kTheirId + 1});
+  grant(i_id, 1, 6'000);
+  EXPECT_FALSE(next()) << "another Block size; another id; a place behind the Block";
+}
+
+// protocol: 10.15
+TEST_F(WritesOutTest, does_not_repeat_what_the_node_has_not_taken) {
+  const auto i_id = offer(4'096);
+  grant(i_id, 0);
+  ASSERT_TRUE(next());
+  grant(i_id, 0);
+  grant(i_id, 0, 2'048);
+  EXPECT_FALSE(next());
+}
+
+// protocol: 9.5, 10.15
+TEST_F(WritesOutTest, repeats_from_the_first_missing_byte) {
+  const auto i_id = offer(4'096);
+  grant(i_id, 0);
+  node_takes();
+  grant(i_id, 0, 2'048);
+  EXPECT_EQ(next_is<wire::Data>().r_offset, 2'048U);
+  grant(i_id, 0);
+  EXPECT_EQ(next_is<wire::Data>().r_offset, 0U)
+      << "the tail that waits does not serve for the beginning";
+}
+
+// protocol: 9.17
+TEST_F(WritesOutTest, completes_when_the_peer_refuses) {
+  const auto i_id = offer(100);
+  writes.on_answer({.i_id = i_id}, true);
+  EXPECT_EQ(completion()->status, -ECONNREFUSED);
+  EXPECT_EQ(writes.outstanding(), 0U);
+}
+
+// protocol: 10.16
+TEST_F(WritesOutTest, completes_when_the_peer_no_longer_knows_it) {
+  const auto i_id = offer(100);
+  grant(i_id, 0);
+  EXPECT_TRUE(state(i_id, 0, true));
+  EXPECT_EQ(completion()->status, -ECANCELED);
+  EXPECT_FALSE(next()) << "its DATA is not sent";
+}
+
+// protocol: 9.18
+TEST_F(WritesOutTest, ends_when_either_side_wants_it) {
+  const auto first = offer(100, 1), second = offer(100, 2);
+  EXPECT_FALSE(writes.cancel(3));
+  EXPECT_TRUE(writes.cancel(1));
+  EXPECT_EQ(next_is<wire::End>().i_id, first);
+  endings.on_end_ack({.i_id = first});
+  EXPECT_EQ(completion()->status, -ECANCELED);
+  EXPECT_FALSE(writes.on_end({.r_id = first, .i_id = kTheirId}));
+  EXPECT_TRUE(writes.on_end({.r_id = second, .i_id = kTheirId}));
+  EXPECT_EQ(completion()->context, 2U);
+}
+
+// protocol: 9.20
+TEST_F(WritesOutTest, of_a_read_ends_by_the_name_of_the_read) {
+  writes.serve(55, 1, {}, 100);
+  EXPECT_EQ(next_is<wire::RequestToSend>().rtr_i_id, 55U);
+  EXPECT_TRUE(writes.on_end({.r_id = wire::kNoId, .i_id = 55}));
+  EXPECT_EQ(completion()->kind, Kind::kServe);
+}
+
+TEST_F(WritesOutTest, numbers_messages_and_not_answers) {
+  offer(100);
+  writes.serve(55, 2, {}, 100);
+  EXPECT_EQ(writes.take_message(), 2U);
+}
+
+// protocol: 10.7
+TEST_F(WritesOutTest, asks_for_the_state_of_what_it_has_sent) {
+  const auto i_id = offer(100);
+  grant(i_id, 0);
+  node_takes();
+  pass(clock.deadline() - clock.now());
+  expire();
+  const auto rs = next_is<wire::RequestState>();
+  EXPECT_EQ(rs.r_id, kTheirId);
+  EXPECT_EQ(rs.i_id, i_id);
+}
+
+// protocol: 10.17
+TEST_F(WritesOutTest, gives_up_when_the_peer_makes_no_progress) {
+  const auto i_id = offer(100);
+  grant(i_id, 0);
+  node_takes();
+  const auto begun = clock.now();
+  while (writes.outstanding() > 0 && clock.now() < begun + 100 * kSecond) {
+    state(i_id, 0);  // the peer is alive
+    node_takes();
+    pass(clock.deadline() - clock.now());
+    expire();
+  }
+  EXPECT_EQ(writes.outstanding(), 0U);
+  EXPECT_LE(clock.now(), begun + kProgressPatience + kSecond);
+}
+
+TEST_F(WritesOutTest, completes_when_the_connection_ends) {
+  offer(100);
+  writes.fail(-ENOTCONN);
+  EXPECT_EQ(completion()->status, -ENOTCONN);
+  EXPECT_EQ(writes.outstanding(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::test
