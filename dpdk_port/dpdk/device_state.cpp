@@ -2,7 +2,6 @@
 // The state of a device, its description, and the handling of one that was removed or needs a
 // reset. DPDK reports events on its interrupt thread, which cannot close a device: the polling
 // thread does.
-#define ALLOW_EXPERIMENTAL_API  // rte_dev_event_*: who else learns that VFIO wants a NIC back?
 
 #include <rte_dev.h>
 

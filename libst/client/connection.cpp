@@ -123,7 +123,7 @@ bool Connection::try_send(const Sending& what) {
   entry.payload_length = 0;
   if (what.payload != nullptr) {
     const auto data = what.header.op() == wire::Op::kData;
-    entry.payload_length = data ? wire::kAppendSize : wire::kOptionSize;
+    entry.payload_length = static_cast<std::uint8_t>(data ? wire::kAppendSize : wire::kOptionSize);
     std::memcpy(entry.payload, what.payload, entry.payload_length);
   }
   channel_.send_next();

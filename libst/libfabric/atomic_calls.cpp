@@ -8,7 +8,7 @@ namespace {
 
 // The number is in the peer's memory when the operation is complete: FI_DELIVERY_COMPLETE asks for
 // nothing more.
-constexpr std::uint64_t kKnownFlags = kTxOpFlags | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kAtomicFlags = kTxOpFlags | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ int check_atomic(const AtomicCall& call) {
 }
 
 int read_message(const fi_msg_atomic& msg, std::uint64_t flags, AtomicCall& call) {
-  if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kAtomicFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1 || msg.rma_iov[0].count != 1) return -FI_EINVAL;
   call.context = msg.context;
   call.flags = flags;

@@ -14,7 +14,7 @@ Cntr& cntr_of(fid_cntr* cntr) {
   return *static_cast<Cntr*>(cntr);
 }
 
-fi_ops object_calls{
+fi_ops cntr_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return cntr_of(id).close(); }); },
     .bind = refuse,
@@ -27,7 +27,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_cntr calls{
+fi_ops_cntr cntr_calls{
     .size = sizeof(fi_ops_cntr),
     .read = [](fid_cntr* cntr) { return cntr_of(cntr).read(false); },
     .readerr = [](fid_cntr* cntr) { return cntr_of(cntr).read(true); },
@@ -48,8 +48,8 @@ fi_ops_cntr calls{
 }  // namespace
 
 Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
-    : fid_cntr{.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_calls},
-               .ops = &calls},
+    : fid_cntr{.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_object_calls},
+               .ops = &cntr_calls},
       domain_(domain),
       link_(domain.link()),
       wait_(link_, attr.wait_obj) {

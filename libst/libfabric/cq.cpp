@@ -24,7 +24,7 @@ std::size_t size_of(fi_cq_format format) {
   return kSizes[format];
 }
 
-fi_ops object_calls{
+fi_ops cq_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return cq_of(id).close(); }); },
     .bind = refuse,
@@ -37,7 +37,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_cq calls{
+fi_ops_cq cq_calls{
     .size = sizeof(fi_ops_cq),
     .read =
         [](fid_cq* cq, void* buffer, std::size_t count) {
@@ -65,8 +65,8 @@ fi_ops_cq calls{
 }  // namespace
 
 Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
-    : fid_cq{.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &object_calls},
-             .ops = &calls},
+    : fid_cq{.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_object_calls},
+             .ops = &cq_calls},
       domain_(domain),
       link_(domain.link()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr.format),

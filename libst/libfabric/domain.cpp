@@ -31,7 +31,7 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
   });
 }
 
-fi_ops object_calls{
+fi_ops domain_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return domain_of(id).close(); }); },
     // Nothing is registered behind the program's back: no event tells of it.
@@ -43,7 +43,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_domain calls{
+fi_ops_domain domain_calls{
     .size = sizeof(fi_ops_domain),
     .av_open =
         [](fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) {
@@ -105,8 +105,10 @@ fi_ops_mr memory_calls{
 }  // namespace
 
 Domain::Domain(Fabric& fabric, void* context)
-    : fid_domain{.fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls},
-                 .ops = &calls,
+    : fid_domain{.fid = {.fclass = FI_CLASS_DOMAIN,
+                         .context = context,
+                         .ops = &domain_object_calls},
+                 .ops = &domain_calls,
                  .mr = &memory_calls},
       fabric_(fabric) {
   fabric_.use();

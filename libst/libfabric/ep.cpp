@@ -21,11 +21,7 @@ namespace {
 // How long an endpoint that is closed waits for what it has injected.
 constexpr std::chrono::seconds kLinger{2};
 
-Ep& ep_of(fid_t id) {
-  return object_of<Ep, fid_ep>(id);
-}
-
-fi_ops object_calls{
+fi_ops ep_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return ep_of(id).close(); }); },
     .bind =
@@ -53,16 +49,14 @@ fi_ops_ep ep_calls{
     .setopt = [](fid_t, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; },
     .tx_ctx = refuse,
     .rx_ctx = refuse,
-    .rx_size_left =
-        [](fid_ep* ep) { return guarded([&] { return stp::fi::ep_of(ep).size_left(false); }); },
-    .tx_size_left =
-        [](fid_ep* ep) { return guarded([&] { return stp::fi::ep_of(ep).size_left(true); }); },
+    .rx_size_left = [](fid_ep* ep) { return guarded([&] { return ep_of(ep).size_left(false); }); },
+    .tx_size_left = [](fid_ep* ep) { return guarded([&] { return ep_of(ep).size_left(true); }); },
 };
 
 }  // namespace
 
 Ep::Ep(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls},
+    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_object_calls},
              .ops = &ep_calls,
              .cm = &ep_cm_calls,
              .msg = &ep_msg_calls,

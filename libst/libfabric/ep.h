@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "libst/libfabric/atomics.h"
+#include "libst/libfabric/calls.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/op_flags.h"
@@ -141,6 +142,9 @@ extern fi_ops_rma ep_rma_calls;
 
 inline Ep& ep_of(fid_ep* ep) {
   return *static_cast<Ep*>(ep);
+}
+inline Ep& ep_of(fid_t id) {
+  return object_of<Ep, fid_ep>(id);
 }
 
 }  // namespace stp::fi

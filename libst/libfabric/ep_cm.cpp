@@ -12,23 +12,15 @@
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
-namespace {
-
-Ep& ep_of_fid(fid_t id) {
-  return object_of<Ep, fid_ep>(id);
-}
-
-}  // namespace
-
 fi_ops_cm ep_cm_calls{
     .size = sizeof(fi_ops_cm),
     .setname =
         [](fid_t id, void* address, std::size_t length) {
-          return guarded([&] { return ep_of_fid(id).set_name(address, length); });
+          return guarded([&] { return ep_of(id).set_name(address, length); });
         },
     .getname =
         [](fid_t id, void* address, std::size_t* length) {
-          return guarded([&] { return ep_of_fid(id).get_name(false, address, length); });
+          return guarded([&] { return ep_of(id).get_name(false, address, length); });
         },
     .getpeer =
         [](fid_ep* ep, void* address, std::size_t* length) {

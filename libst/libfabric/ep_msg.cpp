@@ -8,7 +8,7 @@
 namespace stp::fi {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kMessageFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t send(fid_ep* ep, Request&& request, std::uint64_t flags) {
   return guarded([&] {
@@ -20,7 +20,7 @@ ssize_t send(fid_ep* ep, Request&& request, std::uint64_t flags) {
 ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, void* context,
              std::uint64_t data, std::uint64_t flags) {
   Request request{.segments = {}, .context = context, .data = data};
-  if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kMessageFlags) != 0) return -FI_EBADFLAGS;
   if (const auto error = read_segments(iov, desc, count, request.segments); error != 0)
     return error;
   return send(ep, std::move(request), flags);

@@ -7,7 +7,7 @@ namespace stp::fi {
 namespace {
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
-constexpr std::uint64_t kKnownFlags =
+constexpr std::uint64_t kRmaFlags =
     kTxOpFlags | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t write(fid_ep* ep, Request&& request, const Target& target, std::uint64_t flags) {
@@ -26,7 +26,7 @@ ssize_t read(fid_ep* ep, Request&& request, const Target& target, std::uint64_t 
 
 // 0: `request` and `target` have what the message says.
 int read_message(const fi_msg_rma& msg, std::uint64_t flags, Request& request, Target& target) {
-  if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kRmaFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1) return -FI_EINVAL;
   const auto error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);
   if (error != 0) return error;

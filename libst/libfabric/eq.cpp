@@ -22,7 +22,7 @@ Eq& eq_of(fid_eq* eq) {
   return *static_cast<Eq*>(eq);
 }
 
-fi_ops object_calls{
+fi_ops eq_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return eq_of(id).close(); }); },
     .bind = refuse,
@@ -35,7 +35,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_eq calls{
+fi_ops_eq eq_calls{
     .size = sizeof(fi_ops_eq),
     .read =
         [](fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
@@ -63,8 +63,8 @@ fi_ops_eq calls{
 }  // namespace
 
 Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
-    : fid_eq{.fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &object_calls},
-             .ops = &calls},
+    : fid_eq{.fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &eq_object_calls},
+             .ops = &eq_calls},
       fabric_(fabric),
       link_(fabric.link()),
       writable_((attr.flags & FI_WRITE) != 0),

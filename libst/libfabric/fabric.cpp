@@ -19,7 +19,7 @@ Fabric& fabric_of(fid_fabric* fabric) {
   return *static_cast<Fabric*>(fabric);
 }
 
-fi_ops object_calls{
+fi_ops fabric_object_calls{
     .size = sizeof(fi_ops),
     .close =
         [](fid_t id) { return guarded([&] { return object_of<Fabric, fid_fabric>(id).close(); }); },
@@ -34,7 +34,7 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
   return guarded([&] { return Domain::open(fabric_of(fabric), *info, context, *domain); });
 }
 
-fi_ops_fabric calls{
+fi_ops_fabric fabric_calls{
     .size = sizeof(fi_ops_fabric),
     .domain = open_domain,
     .passive_ep =
@@ -60,8 +60,10 @@ fi_ops_fabric calls{
 }  // namespace
 
 Fabric::Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* context)
-    : fid_fabric{.fid = {.fclass = FI_CLASS_FABRIC, .context = context, .ops = &object_calls},
-                 .ops = &calls,
+    : fid_fabric{.fid = {.fclass = FI_CLASS_FABRIC,
+                         .context = context,
+                         .ops = &fabric_object_calls},
+                 .ops = &fabric_calls,
                  .api_version = attr.api_version},
       link_(std::move(link)) {}
 

@@ -22,7 +22,7 @@ Mr& mr_of(fid_t id) {
   return object_of<Mr, fid_mr>(id);
 }
 
-fi_ops calls{
+fi_ops mr_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return mr_of(id).close(); }); },
     .bind =
@@ -47,7 +47,7 @@ unsigned remote_access(std::uint64_t access) {
 }  // namespace
 
 Mr::Mr(Domain& domain, void* buffer, std::size_t length, void* context)
-    : fid_mr{.fid = {.fclass = FI_CLASS_MR, .context = context, .ops = &calls},
+    : fid_mr{.fid = {.fclass = FI_CLASS_MR, .context = context, .ops = &mr_calls},
              .mem_desc = this,
              .key = 0},
       domain_(domain),

@@ -18,7 +18,7 @@ Pep& pep_of(fid_t id) {
   return object_of<Pep, fid_pep>(id);
 }
 
-fi_ops object_calls{
+fi_ops pep_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return pep_of(id).close(); }); },
     .bind =
@@ -63,7 +63,7 @@ int get_option(fid_t, int level, int name, void* value, std::size_t* length) {
   return 0;
 }
 
-fi_ops_ep ep_calls{
+fi_ops_ep pep_ep_calls{
     .size = sizeof(fi_ops_ep),
     .cancel = refuse,
     .getopt = get_option,
@@ -96,8 +96,8 @@ std::unique_ptr<Connreq> take_request(fid_t handle) {
 }
 
 Pep::Pep(Fabric& fabric, const fi_info& info, void* context)
-    : fid_pep{.fid = {.fclass = FI_CLASS_PEP, .context = context, .ops = &object_calls},
-              .ops = &ep_calls,
+    : fid_pep{.fid = {.fclass = FI_CLASS_PEP, .context = context, .ops = &pep_object_calls},
+              .ops = &pep_ep_calls,
               .cm = &cm_calls},
       fabric_(fabric),
       link_(fabric.link()),
@@ -113,7 +113,7 @@ int Pep::open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out)
 }
 
 Pep* Pep::of(fid_t handle) {
-  if (handle == nullptr || handle->fclass != FI_CLASS_PEP || handle->ops != &object_calls)
+  if (handle == nullptr || handle->fclass != FI_CLASS_PEP || handle->ops != &pep_object_calls)
     return nullptr;
   return &pep_of(handle);
 }

@@ -11,7 +11,7 @@ Srx& srx_of(fid_ep* ep) {
   return *static_cast<Srx*>(ep);
 }
 
-fi_ops object_calls{
+fi_ops srx_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return object_of<Srx, fid_ep>(id).close(); }); },
     .bind = refuse,
@@ -21,7 +21,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_ep ep_calls{
+fi_ops_ep srx_ep_calls{
     .size = sizeof(fi_ops_ep),
     .cancel = refuse,
     .getopt = refuse,
@@ -65,8 +65,8 @@ fi_ops_msg msg_calls{
 }  // namespace
 
 Srx::Srx(Domain& domain, const fi_rx_attr* attr, void* context)
-    : fid_ep{.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &object_calls},
-             .ops = &ep_calls,
+    : fid_ep{.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_object_calls},
+             .ops = &srx_ep_calls,
              .cm = nullptr,
              .msg = &msg_calls,
              .rma = nullptr,

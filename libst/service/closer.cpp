@@ -18,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+}  // namespace
+
 // The descriptors of one user and kind.
 struct Lane {
   std::deque<UniqueFd> waiting;
@@ -40,8 +42,6 @@ struct Lane {
     return count;
   }
 };
-
-}  // namespace
 
 struct Closer::State {
   std::mutex mutex;

@@ -13,7 +13,7 @@
 namespace stp::service {
 namespace {
 
-constexpr long kInterval = 1'000'000;  // nanoseconds
+constexpr long kNudgeInterval = 1'000'000;  // nanoseconds
 
 // Returns a signal that nothing else uses. Its handler is empty: the signal only has to arrive.
 int nudging_signal() {
@@ -46,7 +46,7 @@ Nudge::~Nudge() {
 }
 
 void Nudge::start() {
-  set(kInterval);
+  set(kNudgeInterval);
 }
 
 void Nudge::stop() {

@@ -34,13 +34,17 @@ fields() { # TYPE FIELD
     }'
 }
 
-for constant in $(constants | sort -u); do
-  grep -qE "VALUE\($constant\b" "${layouts[@]}" || { echo "no VALUE($constant, ...)"; missing=1; }
-done
+text=$(cat "${layouts[@]}")
+values=0 members=0
+while read -r constant; do
+  values=$((values + 1))
+  [[ $text == *"VALUE($constant"[!A-Za-z0-9_]* ]] || { echo "no VALUE($constant, ...)"; missing=1; }
+done < <(constants | sort -u)
 while read -r type field; do
-  grep -qE "FIELD\($type, $field," "${layouts[@]}" || { echo "no FIELD($type, $field, ...)"; missing=1; }
+  members=$((members + 1))
+  [[ $text == *"FIELD($type, $field,"* ]] || { echo "no FIELD($type, $field, ...)"; missing=1; }
 done < <(fields)
-if [ "$(constants | wc -l)" -lt 40 ] || [ "$(fields | wc -l)" -lt 40 ]; then
+if [ "$values" -lt 40 ] || [ "$members" -lt 40 ]; then
   echo "headers not understood"
   exit 1
 fi

@@ -6,7 +6,7 @@
 #include "tests/bench/cache_control.h"
 #include "tests/bench/many_connections.h"
 
-namespace stp::bench {
+namespace stp::bench::frame_cost_test {
 namespace {
 
 constexpr std::size_t kMany = 60'000;
@@ -61,4 +61,4 @@ TEST(FrameCost, does_not_grow_with_connections_beyond_the_caches) {
 }
 
 }  // namespace
-}  // namespace stp::bench
+}  // namespace stp::bench::frame_cost_test

@@ -17,24 +17,28 @@ completed() {
   printf '%s\n' "${COMPREPLY[@]}"
 }
 offers() { # LINE WORD...
-  local line=$1 word
+  local line=$1 word offered
   shift
+  offered=$'\n'$(completed "$line")$'\n'
   for word; do
-    completed "$line" | grep -qxF -- "$word" || { echo "'$line' is not completed by $word"; wrong=1; }
+    [[ $offered == *$'\n'"$word"$'\n'* ]] || { echo "'$line' is not completed by $word"; wrong=1; }
   done
 }
 long_options() { grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z0-9-]+' | grep -oE -- '--.*'; }
 
 programs=()
 for page in docs/man/*.[18].scd; do
-  name=$(basename "${page%.[18].scd}") file=$2/$(basename "${page%.[18].scd}")
+  name=${page##*/}
+  name=${name%.[18].scd} file=$2/$name
   [ -x "$file" ] || continue
   programs+=("$name")
   complete -p "$name" >/dev/null || wrong=1
+  help=$("$file" --help)
   # shellcheck disable=SC2046
-  offers "$name --" $("$file" --help | long_options)
-  for subcommand in $("$file" --help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p'); do
-    offers "$name " "$subcommand"
+  offers "$name --" $(long_options <<<"$help")
+  mapfile -t subcommands < <(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help")
+  [ ${#subcommands[@]} -eq 0 ] || offers "$name " "${subcommands[@]}"
+  for subcommand in "${subcommands[@]}"; do
     # shellcheck disable=SC2046
     offers "$name $subcommand --" $("$file" "$subcommand" --help | long_options)
   done

@@ -6,22 +6,42 @@
 set -uo pipefail
 cd "$1" || exit 1
 broken=0
-
-# The fragment of a heading: lower case, without punctuation, with hyphens for spaces.
-headings_of() {
-  sed -nE 's/^#+ +//p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^[:alnum:] _-]//g; s/ /-/g'
+complain() {
+  echo "$1: $2 leads nowhere"
+  broken=1
 }
 
+# By "FILE#FRAGMENT": the page and the target that ask for it.
+declare -A asked=() headings=() files=()
+count=0
 while IFS=: read -r page target; do
-  file=${target%%#*} fragment=
-  case $target in *#*) fragment=${target#*#} ;; esac
+  count=$((count + 1))
   path=$page
-  [ -z "$file" ] || path=$(dirname "$page")/$file
-  if [ ! -e "$path" ] ||
-    { [ -n "$fragment" ] && ! headings_of "$path" | grep -qxF -- "$fragment"; }; then
-    echo "$page: $target leads nowhere"
-    broken=1
+  if [ -n "${target%%#*}" ]; then
+    path=${target%%#*}
+    case $page in */*) path=${page%/*}/$path ;; esac
+  fi
+  if [ ! -e "$path" ]; then
+    complain "$page" "$target"
+  elif [[ $target == *#* ]]; then
+    asked["$path#${target#*#}"]+="$page $target"$'\n'
+    files[$path]=1
   fi
 done < <(grep -noE '\]\([^)]+\)' README.md CONTRIBUTING.md SECURITY.md docs/*.md captures/*.md tools/examples/*.md |
   sed -E 's/^([^:]+):[0-9]+:\]\((.*)\)$/\1:\2/' | grep -v ':https\?://')
+[ "$count" -ge 100 ] || { echo "only $count links found"; exit 1; }
+
+# The fragment of a heading: lower case, without punctuation, with hyphens for spaces.
+while IFS= read -r heading; do headings[$heading]=1; done < <(awk '/^#+ / {
+    sub(/^#+ +/, "")
+    fragment = tolower($0)
+    gsub(/[^a-z0-9 _-]/, "", fragment)
+    gsub(/ /, "-", fragment)
+    print FILENAME "#" fragment
+  }' "${!files[@]}")
+
+for each in "${!asked[@]}"; do
+  [ -z "${headings[$each]-}" ] || continue
+  while read -r page target; do complain "$page" "$target"; done < <(printf '%s' "${asked[$each]}")
+done
 exit $broken

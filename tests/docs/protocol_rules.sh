@@ -25,10 +25,8 @@ for twice in $(sort <<<"$numbers" | uniq -d) $(sort <<<"$names" | uniq -d); do
 done
 [ "$(sort -V <<<"$numbers")" = "$numbers" ] || complain "rules are not in order"
 
-while read -r cited; do
-  grep -qxF -- "$cited" <<<"$numbers" || complain "cited, but no rule: $cited"
-done < <({
+while read -r cited; do complain "cited, but no rule: $cited"; done < <({
   grep -oE '§[0-9]+\.[0-9]+' "$page"
   grep -rhoE --include='*.cpp' --include='*.h' 'protocol: [0-9]+\.[0-9]+' stp dpdk_port libst tools tests
-} | sed -E 's/^(§|protocol: )//' | sort -u)
+} | sed -E 's/^(§|protocol: )//' | sort -u | grep -vxF -f <(echo "$numbers"))
 exit $wrong

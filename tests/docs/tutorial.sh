@@ -6,7 +6,8 @@
 #   <!-- on: a|b|both[, prints "TEXT" | , fails "TEXT" | , stays until "TEXT"] -->
 # are run on that host. They have to succeed (and print TEXT), to fail and print TEXT, or to print TEXT
 # and go on running in a terminal of their own. <!-- Ctrl-C on: a --> ends the last of those.
-# apt-get, cmake, cpack and scp are replaced by stand-ins; packages consist of what is built already.
+# apt-get, cmake, cpack and scp are replaced by stand-ins; the packages are those of tests/install/packages.sh, or, if
+# it has not run, what is built already.
 set -uo pipefail
 root=$(realpath "$1") build=$(realpath "${2:-$1/build}")
 program=tutorial
@@ -20,7 +21,11 @@ skip() { echo "SKIPPED: $*" && exit 77; }
 command -v tshark >/dev/null || skip "no tshark here"
 make_work_directory
 mkdir "$work/blocks" "$work/bin" "$work/covered"
-DESTDIR=$work/root cmake --install "$build" --prefix /usr >"$work/installed" 2>&1 ||
+mkdir "$work/root"
+for package in "$build"/tests/install/packages/stp{,-dev}_*.deb; do
+  [ ! -e "$package" ] || dpkg-deb --extract "$package" "$work/root" || fail "cannot unpack $package"
+done
+[ -e "$work/root/usr" ] || DESTDIR=$work/root cmake --install "$build" --prefix /usr >"$work/installed" 2>&1 ||
   { tail -n 5 "$work/installed" && fail "cmake --install"; }
 
 # The files of the packages appear below /usr of one host only. The file systems are read only.
@@ -52,7 +57,7 @@ printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
 cat >"$work/bin/cmake" <<'SH'
 #!/bin/sh
 [ "$1" != --build ] || exec test -d "$2"
-"$REAL_CMAKE" --list-presets | grep -qF "\"$2\"" && mkdir -p build
+"$REAL_CMAKE" --list-presets | grep -qF "\"$2\"" && mkdir -p build-package
 SH
 printf '#!/bin/sh\ntouch stp_0.1.0_amd64.deb stp-dev_0.1.0_amd64.deb\n' >"$work/bin/cpack"
 # shellcheck disable=SC2016
@@ -153,10 +158,11 @@ wait_for 20 grep -qx 'Hello from A' "$work"/*.b.log || fail "the server has not 
 operations=$(HOME=$work tshark -X "lua_script:$root/tools/wireshark/stp-st.lua" -r "$work/a/first.pcapng" -Y stp-st \
   -T fields -e stp-st.op 2>/dev/null | tr '\n' ' ')
 [[ $operations =~ RC.*CA.*RTS.*CTS.*DATA.*RD.*DA ]] || fail "the trace shows: $operations"
-# The page names the packages that tools/lib/build.sh installs, except those for tests.
+# The page names the packages that tools/lib/build.sh installs, except those for tests and lld, which only
+# links faster.
 needed=$(sed -nE '/^packages=\(/,/\)/p' "$root/tools/lib/build.sh" | sed 's/packages=(//; s/)//')
 for name in $needed; do
-  case $name in libgtest-dev | iproute2 | nftables | procps | util-linux) continue ;; esac
+  case $name in libgtest-dev | lld | iproute2 | nftables | procps | util-linux) continue ;; esac
   grep -qxF -- "$name" "$work/packages" || fail "the page does not install $name"
 done
 echo "PASSED: $# blocks"

@@ -3,7 +3,7 @@
 
 #include "tests/dpdk_port/link_pair.h"
 
-namespace stp::port {
+namespace stp::port::loop_port_test {
 namespace {
 
 constexpr MacAddr kElsewhere{{2, 0, 0, 0, 0, 0x99}};
@@ -147,4 +147,4 @@ TEST(Clock, NeverRunsBackwards) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::loop_port_test

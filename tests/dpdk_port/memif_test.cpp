@@ -12,7 +12,7 @@
 
 #include "tests/dpdk_port/link_pair.h"
 
-namespace stp::port {
+namespace stp::port::memif_test {
 namespace {
 
 void leave_socket_behind(const std::string& path) {
@@ -292,4 +292,4 @@ TEST_F(Memif, AServerWhoseFolderIsMissingSaysSo) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::memif_test

@@ -6,7 +6,7 @@
 #include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/shards_fixture.h"
 
-namespace stp::port {
+namespace stp::port::shards_devices_test {
 namespace {
 
 // Both drivers are software and take one another for the other end.
@@ -96,4 +96,4 @@ TEST(ShardsOverIface, EachReachesEach) {
   EXPECT_NE(a.ports[0]->steering().find("a packet socket has one queue"), std::string::npos);
 }
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::shards_devices_test

@@ -9,7 +9,7 @@
 #include "dpdk_port/memif/memif.h"
 #include "tests/dpdk_port/shards_fixture.h"
 
-namespace stp::port {
+namespace stp::port::shards_memif_test {
 namespace {
 
 // DPDK's driver at the other end, with so many queue pairs.
@@ -214,4 +214,4 @@ TEST_F(ShardsOverMemif, TheOthersHearOfALinkThatIsDown) {
   EXPECT_NE(server.ports[1]->trouble().find("role=client"), std::string::npos);
 }
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::shards_memif_test

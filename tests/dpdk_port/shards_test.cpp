@@ -6,7 +6,7 @@
 
 #include "tests/dpdk_port/shards_fixture.h"
 
-namespace stp::port {
+namespace stp::port::shards_test {
 namespace {
 
 TEST(Shards, AProgramOfOneQueueRefusesALinkOfSeveral) {
@@ -151,4 +151,4 @@ TEST(Shards, WhoWaitsForRoomIsWokenWhenThereIsSome) {
   end.ports.clear();
 }
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::shards_test

@@ -4,7 +4,7 @@
 
 #include "tests/dpdk_port/link_pair.h"
 
-namespace stp::port {
+namespace stp::port::vdev_test {
 namespace {
 
 constexpr MacAddr kElsewhere{{2, 0, 0, 0, 0, 0x99}};
@@ -106,4 +106,4 @@ TEST(Pci, AfterAVirtualDeviceItIsTooLate) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::vdev_test

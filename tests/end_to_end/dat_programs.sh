@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: dat_programs.sh BUILD-DIRECTORY
-# Programs of Debian's dapl2-utils, as they are, between two daemons: over memif, and over veth from
-# one namespace to another. dapltest ends with 0 even when it fails, so what it prints is read.
-# STP_LONG=1: the transaction test takes a minute.
+# Programs of Debian's dapl2-utils, as they are, between two daemons over memif. dapltest ends with 0 even when it
+# fails, so what it prints is read.
+# STP_LONG=1: more rounds of more endpoints, the transaction test takes a minute, and all once more over veth from
+# one namespace to another.
 . "$(dirname "$0")/setup.sh"
 
 [ -e "$build/lib/libdaplstp.so.0" ] || skip "the provider was not built: libdapl-dev is missing"
@@ -25,6 +26,8 @@ use_side() { # SIDE [NAMESPACE-HOLDER]
 }
 # The TCP port that the programs use besides.
 tcp_is_open() { "${on_b[@]}" ss -ltnH "sport = :15828" | grep -q .; }
+# No connection that has ended holds the port for a minute.
+no_time_wait() { within "$1" sysctl -qw net.ipv4.tcp_max_tw_buckets=0 2>/dev/null; }
 tcp_is_free() { ! "${on_b[@]}" ss -tanH "sport = :15828" | grep -q .; }
 
 dtestsrq_is_ready() { grep -q '^ Accepting' "$work/dtestsrq.b.log"; }
@@ -59,10 +62,14 @@ feature() { # NAME CASE...
   expect says "$work/feature-$1.log" "Result: PASS"
 }
 
-# A message either way on each of 8 endpoints of each of 4 threads, ROUNDS times.
+# How much the tests do: endpoints of each thread, and rounds in per cent.
+endpoints=3 part=10
+if [ -n "${STP_LONG-}" ]; then endpoints=8 part=100; fi
+part_of() { echo $(($1 * part / 100)); }
+# A message either way on each endpoint of each of 4 threads, ROUNDS times.
 transactions() { # ROUNDS
-  dapltest_of transactions -T T -s 10.9.0.2 -D stp0 -i "$1" -t 4 -w 8 client SR 256 1 server SR 256 1
-  expect says "$work/transactions.log" "4 threads, 8 EPs"
+  dapltest_of transactions -T T -s 10.9.0.2 -D stp0 -i "$1" -t 4 -w "$endpoints" client SR 256 1 server SR 256 1
+  expect says "$work/transactions.log" "4 threads, $endpoints EPs"
 }
 # dapltest counts rounds, not time: the rounds are multiplied until one run takes a minute.
 minute_of_transactions() {
@@ -85,20 +92,20 @@ programs() {
   local server=$!
   wait_for 20 grep -q "Service Point Ready" "$work/dapltest.b.log"
   sleep 1 # its lines are late
-  transactions 100
+  transactions "$(part_of 100)"
   [ -z "${STP_LONG-}" ] || minute_of_transactions
-  dapltest_of reserved "${tests[@]}" -i 50 -t 4 -w 4 -r client SR 256 1 server SR 256 1
-  dapltest_of mixed "${tests[@]}" -i 50 -t 2 -w 4 -V client SR 256 4 server RW 4096 2 \
+  dapltest_of reserved "${tests[@]}" -i "$(part_of 50)" -t 4 -w "$((endpoints / 2))" -r client SR 256 1 server SR 256 1
+  dapltest_of mixed "${tests[@]}" -i "$(part_of 50)" -t 2 -w "$((endpoints / 2))" -V client SR 256 4 server RW 4096 2 \
     server RR 4096 2 client RR 4096 2 client RW 4096 2 server SR 256 4
-  dapltest_of long-ones "${tests[@]}" -i 20 -t 1 -w 2 client SR 100000 2 server SR 100000 2
-  dapltest_of writes -T P -s 10.9.0.2 -D stp0 -i 1024 -p 16 -m p RW 65536 1
-  dapltest_of reads -T P -s 10.9.0.2 -D stp0 -i 256 -p 8 -m b RR 65536 1
+  dapltest_of long-ones "${tests[@]}" -i "$(part_of 20)" -t 1 -w 2 client SR 100000 2 server SR 100000 2
+  dapltest_of writes -T P -s 10.9.0.2 -D stp0 -i "$(part_of 1024)" -p 16 -m p RW 65536 1
+  dapltest_of reads -T P -s 10.9.0.2 -D stp0 -i "$(part_of 256)" -p 8 -m b RR 65536 1
   dapltest_of quit -T Q -s 10.9.0.2 -D stp0
   expect wait "$server"
 
   # All tests of dapltest, except those that need service points that make EPs, and those whose
   # handles crash the registry.
-  dapltest_of limits -T L -D stp0 -m 100 limit_ia limit_pz limit_cno limit_evd limit_ep limit_lmr \
+  dapltest_of limits -T L -D stp0 -m "$part" limit_ia limit_pz limit_cno limit_evd limit_ep limit_lmr \
     limit_rpost limit_size_lmr limit_psp limit_rsp
   feature hwconn
   feature endpoint
@@ -112,13 +119,21 @@ programs() {
 
 link_kind=memif tcp_host=127.0.0.1
 start_pair
-use_side a
-use_side b
-programs
+# The port is that of every dtest of a machine: they have a namespace for it.
+alone=()
 if can_make_namespaces; then
+  make_namespace alone
+  no_time_wait "${alone[0]}"
+fi
+use_side a "${alone[@]}"
+use_side b "${alone[@]}"
+programs
+if [ -n "${STP_LONG-}" ] && can_make_namespaces; then
   stop "$stpd_a" && stop "$stpd_b" && rm "$work"/*.log
   link_kind=veth tcp_host=10.9.0.2
   start_pair
+  # shellcheck disable=SC2154 # of start_pair
+  no_time_wait "$side_a" && no_time_wait "$side_b"
   # shellcheck disable=SC2154 # of start_pair
   use_side a "$side_a" && use_side b "$side_b"
   programs

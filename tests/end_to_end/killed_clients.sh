@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients are killed half way, 50 times (STP_TEST_ROUNDS: another number). Meanwhile another pair transfers files through the same two
-# stpds without an error. Afterwards the daemons keep nothing of the killed clients.
+# Clients are killed half way, 12 times; with STP_LONG 50 times (STP_TEST_ROUNDS: another number than 50, of which the
+# short form is a quarter). Meanwhile another pair transfers files through the same two stpds without an error.
+# Afterwards the daemons keep nothing of the killed clients.
 # STP_TEST_LINK: the kind of link.
 . "$(dirname "$0")/setup.sh"
 link_kind=${STP_TEST_LINK:-memif}
@@ -30,7 +31,7 @@ export -f steady_pair
 export bin work
 start "$work/steady-sender.log" bash -c steady_pair
 steady=$!
-sleep 1
+expect wait_for 60 test -e "$work/steady/file"
 
 # The clients' memory that both daemons map, and the daemons' open files.
 holdings() {
@@ -40,7 +41,9 @@ open_files() { find "/proc/$stpd_a/fd" "/proc/$stpd_b/fd" -mindepth 1 2>/dev/nul
 holdings_before=$(holdings)
 files_before=$(open_files)
 
-for round in $(seq "${STP_TEST_ROUNDS:-50}"); do
+rounds=${STP_TEST_ROUNDS:-50}
+[ -n "${STP_LONG-}" ] || rounds=$((rounds / 4))
+for round in $(seq "$rounds"); do
   port=$((4000 + round))
   start_receiver "victim$round" b "$work/out" "$port"
   receiver=$!

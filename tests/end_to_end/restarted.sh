@@ -7,7 +7,9 @@ needs_namespaces
 make_work_directory
 link_kind=veth
 start_pair
-random_file "$work/large" 64M
+megabytes=16
+[ -z "${STP_LONG-}" ] || megabytes=64
+random_file "$work/large" "${megabytes}M"
 out=$work/out
 part_is_there() { [ -n "$(find "$out" -name '.stp-recv.*' -size +1M)" ]; }
 
@@ -28,7 +30,7 @@ restart() {
 }
 
 say "the receiver's stpd is restarted"
-start "$work/sender.log" "$bin/stp-send" --link "stpd:$work/a.sock" --retry 60 --bwlimit 16M \
+start "$work/sender.log" "$bin/stp-send" --link "stpd:$work/a.sock" --retry 60 --bwlimit "$((megabytes == 64 ? 16 : 8))M" \
   "$work/large" 10.9.0.2:3000
 sender=$!
 expect wait_for 30 part_is_there
@@ -39,7 +41,7 @@ expect [ $? -eq 0 ]
 expect same "$work/large" "$out/large"
 expect says "$work/sender.log" "trying again for 60 s (--retry)"
 sent=$(sed -nE 's/^sent .*: ([0-9]+) bytes in .*/\1/p' "$work/sender.log")
-expect [ "$sent" -lt $((64 << 20)) ]
+expect [ "$sent" -lt $((megabytes << 20)) ]
 
 # A stpd that is killed says goodbye to nobody: the receiver takes the first transfer for alive and
 # keeps its file for a while.
@@ -47,7 +49,7 @@ for signal in TERM KILL; do
   say "the sender's stpd is restarted after SIG$signal"
   rm "$out/large"
   start "$work/sender-$signal.log" "$bin/stp-send" --link "stpd:$work/a.sock" --retry 60 \
-    --bwlimit 16M "$work/large" 10.9.0.2:3000
+    --bwlimit "$((megabytes == 64 ? 16 : 8))M" "$work/large" 10.9.0.2:3000
   sender=$!
   expect wait_for 30 part_is_there
   restart a "$side_a" "$signal"
@@ -59,7 +61,7 @@ done
 
 say "without --retry the sender says so and ends"
 rm "$out/large"
-start "$work/sender3.log" "$bin/stp-send" --link "stpd:$work/a.sock" --bwlimit 16M \
+start "$work/sender3.log" "$bin/stp-send" --link "stpd:$work/a.sock" --bwlimit "$((megabytes == 64 ? 16 : 8))M" \
   "$work/large" 10.9.0.2:3000
 sender=$!
 expect wait_for 30 part_is_there

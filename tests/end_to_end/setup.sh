@@ -29,8 +29,7 @@ random_file() { head -c "$(bytes_of "$2")" /dev/urandom >"$1"; }
 
 # The last words of a test: all programs have ended, and no sanitizer had anything to say.
 passed() {
-  local pid
-  for pid in "${started[@]}"; do stop "$pid"; done
+  stop "${started[@]}"
   if grep -E '(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:' "$work"/*.log; then
     fail "a sanitizer found something"
   fi

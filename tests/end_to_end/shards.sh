@@ -5,7 +5,9 @@
 # of shards where the link permits that.
 . "$(dirname "$0")/setup.sh"
 make_work_directory
-random_file "$work/large" 32M
+size=16M
+[ -z "${STP_LONG-}" ] || size=32M
+random_file "$work/large" "$size"
 
 counter() { "$bin/stpctl" --socket "$work/$1.sock" --json stats | grep -oE "\"$2\":[0-9]+" | head -n 1 | cut -d: -f2; }
 # none SIDE COUNTER: it is 0, or not there.

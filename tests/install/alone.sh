@@ -8,6 +8,6 @@
 [ -n "${STP_LONG-}" ] || { echo "SKIPPED: tools/test --long runs it"; exit 77; }
 make_work_directory
 quietly cmake -S "$root" -B "$work/alone" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g0" \
-  -DCMAKE_UNITY_BUILD=OFF -DSTP_MAN=OFF -DSTP_PRECOMPILE=OFF
+  -DCMAKE_UNITY_BUILD=OFF -DSTP_MAN=OFF
 quietly cmake --build "$work/alone" -j2
 echo PASSED

@@ -19,36 +19,43 @@ in_bash() {
     printf "%s\n" "${COMPREPLY[@]}"' - "$root" "$1" 2>/dev/null
 }
 
-# Prints the command line after a tab.
+# in_zsh LINE COMPLETED...: says what the Tab key does not make of a LINE. One shell in one terminal for all.
 in_zsh() {
   zsh -f -c '
     zmodload zsh/zpty
     zpty -b shell zsh -f -i
-    hear() { local part all=; while zpty -r -t shell part; do all+=$part; done; print -r -- "$all" }
+    hear() { local part all=; while zpty -r -t shell part; do all+=$part; done; print -r -- "${all//[$'"'\r\a'"']/}" }
     await() {
-      local heard= turns=200
+      local heard= turns=400
       until [[ $heard == *$1* ]] || (( turns-- == 0 )); do sleep 0.05; heard+=$(hear); done
       print -r -- "$heard"
     }
     zpty -w shell "PS1=; fpath=($1/tools/completion \$fpath); autoload -Uz compinit; compinit -u -D
       PATH=$PATH; print -r -- is\${:-}ready"
     await isready >/dev/null
-    zpty -w -n shell "$2"$'"'\\t'"'
-    await "$3"' - "$root" "$1" "$2" | tr -d '\r\a'
+    shift
+    for line completed; do
+      zpty -w -n shell "$line"$'"'\t'"'
+      heard=$(await "$completed")
+      [[ $heard == *$completed* ]] || print -r -- "zsh does not make \"$completed\" of \"$line\": $heard"
+      # Ctrl-U, and an answer that shows that what came before has been heard.
+      zpty -w shell $'"'\x15'"'"print -r -- is\${:-}gone"
+      await isgone >/dev/null
+    done' - "$root" "$@"
 }
 
-# offers LINE COMPLETED
-offers() {
-  in_bash "$1" | grep -qxF -- "${2##* }" || fail "bash does not make '$2' of '$1': $(in_bash "$1")"
-  if command -v zsh >/dev/null; then
-    in_zsh "$1" "$2" | grep -qF -- "$2" || fail "zsh does not make '$2' of '$1': $(in_zsh "$1" "$2")"
-  fi
-}
-
-offers 'stpctl conn' 'stpctl connections'
-offers 'stpd --po' 'stpd --poll'
-offers 'stpd --poll b' 'stpd --poll busy'
-offers 'stpctl trace sto' 'stpctl trace stop'
-offers 'stp-send --link i' 'stp-send --link iface:'
+# LINE COMPLETED...
+lines=('stpctl conn' 'stpctl connections'
+  'stpd --po' 'stpd --poll'
+  'stpd --poll b' 'stpd --poll busy'
+  'stpctl trace sto' 'stpctl trace stop'
+  'stp-send --link i' 'stp-send --link iface:')
+for ((i = 0; i < ${#lines[@]}; i += 2)); do
+  line=${lines[i]} completed=${lines[i + 1]}
+  said=$(in_bash "$line")
+  grep -qxF -- "${completed##* }" <<<"$said" || fail "bash does not make '$completed' of '$line': $said"
+done
 command -v zsh >/dev/null || { echo "SKIPPED: bash only, as the package zsh is not installed" && exit 77; }
+said=$(in_zsh "${lines[@]}")
+[ -z "$said" ] || fail "$said"
 echo PASSED

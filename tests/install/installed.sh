@@ -9,8 +9,7 @@ development=$(realpath "$5")
 make_work_directory leave
 
 leave() {
-  local pid
-  for pid in "${started[@]}"; do stop "$pid"; done
+  stop "${started[@]}"
   umount -R /run /etc /var /usr "$work/layers" 2>/dev/null
   clean_up
 }

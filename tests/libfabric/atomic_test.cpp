@@ -9,7 +9,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::atomic_test {
 namespace {
 
 constexpr std::uint64_t kShared = FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -243,4 +243,4 @@ TEST_F(RdmAtomic, TheEightBytesAroundANumberHaveToBeShared) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::atomic_test

@@ -6,7 +6,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::av_test {
 namespace {
 
 sockaddr_in address(const char* host, std::uint16_t port) {
@@ -93,4 +93,4 @@ TEST_F(FiAv, WhatIsNotOfferedIsRefused) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::av_test

@@ -2,7 +2,7 @@
 // Passive endpoints, connection requests, what comes along, and how connections end.
 #include "tests/libfabric/fi_fixture.h"
 
-namespace stp::test {
+namespace stp::test::connect_test {
 namespace {
 
 using FiConnect = FiTest;
@@ -161,4 +161,4 @@ TEST_F(FiConnect, AnEndpointWithoutQueuesIsNotEnabled) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::connect_test

@@ -6,7 +6,7 @@
 
 #include "tests/libfabric/fi_fixture.h"
 
-namespace stp::test {
+namespace stp::test::eq_test {
 namespace {
 
 using FiEq = FiTest;
@@ -84,4 +84,4 @@ TEST_F(FiEq, ACounterCountsWhatItIsBoundTo) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::eq_test

@@ -15,14 +15,6 @@ namespace {
 const bool stays_on_loop =
     ::setenv("STP_LINK", "loop", 1) == 0 && ::setenv("IPATH_NO_BACKTRACE", "1", 1) == 0;
 
-// A call of libfabric that gives an object by its last argument but one.
-template <class T, class Call>
-Fid<T> opened(Call call) {
-  T* made = nullptr;
-  EXPECT_EQ(call(&made), 0);
-  return Fid<T>(made);
-}
-
 }  // namespace
 
 Info hints() {

@@ -37,6 +37,14 @@ struct CloseFid {
 template <class T>
 using Fid = std::unique_ptr<T, CloseFid>;
 
+// A call of libfabric that gives an object by its last argument but one.
+template <class T, class Call>
+Fid<T> opened(Call call) {
+  T* made = nullptr;
+  EXPECT_EQ(call(&made), 0);
+  return Fid<T>(made);
+}
+
 // Hints for endpoints of the provider.
 Info hints();
 // What fi_getinfo returns for them; `out` may get the list.

@@ -6,7 +6,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::info_test {
 namespace {
 
 TEST(FiInfo, NamesTheLinkAsFabricAndDomain) {
@@ -109,4 +109,4 @@ TEST(FiInfo, OfiRxmLayersEndpointsOfRdm) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::info_test

@@ -7,7 +7,7 @@
 #include "tests/libst/libst_fixture.h"
 #include "tests/service/test_port.h"
 
-namespace stp::test {
+namespace stp::test::link_test {
 namespace {
 
 in_addr_t name_of(fid& id) {
@@ -38,4 +38,4 @@ TEST(FiLink, TheNamesOfEndpointsHaveThePresentAddress) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::link_test

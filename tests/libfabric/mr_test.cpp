@@ -3,7 +3,7 @@
 // message.
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::mr_test {
 namespace {
 
 class MrTest : public RdmTest {
@@ -47,4 +47,4 @@ TEST_F(MrTest, TheSameBytesAreRegisteredAgainAndOldKeysAreDead) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::mr_test

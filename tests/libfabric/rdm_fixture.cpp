@@ -7,17 +7,6 @@
 #include <thread>
 
 namespace stp::test {
-namespace {
-
-template <class T, class Call>
-Fid<T> opened(Call call) {
-  T* made = nullptr;
-  EXPECT_EQ(call(&made), 0);
-  return Fid<T>(made);
-}
-
-}  // namespace
-
 Info rdm_hints() {
   Info made(fi_allocinfo());
   made->fabric_attr->prov_name = ::strdup("stp");
@@ -34,7 +23,7 @@ std::vector<char> pattern(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-Node::Node(const Info& info, std::uint64_t cq_flags, fi_av_type type) {
+RdmNode::RdmNode(const Info& info, std::uint64_t cq_flags, fi_av_type type) {
   fabric = opened<fid_fabric>([&](auto** f) { return fi_fabric(info->fabric_attr, f, nullptr); });
   domain =
       opened<fid_domain>([&](auto** d) { return fi_domain(fabric.get(), info.get(), d, nullptr); });
@@ -55,25 +44,25 @@ Node::Node(const Info& info, std::uint64_t cq_flags, fi_av_type type) {
   EXPECT_EQ(fi_enable(ep.get()), 0);
 }
 
-sockaddr_in Node::name() const {
+sockaddr_in RdmNode::name() const {
   sockaddr_in address{};
   auto length = sizeof address;
   EXPECT_EQ(fi_getname(&ep->fid, &address, &length), 0);
   return address;
 }
 
-fi_addr_t Node::insert(const sockaddr_in& address) const {
+fi_addr_t RdmNode::insert(const sockaddr_in& address) const {
   fi_addr_t number = FI_ADDR_NOTAVAIL;
   EXPECT_EQ(fi_av_insert(av.get(), &address, 1, &number, 0, nullptr), 1);
   return number;
 }
 
-Fid<fid_mr> Node::memory(void* data, std::size_t length, std::uint64_t access) const {
+Fid<fid_mr> RdmNode::memory(void* data, std::size_t length, std::uint64_t access) const {
   return opened<fid_mr>(
       [&](auto** m) { return fi_mr_reg(domain.get(), data, length, access, 0, 0, 0, m, nullptr); });
 }
 
-ssize_t Node::read(fid_cq* from, Told& told) {
+ssize_t RdmNode::read(fid_cq* from, Told& told) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
   for (;;) {
     const auto result =
@@ -84,14 +73,14 @@ ssize_t Node::read(fid_cq* from, Told& told) {
   }
 }
 
-Told Node::completed(fid_cq* from) {
+Told RdmNode::completed(fid_cq* from) {
   Told told{};
   const auto result = read(from, told);
   EXPECT_EQ(result, 1) << (result == -FI_EAVAIL ? fi_strerror(failed(from).err) : "");
   return told;
 }
 
-fi_cq_err_entry Node::failed(fid_cq* from) {
+fi_cq_err_entry RdmNode::failed(fid_cq* from) {
   Told told{};
   fi_cq_err_entry error{};
   EXPECT_EQ(read(from, told), -FI_EAVAIL);
@@ -99,7 +88,7 @@ fi_cq_err_entry Node::failed(fid_cq* from) {
   return error;
 }
 
-void Node::expect_nothing(fid_cq* from) {
+void RdmNode::expect_nothing(fid_cq* from) {
   Told told{};
   EXPECT_EQ(fi_cq_read(from, static_cast<fi_cq_tagged_entry*>(&told), 1), -FI_EAGAIN);
 }
@@ -110,8 +99,8 @@ void RdmTest::make(std::uint64_t cq_flags, const std::function<void(fi_info&)>& 
   const auto asked = rdm_hints();
   if (change) change(*asked);
   ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info_), 0);
-  a_ = std::make_unique<Node>(info_, cq_flags);
-  b_ = std::make_unique<Node>(info_, cq_flags);
+  a_ = std::make_unique<RdmNode>(info_, cq_flags);
+  b_ = std::make_unique<RdmNode>(info_, cq_flags);
   a_->others = {b_.get()};
   b_->others = {a_.get()};
   to_b_ = a_->insert(b_->name());

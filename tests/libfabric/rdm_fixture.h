@@ -19,8 +19,8 @@ struct Told : fi_cq_tagged_entry {
 };
 
 // An endpoint with all that it needs.
-struct Node {
-  explicit Node(const Info& info, std::uint64_t cq_flags = 0, fi_av_type type = FI_AV_MAP);
+struct RdmNode {
+  explicit RdmNode(const Info& info, std::uint64_t cq_flags = 0, fi_av_type type = FI_AV_MAP);
 
   [[nodiscard]] sockaddr_in name() const;
   fi_addr_t insert(const sockaddr_in& address) const;
@@ -33,7 +33,7 @@ struct Node {
   // As fi_cq_readfrom, with progress of the other nodes: all are this thread's.
   ssize_t read(fid_cq* from, Told& told);
 
-  std::vector<Node*> others;
+  std::vector<RdmNode*> others;
   Fid<fid_fabric> fabric;
   Fid<fid_domain> domain;
   Fid<fid_cq> tx, rx;
@@ -53,7 +53,7 @@ class RdmTest : public testing::Test {
   void await_message(std::uint64_t tag);
 
   Info info_;
-  std::unique_ptr<Node> a_, b_;
+  std::unique_ptr<RdmNode> a_, b_;
   fi_addr_t to_b_ = FI_ADDR_NOTAVAIL, to_a_ = FI_ADDR_NOTAVAIL;  // for the other one
 };
 

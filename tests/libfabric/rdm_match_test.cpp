@@ -2,7 +2,7 @@
 // Receives of FI_EP_RDM that look, claim, discard, are cancelled, or take several messages.
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::rdm_match_test {
 namespace {
 
 class RdmMatch : public RdmTest {
@@ -158,4 +158,4 @@ TEST_F(RdmMatch, ClosingCompletesReceives) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::rdm_match_test

@@ -4,7 +4,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::rdm_message_test {
 namespace {
 
 constexpr std::size_t kSizes[] = {0, 1, 8, 4048, 4049, 17'384, 17'385, 65'536, 1'000'003};
@@ -241,7 +241,7 @@ TEST_F(RdmMessage, InjectedBytesAreFreeAtOnceAndTellNothing) {
 }
 
 TEST_F(RdmMessage, AReceiveForOneSenderTakesNoMessageOfAnother) {
-  Node c(info_);
+  RdmNode c(info_);
   a_->others.push_back(&c);
   b_->others.push_back(&c);
   c.others = {a_.get(), b_.get()};
@@ -315,4 +315,4 @@ TEST_F(RdmMessage, CountersCount) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::rdm_message_test

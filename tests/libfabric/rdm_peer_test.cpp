@@ -9,7 +9,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::rdm_peer_test {
 namespace {
 
 constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
@@ -263,7 +263,7 @@ TEST_F(RdmPeer, APeerThatEndedIsConnectedToAnew) {
   b_.reset();
   auto* const info = fi_dupinfo(info_.get());
   std::memcpy(info->src_addr, &address, sizeof address);
-  b_ = std::make_unique<Node>(Info(info));
+  b_ = std::make_unique<RdmNode>(Info(info));
   a_->others = {b_.get()};
   b_->others = {a_.get()};
   ASSERT_EQ(b_->name().sin_port, address.sin_port);
@@ -287,4 +287,4 @@ TEST_F(RdmPeer, ClosingWithEverythingUnderWayIsClean) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::rdm_peer_test

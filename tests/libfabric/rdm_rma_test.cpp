@@ -6,7 +6,7 @@
 
 #include "tests/libfabric/rdm_fixture.h"
 
-namespace stp::test {
+namespace stp::test::rdm_rma_test {
 namespace {
 
 class RdmRma : public RdmTest {};
@@ -159,4 +159,4 @@ TEST_F(RdmRmaEvent, ItCostsNothingUnlessItIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::rdm_rma_test

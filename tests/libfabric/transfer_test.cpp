@@ -6,7 +6,7 @@
 
 #include "tests/libfabric/fi_fixture.h"
 
-namespace stp::test {
+namespace stp::test::transfer_test {
 namespace {
 
 constexpr std::uint64_t kAll =
@@ -340,4 +340,4 @@ TEST_F(FiTransfer, ASharedContextServesItsEndpoints) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::transfer_test

@@ -11,7 +11,7 @@
 
 #include "tests/libst/libst_fixture.h"
 
-namespace stp::test {
+namespace stp::test::shared_pages_test {
 namespace {
 
 constexpr std::size_t kBufsize = 4'096;
@@ -209,4 +209,4 @@ TEST_P(SmallBuffers, BuffersSmallerThanAPageLeaveTheirNeighboursAlone) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::shared_pages_test

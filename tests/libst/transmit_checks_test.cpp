@@ -4,7 +4,7 @@
 
 #include "tests/libst/libst_fixture.h"
 
-namespace stp::test {
+namespace stp::test::transmit_checks_test {
 namespace {
 
 constexpr int kBufsize = 16'384;
@@ -174,4 +174,4 @@ TEST_P(Checks, FlushTellsOnceOfWhatCouldNotLeaveAfterAll) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::transmit_checks_test

@@ -28,8 +28,9 @@ for page in "$pages"/*.[18].scd; do
     grep -E '^'$'\t''*\*-' | sort_options) \
     <(grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z][a-z-]*' <<<"$help" | sort_options) ||
     complain "$page: '<' is only there, '>' only in $name --help"
+  commands=$(section_of "$page" COMMANDS)
   for subcommand in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do
-    section_of "$page" COMMANDS | grep -qw -- "\*\?$subcommand\*" || complain "$page has not $name $subcommand"
+    [[ $commands =~ (^|[^A-Za-z0-9_])$subcommand\* ]] || complain "$page has not $name $subcommand"
   done
 done
 [ $count -ge 3 ] || complain "only $count programs found"

@@ -13,50 +13,98 @@ headers=(libst/include/stp/*.h)
 foreign="fallocate(2) read(2) userfaultfd(2) select(2) poll(2) fork(2) execve(2) clock_gettime(2) errno(3) strerror(3) epoll(7)
 capabilities(7) systemd(1) systemctl(1) ip(8) fi_atomic(3)"
 
-names() { for page in "$pages"/*.scd; do names_of "$page" | sed "s|$|($(section_number "$page"))|"; done; }
-section_number() { sed -E 's/.*\.([1-8])\.scd$/\1/' <<<"$1"; }
-call_of() { sed -E 's/^[^(]*[ *](stm?_[a-z0-9_]+)\(.*/\1/' <<<"$1"; }
+# What is known of all pages, read in one go. By page: its names, its sections, what it refers to.
+declare -A page_of=() has=() refers=() returns_int=() leads_on=() first_line=() prototypes=()
+for name in $foreign; do page_of[$name]=foreign; done
+names=0
+while IFS=$'\t' read -r kind page what; do
+  case $kind in
+    name)
+      [ -z "${page_of[$what]-}" ] || complain "$what has two pages"
+      page_of[$what]=$page
+      names=$((names + 1))
+      ;;
+    section) has[$page $what]=1 ;;
+    first) first_line[$page]=$what ;;
+    refers) refers[$page]+=" $what" ;;
+    int) returns_int[$page]=1 ;;
+    leads) leads_on[$page]=1 ;;
+  esac
+done < <(awk -v OFS='\t' '
+  FNR == 1 {
+    section = title = ""
+    code = 0
+    number = FILENAME
+    sub(/\.scd$/, "", number)
+    sub(/.*\./, "", number)
+    print "first", FILENAME, $0
+  }
+  /^# / { title = substr($0, 3); code = 0; print "section", FILENAME, title }
+  title == "NAME" && / - / {
+    list = $0
+    sub(/ - .*/, "", list)
+    count = split(list, name, /, /)
+    for (i = 1; i <= count; ++i) print "name", FILENAME, name[i] "(" number ")"
+    title = ""
+  }
+  title == "SYNOPSIS" && /^int / { print "int", FILENAME, "" }
+  title == "SEE ALSO" && /\*(libst|libst-managed|stpd)\*\([78]\)/ { print "leads", FILENAME, "" }
+  {
+    rest = $0
+    while (match(rest, /\*[a-zA-Z0-9_.-]+\*\([1-8]\)/)) {
+      reference = substr(rest, RSTART, RLENGTH)
+      gsub(/\*/, "", reference)
+      print "refers", FILENAME, reference
+      rest = substr(rest, RSTART + RLENGTH)
+    }
+  }' "$pages"/*.scd)
 
-declared=$(without_comments "${headers[@]}" | declarations | sort -u)
-all_names=$(names)
+# The calls that each SYNOPSIS shows.
+while IFS= read -r prototype; do prototypes[$prototype]=1; done < <(awk '
+  FNR == 1 { print "@" FILENAME; title = ""; code = 0 }
+  /^# / { title = $0 }
+  title != "# SYNOPSIS" { next }
+  /^```/ { code = !code; next }
+  code' "$pages"/*.3.scd | declarations)
 
-[ "$(wc -l <<<"$declared")" -ge 20 ] || complain "headers not understood"
-while read -r prototype; do
-  call=$(call_of "$prototype")
-  if ! grep -qxF "$call(3)" <<<"$all_names"; then
+count=0
+while IFS= read -r prototype; do
+  count=$((count + 1))
+  call=${prototype%%(*}
+  call=${call##*[ *]}
+  page=${page_of["$call(3)"]-}
+  if [ -z "$page" ]; then
     complain "no page in section 3 for $call"
-    continue
-  fi
-  page=$(grep -lE "^([a-z_0-9]+, )*$call(, | - )" "$pages"/*.3.scd | head -n 1)
-  section_of "$page" SYNOPSIS | code | declarations | grep -qxF -- "$prototype" ||
+  elif [ -z "${prototypes["$page $prototype"]-}" ]; then
     complain "$page: SYNOPSIS has not '$prototype'"
-done <<<"$declared"
+  fi
+done < <(without_comments "${headers[@]}" | declarations | sort -u)
+[ "$count" -ge 20 ] || complain "headers not understood"
 
 while read -r installed; do
-  grep -qE "^$installed\([18]\)$" <<<"$all_names" || complain "no page for the program $installed"
+  [ -n "${page_of["$installed(1)"]-}${page_of["$installed(8)"]-}" ] || complain "no page for the program $installed"
 done < <(sed -nE 's/^ *install\(TARGETS ([a-z-]+) RUNTIME.*/\1/p' tools/*/CMakeLists.txt)
 
 for page in "$pages"/*.scd; do
-  base=$(basename "$page" .scd)
+  base=${page##*/}
+  base=${base%.scd}
   sections=(NAME SYNOPSIS DESCRIPTION "SEE ALSO")
   case $base in
     *.3)
       sections+=("RETURN VALUE")
-      if section_of "$page" SYNOPSIS | grep -q '^int '; then sections+=(ERRORS); fi
+      if [ -n "${returns_int[$page]-}" ]; then sections+=(ERRORS); fi
       ;;
     *.1 | *.8) sections+=(OPTIONS EXAMPLES) ;;
   esac
   for title in "${sections[@]}"; do
-    grep -qxF "# $title" "$page" || complain "$page lacks $title"
+    [ -n "${has["$page $title"]-}" ] || complain "$page lacks $title"
   done
-  head -n 1 "$page" | grep -qF "${base%.*}(${base##*.}) " || complain "$page begins with another name"
-  while read -r reference; do
-    grep -qxF -- "$reference" <<<"$all_names" || grep -qwF -- "$reference" <<<"$foreign" ||
-      complain "$page refers to $reference, which is not there"
-  done < <(grep -oE '\*[a-zA-Z0-9_.-]+\*\([1-8]\)' "$page" | tr -d '*' | sort -u)
-  section_of "$page" "SEE ALSO" | grep -qE '\*(libst|libst-managed|stpd)\*\([78]\)' || complain "$page: SEE ALSO leads nowhere"
+  [[ ${first_line[$page]} == *"${base%.*}(${base##*.}) "* ]] || complain "$page begins with another name"
+  for reference in ${refers[$page]-}; do
+    [ -n "${page_of[$reference]-}" ] || complain "$page refers to $reference, which is not there"
+  done
+  [ -n "${leads_on[$page]-}" ] || complain "$page: SEE ALSO leads nowhere"
 done
-for twice in $(sort <<<"$all_names" | uniq -d); do complain "$twice has two pages"; done
 
-[ $wrong -ne 0 ] || echo "$(wc -l <<<"$all_names") names"
+[ $wrong -ne 0 ] || echo "$names names"
 exit $wrong

@@ -7,7 +7,7 @@
 namespace stp::test {
 namespace {
 
-constexpr std::int64_t kPatience = 20'000'000;
+constexpr std::int64_t kFixturePatience = 20'000'000;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ stm_connection_attr_t Side::attr(std::uint64_t context) const {
 
 template <typename Wanted>
 stm_event_t Side::find(Wanted wanted) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(kPatience);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(kFixturePatience);
   for (;;) {
     for (auto at = seen.begin(); at != seen.end(); ++at) {
       if (!wanted(*at)) continue;
@@ -41,7 +41,7 @@ stm_event_t Side::find(Wanted wanted) {
       return event;
     }
     stm_event_t events[16];
-    const auto count = stm_queue_wait(queue, 1, events, 16, kPatience);
+    const auto count = stm_queue_wait(queue, 1, events, 16, kFixturePatience);
     if (count < 0 && count != -EINTR) break;
     for (int i = 0; i < count; ++i) seen.push_back(events[i]);
     if (std::chrono::steady_clock::now() > end) break;

@@ -21,7 +21,7 @@
 #include "tests/managed/judged_port.h"
 #include "tests/managed/managed_fixture.h"
 
-namespace stp::test {
+namespace stp::test::memory_cache_test {
 namespace {
 
 using managed::Domain;
@@ -539,4 +539,4 @@ TEST_P(Cached, TheEnvironmentSwitchesItOff) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::memory_cache_test

@@ -3,7 +3,7 @@
 
 #include "tests/managed/two_sessions.h"
 
-namespace stp::managed {
+namespace stp::managed::regions_test {
 namespace {
 
 using State = PeerRegion::State;
@@ -103,4 +103,4 @@ TEST(PeerRegionState, WhatIsClosedStaysClosed) {
 }
 
 }  // namespace
-}  // namespace stp::managed
+}  // namespace stp::managed::regions_test

@@ -7,7 +7,7 @@
 
 #include "tests/managed/managed_fixture.h"
 
-namespace stp::test {
+namespace stp::test::transfer_test {
 namespace {
 
 class Transfers : public ManagedApi {
@@ -472,4 +472,4 @@ TEST_P(Transfers, WhatIsNotInTheMemoryOrNotForThatIsRefusedAtOnce) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::transfer_test

@@ -42,7 +42,7 @@ static int open_session(struct session* s) {
   return error != 0 ? error : stm_queue_create(s->domain, 4096, &s->queue);
 }
 
-static int next_event(struct session* s, uint64_t ms, char* out) {
+static int next_report(struct session* s, uint64_t ms, char* out) {
   stm_event_t e;
   const int got = stm_queue_wait(s->queue, 1, &e, 1, (int64_t)ms * 1000);
   if (got == -EWOULDBLOCK) return strcpy(out, "none"), 0;
@@ -124,7 +124,7 @@ int managed_command(struct session* s, int count, char** words, char* out) {
   for (int i = 1; i < count; ++i) n[i] = number(count, words, i);
   if (strcmp(name, "mopen") == 0) return open_session(s);
   if (s->queue == NULL) return -EBADF;
-  if (strcmp(name, "mwait") == 0) return next_event(s, n[1], out);
+  if (strcmp(name, "mwait") == 0) return next_report(s, n[1], out);
   if (strcmp(name, "mcancel") == 0) return stm_cancel(s->managed, n[1]);
   if (strcmp(name, "mrefuse") == 0) return stm_refuse_read(s->managed, (uint32_t)n[1]);
   if (strcmp(name, "mread") == 0 && n[1] + n[2] <= s->size)

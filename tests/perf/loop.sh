@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Each test of stp-perf runs within one program on the loop, and its JSON has the test's figures.
 . "$(dirname "$0")/setup.sh"
-perf() { timeout 60 "$bin/stp-perf" --link loop --json "$@" --seconds 0.2 --warm-up 0.05; }
+perf() { timeout 60 "$bin/stp-perf" --link loop --json "$@" --seconds 0.1 --warm-up 0.02; }
 
 for operation in put get write fetch level0; do
   result=$(perf latency --op $operation) || fail "latency of $operation"
@@ -23,3 +23,4 @@ result=$(perf latency --op write --size 32K --sleep) || fail "latency of a progr
 expect_figure "$result" round_trip_us/p50
 result=$("$bin/stp-perf" --json memcpy --size 1M --working-set 4M --seconds 0.1) || fail memcpy
 expect_figure "$result" gbit_s
+find_figures

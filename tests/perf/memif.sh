@@ -3,7 +3,7 @@
 # Client and server are two programs. Bare frames go over the same link.
 . "$(dirname "$0")/setup.sh"
 link=memif:$work/memif.sock
-pace=(--seconds 0.2 --warm-up 0.05)
+pace=(--seconds 0.1 --warm-up 0.02)
 
 # serve OPTION...: starts a server and waits until it says that it serves.
 serve() {
@@ -35,3 +35,4 @@ stop "$server"
 serve raw --serve
 result=$(client raw --one-way --size 9000) || fail "raw --one-way"
 expect_figure "$result" gbit_s
+find_figures

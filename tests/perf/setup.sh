@@ -10,12 +10,16 @@ export TSAN_OPTIONS
 command -v python3 >/dev/null || exit 77
 make_work_directory
 
-# expect_figure JSON PATH: that there is such a number, above 0.
-expect_figure() {
+# expect_figure JSON PATH: that there is such a number, above 0. They are looked for all at once.
+expect_figure() { figures+=("$1" "$2"); }
+figures=()
+find_figures() {
   python3 -c '
 import json, sys
-value = json.loads(sys.argv[1])
-for key in sys.argv[2].split("/"):
-    value = value[key]
-sys.exit(0 if value > 0 else 1)' "$1" "$2" || fail "no $2 in: $1"
+for text, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    value = json.loads(text)
+    for key in path.split("/"):
+        value = value.get(key, {})
+    if value == {} or value <= 0:
+        sys.exit(f"no {path} in: {text}")' "${figures[@]}" || fail "a figure is missing"
 }

@@ -9,7 +9,7 @@
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
 
-namespace stp::service {
+namespace stp::service::server_budgets_test {
 namespace {
 
 class ServerBudgets : public testing::Test, protected ServedSocket {
@@ -117,4 +117,4 @@ TEST_F(ServerBudgets, AChannelThatWasHandedOutTakesNoFileAnyMore) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::service::server_budgets_test

@@ -9,7 +9,7 @@
 #include "stp/node/inbound/unscheduled.h"
 #include "tests/service/service_fixture.h"
 
-namespace stp::service {
+namespace stp::service::service_budgets_test {
 namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002;
@@ -307,4 +307,4 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::service::service_budgets_test

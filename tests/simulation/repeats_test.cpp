@@ -4,7 +4,7 @@
 
 #include "tools/sim/simulation.h"
 
-namespace stp::sim {
+namespace stp::sim::repeats_test {
 namespace {
 
 class Repeats : public ::testing::TestWithParam<const char*> {};
@@ -28,4 +28,4 @@ INSTANTIATE_TEST_SUITE_P(simulation, Repeats, ::testing::Values("clean", "slow",
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 }  // namespace
-}  // namespace stp::sim
+}  // namespace stp::sim::repeats_test

@@ -8,7 +8,7 @@
 
 #include "tests/udapl/udapl_fixture.h"
 
-namespace stp::test {
+namespace stp::test::fork_test {
 namespace {
 
 using namespace udapl;
@@ -44,4 +44,4 @@ TEST_P(DatForking, WritesOfAChildAreItsOwnAndThoseOfPeersAreSeenWithoutACall) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::fork_test

@@ -30,10 +30,8 @@ std::uint16_t version_in(const Greeting& greeting) {
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
-// Timeouts for a host that does not answer at all, and for a program that may have to wait for a
-// core.
-constexpr auto kHostPatience = std::chrono::seconds(10);
-constexpr auto kConnectPatience = std::chrono::seconds(30);
+// Timeout for a host that does not answer at all.
+constexpr Duration kHostPatience = std::chrono::seconds(10);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
 constexpr std::int64_t microseconds(Duration wait) {
@@ -43,7 +41,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 }  // namespace
 
 // `sent_` has the places for content first, then those for control messages.
-Channel::Channel(Link& link, const std::string& peer, Attend attend)
+Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration patience)
     : link_(link),
       attend_(std::move(attend)),
       chunk_(chunk_for(link)),
@@ -56,10 +54,10 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend)
   if (error != 0) throw lost_link(error);
   try {
     for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
-    error = ::stm_connect(connection_, peer.c_str(), microseconds(kConnectPatience),
-                          kGreeting.data(), kGreeting.size());
+    error = ::stm_connect(connection_, peer.c_str(), microseconds(patience), kGreeting.data(),
+                          kGreeting.size());
     if (error != 0) throw connect_failure(error, peer);
-    await_connection(peer);
+    await_connection(peer, patience);
   } catch (...) {
     ::stm_connection_close(connection_);
     throw;
@@ -132,8 +130,8 @@ int Channel::reason_of_refusal() {
   return said == kEnough ? -EUSERS : -EPROTO;
 }
 
-void Channel::await_connection(const std::string& peer) {
-  const auto until = std::chrono::steady_clock::now() + kHostPatience;
+void Channel::await_connection(const std::string& peer, Duration patience) {
+  const auto until = std::chrono::steady_clock::now() + std::min(patience, kHostPatience);
   while (!connected_) {
     attend_();
     const auto answered = host_has_answered();

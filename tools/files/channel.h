@@ -26,12 +26,14 @@ class Channel {
 
   // Timeout: a peer that takes no message for so long counts as gone.
   static constexpr Duration kPatience = std::chrono::seconds(60);
+  // Timeout: a program that may have to wait for a core before it accepts.
+  static constexpr Duration kConnectPatience = std::chrono::seconds(30);
   // Called from time to time while a function waits. An exception from it ends the wait.
   using Attend = std::function<void()>;
 
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
   // The sender of files: connects, and waits for the answer. It gets only control messages.
-  Channel(Link& link, const std::string& peer, Attend attend);
+  Channel(Link& link, const std::string& peer, Attend attend, Duration patience = kConnectPatience);
   // The receiver of files: takes a request. It sends only control messages.
   Channel(Link& link, stm_connection_t request, Attend attend);
   // Tells the peer that it has too many connections, or that there are too many in all.
@@ -91,7 +93,7 @@ class Channel {
   bool step(Duration wait);
   void handle(const stm_event_t& event);
   void check_ended() const;
-  void await_connection(const std::string& peer);
+  void await_connection(const std::string& peer, Duration patience);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;

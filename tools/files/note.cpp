@@ -10,20 +10,20 @@
 
 namespace stp::files {
 namespace {
-constexpr std::uint32_t kMagic = 0x53545046;  // "STPF"
-constexpr std::size_t kDigestAt = 24;
+constexpr std::uint32_t kNoteMagic = 0x53545046;  // "STPF"
+constexpr std::size_t kNoteDigestAt = 24;
 }  // namespace
 
 NoteBytes encode(const Note& note) {
   NoteBytes bytes{};
-  put_big_endian(&bytes[0], kMagic);
+  put_big_endian(&bytes[0], kNoteMagic);
   put_big_endian(&bytes[4], kFilesVersion);
   put_big_endian(&bytes[6], static_cast<std::uint16_t>(note.kind));
   put_big_endian(&bytes[8], static_cast<std::uint16_t>(note.reason));
   put_big_endian(&bytes[10], note.error);
   put_big_endian(&bytes[12], note.file);
   put_big_endian(&bytes[16], note.have);
-  std::memcpy(&bytes[kDigestAt], note.digest.data(), note.digest.size());
+  std::memcpy(&bytes[kNoteDigestAt], note.digest.data(), note.digest.size());
   return bytes;
 }
 
@@ -31,7 +31,7 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   if (bytes.size() != kNoteSize) return std::nullopt;
   const auto kind = get_big_endian<std::uint16_t>(&bytes[6]);
   const auto reason = get_big_endian<std::uint16_t>(&bytes[8]);
-  if (get_big_endian<std::uint32_t>(&bytes[0]) != kMagic ||
+  if (get_big_endian<std::uint32_t>(&bytes[0]) != kNoteMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kFilesVersion || kind == 0 ||
       kind > static_cast<std::uint16_t>(NoteKind::kFailed) ||
       reason > static_cast<std::uint16_t>(Reason::kOnlyOne))
@@ -42,7 +42,7 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   note.error = get_big_endian<std::uint16_t>(&bytes[10]);
   note.file = get_big_endian<std::uint32_t>(&bytes[12]);
   note.have = get_big_endian<std::uint64_t>(&bytes[16]);
-  std::memcpy(note.digest.data(), &bytes[kDigestAt], note.digest.size());
+  std::memcpy(note.digest.data(), &bytes[kNoteDigestAt], note.digest.size());
   return note;
 }
 

@@ -7,14 +7,14 @@
 
 namespace stp::files {
 namespace {
-constexpr std::size_t kLengthAt = 4, kDigestAt = 8;
+constexpr std::size_t kLengthAt = 4, kPackDigestAt = 8;
 }  // namespace
 
 void put_pack_head(std::span<std::byte> at, std::uint32_t file, std::size_t length,
                    const Digest& digest) {
   put_big_endian(at.data(), file);
   put_big_endian(&at[kLengthAt], static_cast<std::uint32_t>(length));
-  std::memcpy(&at[kDigestAt], digest.data(), digest.size());
+  std::memcpy(&at[kPackDigestAt], digest.data(), digest.size());
 }
 
 std::optional<Packed> take_packed(std::span<const std::byte>& pack) {
@@ -22,7 +22,7 @@ std::optional<Packed> take_packed(std::span<const std::byte>& pack) {
   Packed packed;
   packed.file = get_big_endian<std::uint32_t>(pack.data());
   const auto length = std::size_t{get_big_endian<std::uint32_t>(&pack[kLengthAt])};
-  std::memcpy(packed.digest.data(), &pack[kDigestAt], packed.digest.size());
+  std::memcpy(packed.digest.data(), &pack[kPackDigestAt], packed.digest.size());
   pack = pack.subspan(kPackHead);
   if (length > pack.size()) return std::nullopt;
   packed.content = pack.first(length);

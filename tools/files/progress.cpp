@@ -14,15 +14,15 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 constexpr std::uint64_t kBarWidth = 30;
 
-double seconds_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 double gigabits(std::uint64_t bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) * 8e-9 / seconds : 0;
 }
 
 }  // namespace
+
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
 
 std::string rate_text(std::uint64_t bytes, double seconds) {
   std::array<char, 96> text{};

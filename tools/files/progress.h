@@ -52,6 +52,7 @@ class Progress {
   std::set<const Item*> items_;
 };
 
+double seconds_since(std::chrono::steady_clock::time_point began);
 // "1 GiB in 0.5 s, 17.2 Gbit/s"
 std::string rate_text(std::uint64_t bytes, double seconds);
 

@@ -18,10 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point began) {
-  return std::chrono::duration<double>(Clock::now() - began).count();
-}
-
 // Another transfer writes the file. That may be our own one of before the link was lost: until the
 // receiver's host counts this one as silent, stp-recv keeps it.
 struct HeldFile : std::runtime_error {
@@ -87,9 +83,10 @@ class Sender {
   bool try_once() {
     try {
       Link link;
-      Channel channel(link, sending_.destination, [this] {
+      const auto attend = [this] {
         if (stop_) throw Stopped();
-      });
+      };
+      Channel channel(link, sending_.destination, attend, sending_.connect_timeout);
       retrying_ = false;
       since_ = Clock::now();
       FileSender files(channel, stop_, progress_, pace_,

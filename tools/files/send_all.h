@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/files/channel.h"
 #include "tools/files/progress.h"
 
 namespace stp::files {
@@ -21,6 +22,7 @@ struct Sending {
   std::string stream_name = "stdin";   // of what comes from standard input
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
+  Duration connect_timeout = Channel::kConnectPatience;  // for the receiver to accept
 };
 
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure,

@@ -2,15 +2,16 @@
 # shellcheck shell=bash
 # Builds the project on any machine: packages, configuration, compilation. Sourced, never run.
 
-packages=(g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev libboost-dev
+packages=(g++ lld cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev libboost-dev
   libxxhash-dev scdoc iproute2 nftables procps util-linux)
 
+newly_installed= # not empty if this run has installed packages
+
 missing_packages() {
-  local package
-  for package in "${packages[@]}"; do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
-      echo "$package"
-  done
+  local installed
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null |
+    sed -n 's/ installed$//p')
+  printf '%s\n' "${packages[@]}" | sort -u | grep -vxF -f <(echo "${installed:-none}")
 }
 
 # Whether sudo works: without a password, or at a terminal where one can be typed.
@@ -40,7 +41,7 @@ install_packages() {
   fi
   say "installing with apt: ${missing[*]}"
   for attempt in 1 2 3; do
-    apt_install "${as_root[@]}" -- "${missing[@]}" && return
+    apt_install "${as_root[@]}" -- "${missing[@]}" && newly_installed=1 && return
     say "apt could not install them (attempt $attempt of 3)" # another apt at work, or a server away
     [ "$attempt" -eq 3 ] || sleep 10
   done
@@ -64,23 +65,37 @@ build_directory_of() {
 # another one, so that directory keeps it.
 generator_of() { sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null; }
 
-# configure PRESET [CMAKE-OPTION...]
-configure() {
-  local preset=$1 generator
+# Whether DIRECTORY is configured with these options. The build itself notices files that changed.
+configured_with() { # DIRECTORY [-DNAME=VALUE...]
+  local directory=$1 option
+  [ -z "$newly_installed" ] && [ -e "$directory/build.ninja" ] || return
   shift
-  generator=$(generator_of "$(build_directory_of "$preset")")
-  cmake --preset "$preset" -G "${generator:-Ninja}" "$@"
+  for option in "${@#-D}"; do
+    grep -q "^${option%%=*}:[A-Z]*=${option#*=}$" "$directory/CMakeCache.txt" || return
+  done
 }
 
-# build PRESET [CMAKE-OPTION...]: quiet unless something is wrong. In the root of the project.
+# configure PRESET [-DNAME=VALUE...]
+configure() {
+  local directory generator
+  directory=$(build_directory_of "$1")
+  ! configured_with "$directory" "${@:2}" || return 0
+  generator=$(generator_of "$directory")
+  cmake --preset "$1" -G "${generator:-Ninja}" "${@:2}"
+}
+
+# build PRESET [-DNAME=VALUE...] [-- TARGET...]: quiet unless something is wrong. In the root of the project.
 build() {
-  local preset=$1 directory log begun=$SECONDS
+  local preset=$1 directory log begun=$SECONDS options=()
   shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1") && shift; done
+  [ $# -eq 0 ] || shift
   directory=$(build_directory_of "$preset")
   log=$work/build-$preset.log
   use_ccache
   say "building ($preset, in $directory)"
-  configure "$preset" "$@" >"$log" 2>&1 && cmake --build "$directory" -j2 >>"$log" 2>&1 ||
-    { tail -n 60 "$log" >&2; fail "the build failed"; }
+  configure "$preset" "${options[@]}" >"$log" 2>&1 &&
+    cmake --build "$directory" -j"$(nproc)" ${1+--target "$@"} >>"$log" 2>&1 ||
+    { grep -aE -A20 '^FAILED|error:|Error' "$log" | head -n 60 >&2; tail -n 20 "$log" >&2; fail "the build failed"; }
   say "built ($preset) in $((SECONDS - begun)) s"
 }

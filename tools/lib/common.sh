@@ -26,9 +26,8 @@ make_work_directory() {
 }
 
 clean_up() {
-  local pid
   trap '' INT TERM HUP
-  for pid in "${started[@]}"; do stop "$pid"; done
+  stop "${started[@]}"
   if [ -n "$work" ]; then rm -rf "$work"; fi
 }
 
@@ -41,17 +40,25 @@ start() {
   started+=($!)
 }
 
-session_of() { ps -o pid= -s "$1" 2>/dev/null | tr -d ' '; } # ps pads short ones
+# session_of PID...: the processes of the sessions that these lead.
+session_of() {
+  local IFS=,
+  ps -o pid= -s "$*" 2>/dev/null | tr -d ' ' # ps pads short ones
+}
 
-# Ends a process that start() began, and its children: with SIGTERM, after five seconds with SIGKILL.
+# stop PID...: ends processes that start() began, and their children: with SIGTERM, after five seconds with SIGKILL.
 stop() {
-  local pid=$1 tries=50
-  # shellcheck disable=SC2046
-  kill $(session_of "$pid") 2>/dev/null
-  while [ -n "$(session_of "$pid")" ] && [ $((tries--)) -gt 0 ]; do sleep 0.1; done
-  # shellcheck disable=SC2046
-  kill -KILL $(session_of "$pid") 2>/dev/null
-  wait "$pid" 2>/dev/null
+  local pids tries=100
+  [ $# -gt 0 ] || return 0
+  pids=$(session_of "$@")
+  if [ -n "$pids" ]; then
+    # shellcheck disable=SC2086
+    kill $pids 2>/dev/null
+    while pids=$(session_of "$@") && [ -n "$pids" ] && [ $((tries--)) -gt 0 ]; do sleep 0.05; done
+    # shellcheck disable=SC2086
+    [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
+  fi
+  wait "$@" 2>/dev/null
   return 0
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kRegion = 1;
 constexpr unsigned kBufsize = 14;
-constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
+constexpr timeval kAcceptPatience{.tv_sec = 10, .tv_usec = 0};
 
 // "host:3000" -> "host:3001"
 std::string next_port(const std::string& address) {
@@ -17,10 +17,10 @@ std::string next_port(const std::string& address) {
   return address.substr(0, colon) + std::to_string(std::stoul(address.substr(colon)) + 1);
 }
 
-// Waits up to kPatience for a step of the peer's program.
+// Waits up to kAcceptPatience for a step of the peer's program.
 template <typename Call>
 void await(Call&& call, const char* what) {
-  auto timeout = kPatience;
+  auto timeout = kAcceptPatience;
   const auto result = call(&timeout);
   checked(result == -EWOULDBLOCK ? -ETIMEDOUT : result, what);
 }

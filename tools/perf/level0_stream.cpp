@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kParts = 4, kMostUnasked = 32;
 // If no confirmation arrives for this long, requests one and sends the missing Blocks again.
 constexpr std::chrono::milliseconds kBetweenQuestions(10);
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kLanePatience(10);
 // This bit marks the Sync of a separate RSR. Blocks that request their state have Sync values
 // without it.
 constexpr std::uint32_t kQuestion = 0x8000'0000;
@@ -41,7 +41,7 @@ void Level0Stream::start() {
 void Level0Stream::be_patient(Lane& lane) {
   const auto now = Clock::now();
   lane.ask_at = now + kBetweenQuestions;
-  lane.give_up_at = now + kPatience;
+  lane.give_up_at = now + kLanePatience;
 }
 
 bool Level0Stream::turn() {

@@ -17,7 +17,7 @@
 namespace stp::perf {
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kServerPatience(10);
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 constexpr std::size_t kWaiting = 1024;  // requests, and the listener's own
 
@@ -43,7 +43,7 @@ class Requests {
   // Waits for a further connection of the client that is being served. Only the first request of a
   // client has private data.
   Connection next_of_client() {
-    for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    for (const auto until = Clock::now() + kServerPatience; Clock::now() < until;) {
       auto request = look();
       if (!request) continue;
       if (stm_private_data(*request, nullptr, 0) == 0) return std::move(*request);
@@ -77,8 +77,7 @@ class Service {
  public:
   Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain, Requests& requests,
           Connection control, const Greeting& greeting)
-      : serving_(serving),
-        usage_(usage),
+      : usage_(usage),
         requests_(requests),
         plan_(greeting.plan),
         peer_(greeting.remote),
@@ -204,7 +203,6 @@ class Service {
     connections_ = std::move(owned);
   }
 
-  const Serving& serving_;
   const UsageMeter& usage_;
   Requests& requests_;
   const Plan plan_;

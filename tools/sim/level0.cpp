@@ -8,7 +8,7 @@ namespace {
 
 using wire::Op;
 
-constexpr Time kFirstPause = 10 * kMillisecond;
+constexpr Time kFirstLevel0Pause = 10 * kMillisecond;
 constexpr unsigned kMaxBlocks = 64;  // of one Transfer, so that a run stays short
 
 SendEntry request_of(Op op) {
@@ -41,7 +41,7 @@ void Level0Sender::next(Time now) {
 void Level0Sender::begin_transfer(Time now) {
   source_ = transmit_memory_->take(length(), 1, dice_);
   fill_pattern(transmit_memory_->bytes(*source_), plan_.pattern(current_));
-  pause_ = kFirstPause;
+  pause_ = kFirstLevel0Pause;
   request();
   ask_later(now);
 }
@@ -81,7 +81,7 @@ void Level0Sender::receive(const ReceivedEntry& entry, Time now) {
     if (r_id_ == wire::kNoId) {
       r_id_ = h.s_id;
       blocksize_ = h.param;
-      pause_ = kFirstPause;
+      pause_ = kFirstLevel0Pause;
       ask_later(now);
     }
     if (h.s_id == r_id_ && h.param == blocksize_) send_block(h);

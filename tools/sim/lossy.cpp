@@ -6,17 +6,17 @@
 namespace stp::sim {
 namespace {
 
-constexpr std::uint64_t kBitsPerSecond = 10'000'000'000;
-constexpr Time kHop = 2 * kMicrosecond;
-constexpr Time kStart = kSecond + 500 * kMillisecond;  // the connection is established by then
-constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 20;
+constexpr std::uint64_t kLossyBitsPerSecond = 10'000'000'000;
+constexpr Time kLossyHop = 2 * kMicrosecond;
+constexpr Time kLossyStart = kSecond + 500 * kMillisecond;  // the connection is established by then
+constexpr unsigned kLossyBufsize = 14, kLossyMaxStu = 13, kLossyMaxBlock = 20;
 
 HostConfig host(unsigned number) {
   HostConfig h;
   h.node.mac = MacAddr::from_u64(0x020000000001 + number);
-  h.node.max_stu = kMaxStu;
+  h.node.max_stu = kLossyMaxStu;
   h.node.attach_from = 1024;
-  h.endpoint.bufsize = kBufsize;
+  h.endpoint.bufsize = kLossyBufsize;
   h.endpoint.recover = true;
   return h;
 }
@@ -24,15 +24,15 @@ HostConfig host(unsigned number) {
 Scenario long_write(const Faults& faults, std::vector<Time>& finished) {
   Scenario s;
   s.hosts = {host(0), host(1)};
-  s.link = {kBitsPerSecond, kHop};
+  s.link = {kLossyBitsPerSecond, kLossyHop};
   s.faults = faults;
   s.to_one = true;
   s.workload.kind = Workload::Kind::kBulk;
   s.workload.at_once = 1;
   s.workload.longest = 1;
-  s.workload.max_block = kMaxBlock;
+  s.workload.max_block = kLossyMaxBlock;
   s.workload.bulk = {kLossyLength, std::make_shared<Memory>(kLossyLength),
-                     std::make_shared<Memory>(kLossyLength), kStart, &finished};
+                     std::make_shared<Memory>(kLossyLength), kLossyStart, &finished};
   fill_pattern(s.workload.bulk.source->all(), 1);
   return s;
 }
@@ -52,7 +52,7 @@ LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
   result.passed = !run.verdict.guilty() && finished.size() == 1;
   result.bytes = run.trace.bytes();
   if (!result.passed) return result;
-  const auto took = static_cast<double>(finished[0] - kStart) / static_cast<double>(kSecond);
+  const auto took = static_cast<double>(finished[0] - kLossyStart) / static_cast<double>(kSecond);
   result.goodput = static_cast<double>(8 * kLossyLength) / took;
   return result;
 }

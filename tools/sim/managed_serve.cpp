@@ -12,7 +12,7 @@ namespace {
 
 constexpr Rate kPutOff = kAlways / 5;
 constexpr Time kLongestPutOff = 2 * kMillisecond;
-constexpr std::uint64_t kMaxWindow = 8;
+constexpr std::uint64_t kMaxServeWindow = 8;
 
 }  // namespace
 
@@ -119,7 +119,7 @@ bool ManagedParty::serve_region(const Request& request) {
   for (std::size_t slot = 0; slot < RegionTruth::kSlots; ++slot)
     fill_pattern(memory.subspan(region.slot_offset(slot), region.slot_size()),
                  *region.slot(slot).pattern);
-  const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxWindow));
+  const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxServeWindow));
   const auto error = sequencer_->serve_region(request.number, landing(*lot), window);
   if (error == 0)
     served_[request.number] = {*lot, request.length, {}};

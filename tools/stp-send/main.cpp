@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   bool quiet = false;
   CLI::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
   std::string limit;
-  long retry = 0;
+  long retry = 0, connect_timeout = 30;
   app.add_option("words", sending.paths, "FILE... HOST:PORT; - is standard input")
       ->required()
       ->expected(2, -1);
@@ -58,6 +58,9 @@ int main(int argc, char** argv) {
   app.add_option("--retry", retry,
                  "Seconds without progress during which a lost link or receiver is tried again")
       ->check(CLI::Range(0, 31'536'000));
+  app.add_option("--connect-timeout", connect_timeout,
+                 "Seconds that the receiver may take to accept; default: 30")
+      ->check(CLI::Range(1, 3600));
   app.add_option(
       "--link", link,
       "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
@@ -77,6 +80,7 @@ int main(int argc, char** argv) {
     sending.bytes_per_second = *rate;
   }
   sending.retry = std::chrono::seconds(retry);
+  sending.connect_timeout = std::chrono::seconds(connect_timeout);
   sending.destination = sending.paths.back();
   sending.paths.pop_back();
   stp::service::raise_file_limit();  // a tree has one open for each level

@@ -32,7 +32,7 @@ const char* describe(fid_av*, const void* address, char* buffer, std::size_t* le
   return buffer;
 }
 
-fi_ops object_calls{
+fi_ops av_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return object_of<Av, fid_av>(id).close(); }); },
     // Insertions are complete when their call returns: no event tells of them.
@@ -44,7 +44,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_av calls{
+fi_ops_av av_calls{
     .size = sizeof(fi_ops_av),
     .insert =
         [](fid_av* av, const void* addresses, std::size_t count, fi_addr_t* out,
@@ -90,8 +90,8 @@ std::optional<std::uint32_t> resolve(const char* node) {
 }  // namespace
 
 Av::Av(Domain& domain, void* context)
-    : fid_av{.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &object_calls},
-             .ops = &calls},
+    : fid_av{.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_object_calls},
+             .ops = &av_calls},
       domain_(domain),
       link_(domain.link()) {
   domain_.use();

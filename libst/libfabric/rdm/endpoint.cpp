@@ -23,11 +23,7 @@ constexpr std::chrono::seconds kLinger{2};
 constexpr std::size_t kMostConnections = 1024;
 constexpr std::size_t kLeastLeft = 4096;
 
-Endpoint& endpoint_of(fid_t id) {
-  return object_of<Endpoint, fid_ep>(id);
-}
-
-fi_ops object_calls{
+fi_ops endpoint_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return endpoint_of(id).close(); }); },
     .bind =
@@ -43,7 +39,7 @@ fi_ops object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_ep ep_calls{
+fi_ops_ep endpoint_calls{
     .size = sizeof(fi_ops_ep),
     .cancel =
         [](fid_t id, void* context) {
@@ -62,9 +58,9 @@ fi_ops_ep ep_calls{
     .tx_ctx = refuse,
     .rx_ctx = refuse,
     .rx_size_left =
-        [](fid_ep* ep) { return guarded([&] { return rdm::endpoint_of(ep).size_left(false); }); },
+        [](fid_ep* ep) { return guarded([&] { return endpoint_of(ep).size_left(false); }); },
     .tx_size_left =
-        [](fid_ep* ep) { return guarded([&] { return rdm::endpoint_of(ep).size_left(true); }); },
+        [](fid_ep* ep) { return guarded([&] { return endpoint_of(ep).size_left(true); }); },
 };
 
 }  // namespace
@@ -89,8 +85,8 @@ fi_ops_cm cm_calls{
 };
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls},
-             .ops = &ep_calls,
+    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_calls},
+             .ops = &endpoint_calls,
              .cm = &cm_calls,
              .msg = &msg_calls,
              .rma = &rma_calls,

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libst/libfabric/calls.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op_flags.h"
 #include "libst/libfabric/rdm/incoming.h"
@@ -141,6 +142,9 @@ extern fi_ops_rma rma_calls;
 
 inline Endpoint& endpoint_of(fid_ep* ep) {
   return *static_cast<Endpoint*>(ep);
+}
+inline Endpoint& endpoint_of(fid_t id) {
+  return object_of<Endpoint, fid_ep>(id);
 }
 
 }  // namespace stp::fi::rdm

@@ -6,7 +6,7 @@
 namespace stp::fi::rdm {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kMessageFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t send(fid_ep* ep, Outbound&& message, std::uint64_t flags) {
   return guarded([&] {
@@ -64,7 +64,7 @@ fi_ops_msg msg_calls{
           return send(ep, iov, desc, count, to, context, 0, endpoint_of(ep).tx_flags());
         },
     .sendmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+      if ((flags & ~kMessageFlags) != 0) return -FI_EBADFLAGS;
       return send(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->context, msg->data,
                   flags);
     },

@@ -6,7 +6,7 @@
 namespace stp::fi::rdm {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kRmaFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 // Both directions: `call` is &Endpoint::write or &Endpoint::read.
 template <class Call>
@@ -27,7 +27,7 @@ ssize_t transfer(fid_ep* ep, Call call, const iovec* iov, void** desc, std::size
 
 template <class Call>
 ssize_t transfer(fid_ep* ep, Call call, const fi_msg_rma& msg, std::uint64_t flags) {
-  if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kRmaFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1) return -FI_EINVAL;
   Request request{.segments = {}, .context = msg.context, .data = msg.data};
   const auto error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);

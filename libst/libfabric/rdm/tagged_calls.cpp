@@ -6,7 +6,7 @@
 namespace stp::fi::rdm {
 namespace {
 
-constexpr std::uint64_t kKnownFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kTaggedFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 constexpr std::uint64_t kKnownRxFlags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 ssize_t send(fid_ep* ep, Request&& request, fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
@@ -74,7 +74,7 @@ fi_ops_tagged tagged_calls{
                       endpoint_of(ep).tx_flags());
         },
     .sendmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+      if ((flags & ~kTaggedFlags) != 0) return -FI_EBADFLAGS;
       return send(ep, msg->msg_iov, msg->desc, msg->iov_count,
                   {.segments = {}, .context = msg->context, .data = msg->data}, msg->addr, msg->tag,
                   flags);

@@ -21,7 +21,7 @@ DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CN
   return DAT_SUCCESS;
 }
 
-DAT_RETURN free(DAT_CNO_HANDLE handle) {
+DAT_RETURN free_cno(DAT_CNO_HANDLE handle) {
   return free_object(find_cno(handle), handle);
 }
 
@@ -55,7 +55,7 @@ DAT_RETURN query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* 
 
 void fill_cno(DAT_PROVIDER& table) {
   table.cno_create_func = create;
-  table.cno_free_func = free;
+  table.cno_free_func = free_cno;
   table.cno_modify_agent_func = modify_agent;
   table.cno_wait_func = wait;
   table.cno_query_func = query;

@@ -10,9 +10,6 @@
 namespace stp::udapl::front {
 namespace {
 
-auto find_ep(DAT_HANDLE h) {
-  return find<Ep, Object::Kind::kEp>(h);
-}
 auto find_psp(DAT_HANDLE h) {
   return find<ServicePoint, Object::Kind::kPsp>(h);
 }

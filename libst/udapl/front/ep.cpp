@@ -7,10 +7,6 @@
 namespace stp::udapl::front {
 namespace {
 
-auto find_ep(DAT_HANDLE h) {
-  return find<Ep, Object::Kind::kEp>(h);
-}
-
 // Supported: reliable connections with best effort, without named attributes.
 DAT_RETURN check_model(const DAT_EP_ATTR& attr) {
   if (attr.service_type != DAT_SERVICE_TYPE_RC || attr.qos != DAT_QOS_BEST_EFFORT)
@@ -125,7 +121,7 @@ DAT_RETURN create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE re
   return make(ia, pz, parts, &without_iov, out);
 }
 
-DAT_RETURN free(DAT_EP_HANDLE handle) {
+DAT_RETURN free_ep(DAT_EP_HANDLE handle) {
   return free_object(find_ep(handle), handle);
 }
 
@@ -238,7 +234,7 @@ DAT_RETURN set_watermark(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard) {
 void fill_ep(DAT_PROVIDER& table) {
   table.ep_create_func = create;
   table.ep_create_with_srq_func = create_with_srq;
-  table.ep_free_func = free;
+  table.ep_free_func = free_ep;
   table.ep_reset_func = reset;
   table.ep_query_func = query;
   table.ep_modify_func = modify;

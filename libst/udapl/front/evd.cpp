@@ -79,7 +79,7 @@ DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_COUNT length, DAT_CNO_HANDLE cno_
   return to_dat(result);
 }
 
-DAT_RETURN free(DAT_EVD_HANDLE handle) {
+DAT_RETURN free_evd(DAT_EVD_HANDLE handle) {
   return free_object(find_evd(handle), handle);
 }
 
@@ -111,7 +111,7 @@ DAT_RETURN post_se(DAT_EVD_HANDLE handle, const DAT_EVENT* event) {
   return to_dat(evd->post_software(event->event_data.software_event_data.pointer));
 }
 
-DAT_RETURN resize(DAT_EVD_HANDLE handle, DAT_COUNT length) {
+DAT_RETURN resize_evd(DAT_EVD_HANDLE handle, DAT_COUNT length) {
   const auto evd = find_evd(handle);
   return evd ? to_dat(evd->resize(length)) : bad_handle();
 }
@@ -159,11 +159,11 @@ DAT_RETURN query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* 
 
 void fill_evd(DAT_PROVIDER& table) {
   table.evd_create_func = create;
-  table.evd_free_func = free;
+  table.evd_free_func = free_evd;
   table.evd_wait_func = wait;
   table.evd_dequeue_func = dequeue;
   table.evd_post_se_func = post_se;
-  table.evd_resize_func = resize;
+  table.evd_resize_func = resize_evd;
   table.evd_modify_cno_func = modify_cno;
   table.evd_enable_func = set_enabled<true>;
   table.evd_disable_func = set_enabled<false>;

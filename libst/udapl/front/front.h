@@ -63,6 +63,9 @@ inline auto find_evd(DAT_HANDLE h) {
 inline auto find_cno(DAT_HANDLE h) {
   return find<Cno, Object::Kind::kCno>(h);
 }
+inline auto find_ep(DAT_HANDLE h) {
+  return find<Ep, Object::Kind::kEp>(h);
+}
 inline auto find_srq(DAT_HANDLE h) {
   return find<Srq, Object::Kind::kSrq>(h);
 }

@@ -19,7 +19,7 @@ DAT_RETURN create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR
   return to_dat(result);
 }
 
-DAT_RETURN free(DAT_SRQ_HANDLE handle) {
+DAT_RETURN free_srq(DAT_SRQ_HANDLE handle) {
   return free_object(find_srq(handle), handle);
 }
 
@@ -32,7 +32,7 @@ DAT_RETURN post_recv(DAT_SRQ_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* io
   return to_dat(srq->post(segments.get(), cookie.as_64));
 }
 
-DAT_RETURN resize(DAT_SRQ_HANDLE handle, DAT_COUNT max_recv_dtos) {
+DAT_RETURN resize_srq(DAT_SRQ_HANDLE handle, DAT_COUNT max_recv_dtos) {
   const auto srq = find_srq(handle);
   return srq ? to_dat(srq->resize(max_recv_dtos)) : bad_handle();
 }
@@ -58,9 +58,9 @@ DAT_RETURN query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* 
 
 void fill_srq(DAT_PROVIDER& table) {
   table.srq_create_func = create;
-  table.srq_free_func = free;
+  table.srq_free_func = free_srq;
   table.srq_post_recv_func = post_recv;
-  table.srq_resize_func = resize;
+  table.srq_resize_func = resize_srq;
   table.srq_set_lw_func = set_lw;
   table.srq_query_func = query;
 }

@@ -6,10 +6,6 @@
 namespace stp::udapl::front {
 namespace {
 
-auto find_ep(DAT_HANDLE h) {
-  return find<Ep, Object::Kind::kEp>(h);
-}
-
 // Sends and receives.
 template <auto kPost>
 DAT_RETURN post(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,

@@ -11,9 +11,9 @@
 namespace stp::bench {
 namespace {
 
-constexpr DAT_COUNT kQueue = 256;
+constexpr DAT_COUNT kDatQueue = 256;
 constexpr DAT_CONN_QUAL kPort = 3000;
-constexpr DAT_TIMEOUT kLimit = std::chrono::microseconds(Patience::kLimit).count();
+constexpr DAT_TIMEOUT kDatLimit = std::chrono::microseconds(Patience::kLimit).count();
 
 void use_link(const std::string& conf, const std::string& link) {
   std::ofstream(conf) << "stp0 u1.2 nonthreadsafe default " << STP_PROVIDER << " stp.1.2 \"" << link
@@ -32,7 +32,7 @@ DAT_DTO_COOKIE no_cookie() {
 DatEnd::DatEnd(const std::string& folder, const std::string& link, bool sleep) : sleep_(sleep) {
   use_link(folder + "/" + std::to_string(::getpid()) + ".conf", link);
   char name[] = "stp0";
-  check(dat_ia_open(name, kQueue, &async_, &ia_), "dat_ia_open");
+  check(dat_ia_open(name, kDatQueue, &async_, &ia_), "dat_ia_open");
   recv_ = make_evd(DAT_EVD_DTO_FLAG);
   request_ = make_evd(DAT_EVD_DTO_FLAG);
   connect_ = make_evd(DAT_EVD_CONNECTION_FLAG);
@@ -59,7 +59,7 @@ void DatEnd::check(DAT_RETURN result, const char* call) const {
 
 DAT_EVD_HANDLE DatEnd::make_evd(DAT_EVD_FLAGS streams) const {
   DAT_EVD_HANDLE made = DAT_HANDLE_NULL;
-  check(dat_evd_create(ia_, kQueue, DAT_HANDLE_NULL, streams, &made), "dat_evd_create");
+  check(dat_evd_create(ia_, kDatQueue, DAT_HANDLE_NULL, streams, &made), "dat_evd_create");
   return made;
 }
 
@@ -67,7 +67,7 @@ DAT_EVENT DatEnd::next(DAT_EVD_HANDLE from) {
   DAT_EVENT event;
   DAT_COUNT more = 0;
   if (sleep_) {
-    check(dat_evd_wait(from, kLimit, 1, &event, &more), "dat_evd_wait");
+    check(dat_evd_wait(from, kDatLimit, 1, &event, &more), "dat_evd_wait");
     return event;
   }
   while (dat_evd_dequeue(from, &event) != DAT_SUCCESS) patience.look();
@@ -102,7 +102,7 @@ void DatEnd::connect(const std::string& host) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
-  check(dat_ep_connect(ep_, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), kPort, kLimit, 0,
+  check(dat_ep_connect(ep_, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), kPort, kDatLimit, 0,
                        nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
         "dat_ep_connect");
   const auto event = next(connect_);

@@ -10,7 +10,7 @@
 namespace stp::conversation {
 namespace {
 
-constexpr MacAddr kPeer{{2, 0, 0, 0, 0, 2}};
+constexpr MacAddr kOtherStation{{2, 0, 0, 0, 0, 2}};
 constexpr std::size_t kSourceBuffers = 32;
 
 std::string state_name(ChannelState state) {
@@ -110,8 +110,8 @@ void Stage::connect(const Line& line) {
   user_.memory =
       std::make_unique<test::ChannelMemory>(ChannelGeometry{config.slots, config.credits});
   const auto uport = static_cast<std::uint32_t>(std::stoul(line.words.at(0)));
-  expect(host_.node.connect(endpoint_, kPeer, uport, user_.memory->data(), 1, user_.id, now_,
-                            words_of(line)),
+  expect(host_.node.connect(endpoint_, kOtherStation, uport, user_.memory->data(), 1, user_.id,
+                            now_, words_of(line)),
          "connect");
   user_.user = UserChannel(user_.memory->data());
   collect();
@@ -219,7 +219,7 @@ std::string Stage::user_sends(const Line& line) {
   }
   entry.header.op_flags = wire::op_flags(*op, static_cast<std::uint16_t>(flags));
   fill(plain, entry.header);
-  entry.destination_mac = kPeer.to_u64();  // used by connectionless endpoints only
+  entry.destination_mac = kOtherStation.to_u64();  // used by connectionless endpoints only
   entry.length = static_cast<std::uint32_t>(number(plain, "length", 0));
   entry.payload_length =
       static_cast<std::uint8_t>(number(plain, "payload", number(plain, "append", 0)));

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace stp::port {
+namespace stp::port::arp_test {
 namespace {
 
 using Frame = std::vector<std::byte>;
@@ -284,4 +284,4 @@ TEST(Arp, AStationThatWasNamedIsNotAskedForAndNobodyChangesIt) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::arp_test

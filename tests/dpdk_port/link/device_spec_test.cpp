@@ -5,7 +5,7 @@
 
 #include "dpdk_port/link_port.h"
 
-namespace stp::port {
+namespace stp::port::device_spec_test {
 namespace {
 
 DeviceSpec spec_of(const std::string& text) {
@@ -109,4 +109,4 @@ TEST(MaxStu, IsTheLargestThatFitsBesideHeaderAndAppend) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::device_spec_test

@@ -7,7 +7,7 @@
 
 #include "tests/dpdk_port/script_engine.h"
 
-namespace stp::port {
+namespace stp::port::frame_ring_test {
 namespace {
 
 constexpr std::size_t kPlaces = 8, kRoom = 100;
@@ -98,4 +98,4 @@ TEST_F(Ring, TwoThreadsLoseNothing) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::frame_ring_test

@@ -8,7 +8,7 @@
 
 #include "tests/temporary_directory.h"
 
-namespace stp::port {
+namespace stp::port::pci_owner_test {
 namespace {
 
 constexpr const char* kAddress = "0000:00:03.0";
@@ -40,4 +40,4 @@ TEST_F(PciOwnerTest, AFileThatDoesNotOpenIsNamed) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp::port::pci_owner_test

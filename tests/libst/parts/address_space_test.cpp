@@ -8,7 +8,7 @@
 
 #include "libst/client/shared_pages.h"
 
-namespace stp::client {
+namespace stp::client::address_space_test {
 namespace {
 
 constexpr std::size_t kPage = 4096, kPages = 6;
@@ -82,4 +82,4 @@ TEST_F(AddressSpace, MoreAreasThanItLooksAtAreNotTold) {
 }
 
 }  // namespace
-}  // namespace stp::client
+}  // namespace stp::client::address_space_test

@@ -10,7 +10,7 @@
 
 #include "libst/client/shared_pages.h"
 
-namespace stp::client {
+namespace stp::client::shared_pages_rest_test {
 namespace {
 
 constexpr std::size_t kPage = 4096, kSize = 4 * kPage;
@@ -268,4 +268,4 @@ TEST_F(Resting, TheEndOfAShareThatRestsLeavesOtherPagesAlone) {
 }
 
 }  // namespace
-}  // namespace stp::client
+}  // namespace stp::client::shared_pages_rest_test

@@ -7,7 +7,7 @@
 #include "stp/wire/big_endian.h"
 #include "tests/stp/node/connection/connect_fixture.h"
 
-namespace stp::test {
+namespace stp::test::frame_receiver_test {
 namespace {
 
 namespace flag = wire::flag;
@@ -210,4 +210,4 @@ TEST_F(Dropped, a_frame_for_another_station_is_not_looked_at) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::frame_receiver_test

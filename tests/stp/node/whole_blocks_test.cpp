@@ -6,7 +6,7 @@
 
 #include "tests/stp/node/two_nodes.h"
 
-namespace stp::test {
+namespace stp::test::whole_blocks_test {
 namespace {
 
 namespace flag = wire::flag;
@@ -183,4 +183,4 @@ TEST(WholeBlocksAtRandom, any_request_is_treated_as_by_the_other_way) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::whole_blocks_test

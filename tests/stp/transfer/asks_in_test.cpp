@@ -3,7 +3,7 @@
 
 #include "tests/stp/transfer/parts.h"
 
-namespace stp::test {
+namespace stp::test::asks_in_test {
 namespace {
 
 constexpr std::uint32_t kTheirId = 900;
@@ -137,4 +137,4 @@ TEST_F(AsksInTest, closes_a_region) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::asks_in_test

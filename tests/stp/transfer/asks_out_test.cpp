@@ -4,7 +4,7 @@
 #include "stp/transfer/patience.h"
 #include "tests/stp/transfer/parts.h"
 
-namespace stp::test {
+namespace stp::test::asks_out_test {
 namespace {
 
 constexpr std::uint32_t kTheirId = 900;
@@ -138,4 +138,4 @@ TEST_F(AsksOutTest, completes_when_the_connection_ends) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::asks_out_test

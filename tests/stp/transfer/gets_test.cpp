@@ -4,7 +4,7 @@
 #include "stp/transfer/patience.h"
 #include "tests/stp/transfer/parts.h"
 
-namespace stp::test {
+namespace stp::test::gets_test {
 namespace {
 
 constexpr RemoteRegion kRegion{
@@ -170,4 +170,4 @@ TEST_F(GetsTest, complete_when_the_connection_ends) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::gets_test

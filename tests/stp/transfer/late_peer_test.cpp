@@ -6,7 +6,7 @@
 #include "stp/channel/doubt.h"
 #include "tests/stp/transfer/lying_peer_fixture.h"
 
-namespace stp::test {
+namespace stp::test::late_peer_test {
 namespace {
 
 class SilentUser : public LyingPeer {
@@ -159,4 +159,4 @@ TEST_F(LyingPeer, requests_that_wait_long_and_leave_one_by_one_are_not_stuck) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::late_peer_test

@@ -6,7 +6,7 @@
 
 #include "tests/stp/transfer/lying_peer_fixture.h"
 
-namespace stp::test {
+namespace stp::test::lying_peer_test {
 namespace {
 
 // protocol: 10.11
@@ -205,4 +205,4 @@ TEST_F(LyingPeer, a_region_that_is_ended_before_its_mra_arrives_is_open_no_more)
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::lying_peer_test

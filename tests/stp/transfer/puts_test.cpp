@@ -4,7 +4,7 @@
 #include "stp/transfer/patience.h"
 #include "tests/stp/transfer/parts.h"
 
-namespace stp::test {
+namespace stp::test::puts_test {
 namespace {
 
 constexpr RemoteRegion kRegion{.r_id = 900, .mx = 3, .at = {1, 0}, .length = 100'000, .window = 4};
@@ -170,4 +170,4 @@ TEST_F(PutsTest, complete_when_the_connection_ends) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::puts_test

@@ -4,7 +4,7 @@
 #include "stp/transfer/patience.h"
 #include "tests/stp/transfer/parts.h"
 
-namespace stp::test {
+namespace stp::test::writes_in_test {
 namespace {
 
 constexpr Landing kLanding{3, {2, 100}, 50'000};
@@ -144,4 +144,4 @@ TEST_F(WritesInTest, completes_when_the_connection_ends) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::writes_in_test

@@ -55,7 +55,7 @@ struct Expected {
   const char* name;
   bool slot;
 };
-const std::map<unsigned, Expected> kOperations = {
+const std::map<unsigned, Expected> kExpectedOperations = {
     {0x01, {"RC", false}}, {0x02, {"CA", false}},  {0x03, {"RD", false}}, {0x04, {"DA", false}},
     {0x05, {"DC", false}}, {0x10, {"NOP", true}},  {0x13, {"RMR", true}}, {0x14, {"MRA", true}},
     {0x15, {"GET", true}}, {0x16, {"RTS", true}},  {0x17, {"RA", true}},  {0x18, {"RTR", true}},
@@ -67,8 +67,8 @@ const std::map<unsigned, Expected> kOperations = {
 TEST(Header, OperationsHaveTheirShortNamesAndOtherCodesNone) {
   for (unsigned code = 0; code < 256; ++code) {
     const char* name = short_name(static_cast<Op>(code));
-    const auto it = kOperations.find(code);
-    if (it == kOperations.end()) {
+    const auto it = kExpectedOperations.find(code);
+    if (it == kExpectedOperations.end()) {
       EXPECT_EQ(name, nullptr) << code;
     } else {
       ASSERT_NE(name, nullptr) << code;
@@ -79,7 +79,7 @@ TEST(Header, OperationsHaveTheirShortNamesAndOtherCodesNone) {
 
 // protocol: 6.2
 TEST(Header, SlotsAreConsumedByAllButConnectionAndStateOperations) {
-  for (const auto& [code, expected] : kOperations) {
+  for (const auto& [code, expected] : kExpectedOperations) {
     const Header header = good_header(static_cast<Op>(code));
     EXPECT_EQ(consumes_slot(header), expected.slot) << expected.name;
   }

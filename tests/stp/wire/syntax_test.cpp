@@ -10,7 +10,7 @@
 
 #include "tests/stp/wire/frames.h"
 
-namespace stp::wire {
+namespace stp::wire::syntax_test {
 namespace {
 
 constexpr std::uint32_t kHuge = std::numeric_limits<std::uint32_t>::max();
@@ -304,4 +304,4 @@ TEST(Syntax, WithoutChecksumCksumIsSentAsZeroWhateverTheHeaderHolds) {
 }
 
 }  // namespace
-}  // namespace stp::wire
+}  // namespace stp::wire::syntax_test

@@ -8,7 +8,7 @@
 namespace stp::replay {
 namespace {
 
-constexpr TraceTime kLeastTimeout = 200'000;
+constexpr TraceTime kLeastAskTimeout = 200'000;
 // For an RS that asks about missing frames. For other RS it is 2 s, but a trace does not
 // distinguish them. protocol: 5.22
 constexpr TraceTime kAskPatience = 5'750'000'000;
@@ -55,7 +55,7 @@ void Checker::Impl::on_question(const Said& said, bool is_rs) {
   question->used = said.from.slots_used;
   if (is_rs) count_question(said);
   if (!is_rs) return;
-  if (question->own_rs) return repeat(said, question->tries, kLeastTimeout, kAskPatience, "RS");
+  if (question->own_rs) return repeat(said, question->tries, kLeastAskTimeout, kAskPatience, "RS");
   auto& tries = question->tries;
   if (tries.count == 0) tries = {said.now, said.now, said.frame.number, 0, false};
   tries.last = said.now;

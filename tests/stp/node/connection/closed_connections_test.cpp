@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stp::test {
+namespace stp::test::closed_connections_test {
 namespace {
 
 constexpr Time kMemory = ClosedConnections::kMemory;
@@ -58,4 +58,4 @@ TEST(ClosedConnections, many_that_pass_at_once_are_all_forgotten) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::closed_connections_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace stp::test {
+namespace stp::test::refusals_test {
 namespace {
 
 constexpr Time kMemory = Refusals::kMemory;
@@ -45,4 +45,4 @@ TEST(Refusals, where_there_is_no_room_the_oldest_is_forgotten) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::refusals_test

@@ -4,7 +4,7 @@
 #include "stp/node/shards.h"
 #include "tests/stp/node/connection/strangers_fixture.h"
 
-namespace stp::test {
+namespace stp::test::strangers_proof_test {
 namespace {
 
 using wire::Op;
@@ -224,4 +224,4 @@ TEST_F(Strangers, who_ends_before_it_was_made_is_answered_and_stays_away) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::strangers_proof_test

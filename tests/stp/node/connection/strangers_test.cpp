@@ -3,7 +3,7 @@
 // (protocol, 5.34, 5.39 to 5.42). How they prove it: strangers_proof_test.cpp.
 #include "tests/stp/node/connection/strangers_fixture.h"
 
-namespace stp::test {
+namespace stp::test::strangers_test {
 namespace {
 
 using wire::Op;
@@ -218,4 +218,4 @@ TEST_F(Strangers, our_own_address_is_nobody_elses) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::strangers_test

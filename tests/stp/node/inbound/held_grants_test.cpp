@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace stp::test {
+namespace stp::test::held_grants_test {
 namespace {
 
 using Transfer = HeldGrants::Transfer;
@@ -158,4 +158,4 @@ TEST_F(HeldGrantsTest, a_choice_takes_a_step_for_each_owner_however_many_are_hel
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::held_grants_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stp::test {
+namespace stp::test::inbound_block_test {
 namespace {
 
 constexpr Tiles kTiles{12, 10};
@@ -99,4 +99,4 @@ TEST(InboundBlock, a_repeat_is_asked_for_from_the_first_byte_that_is_missing) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::inbound_block_test

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace stp::test {
+namespace stp::test::inbound_test {
 namespace {
 
 constexpr Tiles kTiles{12, 10};
@@ -285,4 +285,4 @@ TEST_F(InboundTest, what_is_left_of_a_connection_is_freed_in_slices) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::inbound_test

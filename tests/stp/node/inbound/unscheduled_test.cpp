@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stp::test {
+namespace stp::test::unscheduled_test {
 namespace {
 
 constexpr unsigned kBufsize = 12, kStuLog2 = 10;
@@ -151,4 +151,4 @@ TEST(UnscheduledMemory, without_memory_for_its_map_a_large_block_is_dropped_and_
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::unscheduled_test

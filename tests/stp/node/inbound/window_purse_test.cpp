@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace stp::test {
+namespace stp::test::window_purse_test {
 namespace {
 
 constexpr std::uint64_t kStep = WindowPurse::kStep, kOwner = 7;
@@ -106,4 +106,4 @@ TEST_F(WindowPurseTest, bytes_go_back_to_their_purse_when_their_holder_ends) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::window_purse_test

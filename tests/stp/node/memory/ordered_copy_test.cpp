@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace stp::test {
+namespace stp::test::ordered_copy_test {
 namespace {
 
 constexpr std::size_t kMost = 9'000, kAround = 64;
@@ -150,4 +150,4 @@ TEST(OrderedCopy, who_sees_the_last_byte_sees_all_of_them_once) {
 }
 
 }  // namespace
-}  // namespace stp::test
+}  // namespace stp::test::ordered_copy_test
