@@ -45,12 +45,17 @@ int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline
   const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(length)};
   const auto slept = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen,
                                &timeout, nullptr, 0);
-  return slept != 0 && errno == EINTR ? -EINTR : 0;
+  if (slept == 0) return kWoken;
+  return errno == EINTR ? -EINTR : 0;
+}
+
+void wake_others(std::atomic<std::uint32_t>& word) {
+  service::futex_wake(word, std::numeric_limits<int>::max());
 }
 
 void wake_all(std::atomic<std::uint32_t>& word) {
   word.fetch_add(1);
-  service::futex_wake(word);
+  wake_others(word);
 }
 
 void pause(Backend& backend, Time time) {

@@ -15,8 +15,12 @@
 namespace stp::client {
 
 // Sleeps while `word` is `seen`, until `deadline` at most and never longer than a time slice,
-// because a service that dies wakes nobody. Returns 0, or -EINTR after a signal handler ran.
+// because a service that dies wakes nobody. Returns kWoken if somebody woke this thread, -EINTR
+// after a signal handler ran, or 0.
+inline constexpr int kWoken = 1;
 int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline);
+// Wakes all other threads that sleep on `word`.
+void wake_others(std::atomic<std::uint32_t>& word);
 // Wakes all threads that sleep on `word`, so that they check their conditions.
 void wake_all(std::atomic<std::uint32_t>& word);
 [[nodiscard]] Time now();
@@ -37,10 +41,26 @@ class PageEvents {
     STP_ASSERT(before > 0, "who ends a sleep has begun one");
   }
   std::atomic<std::uint32_t>* wake_word() { return &page_.events; }
+  bool passes_on() {
+    if (page_.sleepers.load() <= 1) return false;
+    const auto seen = page_.events.load();
+    return page_.passed_on.exchange(seen) != seen;
+  }
 
  private:
   service::ClientPage& page_;
 };
+
+// Sleeps as sleep_on(), between begin_sleep() and end_sleep() of the place. The service wakes one
+// thread only; the thread that it has woken wakes the others. Returns 0 or -EINTR.
+template <typename Place>
+int sleep_at(Place& place, std::uint32_t seen, Time deadline) {
+  auto& word = *place.wake_word();
+  const auto slept = sleep_on(word, seen, deadline);
+  if (slept != kWoken) return slept;
+  if (place.passes_on()) wake_others(word);
+  return 0;
+}
 
 // Returns 0 if `ready` returned true; -EWOULDBLOCK: the deadline passed; -EINTR: a signal handler
 // ran; else why the service is gone. `ready` may be called with the drive lock held: it must send
@@ -56,7 +76,7 @@ int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
     const auto seen = place.begin_sleep();
     bool done = ready();
     int slept = 0;
-    if (!done && now() < deadline) slept = sleep_on(*place.wake_word(), seen, deadline);
+    if (!done && now() < deadline) slept = sleep_at(place, seen, deadline);
     place.end_sleep();
     if (done || ready()) return 0;
     if (slept == -EINTR) return slept;

@@ -57,7 +57,7 @@ bool Background::stay_away(bool visited) {
 void Background::sleep_until(std::uint32_t seen, Time deadline) {
   client::PageEvents page(backend_.page());
   const auto present = page.begin_sleep();
-  if (present == seen && !stopping_) client::sleep_on(*page.wake_word(), seen, deadline);
+  if (present == seen && !stopping_) client::sleep_at(page, seen, deadline);
   page.end_sleep();
 }
 

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 namespace stp::service {
@@ -21,8 +22,8 @@ inline rlim_t raise_file_limit() {
 }
 
 // The kernel gives a new file the lowest free number, so a number from here on shows that nearly
-// all are in use. The rest is reserved for operators, for descriptors in requests, and for
-// descriptors waiting to be closed.
+// all are in use. The rest is reserved for operators, for clients that wait to be
+// admitted, for descriptors in requests, and for descriptors waiting to be closed.
 inline rlim_t reserved_files(rlim_t limit) {
   constexpr rlim_t kLeast = 384, kMost = 16'384;
   return std::min(std::clamp(limit / 4, kLeast, kMost), limit / 2);
@@ -36,6 +37,14 @@ inline int first_reserved_file() {
   return static_cast<int>(std::min<rlim_t>(first, kHighest));
 }
 
+// Returns how many clients may wait to be admitted.
+inline std::size_t room_for_newcomers() {
+  constexpr rlim_t kLeast = 64, kMost = 1'024;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::clamp(limit.rlim_cur / 16, kLeast, kMost);
+}
+
 // Returns how many of the reserved files may be foreign: attached to a request, or waiting to be
 // closed.
 inline std::size_t room_for_foreign_files() {
@@ -43,7 +52,7 @@ inline std::size_t room_for_foreign_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const auto reserved = reserved_files(limit.rlim_cur);
-  return reserved - std::min(kForOperators, reserved);
+  return reserved - std::min(kForOperators + room_for_newcomers(), reserved);
 }
 
 }  // namespace stp::service

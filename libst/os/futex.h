@@ -7,15 +7,16 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <climits>
 #include <cstdint>
 
 namespace stp::service {
 
-// Wakes all threads that sleep on `word`.
-inline void futex_wake(std::atomic<std::uint32_t>& word) {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr,
-            nullptr, 0);
+// Wakes up to `most` threads that sleep on `word`. A program can let any number of threads sleep on
+// a word that it shares, and each of them costs who wakes it: so a service wakes one, and that one
+// wakes the others (libst/client/wait.h).
+inline void futex_wake(std::atomic<std::uint32_t>& word, int most) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, most, nullptr, nullptr,
+            0);
 }
 
 }  // namespace stp::service

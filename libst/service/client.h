@@ -97,10 +97,10 @@ struct Client {
     return endpoints.empty() && regions.empty() && mxs.empty() && channels.count() == 0;
   }
 
-  // Wakes the threads that sleep on the page: for a connection to accept, a change of the link, or
-  // any gathered channel.
+  // Wakes a thread that sleeps on the page: for a connection to accept, a change of the link, or
+  // any gathered channel. That thread wakes the others.
   void wake() const;
-  // Wakes the threads that sleep on the channel, or on the page if it is gathered.
+  // The same for the threads that sleep on the channel, or on the page if it is gathered.
   void wake(const Channel& channel) const;
   // Sets the channel's bit in the page, if it is gathered.
   void tell_news(Bell number) const;

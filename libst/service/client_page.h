@@ -123,8 +123,9 @@ class Doorbells {
 struct ClientPage {
   std::uint32_t magic;
   std::uint32_t version;
-  alignas(64) Doorbells bells;          // written by the client
-  std::atomic<std::uint32_t> sleepers;  // client threads that sleep on `events` or are about to
+  alignas(64) Doorbells bells;           // written by the client
+  std::atomic<std::uint32_t> sleepers;   // client threads that sleep on `events` or are about to
+  std::atomic<std::uint32_t> passed_on;  // the value of `events` at which one woke all the others
   alignas(64) std::atomic<std::uint32_t> events;  // futex word, bumped by the service
   std::atomic<std::uint32_t> service_asleep;      // 1: a client that rings also writes its bell
   std::atomic<std::uint32_t> accepts;             // incremented when a listener has a connection

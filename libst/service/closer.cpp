@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/closer.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -52,6 +54,8 @@ struct Closer::State {
   Key last_served{};
   std::size_t waiting = 0;         // descriptors of all users, including those being closed
   unsigned threads = 0, free = 0;  // free: threads that close nothing at present
+  unsigned busy_for_users = 0;     // threads that close for others than operators
+  const uid_t own = ::geteuid();
   bool stopping = false;
 
   [[nodiscard]] bool needs_thread() {
@@ -62,13 +66,18 @@ struct Closer::State {
     ++free;
   }
 
+  [[nodiscard]] bool is_operator(uid_t user) const { return user == 0 || user == own; }
   // Serves users in turn, so that one with many descriptors does not occupy the threads.
   Lanes::iterator next() {
-    const auto may = [](const Lane& lane) { return !lane.waiting.empty() && lane.free_place(); };
+    const auto may = [this](const Lanes::value_type& each) {
+      const auto& [key, lane] = each;
+      return !lane.waiting.empty() && lane.free_place() &&
+             (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
+    };
     for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
-      if (may(at->second)) return at;
+      if (may(*at)) return at;
     for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
-      if (may(at->second)) return at;
+      if (may(*at)) return at;
     return lanes.end();
   }
 
@@ -119,6 +128,8 @@ struct Closer::State {
     auto& since = lane.busy[*lane.free_place()];
     since = Clock::now();
     --state->free;
+    const unsigned of_users = state->is_operator(at->first.first) ? 0 : 1;
+    state->busy_for_users += of_users;
     const auto another = state->needs_thread();  // this thread may block for ever in close()
     if (another) state->count_thread();
     lock.unlock();
@@ -130,6 +141,7 @@ struct Closer::State {
     lock.lock();
     since.reset();
     ++state->free;
+    state->busy_for_users -= of_users;
     STP_ASSERT(state->waiting > 0 && lane.busy_count() < lane.busy.size(),
                "a descriptor that is closed was counted");
     --state->waiting;
@@ -179,9 +191,9 @@ std::size_t Closer::waiting() const {
   return state_->waiting;
 }
 
-std::size_t Closer::waiting(uid_t user) const {
+std::size_t Closer::waiting(uid_t user, Kind kind) const {
   std::lock_guard const guard(state_->mutex);
-  const auto* const lane = state_->lane(user, Kind::kFile);
+  const auto* const lane = state_->lane(user, kind);
   return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
 }
 

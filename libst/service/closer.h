@@ -24,10 +24,14 @@ class Closer {
   enum class Kind { kFile, kSocket };
   // Limits: threads per user and kind, and in all. Threads are started on demand.
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;
+  // Of these threads, so many only for root and for the user of this process.
+  static constexpr unsigned kThreadsOfOperators = 4;
   // A thread that spends this long on one descriptor counts as lost.
   static constexpr std::chrono::milliseconds kLost{1'000};
   // The Server accepts no more files from a user with this many waiting, until some are closed.
   static constexpr std::size_t kMostPerUser = 256;
+  // The Server admits no more clients of a user with this many sockets waiting.
+  static constexpr std::size_t kMostSocketsPerUser = 64;
 
   Closer();
   // Waits up to kFarewell for the threads. Abandons those that still close a descriptor.
@@ -41,9 +45,9 @@ class Closer {
   // Call now and then: makes threads that could not be made when they were needed.
   void tend();
 
-  // Counts descriptors handed over and not closed yet: all, or the files of one user.
+  // Counts descriptors handed over and not closed yet: all, or those of one user.
   [[nodiscard]] std::size_t waiting() const;
-  [[nodiscard]] std::size_t waiting(uid_t user) const;
+  [[nodiscard]] std::size_t waiting(uid_t user, Kind kind = Kind::kFile) const;
   // Counts lost threads: of all users, or of one.
   [[nodiscard]] std::size_t lost() const;
   [[nodiscard]] std::size_t lost(uid_t user) const;

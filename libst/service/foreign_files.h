@@ -39,6 +39,10 @@ class ForeignFiles {
   }
   // A descriptor of this user cannot be closed.
   [[nodiscard]] bool has_lost(uid_t user) const { return closer_.lost(user) != 0; }
+  // Too many sockets of this user wait to be closed.
+  [[nodiscard]] bool has_left_sockets(uid_t user) const {
+    return closer_.waiting(user, Closer::Kind::kSocket) >= Closer::kMostSocketsPerUser;
+  }
   // So many wait to be closed that no more clients should be accepted for a moment.
   [[nodiscard]] bool is_crowded() const { return closer_.waiting() > room_ / 2; }
 

@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kMapsKey = kStopKey - 1;
-constexpr std::uint64_t kExpelledKey = kStopKey - 2;  // minus the shard
+constexpr std::uint64_t kAdmitKey = kStopKey - 2;     // of no descriptor: once per turn
+constexpr std::uint64_t kExpelledKey = kStopKey - 3;  // minus the shard
 constexpr int kHeartbeatMs = 1'000;
 
 bool makes_sense(const Request& request, std::size_t fd_count) {
@@ -80,6 +81,7 @@ int Server::start(std::size_t links) {
   }
   populator_.emplace();
   foreign_.emplace(room_for_foreign_files());
+  waiting_.emplace(room_for_newcomers());
   if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
   if (const auto error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
@@ -99,6 +101,8 @@ void Server::stop() {
   if (auto listener = listener_.end(); listener && foreign_)
     foreign_->hang_up(::geteuid(), std::move(listener));
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
+  if (waiting_)
+    while (auto guest = waiting_->next()) hang_up(guest->who.uid, std::move(guest->socket));
   populator_.reset();
   reaper_.reset();
   foreign_.reset();
@@ -110,14 +114,15 @@ void Server::run() {
   for (;;) {
     const auto timeout =
         listener_.is_paused() ? static_cast<int>(Listener::kPause.count()) : kHeartbeatMs;
-    const auto count =
-        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    const auto count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                    waiting_->empty() ? timeout : 0);
     heartbeat_.beat();
     for (const auto& event :
          std::span(events).first(static_cast<std::size_t>(std::max(count, 0)))) {
       if (event.data.u64 == kStopKey) return foreign_->end_receiving();
       handle_event_safely(event.data.u64);
     }
+    handle_event_safely(kAdmitKey);
     tend();
   }
 }
@@ -156,7 +161,9 @@ void Server::give_up(std::uint64_t key, const char* why) {
 
 void Server::handle_event(std::uint64_t key) {
   if (key == kListenerKey)
-    admit();
+    accept_clients();
+  else if (key == kAdmitKey)
+    admit_clients();
   else if (key == kMapsKey)
     end_maps();
   else if (key <= kExpelledKey && key > kExpelledKey - shards_.size())
@@ -319,7 +326,7 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   if (at->second.mapping) populator_->abandon(key);
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
-  foreign_->hang_up(user, std::move(at->second.socket));
+  hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
   for (std::size_t shard = 0; shard < clients.size(); ++shard) {

@@ -25,6 +25,7 @@
 #include "libst/service/populator.h"
 #include "libst/service/reaper.h"
 #include "libst/service/service.h"
+#include "libst/service/waiting_room.h"
 
 namespace stp::service {
 
@@ -96,7 +97,11 @@ class Server {
   void handle_event(std::uint64_t key);
   int watch(int fd, std::uint64_t key);
   void tend();
-  void admit();
+  void accept_clients();
+  void accept_failed(int error);
+  void receive(UniqueFd socket);
+  void admit_clients();
+  void admit(WaitingRoom::Guest guest);
   void admit(const ClientIdentity& who, UniqueFd& socket);
   bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
   bool find_operator_place(const ClientIdentity& who);
@@ -104,6 +109,7 @@ class Server {
                 std::string& why);
   void refuse(const ClientIdentity& who, const std::string& why);
   void make_room_for_operator();
+  void hang_up(uid_t user, UniqueFd socket);
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
@@ -140,6 +146,7 @@ class Server {
   Heartbeat heartbeat_;
   std::shared_ptr<Reaper> reaper_;
   std::optional<ForeignFiles> foreign_;
+  std::optional<WaitingRoom> waiting_;
   std::optional<Populator> populator_;
   Listener listener_;
   UniqueFd epoll_, stop_;

@@ -1,44 +1,94 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Admits clients: programs while there are places and descriptors for them, operators always.
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <utility>
 
 #include "libst/service/limits.h"
 #include "libst/service/server.h"
+#include "libst/service/unread_files.h"
 
 namespace stp::service {
+namespace {
 
-void Server::admit() {
-  int error = 0;
-  auto socket = listener_.accept(error);
-  if (!socket) {
-    if (!Listener::starved(error)) return;
-    listener_.pause();
-    if (std::exchange(starved_, true)) return;
-    return log(LogLevel::kError, std::string("a client waits, because it cannot be accepted: ") +
-                                     std::strerror(error) + "; raise LimitNOFILE");
+bool has_hung_up(int socket) {
+  pollfd look{.fd = socket, .events = 0, .revents = 0};
+  return ::poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
+}
+
+}  // namespace
+
+// Takes clients out of the backlog, which knows no users, so that each waits in the line of its
+// own.
+void Server::accept_clients() {
+  constexpr int kAtOnce = 256;
+  for (int i = 0; i < kAtOnce; ++i) {
+    int error = 0;
+    auto socket = listener_.accept(error);
+    if (!socket) return accept_failed(error);
+    starved_ = false;
+    receive(std::move(socket));
   }
-  starved_ = false;
-  const auto who = identify_peer(socket.get(), admin_group_);
-  // Refused: the socket may hold messages with descriptors already, so the closer closes it.
-  const auto close = [&] {
-    if (socket) foreign_->hang_up(who ? who->uid : kUnknownUser, std::move(socket));
-  };
+}
+
+void Server::accept_failed(int error) {
+  if (!Listener::starved(error)) return;
+  listener_.pause();
+  if (std::exchange(starved_, true)) return;
+  log(LogLevel::kError, std::string("a client waits, because it cannot be accepted: ") +
+                            std::strerror(error) + "; raise LimitNOFILE");
+}
+
+// One that has gone again takes nobody's turn.
+void Server::receive(UniqueFd socket) {
+  auto who = identify_peer(socket.get(), admin_group_);
+  if (!who || has_hung_up(socket.get()))
+    return hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  auto refused = waiting_->enter({std::move(*who), std::move(socket)});
+  if (!refused) return;
+  refuse(refused->who, "too many clients of its user connect at once");
+  hang_up(refused->who.uid, std::move(refused->socket));
+}
+
+// Few per turn: clients that are admitted already have their turn in between.
+void Server::admit_clients() {
+  constexpr int kAtOnce = 4;
+  for (int i = 0; i < kAtOnce; ++i) {
+    auto guest = waiting_->next();
+    if (!guest) return;
+    if (has_hung_up(guest->socket.get()))
+      hang_up(guest->who.uid, std::move(guest->socket));
+    else
+      admit(std::move(*guest));
+  }
+}
+
+void Server::admit(WaitingRoom::Guest guest) {
   try {
-    if (who) admit(*who, socket);
-  } catch (...) {
-    close();
-    throw;
+    admit(guest.who, guest.socket);
+  } catch (const std::exception& failure) {
+    log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
   }
-  close();
-  if (foreign_->is_crowded()) listener_.pause();
+  if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket));  // it was refused
+}
+
+// Only a socket with unread descriptors can block who closes it. Any other one is closed here, so
+// that no client keeps a descriptor after it was refused.
+void Server::hang_up(uid_t user, UniqueFd socket) {
+  ::shutdown(socket.get(), SHUT_RDWR);
+  if (has_unread_files(socket.get())) foreign_->hang_up(user, std::move(socket));
 }
 
 void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
-  if (!who.administrator && foreign_->has_lost(who.uid))
+  if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, "descriptors of its user cannot be closed");
+  if (!who.administrator && foreign_->is_crowded())
+    return refuse(who, "too many descriptors of clients wait to be closed");
   UniqueFd process;
   if (const auto error = open_process(socket.get(), who.pid, process); error != 0)
     return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
@@ -71,7 +121,8 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
                  ", uid " + std::to_string(who.uid));
   auto failed = watch(peer.socket.get(), client);
   if (failed == 0 && peer.process) failed = watch(peer.process.get(), client | kProcessBit);
-  if (failed != 0) drop(client, std::strerror(-failed));
+  if (failed != 0) return drop(client, std::strerror(-failed));
+  permit_files(peer.socket.get(), true);
 }
 
 ClientId Server::join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,

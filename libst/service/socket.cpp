@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "libst/service/unread_files.h"
+
 namespace stp::service {
 namespace {
 
@@ -136,6 +138,7 @@ int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
               const SocketAccess& access) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return -errno;
+  permit_files(fd.get(), false);  // until the Server admits who connects
   // Nobody can connect before listen(), and by then the file has its owner and mode.
   if (const auto error = file.bind(fd.get(), path, access); error != 0) return error;
   if (::listen(fd.get(), SOMAXCONN) != 0) {

@@ -81,7 +81,8 @@ struct ChannelControl {
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
   std::atomic<std::uint32_t> tx_head;                      // next entry the user fills
   std::atomic<std::uint32_t> sleepers;                     // users asleep on `wake`, or about to be
-  std::atomic<std::uint32_t> gathered;  // 1: the user gathers many channels: notify it with kNews
+  std::atomic<std::uint32_t> gathered;   // 1: the user gathers many channels: notify it with kNews
+  std::atomic<std::uint32_t> passed_on;  // the value of `wake` at which one sleeper woke the others
 };
 inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -55,6 +55,13 @@ void UserChannel::gather() {
   begin_sleep();
 }
 
+// Once per value of the word: those who are woken by this thread wake nobody.
+bool UserChannel::passes_on() {
+  if (control_->sleepers.load(std::memory_order_seq_cst) <= 1) return false;
+  const auto seen = control_->wake.load(std::memory_order_seq_cst);
+  return control_->passed_on.exchange(seen, std::memory_order_seq_cst) != seen;
+}
+
 void UserChannel::end_sleep() {
   const auto before = control_->sleepers.fetch_sub(1, std::memory_order_relaxed);
   STP_ASSERT(before > 0, "who ends a sleep has begun one");

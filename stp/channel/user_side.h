@@ -57,6 +57,9 @@ class UserChannel {
   // equals `seen` (futex); end_sleep().
   std::uint32_t begin_sleep();
   void end_sleep();
+  // Call before end_sleep() if the sleep ended because somebody woke this thread. The Node's side
+  // wakes one sleeper. True: this is the one, and it has to wake the others on wake_word().
+  [[nodiscard]] bool passes_on();
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
   // For a user of many channels that sleeps on one word: from now on the Node notifies that user
   // instead of waking a sleeper here.

@@ -43,30 +43,55 @@ bool is_fetch(const wire::Header& h) {
   return h.function() != Function::kGet;
 }
 
+std::uint32_t length_of(const wire::Get& get) {
+  return get.t_len == 0 ? 65'536 : get.t_len;
+}
+
 }  // namespace
 
-// Whether the peer may read or change `length` bytes of the region that the header names.
+// Whether the peer may access `length` bytes, at least one, from `from` on of the region `r_id`
+// with one of the permissions `permission`. `memory` is where the first of them lies.
 // protocol: 7.15
-DropReason PeerGets::check(const Vc& vc, const wire::Header& h, std::uint64_t length,
-                           std::byte*& memory) const {
-  const auto get = wire::decode_as<wire::Get>(h);
-  const auto* const region = vc.inbound.transfer(get.r_id);
+DropReason PeerGets::check(const Vc& vc, std::uint32_t r_id, Address from, std::uint64_t length,
+                           std::uint8_t permission, std::byte*& memory) const {
+  STP_ASSERT(length > 0, "a peer accesses at least one byte");
+  const auto* const region = vc.inbound.transfer(r_id);
   if (region == nullptr || !region->region) return DropReason::kNoGrant;
   const auto bufsize = vc.endpoint->config.bufsize;
-  const auto at = Address{get.r_bufx, get.r_offset}.linear(bufsize);
+  const auto at = from.linear(bufsize);
   if (at < region->start || at + length > region->start + region->t_len)
     return DropReason::kOutsideGrant;
-  auto named = h;
+  wire::Header named;
   named.mx = region->mx;
-  const auto permission = is_fetch(h) ? permit::kFetchOp : permit::kGet;
+  named.bufx = from.bufx;
+  named.offset = from.offset;
   if (const auto bad = use_.memory.check(vc, named, 0, permission, memory);
       bad != DropReason::kNone)
     return bad;
-  if (!vc.endpoint->receive.covers(get.r_bufx, get.r_offset, length)) return DropReason::kBadBufx;
-  if (get.i_offset >= std::uint64_t{1} << vc.peer_bufsize) return DropReason::kBadOffset;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(memory) % sizeof(std::uint64_t) == 0;
-  if (is_fetch(h) && (length != sizeof(std::uint64_t) || !aligned)) return DropReason::kBadOffset;
-  return DropReason::kNone;
+  // All buffers between two of an Mx are bound, and belong to its region.
+  const auto last = Address::from_linear(at + length - 1, bufsize).bufx;
+  return use_.memory.named(region->mx).contains(last) ? DropReason::kNone : DropReason::kBadBufx;
+}
+
+bool PeerGets::may_land(const Vc& vc, const wire::Get& get) {
+  return get.i_offset < std::uint64_t{1} << vc.peer_bufsize;
+}
+
+// The memory that a FetchOp changes; nullptr: it is refused. Adjacent buffers need not lie together
+// in memory, so the 8 bytes must be of one piece.
+// protocol: 7.17
+std::byte* PeerGets::operand(const Vc& vc, const wire::Get& get) const {
+  constexpr auto kSize = sizeof(std::uint64_t);
+  const Address at{get.r_bufx, get.r_offset};
+  std::byte* memory = nullptr;
+  if (get.t_len != kSize || !may_land(vc, get) ||
+      check(vc, get.r_id, at, kSize, permit::kFetchOp, memory) != DropReason::kNone)
+    return nullptr;
+  const auto& range = vc.endpoint->receive;
+  RegionId of = kNoneId;
+  const auto bytes = range.run(at.linear(range.bufsize()), kSize, of);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(memory) % kSize == 0;
+  return bytes.size() == kSize && aligned ? memory : nullptr;
 }
 
 // protocol: 9.13
@@ -74,10 +99,11 @@ void PeerGets::on_get(Vc& vc, const wire::Frame& frame) {
   const auto& h = frame.header;
   if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
   if (is_fetch(h)) return on_fetch(vc, frame);
+  const auto get = wire::decode_as<wire::Get>(h);
   std::byte* memory = nullptr;
-  const auto t_len = wire::decode_as<wire::Get>(h).t_len;
-  const auto length = t_len == 0 ? std::uint64_t{65'536} : t_len;
-  if (check(vc, h, length, memory) != DropReason::kNone) return refuse(vc, h);
+  if (!may_land(vc, get) || check(vc, get.r_id, {get.r_bufx, get.r_offset}, length_of(get),
+                                  permit::kGet, memory) != DropReason::kNone)
+    return refuse(vc, h);
   use_.common.counters.add(Counter::kRxGets);
   reply(vc, h, Sending::Source::kRegion, 0);
 }
@@ -97,8 +123,7 @@ void PeerGets::on_fetch(Vc& vc, const wire::Frame& frame) {
     return;
   }
   if (fetch == Fetch::kNew) {
-    std::byte* memory = nullptr;
-    if (check(vc, h, get.t_len, memory) == DropReason::kNone) {
+    if (auto* const memory = operand(vc, get); memory != nullptr) {
       side.done(get.g_num, execute(frame, memory));
       fetch = Fetch::kDone;
       use_.common.counters.add(Counter::kRxFetchOps);
@@ -137,7 +162,7 @@ void PeerGets::reply(Vc& vc, const wire::Header& h, Sending::Source source, std:
                                  h.op_flags & (wire::flag::kInterrupt | wire::flag::kSilent));
   entry.bufx = get.r_bufx;
   entry.offset = get.r_offset;
-  entry.length = get.t_len == 0 ? 65'536 : get.t_len;
+  entry.length = length_of(get);
   if (source == Sending::Source::kValue) {
     entry.length = sizeof value;  // a repeat may name another length
     auto* const bytes = reinterpret_cast<std::byte*>(entry.payload);
@@ -151,17 +176,13 @@ void PeerGets::reply(Vc& vc, const wire::Header& h, Sending::Source source, std:
 // ended since the Get came, and the same Bufx may be of other memory now.
 // protocol: 7.5
 bool PeerGets::may_read(const Vc& vc, const SendEntry& answer, std::uint64_t done) const {
-  const auto* const region = vc.inbound.transfer(answer.header.d_id);
-  if (region == nullptr || !region->region) return false;
+  STP_ASSERT(done < answer.length, "something is left to read");
   const auto bufsize = vc.endpoint->config.bufsize;
-  const auto at =
+  const auto from =
       Address::from_linear(Address{answer.bufx, answer.offset}.linear(bufsize) + done, bufsize);
-  wire::Header named;
-  named.mx = region->mx;
-  named.bufx = at.bufx;
-  named.offset = at.offset;
   std::byte* memory = nullptr;
-  return use_.memory.check(vc, named, 0, permit::kGet, memory) == DropReason::kNone;
+  return check(vc, answer.header.d_id, from, answer.length - done, permit::kGet, memory) ==
+         DropReason::kNone;
 }
 
 // The peer repeats its Get, and is refused then.

@@ -31,8 +31,12 @@ class PeerGets {
   [[nodiscard]] bool may_go_on(const Vc& vc) const;
 
  private:
-  DropReason check(const Vc& vc, const wire::Header& header, std::uint64_t length,
-                   std::byte*& memory) const;
+  [[nodiscard]] DropReason check(const Vc& vc, std::uint32_t r_id, Address from,
+                                 std::uint64_t length, std::uint8_t permission,
+                                 std::byte*& memory) const;
+  // Whether the Initiator has a buffer that long.
+  static bool may_land(const Vc& vc, const wire::Get& get);
+  [[nodiscard]] std::byte* operand(const Vc& vc, const wire::Get& get) const;
   [[nodiscard]] bool may_read(const Vc& vc, const SendEntry& answer, std::uint64_t done) const;
   void refuse(const Vc& vc, const wire::Header& header);
   void reply(Vc& vc, const wire::Header& header, Sending::Source source, std::uint64_t value);

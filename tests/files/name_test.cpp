@@ -49,13 +49,5 @@ TEST(Name, the_base_name_is_the_last_component) {
   for (const auto* nameless : {"", "/", ".", "..", "a/.."}) EXPECT_EQ(base_name(nameless), "");
 }
 
-TEST(Name, nothing_printed_moves_the_cursor) {
-  EXPECT_EQ(printable("a\x1b[2Jb\x7f"), "a?[2Jb?");
-  EXPECT_EQ(printable("\xc2\x9b"
-                      "2J"),
-            "??2J");
-  EXPECT_EQ(printable("\xc3\xa4\xc2"), "\xc3\xa4\xc2");
-}
-
 }  // namespace
 }  // namespace stp::files

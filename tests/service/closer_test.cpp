@@ -33,6 +33,27 @@ TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
   EXPECT_EQ(closer.who_holds_up(), uid_t{1});
 }
 
+TEST(Closer, UsersLeaveThreadsToOperators) {
+  test::FuseFile fuse;
+  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
+  Closer closer;
+  const auto lend = [&](uid_t user) {
+    for (unsigned i = 0; i < Closer::kThreadsPerUser; ++i)
+      closer.close(user, UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
+  };
+  constexpr auto kOfUsers = Closer::kThreads - Closer::kThreadsOfOperators;
+  const auto operating = ::geteuid();
+  for (uid_t user = 1; user <= Closer::kThreads; ++user) lend(operating + user);
+  ASSERT_TRUE(eventually([&] { return fuse.flushes() == kOfUsers; }));
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const UniqueFd reader(pipe[0]);
+  closer.close(operating, UniqueFd(pipe[1]));
+  char byte;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
+  EXPECT_EQ(fuse.flushes(), kOfUsers);
+}
+
 TEST(Closer, ClosesWhatWouldWaitForItsPeer) {
   Closer closer;
   for (int i = 0; i < 20; ++i) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "libst/os/file_limit.h"
+#include "libst/service/unread_files.h"
 #include "tests/service/fuse_file.h"
 #include "tests/service/lingering_socket.h"
 #include "tests/service/raw_client.h"
@@ -47,12 +48,27 @@ void send_with(int socket, const void* data, std::size_t size, const std::vector
       << std::strerror(errno);
 }
 
+// Lets clients attach descriptors before they are admitted, as Linux before 6.16 always does.
+void permit_early_files(const std::string& path) {
+  constexpr int kHighest = 1'024;
+  for (int fd = 0; fd < kHighest; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    sockaddr_un name{};
+    size = sizeof name;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 && path == name.sun_path)
+      permit_files(fd, true);
+  }
+}
+
 // What is sent before start() waits in the socket, so that the daemon is the last to have it.
 class Foreign : public testing::Test, protected ServedSocket {
  protected:
   Foreign() {
     open_directory();
     EXPECT_EQ(server.listen(), 0);
+    permit_early_files(path);
     loop.start();
   }
   // Well before any of these sockets has waited as long as it would.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "stp/base/printable.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {

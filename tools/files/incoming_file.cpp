@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "stp/base/printable.h"
+
 namespace stp::files {
 
 Note result_of(int error) {

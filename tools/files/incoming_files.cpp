@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "stp/base/printable.h"
 #include "tools/files/name.h"
 
 namespace stp::files {

@@ -47,17 +47,4 @@ std::string temporary_name() {
          std::to_string(number++) + ".part";
 }
 
-std::string printable(std::string_view text) {
-  std::string out(text);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    // 0xc2 0x80..0x9f: the C1 control characters in UTF-8.
-    const bool c1 = out[i] == '\xc2' && i + 1 < out.size() &&
-                    static_cast<unsigned char>(out[i + 1]) >= 0x80 &&
-                    static_cast<unsigned char>(out[i + 1]) < 0xa0;
-    if (is_control(out[i])) out[i] = '?';
-    if (c1) out[i] = out[i + 1] = '?';
-  }
-  return out;
-}
-
 }  // namespace stp::files

@@ -23,7 +23,4 @@ std::string base_name(std::string_view path);
 // A name for a file under way, unique on this host.
 std::string temporary_name();
 
-// The text with every character that could control a terminal replaced by '?'.
-std::string printable(std::string_view text);
-
 }  // namespace stp::files

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "stp/base/printable.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"

@@ -156,5 +156,19 @@ TEST_F(NodeSide, the_word_changes_only_for_a_user_that_sleeps) {
   EXPECT_FALSE(node.needs_wake());
 }
 
+// The Node's side wakes one of those who sleep.
+TEST_F(NodeSide, the_first_to_wake_wakes_the_others_once) {
+  user.begin_sleep();
+  EXPECT_TRUE(node.needs_wake());
+  EXPECT_FALSE(user.passes_on()) << "nobody else sleeps";
+  user.begin_sleep();
+  user.begin_sleep();
+  EXPECT_TRUE(node.needs_wake());
+  EXPECT_TRUE(user.passes_on());
+  EXPECT_FALSE(user.passes_on());
+  EXPECT_TRUE(node.needs_wake());
+  EXPECT_TRUE(user.passes_on());
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -26,14 +26,15 @@ class PeerGetsTest : public Writing {
     ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kAll, region_mx), 0);
     open_region(region_mx);
   }
-  void open_region(std::uint16_t with) {
+  void open_region(std::uint16_t with, std::uint64_t t_len = 32'768,
+                   std::uint32_t bufx = kTargetBufx, std::uint32_t id = kRegionId) {
     auto mra = control(Op::kMemoryRegionAvailable);
     mra.header.param = 1;
     mra.header.mx = with;
-    mra.header.bufx = kTargetBufx;
-    mra.header.set_t_len(32'768);
-    mra.header.d_id = 21;
-    mra.header.s_id = kRegionId;
+    mra.header.bufx = bufx;
+    mra.header.set_t_len(t_len);
+    mra.header.d_id = id - 1;
+    mra.header.s_id = id;
     put(b, cb, mra);
     settle();
     ASSERT_TRUE(get(ca));
@@ -183,6 +184,85 @@ TEST_F(PeerGetsTest, what_the_region_does_not_hold_or_permit_is_refused) {
   refused(request(Function::kGet, 4, 0));
   refused(request(Function::kFetchIncrement, 5, 0));
   EXPECT_TRUE(untouched());
+}
+
+// Buffers that are neighbours by Bufx lie apart in memory, which is not aligned as the buffers are.
+class TwoPieces : public PeerGetsTest {
+ protected:
+  static constexpr std::uint32_t kBufx = 0x40, kId = 24, kEnd = 4'096;
+  static constexpr auto kOther = std::byte{0x11};  // what belongs to nobody's grant
+  alignas(4'096) std::byte arena[32'768] = {};
+  const MutableBytes pieces[2] = {{arena + 4, 2 * kEnd}, {arena + 16'388, kEnd}};
+  std::uint16_t pieces_mx = 0;
+
+  void SetUp() override {
+    PeerGetsTest::SetUp();
+    RegionId region = kNoneId;
+    ASSERT_EQ(b.node.map(listener, Direction::kReceive, kBufx, pieces, region), 0);
+    ASSERT_EQ(b.node.alloc_mx(region, cb.id, permit::kAll, pieces_mx), 0);
+    open_region(pieces_mx, 3 * kEnd, kBufx, kId);
+    std::memset(arena + 4 + 2 * kEnd, 0x11, 8);
+  }
+  // At byte `at` of the region.
+  SendEntry request_at(Function function, std::uint32_t g_num, std::uint32_t at,
+                       std::uint16_t length = 8) {
+    auto e = request(function, g_num, 0, length);
+    e.header.bufx = kBufx + at / kEnd;
+    e.header.offset = at % kEnd;
+    e.header.d_id = kId;
+    return e;
+  }
+  void expect_refused(const SendEntry& e) {
+    put(a, ca, e);
+    settle();
+    const auto header = get(ca);
+    ASSERT_TRUE(header);
+    EXPECT_TRUE(header->header.has(flag::kReject));
+  }
+};
+
+// protocol: 7.17
+TEST_F(TwoPieces, a_fetch_op_that_leaves_the_first_is_refused) {
+  auto swap = request_at(Function::kCompareAndSwap, 1, 2 * kEnd - 4);
+  std::uint64_t before;
+  std::memcpy(&before, arena + 2 * kEnd, sizeof before);
+  operands(swap, 0x4141'4141'4141'4141, before);
+  expect_refused(swap);
+  EXPECT_EQ(answer(1), 0U);
+  for (unsigned at = 0; at < 8; ++at) EXPECT_EQ(arena[4 + 2 * kEnd + at], kOther) << at;
+}
+
+// protocol: 7.17
+TEST_F(TwoPieces, a_fetch_op_may_lie_in_two_buffers_of_one) {
+  put(a, ca, request_at(Function::kFetchIncrement, 1, kEnd - 4));
+  settle();
+  const auto header = get(ca);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->header.op(), Op::kData);
+  EXPECT_EQ(arena[kEnd], std::byte{1});
+}
+
+TEST_F(TwoPieces, a_get_brings_the_bytes_of_both) {
+  arena[4 + 2 * kEnd - 1] = std::byte{0x21};
+  arena[16'388] = std::byte{0x22};
+  auto e = request_at(Function::kGet, 1, 2 * kEnd - 1, 2);
+  put(a, ca, e);
+  settle();
+  ASSERT_TRUE(get(ca));
+  EXPECT_EQ(landing.data()[8], std::byte{0x21});
+  EXPECT_EQ(landing.data()[9], std::byte{0x22});
+}
+
+// A user opened more than its Mx names, and other memory of the user lies at the next Bufx.
+// protocol: 7.15
+TEST_F(TwoPieces, no_get_and_no_fetch_op_leaves_the_mx) {
+  RegionId next = kNoneId;
+  const MutableBytes private_memory(arena + 24'576, kEnd);
+  ASSERT_EQ(b.node.map(listener, Direction::kReceive, kBufx + 3, {&private_memory, 1}, next), 0);
+  open_region(pieces_mx, 4 * kEnd, kBufx, kId);
+  expect_refused(request_at(Function::kGet, 1, 3 * kEnd - 1, 2));
+  expect_refused(request_at(Function::kGet, 2, 3 * kEnd, 8));
+  expect_refused(request_at(Function::kFetchIncrement, 3, 3 * kEnd - 4));
 }
 
 TEST_F(PeerGetsTest, a_repeat_that_leaves_after_the_answer_came_does_not_open_the_landing_again) {

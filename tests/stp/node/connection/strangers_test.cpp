@@ -72,6 +72,32 @@ TEST_F(Strangers, one_address_does_not_take_the_places_of_others) {
   EXPECT_EQ(b.node.vc_count(), kOfSource + 1);
 }
 
+// The sender of requests under a false address makes others send to that address: six frames for
+// each request that is kept without proof, and two for any other.
+// protocol: 5.23, 5.34, 5.39
+TEST_F(Strangers, silent_requesters_are_sent_few_frames) {
+  listen();
+  std::size_t frames = 0, bytes = 0;
+  const auto count = [&] {
+    while (const auto frame = take(b)) {
+      ++frames;
+      bytes += std::max(frame->size(), std::size_t{60});
+    }
+  };
+  for (unsigned i = 0; i < kOfListener; ++i) {
+    inject(b, spoofed(1), rc(i + 1));
+    serve();
+    count();
+  }
+  for (const auto end = now + 12 * kSecond; now < end; now += 10 * kMillisecond) {
+    if (b.node.next_deadline() <= now) b.node.expire(now);
+    serve();
+    count();
+  }
+  EXPECT_EQ(frames, 6 * kOfSource + 2 * (kOfListener - kOfSource));
+  EXPECT_EQ(bytes, 3'840U);
+}
+
 // protocol: 5.34, 5.40
 TEST_F(Strangers, who_is_there_is_proven_by_being_asked_and_who_is_not_goes) {
   listen();

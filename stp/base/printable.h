@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Text of others on its way to a terminal or a log: names of files and of programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stp {
+
+// Whether the terminal is one that reads UTF-8, according to LC_ALL, LC_CTYPE and LANG.
+bool terminal_reads_utf8();
+
+// The text with '?' for whatever could control a terminal or deceive its reader: control
+// characters, line separators, characters that change the direction of the text, and bytes that are
+// no UTF-8. If the terminal does not read `utf8`, for every byte that is not ASCII.
+std::string printable(std::string_view text, bool utf8 = terminal_reads_utf8());
+
+}  // namespace stp
