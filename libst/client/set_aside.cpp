@@ -232,9 +232,11 @@ bool SetAside::map_again() const {
 
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
              std::uint64_t offset) {
-  const auto mapped = ::syscall(SYS_mmap, pages.data(), pages.size(), protection,
-                                MAP_SHARED | MAP_FIXED, memory.fd(), offset);
-  return mapped == -1 ? errno : 0;
+  const auto mapped = ::syscall(SYS_mremap, memory.data() + offset, 0, pages.size(),
+                                MREMAP_MAYMOVE | MREMAP_FIXED, pages.data());
+  if (mapped == -1) return errno;
+  if (protection == (PROT_READ | PROT_WRITE)) return 0;
+  return ::mprotect(pages.data(), pages.size(), protection) == 0 ? 0 : errno;
 }
 
 }  // namespace stp::client

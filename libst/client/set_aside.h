@@ -55,9 +55,9 @@ class SetAside {
   bool left_out_ = false, has_gone_ = false;
 };
 
-// Maps `memory` over `pages`. Returns 0 or errno. Makes the system call itself: ThreadSanitizer
-// takes ::mmap() for a write of the caller to all the pages, although bytes of others keep their
-// values.
+// Maps `memory` over `pages`: one more view of its own mapping, because stpd has sealed it against
+// new ones. Returns 0 or errno. Makes the system call itself: ThreadSanitizer takes ::mremap() for
+// a write of the caller to all the pages, although bytes of others keep their values.
 int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
              std::uint64_t offset);
 

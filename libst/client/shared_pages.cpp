@@ -103,13 +103,14 @@ SharedPages& SharedPages::instance() {
 }
 
 int SharedPages::share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own,
-                       Share& out) {
+                       Share& out, bool anew) {
   // Held until the memory is lent: a fork in between would make the pages private.
   std::lock_guard const guard(mutex_);
   if (std::exchange(cut_off_, false))
     return fail(-ENOMEM,
                 "after a fork, pages at the ends of mapped memory could not be shared with stpd "
                 "again: what peers write there is not seen. Unmap that memory and map it again");
+  if (anew) give_up(memory);
   if (const auto error = add_all(memory, out); error != 0) return error;
   // What rests may be what cuts the memory, for whichever domain it rests.
   if (out.parts.size() > service::kMaxSegments && end_rests()) {
@@ -123,8 +124,26 @@ int SharedPages::share(std::span<const MutableBytes> memory, std::span<const Mut
   return 0;
 }
 
+// Forgets the memfds that are mapped there and held by no share, so that their pages count as
+// private ones.
+void SharedPages::give_up(std::span<const MutableBytes> memory) {
+  end_rests();
+  for (const auto piece : memory) {
+    std::vector<MappedArea> areas;
+    if (areas_of(pages_of(piece), areas) != 0) return;
+    for (const auto& area : areas) {
+      const auto held = known(area);
+      const auto holders = held.use_count() - 1;
+      if (held != nullptr && holders <= (created_.contains(area.inode) ? 1 : 0))
+        known_.erase(area.inode);
+    }
+  }
+}
+
 int SharedPages::add_all(std::span<const MutableBytes> memory, Share& out) {
-  std::erase_if(known_, [](auto& entry) { return entry.second.expired(); });
+  std::erase_if(known_, [this](auto& entry) {
+    return entry.second.expired() && (created_.erase(entry.first), true);
+  });
   for (const auto piece : memory)
     if (const auto error = add(piece, out); error != 0) return error;
   return 0;
@@ -153,10 +172,12 @@ int SharedPages::add(Bytes memory, Share& out) {
 std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
                                                         std::optional<Lease>& lease) {
   std::lock_guard const guard(mutex_);  // held until the memory is lent, as in share()
-  auto memory = remember(SharedMemory::create(kRegionName, pages.size()), pages.data());
+  auto memory = remember(SharedMemory::lend(kRegionName, pages.size()), pages.data());
   if (memory == nullptr || ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
     return nullptr;
+  struct stat status {};
+  if (::fstat(memory->fd(), &status) == 0) created_.insert(status.st_ino);
   lease.emplace(lent_, pages);
   return memory;
 }
@@ -211,7 +232,7 @@ int SharedPages::part_of(const MappedArea& area, Share::Part& out) {
 
 int SharedPages::replace(const MappedArea& area, Share::Part& out) {
   const auto pages = bytes_of(area);
-  const auto memory = remember(SharedMemory::create(kRegionName, pages.size()), pages.data());
+  const auto memory = remember(SharedMemory::lend(kRegionName, pages.size()), pages.data());
   if (memory == nullptr) return -errno;
   ::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);  // WriteFreeze needs present pages
   int copied = 0, mapped = 0;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,7 +69,10 @@ class SharedPages {
   // something is not mapped; -EOPNOTSUPP for pages that cannot be replaced without detaching them
   // from what the user mapped there. Pages stay shared as long as they are mapped; a memfd stays
   // known as long as somebody holds it.
-  int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out);
+  // `anew`: stpd has refused the memfds, because it used them before and has let go of them since.
+  // Replaces the pages once more, except those that other shares hold.
+  int share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own, Share& out,
+            bool anew = false);
   // Maps new memory at `pages` and lends all of it, so that share() need not replace it later.
   // nullptr: see errno.
   std::shared_ptr<const service::SharedMemory> create(MutableBytes pages,
@@ -102,6 +106,7 @@ class SharedPages {
   void end_leases(Share& share);
   bool end_rests();
 
+  void give_up(std::span<const MutableBytes> memory);
   int add_all(std::span<const MutableBytes> memory, Share& out);
   int add(Bytes memory, Share& out);
   // Records `memory`, which is about to be mapped at `at`.
@@ -115,6 +120,7 @@ class SharedPages {
 
   std::mutex mutex_;                                                           // held during a fork
   std::map<std::uint64_t, std::weak_ptr<const service::SharedMemory>> known_;  // by inode
+  std::set<std::uint64_t> created_;  // those of them that create() has made: its caller holds them
   Placements placements_;
   LentRanges lent_;
   std::vector<Share*> resting_;

@@ -41,11 +41,22 @@ int StpdBackend::greet(Welcome& welcome) {
   auto page = SharedMemory::adopt(fds[0].release(), 0, sizeof(ClientPage));
   if (page == nullptr) return -EPROTO;
   page->forget_fd();
+  if (const auto error = tell_mapped(kNoneId); error != 0) return error;
   bell_ = std::move(fds[1]);
   Backend::welcome(hello, std::move(page));
   if (this->page().magic != service::kClientPageMagic) return -EPROTO;
   welcome = {.shards = hello.shards, .first = static_cast<std::uint32_t>(hello.value)};
   return shard_ == 0 ? stpd_->watch() : 0;
+}
+
+// Until then stpd does not use what was mapped: from then on nobody can take its pages away.
+int StpdBackend::tell_mapped(std::uint64_t vc) {
+  auto request = request_for(RequestKind::kMapped);
+  request.shard = shard_;
+  request.vc = vc;
+  Reply reply{};
+  std::vector<UniqueFd> none;
+  return stpd_->ask(request, {}, reply, none);
 }
 
 int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
@@ -56,7 +67,8 @@ int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   if (error == 0 && received.empty()) return 0;
   if (error == 0) {
     payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
-    if (payload.memory == nullptr) error = -errno;
+    error = payload.memory == nullptr ? -errno : tell_mapped(reply.vc);
+    if (error != 0) payload.memory.reset();
   }
   if (payload.memory != nullptr)
     payload.memory->forget_fd();
@@ -76,13 +88,27 @@ void StpdBackend::give_back(std::uint64_t vc) {
   stpd_->ask(request, {}, reply, none);
 }
 
+// stpd seals a memfd and keeps it mapped as long as a region uses it. Afterwards it cannot map it
+// for writing any more, so memory that is mapped once more gets a memfd of its own.
 int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
+  const auto error = ask_to_map(request, payload, reply, false);
+  if (error != -EPERM) return error;
+  const auto again = ask_to_map(request, payload, reply, true);
+  return again != -EPERM
+             ? again
+             : fail(-EPERM,
+                    "another stpd, or another region, uses this memory already, and has "
+                    "sealed it: stpd cannot map it for writing");
+}
+
+int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply, bool anew) {
   auto share = std::make_shared<Share>();
   if (const auto error = SharedPages::instance().share(
-          payload.mapped, payload.own.empty() ? payload.mapped : payload.own, *share);
+          payload.mapped, payload.own.empty() ? payload.mapped : payload.own, *share, anew);
       error != 0)
     return error;
   std::vector<int> fds;
+  request.piece_count = request.segment_count = 0;
   for (const auto& piece : share->pieces) request.pieces[request.piece_count++] = piece;
   for (const auto& part : share->parts) {
     const auto fd = part.memory->fd();

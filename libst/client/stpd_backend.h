@@ -30,6 +30,8 @@ class StpdBackend final : public Backend {
  private:
   int greet(Welcome& welcome);
   int ask_to_map(Request& request, Payload& payload, Reply& reply);
+  int ask_to_map(Request& request, Payload& payload, Reply& reply, bool anew);
+  int tell_mapped(std::uint64_t vc);
   void give_back(std::uint64_t vc);
 
   // How long a caller polls before it sleeps. If stpd does not answer within microseconds, it waits

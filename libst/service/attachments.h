@@ -27,7 +27,7 @@ struct Attachments {
 
 // What a region takes from its user's budgets. Reserved before the region is made.
 struct RegionClaim {
-  Reservation place, bytes, mappings;
+  Reservation place, bytes, mappings, files;
   std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
 };
 

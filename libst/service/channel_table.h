@@ -22,6 +22,7 @@ using Bell = std::uint32_t;
 
 struct Channel {
   std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<SharedMemory> offered;  // takes its place when the client has mapped it
   EndpointId endpoint = kNoneId;
   VcId vc = kNoneId;            // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t rung_head = 0;  // head of the transmit queue at the last ring

@@ -69,6 +69,8 @@ struct Client {
   EndpointId next_endpoint = kNoneId;
   RegionId next_region = kNoneId;
   std::shared_ptr<SharedMemory> page_memory;
+  std::shared_ptr<SharedMemory> offered_page;  // takes its place when the client has mapped it
+  Reservation files, mapping;                  // for the page that is offered
   // An eventfd that the client writes to wake a sleeping service. The service never reads it,
   // writes it or changes its flags. Empty for a client in this process.
   UniqueFd bell_file;

@@ -120,6 +120,8 @@ class Doorbells {
   std::atomic<std::uint64_t> leaves_[1024];
 };
 
+inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
+
 struct ClientPage {
   std::uint32_t magic;
   std::uint32_t version;
@@ -133,7 +135,11 @@ struct ClientPage {
   std::atomic<std::uint32_t> link_changes;        // how often link_state has changed
   std::atomic<std::uint32_t> link_ipv4;           // the link's present address, host order; 0: none
   alignas(64) Doorbells news;  // rung by the service: gathered channels that have news
-};
-inline constexpr std::uint32_t kClientPageMagic = 0x53545047;  // "STPG"
 
+  // For zeroed memory.
+  void begin(std::uint32_t protocol) {
+    magic = kClientPageMagic;
+    version = protocol;
+  }
+};
 }  // namespace stp::service

@@ -15,7 +15,7 @@ ClientId ClientTable::unused_id() {
 }
 
 Client* ClientTable::add(bool privileged) {
-  auto page = SharedMemory::create("stp-client", sizeof(ClientPage));
+  auto page = SharedMemory::create_own(sizeof(ClientPage));
   if (!page) return nullptr;
   const auto id = unused_id();
   STP_ASSERT(id != 0 && !clients_.contains(id), "a new client has an id of its own");
@@ -24,8 +24,7 @@ Client* ClientTable::add(bool privileged) {
   client.privileged = privileged;
   client.payer = allow_.payer(kUnknownUser);
   client.page_memory = std::move(page);
-  client.page().magic = kClientPageMagic;
-  client.page().version = kProtocolVersion;
+  client.page().begin(kProtocolVersion);
   return &client;
 }
 
@@ -49,7 +48,8 @@ Client* ClientTable::add(const ClientIdentity& identity, Place where, std::strin
   if (client == nullptr) return nullptr;
   client->payer = std::move(payer);
   client->place = std::move(place);
-  client->page_memory->charge(std::move(files), std::move(page));
+  client->files = std::move(files);
+  client->mapping = std::move(page);
   client->identity = identity;
   return client;
 }

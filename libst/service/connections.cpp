@@ -18,7 +18,7 @@ void hand_out(const Channel& channel, Bell number, Attachments& attachments, Rep
   reply.vc = channel.vc;
   reply.channel = number;
   reply.channel_size = channel.memory->size();
-  attachments.memory = channel.memory;
+  attachments.memory = channel.offered ? channel.offered : channel.memory;
 }
 
 }  // namespace
@@ -39,23 +39,38 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
   if (use.slots + config.slots > allow_.quotas().slots)
     return allow_.over_quota("max-slots", allow_.quotas().slots);
   auto channel = std::make_unique<Channel>();
-  Reservation mapping, file;
+  Reservation mapping;
   if (allow_.reserve(client.payer, Resource::kConnections, 1, channel->place) != 0 ||
       allow_.reserve_port(client.payer, channel->port) != 0 ||
       allow_.reserve(client.payer, Resource::kQueueBytes, bytes, channel->queue) != 0 ||
-      allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0 ||
-      allow_.reserve(client.payer, Resource::kFiles, 1, file) != 0)
+      allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0)
     return -EDQUOT;
-  channel->memory = SharedMemory::create("stp-channel", size);
+  channel->memory = SharedMemory::create_own(size);
   if (!channel->memory) return -errno;
-  channel->memory->charge(std::move(file), std::move(mapping));
-  if (const auto error = allow_.check_file(channel->memory->fd()); error != 0) return error;
+  channel->memory->charge({}, std::move(mapping));
   channel->endpoint = id;
   channel->one = {use.channels, 1};
   channel->counted_bytes = {use.queue_bytes, bytes};
   channel->counted_slots = {use.slots, config.slots};
   out = client.channels.add(std::move(channel));
   ++client.endpoints.at(id).channels;
+  return 0;
+}
+
+// Memory for a channel that is about to be handed out. `out` stays empty for a client in this
+// process.
+int Connections::make_offer(const Client& client, std::size_t size,
+                            std::shared_ptr<SharedMemory>& out) {
+  if (!offers_.wanted()) return 0;
+  Reservation mapping, file;
+  if (allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0 ||
+      allow_.reserve(client.payer, Resource::kFiles, 1, file) != 0)
+    return -EDQUOT;
+  auto made = offers_.make(client.identity.uid, "stp-channel", size);
+  if (made == nullptr) return -errno;
+  made->charge(std::move(file), std::move(mapping));
+  if (const auto error = allow_.check_file(made->fd()); error != 0) return error;
+  out = std::move(made);
   return 0;
 }
 
@@ -138,10 +153,11 @@ int Connections::open(Client& client, EndpointId id, Attachments& attachments, R
                       Open&& open) {
   Bell number = 0;
   if (const auto error = make_channel(client, id, number); error != 0) return error;
-  const auto& channel = *client.channels.at(number);
+  auto& channel = *client.channels.at(number);
   VcId vc = kNoneId;
-  if (const auto error = open(channel.memory->data(), cookie_of(client.id, number), vc);
-      error != 0) {
+  auto error = make_offer(client, channel.memory->size(), channel.offered);
+  if (error == 0) error = open(channel.memory->data(), cookie_of(client.id, number), vc);
+  if (error != 0) {
     release_channel(client, number);
     return error;
   }
@@ -168,8 +184,16 @@ int Connections::accept(Client& client, EndpointId id, Attachments& attachments,
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr) return -EBADF;
   if (!endpoint->listening) return -EINVAL;
+  if (node_.backlog(id) == 0) return -EAGAIN;
+  EndpointConfig config;
+  if (const auto error = node_.endpoint_config(id, config); error != 0) return error;
+  // Made first: a connection that was taken could not be put back.
+  std::shared_ptr<SharedMemory> offered;
+  const auto size = ChannelGeometry{config.slots, config.credits}.size();
+  if (const auto error = make_offer(client, size, offered); error != 0) return error;
   Bell number = 0;
   if (const auto error = take(client, id, *endpoint, number); error != 0) return error;
+  client.channels.at(number)->offered = std::move(offered);
   // An error only means that fewer connections can wait; this one is accepted all the same.
   restock(client, id, *endpoint);
   const auto& channel = *client.channels.at(number);
@@ -237,6 +261,18 @@ int Connections::close(Client& client, const Request& request) {
   if (const auto error = from_wire(request.option, option); error != 0) return error;
   set_closing(client, *channel);
   return node_.close(request.vc, request.at_once != 0, clock_.now(), option);
+}
+
+int Connections::mapped(Client& client, VcId vc) {
+  auto* const channel = client.channels.of(vc);
+  if (channel == nullptr) return -EBADF;
+  if (channel->offered == nullptr) return 0;  // it has said so before
+  STP_ASSERT(channel->offered->size() == channel->memory->size(),
+             "a channel is offered with the size that it has");
+  if (const auto error = node_.move_channel(vc, channel->offered->data()); error != 0) return error;
+  channel->memory = std::move(channel->offered);
+  channel->offered = nullptr;
+  return 0;
 }
 
 // ---- what the Node and the client report

@@ -10,13 +10,15 @@
 #include "libst/service/attachments.h"
 #include "libst/service/client.h"
 #include "libst/service/leftovers.h"
+#include "libst/service/offers.h"
 
 namespace stp::service {
 
 class Connections {
  public:
-  Connections(Node& node, Allowances& allow, Leftovers& leftovers, port::TurnClock& clock)
-      : node_(node), allow_(allow), leftovers_(leftovers), clock_(clock) {}
+  Connections(Node& node, Allowances& allow, const Offers& offers, Leftovers& leftovers,
+              port::TurnClock& clock)
+      : node_(node), allow_(allow), offers_(offers), leftovers_(leftovers), clock_(clock) {}
 
   // Requests. They return 0 or a negative errno.
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
@@ -26,6 +28,8 @@ class Connections {
   int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
   int info(Client& client, VcId vc, Reply& reply) const;
   int close(Client& client, const Request& request);
+  // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
+  int mapped(Client& client, VcId vc);
 
   // Fills the stock of a listening endpoint. After an error, fewer connections can wait.
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
@@ -41,6 +45,7 @@ class Connections {
 
  private:
   int make_channel(Client& client, EndpointId id, Bell& out);
+  int make_offer(const Client& client, std::size_t size, std::shared_ptr<SharedMemory>& out);
   void release_channel(Client& client, Bell number);
   // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
   template <typename Open>
@@ -52,6 +57,7 @@ class Connections {
 
   Node& node_;
   Allowances& allow_;
+  const Offers& offers_;
   Leftovers& leftovers_;
   port::TurnClock& clock_;
 };

@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 8;
+inline constexpr std::uint32_t kProtocolVersion = 9;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -19,7 +19,8 @@ inline constexpr char kDefaultSocket[] = "/run/stpd/stpd.sock";
 enum class RequestKind : std::uint32_t {
   // -> facts of the link, shards, value: the shard to begin with; fds: client page, bell eventfd.
   // A program sends it once to each shard that it uses, and gets the page and the bell of that
-  // shard. From the time when it connects it is a client of shard 0.
+  // shard. From the time when it connects it is a client of shard 0. It maps what is in fds, then
+  // sends kMapped, for the page and for each channel.
   kHello = 1,
   kOpenEndpoint,    // config -> endpoint (and config as it became)
   kConfigure,       // endpoint, config
@@ -47,6 +48,10 @@ enum class RequestKind : std::uint32_t {
   kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
                // ipv4
   kSettle,     // region; 0: no frame on its way out reads it; -EINPROGRESS: some do, retry
+  // vc, or kNoneId for the client page: the program has mapped what it was given with that reply.
+  // The service uses it from the reply to this request on. The program can take no page of it away
+  // any more, nor map it for writing once more.
+  kMapped,
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
   // answer without an id shows nothing and only gives the next cursor. -ENOENT: end of the list.
   kAdminLink = 0x100,  // -> the link, its state (port::LinkState), shards, totals of this one

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/region_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,43 +11,6 @@
 #include "stp/base/assert.h"
 
 namespace stp::service {
-namespace {
-
-// Looks for missing pages where the guard cannot report them later. SEEK_HOLE may scan the file
-// from the segment to its end, so the length of files is limited: to the default quota of mapped
-// memory, or to `most` if the operator permits more in one request.
-int check_for_holes(int fd, const Segment& segment, std::uint64_t most) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return -errno;
-  if (static_cast<std::uint64_t>(status.st_size) > std::max(most, limits::kMappedBytes))
-    return -EINVAL;
-  const auto hole = ::lseek(fd, static_cast<off_t>(segment.offset), SEEK_HOLE);
-  if (hole < 0) return -errno;
-  return static_cast<std::uint64_t>(hole) < segment.offset + segment.length ? -EFAULT : 0;
-}
-
-constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which older headers lack
-
-// Memory that is sealed against writing gets no more holes, so one check is enough.
-int guard_pages(std::byte* at, int fd, const Segment& segment, std::uint64_t most) {
-  const auto& guard = MemoryGuard::instance();
-  const auto seals = ::fcntl(fd, F_GET_SEALS);
-  const bool sealed = seals >= 0 && (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0;
-  if (sealed || !guard.watches()) return check_for_holes(fd, segment, most);
-  const auto error = guard.watch({at, segment.length});
-  return error == -EPERM ? -EINVAL : error;
-}
-
-int place(std::byte* at, int fd, const Segment& segment, int protection, std::uint64_t most) {
-  if (const auto error = check_shareable(fd, segment.offset, segment.length); error != 0)
-    return error;
-  auto* const mapped = ::mmap(at, segment.length, protection, MAP_SHARED | MAP_FIXED, fd,
-                              static_cast<off_t>(segment.offset));
-  if (mapped == MAP_FAILED) return -errno;
-  return guard_pages(at, fd, segment, most);
-}
-
-}  // namespace
 
 // Adds up the segments, and checks what can be checked without looking at the memory.
 int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uint64_t most,
@@ -74,22 +34,29 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std
                       Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
-  for (const auto& segment : std::span(request.segments).first(request.segment_count))
-    total += segment.length;
+  const auto segments = std::span(request.segments).first(request.segment_count);
+  for (const auto& segment : segments) total += segment.length;
   // The Node only reads memory that it sends, so that may be sealed against writing.
   const auto transmit = request.direction == static_cast<std::uint32_t>(Direction::kTransmit);
-  const auto protection = transmit ? PROT_READ : PROT_READ | PROT_WRITE;
   auto* const reserved =
       ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return -errno;
   std::shared_ptr<RegionMemory> memory(
       new RegionMemory({static_cast<std::byte*>(reserved), total}, transmit));
+  memory->files_.resize(fds.size());
   memory->bytes_ = std::move(bytes);
   memory->mappings_ = std::move(mappings);
+  // First of all: what was mapped for a request that is refused could not be mapped once more.
+  for (const auto& segment : segments)
+    if (const auto error =
+            check_shareable(fds[segment.fd_index].get(), segment.offset, segment.length);
+        error != 0)
+      return error;
   auto* at = memory->mapped_.data();
-  for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
-    const auto error = place(at, fds[segment.fd_index].get(), segment, protection, most);
-    if (error != 0) return error;
+  for (const auto& segment : segments) {
+    if (const auto error = memory->place(at, segment, fds[segment.fd_index].get(), most);
+        error != 0)
+      return error;
     at += segment.length;
   }
   if (const auto error = memory->guarded_.begin(memory->mapped_, std::move(torn)); error != 0)
@@ -101,6 +68,21 @@ int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std
   }
   out = std::move(memory);
   return 0;
+}
+
+int RegionMemory::place(std::byte* at, const Segment& segment, int fd, std::uint64_t most) {
+  auto& file = files_[segment.fd_index];
+  if (file == nullptr)
+    if (const auto error = FileMapping::of(fd, most, !read_only_, file); error != 0) return error;
+  if (const auto error = file->place(at, fd, segment.offset, segment.length, !read_only_);
+      error != 0)
+    return error;
+  // On Linux before 5.1 pages can go at any time: the guard notices, if the system permits it.
+  const auto& guard = MemoryGuard::instance();
+  if (SharedMemory::can_keep_pages() || !guard.watches())
+    return file->look(fd, segment.offset, segment.length);
+  const auto error = guard.watch({at, segment.length});
+  return error == -EPERM ? -EINVAL : error;
 }
 
 int RegionMemory::populate(std::uint64_t bytes) {

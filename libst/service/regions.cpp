@@ -37,7 +37,8 @@ int Regions::check(Client& client, const Request& request, std::uint64_t bytes,
   return 0;
 }
 
-int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, RegionClaim& out) {
+int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, std::size_t files,
+                   RegionClaim& out) {
   std::uint64_t length = 0;
   for (const auto& piece :
        std::span(request.pieces).first(std::min(request.piece_count, kMaxPieces))) {
@@ -51,7 +52,12 @@ int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, 
   if (const auto error = allow_.reserve(client.payer, Resource::kMappedBytes, bytes, out.bytes);
       error != 0)
     return error;
-  return allow_.reserve(client.payer, Resource::kMappings, request.segment_count, out.mappings);
+  if (const auto error = allow_.reserve(client.payer, Resource::kFiles, files, out.files);
+      error != 0)
+    return error;
+  // A mapping of each file, and one of each segment.
+  return allow_.reserve(client.payer, Resource::kMappings, request.segment_count + files,
+                        out.mappings);
 }
 
 int Regions::map(Client& client, const Request& request, Attachments& attachments, Reply& reply) {

@@ -23,7 +23,8 @@ class Regions {
   // Call before the memory of a kMap request, `bytes` in all, is mapped: checks whether the request
   // would succeed, and reserves a part of what it takes. Returns 0 or a negative errno, as do the
   // following requests.
-  int claim(Client& client, const Request& request, std::uint64_t bytes, RegionClaim& out);
+  int claim(Client& client, const Request& request, std::uint64_t bytes, std::size_t files,
+            RegionClaim& out);
   int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
   int alloc_mx(Client& client, const Request& request, Reply& reply);
   int free_mx(Client& client, const Request& request);

@@ -23,14 +23,14 @@ namespace {
 // Keys of the descriptors that epoll watches. A client's key is its ClientId: 32 bits, from 1.
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
-constexpr std::uint64_t kMapsKey = kStopKey - 1;
+constexpr std::uint64_t kErrandsKey = kStopKey - 1;
 constexpr std::uint64_t kAdmitKey = kStopKey - 2;     // of no descriptor: once per turn
 constexpr std::uint64_t kExpelledKey = kStopKey - 3;  // minus the shard
 constexpr int kHeartbeatMs = 1'000;
 
 bool makes_sense(const Request& request, std::size_t fd_count) {
   if (fd_count > kMaxFds) return false;
-  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kSettle;
+  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kMapped;
   if (!known && !is_admin(request.kind)) return false;
   if (request.reserved != 0) return false;
   if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
@@ -73,22 +73,23 @@ int Server::start(std::size_t links) {
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!stop_ || !epoll_) return -errno;
   first_reserved_file_ = first_reserved_file();
+  workers_ = std::make_shared<UserWorkers>();
   const auto mappings = free_mappings() / links, files = free_files() / links;
   for (auto* const service : shards_) {
     std::lock_guard guard(service->lock());
     service->reserve_files_from(first_reserved_file_);
     service->set_process_totals(mappings, files);
+    service->offer_memory(workers_);
   }
-  populator_.emplace();
+  errands_.emplace(workers_);
   foreign_.emplace(room_for_foreign_files());
   waiting_.emplace(room_for_newcomers());
   if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
-  if (const auto error = watch(populator_->done_fd(), kMapsKey); error != 0) return error;
+  if (const auto error = watch(errands_->done_fd(), kErrandsKey); error != 0) return error;
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
     if (const auto error = watch(shards_[shard]->expelled_fd(), kExpelledKey - shard); error != 0)
       return error;
   listener_.watch(epoll_.get(), kListenerKey);
-  reaper_ = std::make_shared<Reaper>();
   thread_ = std::thread([this] { run(); });
   return 0;
 }
@@ -103,8 +104,9 @@ void Server::stop() {
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
   if (waiting_)
     while (auto guest = waiting_->next()) hang_up(guest->who.uid, std::move(guest->socket));
-  populator_.reset();
-  reaper_.reset();
+  if (errands_) end_errands();
+  errands_.reset();
+  workers_.reset();
   foreign_.reset();
 }
 
@@ -136,6 +138,7 @@ void Server::tend() {
                                 " were left out: there were too many");
   });
   listener_.resume_if_due();
+  workers_->tend();
   const auto lost = foreign_->tend();
   if (!lost) return;
   counts_.stuck_descriptors += lost->more;
@@ -164,8 +167,8 @@ void Server::handle_event(std::uint64_t key) {
     accept_clients();
   else if (key == kAdmitKey)
     admit_clients();
-  else if (key == kMapsKey)
-    end_maps();
+  else if (key == kErrandsKey)
+    end_errands();
   else if (key <= kExpelledKey && key > kExpelledKey - shards_.size())
     drop_expelled(static_cast<unsigned>(kExpelledKey - key));
   else if ((key & kProcessBit) == 0)
@@ -185,8 +188,8 @@ int Server::watch(int fd, std::uint64_t key) {
 void Server::serve(std::uint64_t key) {
   const auto at = peers_.find(key);
   if (at == peers_.end()) return;
-  // While its kMap is in progress, epoll reports a client only if it has hung up.
-  judge(key, at->second.mapping ? -ECONNRESET : answer(at->second));
+  // While its errand is under way, epoll reports a client only if it has hung up.
+  judge(key, at->second.errand != nullptr ? -ECONNRESET : answer(at->second));
 }
 
 void Server::judge(std::uint64_t key, int result) {
@@ -231,10 +234,10 @@ int Server::answer(Peer& peer) {
 
 int Server::answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds) {
   if (received == -EAGAIN) return 0;
-  if (received == -EMFILE) return refuse_descriptors(peer, request);
+  if (received == -EMFILE) return refuse_descriptors(peer);
   if (received != 0) return received;
   if (request.version != kProtocolVersion)  // its other fields may mean anything
-    return fds.empty() ? refuse_request(peer, request, -EPROTONOSUPPORT) : -EPROTO;
+    return fds.empty() ? refuse_request(peer, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
   if (peer.operating && !is_watching(request.kind)) return -EUSERS;
   peer.last_asked = ++asked_;
@@ -246,21 +249,22 @@ bool Server::makes_sense(const Peer& peer, const Request& request, std::size_t f
          (peer.clients[request.shard] != 0 || !needs_a_client(request.kind));
 }
 
-int Server::refuse_descriptors(Peer& peer, const Request& request) {
+int Server::refuse_descriptors(Peer& peer) {
   if (foreign_->is_stuck(peer.identity.uid)) return -ETOOMANYREFS;
-  return refuse_request(peer, request, -EMFILE);
+  return refuse_request(peer, -EMFILE);
 }
 
-int Server::refuse_request(Peer& peer, const Request& request, int error) {
+int Server::refuse_request(Peer& peer, int error) {
   Attachments none;
   Reply reply{};
   reply.version = kProtocolVersion;
   reply.result = error;
-  return reply_to(peer, request, none, reply);
+  return reply_to(peer, none, reply);
 }
 
 int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
   if (request.kind == RequestKind::kMap) return begin_map(peer, request, fds);
+  if (request.kind == RequestKind::kMapped) return begin_mapped(peer, request);
   Attachments attachments;
   Reply reply{};
   int bell = -1;
@@ -271,7 +275,7 @@ int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds)
   } else {
     ask_service(peer, request, attachments, reply, bell);
   }
-  return reply_to(peer, request, attachments, reply, bell);
+  return reply_to(peer, attachments, reply, bell);
 }
 
 void Server::ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
@@ -303,18 +307,13 @@ int Server::say_hello(Peer& peer, unsigned shard, Reply& reply) {
   return reply.result;
 }
 
-int Server::reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
-                     int bell) {
+int Server::reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell) {
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
   if (attachments.memory && reply.result == 0) reply_fds[fd_count++] = attachments.memory->fd();
   if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
-  const auto sent =
-      send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
-  // A channel is handed out once, so its descriptor is closed. The client page is handed out again
-  // whenever the client repeats its hello.
-  if (attachments.memory && request.kind != RequestKind::kHello) attachments.memory->forget_fd();
-  return sent;
+  return send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count),
+                    Wait::kDontWait);
 }
 
 void Server::drop(std::uint64_t key, const std::string& why) {
@@ -323,7 +322,7 @@ void Server::drop(std::uint64_t key, const std::string& why) {
   const auto clients = std::move(at->second.clients);
   const auto pid = at->second.identity.pid;
   const auto user = at->second.identity.uid;
-  if (at->second.mapping) populator_->abandon(key);
+  if (at->second.errand != nullptr) at->second.errand->abandoned = true;
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
   hang_up(user, std::move(at->second.socket));

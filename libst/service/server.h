@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "libst/service/errands.h"
 #include "libst/service/foreign_files.h"
 #include "libst/service/heartbeat.h"
 #include "libst/service/listener.h"
 #include "libst/service/log_budget.h"
-#include "libst/service/populator.h"
-#include "libst/service/reaper.h"
 #include "libst/service/service.h"
+#include "libst/service/user_workers.h"
 #include "libst/service/waiting_room.h"
 
 namespace stp::service {
@@ -86,9 +86,9 @@ class Server {
     std::shared_ptr<ProgramUse> use;
     ClientIdentity identity;
     std::optional<unsigned> begins;  // the shard that it was told to begin with
-    bool mapping = false;    // the Populator works on its kMap: no request is read until the reply
-    bool operating = false;  // has a place reserved for operators
-    std::uint64_t last_asked = 0;  // time of the last request, counted in requests of all clients
+    std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
+    bool operating = false;          // has a place reserved for operators
+    std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
   };
 
   void run();
@@ -114,20 +114,21 @@ class Server {
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
   int answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds);
-  int refuse_descriptors(Peer& peer, const Request& request);
-  int refuse_request(Peer& peer, const Request& request, int error);
+  int refuse_descriptors(Peer& peer);
+  int refuse_request(Peer& peer, int error);
   int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   void ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
                    int& bell);
   int say_hello(Peer& peer, unsigned shard, Reply& reply);
   [[nodiscard]] bool makes_sense(const Peer& peer, const Request& request,
                                  std::size_t fd_count) const;
-  int reply_to(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
-               int bell = -1);
+  static int reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell = -1);
   void hear(const Peer& peer, bool requests);
   int begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds);
-  int end_map(Peer& peer, Populator::Job job);
-  void end_maps();
+  int begin_mapped(Peer& peer, const Request& request);
+  int send_out(Peer& peer, std::shared_ptr<Errand> errand);
+  int end_errand(Peer& peer, Errand& errand);
+  void end_errands();
   void drop_expelled(unsigned shard);
   void drop(std::uint64_t key, const std::string& why);
   void log(LogLevel level, const std::string& text) const;
@@ -144,10 +145,10 @@ class Server {
   std::atomic<std::uint64_t> most_map_bytes_{Quotas{}.map_bytes};
   Counts counts_;
   Heartbeat heartbeat_;
-  std::shared_ptr<Reaper> reaper_;
+  std::shared_ptr<UserWorkers> workers_;
   std::optional<ForeignFiles> foreign_;
   std::optional<WaitingRoom> waiting_;
-  std::optional<Populator> populator_;
+  std::optional<Errands> errands_;
   Listener listener_;
   UniqueFd epoll_, stop_;
   LogBudget log_budget_;

@@ -112,7 +112,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   const auto& peer =
       peers_
           .emplace(client, Peer{std::move(socket), std::move(process), client, std::move(clients),
-                                std::move(use), who, std::nullopt, false, operating, ++asked_})
+                                std::move(use), who, std::nullopt, nullptr, operating, ++asked_})
           .first->second;
   if (operating) ++operators_;
   ++counts_.clients;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests to map memory (kMap): the server's thread maps in small regions, the Populator large
-// ones.
+// Requests about memory that a program shares (kMap, kMapped): a worker of its user does what
+// concerns the memory.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -23,15 +23,24 @@ void Server::hear(const Peer& peer, bool requests) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &event);
 }
 
-// Checks request, quotas and budgets first, and only then looks at the memory and maps it.
+// Gives the errand to a worker of the user. The reply follows when it is done.
+int Server::send_out(Peer& peer, std::shared_ptr<Errand> errand) {
+  peer.errand = errand;
+  hear(peer, false);
+  errands_->begin(std::move(errand));
+  return 0;
+}
+
+// Checks request, quotas and budgets first. This thread touches neither the memory nor its file.
 int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
   Attachments none;
   Reply reply{};
   reply.version = kProtocolVersion;
   const auto refuse = [&](int error) {
     reply.result = error;
-    return reply_to(peer, request, none, reply);
+    return reply_to(peer, none, reply);
   };
+  if (workers_->is_stuck(peer.identity.uid)) return refuse(-EBUSY);
   std::uint64_t bytes = 0;
   const std::uint64_t most = most_map_bytes_;
   auto error = RegionMemory::measure(request, fds.size(), most, bytes);
@@ -39,49 +48,59 @@ int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fd
     set_text(reply.text, "one st_map may map no more than --max-map " + std::to_string(most) +
                              " of stpd: raise it, then SIGHUP");
   if (error != 0) return refuse(error);
-  RegionClaim claim;
+  auto errand = std::make_shared<Errand>();
   {
     auto& service = *shards_[request.shard];
     std::lock_guard guard(service.lock());
-    error = service.claim_region(peer.clients[request.shard], request, bytes, claim, reply);
+    error = service.claim_region(peer.clients[request.shard], request, bytes, fds.size(),
+                                 errand->claim, reply);
   }
   if (error != 0) return refuse(error);
-  Populator::Job job{.key = peer.client,
-                     .request = request,
-                     .memory = nullptr,
-                     .place = std::move(claim.place),
-                     .result = 0};
-  error = RegionMemory::map(request, fds, most, std::move(claim.bytes), std::move(claim.mappings),
-                            std::move(claim.torn), job.memory);
-  if (error != 0) return refuse(error);
-  // The mapping holds the file, so closing its descriptor here cannot block. The closer closes the
-  // others.
-  for (const auto& segment : std::span(request.segments).first(request.segment_count))
-    fds[segment.fd_index].reset();
-  job.result = job.memory->populate(Populator::kAtOnce);
-  if (job.result != -EAGAIN) return end_map(peer, std::move(job));
-  peer.mapping = true;
-  hear(peer, false);
-  populator_->add(std::move(job));
-  return 0;
+  errand->key = peer.client;
+  errand->user = peer.identity.uid;
+  errand->request = request;
+  errand->most = most;
+  errand->files.reserve(fds.size());
+  for (auto& fd : fds) errand->files.push_back(std::move(fd));
+  return send_out(peer, std::move(errand));
 }
 
-int Server::end_map(Peer& peer, Populator::Job job) {
+int Server::begin_mapped(Peer& peer, const Request& request) {
+  auto errand = std::make_shared<Errand>();
+  const auto client = peer.clients[request.shard];
+  {
+    auto& service = *shards_[request.shard];
+    std::lock_guard guard(service.lock());
+    errand->offered = service.offered(client, request.vc);
+  }
+  errand->key = peer.client;
+  errand->user = peer.identity.uid;
+  errand->request = request;
+  if (errand->offered == nullptr) return end_errand(peer, *errand);
+  if (workers_->is_stuck(peer.identity.uid)) return refuse_request(peer, -EBUSY);
+  return send_out(peer, std::move(errand));
+}
+
+int Server::end_errand(Peer& peer, Errand& errand) {
   Attachments attachments;
   Reply reply{};
   reply.version = kProtocolVersion;
-  reply.result = job.result;
-  attachments.pieces = job.memory->pieces();
-  attachments.mapped_bytes = job.memory->size();
-  attachments.place = std::move(job.place);
-  attachments.keep = Reaper::guard(reaper_, std::move(job.memory));
-  if (job.result == 0) {
-    auto& service = *shards_[job.request.shard];
-    std::lock_guard guard(service.lock());
-    service.handle(peer.clients[job.request.shard], job.request, attachments, reply);
+  reply.result = errand.result;
+  if (errand.memory != nullptr) {
+    attachments.pieces = errand.memory->pieces();
+    attachments.mapped_bytes = errand.memory->size();
+    attachments.place = std::move(errand.claim.place);
+    attachments.keep = UserWorkers::guard(workers_, errand.user, std::move(errand.memory));
   }
-  attachments.place.reset();  // an unused reservation returns to the budget before the reply leaves
-  return reply_to(peer, job.request, attachments, reply);
+  if (reply.result == 0) {
+    auto& service = *shards_[errand.request.shard];
+    std::lock_guard guard(service.lock());
+    service.handle(peer.clients[errand.request.shard], errand.request, attachments, reply);
+  }
+  // What is not used returns to its budget before the reply leaves.
+  errand.claim = {};
+  attachments.place.reset();
+  return reply_to(peer, attachments, reply);
 }
 
 void Server::drop_expelled(unsigned shard) {
@@ -102,15 +121,21 @@ void Server::drop_expelled(unsigned shard) {
   }
 }
 
-void Server::end_maps() {
-  while (auto job = populator_->take()) {
-    const auto at = peers_.find(job->key);
-    if (at == peers_.end()) continue;
-    at->second.mapping = false;
+void Server::end_errands() {
+  while (auto errand = errands_->take()) {
+    foreign_->close(errand->user, errand->files);
+    const auto key = errand->key;
+    const auto at = peers_.find(key);
+    if (at == peers_.end() || at->second.errand != errand) {
+      // A worker releases the memory, as it releases that of regions.
+      if (errand->memory != nullptr)
+        UserWorkers::guard(workers_, errand->user, std::move(errand->memory));
+      continue;
+    }
+    at->second.errand = nullptr;
     hear(at->second, true);
-    const auto key = job->key;
     try {
-      judge(key, end_map(at->second, std::move(*job)));
+      judge(key, end_errand(at->second, *errand));
     } catch (const std::exception& failure) {
       give_up(key, failure.what());
     }

@@ -140,6 +140,16 @@ void Service::set_process_totals(std::uint64_t mappings, std::uint64_t files) {
 void Service::reserve_files_from(int first) {
   impl_->allow.reserve_files_from(first);
 }
+void Service::offer_memory(std::shared_ptr<UserWorkers> workers) {
+  impl_->offers.begin(std::move(workers));
+}
+std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc) const {
+  const auto* const client = impl_->clients.find(id);
+  if (client == nullptr || client->leaving) return nullptr;
+  if (vc == kNoneId) return client->offered_page;
+  const auto* const channel = client->channels.of(vc);
+  return channel == nullptr ? nullptr : channel->offered;
+}
 void Service::set_port_rules(PortRules rules) {
   impl_->endpoints.set_port_rules(std::move(rules));
 }

@@ -22,6 +22,7 @@
 #include "libst/service/port_rules.h"
 #include "libst/service/program_use.h"
 #include "libst/service/shared_memory.h"
+#include "libst/service/user_workers.h"
 
 namespace stp::service {
 
@@ -80,12 +81,17 @@ class Service {
   void set_port_rules(PortRules rules);
   // What each user has.
   [[nodiscard]] const Budgets& budgets() const;
-  // Call before mapping the memory of a kMap request, `bytes` in all. Checks whether the request
-  // would succeed, and reserves a part of what it takes from its user's budgets. Returns 0 or an
-  // error as in handle()'s reply.
-  int claim_region(ClientId client, const Request& request, std::uint64_t bytes, RegionClaim& out,
-                   Reply& reply);
-  // Channels are made only with file descriptors below `first`; -EMFILE if there is none.
+  // Call before mapping the memory of a kMap request, `bytes` of `files` in all. Checks whether the
+  // request would succeed, and reserves a part of what it takes from its user's budgets. Returns 0
+  // or an error as in handle()'s reply.
+  int claim_region(ClientId client, const Request& request, std::uint64_t bytes, std::size_t files,
+                   RegionClaim& out, Reply& reply);
+  // From now on clients are other processes: they map memory that they are offered (offers.h).
+  void offer_memory(std::shared_ptr<UserWorkers> workers);
+  // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
+  // use it by handle() once its pages are kept.
+  [[nodiscard]] std::shared_ptr<SharedMemory> offered(ClientId client, VcId vc) const;
+  // Channels are offered only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
   // Answers a request that only watches (is_watching), of somebody who need not be a client.

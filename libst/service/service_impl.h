@@ -18,6 +18,7 @@
 #include "libst/service/inspection.h"
 #include "libst/service/leftovers.h"
 #include "libst/service/link_watch.h"
+#include "libst/service/offers.h"
 #include "libst/service/regions.h"
 #include "libst/service/removal.h"
 #include "libst/service/service.h"
@@ -36,7 +37,8 @@ struct Service::Impl {
 
   // Requests. They return 0 or a negative errno.
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
-  int hello(const Client& client, Attachments& attachments, Reply& reply);
+  int hello(Client& client, Attachments& attachments, Reply& reply);
+  int mapped(Client& client, VcId vc);
   int resolve(Client& client, const Request& request, Reply& reply);
   int unmap(Client& client, RegionId id);
 
@@ -60,7 +62,8 @@ struct Service::Impl {
   LinkWatch link;
   WindowAccounts windows{clients};
   Leftovers leftovers;
-  Connections connections{node, allow, leftovers, clock};
+  Offers offers;
+  Connections connections{node, allow, offers, leftovers, clock};
   Endpoints endpoints{node, allow, connections, leftovers};
   Regions regions{node, allow, leftovers};
   Removal removal{clients, bells, connections, regions, endpoints, leftovers};

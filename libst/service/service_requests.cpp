@@ -36,10 +36,10 @@ void Service::handle(ClientId id, const Request& request, Attachments& attachmen
 }
 
 int Service::claim_region(ClientId id, const Request& request, std::uint64_t bytes,
-                          RegionClaim& out, Reply& reply) {
+                          std::size_t files, RegionClaim& out, Reply& reply) {
   return impl_->allow.answer(reply, [&] {
     auto* const client = impl_->present(id);
-    return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, out);
+    return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
   });
 }
 
@@ -72,6 +72,8 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return connections.accept(client, request.endpoint, attachments, reply);
     case RequestKind::kConnect:
       return connections.connect(client, request, attachments, reply);
+    case RequestKind::kMapped:
+      return mapped(client, request.vc);
     case RequestKind::kBacklog:
       return connections.backlog(client, request.endpoint, reply);
     case RequestKind::kDecide:
@@ -114,7 +116,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
   return -EINVAL;
 }
 
-int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& reply) {
+int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply) {
   const auto& info = port->info();
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
@@ -122,7 +124,30 @@ int Service::Impl::hello(const Client& client, Attachments& attachments, Reply& 
   if (info.address) reply.ipv4 = info.address->value;
   reply.shards = info.shards ? info.shards->count() : 1;
   set_text(reply.text, info.link);
-  attachments.memory = client.page_memory;
+  if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
+    client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
+    if (client.offered_page == nullptr) return -errno;
+    if (const auto error = allow.check_file(client.offered_page->fd()); error != 0) {
+      client.offered_page = nullptr;
+      return error;
+    }
+    client.offered_page->charge(std::move(client.files), std::move(client.mapping));
+    reinterpret_cast<ClientPage*>(client.offered_page->data())->begin(kProtocolVersion);
+  }
+  attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
+  return 0;
+}
+
+// The client has mapped what it was offered, and can take none of its pages away any more.
+int Service::Impl::mapped(Client& client, VcId vc) {
+  if (vc != kNoneId) return connections.mapped(client, vc);
+  if (client.offered_page == nullptr) return 0;  // it has said so before
+  const auto accepts = client.page().accepts.load();
+  client.page_memory = std::move(client.offered_page);
+  client.offered_page = nullptr;
+  client.page().accepts.store(accepts);
+  bells.greet(client);
+  link.greet(client);
   return 0;
 }
 

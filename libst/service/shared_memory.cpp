@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "stp/base/assert.h"
+
 namespace stp::service {
 
 std::size_t page_size() {
@@ -31,11 +33,59 @@ int check_shareable(int fd, std::uint64_t offset, std::uint64_t size) {
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t size) {
+  return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::offer(const char* name, std::size_t size) {
+  auto made = create(name, size, F_SEAL_SHRINK | F_SEAL_GROW);
+  if (made != nullptr) made->offered_ = true;
+  return made;
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::lend(const char* name, std::size_t size) {
+  return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t size, int seals) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      ::fcntl(fd.get(), F_ADD_SEALS, seals) != 0)
     return nullptr;
   return map(std::move(fd), 0, size);
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create_own(std::size_t size) {
+  auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  return std::shared_ptr<SharedMemory>(
+      new SharedMemory(UniqueFd(), static_cast<std::byte*>(at), size));
+}
+
+int SharedMemory::keep_pages() const {
+  STP_ASSERT(fd_, "memory is kept before its descriptor is forgotten");
+  // Fails if the other side has sealed first, or on Linux before 5.1: the seals tell.
+  if (::fcntl(fd_.get(), F_ADD_SEALS, kSealFutureWrite | F_SEAL_SEAL) != 0)
+    ::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SEAL);
+  const auto seals = ::fcntl(fd_.get(), F_GET_SEALS);
+  if (seals < 0) return -errno;
+  if ((seals & kSealFutureWrite) == 0 && can_keep_pages()) return -EPERM;
+  while (::madvise(data_, size_, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno != EINVAL) return -errno;
+    // Linux before 5.14 does not know the advice: touches each page instead.
+    for (std::size_t at = 0; at < size_; at += page_size())
+      static_cast<void>(*static_cast<volatile std::byte*>(data_ + at));
+    break;
+  }
+  return 0;
+}
+
+bool SharedMemory::can_keep_pages() {
+  static const bool can = [] {
+    const UniqueFd fd(::memfd_create("stp-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    return fd && ::fcntl(fd.get(), F_ADD_SEALS, kSealFutureWrite) == 0;
+  }();
+  return can;
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, std::size_t size) {
@@ -57,7 +107,10 @@ std::shared_ptr<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t offset,
       new SharedMemory(std::move(fd), static_cast<std::byte*>(at), size));
 }
 
+// munmap() holds locks of this process. What was offered may be taken away at this moment, page by
+// page: munmap() would wait for that, so it is stopped first, which holds no lock of this process.
 SharedMemory::~SharedMemory() {
+  if (offered_ && fd_) ::fcntl(fd_.get(), F_ADD_SEALS, kSealFutureWrite);
   ::munmap(data_, size_);
 }
 

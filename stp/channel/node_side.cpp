@@ -12,10 +12,7 @@
 namespace stp {
 
 NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
-    : control_(new (memory) ChannelControl{}),
-      rx_(reinterpret_cast<ReceivedEntry*>(memory + geometry.rx_at())),
-      tx_(reinterpret_cast<SendEntry*>(memory + geometry.tx_at())),
-      slots_(geometry.slots),
+    : slots_(geometry.slots),
       rx_mask_(geometry.rx_capacity() - 1),
       tx_mask_(geometry.tx_capacity() - 1),
       in_reserve_((geometry.rx_capacity() + 63) / 64) {
@@ -23,6 +20,13 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
   STP_ASSERT(geometry.credits >= 1 && geometry.credits <= kMaxCredits, "a channel has a credit");
   STP_ASSERT(reinterpret_cast<std::uintptr_t>(memory) % kCacheLine == 0,
              "a channel begins with a cache line");
+  lay_out(memory, geometry);
+}
+
+void NodeChannel::lay_out(std::byte* memory, const ChannelGeometry& geometry) {
+  control_ = new (memory) ChannelControl{};
+  rx_ = reinterpret_cast<ReceivedEntry*>(memory + geometry.rx_at());
+  tx_ = reinterpret_cast<SendEntry*>(memory + geometry.tx_at());
   control_->magic = kChannelMagic;
   control_->size = static_cast<std::uint32_t>(geometry.size());
   control_->slots = geometry.slots;
@@ -31,6 +35,22 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
   control_->tx_capacity = geometry.tx_capacity();
   control_->rx_at = static_cast<std::uint32_t>(geometry.rx_at());
   control_->tx_at = static_cast<std::uint32_t>(geometry.tx_at());
+}
+
+void NodeChannel::move_to(std::byte* memory) {
+  const auto& from = *control_;
+  const auto* const entries = rx_;
+  STP_ASSERT(rx_head_ <= rx_mask_ + 1 && tx_tail_ == 0, "nobody has used the channel so far");
+  lay_out(memory, {from.slots, from.credits});
+  std::copy_n(entries, rx_head_, rx_);
+  const auto copy = [](const auto& word, auto& to) {
+    to.store(word.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  };
+  copy(from.error, control_->error);
+  copy(from.state, control_->state);
+  copy(from.cts_repeated, control_->cts_repeated);
+  copy(from.wake, control_->wake);
+  control_->rx_head.store(rx_head_, std::memory_order_release);
 }
 
 std::uint32_t NodeChannel::queued() {

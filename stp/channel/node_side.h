@@ -16,6 +16,10 @@ class NodeChannel {
   // Lays the channel out in zeroed memory of geometry.size() bytes, aligned to a cache line.
   NodeChannel(std::byte* memory, const ChannelGeometry& geometry);
 
+  // Goes on in `memory`, zeroed and as large, that the user sees from now on; it has not seen the
+  // present one. Copies what is in there: what a user has read or posted does not exist yet.
+  void move_to(std::byte* memory);
+
   [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
@@ -79,6 +83,7 @@ class NodeChannel {
  private:
   // The most entries examined per check of the user's reads, if some hold no Slot.
   static constexpr std::uint32_t kLook = 4'096;
+  void lay_out(std::byte* memory, const ChannelGeometry& geometry);
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
   std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }

@@ -169,6 +169,12 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
     return impl_->openings.open_port(found, channel, cookie, out, now);
   });
 }
+int Node::move_channel(VcId vc, std::byte* channel) {
+  return with(impl_->vcs, vc, [&](auto& found) {
+    found.channel.move_to(channel);
+    return 0;
+  });
+}
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {
   work::Call const call("Node::close");
   const auto result = with(impl_->vcs, vc, [&](auto& found) {

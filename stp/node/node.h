@@ -248,6 +248,9 @@ class Node {
   // and Key reaches it. One per endpoint (-EBUSY). Use it like a connection: kick, close, vc_info
   // (whose remote part is empty).
   int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
+  // Goes on in other memory, which the user sees from now on: it has not seen the present one,
+  // which the Node uses no more. `channel` is as large, and zeroed.
+  int move_channel(VcId vc, std::byte* channel);
   // Sends the queued requests, then disconnects; kVcGone follows. `at_once`: drops the queued
   // requests. `option`: sent to the peer's user with the RD.
   int close(VcId vc, bool at_once, Time now, const OptionPayload& option = {});

@@ -32,13 +32,23 @@ UniqueFd shareable(std::size_t bytes) {
   return fd;
 }
 
-Client::Client(const std::string& socket) {
+Client::Client(const std::string& socket, bool says_mapped) {
   if (service::connect_to(socket, socket_) != 0) return;
   if (ask(RequestKind::kHello) != 0 || fds_.size() != 2) return;
   mac_ = reply_.mac;
   page_fd_.reset(::fcntl(fds_[0].get(), F_DUPFD_CLOEXEC, 0));
   bell_ = std::move(fds_[1]);
   page_ = SharedMemory::adopt(fds_[0].release(), 0, sizeof(service::ClientPage));
+  if (says_mapped) say_mapped(kNoneId);
+}
+
+int Client::say_mapped(std::uint64_t vc) {
+  auto order = request(RequestKind::kMapped);
+  order.vc = vc;
+  const auto before = reply_;
+  const auto result = ask(order);
+  reply_ = before;
+  return result;
 }
 
 Request Client::request(RequestKind kind, std::uint64_t endpoint) {
@@ -97,7 +107,11 @@ Channel Client::take_channel() {
   channel.bell = reply_.channel;
   channel.fd.reset(::fcntl(fds_[0].get(), F_DUPFD_CLOEXEC, 0));
   channel.memory = SharedMemory::adopt(fds_[0].release(), 0, reply_.channel_size);
-  if (channel.memory) channel.rings = UserChannel(channel.memory->data());
+  if (!channel.memory) return channel;
+  if (say_mapped(channel.vc) == 0)
+    channel.rings = UserChannel(channel.memory->data());
+  else
+    channel.memory.reset();
   return channel;
 }
 

@@ -47,8 +47,8 @@ struct Channel {
 
 class Client {
  public:
-  // Connects to stpd and says hello; see ok().
-  explicit Client(const std::string& socket);
+  // Connects to stpd and says hello; see ok(). `says_mapped`: also that it has mapped its page.
+  explicit Client(const std::string& socket, bool says_mapped = true);
   [[nodiscard]] bool ok() const { return page_ != nullptr; }
 
   static Request request(RequestKind kind, std::uint64_t endpoint = 0);
@@ -56,6 +56,8 @@ class Client {
   // reply() and its descriptors are in fds().
   int ask(const Request& request, std::span<const int> fds = {});
   int ask(RequestKind kind, std::uint64_t endpoint = 0) { return ask(request(kind, endpoint)); }
+  // It has mapped its page (0), or the channel of a connection. Keeps the reply before.
+  int say_mapped(std::uint64_t vc);
   // Sends any bytes with any descriptors, and does not wait for an answer. Returns false if it
   // could not be sent.
   bool send_raw(std::span<const std::byte> bytes, std::span<const int> fds) const;

@@ -48,6 +48,10 @@ TEST_F(UnderAttack, MemoryWhosePagesGoHurtsNobody) {
   withstands({{"holes"}}, 1.5);
 }
 
+TEST_F(UnderAttack, PagesThatAreTakenAwayWithoutPauseHoldUpNobody) {
+  withstands({{"punch", kFirst}, {"punch", kSecond}}, 1.5);
+}
+
 TEST_F(UnderAttack, ClientsThatReadNoAnswersAreDropped) {
   withstands({{"deaf"}}, 1.0);
 }

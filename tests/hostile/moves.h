@@ -51,6 +51,7 @@ void deaf(Attack& attack);         // sends requests and reads no answer
 
 // sharing.cpp: flags, locks, leases and seals of what stpd shares
 void sharing(Attack& attack);
+void punch(Attack& attack);  // takes pages away that stpd hands out, which it has mapped very often
 
 // hoarding.cpp: takes all that it gets and keeps it until it is killed
 void hoard(Attack& attack);

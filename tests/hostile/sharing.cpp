@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
+#include <vector>
 
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
@@ -99,6 +101,35 @@ void sharing(Attack& attack) {
   ::fcntl(client.bell(), F_SETFL, O_NONBLOCK);  // this program filled it itself
   client.ring(ends.out);
   say("rounds", rounds);
+}
+
+// The kernel goes through all mappings of a page that is taken away, and whoever touches it waits.
+// In every other life it says meanwhile that it has mapped the page: then stpd is about to use it.
+void punch(Attack& attack) {
+  constexpr std::size_t kMappings = 10'000, kBytes = sizeof(service::ClientPage);
+  std::uint64_t punches = 0, lives = 0;
+  say_ready();
+  for (; !attack.over(); ++lives) {
+    Client client(attack.socket, false);
+    if (!client.ok()) continue;
+    std::vector<void*> mapped;
+    for (std::size_t i = 0; i < kMappings; ++i) {
+      auto* const at =
+          ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, client.page_fd(), 0);
+      if (at != MAP_FAILED) mapped.push_back(at);
+    }
+    std::thread says;
+    if (lives % 2 == 1) says = std::thread([&] { client.say_mapped(0); });
+    constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    for (int i = 0; i < 100 && !attack.over(); ++i) {
+      if (::fallocate(client.page_fd(), kPunch, 0, kBytes) != 0) break;
+      ++punches;
+    }
+    if (says.joinable()) says.join();
+    for (auto* const at : mapped) ::munmap(at, kBytes);
+  }
+  say("punches", punches);
+  say("lives", lives);
 }
 
 }  // namespace stp::hostile

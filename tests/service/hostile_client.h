@@ -53,6 +53,7 @@ class Hostile {
     if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
     page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
     bell_ = std::move(client_.fds[1]);
+    if (dice_() % 8 != 0 && client_.say_mapped() != 0) return false;
     return page_ != nullptr;
   }
   [[nodiscard]] bool gone() const { return gone_; }
@@ -279,6 +280,7 @@ class Hostile {
     vc_ = client_.reply.vc;
     auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
     if (channel == nullptr) return;
+    if (dice_() % 8 != 0 && client_.say_mapped(vc_) == -ECONNRESET) return lose();
     const UserChannel rings(channel->data());  // trusts the memory, so made before it is spoilt
     channels_.push_back({std::move(channel), rings});
   }

@@ -22,7 +22,7 @@ inline void make_pages(int fd, std::size_t size) {
   EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
 }
 inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
-  auto memory = SharedMemory::create("test", size);
+  auto memory = SharedMemory::lend("test", size);
   make_pages(memory->fd(), size);
   return memory;
 }
@@ -53,6 +53,16 @@ class RawClient {
     request.mac = 0x020000000001;
     request.config = usual_config();
     return ask(request);
+  }
+  // After mapping the page, or the channel of the connection. Keeps the reply before.
+  int say_mapped(VcId vc = kNoneId) {
+    auto request = request_for(RequestKind::kMapped);
+    request.shard = shard;
+    request.vc = vc;
+    const auto before = reply;
+    const auto result = ask(request);
+    reply = before;
+    return result;
   }
   void send_bytes(std::size_t size) {
     const std::vector<std::byte> bytes(size, std::byte{0xa5});

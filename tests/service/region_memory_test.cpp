@@ -54,7 +54,7 @@ constexpr std::size_t kSize = std::size_t{1} << 16;
 class LentMemory : public testing::TestWithParam<Direction> {
  protected:
   void SetUp() override {
-    if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+    if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
   }
 };
 
@@ -70,50 +70,107 @@ TEST_P(LentMemory, WithAHoleIsRefusedAndNoPageIsMade) {
   Lent lent(kSize);
   ASSERT_EQ(lent.punch(2 * page_size(), page_size()), 0);
   const auto before = bytes_made(lent.fd());
-  ASSERT_EQ(lent.map(GetParam()), 0);
-  EXPECT_EQ(lent.memory->populate(kSize), -EFAULT);
+  EXPECT_EQ(lent.map(GetParam()), -EFAULT);
   EXPECT_EQ(bytes_made(lent.fd()), before);
   Lent empty(kSize, false);
-  ASSERT_EQ(empty.map(GetParam()), 0);
-  EXPECT_EQ(empty.memory->populate(kSize), -EFAULT);
+  EXPECT_EQ(empty.map(GetParam()), -EFAULT);
   EXPECT_EQ(bytes_made(empty.fd()), 0);
 }
 
-TEST_P(LentMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
-  Lent lent(kSize), other(kSize);
+TEST_P(LentMemory, LosesNoPageOnceItIsMapped) {
+  Lent lent(kSize);
+  auto* const own = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, lent.fd(), 0);
+  ASSERT_NE(own, MAP_FAILED);
   ASSERT_EQ(lent.map(GetParam()), 0);
-  ASSERT_EQ(other.map(GetParam()), 0);
-  ASSERT_EQ(lent.memory->populate(kSize), 0);
-  ASSERT_EQ(lent.punch(0, kSize), 0);
-  const auto tears = MemoryGuard::tears();
-  const auto* const bytes = reinterpret_cast<volatile char*>(lent.memory->pieces()[0].data());
-  for (const auto at : {3 * page_size() + 5, 3 * page_size() + 6}) {
-    const auto found = static_cast<int>(bytes[at]);
-    EXPECT_EQ(found, 0);
-  }
-  EXPECT_EQ(MemoryGuard::tears(), tears + 1);
-  EXPECT_TRUE(*lent.torn);
-  EXPECT_FALSE(*other.torn);
-  EXPECT_EQ(bytes_made(lent.fd()), 0);
+  EXPECT_EQ(lent.punch(0, page_size()), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(::madvise(own, kSize, MADV_REMOVE), -1);
+  EXPECT_EQ(errno, EPERM);
+  *static_cast<char*>(own) = 42;
+  EXPECT_EQ(lent.memory->pieces()[0][0], std::byte{42});
+  ::munmap(own, kSize);
+}
+
+// What seals it keeps it from being mapped for writing: the daemon keeps a mapping of the whole.
+TEST_P(LentMemory, CanBeMappedOnceMoreWhileARegionUsesIt) {
+  Lent lent(kSize);
+  ASSERT_EQ(lent.map(GetParam()), 0);
+  auto first = std::move(lent.memory);
+  ASSERT_EQ(lent.map(Direction::kReceive), 0);
+  lent.memory->pieces()[0][page_size()] = std::byte{7};
+  EXPECT_EQ(first->pieces()[0][page_size()], std::byte{7});
+  first.reset();
+  ASSERT_EQ(lent.map(Direction::kReceive), 0);
   lent.memory.reset();
-  EXPECT_EQ(other.memory->populate(kSize), 0);
+  EXPECT_EQ(lent.map(Direction::kReceive), -EPERM) << "nothing of it was mapped any more";
+  EXPECT_EQ(lent.map(Direction::kTransmit), 0);
+}
+
+TEST_P(LentMemory, ThatCanNeverBeSealedIsRefused) {
+  Lent lent(kSize);
+  ASSERT_EQ(::fcntl(lent.fd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_EQ(lent.map(GetParam()), -EINVAL);
 }
 
 INSTANTIATE_TEST_SUITE_P(BothWays, LentMemory,
                          testing::Values(Direction::kTransmit, Direction::kReceive));
 
-TEST(LentMemoryOfMany, FindsEachOfManyRegionsAndForgetsThem) {
+// As on a kernel without the seal: the guard is all that there is.
+class Watched {
+ public:
+  explicit Watched(std::size_t size) : lent(size) {
+    auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, lent.fd(), 0);
+    EXPECT_NE(at, MAP_FAILED);
+    mapped = {static_cast<std::byte*>(at), size};
+    EXPECT_EQ(MemoryGuard::instance().watch(mapped), 0);
+    guard(lent.torn);
+  }
+  ~Watched() {
+    guarded_.reset();
+    ::munmap(mapped.data(), mapped.size());
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  void guard(std::shared_ptr<Torn> torn) {
+    guarded_.reset();
+    EXPECT_EQ(guarded_.begin(mapped, std::move(torn)), 0);
+  }
+
+  Lent lent;
+  MutableBytes mapped;
+
+ private:
+  Guarded guarded_;
+};
+
+TEST(WatchedMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
   if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
-  std::vector<std::unique_ptr<Lent>> all;
+  const Watched watched(kSize), other(kSize);
+  ASSERT_EQ(watched.lent.punch(0, kSize), 0);
+  const auto tears = MemoryGuard::tears();
+  const auto* const bytes = reinterpret_cast<volatile char*>(watched.mapped.data());
+  for (const auto at : {3 * page_size() + 5, 3 * page_size() + 6}) {
+    const auto found = static_cast<int>(bytes[at]);
+    EXPECT_EQ(found, 0);
+  }
+  EXPECT_EQ(MemoryGuard::tears(), tears + 1);
+  EXPECT_TRUE(*watched.lent.torn);
+  EXPECT_FALSE(*other.lent.torn);
+  EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
+}
+
+TEST(WatchedMemory, EachOfManyRangesIsFoundAndForgotten) {
+  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  std::vector<std::unique_ptr<Watched>> all;
   for (int i = 0; i < 100; ++i) {
-    all.push_back(std::make_unique<Lent>(page_size()));
-    ASSERT_EQ(all.back()->map(Direction::kReceive), 0);
+    all.push_back(std::make_unique<Watched>(page_size()));
     if (i % 3 == 2) all.erase(all.begin() + i / 3);
   }
-  for (const auto& lent : all) {
-    ASSERT_EQ(lent->punch(0, page_size()), 0);
-    *reinterpret_cast<volatile char*>(lent->memory->pieces()[0].data()) = 1;
-    EXPECT_TRUE(*lent->torn);
+  for (const auto& watched : all) {
+    ASSERT_EQ(watched->lent.punch(0, page_size()), 0);
+    *reinterpret_cast<volatile char*>(watched->mapped.data()) = 1;
+    EXPECT_TRUE(*watched->lent.torn);
   }
 }
 
@@ -155,7 +212,6 @@ TEST(LentMemoryKinds, ALongSealedFileIsMappedIfTheOperatorPermitsSoMuch) {
 }
 
 TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
-  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   Lent lent(kSize);
   const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
   const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
@@ -168,17 +224,14 @@ TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
 // Through a service: who takes memory away that is being sent is ended, and nobody else.
 class TornMemory : public ServiceFixture {
  protected:
-  void map_lent(Lent& lent) {
-    auto request = lent.request(Direction::kTransmit);
+  void map_watched(Watched& watched) {
+    auto request = watched.lent.request(Direction::kTransmit);
     request.endpoint = alice_endpoint;
     RegionClaim claim;
-    ASSERT_EQ(service.claim_region(alice, request, kSize, claim, reply), 0);
-    lent.torn = claim.torn;
-    ASSERT_EQ(lent.map(Direction::kTransmit), 0);
-    ASSERT_EQ(lent.memory->populate(kSize), 0);
-    attachments.pieces = lent.memory->pieces();
+    ASSERT_EQ(service.claim_region(alice, request, kSize, 1, claim, reply), 0);
+    watched.guard(claim.torn);
+    attachments.pieces = {watched.mapped};
     attachments.place = std::move(claim.place);
-    attachments.keep = lent.memory;
     attachments.mapped_bytes = kSize;
     ASSERT_EQ(ask(alice, request), 0);
   }
@@ -211,17 +264,17 @@ class TornMemory : public ServiceFixture {
 TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
   if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   connect();
-  Lent lent(kSize);
-  map_lent(lent);
+  Watched watched(kSize);
+  map_watched(watched);
   const auto mx = grant_to_alice();
   EXPECT_FALSE(service.next_expelled());
-  ASSERT_EQ(lent.punch(0, kSize), 0);
+  ASSERT_EQ(watched.lent.punch(0, kSize), 0);
   send_to_bob(mx);
   const auto expelled = service.next_expelled();
   ASSERT_TRUE(expelled);
   EXPECT_EQ(*expelled, alice);
   EXPECT_FALSE(service.next_expelled());
-  EXPECT_EQ(bytes_made(lent.fd()), 0);
+  EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
   EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
   service.remove_client(alice);  // as the server does then
   turn(20);

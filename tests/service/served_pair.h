@@ -20,12 +20,14 @@ struct Side {
     EXPECT_EQ(client.ask(RequestKind::kHello), 0);
     page = SharedMemory::adopt(client.fds.at(0).release(), 0, sizeof(ClientPage));
     bell = std::move(client.fds.at(1));
+    EXPECT_EQ(client.say_mapped(), 0);
     EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
     endpoint = client.reply.endpoint;
   }
   void take_channel() {
     number = client.reply.channel;
     memory = SharedMemory::adopt(client.fds.at(0).release(), 0, client.reply.channel_size);
+    EXPECT_EQ(client.say_mapped(client.reply.vc), 0);
     channel = UserChannel(memory->data());
   }
   void send(std::uint32_t value) {

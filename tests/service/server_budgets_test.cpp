@@ -57,7 +57,7 @@ TEST_F(ServerBudgets, MemoryThatCannotBePaidForIsNotLookedAt) {
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
   const auto endpoint = client.reply.endpoint;
   set_quotas({.mapped_bytes = kSize / 2});
-  const auto memory = SharedMemory::create("test", kSize);  // none of its pages is made
+  const auto memory = SharedMemory::lend("test", kSize);  // none of its pages is made
   const auto files = std::array{memory->fd()};
   EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EDQUOT);
   EXPECT_EQ(std::string(text_of(client.reply.text)),
@@ -97,8 +97,8 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     ASSERT_EQ(client.ask(map_request(endpoint, kSize), std::array{memory->fd()}), 0);
     EXPECT_EQ(used(Resource::kMappedBytes), kSize);
     EXPECT_EQ(used(Resource::kConnections), limits::kBacklog);
-    EXPECT_EQ(used(Resource::kFiles), 4 + limits::kBacklog);
-    EXPECT_EQ(used(Resource::kMappings), 2 + limits::kBacklog);
+    EXPECT_EQ(used(Resource::kFiles), 4U);
+    EXPECT_EQ(used(Resource::kMappings), 3 + limits::kBacklog);
   }
   for (int i = 0; i < 20'000 && service.budgets().users() != 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -106,13 +106,16 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     EXPECT_EQ(used(static_cast<Resource>(i)), 0U) << describe(static_cast<Resource>(i)).name;
 }
 
-TEST_F(ServerBudgets, AChannelThatWasHandedOutTakesNoFileAnyMore) {
+TEST_F(ServerBudgets, AChannelThatIsMappedTakesNoFileAnyMore) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
   const auto before = used(Resource::kFiles);
   ASSERT_EQ(client.ask(RequestKind::kConnect, client.reply.endpoint), 0);
-  ASSERT_EQ(client.ask(RequestKind::kHello), 0);  // after what follows the reply
+  EXPECT_EQ(used(Resource::kFiles), before + 1);
+  EXPECT_EQ(used(Resource::kMappings), 3U);
+  ASSERT_EQ(client.say_mapped(client.reply.vc), 0);
   EXPECT_EQ(used(Resource::kFiles), before);
+  EXPECT_EQ(used(Resource::kMappings), 2U);
   EXPECT_EQ(used(Resource::kConnections), 1U);
 }
 

@@ -27,13 +27,14 @@ class ServerTest : public testing::Test, protected ServedSocket {
  protected:
   ServerTest() { start(); }
   // As far as `steps` goes, and then gone.
-  void live_a_little(std::size_t steps, const SharedMemory& memory) {
+  void live_a_little(std::size_t steps) {
     RawClient client(path);
     if (steps == 0) return;
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
     const auto endpoint = client.reply.endpoint;
     if (steps == 1) return;
-    ASSERT_EQ(client.ask(map_request(endpoint, memory.size()), std::array{memory.fd()}), 0);
+    const auto memory = made_memory(1 << 16);
+    ASSERT_EQ(client.ask(map_request(endpoint, memory->size()), std::array{memory->fd()}), 0);
     if (steps == 2) return;
     ASSERT_EQ(client.ask(RequestKind::kConnect, endpoint), 0);
     if (steps == 3) return;
@@ -84,6 +85,7 @@ TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
   ASSERT_EQ(alice.fds.size(), 1U);
   const auto memory = SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
   ASSERT_NE(memory, nullptr);
+  ASSERT_EQ(alice.say_mapped(alice.reply.vc), 0);
   const UserChannel channel(memory->data());
   ASSERT_TRUE(eventually([&] { return channel.state() == ChannelState::kOpen; }));
   ASSERT_EQ(bob.ask(RequestKind::kAccept, listener), 0);
@@ -116,8 +118,7 @@ TEST_F(ServerTest, MemoryThatCouldFaultIsRefusedButTheClientStays) {
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EINVAL);
   ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EFAULT);  // nobody has made its pages
-  make_pages(unsealed.get(), 1 << 16);
-  EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), 0);
+  EXPECT_EQ(client.ask(request, std::array{made_memory(1 << 16)->fd()}), 0);
   const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(client.ask(request, std::array{folder.get()}), -EINVAL);
   EXPECT_EQ(client.ask(request, std::array{client.socket.get()}), -EINVAL);
@@ -189,9 +190,8 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
   ASSERT_EQ(steady.ask(RequestKind::kOpenEndpoint), 0);
   const auto listener = steady.reply.endpoint;
   ASSERT_EQ(steady.ask(RequestKind::kListen, listener), 0);
-  const auto memory = made_memory(1 << 16);
   for (int i = 0; i < 150; ++i) {
-    live_a_little(random() % 5, *memory);
+    live_a_little(random() % 5);
     if (i % 8 == 7) accept_and_close_all(steady, listener);
   }
   EXPECT_TRUE(clients_become(1));
@@ -201,9 +201,10 @@ TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
 TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
   RawClient large(path), other(path);
   ASSERT_EQ(large.ask(RequestKind::kOpenEndpoint), 0);
-  const auto memory = made_memory(8 * Populator::kAtOnce);
-  const auto request = map_request(large.reply.endpoint, memory->size());
+  constexpr auto kSize = std::size_t{8} << 20;
+  const auto request = map_request(large.reply.endpoint, kSize);
   for (int i = 0; i < 3; ++i) {
+    const auto memory = made_memory(kSize);
     ASSERT_EQ(send_request(large.socket.get(), request, std::array{memory->fd()}), 0);
     EXPECT_EQ(other.ask(RequestKind::kHello), 0);
     ASSERT_EQ(receive_reply(large.socket.get(), large.reply, large.fds), 0);
@@ -215,7 +216,7 @@ TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
 }
 
 TEST_F(ServerTest, OneWhoGoesWhileItsPagesAreMadeLeavesNothing) {
-  const auto memory = made_memory(64 * Populator::kAtOnce);
+  const auto memory = made_memory(std::size_t{64} << 20);
   for (int i = 0; i < 5; ++i) {
     RawClient client(path);
     ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);

@@ -5,6 +5,7 @@
 #include "libst/os/file_limit.h"
 #include "libst/service/limits.h"
 #include "libst/service/text_field.h"
+#include "libst/service/user_workers.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
 #include "tests/service/service_fixture.h"
@@ -134,7 +135,8 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
   EXPECT_EQ(connections, 10U);
   EXPECT_NE(std::string(text_of(reply.text)).find("vm.max_map_count"), std::string::npos);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), 0);
-  service.set_process_totals(1'000, 4);
+  service.offer_memory(std::make_shared<UserWorkers>());
+  service.set_process_totals(1'000, 0);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), -EDQUOT);
   EXPECT_NE(std::string(text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
 }

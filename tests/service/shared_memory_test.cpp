@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +45,41 @@ TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
   memory->forget_fd();
   EXPECT_EQ(memory->fd(), -1);
   memory->data()[0] = std::byte{1};
+}
+
+// Both sides go on; whoever else comes reads at most.
+TEST(SharedMemory, ThatIsOfferedKeepsItsPagesOnceTheOtherSideHasMappedIt) {
+  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+  const auto ours = SharedMemory::offer("test", 3 * page_size());
+  ASSERT_NE(ours, nullptr);
+  const auto theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
+  ASSERT_NE(theirs, nullptr);
+  constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  const auto page = static_cast<off_t>(page_size());
+  theirs->data()[0] = std::byte{1};
+  EXPECT_EQ(::fallocate(theirs->fd(), kPunch, 0, page), 0);
+  ASSERT_EQ(ours->keep_pages(), 0);
+  struct stat status {};
+  ASSERT_EQ(::fstat(ours->fd(), &status), 0);
+  EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, ours->size());
+  EXPECT_EQ(::fallocate(theirs->fd(), kPunch, 0, page), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(::madvise(theirs->data(), page_size(), MADV_REMOVE), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(SharedMemory::adopt(::dup(ours->fd()), 0, ours->size()), nullptr);
+  theirs->data()[page_size()] = std::byte{42};
+  EXPECT_EQ(ours->data()[page_size()], std::byte{42});
+  EXPECT_EQ(ours->data()[0], std::byte{0});
+}
+
+TEST(SharedMemory, ThatTheOtherSideHasSealedFirstIsKeptOnlyIfNoPageCanGo) {
+  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+  const auto open = SharedMemory::offer("test", page_size());
+  ASSERT_EQ(::fcntl(open->fd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_EQ(open->keep_pages(), -EPERM);
+  const auto closed = SharedMemory::offer("test", page_size());
+  ASSERT_EQ(::fcntl(closed->fd(), F_ADD_SEALS, kSealFutureWrite | F_SEAL_SEAL), 0);
+  EXPECT_EQ(closed->keep_pages(), 0);
 }
 
 TEST(SharedMemory, ThatCouldShrinkIsRefused) {

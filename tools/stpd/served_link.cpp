@@ -103,15 +103,23 @@ bool ServedLink::listen(const Options& options, std::string& error) {
   return result == 0;
 }
 
+void ServedLink::warn_of_pages() const {
+  if (service::SharedMemory::can_keep_pages()) return;
+  log(LogLevel::kWarning,
+      "this kernel does not keep the pages of shared memory (F_SEAL_FUTURE_WRITE, Linux 5.1): a "
+      "program that takes pages away while stpd uses them can hold up all others");
+  if (!service::MemoryGuard::instance().watches())
+    log(LogLevel::kWarning,
+        "userfaultfd is not permitted: if a program takes away pages that it has mapped, stpd "
+        "allocates new ones at its own cost");
+}
+
 bool ServedLink::serve(std::size_t links, std::string& error) {
   if (const auto result = server_.start(links); result != 0) {
     error = std::string("cannot serve: ") + std::strerror(-result);
     return false;
   }
-  if (!service::MemoryGuard::instance().watches())
-    log(LogLevel::kWarning,
-        "userfaultfd is not permitted: if a program takes away pages that it has mapped, stpd "
-        "allocates new ones at its own cost");
+  warn_of_pages();
   shards_.start();
   serving_ = true;
   return true;

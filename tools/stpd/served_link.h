@@ -49,6 +49,7 @@ class ServedLink {
   void log_link();
   void log_shards();
   void warn_of_late_frames();
+  void warn_of_pages() const;
   void wait_for_disconnects();
   void add_counters();
   [[nodiscard]] std::vector<port::PortCounter> own_counters();

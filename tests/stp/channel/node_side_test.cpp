@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/channel/node_side.h"
 
+#include <cerrno>
 #include <vector>
 
 #include "tests/stp/channel/rings_fixture.h"
@@ -42,6 +43,27 @@ TEST_F(NodeSide, what_uses_no_slot_leaves_the_slots_free) {
   EXPECT_FALSE(deliver(0, Place::kReserve));
   EXPECT_EQ(read().size(), kSlots + kReserve);
   EXPECT_EQ(node.free_slots(), kSlots);
+}
+
+// What waits goes along, whichever kind it is, and the old memory is left alone.
+TEST_F(NodeSide, goes_on_in_memory_that_the_user_sees_later) {
+  ASSERT_TRUE(deliver(7));
+  ASSERT_TRUE(deliver(8, Place::kReserve));
+  node.set_state(ChannelState::kOpen);
+  node.set_state(ChannelState::kFailed, -ECONNRESET);
+  ChannelMemory later{kGeometry};
+  node.move_to(later.data());
+  words.rx_tail = 1'000;
+  user = UserChannel{later.data()};
+  EXPECT_EQ(user.state(), ChannelState::kFailed);
+  EXPECT_EQ(node.free_slots(), kSlots - 1);
+  ASSERT_TRUE(deliver(9));
+  EXPECT_EQ(read(), (std::vector<std::uint32_t>{7, 8, 9}));
+  ASSERT_TRUE(send(3));
+  SendEntry entry{};
+  EXPECT_TRUE(node.peek(entry));
+  EXPECT_EQ(fill(Place::kSlot), kSlots);
+  EXPECT_FALSE(node.broken());
 }
 
 // The ring is passed many times, with entries of both kinds, which the user reads in parts.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/file_mapping.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "libst/service/limits.h"
+#include "libst/service/shared_memory.h"
+
+namespace stp::service {
+namespace {
+
+constexpr int kAgainstPunching = F_SEAL_WRITE | kSealFutureWrite;
+
+// Returns 0, or -EINVAL: it cannot be sealed.
+int seal(int fd) {
+  if (!SharedMemory::can_keep_pages()) return 0;
+  ::fcntl(fd, F_ADD_SEALS, kSealFutureWrite);
+  const auto seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & kAgainstPunching) != 0 ? 0 : -EINVAL;
+}
+
+}  // namespace
+
+// The files that are mapped at present. Held only to look one up: mapping takes long if somebody
+// else works on the file.
+struct FileMapping::Registry {
+  using Key = std::pair<dev_t, ino_t>;
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<FileMapping>> files;
+
+  std::shared_ptr<FileMapping> find(const Key& key) {
+    std::lock_guard const lock(mutex);
+    const auto at = files.find(key);
+    return at == files.end() ? nullptr : at->second.lock();
+  }
+  // Returns the one that is there already, or else `made`.
+  std::shared_ptr<FileMapping> enter(const Key& key, const std::shared_ptr<FileMapping>& made) {
+    std::lock_guard const lock(mutex);
+    std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
+    auto& entry = files[key];
+    if (auto earlier = entry.lock()) return earlier;
+    entry = made;
+    return made;
+  }
+};
+
+FileMapping::Registry& FileMapping::registry() {
+  static auto* const all = new Registry;  // never destroyed: workers may outlive main()
+  return *all;
+}
+
+int FileMapping::map(int fd, std::uint64_t size, int seals, bool for_writing,
+                     std::shared_ptr<FileMapping>& out) {
+  const auto writable = (seals & kAgainstPunching) == 0;
+  if (for_writing && !writable) return -EPERM;
+  auto* const at =
+      ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+  // EACCES: it was opened for reading only, so it cannot be sealed either.
+  if (at == MAP_FAILED) return errno == EACCES ? -EINVAL : -errno;
+  out.reset(new FileMapping({static_cast<std::byte*>(at), size}, writable));
+  return 0;
+}
+
+int FileMapping::of(int fd, std::uint64_t most, bool for_writing,
+                    std::shared_ptr<FileMapping>& out) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return -errno;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > std::max(most, limits::kMappedBytes)) return -EINVAL;
+  const Registry::Key key{status.st_dev, status.st_ino};
+  out = registry().find(key);
+  const auto seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return -errno;
+  // Looked at before it is mapped: unmapping what is not sealed could take long.
+  if ((seals & F_SEAL_SEAL) != 0 && (seals & kAgainstPunching) == 0 &&
+      SharedMemory::can_keep_pages())
+    return -EINVAL;
+  if (out == nullptr) {
+    std::shared_ptr<FileMapping> made;
+    if (const auto error = map(fd, size, seals, for_writing, made); error != 0) {
+      // Another worker may have mapped and sealed it meanwhile.
+      out = registry().find(key);
+      if (out == nullptr) return error;
+    } else {
+      out = registry().enter(key, made);
+    }
+  }
+  if (for_writing && !out->writable_) return -EPERM;
+  if (size > out->mapped_.size()) return -EINVAL;  // it has grown since
+  if ((seals & kAgainstPunching) == 0)
+    if (const auto error = seal(fd); error != 0) return error;
+  return 0;
+}
+
+// A view of a mapping is made by mremap(): the kernel maps no sealed file for writing. Views for
+// reading are new mappings, which the daemon itself cannot write through either.
+int FileMapping::place(std::byte* at, int fd, std::uint64_t offset, std::uint64_t length,
+                       bool for_writing) const {
+  if (offset > mapped_.size() || length > mapped_.size() - offset) return -EINVAL;
+  void* placed = MAP_FAILED;
+  if (for_writing)
+    placed = ::mremap(mapped_.data() + offset, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+  else
+    placed = ::mmap(at, length, PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset));
+  return placed == MAP_FAILED ? -errno : 0;
+}
+
+// The kernel may scan the file to its end, so this is not done for each view of it.
+int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
+  std::lock_guard const lock(mutex_);
+  if (offset >= whole_from_ && offset + length <= whole_to_) return 0;
+  const auto hole = ::lseek(fd, static_cast<off_t>(offset), SEEK_HOLE);
+  if (hole < 0) return -errno;
+  whole_from_ = offset;
+  whole_to_ = static_cast<std::uint64_t>(hole);
+  return offset + length <= whole_to_ ? 0 : -EFAULT;
+}
+
+FileMapping::~FileMapping() {
+  ::munmap(mapped_.data(), mapped_.size());
+}
+
+}  // namespace stp::service

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that a service makes for clients in other processes: their pages, and channels. A client
+// maps what it was offered and then says so (kMapped). Until then the service works with memory of
+// its own, which no client can reach; it never touches memory of which a client can take pages.
+// Clients in this process (no workers) get the service's own memory.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "libst/service/shared_memory.h"
+#include "libst/service/user_workers.h"
+
+namespace stp::service {
+
+class Offers {
+ public:
+  // From now on clients are other processes.
+  void begin(std::shared_ptr<UserWorkers> workers) { workers_ = std::move(workers); }
+  [[nodiscard]] bool wanted() const { return workers_ != nullptr; }
+  // A worker of the user unmaps it in the end. nullptr: see errno.
+  [[nodiscard]] std::shared_ptr<SharedMemory> make(uid_t user, const char* name,
+                                                   std::size_t size) const {
+    auto made = SharedMemory::offer(name, size);
+    if (made == nullptr) return nullptr;
+    return std::static_pointer_cast<SharedMemory>(
+        UserWorkers::guard(workers_, user, std::move(made)));
+  }
+
+ private:
+  std::shared_ptr<UserWorkers> workers_;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A memory file whose lock is held, as by a program that takes pages away for as long as it likes:
+// whoever seals the file, or looks for its holes, sleeps in the kernel. Here a thread writes to the
+// file from a page that is not there (userfaultfd) until release().
+#pragma once
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "libst/os/unique_fd.h"
+#include "libst/service/shared_memory.h"
+
+namespace stp::test {
+
+class HeldFile {
+ public:
+  // `file` is open for writing, and not sealed against it.
+  explicit HeldFile(int file) {
+    watcher_.reset(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)));
+    uffdio_api wanted{};
+    wanted.api = UFFD_API;
+    const auto size = service::page_size();
+    page_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uffdio_register range{};
+    range.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = size};
+    range.mode = UFFDIO_REGISTER_MODE_MISSING;
+    if (!watcher_ || ::ioctl(watcher_.get(), UFFDIO_API, &wanted) != 0 ||
+        ::ioctl(watcher_.get(), UFFDIO_REGISTER, &range) != 0)
+      return;
+    writer_ = std::thread([this, file] { written_ = ::pwrite(file, page_, 1, 0); });
+    uffd_msg missing{};
+    held_ = ::read(watcher_.get(), &missing, sizeof missing) == sizeof missing;
+  }
+  ~HeldFile() {
+    release();
+    ::munmap(page_, service::page_size());
+  }
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
+
+  // False: this system or this user may not.
+  [[nodiscard]] bool held() const { return held_; }
+  void release() {
+    if (!writer_.joinable()) return;
+    uffdio_zeropage zeros{};
+    zeros.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = service::page_size()};
+    ::ioctl(watcher_.get(), UFFDIO_ZEROPAGE, &zeros);
+    writer_.join();
+  }
+
+ private:
+  service::UniqueFd watcher_;
+  void* page_ = nullptr;
+  bool held_ = false;
+  ssize_t written_ = 0;
+  std::thread writer_;
+};
+
+}  // namespace stp::test
