@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/port.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
 
+#include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {
 namespace {
 
-unsigned usable_cpus() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  sched_getaffinity(0, sizeof cpus, &cpus);
-  return static_cast<unsigned>(std::max(CPU_COUNT(&cpus), 1));
-}
-
 unsigned shards_of(const LinkConfig& config) {
-  return config.queues == kAutoQueues ? std::min(usable_cpus(), kMaxQueues) : config.queues;
+  return config.queues == kAutoQueues ? std::min(usable_cpu_count(), kMaxQueues) : config.queues;
 }
 
 LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason) {

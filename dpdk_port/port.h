@@ -96,4 +96,12 @@ class Port {
   virtual void woke_up() {}
 };
 
+// What an operator should know about this machine, found while links were opened. Told once; "":
+// nothing.
+std::string take_notice();
+
+// The Port of an `iface:` link whose interface is absent (link/absence.h): one shard that carries
+// nothing, until a daemon opens the link in its place.
+std::vector<std::unique_ptr<Port>> absent_link(const LinkConfig& config);
+
 }  // namespace stp::port

@@ -2,12 +2,10 @@
 #include "dpdk_port/dpdk/eal.h"
 
 #include <rte_alarm.h>
-#include <rte_config.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_log.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -24,13 +21,18 @@
 #include <vector>
 
 #include "dpdk_port/dpdk/telemetry.h"
+#include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/hugepages.h"
+#include "dpdk_port/link/lcores.h"
 #include "dpdk_port/link/runtime_directory.h"
+#include "dpdk_port/port.h"
 
 namespace stp::port {
 namespace {
 
-// Hugepages are allocated on demand; fewer free bytes than this are not worth using.
-constexpr std::uint64_t kHugepagesWorthwhile = std::uint64_t{128} << 20;
+HugepageChoice hugepages_here() {
+  return choose_hugepages("/sys/kernel/mm/hugepages", try_hugepage);
+}
 
 // ---- what DPDK says. Libraries do not print, so its log ends here instead of on stderr.
 
@@ -78,51 +80,18 @@ void divert_log() {
 
 // ---- arguments
 
-std::uint64_t read_number(const std::filesystem::path& path) {
-  std::uint64_t value = 0;
-  std::ifstream(path) >> value;
-  return value;
-}
-
-bool hugepages_are_free() {
-  std::uint64_t bytes = 0;
-  std::error_code failure;
-  for (const auto& size :
-       std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", failure)) {
-    const std::string name = size.path().filename();  // hugepages-2048kB
-    const std::uint64_t page = std::strtoull(name.c_str() + name.find('-') + 1, nullptr, 10) << 10;
-    const std::uint64_t free = read_number(size.path() / "free_hugepages");
-    const std::uint64_t reserved = read_number(size.path() / "resv_hugepages");
-    if (free > reserved) bytes += page * (free - reserved);
-  }
-  return bytes >= kHugepagesWorthwhile;
-}
-
-// One lcore that may run on any CPU of the program; threads that call poll() are not lcores.
-std::string lcores() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  sched_getaffinity(0, sizeof cpus, &cpus);
-  std::string list = "0@(";
-  for (std::size_t cpu = 0; cpu < RTE_MAX_LCORE; ++cpu) {
-    if (!CPU_ISSET(cpu, &cpus)) continue;
-    if (list.back() != '(') list += ',';
-    list += std::to_string(cpu);
-  }
-  list += ')';
-  return list;
-}
-
 std::atomic<bool>& telemetry_wanted() {
   static std::atomic<bool> wanted{false};
   return wanted;
 }
 
-std::vector<std::string> arguments(const std::string& pci_address, unsigned megabytes) {
-  std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores(),
+// Nothing that DPDK might refuse: it prints its usage on stdout then.
+std::vector<std::string> arguments(const std::string& pci_address, unsigned megabytes,
+                                   const std::string& lcores, bool hugepages) {
+  std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores,
                                 "--file-prefix=" + file_prefix_of(getpid())};
   if (!telemetry_wanted()) list.push_back("--no-telemetry");
-  if (hugepages_are_free()) {
+  if (hugepages) {
     list.insert(list.end(), {"--in-memory", "--single-file-segments"});
   } else {
     list.insert(list.end(), {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes)});
@@ -141,7 +110,7 @@ struct Eal {
   std::mutex mutex;
   bool tried = false;
   bool has_pci = false;
-  std::string error;
+  std::string error, notice;
 };
 
 Eal& this_eal() {
@@ -159,7 +128,10 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   divert_log();
   // Runs after DPDK's own handler, which removes its socket from there.
   if (telemetry_wanted()) std::atexit(remove_runtime_directory);
-  std::vector<std::string> list = arguments(pci_address, megabytes);
+  const HugepageChoice hugepages = hugepages_here();
+  eal.notice = hugepages.trouble;
+  const Lcores lcores = make_lcores(usable_cpus(), dpdk_knows_cpu);
+  std::vector<std::string> list = arguments(pci_address, megabytes, lcores.list, hugepages.use);
   std::vector<char*> argv;
   argv.reserve(list.size());
   for (std::string& argument : list) argv.push_back(argument.data());
@@ -169,6 +141,10 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   if (result < 0 && rte_errno != EALREADY) {
     const std::string said = take_dpdk_message();
     eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
+    if (lcores.foreign) {
+      eal.error += "; it knows none of the CPUs that this process may use: permit one below " +
+                   std::to_string(kDpdkCpus);
+    }
     return;
   }
   if (result < 0) return;
@@ -202,7 +178,13 @@ bool may_open_nics(std::string& error) {
 bool has_hugepages() {
   Eal& eal = this_eal();
   const std::lock_guard lock(eal.mutex);
-  return eal.tried ? rte_eal_has_hugepages() != 0 : hugepages_are_free();
+  return eal.tried ? rte_eal_has_hugepages() != 0 : hugepages_here().use;
+}
+
+std::string take_notice() {
+  Eal& eal = this_eal();
+  const std::lock_guard lock(eal.mutex);
+  return std::exchange(eal.notice, "");
 }
 
 void run_on_interrupt_thread(const std::function<void()>& work) {

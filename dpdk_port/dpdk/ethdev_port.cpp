@@ -108,6 +108,7 @@ class DevicePort : public LinkPort {
   void add_queue_counters(std::vector<PortCounter>& to) const {
     to.insert(to.end(), {{"rx_chained", receiver_.counters().chained},
                          {"rx_oversize", receiver_.counters().oversize},
+                         {"rx_other_vlan", receiver_.counters().other_vlan},
                          {"tx_kept", transmitter_.counters().kept},
                          {"tx_dropped", transmitter_.counters().dropped},
                          {"tx_no_buffer", transmitter_.counters().no_buffer}});
@@ -212,7 +213,8 @@ class EthdevPort final : public DevicePort {
 
   [[nodiscard]] LinkState state() const override {
     const LinkState state = device_->state();
-    return state == LinkState::kUp && arp_.conflict() ? LinkState::kDuplicate : state;
+    const bool alone = !arp_.conflict() && !arp_.twin();
+    return state == LinkState::kUp && !alone ? LinkState::kDuplicate : state;
   }
   [[nodiscard]] std::string trouble() const override {
     const std::string of_device = device_->trouble(), of_address = trouble_of_address();
@@ -240,6 +242,12 @@ class EthdevPort final : public DevicePort {
     tell_others();
   }
   [[nodiscard]] std::string trouble_of_address() const {
+    if (const std::optional<Ipv4> twin = arp_.twin()) {
+      return "MAC address " + to_string(info_.mac) + " is also that of the station with " +
+             to_string(*twin) +
+             ", and frames reach one or the other: give one of the two stations another one "
+             "(ip link set NAME address MAC, or mac=)";
+    }
     const std::optional<MacAddr> other = arp_.conflict();
     if (!other || !info_.address) return {};
     return "address " + to_string(*info_.address) + " is also that of " + to_string(*other) +

@@ -242,6 +242,10 @@ void PacketSocket::look_at_interface(Time now) {
 
 void PacketSocket::look(Time now) {
   look_at_ = now + kLook;
+  if (owner_ && now >= tend_owner_at_) {
+    tend_owner_at_ = now + kTendOwner;
+    owner_->tend();
+  }
   look_at_interface(now);
   if (down_) return;
   if (waiting_) kick();

@@ -74,6 +74,7 @@ class PacketSocket {
   static constexpr Time kFirstProbe = 100 * kMillisecond, kLastProbe = kSecond;
   // Interval of attempts to use an interface that is up again.
   static constexpr Time kSeek = 100 * kMillisecond;
+  static constexpr Time kTendOwner = 100 * kMillisecond;
 
  private:
   explicit PacketSocket(const Config& config) : config_(config), watch_(config.interface) {}
@@ -113,7 +114,7 @@ class PacketSocket {
   bool down_ = false, address_changed_ = false;
   std::optional<MacAddr> own_;               // the interface's first address
   bool waiting_ = false, refusing_ = false;  // frames remain in the ring; the kernel refused one
-  Time look_at_ = 0, seek_at_ = 0;
+  Time look_at_ = 0, seek_at_ = 0, tend_owner_at_ = 0;
   std::size_t stuck_ = kNone;  // the frame that blocks the others, and since when
   Time stuck_since_ = 0;
   std::size_t watched_ = 0;    // frames of at least this length are watched

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "dpdk_port/dpdk/packet_socket.h"
+#include "dpdk_port/link/packet_sockets.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {
@@ -54,7 +55,7 @@ ifreq request_for(const std::string& interface) {
 std::unique_ptr<PacketSocket> PacketSocket::open(const Config& config, std::string& error) {
   std::unique_ptr<PacketSocket> socket(new PacketSocket(config));
   // It receives nothing until bound, so no frames of other interfaces.
-  socket->fd_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  socket->fd_ = open_packet_socket();
   if (socket->fd_ < 0) {
     error = failure("a packet socket does not open");
     return nullptr;
@@ -65,7 +66,7 @@ std::unique_ptr<PacketSocket> PacketSocket::open(const Config& config, std::stri
 
 PacketSocket::~PacketSocket() {
   if (rings_ != nullptr) ::munmap(rings_, (rx_slots_ + tx_slots_) * slot_size_);
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) close_packet_socket(fd_);
 }
 
 bool PacketSocket::make_rings(std::string& error) {

@@ -2,7 +2,9 @@
 #include "dpdk_port/dpdk/receiver.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "dpdk_port/link/vlan.h"
 #include "stp/base/assert.h"
 
 namespace stp::port {
@@ -10,6 +12,12 @@ namespace {
 
 Bytes segment(const rte_mbuf* mbuf) {
   return {rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len};
+}
+
+// Some drivers take a frame's tag out.
+std::optional<std::uint16_t> removed_tag(const rte_mbuf* mbuf) {
+  if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0) return std::nullopt;
+  return mbuf->vlan_tci;
 }
 
 // Receives fewer long frames at a time, so that frames copied into mbufs by a driver are still in
@@ -41,6 +49,10 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
     for (std::size_t i = 0; i < count; ++i) {
       const Bytes frame = frame_of(mbufs[i], joined_.at(i));
       if (frame.empty()) continue;
+      if (!is_of_vlan(frame, removed_tag(mbufs[i]), share_.device().spec().vlan)) {
+        ++counters_.other_vlan;
+        continue;
+      }
       if (tap != nullptr) tap->frame(frame, {}, false);
       if (take_arp(frame, now) || hand_over(frame)) continue;
       frames[kept++] = frame;

@@ -12,8 +12,9 @@
 namespace stp::port {
 
 struct ReceiveCounters {
-  std::uint64_t chained = 0;   // frames reassembled from several mbufs
-  std::uint64_t oversize = 0;  // such frames dropped: longer than the link's MTU allows
+  std::uint64_t chained = 0;     // frames reassembled from several mbufs
+  std::uint64_t oversize = 0;    // such frames dropped: longer than the link's MTU allows
+  std::uint64_t other_vlan = 0;  // frames dropped: their VLAN is not that of the link
   // Frames handed over although the link steers: they came on the queue of another shard.
   std::uint64_t wrong_queue = 0;
 };

@@ -89,6 +89,7 @@ void Arp::begin(std::optional<Ipv4> address, Time now) {
 
 void Arp::tend(Time now) {
   const std::lock_guard lock(mutex_);
+  if (twin_ && now - twin_heard_ >= kLifetime) twin_.reset();
   const AddressGuard::Speech speech = guard_.due(now);
   if (speech == AddressGuard::Speech::kNone || !config_.address) return;
   send({.request = true,
@@ -122,6 +123,10 @@ void Arp::handle(Bytes packet, Time now) {
     if (alone && guard_.conflict()) ++counters_.conflicts;
   }
   const bool is_ours = sender_ip == config_.address;
+  if (sender == config_.mac && !is_ours && sender_ip.value != 0) {
+    twin_ = sender_ip;
+    twin_heard_ = now;
+  }
   if (!is_station || is_ours) {
     ++counters_.ignored;
     return;

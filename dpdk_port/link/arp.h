@@ -52,12 +52,18 @@ class Arp {
 
   // The link has come up, or its address has changed: checks for a conflict.
   void begin(std::optional<Ipv4> address, Time now);
-  // Queues the frames due for that check. Call often.
+  // Queues the frames due for that check, and forgets a twin that has fallen silent. Call often.
   void tend(Time now);
   // The other station with our address, if any.
   [[nodiscard]] std::optional<MacAddr> conflict() const {
     const std::lock_guard lock(mutex_);
     return guard_.conflict();
+  }
+
+  // The address of another station with our MAC address, heard in the last kLifetime.
+  [[nodiscard]] std::optional<Ipv4> twin() const {
+    const std::lock_guard lock(mutex_);
+    return twin_;
   }
 
   // True: the frame was ARP; nobody else needs it.
@@ -102,6 +108,8 @@ class Arp {
   std::size_t requests_waiting_ = 0;
   ArpCounters counters_;
   AddressGuard guard_;
+  std::optional<Ipv4> twin_;
+  Time twin_heard_ = 0;
 };
 
 }  // namespace stp::port

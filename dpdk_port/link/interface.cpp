@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/packet_sockets.h"
+
 namespace stp::port {
 namespace {
 
@@ -36,7 +39,7 @@ class Socket {
 };
 
 bool may_open_raw_sockets(std::string& error) {
-  if (Socket(AF_PACKET, SOCK_RAW).is_open()) return true;
+  if (may_open_packet_sockets()) return true;
   error = errno == EPERM ? "this user lacks CAP_NET_RAW: run as root, or give the program the "
                            "capability with setcap cap_net_raw+ep"
                          : std::string("raw sockets do not open: ") + std::strerror(errno);
@@ -44,6 +47,20 @@ bool may_open_raw_sockets(std::string& error) {
 }
 
 }  // namespace
+
+std::optional<Ipv4> first_address(const std::string& name, int index) {
+  if (const auto all = ipv4_addresses(index)) {
+    for (const InterfaceAddress& each : *all) {
+      if (each.index == index) return Ipv4{each.ipv4};
+    }
+    return std::nullopt;
+  }
+  ifreq answer;
+  if (!Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFADDR, name, answer)) return std::nullopt;
+  sockaddr_in address;
+  std::memcpy(&address, &answer.ifr_addr, sizeof address);
+  return Ipv4{ntohl(address.sin_addr.s_addr)};
+}
 
 bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error) {
   const Socket socket(AF_INET, SOCK_DGRAM);
@@ -71,12 +88,7 @@ bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string
     return false;
   }
   out.mtu = static_cast<unsigned>(answer.ifr_mtu);
-  out.address.reset();
-  if (socket.ask(SIOCGIFADDR, name, answer)) {
-    sockaddr_in address;
-    std::memcpy(&address, &answer.ifr_addr, sizeof address);
-    out.address = Ipv4{ntohl(address.sin_addr.s_addr)};
-  }
+  if (socket.ask(SIOCGIFINDEX, name, answer)) out.address = first_address(name, answer.ifr_ifindex);
   return may_open_raw_sockets(error);
 }
 

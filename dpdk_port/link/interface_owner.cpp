@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
@@ -34,23 +35,30 @@ int unix_socket() {
   return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// The process that listens at that name; pid 0: none, or not visible from here.
-ucred listener_at(const Address& address) {
+struct Holder {
+  pid_t pid = 0;              // 0: not visible from here
+  std::optional<uid_t> user;  // nullopt: its queue is full, so it does not show its user
+};
+
+// The process that listens at that name; nullopt: none.
+std::optional<Holder> listener_at(const Address& address) {
+  const int fd = unix_socket();
+  if (fd < 0) return std::nullopt;
+  std::optional<Holder> holder;
   ucred owner{};
   socklen_t size = sizeof owner;
-  const int fd = unix_socket();
-  if (fd < 0) return owner;
-  // EAGAIN: its queue is full, but it exists.
-  if (::connect(fd, address.get(), address.size) != 0 ||
-      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
-    owner = {};
+  if (::connect(fd, address.get(), address.size) == 0) {
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0)
+      holder = Holder{owner.pid, owner.uid};
+  } else if (errno == EAGAIN) {
+    holder = Holder{};
   }
   ::close(fd);
-  return owner;
+  return holder;
 }
 
 // Anybody may listen at a name, but not open a packet socket on an interface.
-bool has_packet_socket(uid_t user, int index) {
+bool has_packet_socket(std::optional<uid_t> user, int index) {
   std::ifstream table("/proc/self/net/packet");
   std::string line;
   std::getline(table, line);  // sk RefCnt Type Proto Iface R Rmem User Inode
@@ -60,12 +68,24 @@ bool has_packet_socket(uid_t user, int index) {
     int on = 0;
     uid_t owner = 0;
     fields >> skipped >> skipped >> skipped >> skipped >> on >> skipped >> skipped >> owner;
-    if (fields && on == index && owner == user) return true;
+    if (fields && on == index && (!user || owner == *user)) return true;
   }
   return false;
 }
 
+// Whoever owns that address; "": nobody, or only a name without a packet socket.
+std::string owner_of(const Address& address, int index) {
+  const std::optional<Holder> holder = listener_at(address);
+  if (!holder || !has_packet_socket(holder->user, index)) return {};
+  if (holder->pid == 0) return "another program";
+  return program_name(holder->pid) + ", pid " + std::to_string(holder->pid);
+}
+
 }  // namespace
+
+std::string InterfaceOwner::find(int index, const MacAddr& mac) {
+  return owner_of(Address(index, mac), index);
+}
 
 std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interface, int index,
                                                       const MacAddr& mac, std::string& error) {
@@ -77,12 +97,20 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
     error = std::string("no socket to say who owns the interface: ") + std::strerror(errno);
     return nullptr;
   }
-  const ucred other = listener_at(address);
-  if (!has_packet_socket(other.uid, index)) return owner;  // a name without a packet socket
-  error = "interface " + interface + " has an owner: " + program_name(other.pid) + ", pid " +
-          std::to_string(other.pid) + "; end it, reach its link (stpd:) instead, or take another " +
-          "address here (mac=)";
+  const std::string other = owner_of(address, index);
+  if (other.empty()) return owner;
+  error = "interface " + interface + " has an owner: " + other +
+          "; end it, reach its link (stpd:) instead, or take another address here (mac=)";
   return nullptr;
+}
+
+void InterfaceOwner::tend() const {
+  constexpr unsigned kAtOnce = 16;
+  for (unsigned i = 0; fd_ >= 0 && i < kAtOnce; ++i) {
+    const int asker = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (asker < 0) return;
+    ::close(asker);
+  }
 }
 
 InterfaceOwner::~InterfaceOwner() {

@@ -17,6 +17,11 @@ class InterfaceOwner {
   // program that owns it already.
   static std::unique_ptr<InterfaceOwner> claim(const std::string& interface, int index,
                                                const MacAddr& mac, std::string& error);
+  // The program that owns the address: "stpd, pid 4711"; "": none does.
+  static std::string find(int index, const MacAddr& mac);
+  // Lets go of who has asked: nobody else would, and a full queue keeps the next ones from asking.
+  // Call a few times a second.
+  void tend() const;
   ~InterfaceOwner();
   InterfaceOwner(const InterfaceOwner&) = delete;
   InterfaceOwner& operator=(const InterfaceOwner&) = delete;

@@ -6,7 +6,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "dpdk_port/link/interface.h"
 
 namespace stp::port {
 namespace {
@@ -106,11 +107,7 @@ bool InterfaceWatch::ask() {
   if (now.index != 0 && asked(SIOCGIFHWADDR)) {
     std::memcpy(now.mac.octets.data(), answer.ifr_hwaddr.sa_data, now.mac.octets.size());
   }
-  if (now.index != 0 && asked(SIOCGIFADDR)) {
-    sockaddr_in address;
-    std::memcpy(&address, &answer.ifr_addr, sizeof address);
-    now.address = Ipv4{ntohl(address.sin_addr.s_addr)};
-  }
+  if (now.index != 0) now.address = first_address(name_, now.index);
   // The kernel takes a lock to answer this. A line does not change its speed while it runs.
   const bool runs_on = facts_.running && facts_.index == now.index;
   if (now.running) now.megabits = runs_on ? facts_.megabits : ask_speed();

@@ -90,8 +90,16 @@ void add_daemons(const InventoryRoots& roots, Inventory& all) {
   }
 }
 
+// The program that owns the interface's own address; "": none.
+std::string owner_of(const InventoryRoots& roots, const fs::path& at) {
+  const auto index = number_in<int>(line_of(at / "ifindex"));
+  const auto mac = parse_mac(line_of(at / "address"));
+  return roots.owner && index && mac ? roots.owner(*index, *mac) : std::string();
+}
+
 // "": it can be used.
-std::string why_no_interface(const fs::path& at, const Candidate& found, bool may) {
+std::string why_no_interface(const InventoryRoots& roots, const fs::path& at,
+                             const Candidate& found, bool may) {
   constexpr unsigned kEthernet = 1, kLoopback = 772, kUp = 1;
   const auto type = number_in<unsigned>(line_of(at / "type"));
   if (type == kLoopback) return "frames on it have no addresses: for one process use loop";
@@ -101,6 +109,8 @@ std::string why_no_interface(const fs::path& at, const Candidate& found, bool ma
   if (found.mtu && *found.mtu < kMinMtu)
     return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + found.name +
            " mtu 1500";
+  if (const auto owner = owner_of(roots, at); !owner.empty())
+    return owner + " owns it: reach its link (stpd:), or take another address (mac=)";
   if (!may)
     return "this user lacks CAP_NET_RAW: run as root, or start stpd --link iface:" + found.name;
   return {};
@@ -119,7 +129,7 @@ void add_interfaces(const InventoryRoots& roots, Inventory& all) {
     found.mtu = number_in<unsigned>(line_of(at / "mtu"));
     // -1 or an error of read(2): unknown.
     found.megabits = number_in<unsigned>(line_of(at / "speed"));
-    found.note = why_no_interface(at, found, may);
+    found.note = why_no_interface(roots, at, found, may);
     found.usable = found.note.empty();
     if (found.usable && line_of(at / "carrier") == "0")
       found.note = "no carrier: see the cable, and the other end";

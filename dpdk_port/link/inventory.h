@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "stp/types.h"
+
 namespace stp::port {
 
 enum class CandidateKind { kDaemon, kInterface, kPci, kMemif, kLoop };
@@ -42,6 +44,8 @@ struct InventoryRoots {
   std::string sockets = "/run/stpd";  // of daemons
   // Tries to reach the daemon behind a socket. Returns 0 or an errno.
   std::function<int(const std::string& socket)> reach;
+  // Who owns that address on the interface with that index; "": nobody.
+  std::function<std::string(int index, const MacAddr& mac)> owner;
 };
 
 Inventory take_inventory(const InventoryRoots& roots);

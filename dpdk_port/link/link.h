@@ -13,7 +13,7 @@
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
 //   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP
 //   mtu=9000                longest payload of a frame; iface: has the interface's
-//   vlan=7                  tag for frames sent
+//   vlan=7                  tag of its frames; others are dropped
 //   copy=0|1                1: never attach user memory to frames
 // For every link but stpd: and vdev: (whose driver has options of its own):
 //   queues=1..16|auto       shards: the number of Nodes behind one address, each with its thread;

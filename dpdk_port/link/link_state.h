@@ -20,7 +20,7 @@ enum class LinkState : std::uint8_t {
   kTaken = 6,      // the interface is back, but another program owns it
   kMtu = 7,        // the longest frames do not pass
   kMac = 8,        // frames pass, but the interface's MAC address is not the one peers know
-  kDuplicate = 9,  // frames pass, but another station has the link's IPv4 address
+  kDuplicate = 9,  // frames pass, but another station has the link's IPv4 or MAC address
 };
 
 struct LinkStateName {

@@ -26,9 +26,9 @@ constexpr std::uint32_t kLoopbackNet = 127;
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-AddressList look_up(const char* host, const char* service) {
+AddressList look_up(const char* host, const char* service, int family = AF_INET) {
   addrinfo hints{};
-  hints.ai_family = AF_INET;
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(host, service, &hints, &found) != 0) found = nullptr;
@@ -67,6 +67,14 @@ bool is_own(std::uint32_t ipv4) {
         ipv4_of(at->ifa_addr) == ipv4)
       return true;
   return false;
+}
+
+int fail_to_find(const std::string& host) {
+  if (look_up(host.c_str(), nullptr, AF_INET6) == nullptr)
+    return fail(-EHOSTUNREACH, "no host is called '" + host + "'");
+  return fail(-EHOSTUNREACH, "host '" + host +
+                                 "' has an IPv6 address only, and links have IPv4 addresses: name "
+                                 "one, or the MAC address ([02:00:00:00:00:01]:PORT)");
 }
 
 bool has_no_peer(const Backend& backend) {
@@ -133,7 +141,7 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   out = host.has_mac ? host.mac : backend.mac();
   if (host.has_mac || host.name.empty() || host.name == "localhost") return 0;
   const auto found = look_up(host.name.c_str(), nullptr);
-  if (found == nullptr) return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
+  if (found == nullptr) return fail_to_find(host.name);
   const auto ipv4 = ipv4_of(found->ai_addr);
   if (ipv4 >> 24 == kLoopbackNet || ipv4 == backend.ipv4() || is_own(ipv4)) return 0;
   return ask_link(backend, ipv4, deadline, unwanted, out);

@@ -28,9 +28,16 @@ int quota_used_up(const Reply& reply) {
   return why.empty() ? -EDQUOT : fail(-EDQUOT, "stpd: " + why);
 }
 
+// The same of a rule of the operator that forbids the request.
+int forbidden(const Reply& reply) {
+  const auto why = std::string(service::text_of(reply.text));
+  return why.empty() ? -EACCES : fail(-EACCES, "stpd: " + why);
+}
+
 // Returns the reply's result. Adds a text to errors that a program would take for its own.
 int result_of(const Reply& reply) {
   if (reply.result == -EDQUOT) return quota_used_up(reply);
+  if (reply.result == -EACCES) return forbidden(reply);
   if (reply.result == -EMFILE)
     return fail(-EMFILE, "stpd has too many files open: raise its limit (LimitNOFILE)");
   if (reply.result == -EFAULT)
@@ -70,12 +77,21 @@ int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection
   UniqueFd socket;
   const auto error = service::connect_to(path, socket, timeval_of(patience));
   if (error == -EAGAIN) return not_served(path);
+  if (error == -EACCES)
+    return fail(error, "stpd:" + path +
+                           ": this user may not use the daemon's socket: see --socket-mode and "
+                           "--socket-group of stpd");
   if (error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
                 "stpd:" + path + ": no daemon answers there: " + std::strerror(-error));
-  set_patience(socket.get(), timeval_of(patience));
-  out = std::make_shared<StpdConnection>(path, std::move(socket));
+  out = std::make_shared<StpdConnection>(path, std::move(socket), patience);
   return 0;
+}
+
+StpdConnection::StpdConnection(std::string path, UniqueFd socket,
+                               std::chrono::milliseconds patience)
+    : path_(std::move(path)), socket_(std::move(socket)), patience_(patience) {
+  set_patience(socket_.get(), timeval_of(patience_));
 }
 
 StpdConnection::~StpdConnection() {
@@ -102,16 +118,47 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
   if (const auto gone = error(); gone != 0) return gone;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) {
-    failed = service::receive_reply(socket_.get(), reply, received);
+    failed = await_reply(request, reply, received);
     if (failed == -EMFILE) return no_room_for_files(received);
   }
   if (failed != 0) {
     lost();  // the next reply might answer this request
-    return failed == -EAGAIN && !answered_ ? not_served(path_) : error();
+    return failed == -EAGAIN ? silent() : error();
   }
-  // stpd serves this program. What it asks for later may take long, for example mapping gigabytes.
-  if (!std::exchange(answered_, true)) set_patience(socket_.get(), {});
+  answered_ = true;
   return result_of(reply);
+}
+
+int StpdConnection::await_reply(const Request& request, Reply& reply,
+                                std::vector<UniqueFd>& received) {
+  for (;;) {
+    const auto failed = service::receive_reply(socket_.get(), reply, received);
+    if (failed != -EAGAIN || request.kind != service::RequestKind::kMap) return failed;
+    if (!answers_others()) return failed;
+  }
+}
+
+// A stpd that lets nobody else in also answers: it hangs up.
+bool StpdConnection::answers_others() const {
+  UniqueFd other;
+  const auto error = service::connect_to(path_, other, timeval_of(patience_));
+  if (error != 0) return error != -EAGAIN;
+  set_patience(other.get(), timeval_of(patience_));
+  Request asking{};
+  asking.version = service::kProtocolVersion;
+  asking.kind = service::RequestKind::kStats;
+  Reply reply{};
+  std::vector<UniqueFd> none;
+  auto answer = service::send_request(other.get(), asking, {});
+  if (answer == 0) answer = service::receive_reply(other.get(), reply, none);
+  return answer != -EAGAIN;
+}
+
+int StpdConnection::silent() const {
+  if (!answered_) return not_served(path_);
+  return fail(-ETIMEDOUT, "stpd:" + path_ +
+                              ": stpd has stopped answering: it is stopped or hangs. See its log, "
+                              "or start it again, and this program after it");
 }
 
 }  // namespace stp::client

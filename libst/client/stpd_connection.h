@@ -19,22 +19,23 @@ namespace stp::client {
 
 class StpdConnection {
  public:
-  // How long open() and the first ask() wait for a stpd that does not accept programs.
+  // How long open() and ask() wait for a stpd that does not answer.
   static constexpr std::chrono::milliseconds kPatience{30'000};
 
   // Connects to the socket at `path`. Returns 0; -ETIMEDOUT: the backlog of stpd has stayed full
   // for `patience`; or another negative errno.
   static int open(const std::string& path, std::shared_ptr<StpdConnection>& out,
                   std::chrono::milliseconds patience = kPatience);
-  StpdConnection(std::string path, service::UniqueFd socket)
-      : path_(std::move(path)), socket_(std::move(socket)) {}
+  StpdConnection(std::string path, service::UniqueFd socket,
+                 std::chrono::milliseconds patience = kPatience);
   ~StpdConnection();
   StpdConnection(const StpdConnection&) = delete;
   StpdConnection& operator=(const StpdConnection&) = delete;
 
-  // Sends a request with descriptors, and waits for the reply and its descriptors: for the first
-  // one as long as open() was told (-ETIMEDOUT), for later ones without a timeout. Returns the
-  // reply's result; or error(), after a failure to send or receive: it ends the connection. -EMFILE
+  // Sends a request with descriptors, and waits for the reply and its descriptors as long as open()
+  // was told. A reply to kMap may take longer: stpd maps gigabytes page by page, and answers others
+  // meanwhile, which shows that it is there. Returns the reply's result; or after a failure to send
+  // or receive, which ends the connection, -ETIMEDOUT: stpd does not answer, or error(). -EMFILE
   // with a result of 0 in `reply`: this process has no room for the reply's descriptors. That does
   // not end the connection.
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
@@ -48,10 +49,15 @@ class StpdConnection {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  int await_reply(const service::Request& request, service::Reply& reply,
+                  std::vector<service::UniqueFd>& received);
+  [[nodiscard]] bool answers_others() const;
+  [[nodiscard]] int silent() const;
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
   const std::string path_;
   const service::UniqueFd socket_;
+  const std::chrono::milliseconds patience_;
   service::UniqueFd stop_;  // ends the watcher
   std::mutex mutex_;
   bool answered_ = false;  // the first request has a reply

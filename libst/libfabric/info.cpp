@@ -35,12 +35,24 @@ std::optional<std::uint16_t> parse_port(const char* service) {
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
+addrinfo* look_up(const char* node, int family, bool numeric) {
   addrinfo wanted{};
-  wanted.ai_family = AF_INET;
+  wanted.ai_family = family;
   wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
+  return ::getaddrinfo(node, nullptr, &wanted, &found) == 0 ? found : nullptr;
+}
+
+std::string why_unknown(const char* node, bool numeric) {
+  addrinfo* const ipv6 = look_up(node, AF_INET6, numeric);
+  if (ipv6 == nullptr) return std::string("no IPv4 address is known of ") + node;
+  ::freeaddrinfo(ipv6);
+  return std::string(node) + " has an IPv6 address only, and links have IPv4 addresses: name one";
+}
+
+std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
+  addrinfo* const found = look_up(node, AF_INET, numeric);
+  if (found == nullptr) return std::nullopt;
   const auto address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
   ::freeaddrinfo(found);
   return ntohl(address.s_addr);
@@ -66,8 +78,9 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
   const auto source = (flags & FI_SOURCE) != 0;
   std::uint32_t ipv4 = INADDR_ANY;
   if (node != nullptr) {
-    const auto found = resolve(node, (flags & FI_NUMERICHOST) != 0);
-    if (!found) return std::string("no IPv4 address is known of ") + node;
+    const bool numeric = (flags & FI_NUMERICHOST) != 0;
+    const auto found = resolve(node, numeric);
+    if (!found) return why_unknown(node, numeric);
     ipv4 = *found;
   }
   // A service alone is that of a listener.
@@ -75,10 +88,10 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
   return {};
 }
 
-// Whether that is this link's.
+// Whether that is this link's. This host's own name may stand for 127.0.1.1.
 bool is_source(const LinkFacts& link, const sockaddr_in& source) {
   const auto ipv4 = ntohl(source.sin_addr.s_addr);
-  return ipv4 == INADDR_ANY || link.ipv4 == 0 || ipv4 == link.ipv4;
+  return ipv4 == INADDR_ANY || ipv4 >> 24 == IN_LOOPBACKNET || link.ipv4 == 0 || ipv4 == link.ipv4;
 }
 
 std::string why_not(const LinkFacts& link, const Names& names, const fi_info* hints) {
@@ -183,7 +196,8 @@ void fill_domain(const Offer& offer, std::uint32_t version, fi_domain_attr& doma
 void fill_addresses(fi_info& info, const LinkFacts& link, const Names& names) {
   info.addr_format = FI_SOCKADDR_IN;
   auto source = names.source.value_or(make_address(link.ipv4, 0));
-  if (source.sin_addr.s_addr == INADDR_ANY) source.sin_addr.s_addr = htonl(link.ipv4);
+  const auto ipv4 = ntohl(source.sin_addr.s_addr);
+  if (ipv4 == INADDR_ANY || ipv4 >> 24 == IN_LOOPBACKNET) source.sin_addr.s_addr = htonl(link.ipv4);
   info.src_addr = copy_of(source);
   info.src_addrlen = sizeof source;
   if (!names.destination) return;

@@ -3,18 +3,21 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <ifaddrs.h>
 #include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <charconv>
 #include <memory>
+#include <utility>
 
+#include "dpdk_port/link/ipv4_addresses.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
@@ -22,28 +25,30 @@ namespace {
 
 constexpr char kSockets[] = "/run/stpd";
 
-using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-Interfaces interfaces() {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) all = nullptr;
-  return {all, ::freeifaddrs};
-}
-
-std::uint32_t host_order(const sockaddr* address) {
-  return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+unsigned flags_of(const std::string& name) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 0;
+  ifreq question{};
+  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
+  const bool known = ::ioctl(fd, SIOCGIFFLAGS, &question) == 0;
+  ::close(fd);
+  return known ? static_cast<unsigned short>(question.ifr_flags) : 0;
 }
 
 // `needed`: flags. One that is named may be without a carrier for the moment.
-bool is_usable(const ifaddrs& interface, unsigned needed) {
-  return interface.ifa_addr != nullptr && interface.ifa_addr->sa_family == AF_INET &&
-         interface.ifa_netmask != nullptr && (interface.ifa_flags & needed) == needed &&
-         (interface.ifa_flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) == 0;
+bool is_usable(unsigned flags, unsigned needed) {
+  return (flags & needed) == needed && (flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) == 0;
 }
 
-void take_address(const ifaddrs& interface, LinkFacts& link) {
-  link.ipv4 = host_order(interface.ifa_addr);
-  link.prefix_length = static_cast<unsigned>(std::popcount(host_order(interface.ifa_netmask)));
+void take_address(const port::InterfaceAddress& address, LinkFacts& link) {
+  link.ipv4 = address.ipv4;
+  link.prefix_length = address.prefix_length;
+}
+
+std::vector<port::InterfaceAddress> addresses() {
+  auto all = port::ipv4_addresses();
+  if (!all) inform(FI_LOG_CORE, "the kernel does not tell the addresses of interfaces (rtnetlink)");
+  return all ? std::move(*all) : std::vector<port::InterfaceAddress>{};
 }
 
 // "10.9.0.1/24"
@@ -89,9 +94,11 @@ bool describe(const std::string& text, LinkFacts& link) {
     return false;
   }
   const auto name = text.substr(colon + 1, text.find(',') - colon - 1);
-  const auto all = interfaces();
-  for (const auto* i = all.get(); i != nullptr; i = i->ifa_next)
-    if (name == i->ifa_name && is_usable(*i, IFF_UP)) return take_address(*i, link), true;
+  // Also by an alternative name.
+  const auto index = static_cast<int>(::if_nametoindex(name.c_str()));
+  if (index != 0 && is_usable(flags_of(name), IFF_UP))
+    for (const auto& each : addresses())
+      if (each.index == index) return take_address(each, link), true;
   inform(FI_LOG_CORE, "link " + text + ": no such interface that is up and has an IPv4 address");
   return false;
 }
@@ -124,12 +131,17 @@ void find_interfaces(std::vector<LinkFacts>& links) {
     inform(FI_LOG_CORE, "interfaces are left out: CAP_NET_RAW is needed to use one without stpd");
     return;
   }
-  const auto all = interfaces();
-  for (const auto* i = all.get(); i != nullptr; i = i->ifa_next) {
-    if (!is_usable(*i, IFF_UP | IFF_RUNNING)) continue;
-    LinkFacts link{.text = std::string("iface:") + i->ifa_name};
-    take_address(*i, link);
-    if (std::ranges::find(links, link.text, &LinkFacts::text) == links.end()) links.push_back(link);
+  std::vector<int> seen;  // an interface is one link, however many addresses it has
+  for (const auto& each : addresses()) {
+    std::array<char, IF_NAMESIZE> name{};
+    if (std::ranges::find(seen, each.index) != seen.end() ||
+        ::if_indextoname(static_cast<unsigned>(each.index), name.data()) == nullptr ||
+        !is_usable(flags_of(name.data()), IFF_UP | IFF_RUNNING))
+      continue;
+    seen.push_back(each.index);
+    LinkFacts link{.text = std::string("iface:") + name.data()};
+    take_address(each, link);
+    links.push_back(link);
   }
 }
 

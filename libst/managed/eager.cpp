@@ -53,6 +53,7 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
   encode(head, at);
   if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
   operation.slot = slot;
+  operation.ring_end = sent_;
   operation.message = head.message;
   operation.eager = true;
   return 0;

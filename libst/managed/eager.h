@@ -107,6 +107,11 @@ class EagerOut {
     STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
     in_flight_ &= ~bits;
   }
+  // The peer's program has received the message that ends at that position.
+  [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
+    return static_cast<std::int32_t>(taken_ - ring_end) >= 0;
+  }
+  [[nodiscard]] std::uint32_t sent() const { return sent_; }
   // The peer reports how many slots it has taken in total. Reports may overtake each other.
   void taken(std::uint32_t count) {
     if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)

@@ -25,6 +25,7 @@ struct Operation {
   std::uint64_t address = 0;
   std::uint64_t operand = 0, compare = 0;
   std::uint32_t message = 0, slot = 0;  // eager
+  std::uint32_t ring_end = 0;           // eager: the position behind it, see eager_place()
   std::uint64_t write = 0;              // kSend, kServe: number among all Writes; 0: none
   unsigned* remote_uses = nullptr;      // kPut, kGet, kFetch: incremented while it is under way
   std::uint64_t posted = 0;             // position among operations and receives

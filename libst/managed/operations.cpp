@@ -162,12 +162,18 @@ bool Operations::may_be_quiet(const Operation& operation) const {
   if (operation == nullptr) return;
   auto message = c.message;
   auto length = c.length;
+  auto status = status_of(*operation, c);
   if (operation->eager) {
     session.eager_out.delivered(operation->slot, operation->length);
     message = operation->message;
     if (length != 0) length -= kEagerHead;
+    // The peer's program has received it, and left before the acknowledgement that others share.
+    if (status != 0 && session.eager_out.has_taken(operation->ring_end)) {
+      status = 0;
+      length = operation->length;
+    }
   }
-  complete(*operation, status_of(*operation, c), length, message);
+  complete(*operation, status, length, message);
 }
 
 void Operations::complete(Operation& operation, int status, std::uint64_t length,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The limit of open files. A service needs more descriptors than the usual soft limit: some for
-// each client, and one for each channel that was not handed out yet. For programs only: the library
-// does not change the limits of its process.
+// The limits of open files and of their length. A service needs more descriptors than the usual
+// soft limit: some for each client, and one for each channel that was not handed out yet. For
+// programs only: the library does not change the limits of its process.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,6 +19,15 @@ inline rlim_t raise_file_limit() {
   const auto before = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+// The same for the length of files, which also limits memory that is shared by descriptors.
+inline rlim_t raise_file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return RLIM_INFINITY;
+  const auto before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
 // The kernel gives a new file the lowest free number, so a number from here on shows that nearly

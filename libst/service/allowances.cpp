@@ -74,6 +74,11 @@ int Allowances::over_quota(const char* option, std::uint64_t value) {
   return -EDQUOT;
 }
 
+int Allowances::forbidden(std::string why) {
+  if (answering_) why_ = std::move(why);
+  return -EACCES;
+}
+
 int Allowances::over_tables(std::uint64_t taken) {
   if (answering_)
     why_ = "the Bufx tables of this program take " + std::to_string(taken) + " of at most " +

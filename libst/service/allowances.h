@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What programs may still make: the quotas of one program (limits.h), the budgets of its user
-// (budget.h), and this shard's Ports. A refusal is -EDQUOT; the reply's text says what is used up
-// and what an operator can change.
+// (budget.h), and this shard's Ports. A refusal is -EDQUOT, or -EACCES where the operator's rules
+// forbid something; the reply's text says what is used up or missing, and what an operator can
+// change.
 #pragma once
 
 #include <cerrno>
@@ -51,6 +52,9 @@ class Allowances {
   // Returns -EDQUOT: the Bufx tables of the program take `taken` bytes and may not grow.
   int over_tables(std::uint64_t taken);
 
+  // Returns -EACCES, with this text for the reply.
+  int forbidden(std::string why);
+
   // Answers one request: puts the result of `work` into the reply, and the text of a refusal. An
   // exception becomes an error of this request, so that it affects only the asker.
   template <typename Work>
@@ -65,7 +69,7 @@ class Allowances {
       reply.result = -EIO;
     }
     answering_ = false;
-    if (reply.result == -EDQUOT) set_text(reply.text, why_);
+    if (reply.result == -EDQUOT || reply.result == -EACCES) set_text(reply.text, why_);
     return reply.result;
   }
 

@@ -2,6 +2,7 @@
 #include "libst/service/endpoints.h"
 
 #include <cerrno>
+#include <string>
 
 #include "libst/service/new_entry.h"
 #include "libst/service/wire_config.h"
@@ -14,7 +15,7 @@ int Endpoints::open(Client& client, const Request& request, Reply& reply) {
   if (const auto error = from_wire(request.config, config); error != 0) return error;
   // A Key keeps other hosts out, so only privileged clients may choose it.
   if (config.key != 0 && !client.privileged) return -EPERM;
-  if (config.port != 0 && !may_listen(client, config.port)) return -EACCES;
+  if (config.port != 0 && !may_listen(client, config.port)) return no_rule(client, config.port);
   if (client.use->endpoints >= allow_.quotas().endpoints)
     return allow_.over_quota("max-endpoints", allow_.quotas().endpoints);
   NewEntry entry(client.endpoints);
@@ -43,7 +44,7 @@ int Endpoints::configure(Client& client, const Request& request, Reply& reply) {
   if (const auto error = node_.endpoint_config(request.endpoint, now); error != 0) return error;
   if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
   if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
-    return -EACCES;
+    return no_rule(client, config.port);
   if (const auto error = node_.configure(request.endpoint, config); error != 0) return error;
   return this->config(client, request, reply);
 }
@@ -61,10 +62,16 @@ bool Endpoints::may_listen(const Client& client, std::uint32_t on) const {
   return rules_.permit(on, client.identity.uid, client.identity.groups);
 }
 
+int Endpoints::no_rule(const Client& client, std::uint32_t port) {
+  return allow_.forbidden("no --listen rule of stpd gives port " + std::to_string(port) +
+                          " to uid " + std::to_string(client.identity.uid) +
+                          ": add one, then SIGHUP");
+}
+
 int Endpoints::listen(Client& client, const Request& request) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
-  if (!may_listen(client, request.uport)) return -EACCES;
+  if (!may_listen(client, request.uport)) return no_rule(client, request.uport);
   if (const auto error = node_.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
   const auto error = connections_.restock(client, request.endpoint, *endpoint);

@@ -38,6 +38,8 @@ class Endpoints {
 
  private:
   [[nodiscard]] bool may_listen(const Client& client, std::uint32_t on) const;
+  // -EACCES, with the reason in the reply.
+  int no_rule(const Client& client, std::uint32_t port);
 
   Node& node_;
   Allowances& allow_;

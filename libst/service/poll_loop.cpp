@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpdk_port/link/cpus.h"
 #include "libst/service/scheduling.h"
 
 namespace stp::service {
@@ -70,12 +71,9 @@ void PollLoop::settle() const {
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
   ask_for_short_slices();
   if (cpus_.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus_) CPU_SET(cpu, &set);
   // Ignores errors: a CPU may have been taken offline, and running elsewhere is better than
   // failing.
-  ::sched_setaffinity(0, sizeof set, &set);
+  port::stay_on_cpus(cpus_);
 }
 
 void PollLoop::run() {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/poll_places.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 namespace stp::service {
 namespace {
 
@@ -35,13 +31,6 @@ PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<uns
   if (busy) places.policy = PollPolicy::kAdaptive;
   places.note = note(shards, count, busy);
   return places;
-}
-
-unsigned usable_cpus() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  ::sched_getaffinity(0, sizeof cpus, &cpus);
-  return static_cast<unsigned>(std::max(CPU_COUNT(&cpus), 1));
 }
 
 }  // namespace stp::service

@@ -22,8 +22,4 @@ struct PollPlaces {
 PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
                        unsigned usable);
 
-// How many CPUs the calling thread may run on. std::thread::hardware_concurrency() may count all
-// CPUs of the machine.
-unsigned usable_cpus();
-
 }  // namespace stp::service

@@ -95,12 +95,26 @@ int Server::start(std::size_t links) {
 }
 
 void Server::stop() {
-  if (thread_.joinable()) {
-    ::eventfd_write(stop_.get(), 1);  // the counter was 0: this cannot fail
-    thread_.join();
-  }
+  end_thread();
   if (auto listener = listener_.end(); listener && foreign_)
     foreign_->hang_up(::geteuid(), std::move(listener));
+  end_clients();
+}
+
+Listener Server::stop_and_keep_listening() {
+  end_thread();
+  Listener kept = std::exchange(listener_, {});
+  end_clients();
+  return kept;
+}
+
+void Server::end_thread() {
+  if (!thread_.joinable()) return;
+  ::eventfd_write(stop_.get(), 1);  // the counter was 0: this cannot fail
+  thread_.join();
+}
+
+void Server::end_clients() {
   while (!peers_.empty()) drop(peers_.begin()->first, "the daemon ends");
   if (waiting_)
     while (auto guest = waiting_->next()) hang_up(guest->who.uid, std::move(guest->socket));

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "libst/os/unique_fd.h"
@@ -63,12 +64,16 @@ class Server {
   // Creates the socket. Returns 0; -EADDRINUSE: another daemon answers there; or another negative
   // errno.
   int listen(const SocketAccess& access = {});
+  // Instead: takes the socket over from another Server of the same path.
+  void take_over(Listener listener) { listener_ = std::move(listener); }
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
   // this process, which share its open files and mappings.
   int start(std::size_t links = 1);
   // Ends the thread, removes the socket file and all clients. Their connections end while the
   // Services continue to be polled.
   void stop();
+  // The same, but keeps the socket: who connects waits for the Server that takes it over.
+  Listener stop_and_keep_listening();
   [[nodiscard]] const Counts& counts() const { return counts_; }
   // Beats at least once per second.
   [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
@@ -91,6 +96,8 @@ class Server {
     std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
   };
 
+  void end_thread();
+  void end_clients();
   void run();
   void handle_event_safely(std::uint64_t key);
   void give_up(std::uint64_t key, const char* why);

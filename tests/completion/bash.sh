@@ -58,5 +58,9 @@ offers "stpctl trace " start stop status
 offers "stpctl trace start --out READ" README.md
 offers "stpctl links --js" --json
 offers "stp-replay check READ" README.md
+offers "stpctl --socket READ" README.md
+for line in "stpctl --socket " "stpctl links --socket " "stpd --link iface:lo --cpus "; do
+  ! completed "$line" | grep -xE 'PATH|NAME|LIST' || { echo "'$line' is completed by what stands for a value"; wrong=1; }
+done
 [ -z "$(completed "stp-send --quiet --nothing")" ] || { echo "something that is not there is offered"; wrong=1; }
 exit $wrong

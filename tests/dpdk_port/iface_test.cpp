@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 
+#include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/interface_owner.h"
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 
@@ -78,13 +80,40 @@ TEST_F(Iface, WithCopyingAllArrives) {
   expect_attached_memory_arrives(a, b, 8192, 100);
 }
 
+Frame with_tag(Frame frame, unsigned tag) {
+  const Frame bytes{std::byte{0x81}, std::byte{0x00}, std::byte(tag >> 8), std::byte(tag & 0xff)};
+  frame.insert(frame.begin() + 12, bytes.begin(), bytes.end());
+  return frame;
+}
+
 TEST_F(Iface, TaggedFramesArriveTagged) {
-  open(1500);
-  Frame frame = make_frame(b.mac(), a.mac(), 200);
-  const Frame tag{std::byte{0x81}, std::byte{0x00}, std::byte{0x00}, std::byte{0x07}};
-  frame.insert(frame.begin() + 12, tag.begin(), tag.end());
+  open(1500, ",vlan=7", ",vlan=7");
+  const Frame frame = with_tag(make_frame(b.mac(), a.mac(), 200), 7);
   a.engine.send(frame);
   EXPECT_TRUE(turn_until(a, b, [&] { return has_arrived(frame); }));
+}
+
+// protocol: 2.12
+TEST_F(Iface, FramesOfOtherVlansAreNotHeard) {
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  a.open("iface:stp0");
+  for (const std::string vlan : {"", ",vlan=20"}) {
+    SCOPED_TRACE(vlan);
+    b.open("iface:stp1" + vlan);
+    ASSERT_TRUE(turn_until(a, b, [&] { return a.port->link_up() && b.port->link_up(); }));
+    const Frame bare = make_frame(b.mac(), a.mac(), 200, 1);
+    const Frame heard = vlan.empty() ? with_tag(bare, 0x8000) : with_tag(bare, 0x6014);
+    a.engine.send(with_tag(bare, 10));
+    a.engine.send(with_tag(bare, 0xf00a));
+    a.engine.send(with_tag(with_tag(bare, 20), 10));  // never gets past the kernel's filter
+    a.engine.send(vlan.empty() ? with_tag(bare, 20) : bare);
+    a.engine.send(heard);  // with a priority
+    EXPECT_TRUE(turn_until(a, b, [&] { return has_arrived(heard); }));
+    EXPECT_EQ(b.engine.received, std::vector<Frame>{heard});
+    EXPECT_EQ(counter(*b.port, "rx_other_vlan"), 3U);
+    b.port.reset();
+    b.engine.received.clear();
+  }
 }
 
 // Other frames that the host sends and receives do not reach the ring.
@@ -309,6 +338,23 @@ TEST_F(Iface, AddressesThatTheInterfaceIsGivenLaterAreItsOwn) {
   EXPECT_EQ(b.port->info().address, parse_ipv4("10.9.0.2"));
 }
 
+TEST_F(Iface, AnAddressWithALabelIsOneOfItsInterface) {
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0 label stp0:1"));
+  ASSERT_TRUE(NetworkNamespace::ip("link property add dev stp0 altname other0"));
+  a.open("iface:stp0");
+  EXPECT_EQ(a.port->info().address, parse_ipv4("10.9.0.1"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.2/24 dev stp1 label stp1:lan"));
+  b.open("iface:stp1");
+  EXPECT_EQ(b.port->info().address, parse_ipv4("10.9.0.2"));
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp1"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.4/24 dev stp1 label stp1:4"));
+  EXPECT_TRUE(turn_until(a, b, [&] { return b.port->info().address == parse_ipv4("10.9.0.4"); }));
+  a.port.reset();
+  a.open("iface:other0");
+  EXPECT_EQ(a.port->info().address, parse_ipv4("10.9.0.1"));
+}
+
 // Each side probes according to RFC 5227 and names the other one.
 TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
   open(1500, ",address=10.9.0.1/24", ",address=10.9.0.1/24");
@@ -322,6 +368,20 @@ TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
   EXPECT_EQ(counter(*a.port, "arp_conflicts"), 1U);
 }
 
+// Both have the address, each in its own VLAN; and b is asked by a third station of another VLAN.
+TEST_F(Iface, ArpOfOtherVlansChangesNothing) {
+  open(1500, ",vlan=10,address=10.9.0.1/24", ",address=10.9.0.1/24");
+  ASSERT_TRUE(turn_until(a, b, [&] {
+    return counter(*a.port, "arp_probes_sent") >= 5 && counter(*b.port, "arp_probes_sent") >= 5;
+  }));
+  a.port->resolve(*parse_ipv4("10.9.0.3"), now());
+  ASSERT_TRUE(turn_until(a, b, [&] { return counter(*b.port, "rx_other_vlan") >= 6; }));
+  EXPECT_EQ(a.port->state(), LinkState::kUp);
+  EXPECT_EQ(b.port->state(), LinkState::kUp);
+  EXPECT_EQ(counter(*a.port, "arp_conflicts") + counter(*b.port, "arp_conflicts"), 0U);
+  EXPECT_EQ(counter(*b.port, "arp_ignored") + counter(*b.port, "arp_learned"), 0U);
+}
+
 TEST_F(Iface, AnAddressOfTheKernelsThatAnotherStationHasIsFound) {
   ASSERT_TRUE(NetworkNamespace::make_veth(1500));
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
@@ -329,6 +389,17 @@ TEST_F(Iface, AnAddressOfTheKernelsThatAnotherStationHasIsFound) {
   b.open("iface:stp1,address=10.9.0.1/24");
   EXPECT_TRUE(turn_until(a, b, [&] { return a.port->state() == LinkState::kDuplicate; }));
   EXPECT_TRUE(turn_until(a, b, [&] { return b.port->state() == LinkState::kDuplicate; }));
+}
+
+TEST_F(Iface, AStationWithTheSameMacAddressIsFound) {
+  open(1500, ",mac=02:00:00:00:00:77,address=10.9.0.1/24",
+       ",mac=02:00:00:00:00:77,address=10.9.0.2/24");
+  EXPECT_TRUE(turn_until(a, b, [&] {
+    return a.port->state() == LinkState::kDuplicate && b.port->state() == LinkState::kDuplicate;
+  }));
+  EXPECT_NE(a.port->trouble().find("02:00:00:00:00:77 is also that of the station with 10.9.0.2"),
+            std::string::npos)
+      << a.port->trouble();
 }
 
 TEST_F(Iface, AnAddressOnAnInterfaceHasOneOwner) {
@@ -339,6 +410,21 @@ TEST_F(Iface, AnAddressOnAnInterfaceHasOneOwner) {
   a.port.reset();
   a.open("iface:stp0");
   expect_frames_arrive_in_order(a, b, 60, 10);
+}
+
+// Who asks for the owner waits in a queue of two until the owner looks.
+TEST_F(Iface, AnOwnerIsFoundHoweverOftenSomebodyAsks) {
+  open(1500);
+  const auto index = static_cast<int>(if_nametoindex("stp0"));
+  const std::string me = "pid " + std::to_string(getpid());
+  for (int i = 0; i < 5; ++i) EXPECT_NE(InterfaceOwner::find(index, a.mac()), "");
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NE(error_of("iface:stp0").find("has an owner"), std::string::npos);
+  EXPECT_TRUE(turn_until(
+      a, b, [&] { return InterfaceOwner::find(index, a.mac()).find(me) != std::string::npos; }));
+  const MacAddr mac = a.mac();
+  a.port.reset();
+  EXPECT_EQ(InterfaceOwner::find(index, mac), "");
 }
 
 // Any program may take the name; only one that may open packet sockets owns an interface.
@@ -356,6 +442,35 @@ TEST_F(Iface, ANameWithoutALinkBehindItKeepsNobodyOut) {
   ASSERT_EQ(::listen(squatter, 1), 0);
   a.open("iface:stp0");
   ::close(squatter);
+}
+
+TEST_F(Iface, ALinkWhoseInterfaceIsAbsentSaysWhatIsMissing) {
+  LinkConfig config;
+  std::string error;
+  ASSERT_TRUE(parse_link("iface:stp0,address=10.9.0.1/24", config, error)) << error;
+  auto ports = absent_link(config);
+  ASSERT_EQ(ports.size(), 1U);
+  a.port.reset(static_cast<LinkPort*>(ports.front().release()));
+  const auto becomes = [&](LinkState state, const std::string& words) {
+    return turn_until(a, a, [&] {
+      return a.port->state() == state && a.port->trouble().find(words) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(becomes(LinkState::kGone, "there is no interface stp0"));
+  EXPECT_EQ(a.port->resolve(*parse_ipv4("10.9.0.2"), now()), std::nullopt);
+  // What is sent goes nowhere, and keeps no memory.
+  const Frame memory = make_bytes(1024, 1);
+  for (RegionId i = 1; i <= 100; ++i)
+    a.engine.send_attached(make_frame(MacAddr{{2, 0, 0, 0, 0, 9}}, a.mac(), 54), memory, i);
+  EXPECT_TRUE(turn_until(a, a, [&] { return a.engine.returned.size() == 100; }));
+  EXPECT_EQ(counter(*a.port, "tx_dropped"), 100U);
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 down"));
+  EXPECT_TRUE(becomes(LinkState::kDown, "ip link set stp0 up"));
+  EXPECT_TRUE(absence_of("stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 up"));
+  EXPECT_TRUE(becomes(LinkState::kUnknown, "about to be opened"));
+  EXPECT_FALSE(absence_of("stp0"));
 }
 
 TEST_F(Iface, FramesOfOtherProtocolsStayOutside) {

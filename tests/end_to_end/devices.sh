@@ -65,6 +65,7 @@ expect row text iface:good yes ''
 expect row text iface:dark yes 'no carrier'
 expect row text iface:unused no 'it is down: ip link set unused up'
 expect row text iface:narrow no 'its MTU is below 360: ip link set narrow mtu 1500'
+expect row text iface:other no "stpd, pid $(pgrep -f "^$bin/stpd --link iface:other ") owns it: reach its link"
 expect row text iface:lo no 'for one process use loop'
 expect row text memif:/run/memif-one.sock,role=client yes 'serves one client'
 expect row text loop yes 'for one process alone'
@@ -152,4 +153,15 @@ devices empty --json
 expect python3 -c 'import json, sys
 links = json.load(open(sys.argv[1]))["links"]
 sys.exit(any(link["kind"] == "daemon" for link in links))' "$work/empty"
+# Hugepages that seem to be free, and of which stpd gets none.
+if [ "$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages)" = 0 ]; then
+  inside mount -t tmpfs none /sys/kernel/mm/hugepages
+  inside mkdir /sys/kernel/mm/hugepages/hugepages-2048kB
+  for count in nr:512 free:512 resv:0; do
+    inside sh -c "echo ${count#*:} >/sys/kernel/mm/hugepages/hugepages-2048kB/${count%:*}_hugepages"
+  done
+  serve huge iface:dark
+  await_stpd huge
+  expect says "$work/huge.log" 'hugepages of 2048 KiB are free, but this process gets none (Cannot allocate memory)'
+fi
 passed

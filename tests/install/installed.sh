@@ -28,7 +28,11 @@ if ! { mount -t tmpfs tmpfs "$work/layers" && cover usr && cover var && cover et
   exit 0
 fi
 
-files_of_system() { find /usr /etc /var/lib -xdev ! -path '/var/lib/dpkg*' ! -path '/etc/ld.so.cache' | sort; }
+# Not the copies of the lists of users, which the last change leaves.
+files_of_system() {
+  find /usr /etc /var/lib -xdev ! -path '/var/lib/dpkg*' ! -path '/etc/ld.so.cache' ! -path '/etc/*-' \
+    ! -path /etc/.pwd.lock | sort
+}
 # The dissector lies where tshark looks for it.
 dissector_of_package() {
   command -v tshark >/dev/null || return 0
@@ -41,6 +45,10 @@ quietly dpkg --purge stp-dev stp # one that this machine has
 files_of_system >"$work/before"
 quietly dpkg --install "$package"
 expect is_installed
+if command -v systemd-sysusers >/dev/null; then
+  expect getent passwd stpd stp-recv >"$work/users"
+  expect [ "$(wc -l <"$work/users")" = 2 ]
+fi
 expect test ! -e /usr/include/stp
 dissector_of_package
 quietly dpkg --install "$development"

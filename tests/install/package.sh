@@ -57,6 +57,11 @@ unit=$tree/usr/lib/systemd/system/stpd.service
 expect grep -q '^ExecStart=/usr/sbin/stpd ' "$unit"
 expect grep -q '^ExecStart=/usr/bin/stp-recv ' "$tree/usr/lib/systemd/system/stp-recv.service"
 expect test -e "$tree/usr/share/doc/stp/examples/stpd.conf"
+# The users of the units, which are there before the units start.
+for name in stpd stp-recv; do
+  expect grep -qx "User=$name" "$tree/usr/lib/systemd/system/$name.service"
+  expect grep -q "^u $name " "$tree/usr/lib/sysusers.d/stp.conf"
+done
 library=$(dirname "$(find "$tree" -name 'libstp.so.0')")
 for file in "$tree"/usr/bin/* "$tree"/usr/sbin/*; do
   LD_LIBRARY_PATH=$library quietly "$file" --help

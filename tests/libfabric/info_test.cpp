@@ -97,6 +97,20 @@ TEST(FiInfo, ALinkWithoutAnAddressIsLeftOut) {
   ::setenv("STP_LINK", "loop", 1);
 }
 
+// A Debian host's own name stands for 127.0.1.1.
+TEST(FiInfo, ASourceOnThisHostIsTheAddressOfTheLink) {
+  Info info;
+  ASSERT_EQ(::setenv("STP_LINK", "memif:/nowhere.sock,address=10.9.0.7/24", 1), 0);
+  for (const char* const name : {"localhost", "127.0.1.1", "10.9.0.7"}) {
+    ASSERT_EQ(get_info(name, "3000", FI_SOURCE, hints(), info), 0) << name;
+    const auto* const own = static_cast<const sockaddr_in*>(info->src_addr);
+    EXPECT_EQ(ntohl(own->sin_addr.s_addr), 0x0a090007U) << name;
+    EXPECT_EQ(ntohs(own->sin_port), 3'000) << name;
+  }
+  EXPECT_EQ(get_info("10.9.0.8", "3000", FI_SOURCE, hints(), info), -FI_ENODATA);
+  ::setenv("STP_LINK", "loop", 1);
+}
+
 TEST(FiInfo, OfiRxmLayersEndpointsOfRdm) {
   auto asked = hints();
   std::free(asked->fabric_attr->prov_name);

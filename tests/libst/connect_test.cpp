@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Setting up and ending connections.
+#include <netdb.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -15,6 +16,20 @@ namespace stp::test {
 namespace {
 
 class Connect : public LibstTest {};
+
+bool is_known(const char* host, int family) {
+  addrinfo wanted{};
+  wanted.ai_family = family;
+  addrinfo* found = nullptr;
+  const bool known = ::getaddrinfo(host, nullptr, &wanted, &found) == 0;
+  if (known) ::freeaddrinfo(found);
+  return known;
+}
+
+bool has_ipv6_only(const char* host) {
+  return is_known(host, AF_INET6) && !is_known(host, AF_INET);
+}
+
 STP_BOTH_WAYS(Connect);
 
 TEST_P(Connect, EveryNameOfThisHostReachesIt) {
@@ -71,6 +86,10 @@ TEST_P(Connect, UnknownHostsAreUnreachable) {
   EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("no-such-host.invalid"),
             std::string::npos);
   EXPECT_EQ(st_macaddr(client, "no-such-host.invalid", &mac), -EHOSTUNREACH);
+  if (has_ipv6_only("ip6-localhost")) {
+    EXPECT_EQ(st_macaddr(client, "ip6-localhost", &mac), -EHOSTUNREACH);
+    EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("IPv6 address only"), std::string::npos);
+  }
   EXPECT_EQ(st_macaddr(client, "not a host", &mac), -EINVAL);
   EXPECT_EQ(st_macaddr(client, nullptr, nullptr), -EINVAL);
 }

@@ -109,6 +109,22 @@ TEST_F(Eager, TheSlotsThatAreNotTakenLimitWhatIsSent) {
   EXPECT_FALSE(out.has_room(16'384 + 4'096)) << "more than was sent cannot have been taken";
 }
 
+TEST_F(Eager, AMessageIsTakenWhenThePeerSaysSo) {
+  out.open(kEagerSpan);
+  send(0, 100);
+  const auto first = out.sent();
+  send(1, 16'384);
+  const auto second = out.sent();
+  EXPECT_FALSE(out.has_taken(first));
+  out.taken(1);
+  EXPECT_TRUE(out.has_taken(first));
+  EXPECT_FALSE(out.has_taken(second));
+  out.taken(6);
+  EXPECT_TRUE(out.has_taken(second));
+  out.taken(7);  // more than was sent
+  EXPECT_FALSE(out.has_taken(second + 1));
+}
+
 TEST_F(Eager, SlotsWhosePutIsNotCompleteAreNotUsedAgain) {
   out.open(kEagerSpan);
   const auto first = send(0, kLongest);

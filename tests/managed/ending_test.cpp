@@ -56,6 +56,21 @@ TEST_P(Ending, NobodyHasToReceiveWhatIsLeft) {
   EXPECT_EQ(stm_connection_close(server.connection), 0);
 }
 
+// The acknowledgement would be asked for a millisecond later.
+TEST_P(Ending, AQuietAnswerThatThePeerHasReadDoesNotFail) {
+  Buffer from(1 << 16, 6), to(1 << 16, 0, false);
+  const auto source = server.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = client.memory(to.data(), to.size());
+  server.await_eager();
+  ASSERT_EQ(stm_receive(client.connection, 50, sink, to.data(), to.size()), 0);
+  ASSERT_EQ(stm_send(server.connection, 1, STM_QUIET, 7, source, from.data(), kShort), 0);
+  ASSERT_EQ(client.completion(50).status, 0);
+  ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);
+  ASSERT_EQ(client.next(STM_DISCONNECTED).status, 0);
+  ASSERT_EQ(server.next(STM_DISCONNECTED).status, 0);
+  for (const auto& event : server.seen) EXPECT_NE(event.kind, unsigned{STM_SEND}) << event.status;
+}
+
 TEST_P(Ending, ALongMessageAndTheShortOneBehindItOutliveTheirSender) {
   Buffer from(1 << 20, 6), to(1 << 20, 0, false);
   const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);

@@ -72,6 +72,8 @@ TEST_F(ChosenQuotasTest, ListeningTakesARule) {
   service.set_port_rules(rules({"user:54321:4000"}));
   const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), -EACCES);
+  EXPECT_STREQ(reply.text,
+               "no --listen rule of stpd gives port 3000 to uid 54321: add one, then SIGHUP");
   service.set_port_rules(rules({"user:54321:3000-4000"}));
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
 }

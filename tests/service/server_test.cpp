@@ -244,6 +244,28 @@ TEST_F(ServerTest, ASecondServerIsRefusedAndTheFirstGoesOn) {
   EXPECT_EQ(client.ask(RequestKind::kHello), 0);
 }
 
+TEST_F(ServerTest, AnotherServerTakesItsSocketOver) {
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  Listener kept = server.stop_and_keep_listening();
+  EXPECT_TRUE(client.disconnected());
+  EXPECT_TRUE(clients_become(0));
+  RawClient early(path);  // waits for the next one
+  Service next_service(std::make_unique<test::TestPort>());
+  Server next(next_service, path);
+  next.take_over(std::move(kept));
+  server.stop();
+  ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  ASSERT_EQ(next.start(), 0);
+  EXPECT_EQ(early.ask(RequestKind::kHello), 0);
+  next.stop();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(ServerTest, StoppingDisconnectsEverybodyAndRemovesTheSocket) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);

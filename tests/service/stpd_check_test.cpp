@@ -70,6 +70,21 @@ TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
   EXPECT_TRUE(says(13, "name = value")) << program->output();
 }
 
+TEST_F(StpdCheck, FindsWhatWouldFailLater) {
+  const auto finds = [&](const std::string& text, const std::string& what) {
+    EXPECT_EQ(check(text + "\n"), 1) << text;
+    EXPECT_TRUE(says(what)) << text << ": " << program->output();
+  };
+  finds("link = loop\nsocket = run/stpd.sock", "beginning with /");
+  finds("link = loop\npcap = trace.pcapng", "beginning with /");
+  finds("link = loop\npcap = /nowhere/at/all/trace.pcapng", "no directory /nowhere/at/all");
+  const std::string two = "[link.a]\nlink = \"iface:eth0\"\n[link.b]\nlink = \"iface:eth0";
+  finds(two + ",mtu=1500\"", "'a' and 'b' are on one device");
+  EXPECT_EQ(check(two + ",mac=02:00:00:00:00:07\"\n"), 0) << program->output();
+  EXPECT_EQ(check("link = loop\npcap = \"" + directory.path() + "/trace.pcapng\"\n"), 0)
+      << program->output();
+}
+
 TEST_F(StpdCheck, OfAGoodFileOpensNothing) {
   EXPECT_EQ(check("link = \"iface:nosuchinterface\"\n"), 0) << program->output();
   EXPECT_TRUE(says("nothing is wrong"));

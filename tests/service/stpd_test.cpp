@@ -126,7 +126,7 @@ TEST_F(StpdTest, LeavesCleanlyWithClientsConnected) {
 }
 
 TEST_F(StpdTest, ALinkThatCannotBeOpenedIsNamedWithItsReason) {
-  for (const std::string link : {"iface:nosuchinterface", "nonsense:veth0", "memif:"}) {
+  for (const std::string link : {"iface:lo", "nonsense:veth0", "memif:"}) {
     const auto program = stpd({"--link", link, "--socket", socket});
     EXPECT_EQ(program->wait(), 1);
     EXPECT_NE(program->output().find(link), std::string::npos) << program->output();
@@ -227,9 +227,8 @@ TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
 }
 
 TEST_F(StpdTest, OneLinkThatFailsDoesNotKeepOthersFromServing) {
-  const auto config =
-      write("[link.bad]\nlink = \"iface:nosuchinterface\"\nsocket = \"" + directory.path() +
-            "/bad.sock\"\n[link.good]\nlink = loop\nsocket = \"" + socket + "\"\n");
+  const auto config = write("[link.bad]\nlink = \"iface:lo\"\nsocket = \"" + directory.path() +
+                            "/bad.sock\"\n[link.good]\nlink = loop\nsocket = \"" + socket + "\"\n");
   const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready: 1 of 2 links: good\n")) << program->output();
   EXPECT_NE(program->output().find("stpd: [bad] error: "), std::string::npos) << program->output();
@@ -345,6 +344,16 @@ TEST_F(StpdTest, LogsAsJson) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_EQ(line.substr(0, 9), R"({"time":")") << line;
     EXPECT_EQ(line.back(), '}') << line;
+  }
+}
+
+TEST_F(StpdTest, LinesOfTextCanHaveATime) {
+  const auto program = stpd({"--link", "loop", "--socket", socket, "--log-format", "timed"});
+  ASSERT_TRUE(program->says("Z stpd: ready\n")) << program->output();
+  std::istringstream lines(program->output());
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(line.substr(0, 2), "20") << line;  // of the year
+    EXPECT_EQ(line.find("Z stpd: "), 23U) << line;
   }
 }
 

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpctl as whoever runs it sees it.
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -43,10 +50,86 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
   EXPECT_TRUE(contains(said.text, "there is no command 'conections'; there are links connections"))
       << said.text;
   EXPECT_EQ(stpctl({}).exit_status, 2);
-  EXPECT_EQ(stpctl({"links", "--nonsense"}).exit_status, 2);
-  EXPECT_EQ(stpctl({"links", "more"}).exit_status, 2);
   EXPECT_EQ(stpctl({"stats", "--json", "--prometheus"}).exit_status, 2);
   EXPECT_EQ(stpctl({"trace"}).exit_status, 2);
+}
+
+// A terminal, and what a program writes to it.
+class Terminal {
+ public:
+  Terminal(std::vector<std::string> words, unsigned short rows, unsigned short columns) {
+    const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
+    if (pid_ != 0) return;
+    ::execv(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  ~Terminal() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
+    ::close(fd_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  // Reads until it has been written.
+  bool says(const std::string& what) {
+    std::array<char, 4'096> part{};
+    while (text.find(what) == std::string::npos) {
+      pollfd output{.fd = fd_, .events = POLLIN, .revents = 0};
+      if (::poll(&output, 1, 20'000) <= 0) return false;
+      const auto size = ::read(fd_, part.data(), part.size());
+      if (size <= 0) return false;
+      text.append(part.data(), static_cast<std::size_t>(size));
+    }
+    return true;
+  }
+  void press(char key) const { ASSERT_EQ(::write(fd_, &key, 1), 1); }
+  int wait() {
+    while (says("nothing says this")) {
+    }
+    int status = -1;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  std::string text;
+
+ private:
+  int fd_ = -1;
+  pid_t pid_ = -1;
+};
+
+TEST_F(StpctlTest, TopFitsItsTerminalAndEndsWithQ) {
+  const auto stpd = serve();
+  Terminal terminal(command({"top", "--interval", "0.05"}), 20, 40);
+  ASSERT_TRUE(terminal.says("connections 0")) << terminal.text;
+  ASSERT_TRUE(terminal.says("\033[2J")) << terminal.text;
+  terminal.press('q');
+  EXPECT_EQ(terminal.wait(), 0);
+  std::istringstream lines(terminal.text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (const auto end = line.rfind("\033[2J"); end != std::string::npos) line.erase(0, end + 4);
+    EXPECT_LE(line.size(), 40U) << line;
+  }
+}
+
+TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
+  const auto refuses = [&](const std::vector<std::string>& words, const std::string& what) {
+    const auto said = stpctl(words);
+    EXPECT_EQ(said.exit_status, 2);
+    EXPECT_TRUE(contains(said.text, "stpctl: " + what)) << said.text;
+  };
+  refuses({"links", "--nonsense"},
+          "there is no option --nonsense: 'stpctl links --help' lists those there are");
+  refuses({"ping", "--nonsense"}, "there is no option --nonsense: 'stpctl ping --help'");
+  refuses({"trace", "start", "--nonsense"}, "there is no option --nonsense: 'stpctl trace start");
+  refuses({"--nonsense", "links"}, "there is no option --nonsense");
+  refuses({"links", "more"}, "'more' is too much: see 'stpctl links --help'");
+  refuses({"top", "--interval", "never"}, "");
 }
 
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {

@@ -25,6 +25,15 @@ TEST(TableText, ARowHasACellInEachColumnAndNoMore) {
   EXPECT_EQ(table.text(), "A  B\n1\n1  2\n");
 }
 
+TEST(Fit, RowsAreCutAndSentencesContinueBelow) {
+  EXPECT_EQ(fit("NAME  BYTES\na  1\n", 0), "NAME  BYTES\na  1\n");
+  EXPECT_EQ(fit("NAME  BYTES\na  1\n", 6), "NAME  \na  1\n");
+  EXPECT_EQ(fit("opened 1/s, failed 2/s; dropped 3/s\nx\n", 20),
+            "opened 1/s, failed\n2/s; dropped 3/s\nx\n");
+  EXPECT_EQ(fit("a, incomprehensible\n", 5), "a,\nincom\n");
+  EXPECT_EQ(fit("\n\n", 5), "\n\n");
+}
+
 TEST(ShortNumbers, BytesCountBy1024AndRatesBy1000) {
   EXPECT_EQ(short_bytes(0), "0");
   EXPECT_EQ(short_bytes(1'023), "1023");

@@ -50,7 +50,8 @@ _stp_values() {
     --profile:*) "$1" --list | awk '{ print $1 } END { print "all" }' ;;
     --user:* | --socket-owner:*) compgen -u ;;
     --*group:*) compgen -g ;;
-    *\|*) tr '|' '\n' <<<"$3" ;;
+    --socket:*) compgen -f -- "$4" ;;
+    *\|*) tr '|' '\n' <<<"$3" | grep -v '[A-Z]' ;; # words in capitals stand for others
     *DIR*) compgen -d -- "$4" ;;
     *FILE* | *PATH* | *TEXT*) compgen -f -- "$4" ;;
   esac

@@ -3,7 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <iostream>
+
+#include "tools/cli/usage.h"
 
 namespace stp::perf {
 namespace {
@@ -45,12 +46,11 @@ class Parser {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      exit_status = app_.exit(error) == 0 ? 0 : kUsageError;
+      exit_status = cli::parse_failure(app_, error, kUsageError);
       return std::nullopt;
     }
     if (const auto wrong = complete(); !wrong.empty()) {
-      std::cerr << "stp-perf: " << wrong << "\nRun with --help for more information.\n";
-      exit_status = kUsageError;
+      exit_status = cli::usage_error("stp-perf", wrong, kUsageError);
       return std::nullopt;
     }
     return options_;

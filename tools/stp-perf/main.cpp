@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-perf: measures Scheduled Transfers on a link, and for comparison the bare link and memory
 // copies.
-#include <sched.h>
-
-#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "dpdk_port/link/cpus.h"
+#include "libst/os/standard_streams.h"
 #include "libst/service/link_choice.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
@@ -25,12 +24,9 @@ void say(const std::string& text) {
 }
 
 void stay_on(unsigned cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+  if (const int error = port::stay_on_cpus({cpu}))
     throw std::runtime_error("this process cannot run on CPU " + std::to_string(cpu) + ": " +
-                             std::strerror(errno));
+                             std::strerror(error));
 }
 
 // A server on a thread of this program.
@@ -137,12 +133,13 @@ void run(const Options& options) {
 }  // namespace stp::perf
 
 int main(int argc, char** argv) {
+  stp::service::hold_standard_streams();
   int exit_status = EXIT_SUCCESS;
   const auto options = stp::perf::parse_options(argc, argv, exit_status);
   if (!options) return exit_status;
   try {
     stp::perf::run(*options);
-    return EXIT_SUCCESS;
+    return stp::service::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);
   } catch (const std::exception& failure) {
     stp::perf::say(failure.what());
     return EXIT_FAILURE;

@@ -2,19 +2,22 @@
 // stp-replay: decodes captures, checks them against the protocol, and replays them on this Node.
 #include <CLI/CLI.hpp>
 
+#include "libst/os/standard_streams.h"
+#include "tools/cli/usage.h"
 #include "tools/stp-replay/commands.h"
 
 namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read or the command line\n"
-    "is wrong. FILE is pcap or pcapng, or - for standard input:\n"
+    "is wrong, or the output cannot be written. FILE is pcap or pcapng, or - for standard input:\n"
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
     "More in docs/conformance.md.";
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  stp::service::hold_standard_streams();
   stp::replay::Options options;
   CLI::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
   app.set_version_flag("--version", "stp-replay " STP_VERSION);
@@ -47,10 +50,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : stp::replay::kCannotRead;
+    return stp::cli::parse_failure(app, error, stp::replay::kCannotRead);
   }
-  if (rules->parsed()) return stp::replay::list_rules(options);
-  if (play->parsed()) return stp::replay::play(options);
-  if (check->parsed()) return stp::replay::check(options);
-  return stp::replay::decode(options);
+  const auto command = rules->parsed()   ? stp::replay::list_rules
+                       : play->parsed()  ? stp::replay::play
+                       : check->parsed() ? stp::replay::check
+                                         : stp::replay::decode;
+  return stp::service::status_with_output("stp-replay", command(options), stp::replay::kCannotRead);
 }

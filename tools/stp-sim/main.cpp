@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "libst/os/standard_streams.h"
 #include "tools/sim/incast.h"
 #include "tools/sim/lossy.h"
 #include "tools/sim/soak.h"
@@ -115,7 +116,9 @@ int run(const Options& options) {
 }  // namespace stp::sim
 
 int main(int argc, char** argv) {
+  stp::service::hold_standard_streams();
   int exit_status = 0;
   const auto options = stp::sim::parse_options(argc, argv, exit_status);
-  return options ? stp::sim::run(*options) : exit_status;
+  if (!options) return exit_status;
+  return stp::service::status_with_output("stp-sim", stp::sim::run(*options), 1);
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "stp/node/shards.h"
+#include "tools/cli/usage.h"
 
 namespace stp::sim {
 namespace {
@@ -71,7 +72,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     if (std::all_of(what.begin(), what.end(), [](const auto* option) { return option->empty(); }))
       throw CLI::RequiredError("--seed, --seeds, --list, --incast, --overhead or --soak");
   } catch (const CLI::ParseError& error) {
-    exit_status = app.exit(error);
+    exit_status = cli::parse_failure(app, error, error.get_exit_code());
     return std::nullopt;
   }
   return options;

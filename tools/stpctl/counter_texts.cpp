@@ -25,6 +25,7 @@ constexpr std::array kTexts{
     Text{"link_tx_refused", "frames that the kernel did not send: too long, or the link went down"},
     Text{"rx_chained", "frames received in several buffers and reassembled"},
     Text{"rx_oversize", "reassembled frames dropped because they exceed the MTU"},
+    Text{"rx_other_vlan", "frames dropped because their VLAN is not that of the link"},
     Text{"tx_kept", "frames that the driver had no room for, each turn that they wait"},
     Text{"tx_dropped", "frames given up: the link took none, or nobody has their address"},
     Text{"link_changes", "times the link came into another state: see stpctl links"},

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "dpdk_port/link/interface_owner.h"
 #include "dpdk_port/link/inventory.h"
 #include "dpdk_port/link/socket_probe.h"
 #include "libst/service/messages.h"
@@ -66,6 +67,7 @@ void devices(const Options& options) {
   roots.sockets = service::kSocketDirectory;
   roots.sockets.pop_back();  // its slash
   roots.reach = port::probe_socket;
+  roots.owner = port::InterfaceOwner::find;
   const auto inventory = port::take_inventory(roots);
   std::fputs((options.json ? json_of(inventory) : text_of(inventory)).c_str(), stdout);
 }

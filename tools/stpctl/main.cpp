@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpctl: shows what stpd does, makes traces of it, and measures round trips.
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <string>
 
+#include "libst/os/standard_streams.h"
 #include "tools/stpctl/commands.h"
-#include "tools/stpctl/failure.h"
 #include "tools/stpctl/options.h"
 
 namespace {
@@ -41,15 +38,13 @@ void run(const stp::stpctl::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stp::service::hold_standard_streams();
   try {
     int exit_status = EXIT_SUCCESS;
     const auto options = stp::stpctl::parse_options(argc, argv, exit_status);
     if (!options) return exit_status;
     run(*options);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      throw stp::stpctl::Failure(std::string("cannot write to standard output: ") +
-                                 std::strerror(errno));
-    return EXIT_SUCCESS;
+    return stp::service::status_with_output("stpctl", EXIT_SUCCESS, EXIT_FAILURE);
   } catch (const std::exception& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "stpctl: %s\n", failure.what());

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 
 #include "dpdk_port/link/link.h"
 #include "libst/service/socket.h"
+#include "tools/cli/usage.h"
 
 namespace stp::stpctl {
 namespace {
@@ -90,7 +90,8 @@ void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*
   top->add_option("--interval", options.interval, "Seconds between two samples")
       ->check(CLI::Range(0.05, kLongest))
       ->capture_default_str();
-  top->add_option("--count", options.count, "Number of samples; 0: until Ctrl-C")
+  top->add_option("--count", options.count,
+                  "Number of samples; 0: until Ctrl-C, or q on a terminal")
       ->capture_default_str();
   is(top, Command::kTop);
 }
@@ -155,6 +156,9 @@ void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App
 std::string unknown_command(const CLI::App& app) {
   const auto words = app.remaining();
   if (words.empty()) return "";
+  if (const auto option = cli::wrong_option(app); !option.empty()) return option;
+  if (!app.get_subcommands().empty())
+    return "'" + words.front() + "' is too much: see '" + cli::command_of(app) + " --help'";
   std::string text = "there is no command '" + words.front() + "'; there are";
   for (const auto* const sub : app.get_subcommands({})) text += ' ' + sub->get_name();
   return text;
@@ -169,11 +173,6 @@ std::string check(const Options& options) {
   if (options.prometheus && options.json) return "use --json or --prometheus, not both";
   if (options.command == Command::kDatConf && options.json) return "dat-conf has no --json";
   return "";
-}
-
-int usage_error(const std::string& text) {
-  std::cerr << "stpctl: " << text << "\nRun with --help for more information.\n";
-  return kUsageError;
 }
 
 }  // namespace
@@ -208,7 +207,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_status = app.exit(error) == 0 ? 0 : kUsageError;
+    exit_status = cli::parse_failure(app, error, kUsageError);
     return std::nullopt;
   }
   auto wrong = unknown_command(app);
@@ -216,7 +215,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   complete(options);
   if (wrong.empty()) wrong = check(options);
   if (wrong.empty()) return options;
-  exit_status = usage_error(wrong);
+  exit_status = cli::usage_error("stpctl", wrong, kUsageError);
   return std::nullopt;
 }
 

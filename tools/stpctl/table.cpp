@@ -18,6 +18,28 @@ std::string shorten(double value, double step) {
   return text;
 }
 
+// Breaks a line at blanks, so that each part fits if its words do.
+std::string broken(const std::string& line, std::size_t columns) {
+  std::string out;
+  std::size_t used = 0;
+  for (std::size_t at = 0; at < line.size();) {
+    const auto end = std::min(line.find(' ', at), line.size());
+    const auto word = line.substr(at, end - at).substr(0, columns);
+    const bool first = used == 0;
+    if (!first && used + 1 + word.size() > columns) {
+      out += '\n';
+      used = 0;
+    } else if (!first) {
+      out += ' ';
+      ++used;
+    }
+    out += word;
+    used += word.size();
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 Table::Table(std::vector<std::string> headings) {
@@ -48,6 +70,23 @@ std::string Table::text() const {
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
+  }
+  return out;
+}
+
+std::string fit(const std::string& text, std::size_t columns) {
+  if (columns == 0) return text;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    const auto line = text.substr(at, end - at);
+    if (line.size() <= columns) {
+      out += line;
+    } else {
+      out += line.find(", ") != std::string::npos ? broken(line, columns) : line.substr(0, columns);
+    }
+    if (end < text.size()) out += '\n';
+    at = end + 1;
   }
   return out;
 }

@@ -21,6 +21,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// The text on a screen with that many columns; 0: any number. A line with ", " is a sentence, and
+// continues on the next line; another one is a row, and ends at the edge.
+std::string fit(const std::string& text, std::size_t columns);
+
 // 1536 -> "1.5K": three significant digits, in powers of 1024 (bytes) or of 1000 (rates).
 std::string short_bytes(std::uint64_t bytes);
 std::string short_rate(double per_second);

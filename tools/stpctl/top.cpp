@@ -13,6 +13,7 @@
 #include "tools/json/json.h"
 #include "tools/stpctl/counter_texts.h"
 #include "tools/stpctl/interrupt.h"
+#include "tools/stpctl/keys.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"
 
@@ -104,13 +105,22 @@ Rates rates_between(const Look& before, const Look& now) {
 // ---- for people
 
 constexpr std::size_t kRowsInPipe = 10;
-constexpr std::size_t kHeaderRows = 8;
 
-std::size_t rows_for_connections(bool terminal, const Look& look) {
+struct Screen {
+  std::size_t rows = 0, columns = 0;  // 0: there is no terminal
+};
+
+Screen screen_now(bool terminal) {
   winsize size{};
-  if (!terminal || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kRowsInPipe;
-  const auto taken = kHeaderRows + (look.link.is_divided() ? look.link.shards.size() + 1 : 0);
-  return size.ws_row > taken ? size.ws_row - taken : 1;
+  if (!terminal || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_row, size.ws_col};
+}
+
+// What is left for connections below a text, with their headings and an empty line.
+std::size_t rows_below(const std::string& text, const Screen& screen) {
+  if (screen.rows == 0) return kRowsInPipe;
+  const auto taken = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 3;
+  return screen.rows > taken ? screen.rows - taken : 1;
 }
 
 double rate_of(const CounterRates& rates, const std::string& name) {
@@ -149,6 +159,14 @@ std::string summary(const Look& look, const Rates& rates) {
          short_rate(rates.drops) + "/s, Blocks repeated " + short_rate(per_second("cts_repeated")) +
          "/s, waits for Slots " + short_rate(per_second("slot_waits")) + "/s\n" +
          shards_of(look, rates);
+}
+
+std::string busiest(const Rates& rates, std::size_t rows);
+
+// One link on the screen. Columns that do not fit are cut off; sentences are not.
+std::string page(const Look& look, const Rates& rates, const Screen& screen) {
+  const auto above = fit(summary(look, rates), screen.columns);
+  return above + fit(busiest(rates, rows_below(above, screen)), screen.columns) + '\n';
 }
 
 std::string busiest(const Rates& rates, std::size_t rows) {
@@ -219,15 +237,14 @@ void top(const Options& options) {
   const auto step =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.interval));
   auto next = Clock::now() + step;
+  Keys keys(terminal);
   for (std::uint64_t turn = 0; options.count == 0 || turn < options.count; ++turn) {
-    if (!sleep_until(next)) return;
+    if (!keys.sleep_until(next)) return;
     std::string out = terminal ? "\033[H\033[2J" : "";
     for (std::size_t i = 0; i < daemons.size(); ++i) {
       auto now = look_at(daemons[i]);
       const auto rates = rates_between(before[i], now);
-      out += options.json
-                 ? json_of(now, rates)
-                 : summary(now, rates) + busiest(rates, rows_for_connections(terminal, now)) + '\n';
+      out += options.json ? json_of(now, rates) : page(now, rates, screen_now(terminal));
       before[i] = std::move(now);
     }
     std::fputs(out.c_str(), stdout);

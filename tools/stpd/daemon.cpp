@@ -57,6 +57,7 @@ void Daemon::open_links(const Options& options) {
   for (const auto& link : nics_first(options.links)) {
     std::string error;
     auto served = ServedLink::open(link, options, wanted_ == 1, error);
+    if (const auto notice = port::take_notice(); !notice.empty()) log(LogLevel::kWarning, notice);
     if (served)
       links_.push_back(std::move(served));
     else
@@ -90,16 +91,30 @@ bool Daemon::is_alive() {
   return alive;
 }
 
-void Daemon::look_at_links() {
-  for (const auto& link : links_) link->log_state();
+bool Daemon::look_at_links() {
+  for (const auto& link : links_) {
+    std::string error;
+    if (link->is_absent() && !link->look_for_interface(error)) {
+      log(LogLevel::kError, error, link->name());
+      return false;
+    }
+    link->log_state();
+  }
+  return true;
 }
 
 std::string Daemon::status() const {
+  const auto absent = std::ranges::count_if(links_, &ServedLink::is_absent);
+  const auto waiting = absent == 0 ? std::string()
+                       : wanted_ == 1
+                           ? ", which waits for its interface"
+                           : ", " + std::to_string(absent) + " of them waiting for an interface";
   if (links_.size() == wanted_)
-    return std::to_string(wanted_) + (wanted_ == 1 ? " link" : " links");
+    return std::to_string(wanted_) + (wanted_ == 1 ? " link" : " links") + waiting;
   std::string names;
   for (const auto& link : links_) names += (names.empty() ? "" : ", ") + link->name();
-  return std::to_string(links_.size()) + " of " + std::to_string(wanted_) + " links: " + names;
+  return std::to_string(links_.size()) + " of " + std::to_string(wanted_) + " links: " + names +
+         waiting;
 }
 
 }  // namespace stp::stpd

@@ -26,9 +26,10 @@ class Daemon {
   void apply(const Options& options);
   // Returns false if a thread has made no progress since the last call.
   bool is_alive();
-  // Logs changes of the links' states since the last call, and their trouble.
-  void look_at_links();
-  // "2 links" or "1 of 2 links: b"
+  // Logs changes of the links' states since the last call, and their trouble. Opens links whose
+  // interface has come. False: one of them cannot be served.
+  bool look_at_links();
+  // "2 links", "1 of 2 links: b", or "2 links, 1 of them waits for its interface"
   [[nodiscard]] std::string status() const;
 
  private:

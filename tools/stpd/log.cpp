@@ -60,7 +60,9 @@ std::string as_text(LogLevel level, const std::string& text, const std::string& 
 }
 
 std::string as_line(LogLevel level, const std::string& text, const std::string& link) {
-  return log_format == LogFormat::kJson ? as_json(level, text, link) : as_text(level, text, link);
+  const LogFormat format = log_format;
+  if (format == LogFormat::kJson) return as_json(level, text, link);
+  return (format == LogFormat::kTimed ? time_now() + ' ' : "") + as_text(level, text, link);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stpd's log: lines on stderr. A line is text without a time, which the program that started stpd
-// may add; or a JSON object with its own time. Thread-safe.
+// may add; or text behind a time; or a JSON object with its own time. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace stp::stpd {
 
 using service::LogLevel;
 
-enum class LogFormat { kText, kJson };
+enum class LogFormat { kText, kTimed, kJson };
 
 // May be called while threads log.
 void set_log(LogLevel least, LogFormat format);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "libst/os/file_limit.h"
+#include "libst/os/standard_streams.h"
 #include "tools/stpd/daemon.h"
 #include "tools/stpd/log.h"
 #include "tools/stpd/notify.h"
@@ -34,6 +35,7 @@ sigset_t block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Writing to a closed pipe or socket then returns EPIPE instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // EFBIG
   return signals;
 }
 
@@ -67,8 +69,9 @@ timespec time_to_wait(const std::optional<Watchdog>& watchdog) {
   return {.tv_sec = 0, .tv_nsec = static_cast<long>(wait.count())};
 }
 
-// Runs until SIGTERM or SIGINT comes, and returns it. Meanwhile it reloads the options on SIGHUP,
-// logs changes of the links, and notifies the watchdog while every thread makes progress.
+// Runs until SIGTERM or SIGINT comes, and returns it; 0: a link cannot be served. Meanwhile it
+// reloads the options on SIGHUP, logs changes of the links, and notifies the watchdog while every
+// thread makes progress.
 int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notifier& notifier,
           stp::stpd::Daemon& daemon, Options options) {
   std::optional<Watchdog> watchdog;
@@ -84,17 +87,29 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
     } else if (signal > 0) {
       return signal;
     } else {
-      daemon.look_at_links();
+      const auto before = daemon.status();
+      if (!daemon.look_at_links()) return 0;
+      if (const auto status = daemon.status(); status != before)
+        notifier.tell("STATUS=Serving " + status);
       if (watchdog && watchdog->is_due(Watchdog::Clock::now(), [&] { return daemon.is_alive(); }))
         notifier.tell("WATCHDOG=1");
     }
   }
 }
 
+void warn_of_size_limit() {
+  const auto most = stp::service::raise_file_size_limit();
+  if (most == RLIM_INFINITY) return;
+  log(LogLevel::kWarning, "files of stpd may have at most " + std::to_string(most) +
+                              " bytes (ulimit -f): memory that it shares with programs may not "
+                              "fit, and traces end there; set LimitFSIZE=infinity");
+}
+
 int run(int argc, char** argv, const Options& options) {
   const auto signals = block_signals();
   stp::service::raise_file_limit();
   stp::stpd::set_log(options.log_level, options.log_format);
+  warn_of_size_limit();
   const stp::stpd::Notifier notifier;
   const auto daemon = stp::stpd::Daemon::start(options);
   if (!daemon) return 1;
@@ -103,6 +118,7 @@ int run(int argc, char** argv, const Options& options) {
   notifier.tell("READY=1\nSTATUS=Serving " + status);
   const auto signal = serve(argc, argv, signals, notifier, *daemon, options);
   notifier.tell("STOPPING=1");
+  if (signal == 0) return 1;
   log(LogLevel::kInfo, std::string("ending on ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   return 0;
 }
@@ -110,6 +126,7 @@ int run(int argc, char** argv, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stp::service::hold_standard_streams();
   try {
     const auto choice = stp::stpd::parse_options(argc, argv);
     return choice.options ? run(argc, argv, *choice.options) : choice.exit_status;

@@ -287,11 +287,28 @@ void add_daemon_options(CLI::App& app, Options& out) {
                         {"warning", LogLevel::kWarning},
                         {"info", LogLevel::kInfo},
                         {"debug", LogLevel::kDebug}});
-  add_choice<LogFormat>(app, "--log-format", out.log_format,
-                        "Write lines of text, or a JSON object per line [text]",
-                        {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
+  add_choice<LogFormat>(
+      app, "--log-format", out.log_format,
+      "Write lines of text, text behind the time (UTC), or a JSON object per "
+      "line [text]",
+      {{"text", LogFormat::kText}, {"timed", LogFormat::kTimed}, {"json", LogFormat::kJson}});
   add_quotas(app, out.quotas);
 }
+
+namespace {
+
+// An interface or NIC takes one link, unless the links have addresses of their own.
+bool are_on_one_device(const LinkOptions& one, const LinkOptions& other) {
+  port::LinkConfig a, b;
+  std::string ignored;
+  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored))
+    return false;
+  const bool shares = a.kind == b.kind && a.target == b.target;
+  return shares &&
+         (a.kind == port::LinkKind::kPci || (a.kind == port::LinkKind::kIface && a.mac == b.mac));
+}
+
+}  // namespace
 
 bool complete(Options& options, std::vector<std::string>& errors) {
   const auto before = errors.size();
@@ -313,6 +330,10 @@ bool complete(Options& options, std::vector<std::string>& errors) {
       else if (one->socket == other->socket)
         errors.push_back("links '" + other->name + "' and '" + one->name + "' have one socket, " +
                          one->socket + ": give each its own");
+      if (are_on_one_device(*one, *other))
+        errors.push_back("links '" + other->name + "' and '" + one->name +
+                         "' are on one device with one address: leave one out, or give it an "
+                         "address of its own (mac=) on an interface");
     }
   return errors.size() == before;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/option_values.h"
 
-#include <sched.h>
-
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <optional>
+
+#include "dpdk_port/link/cpus.h"
 
 namespace stp::stpd {
 namespace {
@@ -33,7 +34,7 @@ std::optional<unsigned> unit_bits(std::string unit) {
 
 unsigned parse_cpu(const std::string& text, const std::string& all) {
   const auto cpu = whole_number<unsigned>(text);
-  if (!cpu || *cpu >= CPU_SETSIZE)
+  if (!cpu || *cpu >= port::kMostCpus)
     refuse("--cpus " + all + ": write numbers and ranges, as 2 or 2-3,6");
   return *cpu;
 }
@@ -62,9 +63,7 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
 
 // Also accepts one part of a list, if the caller has split it at its commas already.
 std::vector<unsigned> parse_cpus(const std::string& text) {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  ::sched_getaffinity(0, sizeof usable, &usable);
+  const std::vector<unsigned> usable = port::usable_cpus();
   std::vector<unsigned> cpus;
   for (const auto& part : CLI::detail::split(text, ',')) {
     const auto dash = part.find('-');
@@ -72,7 +71,7 @@ std::vector<unsigned> parse_cpus(const std::string& text) {
     const auto last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);
     if (last < first) refuse("--cpus " + text + ": " + part + " ends before it begins");
     for (auto cpu = first; cpu <= last; ++cpu) {
-      if (!CPU_ISSET(cpu, &usable))
+      if (!std::binary_search(usable.begin(), usable.end(), cpu))
         refuse("--cpus " + text + ": this process may not run on CPU " + std::to_string(cpu) +
                " (nproc tells how many there are)");
       cpus.push_back(cpu);

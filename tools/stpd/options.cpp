@@ -2,7 +2,9 @@
 #include "tools/stpd/options.h"
 
 #include <cstdio>
+#include <filesystem>
 
+#include "tools/cli/usage.h"
 #include "tools/stpd/config_file.h"
 #include "tools/stpd/option_table.h"
 
@@ -51,10 +53,30 @@ std::optional<Options> put_together(int argc, char** argv, const std::string& co
   return options;
 }
 
+// What stpd needs to find where it starts.
+void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
+  const auto complain = [&](const std::string& what) {
+    errors.push_back("link '" + link.name + "': " + what);
+  };
+  if (!link.socket.starts_with('/'))
+    complain("socket " + link.socket +
+             ": write the whole path, beginning with /: stpd may start in any directory");
+  if (link.pcap.empty()) return;
+  std::error_code error;
+  const auto directory = std::filesystem::path(link.pcap).parent_path();
+  if (!link.pcap.starts_with('/'))
+    complain("pcap " + link.pcap +
+             ": write the whole path, beginning with /: stpd may start in any directory");
+  else if (!std::filesystem::is_directory(directory, error))
+    complain("pcap " + link.pcap + ": there is no directory " + directory.string() +
+             ": make it (mkdir -p)");
+}
+
 int check(const std::string& path) {
   Options options;
   std::vector<std::string> errors;
-  if (read_config(path, options, errors)) complete(options, errors);
+  if (read_config(path, options, errors) && complete(options, errors))
+    for (const auto& link : options.links) check_places(link, errors);
   for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
   if (!errors.empty()) return 1;
   std::printf("%s: nothing is wrong; links:", path.c_str());
@@ -74,7 +96,7 @@ Choice parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return {std::nullopt, app.exit(error) == 0 ? 0 : 1};
+    return {std::nullopt, cli::parse_failure(app, error, 1)};
   }
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;

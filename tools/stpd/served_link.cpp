@@ -9,6 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/packet_sockets.h"
 #include "libst/service/poll_places.h"
 #include "libst/service/users.h"
 
@@ -22,6 +25,13 @@ constexpr std::chrono::seconds kGoodbye{1};
 unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
   if (config.queues != port::kAutoQueues || link.cpus.empty()) return config.queues;
   return static_cast<unsigned>(std::min<std::size_t>(link.cpus.size(), port::kMaxQueues));
+}
+
+// Whether stpd waits for the interface of such a link.
+bool may_come(const port::LinkConfig& config) {
+  const auto driver = config.options.find("driver");
+  return config.kind == port::LinkKind::kIface &&
+         (driver == config.options.end() || driver->second == "af_packet");
 }
 
 std::string listen_error(const std::string& path, int error) {
@@ -38,29 +48,74 @@ std::string listen_error(const std::string& path, int error) {
 
 std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Options& options,
                                              bool alone, std::string& error) {
-  port::LinkConfig config;
-  if (!port::parse_link(link.link, config, error)) return nullptr;
-  config.queues = queues_of(config, link);
-  auto ports = port::Port::open_shards(config, error);
-  if (ports.empty()) return nullptr;
-  std::unique_ptr<ServedLink> served(new ServedLink(link, alone, std::move(ports)));
-  served->apply(options);
-  if (!served->start_trace(error) || !served->start_admin(options, error) ||
-      !served->listen(options, error))
+  std::unique_ptr<ServedLink> served(new ServedLink(link, options, alone));
+  Ports ports;
+  if (!served->open_ports(ports, error) && !served->wait_for_interface(ports, error))
     return nullptr;
+  if (!served->start_trace(error) || !served->find_admin_group(error)) return nullptr;
+  served->make_parts(std::move(ports));
+  if (!served->listen(error)) return nullptr;
   served->log_link();
   return served;
 }
 
-ServedLink::ServedLink(const LinkOptions& link, bool alone,
-                       std::vector<std::unique_ptr<port::Port>> ports)
-    : options_(link),
-      log_name_(alone ? std::string() : link.name),
-      places_(service::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
-                                   service::usable_cpus())),
-      shards_(std::move(ports), places_, link.granted),
-      server_(shards_.services(), link.socket,
-              [this](LogLevel level, const std::string& text) { log(level, text); }) {}
+ServedLink::ServedLink(const LinkOptions& link, const Options& options, bool alone)
+    : options_(link), common_(options), log_name_(alone ? std::string() : link.name) {}
+
+ServedLink::Parts::Parts(const LinkOptions& link, Ports ports, service::Server::Log log)
+    : places(service::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
+                                  port::usable_cpu_count())),
+      shards(std::move(ports), places, link.granted),
+      server(shards.services(), link.socket, std::move(log)) {}
+
+bool ServedLink::open_ports(Ports& ports, std::string& error) {
+  port::LinkConfig config;
+  if (!port::parse_link(options_.link, config, error)) return false;
+  config.queues = queues_of(config, options_);
+  ports = port::Port::open_shards(config, error);
+  return !ports.empty();
+}
+
+// False: the link cannot be opened for another reason.
+bool ServedLink::wait_for_interface(Ports& ports, std::string& error) {
+  port::LinkConfig config;
+  std::string ignored;
+  if (!port::parse_link(options_.link, config, ignored) || !may_come(config)) return false;
+  if (!port::absence_of(config.target) || !port::keep_packet_socket(error)) return false;
+  ports = port::absent_link(config);
+  absent_ = true;
+  return true;
+}
+
+bool ServedLink::look_for_interface(std::string& error) {
+  port::LinkConfig config;
+  port::parse_link(options_.link, config, error);
+  if (port::absence_of(config.target)) return true;
+  Ports ports;
+  std::string obstacle;
+  if (!open_ports(ports, obstacle)) {
+    if (std::exchange(obstacle_, obstacle) != obstacle)
+      log(LogLevel::kWarning, obstacle + ": tried again as long as stpd runs");
+    return true;
+  }
+  absent_ = false;
+  auto listener = parts_->server.stop_and_keep_listening();
+  end_parts();
+  make_parts(std::move(ports));
+  parts_->server.take_over(std::move(listener));
+  logged_ = "up";
+  log_link();
+  return start(error);
+}
+
+void ServedLink::make_parts(Ports ports) {
+  parts_ = std::make_unique<Parts>(
+      options_, std::move(ports),
+      [this](LogLevel level, const std::string& text) { log(level, text); });
+  apply(common_);
+  if (tap_) shards().set_tap(&*tap_);
+  add_admin();
+}
 
 bool ServedLink::start_trace(std::string& error) {
   if (options_.pcap.empty()) return true;
@@ -71,34 +126,31 @@ bool ServedLink::start_trace(std::string& error) {
                                        error);
   if (!trace_) return false;
   tap_.emplace(*trace_);
-  shards_.set_tap(&*tap_);
   return true;
 }
 
-bool ServedLink::start_admin(const Options& options, std::string& error) {
-  std::optional<gid_t> group;
-  if (!options.admin_group.empty()) {
-    group = service::find_group(options.admin_group);
-    if (!group) {
-      error = "admin-group " + options.admin_group + ": there is no such group";
-      return false;
-    }
-  }
-  tracer_ =
-      std::make_unique<Tracer>(shards_, tap_ ? &*tap_ : nullptr,
+bool ServedLink::find_admin_group(std::string& error) {
+  if (common_.admin_group.empty()) return true;
+  admin_group_ = service::find_group(common_.admin_group);
+  if (!admin_group_) error = "admin-group " + common_.admin_group + ": there is no such group";
+  return admin_group_.has_value();
+}
+
+void ServedLink::add_admin() {
+  parts_->tracer =
+      std::make_unique<Tracer>(shards(), tap_ ? &*tap_ : nullptr,
                                [this](const std::string& text) { log(LogLevel::kInfo, text); });
   add_counters();
-  server_.set_admin(group, tracer_.get());
-  telemetry_.emplace(shards_);
-  return true;
+  parts_->server.set_admin(admin_group_, parts_->tracer.get());
+  parts_->telemetry.emplace(shards());
 }
 
-bool ServedLink::listen(const Options& options, std::string& error) {
+bool ServedLink::listen(std::string& error) {
   // The default socket has a directory of its own, which does not exist after a reboot. It belongs
   // to the user that stpd switches to, so that stpd can remove the socket in the end. If it cannot
   // be made, listen() reports the error.
-  service::make_directory_of(options_.socket, service::find_user(options.user));
-  const auto result = server_.listen(options.socket_access);
+  service::make_directory_of(options_.socket, service::find_user(common_.user));
+  const auto result = parts_->server.listen(common_.socket_access);
   if (result != 0) error = listen_error(options_.socket, result);
   return result == 0;
 }
@@ -115,30 +167,41 @@ void ServedLink::warn_of_pages() const {
 }
 
 bool ServedLink::serve(std::size_t links, std::string& error) {
-  if (const auto result = server_.start(links); result != 0) {
+  links_ = links;
+  warn_of_pages();
+  return start(error);
+}
+
+bool ServedLink::start(std::string& error) {
+  if (const auto result = parts_->server.start(links_); result != 0) {
     error = std::string("cannot serve: ") + std::strerror(-result);
     return false;
   }
-  warn_of_pages();
-  shards_.start();
+  shards().start();
   serving_ = true;
   return true;
 }
 
 void ServedLink::apply(const Options& options) {
-  server_.set_quotas(options.quotas);
-  shards_.set_quotas(options.quotas);
-  shards_.set_port_rules(service::PortRules(options.rules));
+  common_.quotas = options.quotas;
+  common_.rules = options.rules;
+  parts_->server.set_quotas(options.quotas);
+  shards().set_quotas(options.quotas);
+  shards().set_port_rules(service::PortRules(options.rules));
 }
 
 void ServedLink::log_link() {
-  const auto& info = shards_.first().port().info();
-  log(LogLevel::kInfo, "link " + info.link + ": device " + info.device + " (" + info.driver +
-                           "), mac " + port::to_string(info.mac) + ", mtu " +
-                           std::to_string(info.mtu) + ", max_stu " + std::to_string(info.max_stu) +
-                           " (" + std::to_string(1U << info.max_stu) + " bytes)" +
-                           (info.address ? ", address " + port::to_string(*info.address) : ""));
-  if (shards_.count() > 1) log_shards();
+  const auto& info = shards().first().port().info();
+  if (absent_)
+    log_state(
+        {.state = shards().first().port().state(), .trouble = shards().first().port().trouble()});
+  else
+    log(LogLevel::kInfo,
+        "link " + info.link + ": device " + info.device + " (" + info.driver + "), mac " +
+            port::to_string(info.mac) + ", mtu " + std::to_string(info.mtu) + ", max_stu " +
+            std::to_string(info.max_stu) + " (" + std::to_string(1U << info.max_stu) + " bytes)" +
+            (info.address ? ", address " + port::to_string(*info.address) : ""));
+  if (shards().count() > 1) log_shards();
   log(LogLevel::kInfo, "socket " + options_.socket);
   if (trace_) log(LogLevel::kInfo, "trace " + options_.pcap);
   if (const auto path = port::telemetry_socket(); !path.empty())
@@ -148,15 +211,15 @@ void ServedLink::log_link() {
 
 void ServedLink::log_shards() {
   std::string text =
-      std::to_string(shards_.count()) + " shards; " + shards_.first().port().steering();
-  for (unsigned i = 0; !options_.cpus.empty() && i < shards_.count(); ++i)
-    text += (i == 0 ? "; CPUs " : ", ") + std::to_string(places_.cpus[i].front());
+      std::to_string(shards().count()) + " shards; " + shards().first().port().steering();
+  for (unsigned i = 0; !options_.cpus.empty() && i < shards().count(); ++i)
+    text += (i == 0 ? "; CPUs " : ", ") + std::to_string(parts_->places.cpus[i].front());
   log(LogLevel::kInfo, text);
-  if (!places_.note.empty()) log(LogLevel::kWarning, places_.note);
+  if (!parts_->places.note.empty()) log(LogLevel::kWarning, parts_->places.note);
 }
 
 void ServedLink::warn_of_late_frames() {
-  auto& port = shards_.first().port();
+  auto& port = shards().first().port();
   const auto& info = port.info();
   if (options_.poll != service::PollPolicy::kInterrupt || port.wake_fd() >= 0) return;
   log(LogLevel::kWarning, "driver " + info.driver +
@@ -165,9 +228,9 @@ void ServedLink::warn_of_late_frames() {
 }
 
 bool ServedLink::is_alive() {
-  const auto requests = server_.heartbeat().beats();
+  const auto requests = parts_->server.heartbeat().beats();
   const bool serves = std::exchange(seen_requests_, requests) != requests;
-  return shards_.are_alive() && serves;
+  return shards().are_alive() && serves;
 }
 
 void ServedLink::log_state() {
@@ -175,7 +238,7 @@ void ServedLink::log_state() {
     std::optional<service::LinkChange> change;
     service::LinkChange now;
     {
-      auto& service = shards_.first();
+      auto& service = shards().first();
       std::lock_guard guard(service.lock());
       change = service.next_link_change();
       now = {.state = service.port().state(), .trouble = service.port().trouble()};
@@ -198,43 +261,50 @@ void ServedLink::log_state(const service::LinkChange& change) {
 }
 
 void ServedLink::begin_to_leave() {
-  server_.stop();
+  parts_->server.stop();
 }
 
 ServedLink::~ServedLink() {
-  server_.stop();
-  telemetry_.reset();
-  tracer_.reset();
+  if (!parts_) return;
+  parts_->server.stop();
   if (serving_) wait_for_disconnects();
-  shards_.stop();
-  shards_.set_tap(nullptr);
+  end_parts();
+}
+
+// The server has stopped.
+void ServedLink::end_parts() {
+  parts_->telemetry.reset();
+  parts_->tracer.reset();
+  shards().stop();
+  shards().set_tap(nullptr);
   if (serving_) log_counters();
+  parts_.reset();
 }
 
 void ServedLink::wait_for_disconnects() {
   const auto until = std::chrono::steady_clock::now() + kGoodbye;
   while (std::chrono::steady_clock::now() < until) {
-    if (shards_.connections() == 0) return;
+    if (shards().connections() == 0) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
 // Counters of stpd as a whole are reported with those of the first shard.
 void ServedLink::add_counters() {
-  shards_.first().add_counters([this] { return own_counters(); });
-  for (unsigned i = 1; i < shards_.count(); ++i)
-    shards_.at(i).add_counters([&service = shards_.at(i)] {
+  shards().first().add_counters([this] { return own_counters(); });
+  for (unsigned i = 1; i < shards().count(); ++i)
+    shards().at(i).add_counters([&service = shards().at(i)] {
       return std::vector<port::PortCounter>{{"bells_silenced", service.silenced_bells()}};
     });
 }
 
 std::vector<port::PortCounter> ServedLink::own_counters() {
-  const auto& clients = server_.counts();
+  const auto& clients = parts_->server.counts();
   return {{"clients", clients.clients},
           {"clients_refused", clients.refused},
           {"clients_bad_messages", clients.bad_messages},
           {"clients_slow_readers", clients.slow_readers},
-          {"bells_silenced", shards_.first().silenced_bells()},
+          {"bells_silenced", shards().first().silenced_bells()},
           {"descriptors_stuck", clients.stuck_descriptors},
           {"clients_torn_memory", clients.torn_memory},
           {"trace_frames", trace_ ? trace_->frames() : 0},
@@ -243,7 +313,7 @@ std::vector<port::PortCounter> ServedLink::own_counters() {
 
 void ServedLink::log_counters() {
   log(LogLevel::kInfo, "counters:");
-  for (const auto& counter : shards_.counters())
+  for (const auto& counter : shards().counters())
     if (counter.value != 0)
       log(LogLevel::kInfo, "  " + counter.name + " " + std::to_string(counter.value));
 }

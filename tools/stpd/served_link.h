@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One link of stpd from start to end. Owns the link, a Service and a polling thread for each of its
-// shards, and a socket for clients with its thread. Only the main thread calls it.
+// shards, and a socket for clients with its thread. While the interface of the link is absent, it
+// serves a Port that carries nothing. Only the main thread calls it.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,7 @@ namespace stp::stpd {
 class ServedLink {
  public:
   // Opens everything that needs privileges: link, socket, trace file. nullptr: `error` says what
-  // failed. `alone`: the log lines do not name the link.
+  // failed; an absent interface is no failure. `alone`: the log lines do not name the link.
   static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
                                           bool alone, std::string& error);
   // Ends the connections on the wire, then everything else; logs the counters.
@@ -36,16 +37,37 @@ class ServedLink {
   void begin_to_leave();
   // Returns whether all threads have made progress since the last call.
   bool is_alive();
+  // Opens the link if its interface has come. Its programs are disconnected, for it is another link
+  // than before. False: the link cannot be served any more, and `error` says why.
+  bool look_for_interface(std::string& error);
+  [[nodiscard]] bool is_absent() const { return absent_; }
   // Logs the state of the link, once per change, and its other problems.
   void log_state();
   [[nodiscard]] const std::string& name() const { return options_.name; }
 
  private:
-  ServedLink(const LinkOptions& link, bool alone, std::vector<std::unique_ptr<port::Port>> ports);
+  using Ports = std::vector<std::unique_ptr<port::Port>>;
+  // What there is for as long as the Ports of the link.
+  struct Parts {
+    Parts(const LinkOptions& link, Ports ports, service::Server::Log log);
+    const service::PollPlaces places;
+    service::LinkShards shards;
+    service::Server server;
+    std::unique_ptr<Tracer> tracer;
+    std::optional<service::Telemetry> telemetry;
+  };
+
+  ServedLink(const LinkOptions& link, const Options& options, bool alone);
+  bool open_ports(Ports& ports, std::string& error);
+  bool wait_for_interface(Ports& ports, std::string& error);
+  void make_parts(Ports ports);
+  void end_parts();
   bool start_trace(std::string& error);
   void log_state(const service::LinkChange& change);
-  bool start_admin(const Options& options, std::string& error);
-  bool listen(const Options& options, std::string& error);
+  bool find_admin_group(std::string& error);
+  void add_admin();
+  bool listen(std::string& error);
+  bool start(std::string& error);
   void log_link();
   void log_shards();
   void warn_of_late_frames();
@@ -55,17 +77,18 @@ class ServedLink {
   [[nodiscard]] std::vector<port::PortCounter> own_counters();
   void log_counters();
   void log(LogLevel level, const std::string& text) const { stpd::log(level, text, log_name_); }
+  [[nodiscard]] service::LinkShards& shards() { return parts_->shards; }
 
   const LinkOptions options_;
+  Options common_;  // of all links
   const std::string log_name_;
+  std::optional<gid_t> admin_group_;
   std::unique_ptr<trace::PcapngWriter> trace_;
   std::optional<trace::PcapngTap> tap_;
-  const service::PollPlaces places_;
-  service::LinkShards shards_;
-  service::Server server_;
-  std::unique_ptr<Tracer> tracer_;
-  std::optional<service::Telemetry> telemetry_;
-  bool serving_ = false;
+  std::unique_ptr<Parts> parts_;
+  std::size_t links_ = 1;  // that are served together
+  bool absent_ = false, serving_ = false;
+  std::string obstacle_;  // why a link whose interface has come did not open
   std::uint64_t seen_requests_ = 0;
   std::string logged_ = "up";  // the state and the trouble that were logged last
 };

@@ -347,7 +347,8 @@ ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
 enum {
   STM_QUIET = 1, /* no event where the status is 0. Short puts and messages (up to 4 KiB) are then
                     acknowledged together: each counts as outstanding, and keeps its place in the
-                    queue, for up to a few milliseconds more. */
+                    queue, for up to a few milliseconds more. A message that the
+                    peer's program has received does not fail when that program disconnects. */
   STM_FENCE = 2, /* begins only when all operations posted before it are complete: a message that
                     tells of a put */
   STM_URGENT = 4 /* wakes a peer that sleeps */

@@ -181,6 +181,21 @@ TEST(Arp, TagsWhatItSendsAndReadsTaggedFrames) {
   EXPECT_EQ(table.resolve(kTheirIp, kStart), kTheirs);
 }
 
+TEST(Arp, AStationWithOurMacAddressIsNoticedUntilItIsSilent) {
+  Arp table(config());
+  table.receive(arp(kBroadcast, kRequest, kOurs, kOurIp, MacAddr{}, kTheirIp),
+                kStart);  // reflected
+  table.receive(arp(kBroadcast, kRequest, kOurs, Ipv4{}, MacAddr{}, kTheirIp), kStart);  // a probe
+  EXPECT_EQ(table.twin(), std::nullopt);
+  table.receive(arp(kBroadcast, kRequest, kOurs, kTheirIp, MacAddr{}, kOurIp), kStart);
+  EXPECT_EQ(table.twin(), kTheirIp);
+  EXPECT_FALSE(table.resolve(kTheirIp, kStart));
+  table.tend(kStart + Arp::kLifetime - 1);
+  EXPECT_EQ(table.twin(), kTheirIp);
+  table.tend(kStart + Arp::kLifetime);
+  EXPECT_EQ(table.twin(), std::nullopt);
+}
+
 TEST(Arp, OtherFramesAreLeftAlone) {
   Arp table(config());
   Frame stp = reply_to_us(kTheirs, kTheirIp);

@@ -97,6 +97,21 @@ TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_r
     EXPECT_FALSE(find(name).usable) << name;
 }
 
+TEST_F(InventoryTest, what_another_program_owns_cannot_be_used) {
+  interface("eth0");
+  interface("eth1");
+  write("sys/class/net/eth0/ifindex", "7\n");
+  write("sys/class/net/eth0/address", "02:00:00:00:00:0a\n");
+  write("sys/class/net/eth1/ifindex", "8\n");
+  write("sys/class/net/eth1/address", "02:00:00:00:00:0b\n");
+  roots_.owner = [](int index, const MacAddr& mac) {
+    return index == 7 && to_string(mac) == "02:00:00:00:00:0a" ? "stpd, pid 5" : "";
+  };
+  EXPECT_FALSE(find("iface:eth0").usable);
+  EXPECT_TRUE(has(find("iface:eth0").note, "stpd, pid 5 owns it: reach its link"));
+  EXPECT_TRUE(find("iface:eth1").usable);
+}
+
 TEST_F(InventoryTest, without_a_carrier_an_interface_can_be_used_but_that_is_said) {
   interface("eth0");
   write("sys/class/net/eth0/carrier", "0\n");

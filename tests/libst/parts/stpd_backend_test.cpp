@@ -13,6 +13,7 @@
 
 #include "libst/client/error.h"
 #include "libst/service/socket.h"
+#include "libst/service/text_field.h"
 #include "tests/libst/parts/few_files.h"
 #include "tests/temporary_directory.h"
 
@@ -131,20 +132,64 @@ TEST_F(StpdThatAcceptsNobody, SoIsAFirstRequestWithoutAnAnswer) {
   EXPECT_EQ(first->error(), -ENOTCONN);
 }
 
-// Mapping gigabytes takes longer than a stpd may take to accept a program.
-TEST_F(StpdThatAcceptsNobody, ALaterRequestMayTakeLonger) {
-  ASSERT_EQ(StpdConnection::open(path, first, kPatience), 0);
-  const UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  ASSERT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
-  Reply reply{};
-  std::vector<UniqueFd> none;
-  ASSERT_EQ(first->ask(client::request_for(RequestKind::kHello), {}, reply, none), 0);
-  std::thread late([&] {
-    std::this_thread::sleep_for(10 * kPatience);
+// A stpd that answers this program once.
+class StpdThatFallsSilent : public StpdThatAcceptsNobody {
+ protected:
+  void connect(std::chrono::milliseconds patience = kPatience) {
+    EXPECT_EQ(StpdConnection::open(path, first, patience), 0);
+    accepted = accept_one();
+    EXPECT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
+    EXPECT_EQ(ask(RequestKind::kHello), 0);
+  }
+  [[nodiscard]] UniqueFd accept_one() const {
+    return UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  int ask(RequestKind kind) const {
+    Reply reply{};
+    std::vector<UniqueFd> none;
+    return first->ask(client::request_for(kind), {}, reply, none);
+  }
+
+  UniqueFd accepted;
+};
+
+TEST_F(StpdThatFallsSilent, EachRequestEndsAfterAWhileAndSaysWhy) {
+  connect();
+  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ETIMEDOUT);
+  EXPECT_NE(std::string(client::describe(-ETIMEDOUT)).find("has stopped answering"),
+            std::string::npos);
+  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ENOTCONN);  // at once
+}
+
+TEST_F(StpdThatFallsSilent, SoDoesARequestToMapMemory) {
+  connect();
+  EXPECT_EQ(ask(RequestKind::kMap), -ETIMEDOUT);
+  EXPECT_EQ(first->error(), -ENOTCONN);
+}
+
+// Mapping gigabytes takes longer. Meanwhile stpd hangs up on others, for lack of places.
+TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
+  connect(std::chrono::milliseconds(200));
+  std::thread busy([&] {
+    for (int i = 0; i < 2; ++i) accept_one();
     service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
   });
-  EXPECT_EQ(first->ask(client::request_for(RequestKind::kMap), {}, reply, none), 0);
-  late.join();
+  EXPECT_EQ(ask(RequestKind::kMap), 0);
+  busy.join();
+}
+
+// The reply of stpd names the rule that is missing.
+TEST_F(StpdBackendTest, WhatTheOperatorForbidsHasItsReason) {
+  Reply refusal{};
+  refusal.result = -EACCES;
+  service::set_text(refusal.text, "no --listen rule gives port 7");
+  will_reply(refusal);
+  StpdBackend backend(connection, 0);
+  auto listening = client::request_for(RequestKind::kListen);
+  Reply reply{};
+  client::Payload payload;
+  EXPECT_EQ(backend.exchange(listening, payload, reply), -EACCES);
+  EXPECT_STREQ(client::describe(-EACCES), "stpd: no --listen rule gives port 7");
 }
 
 }  // namespace

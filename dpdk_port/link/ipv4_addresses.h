@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The IPv4 addresses of interfaces, from the kernel's rtnetlink: those with a label (eth0:1), too,
+// which ioctl and getifaddrs tell as if of another interface. Needs nothing else of the project.
+#pragma once
+
+#include <arpa/inet.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+namespace stp::port {
+
+struct InterfaceAddress {
+  int index = 0;           // of the interface
+  std::uint32_t ipv4 = 0;  // host order
+  unsigned prefix_length = 0;
+};
+
+namespace rtnetlink {
+
+inline bool ask_for_addresses(int fd, int index) {
+  // Kernels before 4.20 tell all addresses.
+  const int strict = 1;
+  ::setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof strict);
+  struct {
+    nlmsghdr head;
+    ifaddrmsg body;
+  } request{};
+  request.head.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof request.body));
+  request.head.nlmsg_type = RTM_GETADDR;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.body.ifa_family = AF_INET;
+  request.body.ifa_index = static_cast<unsigned>(index);
+  return ::send(fd, &request, request.head.nlmsg_len, 0) ==
+         static_cast<ssize_t>(request.head.nlmsg_len);
+}
+
+inline void read_address(const nlmsghdr& message, std::vector<InterfaceAddress>& out) {
+  if (message.nlmsg_type != RTM_NEWADDR || message.nlmsg_len < NLMSG_LENGTH(sizeof(ifaddrmsg)))
+    return;
+  const auto* const body = static_cast<const ifaddrmsg*>(NLMSG_DATA(&message));
+  if (body->ifa_family != AF_INET) return;
+  InterfaceAddress found{
+      .index = static_cast<int>(body->ifa_index), .ipv4 = 0, .prefix_length = body->ifa_prefixlen};
+  auto left = static_cast<int>(IFA_PAYLOAD(&message));
+  for (const rtattr* at = IFA_RTA(body); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    // Of a connection between two hosts, IFA_ADDRESS is that of the other one.
+    const bool own = at->rta_type == IFA_LOCAL || (at->rta_type == IFA_ADDRESS && found.ipv4 == 0);
+    if (!own || RTA_PAYLOAD(at) < sizeof found.ipv4) continue;
+    std::memcpy(&found.ipv4, RTA_DATA(at), sizeof found.ipv4);
+    found.ipv4 = ntohl(found.ipv4);
+  }
+  if (found.ipv4 != 0) out.push_back(found);
+}
+
+// False: it was the last part, or `failed`.
+inline bool read_part(int fd, std::vector<InterfaceAddress>& out, bool& failed) {
+  alignas(nlmsghdr) std::array<char, 16'384> part;
+  const ssize_t size = ::recv(fd, part.data(), part.size(), 0);
+  if (size < 0 && errno == EINTR) return true;
+  failed = size <= 0;
+  auto left = static_cast<unsigned>(failed ? 0 : size);
+  for (const auto* at = reinterpret_cast<const nlmsghdr*>(part.data()); NLMSG_OK(at, left);
+       at = NLMSG_NEXT(at, left)) {
+    if (at->nlmsg_type == NLMSG_DONE) return false;
+    if (at->nlmsg_type == NLMSG_ERROR) failed = true;
+    read_address(*at, out);
+  }
+  return !failed;
+}
+
+}  // namespace rtnetlink
+
+// In the kernel's order, the first one of each interface first. `index`: of that interface at
+// least; 0: of all. nullopt: rtnetlink is not to be had (a sandbox may forbid it).
+inline std::optional<std::vector<InterfaceAddress>> ipv4_addresses(int index = 0) {
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return std::nullopt;
+  std::vector<InterfaceAddress> all;
+  bool failed = !rtnetlink::ask_for_addresses(fd, index);
+  while (!failed && rtnetlink::read_part(fd, all, failed)) {
+  }
+  ::close(fd);
+  if (failed) return std::nullopt;
+  return all;
+}
+
+}  // namespace stp::port
