@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What captures do to a trace: formats, cuts, losses, a late start."""
 from catalogue import trace
-from frames import pcap, pcapng
+from frames import NONE, pcap, pcapng
+from managed import managed_messages
 from talk import MILLISECOND, SECOND, Talk
 
 
@@ -48,6 +49,16 @@ def cut_payload():
     return File(pcapng(small().frames, snaplen=80))
 
 
+@trace("a managed connection, cut after 80 bytes: the messages' heads are there, their bytes are not", play="-")
+def cut_managed():
+    return File(pcapng(managed_messages().frames, snaplen=80))
+
+
+@trace("a managed connection, cut after 66 bytes: nothing that depends on the heads of messages is judged", play="-")
+def cut_managed_heads():
+    return File(pcapng(managed_messages().frames, snaplen=66))
+
+
 @trace("cut after 40 bytes: no header is whole", check="capture-cut", play="-")
 def cut_header():
     return File(pcapng(small().frames, snaplen=40))
@@ -71,6 +82,21 @@ def mid_connect():
 def capture_loss():
     t = small()
     del t.frames[4]
+    return t
+
+
+@trace("the file says that the capturing program dropped a frame: it was A's question", check="capture-loss", play="-")
+def dropped():
+    t = Talk().connect()
+    t.b("RSR", R_Slots=63, Sync=0x99, B_num=NONE, I_id=NONE)
+    t.disconnect()
+    return File(pcapng(t.frames, dropped=1))
+
+
+@trace("the capture has the frames of B only, as tcpdump sees on a host that runs stpd", check="mid-trace, one-sided", play="-")
+def one_sided():
+    t = small()
+    t.frames = [frame for frame in t.frames if frame[1][6:12] == t.B.mac]
     return t
 
 

@@ -69,9 +69,11 @@ def ones_complement(data):
     return ~total & 0xFFFF or 0xFFFF
 
 
-def ethernet(dst, src, payload, snap=False, vlan=None, padded=True):
-    """A whole frame. `snap`: as 802.3; else as Ethernet II."""
+def ethernet(dst, src, payload, snap=False, vlan=None, padded=True, outer=None):
+    """A whole frame. `snap`: as 802.3; else as Ethernet II. `outer`: type and number of another tag in front."""
     frame = dst + src
+    if outer is not None:
+        frame += struct.pack(">HH", *outer)
     if vlan is not None:
         frame += struct.pack(">HH", 0x8100, vlan)
     if snap:
@@ -85,9 +87,9 @@ def pattern(length, start=0):
     return bytes((start + i) * 7 + (start + i) // 251 & 0xFF for i in range(length))
 
 
-def pcapng(frames, order="<", nano=True, snaplen=0, link_types=(1,)):
+def pcapng(frames, order="<", nano=True, snaplen=0, link_types=(1,), dropped=0):
     """`frames`: pairs of nanoseconds and bytes. They take turns on the interfaces, one for each of
-    `link_types`; 1 is Ethernet."""
+    `link_types`; 1 is Ethernet. `dropped`: as the statistics at the end say."""
     def block(kind, body):
         body += bytes(-len(body) % 4)
         length = struct.pack(order + "I", len(body) + 12)
@@ -102,6 +104,8 @@ def pcapng(frames, order="<", nano=True, snaplen=0, link_types=(1,)):
         held = frame[:snaplen] if snaplen else frame
         out += block(6, struct.pack(order + "IIIII", number % len(link_types), ticks >> 32,
                                     ticks & 0xFFFFFFFF, len(held), len(frame)) + held)
+    if dropped:
+        out += block(5, struct.pack(order + "III", 0, 0, 0) + struct.pack(order + "HHQHH", 5, 8, dropped, 0, 0))
     return out
 
 

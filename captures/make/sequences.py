@@ -178,6 +178,16 @@ def write_offer_changed():
     return t
 
 
+@trace("an RD with the right D_Key and another I_Key: it is answered, as the receiver's own Key proves who asks",
+       check="wrong-key")
+def disconnect_other_key():
+    t = talk()
+    t.a("RD", I_Key=0xDEADBEEF)
+    t.b("DA")
+    t.a("DC")
+    return t
+
+
 @trace("RD for a connection that is gone: answered from its own fields")
 def disconnect_gone():
     t = talk()
@@ -763,6 +773,20 @@ def fetch_repeated():
 
 
 # --- encapsulation and checksums -------------------------------------------------------------------
+@trace("130 requests are withdrawn, and the first END is answered last, when check has forgotten it", check="forgotten")
+def end_forgotten():
+    t = Talk()
+    t.A.slots = t.B.slots = 1000
+    t.connect()
+    for i in range(130):
+        t.a("RTR", T_len=10, I_id=i)
+    for i in range(130):
+        t.a("END", R_id=NONE, I_id=i)
+    for i in range(129, -1, -1):
+        t.b("EA", I_id=i, R_id=NONE)
+    return t
+
+
 @trace("checksums on every frame of a Write")
 def checksums():
     t = Talk()
@@ -776,10 +800,9 @@ def checksums():
     return t
 
 
-@trace("a Write in VLAN 7")
-def vlan():
+def in_vlan(outer=None):
     t = Talk()
-    t.vlan = 7
+    t.vlan, t.outer = 7, outer
     t.connect()
     t.rts(3)
     t.cts()
@@ -787,3 +810,18 @@ def vlan():
     t.rsr()
     t.disconnect()
     return t
+
+
+@trace("a Write in VLAN 7")
+def vlan():
+    return in_vlan()
+
+
+@trace("a Write in VLAN 7 of a provider's VLAN 300: two tags (802.1ad)", play="-")
+def vlan_of_provider():
+    return in_vlan((0x88A8, 300))
+
+
+@trace("a Write with two tags of 802.1Q, 300 and 7", play="-")
+def vlan_twice():
+    return in_vlan((0x8100, 300))

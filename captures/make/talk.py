@@ -22,7 +22,7 @@ class Talk:
         self.A, self.B = Station(1), Station(2)
         self.frames = []
         self.checksum = False
-        self.vlan = None
+        self.vlan = self.outer = None
 
     def wait(self, span):
         self.now += span
@@ -48,7 +48,7 @@ class Talk:
             head = head[:12] + sum_.to_bytes(2, "big") + head[14:]
         if snap is None:
             snap = op == "DATA" and len(body) < 6
-        frame = ethernet(dst or to.mac, src or sender.mac, head + body, snap, self.vlan, padded)
+        frame = ethernet(dst or to.mac, src or sender.mac, head + body, snap, self.vlan, padded, self.outer)
         self.raw(frame[:-cut] if cut else frame)
 
     def a(self, op, *flags, **fields):

@@ -177,7 +177,8 @@ bool Device::open_socket(std::string& error) {
   mtu_ = spec_.mtu;
   mac_ = *spec_.mac;
   socket_ = PacketSocket::open(
-      {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_}, error);
+      {.interface = spec_.interface, .room = frame_room(mtu_), .mac = mac_, .qdisc = spec_.qdisc},
+      error);
   if (!socket_ || !make_pools(error)) return false;
   receive_queue_ = socket_->capacity();
   wake_fd_ = socket_->fd();

@@ -33,6 +33,7 @@ class PacketSocket {
     std::string interface;
     std::size_t room = 0;  // of the longest frame
     MacAddr mac;           // receives frames for this address, whatever the interface's own is
+    bool qdisc = false;    // frames pass the queueing discipline, where tc and tcpdump are
   };
   // nullptr: `error` says what failed, and the remedy if there is one.
   static std::unique_ptr<PacketSocket> open(const Config& config, std::string& error);

@@ -87,7 +87,7 @@ bool PacketSocket::make_rings(std::string& error) {
     error = failure("the kernel does not make rings for frames");
     return false;
   }
-  set(fd_, PACKET_QDISC_BYPASS, 1);
+  if (!config_.qdisc) set(fd_, PACKET_QDISC_BYPASS, 1);
   set(fd_, PACKET_IGNORE_OUTGOING, 1);  // unknown to kernels before 4.20
   void* const memory = ::mmap(nullptr, (rx_slots_ + tx_slots_) * slot_size_, PROT_READ | PROT_WRITE,
                               MAP_SHARED, fd_, 0);

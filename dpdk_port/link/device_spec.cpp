@@ -35,7 +35,12 @@ bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
     out.mtu = std::min(out.mtu, kMaxAfPacketMtu);
     out.name = link.target;
     out.packet_socket = true;
+    out.qdisc = option(link, "qdisc", "0") == "1";
     return true;
+  }
+  if (link.options.contains("qdisc")) {
+    error = "qdisc= is for driver=af_packet: af_xdp always passes the kernel by";
+    return false;
   }
   if (facts.mtu > kMaxAfXdpMtu) {
     error = "af_xdp carries frames up to MTU 3506, the interface has " + std::to_string(facts.mtu) +

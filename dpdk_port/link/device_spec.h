@@ -15,6 +15,7 @@ struct DeviceSpec {
   std::string arguments;       // of the driver
   std::string interface;       // iface: the kernel's name
   bool packet_socket = false;  // uses a PacketSocket: no ethdev is made
+  bool qdisc = false;          // likewise: what it sends passes the interface's queueing discipline
 
   struct Memif {
     std::string socket;         // its file

@@ -129,6 +129,11 @@ constexpr std::array kKindOptions{
                  return one_of(v, {"af_packet", "af_xdp"});
                },
                "af_packet or af_xdp"},
+    KindOption{LinkKind::kIface, "qdisc",
+               [](const std::string& v) {
+                 return one_of(v, {"0", "1"});
+               },
+               "0 or 1"},
     KindOption{LinkKind::kMemif, "role",
                [](const std::string& v) {
                  return one_of(v, {"server", "client"});

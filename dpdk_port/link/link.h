@@ -20,6 +20,7 @@
 //                           auto: one for each CPU that the program may use
 // For one kind:
 //   iface:  driver=af_packet|af_xdp
+//           qdisc=0|1 (1: what is sent passes tc, and tcpdump sees it)
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.

@@ -96,7 +96,13 @@ struct TraceOrder {
   std::uint64_t nanoseconds;  // 0: no limit
   std::uint32_t everything;   // 1: all frames on the link; 0: STP and ARP only
   std::uint32_t stays;        // 1: the trace continues after the client that ordered it is gone
+  std::uint32_t snap;         // keep so many bytes of each frame; 0: all
+  std::uint32_t reserved;
+  std::uint64_t buffer;  // bytes of frames that the file may be behind; 0: the default
 };
+
+inline constexpr std::uint64_t kLeastTraceBuffer = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMostTraceBuffer = std::uint64_t{1} << 30;
 
 // One entry of a list that stpctl shows; further fields of it are in the reply.
 struct AdminEntry {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Linux interfaces: a veth pair in a private network namespace.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -84,6 +87,56 @@ Frame with_tag(Frame frame, unsigned tag) {
   const Frame bytes{std::byte{0x81}, std::byte{0x00}, std::byte(tag >> 8), std::byte(tag & 0xff)};
   frame.insert(frame.begin() + 12, bytes.begin(), bytes.end());
   return frame;
+}
+
+// What a program such as tcpdump sees of the frames that go out on an interface.
+class Outgoing {
+ public:
+  explicit Outgoing(const char* interface) {
+    sockaddr_ll address{};
+    address.sll_family = AF_PACKET;
+    address.sll_protocol = htons(ETH_P_ALL);
+    address.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Outgoing() { ::close(fd_); }
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+
+  // The frames of STP that have been seen since the last call.
+  unsigned count() {
+    unsigned seen = 0;
+    std::array<std::byte, 2048> frame{};
+    sockaddr_ll from{};
+    for (;;) {
+      socklen_t size = sizeof from;
+      if (::recvfrom(fd_, frame.data(), frame.size(), MSG_DONTWAIT,
+                     reinterpret_cast<sockaddr*>(&from), &size) < 0)
+        return seen;
+      seen += from.sll_pkttype == PACKET_OUTGOING && from.sll_protocol == htons(0x8181) ? 1 : 0;
+    }
+  }
+
+ private:
+  const int fd_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+};
+
+TEST_F(Iface, OthersSeeWhatItSendsOnlyThroughTheQueueingDiscipline) {
+  open(1500, "", ",qdisc=1");
+  Outgoing of_a("stp0"), of_b("stp1");
+  constexpr unsigned kFrames = 20;
+  expect_frames_arrive_in_order(a, b, 200, kFrames);
+  EXPECT_EQ(of_a.count(), 0U);
+  expect_frames_arrive_in_order(b, a, 200, kFrames);
+  EXPECT_EQ(of_b.count(), kFrames);
+  expect_attached_memory_arrives(b, a, 1024, 100);
+}
+
+TEST_F(Iface, TheQueueingDisciplineIsForItsOwnSocketOnly) {
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  EXPECT_NE(error_of("iface:stp0,driver=af_xdp,qdisc=1").find("qdisc= is for driver=af_packet"),
+            std::string::npos);
+  EXPECT_NE(error_of("iface:stp0,qdisc=yes").find("give 0 or 1"), std::string::npos);
 }
 
 TEST_F(Iface, TaggedFramesArriveTagged) {

@@ -32,4 +32,22 @@ expect says "$work/differs.log" "  live:  CA Reject Port=0>101"
 ! within "$side_a" "$bin/stp-replay" play "$captures/write.pcapng" --as "$station" --link nowhere \
   2>"$work/nowhere.log" || fail "an interface that is not there was used"
 expect says "$work/nowhere.log" "nowhere"
+
+# A second play waits until the station has forgotten the connections of the first.
+start "$work/ping.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :3000
+expect wait_for 20 grep -q listening "$work/ping.log"
+play connect >"$work/first.log" 2>&1
+remembered=$(find /run -maxdepth 1 -name 'stp-replay-*-02-00-00-00-00-02' -newer "$work/ping.log")
+expect [ -n "$remembered" ]
+touch -d '3 seconds ago' "$remembered"
+play connect >"$work/second.log" 2>&1
+rm -f "$remembered"
+expect says "$work/second.log" "(protocol 5.10): waiting for"
+! grep 'waiting for' "$work/first.log" || fail "the first play has waited"
+
+# Nobody else may have the address that the frames come from.
+start_stpd other "$side_a" "iface:stp0,mac=02:00:00:00:00:01"
+await_stpd other
+! play connect-refused 2>"$work/owned.log" || fail "two programs have one address"
+expect says "$work/owned.log" "has an owner: stpd"
 passed

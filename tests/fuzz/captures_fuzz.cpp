@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/replay/check/checker.h"
+#include "tools/replay/managed_view.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
 
@@ -33,10 +34,13 @@ void decode_and_check(std::vector<char>& file) {
       [&](const Finding& finding) { said += line_of(finding).size() + json_of(finding).size(); },
       {.endpoints = file.size() % 2 == 0});
   Decoder decoder;
+  ManagedView managed;
   CapturedFrame captured;
   while (capture->next(captured)) {
     const auto frame = decoder.decode(captured);
-    said += line_of(frame, 0).size() + json_of(frame).size();
+    const auto details = managed.look(frame);
+    said += line_of(frame, 0, details).size() + json_of(frame, details).size();
+    if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
     checker.frame(frame);
   }
   checker.finish();

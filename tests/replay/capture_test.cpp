@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <limits>
 
 #include "tests/replay/frame_file.h"
+#include "tests/replay/pcapng_file.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay::test {
@@ -45,8 +47,67 @@ TEST(ReadingCaptures, times_beyond_the_end_of_the_clock_leave_room_for_sums) {
   ASSERT_TRUE(capture) << error;
   CapturedFrame frame;
   ASSERT_TRUE(capture->next(frame)) << capture->error();
-  EXPECT_GT(frame.time, 0);
-  EXPECT_LE(frame.time, std::numeric_limits<std::int64_t>::max() / 4);
+  EXPECT_EQ(frame.epoch, std::int64_t{1} << 40);
+  EXPECT_EQ(frame.time, 0);
+  Decoder decoder;
+  const auto json = json_of(decoder.decode(frame));
+  EXPECT_NE(json.find(R"("time":1099511627776.000000000,)"), std::string::npos) << json;
+}
+
+TEST(ReadingCaptures, times_of_every_decade_differ_and_are_printed_as_they_are) {
+  for (const std::uint64_t year : {2'000'000'000ULL, 2'300'000'000ULL, 2'400'000'000ULL,
+                                   4'200'000'000ULL, 9'000'000'000ULL, 20'000'000'000ULL}) {
+    PcapngFile file;
+    file.interface(0);
+    file.packet(0, year * 1'000'000, frame_of(header_of(Op::kNoOperation)));
+    file.packet(0, year * 1'000'000 + 1, frame_of(header_of(Op::kNoOperation)));
+    std::string error;
+    auto capture = file.open(error);
+    ASSERT_TRUE(capture) << error;
+    CapturedFrame first, second;
+    ASSERT_TRUE(capture->next(first) && capture->next(second));
+    EXPECT_EQ(second.time - first.time, 1'000) << year;
+    Decoder decoder;
+    const auto json = json_of(decoder.decode(second));
+    EXPECT_NE(json.find("\"time\":" + std::to_string(year) + ".000001000,"), std::string::npos)
+        << json;
+  }
+}
+
+TEST(ReadingCaptures, a_pcap_of_after_2038_is_not_of_before_1970) {
+  FrameFile file;
+  file.add(0x9000'0000, frame_of(header_of(Op::kNoOperation)));
+  std::string error;
+  auto capture = file.open(error);
+  CapturedFrame frame;
+  ASSERT_TRUE(capture && capture->next(frame));
+  EXPECT_EQ(seconds(frame.time, frame.epoch), "2415919104.000000000");
+}
+
+TEST(ReadingCaptures, the_check_sequence_that_a_pcap_tells_of_is_no_part_of_a_frame) {
+  auto with_fcs = frame_of(header_of(Op::kNoOperation));
+  const auto length = with_fcs.size();
+  with_fcs.resize(length + 4);
+  FrameFile file(1 | 0x2400'0000);
+  file.add(1, with_fcs);
+  file.add(2, Bytes(with_fcs).first(50), static_cast<std::uint32_t>(with_fcs.size()));
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  ASSERT_TRUE(capture->next(frame));
+  EXPECT_EQ(frame.wire_length, length);
+  EXPECT_EQ(frame.bytes.size(), length);
+  ASSERT_TRUE(capture->next(frame));
+  EXPECT_EQ(frame.wire_length, length);
+  EXPECT_EQ(frame.bytes.size(), 50U);
+}
+
+TEST(ReadingCaptures, a_compressed_file_is_refused_with_the_program_that_unpacks_it) {
+  std::string packed("\x1f\x8b\x08 and so on, longer than the header of a capture is");
+  std::string error;
+  EXPECT_FALSE(Capture::read(fmemopen(packed.data(), packed.size(), "rb"), "x.gz", error));
+  EXPECT_NE(error.find("zcat <x.gz | stp-replay check -"), std::string::npos) << error;
 }
 
 TEST(Decoding, lengths_of_a_frame_that_the_capture_cut_are_those_of_the_wire) {
@@ -67,6 +128,24 @@ TEST(Decoding, a_frame_cut_inside_its_header_is_cut_and_not_wrong) {
     const auto decoded = decoder.decode({1, 0, Bytes(whole).first(held), whole.size()});
     EXPECT_TRUE(decoded.cut_short) << held;
     EXPECT_STREQ(decoded.error(), "cut");
+  }
+}
+
+TEST(Decoding, of_two_tags_the_outer_one_is_taken_off_and_shown) {
+  auto bytes = frame_of(header_of(Op::kNoOperation));
+  const std::array<std::byte, 8> tags{std::byte{0x88}, std::byte{0xa8}, std::byte{1}, std::byte{44},
+                                      std::byte{0x81}, std::byte{0},    std::byte{0}, std::byte{7}};
+  bytes.insert(bytes.begin() + 12, tags.begin(), tags.end());
+  Decoder decoder;
+  const auto decoded = decoder.decode({1, 0, bytes, bytes.size()});
+  EXPECT_TRUE(decoded.well_formed());
+  EXPECT_EQ(decoded.wire_length, bytes.size());
+  EXPECT_NE(line_of(decoded, 0).find(" outer-vlan=300 vlan=7 NOP"), std::string::npos);
+  const auto json = json_of(decoded);
+  EXPECT_NE(json.find(R"("outer_vlan":300,"vlan":7)"), std::string::npos) << json;
+  for (std::size_t held = 22; held < bytes.size(); ++held) {
+    const auto cut = decoder.decode({1, 0, Bytes(bytes).first(held), bytes.size()});
+    EXPECT_EQ(cut.cut_short, held < 62) << held;
   }
 }
 

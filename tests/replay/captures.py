@@ -64,6 +64,27 @@ def check():
             wrong.append(f"{name}: check ends with {result.returncode}, not {status}")
 
 
+    nothing_to_check()
+
+
+def nothing_to_check():
+    """A capture without a frame of STP is no proof of anything."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(HOME / "make"))
+    import frames
+    arp = bytes(12) + b"\x08\x06" + bytes(46)
+    with tempfile.TemporaryDirectory() as directory:
+        for content, said in ([], "no frame is in this capture"), ([(0, arp)] * 2, "none of the 2 frames"):
+            path = pathlib.Path(directory, "nothing.pcapng")
+            path.write_bytes(frames.pcapng(content))
+            result = run("check", path)
+            if result.returncode != 2 or said not in result.stderr or result.stdout:
+                wrong.append(f"{said}: check ends with {result.returncode}: {result.stdout}{result.stderr}")
+    result = run("check", HOME / "other-protocols.pcapng")
+    if not result.stdout.endswith("12 frames, 10 of STP, 0 findings, 0 notes\n"):
+        wrong.append(f"other-protocols.pcapng: {result.stdout}")
+
+
 def play():
     for name, _, _, expected in rows():
         if expected == "-":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/check/checker.h"
-#include "tests/replay/frame_file.h"
+#include "tests/replay/checking.h"
 #include "tools/replay/check/recent.h"
 #include "tools/sim/live_bytes.h"
 
@@ -8,57 +8,6 @@ namespace stp::replay::test {
 namespace {
 
 using wire::Op;
-
-class Checking : public ::testing::Test {
- protected:
-  std::vector<Finding> findings;
-  Checker::Sink sink = [this](const Finding& finding) { findings.push_back(finding); };
-  Checker whole{sink}, with_losses{sink, {.lossy = true}};
-  Checker* checker = &whole;
-  Decoder decoder;
-  std::int64_t now = 1'700'000'000'000'000'000;
-  std::uint64_t number = 0;
-
-  void say(const wire::Header& h, const MacAddr& from, const MacAddr& to) {
-    std::vector<std::byte> frame(200);
-    frame.resize(wire::emit({to, from, {}, false}, h, {}, {}, frame));
-    checker->frame(decoder.decode({++number, now, frame, frame.size()}));
-    now += 20'000;
-  }
-  void connect(std::uint16_t port, std::uint32_t key) { connect(port, port, key); }
-  // Connects; the answer comes from Port `other`.
-  void connect(std::uint16_t port, std::uint16_t other, std::uint32_t key) {
-    auto rc = header_of(Op::kRequestConnection);
-    rc.s_port = port;
-    rc.d_port = 0;
-    rc.param = 64;
-    rc.bufx = 12;
-    rc.offset = key;
-    rc.sync = 10;
-    rc.d_id = 3000;
-    say(rc, kMacA, kMacB);
-    auto ca = rc;
-    ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
-    ca.s_port = other;
-    ca.d_port = port;
-    ca.d_key = key;
-    ca.d_id = 0;
-    ca.s_id = 3000;
-    say(ca, kMacB, kMacA);
-  }
-  wire::Header named(Op op, std::uint16_t port, std::uint32_t key) {
-    auto h = header_of(op);
-    h.s_port = h.d_port = port;
-    h.d_key = key;
-    if (op <= Op::kDisconnectComplete) h.offset = key;
-    return h;
-  }
-  void disconnect(std::uint16_t port, std::uint32_t key) {
-    say(named(Op::kRequestDisconnect, port, key), kMacA, kMacB);
-    say(named(Op::kDisconnectAnswer, port, key), kMacB, kMacA);
-    say(named(Op::kDisconnectComplete, port, key), kMacA, kMacB);
-  }
-};
 
 TEST_F(Checking, memory_is_bounded_by_what_lives_and_not_by_the_length_of_the_trace) {
   const auto life = [&](unsigned i) {
@@ -171,6 +120,60 @@ TEST_F(Checking, a_ca_without_an_rc_is_a_fault_where_the_capture_has_every_conne
   say(ca, kMacB, kMacA);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[1].rule, Rule::kCaUnasked);
+}
+
+// protocol: 5.21
+TEST_F(Checking, one_short_interval_below_a_millisecond_may_be_the_captures_and_three_are_not) {
+  connect(5, 1);
+  auto rs = named(Op::kRequestState, 5, 1);
+  rs.d_id = rs.b_num = wire::kNoId;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+    rs.sync = i;
+    say(rs, kMacA, kMacB);
+    now += 80'000;
+    say(rs, kMacA, kMacB);
+    now += 5'000'000;
+  }
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, Rule::kRetryTooSoon);
+}
+
+// protocol: 5.11
+TEST_F(Checking, an_rd_with_the_receivers_key_is_answered_whatever_else_it_says) {
+  connect(5, 0xabc);
+  auto rd = named(Op::kRequestDisconnect, 5, 0xabc);
+  rd.offset = 0xdef;
+  say(rd, kMacA, kMacB);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(line_of(findings[0]), "3: 5.18 wrong-key: expected I_Key 0xabc; seen I_Key 0xdef");
+  say(named(Op::kDisconnectAnswer, 5, 0xabc), kMacB, kMacA);
+  say(named(Op::kDisconnectComplete, 5, 0xabc), kMacA, kMacB);
+  EXPECT_EQ(findings.size(), 1U) << line_of(findings.back());
+
+  connect(6, 0x123);
+  rd = named(Op::kRequestDisconnect, 6, 0x123);
+  rd.s_port = 60;
+  say(rd, kMacA, kMacB);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[1].rule, Rule::kWrongPeer);
+  say(named(Op::kDisconnectAnswer, 6, 0x123), kMacB, kMacA);
+  say(named(Op::kDisconnectComplete, 6, 0x123), kMacA, kMacB);
+  EXPECT_EQ(findings.size(), 2U) << line_of(findings.back());
+}
+
+// protocol: 5.2
+TEST_F(Checking, an_rd_with_a_wrong_key_or_of_a_stranger_is_none) {
+  connect(5, 0xabc);
+  auto rd = named(Op::kRequestDisconnect, 5, 0xdef);
+  rd.s_port = 60;
+  say(rd, kMacA, kMacB);
+  rd.d_key = 0xabc;
+  say(rd, MacAddr::from_u64(0x020000000077), kMacB);
+  const auto before = findings.size();
+  say(named(Op::kDisconnectAnswer, 5, 0xabc), kMacB, kMacA);
+  ASSERT_EQ(findings.size(), before + 1);
+  EXPECT_EQ(findings.back().rule, Rule::kDaUnasked);
 }
 
 // protocol: 10.3

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/replay/frame_file.h"
 #include "tools/replay/play/matcher.h"
+#include "tools/replay/play/node_subject.h"
 #include "tools/replay/play/player.h"
 
 namespace stp::replay::test {
@@ -165,7 +166,45 @@ TEST_F(Playing, a_gap_of_years_is_passed_over) {
   EXPECT_EQ(result.matched, 2U);
 }
 
-TEST_F(Playing, frames_of_before_1970_are_played) {
+// 20 Transfers to 16 MiB each; no page of it is touched.
+TEST_F(Playing, grants_of_much_memory_are_played_or_refused_and_never_half_played) {
+  const auto grant = [this](std::uint32_t i, std::uint8_t log2) {
+    auto rts = named(Op::kRequestToSend);
+    rts.param = 1;
+    rts.mx = log2;
+    rts.set_t_len(std::uint64_t{1} << log2);
+    rts.d_id = wire::kNoId;
+    rts.s_id = i;
+    a(2, rts);
+    auto cts = from_b(Op::kClearToSend);
+    cts.param = log2;
+    cts.mx = static_cast<std::uint16_t>(1 + i % 8);
+    cts.bufx = i << (log2 - 12);
+    cts.d_id = i;
+    cts.s_id = 1'000 + i;
+    b(2, cts);
+  };
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  for (std::uint32_t i = 0; i < 20; ++i) grant(i, 24);
+  play();
+  EXPECT_EQ(result.refused, "");
+  EXPECT_TRUE(result.troubles.empty()) << result.troubles.front();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
+  for (std::uint32_t i = 20; i < 300; ++i) grant(i, 24);
+  play();
+  EXPECT_NE(result.refused.find("more than 4 GiB"), std::string::npos) << result.refused;
+  EXPECT_TRUE(result.differences.empty());
+}
+
+TEST(Known, bytes_are_forgotten_where_it_is_asked_for_and_nowhere_else) {
+  KnownBytes known(100);
+  for (std::size_t at = 0; at < 100; ++at) known.add(at);
+  known.forget(13, 50);
+  for (std::size_t at = 0; at < 100; ++at) EXPECT_EQ(known.has(at), at < 13 || at >= 63) << at;
+}
+
+TEST_F(Playing, frames_of_the_year_2106_are_played) {
   a(0xfffffffe, request());
   b(0xffffffff, answer(202, 0xb2));
   play();

@@ -59,6 +59,28 @@ TEST_F(StpctlTrace, EndsByItselfAfterSoManyFramesOrSeconds) {
   EXPECT_TRUE(read_trace(path).empty());
 }
 
+TEST_F(StpctlTrace, KeepsTheBeginningOfEachFrameIfOnlyThatIsAskedFor) {
+  const auto stpd = serve();
+  const auto started = stpctl({"trace", "start", "--out", path, "--snap", "58", "--buffer", "1M"});
+  ASSERT_EQ(started.exit_status, 0) << started.text;
+  make_traffic();
+  ASSERT_EQ(stpctl({"trace", "stop"}).exit_status, 0);
+  char error[PCAP_ERRBUF_SIZE] = {};
+  auto* const file = pcap_open_offline(path.c_str(), error);
+  ASSERT_NE(file, nullptr) << error;
+  pcap_pkthdr* head = nullptr;
+  const u_char* bytes = nullptr;
+  int cut = 0;
+  while (pcap_next_ex(file, &head, &bytes) == 1) {
+    EXPECT_LE(head->caplen, 58U);
+    cut += head->caplen < head->len ? 1 : 0;
+  }
+  pcap_close(file);
+  EXPECT_GE(cut, 4);
+  for (const auto* const wrong : {"--snap=10", "--buffer=2G", "--buffer=1", "--buffer=much"})
+    EXPECT_EQ(stpctl({"trace", "--out", path, wrong}).exit_status, 2) << wrong;
+}
+
 TEST_F(StpctlTrace, EndsWithTheProgramThatWasKilledWhileItWaited) {
   const auto stpd = serve();
   {

@@ -24,7 +24,7 @@ done
 
 # Two passes, as in the window of Wireshark: the dissector knows later frames, too.
 for trace in write write-stu-lost write-append put get fetch-repeated read connect-refused checksums \
-  disconnect-crossed broken-illegal-flags broken-bad-checksum broken-no-grant broken-ca-unasked; do
+  disconnect-crossed managed-messages broken-illegal-flags broken-bad-checksum broken-no-grant broken-ca-unasked; do
   shark -2 -r "$root/captures/$trace.pcapng" "${columns[@]}" >"$work/$trace.txt"
   [ "$accept" = --accept ] && cp "$work/$trace.txt" "$here/expected/"
   diff -u "$here/expected/$trace.txt" "$work/$trace.txt" || result=1
@@ -45,6 +45,16 @@ expect 1 write-managed.pcapng 'stp-st.option && stp-st.t_len == 1000'
 expect 3 fetch-repeated.pcapng 'stp-st.function == "Fetch_Increment"'
 expect 1 broken-exponents.pcapng 'stp-st.error contains "Bufsize"'
 expect 1 broken-zero-length.pcapng 'stp-st.error contains "T_len 0"'
+expect 2 managed-messages.pcapng 'stp-st.managed.hello == "request" || stp-st.managed.hello == "accept"'
+expect 1 managed-messages.pcapng 'stp-st.managed.message == 3 && stp-st.managed.length == 101'
+expect 2 managed-messages.pcapng 'stp-st.managed.message == 5'
+expect 1 managed-messages.pcapng 'stp-st.managed.taken == 3 && stp-st.op == "NOP"'
+expect 2 managed-messages.pcapng 'stp-st.managed.region == "ring"'
+expect 1 managed-slots.pcapng 'stp-st.managed.slots == 8'
+expect 1 managed-region.pcapng 'stp-st.managed.address == "0x7000" && stp-st.managed.access == 28'
+expect 1 managed-no-receive.pcapng 'stp-st.managed.ended == "no receive"'
+expect 4 managed-blocks.pcapng 'stp-st.managed.tag == 7 || stp-st.managed.message == 2'
+expect 0 write-managed.pcapng 'stp-st.managed.message || stp-st.managed.tag'
 expect 0 write.pcapng 'stp-st.error || _ws.lua.error || bpdu'
 
 # The dissector has its own name, also in options: Wireshark's stp is the spanning tree protocol.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "stp/types.h"
+#include "tools/replay/pcapng_stream.h"
 
 struct pcap;
 
@@ -16,9 +17,13 @@ namespace stp::replay {
 
 struct CapturedFrame {
   std::uint64_t number = 0;     // from 1, as Wireshark counts
-  std::int64_t time = 0;        // nanoseconds since 1970
+  std::int64_t time = 0;        // nanoseconds since 1970, or since `epoch`
   Bytes bytes;                  // what the file holds; valid until the next frame is read
   std::size_t wire_length = 0;  // of the whole frame: more than bytes.size() if it was cut
+  // Seconds since 1970 of time 0: not 0 for a file whose clock is decades ahead. The same for all
+  // frames of a file.
+  std::int64_t epoch = 0;
+  std::uint64_t dropped = 0;  // by the capturing program before this frame, as far as the file says
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };
@@ -35,17 +40,26 @@ class Capture {
   // Returns false at the end, or after an error: error() says how far the file could be read.
   bool next(CapturedFrame& out);
   [[nodiscard]] const std::string& error() const { return error_; }
+  // How many frames the capturing program dropped, as far as the file has said. For a file that can
+  // be read twice, known from the beginning.
+  [[nodiscard]] std::uint64_t dropped() const;
 
  private:
   struct Close {
     void operator()(pcap* file) const;
   };
-  Capture(pcap* file, std::string name) : file_(file), name_(std::move(name)) {}
+  Capture(std::unique_ptr<PcapngStream> stream, pcap* file, std::string name)
+      : stream_(std::move(stream)), file_(file), name_(std::move(name)) {}
+  std::int64_t time_of(std::int64_t seconds, std::int64_t nanoseconds);
   [[nodiscard]] std::string explain(const std::string& cause) const;
 
+  std::unique_ptr<PcapngStream> stream_;  // that file_ reads, if it is a pcapng
   std::unique_ptr<pcap, Close> file_;
   std::string name_, error_;
   std::uint64_t count_ = 0;
+  std::int64_t epoch_ = 0;
+  std::uint64_t dropped_ = 0;  // in all, if that was known at the beginning
+  unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
 };
 
 }  // namespace stp::replay

@@ -12,6 +12,10 @@ namespace {
 constexpr std::size_t kLongestFrame =
     wire::kMaxHeadSize + (std::size_t{1} << wire::kMaxMaxStu) + wire::kAppendSize;
 
+// The types of tags of providers (802.1ad, and one that is older).
+constexpr std::uint16_t kProviderTag = 0x88a8, kOldProviderTag = 0x9100;
+constexpr std::size_t kAddresses = 2 * sizeof(MacAddr::octets);
+
 }  // namespace
 
 const char* Decoded::error() const {
@@ -34,11 +38,31 @@ void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
                                                      : Cksum::kUnknown;
 }
 
-Decoded Decoder::decode(const CapturedFrame& captured) {
+// A Node takes frames with at most one tag. Of two, the outer one is the provider's: without it,
+// the frame is what the stations exchange.
+CapturedFrame Decoder::without_outer_tag(const CapturedFrame& captured, Decoded& out) {
+  const auto bytes = captured.bytes;
+  if (bytes.size() < kAddresses + wire::kVlanSize + 2) return captured;
+  const auto type = wire::load16(bytes.data() + kAddresses);
+  const auto next = wire::load16(bytes.data() + kAddresses + wire::kVlanSize);
+  const bool provider = type == kProviderTag || type == kOldProviderTag;
+  if (!provider && (type != wire::kVlanEtherType || next != wire::kVlanEtherType)) return captured;
+  out.outer_vlan = wire::load16(bytes.data() + kAddresses + 2);
+  untagged_.assign(bytes.begin(), bytes.begin() + kAddresses);
+  untagged_.insert(untagged_.end(), bytes.begin() + kAddresses + wire::kVlanSize, bytes.end());
+  auto inner = captured;
+  inner.bytes = untagged_;
+  inner.wire_length -= wire::kVlanSize;
+  return inner;
+}
+
+Decoded Decoder::decode(const CapturedFrame& as_captured) {
   Decoded out;
+  const auto captured = without_outer_tag(as_captured, out);
   out.number = captured.number;
   out.time = captured.time;
-  out.wire_length = captured.wire_length;
+  out.epoch = captured.epoch;
+  out.wire_length = as_captured.wire_length;
   out.cut = captured.cut();
   if (!out.cut) {
     decode_whole(captured.bytes, out);
@@ -60,6 +84,7 @@ Decoded Decoder::decode(const CapturedFrame& captured) {
     }
     return out;
   }
+  out.payload_held = held - std::min(held, header_end);
   // The checksum cannot be verified, because bytes are missing.
   std::uint16_t cksum = 0;
   if (wrapped == DropReason::kNone) {

@@ -2,6 +2,8 @@
 // Decodes one captured frame.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "stp/wire/frame.h"
@@ -13,18 +15,26 @@ enum class Cksum { kNone, kGood, kBad, kUnknown };  // kUnknown: the capture cut
 
 struct Decoded {
   std::uint64_t number = 0;
-  std::int64_t time = 0;
+  std::int64_t time = 0, epoch = 0;  // as of the CapturedFrame
   std::size_t wire_length = 0;
-  bool cut = false;                       // the capture holds only a part of the frame
-  DropReason reason = DropReason::kNone;  // why a Node would drop it for its form
-  bool cut_short = false;                 // too much is missing to know the header
-  bool has_link = false;                  // frame.src and .dst are known
-  bool has_header = false;                // frame.header is known, though `reason` may be set
+  bool cut = false;                         // the capture holds only a part of the frame
+  std::optional<std::uint16_t> outer_vlan;  // the tag in front of the one that STP knows
+  DropReason reason = DropReason::kNone;    // why a Node would drop it for its form
+  bool cut_short = false;                   // too much is missing to know the header
+  bool has_link = false;                    // frame.src and .dst are known
+  bool has_header = false;                  // frame.header is known, though `reason` may be set
+  // How many bytes behind the header the capture holds, of one that it cut; else more than there
+  // are.
+  std::size_t payload_held = std::numeric_limits<std::size_t>::max();
   Cksum cksum = Cksum::kNone;
   wire::Frame frame;  // its spans have the lengths on the wire; missing bytes are 0
 
   [[nodiscard]] bool is_stp() const { return cut_short || reason != DropReason::kNotStp; }
   [[nodiscard]] bool well_formed() const { return !cut_short && reason == DropReason::kNone; }
+  // The first bytes of an STU or option payload; empty if there are less, or the capture cut them.
+  [[nodiscard]] Bytes beginning(Bytes payload, std::size_t length) const {
+    return payload.size() < length || payload_held < length ? Bytes{} : payload.first(length);
+  }
   // "truncated", "cut", ..., or nullptr for a well-formed frame.
   [[nodiscard]] const char* error() const;
 };
@@ -37,7 +47,8 @@ class Decoder {
 
  private:
   void decode_whole(Bytes bytes, Decoded& out) const;
-  std::vector<std::byte> whole_;
+  CapturedFrame without_outer_tag(const CapturedFrame& captured, Decoded& out);
+  std::vector<std::byte> whole_, untagged_;
 };
 
 }  // namespace stp::replay

@@ -82,7 +82,17 @@ void add_header(Json& json, const wire::Header& h) {
 
 }  // namespace
 
-std::string seconds(std::int64_t nanoseconds) {
+std::string seconds(std::int64_t nanoseconds, std::int64_t epoch) {
+  if (epoch != 0) {
+    const auto part = nanoseconds % std::int64_t{kSecond};
+    const auto begun = part < 0 ? 1 : 0;
+    const auto whole = nanoseconds / std::int64_t{kSecond} - begun;
+    std::int64_t both = 0;
+    if (__builtin_add_overflow(epoch, whole, &both)) both = epoch;
+    return std::to_string(both) + '.' +
+           formatted("%09" PRIu64,
+                     static_cast<std::uint64_t>(part + begun * std::int64_t{kSecond}));
+  }
   const bool negative = nanoseconds < 0;
   const auto size = negative ? 0 - static_cast<std::uint64_t>(nanoseconds)
                              : static_cast<std::uint64_t>(nanoseconds);
@@ -129,14 +139,20 @@ std::string operation_text(const Decoded& decoded) {
   return text;
 }
 
-std::string line_of(const Decoded& decoded, std::int64_t start) {
+std::string line_of(const Decoded& decoded, std::int64_t start,
+                    const std::vector<Detail>& details) {
   std::int64_t since = 0;
   if (__builtin_sub_overflow(decoded.time, start, &since)) since = 0;
   auto text = std::to_string(decoded.number) + ' ' + seconds(since);
   if (decoded.has_link || decoded.has_header)
     text += ' ' + to_string(decoded.frame.src) + " > " + to_string(decoded.frame.dst);
+  if (decoded.outer_vlan) text += " outer-vlan=" + std::to_string(*decoded.outer_vlan & 0xfff);
   if (decoded.frame.vlan) text += " vlan=" + std::to_string(*decoded.frame.vlan & 0xfff);
   if (decoded.has_header) text += ' ' + operation_text(decoded);
+  for (const auto& detail : details)
+    text +=
+        (&detail == &details.front() ? " [" : " ") + std::string(detail.name) + '=' + detail.text;
+  if (!details.empty()) text += ']';
   if (decoded.has_header && decoded.frame.snap) text += " (SNAP)";
   if (decoded.cut) text += " (cut by the capture)";
   if (decoded.cksum == Cksum::kGood) text += " checksum good";
@@ -146,11 +162,12 @@ std::string line_of(const Decoded& decoded, std::int64_t start) {
   return text;
 }
 
-std::string json_of(const Decoded& decoded) {
+std::string json_of(const Decoded& decoded, const std::vector<Detail>& details) {
   Json json;
-  json.object().value("frame", decoded.number).number("time", seconds(decoded.time));
+  json.object().value("frame", decoded.number).number("time", seconds(decoded.time, decoded.epoch));
   if (decoded.has_link || decoded.has_header) {
     json.value("src", to_string(decoded.frame.src)).value("dst", to_string(decoded.frame.dst));
+    if (decoded.outer_vlan) json.value("outer_vlan", *decoded.outer_vlan & 0xfff);
     if (decoded.frame.vlan) json.value("vlan", *decoded.frame.vlan & 0xfff);
   }
   if (decoded.has_header) {
@@ -159,6 +176,16 @@ std::string json_of(const Decoded& decoded) {
     json.value("payload", payload_length(decoded));
     if (!decoded.frame.append.empty()) json.value("append", decoded.frame.append.size());
     json.value("checksum", cksum_name(decoded.cksum));
+  }
+  if (!details.empty()) {
+    json.object("managed");
+    for (const auto& detail : details) {
+      if (detail.quoted)
+        json.value(detail.name, detail.text);
+      else
+        json.number(detail.name, detail.text);
+    }
+    json.end();
   }
   json.value("length", decoded.wire_length);
   if (decoded.cut) json.value("cut", true);

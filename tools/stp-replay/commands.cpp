@@ -6,6 +6,7 @@
 
 #include "tools/json/json.h"
 #include "tools/replay/check/checker.h"
+#include "tools/replay/managed_view.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
 
@@ -42,6 +43,15 @@ int cannot_read(const std::string& error) {
   return kCannotRead;
 }
 
+std::string none_of_stp(std::uint64_t frames) {
+  return (frames == 0
+              ? "no frame is in this capture"
+              : "none of the " + std::to_string(frames) + " frames in this capture is of STP") +
+         std::string(
+             ", so there is nothing to check; was it made on the interface that carries STP, while "
+             "programs used it, with a filter as in docs/conformance.md?");
+}
+
 int no_station(const std::string& option, const std::string& text) {
   return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
 }
@@ -53,12 +63,14 @@ int decode(const Options& options) {
   auto capture = Capture::open(options.file, error);
   if (!capture) return cannot_read(error);
   Decoder decoder;
+  ManagedView managed;
   CapturedFrame captured;
   std::int64_t start = 0;
   while (capture->next(captured)) {
     if (captured.number == 1) start = captured.time;
     const auto frame = decoder.decode(captured);
-    print(options.json ? json_of(frame) : line_of(frame, start));
+    const auto details = managed.look(frame);
+    print(options.json ? json_of(frame, details) : line_of(frame, start, details));
   }
   return capture->error().empty() ? kNothingWrong : cannot_read(capture->error());
 }
@@ -78,13 +90,24 @@ int check(const Options& options) {
   Checker checker(tell, how);
   Decoder decoder;
   CapturedFrame captured;
-  std::uint64_t frames = 0;
-  for (; capture->next(captured); ++frames) checker.frame(decoder.decode(captured));
+  std::uint64_t frames = 0, of_stp = 0;
+  for (; capture->next(captured); ++frames) {
+    const auto frame = decoder.decode(captured);
+    of_stp += frame.is_stp() ? 1 : 0;
+    if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
+    checker.frame(frame);
+  }
+  // A pipe may tell only at its end.
+  Decoded at_end;
+  at_end.number = frames;
+  at_end.time = captured.time;
+  if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
   checker.finish();
   if (!capture->error().empty()) return cannot_read(capture->error());
+  if (of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(frames));
   if (!options.json)
-    std::printf("%" PRIu64 " frames, %" PRIu64 " findings, %" PRIu64 " notes\n", frames, findings,
-                notes);
+    std::printf("%" PRIu64 " frames, %" PRIu64 " of STP, %" PRIu64 " findings, %" PRIu64 " notes\n",
+                frames, of_stp, findings, notes);
   return findings == 0 ? kNothingWrong : kFindings;
 }
 
@@ -101,6 +124,7 @@ int play(const Options& options) {
   const auto result = options.link.empty() ? play_node(*trace, *station)
                                            : play_link(*trace, *station, options.link, error);
   if (!error.empty()) return cannot_read(error);
+  if (!result.refused.empty()) return cannot_read(options.file + ": " + result.refused);
   for (const auto& trouble : result.troubles)
     print(options.json ? json_of("not played", trouble) : "not played: " + trouble);
   for (const auto& note : result.notes)

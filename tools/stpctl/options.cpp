@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "dpdk_port/link/link.h"
+#include "libst/service/messages.h"
 #include "libst/service/socket.h"
 #include "tools/cli/usage.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr double kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
+constexpr std::uint32_t kLeastSnap = 58, kMostSnap = 262'144;  // the head of a frame with a tag
 
 std::string link_of_environment() {
   const auto* const text = std::getenv("STP_LINK");
@@ -104,6 +106,17 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
       ->check(CLI::Range(0.0, kLongest));
   trace->add_option("--frames", options.frames, "End after this many frames");
   trace->add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
+  trace
+      ->add_option("--snap", options.snap,
+                   "Keep only the first BYTES of each frame; stp-replay check needs 80")
+      ->check(CLI::Range(kLeastSnap, kMostSnap))
+      ->type_name("BYTES");
+  trace
+      ->add_option("--buffer", options.buffer,
+                   "How far the file may be behind, in the daemon's memory, as 256M [64M]")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(service::kLeastTraceBuffer, service::kMostTraceBuffer))
+      ->type_name("SIZE");
   trace->fallthrough();
   is(trace, Command::kTrace);
   // Their callbacks run after that of their parent, and so decide which command it is.

@@ -39,6 +39,8 @@ struct Options {
   double seconds = 0;        // 0: no limit
   std::uint64_t frames = 0;  // likewise
   bool everything = false;
+  std::uint32_t snap = 0;    // 0: whole frames
+  std::uint64_t buffer = 0;  // bytes; 0: the daemon's default
   // ping
   std::string peer, link;
   double timeout = 1;

@@ -34,6 +34,8 @@ constexpr double kNanoseconds = 1e9;
       throw Failure("a trace is running already: `stpctl trace stop` ends it");
     case -ENOENT:
       throw Failure("there was no trace since the daemon started");
+    case -ENOMEM:
+      throw Failure("the daemon has no memory for the buffer: take a smaller --buffer");
     case -EINVAL:
       throw Failure("the daemon writes to regular files only: name one with --out");
     default:
@@ -60,6 +62,8 @@ void begin(DaemonClient& daemon, const Options& options) {
   request.kind = RequestKind::kTraceStart;
   request.trace.max_frames = options.frames;
   request.trace.nanoseconds = static_cast<std::uint64_t>(options.seconds * kNanoseconds);
+  request.trace.snap = options.snap;
+  request.trace.buffer = options.buffer;
   request.trace.everything = options.everything ? 1 : 0;
   request.trace.stays = options.command == Command::kTraceStart ? 1 : 0;
   const int fd = file.get();
@@ -90,10 +94,11 @@ void report(const Options& options, const service::AdminEntry& status) {
     std::puts(json.end().text().c_str());
     return;
   }
-  std::printf("%s: %ju frames, %ju bytes in the file, %ju frames dropped%s\n",
-              status.finished != 0 ? "ended" : "running", std::uintmax_t{status.frames},
-              std::uintmax_t{status.written_bytes}, std::uintmax_t{status.dropped},
-              status.dropped != 0 ? " (the disk is slower than the link)" : "");
+  std::printf(
+      "%s: %ju frames, %ju bytes in the file, %ju frames dropped%s\n",
+      status.finished != 0 ? "ended" : "running", std::uintmax_t{status.frames},
+      std::uintmax_t{status.written_bytes}, std::uintmax_t{status.dropped},
+      status.dropped != 0 ? " (the disk is slower than the link: see --snap and --buffer)" : "");
 }
 
 void check_file(const service::AdminEntry& status) {

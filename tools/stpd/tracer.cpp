@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/tracer.h"
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "stp/wire/big_endian.h"
@@ -55,8 +57,14 @@ int Tracer::start(const service::TraceOrder& order, service::ClientId by, servic
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
+  options.snap_length = order.snap;
+  if (order.buffer != 0)
+    options.ring_bytes = std::bit_ceil(
+        std::clamp(order.buffer, service::kLeastTraceBuffer, service::kMostTraceBuffer));
+  auto writer = trace::PcapngWriter::create(std::move(file), options);
+  if (!writer) return -ENOMEM;
   tap_.reset();
-  writer_ = trace::PcapngWriter::create(std::move(file), options);
+  writer_ = std::move(writer);
   tap_.emplace(*writer_);
   everything_ = order.everything != 0;
   owner_ = order.stays != 0 ? 0 : by;

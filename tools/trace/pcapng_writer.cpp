@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "tools/trace/ring_memory.h"
+
 namespace stp::trace {
 namespace {
 
@@ -22,6 +24,7 @@ namespace {
 // byte order: the byte-order magic tells readers which.
 constexpr std::uint32_t kSectionHeader = 0x0a0d0d0a;
 constexpr std::uint32_t kInterfaceDescription = 1;
+constexpr std::uint32_t kInterfaceStatistics = 5;
 constexpr std::uint32_t kEnhancedPacket = 6;
 constexpr std::uint32_t kByteOrderMagic = 0x1a2b3c4d;
 constexpr std::uint16_t kMajorVersion = 1, kMinorVersion = 0;
@@ -32,6 +35,9 @@ constexpr std::uint16_t kInterfaceName = 2;    // in an interface description
 constexpr std::uint16_t kTimeResolution = 9;
 constexpr std::uint8_t kNanoseconds = 9;   // 10^-9
 constexpr std::uint16_t kPacketFlags = 2;  // in an enhanced packet
+constexpr std::uint16_t kDropCount = 4;    // likewise: frames dropped in front of it
+constexpr std::uint16_t kReceived = 4;     // in interface statistics
+constexpr std::uint16_t kDropped = 5;      // likewise
 
 constexpr std::size_t padded(std::size_t size) {
   return (size + 3) & ~std::size_t{3};
@@ -82,7 +88,7 @@ std::vector<std::byte> file_header(const PcapngWriter::Options& options) {
   Block interface(kInterfaceDescription);
   interface.add(kLinkTypeEthernet);
   interface.add(std::uint16_t{0});
-  interface.add(std::uint32_t{0});  // frames are not cut
+  interface.add(options.snap_length);
   interface.option(kInterfaceName, options.interface.data(), options.interface.size());
   interface.option(kTimeResolution, &kNanoseconds, sizeof kNanoseconds);
 
@@ -101,13 +107,37 @@ struct PacketHead {
 };
 static_assert(sizeof(PacketHead) == 28);
 
-struct PacketTail {
-  std::uint16_t flags_code = kPacketFlags, flags_size = sizeof(std::uint32_t);
+struct PacketFlags {
+  std::uint16_t code = kPacketFlags, size = sizeof(std::uint32_t);
   std::uint32_t flags;
+};
+static_assert(sizeof(PacketFlags) == 8);
+
+struct PacketLoss {
+  std::uint16_t code = kDropCount, size = sizeof(std::uint64_t);
+  std::array<std::uint32_t, 2> count{};  // in the order of this machine, as one number
+};
+static_assert(sizeof(PacketLoss) == 12);
+
+struct PacketEnd {
   std::uint32_t end_of_options = kEndOfOptions;
   std::uint32_t length;
 };
-static_assert(sizeof(PacketTail) == 16);
+static_assert(sizeof(PacketEnd) == 8);
+
+std::vector<std::byte> statistics(std::uint64_t frames, std::uint64_t dropped) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto time =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  const auto received = frames + dropped;
+  Block block(kInterfaceStatistics);
+  block.add(std::uint32_t{0});  // of interface 0
+  block.add(static_cast<std::uint32_t>(time >> 32));
+  block.add(static_cast<std::uint32_t>(time));
+  block.option(kReceived, &received, sizeof received);
+  block.option(kDropped, &dropped, sizeof dropped);
+  return block.finish();
+}
 
 }  // namespace
 
@@ -117,6 +147,8 @@ struct PcapngWriter::State {
   void put(const void* data, std::size_t size, std::uint64_t& at);
   void run();
   bool drain();
+  bool write_piece(std::uint64_t from, std::uint64_t end);
+  void write_statistics();
   bool give_up(ssize_t written);
   [[nodiscard]] bool at_limit() const {
     return frames >= max_frames || std::chrono::steady_clock::now() >= until;
@@ -124,12 +156,14 @@ struct PcapngWriter::State {
 
   service::UniqueFd file;
   const std::uint64_t max_frames;
+  const std::size_t longest;  // as much of a frame is kept
   const std::chrono::steady_clock::time_point until;
   const std::chrono::milliseconds farewell;
-  std::vector<std::byte> ring;
+  RingMemory ring;
   // Positions count on and wrap only in the ring. It holds whole blocks from tail to head.
   std::atomic<std::uint64_t> head{0}, tail{0};
   std::atomic<std::uint64_t> frames{0}, dropped{0};
+  std::uint64_t lost = 0;  // dropped since the last frame that was taken; of the polling thread
   std::atomic<std::uint64_t> file_size{0};  // of whole blocks
   std::atomic<int> error{0};
   // closed: no frame is accepted any more. stopping: the writer shall end. finished: it has ended.
@@ -141,6 +175,7 @@ struct PcapngWriter::State {
 PcapngWriter::State::State(service::UniqueFd opened, const Options& options)
     : file(std::move(opened)),
       max_frames(options.max_frames),
+      longest(options.snap_length == 0 ? ~std::size_t{0} : options.snap_length),
       until(options.duration == kNever
                 ? std::chrono::steady_clock::time_point::max()
                 : std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.duration)),
@@ -157,12 +192,17 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Opti
     return nullptr;
   }
   auto state = std::make_shared<State>(std::move(file), options);
+  if (state->ring.size() == 0) {
+    error = "no memory for a trace's buffer of " + std::to_string(options.ring_bytes) + " bytes";
+    return nullptr;
+  }
   state->file_size = header.size();
   return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
 }
 
 std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options) {
   auto state = std::make_shared<State>(std::move(file), options);
+  if (state->ring.size() == 0) return nullptr;
   const auto header = file_header(options);
   std::uint64_t at = 0;
   state->put(header.data(), header.size(), at);
@@ -228,33 +268,41 @@ void PcapngWriter::State::put(const void* data, std::size_t size, std::uint64_t&
 
 void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   auto& state = *state_;
-  if (state.error.load(std::memory_order_relaxed) != 0) {
+  const auto drop = [&state] {
+    ++state.lost;
     state.dropped.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  };
+  if (state.error.load(std::memory_order_relaxed) != 0) return drop();
   if (state.closed.load(std::memory_order_relaxed)) return;
   if (state.frames.load(std::memory_order_relaxed) >= state.max_frames) return;
   const auto size = head.size() + rest.size();
-  const auto length = sizeof(PacketHead) + padded(size) + sizeof(PacketTail);
+  const auto held = std::min(size, state.longest);
+  const auto length = sizeof(PacketHead) + padded(held) + sizeof(PacketFlags) +
+                      (state.lost == 0 ? 0 : sizeof(PacketLoss)) + sizeof(PacketEnd);
   auto at = state.head.load(std::memory_order_relaxed);
   const auto used = at - state.tail.load(std::memory_order_acquire);
-  if (length > state.ring.size() - used) {
-    state.dropped.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  if (length > state.ring.size() - used) return drop();
   const PacketHead packet{.length = static_cast<std::uint32_t>(length),
                           .time_high = static_cast<std::uint32_t>(time >> 32),
                           .time_low = static_cast<std::uint32_t>(time),
-                          .captured = static_cast<std::uint32_t>(size),
+                          .captured = static_cast<std::uint32_t>(held),
                           .original = static_cast<std::uint32_t>(size)};
-  const PacketTail tail{.flags = static_cast<std::uint32_t>(way),
-                        .length = static_cast<std::uint32_t>(length)};
+  const PacketFlags flags{.flags = static_cast<std::uint32_t>(way)};
+  const PacketEnd end{.length = static_cast<std::uint32_t>(length)};
   constexpr std::array<std::byte, 3> kPadding{};
   state.put(&packet, sizeof packet, at);
-  state.put(head.data(), head.size(), at);
-  state.put(rest.data(), rest.size(), at);
-  state.put(kPadding.data(), padded(size) - size, at);
-  state.put(&tail, sizeof tail, at);
+  const auto of_head = std::min(head.size(), held);
+  state.put(head.data(), of_head, at);
+  state.put(rest.data(), held - of_head, at);
+  state.put(kPadding.data(), padded(held) - held, at);
+  state.put(&flags, sizeof flags, at);
+  if (state.lost != 0) {
+    PacketLoss loss;
+    std::memcpy(loss.count.data(), &state.lost, sizeof state.lost);
+    state.put(&loss, sizeof loss, at);
+    state.lost = 0;
+  }
+  state.put(&end, sizeof end, at);
   state.head.store(at, std::memory_order_release);
   state.frames.fetch_add(1, std::memory_order_relaxed);
   // Notified once per filled half, so that a busy link does not cost a system call per frame.
@@ -264,6 +312,7 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
 
 void PcapngWriter::State::run() {
   bool last = false;
+  ring.populate();
   while (drain() && !last) {
     std::unique_lock lock(mutex);
     last = closed || stopping;  // closed for a whole interval: no frame is being added any more
@@ -273,17 +322,34 @@ void PcapngWriter::State::run() {
     last = last || stopping;
   }
   closed = true;
+  if (error == 0) write_statistics();
   file.reset();
   std::lock_guard const guard(mutex);
   finished.store(true, std::memory_order_release);
   ended.notify_all();
 }
 
-// Returns false if the file accepts no more.
+// Writes what is in the ring by now, piece by piece, so that a slow file makes room soon. Returns
+// false if the file accepts no more.
 bool PcapngWriter::State::drain() {
-  const auto from = tail.load(std::memory_order_relaxed);
-  const auto size = head.load(std::memory_order_acquire) - from;
-  if (size == 0) return true;
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  const auto all = head.load(std::memory_order_acquire);
+  auto from = tail.load(std::memory_order_relaxed);
+  while (from != all) {
+    auto end = from;  // of whole blocks: after an error the file is cut behind the last piece
+    do {
+      std::uint32_t length = 0;
+      std::memcpy(&length, ring.data() + (end + sizeof length) % ring.size(), sizeof length);
+      end += length;
+    } while (end != all && end - from < kPiece);
+    if (!write_piece(from, end)) return false;
+    from = end;
+  }
+  return true;
+}
+
+bool PcapngWriter::State::write_piece(std::uint64_t from, std::uint64_t end) {
+  const auto size = end - from;
   const auto place = from % ring.size();
   const auto first = std::min<std::size_t>(size, ring.size() - place);
   std::array<iovec, 2> parts{{{ring.data() + place, first}, {ring.data(), size - first}}};
@@ -292,6 +358,16 @@ bool PcapngWriter::State::drain() {
   file_size += size;
   tail.store(from + size, std::memory_order_release);
   return true;
+}
+
+// How many frames there were, and how many of them the file lacks.
+void PcapngWriter::State::write_statistics() {
+  const auto block = statistics(frames, dropped);
+  const auto written = ::write(file.get(), block.data(), block.size());
+  if (written != static_cast<ssize_t>(block.size()))
+    give_up(written);
+  else
+    file_size += block.size();
 }
 
 // After an error such as a full disk, cuts the file so that the earlier frames stay readable.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes frames to a pcapng file without ever blocking the polling thread: a frame goes into a
 // ring, and the writer's own thread moves the ring into the file. A frame that finds the ring full
-// is dropped and counted. A file may block forever (a pipe that nobody reads, a FUSE file). Then
-// the writer gives up that thread and its ring, and nobody waits for it.
+// is dropped and counted, and the file says so: the next frame names how many are missing in front
+// of it, and the statistics at the end name the sum. A file may block forever (a pipe that nobody
+// reads, a FUSE file). Then the writer gives up that thread and its ring, and nobody waits for it.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +24,9 @@ class PcapngWriter {
     std::string interface;  // named in the file
     std::string program;    // likewise
     std::uint64_t max_frames = ~std::uint64_t{0};
-    Time duration = kNever;  // ends this long after it began, within kFlushInterval
-    std::size_t ring_bytes = std::size_t{16} << 20;  // a power of two
+    Time duration = kNever;         // ends this long after it began, within kFlushInterval
+    std::uint32_t snap_length = 0;  // keep so much of each frame; 0: all
+    std::size_t ring_bytes = std::size_t{64} << 20;  // a power of two
     std::chrono::milliseconds farewell{3'000};       // for the file to take the rest
   };
   enum class Way { kReceived = 1, kSent = 2 };  // as pcapng counts them
@@ -33,7 +35,7 @@ class PcapngWriter {
   static std::unique_ptr<PcapngWriter> create(const std::string& path, Options options,
                                               std::string& error);
   // The same with an open file, which must be regular and empty. This call does not touch it;
-  // error() reports its errors later.
+  // error() reports its errors later. nullptr: there is no memory for the ring.
   static std::unique_ptr<PcapngWriter> create(service::UniqueFd file, const Options& options);
   // Writes the rest of the ring. Waits for that until Options::farewell has passed since finish().
   ~PcapngWriter();

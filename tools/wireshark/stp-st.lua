@@ -87,6 +87,15 @@ local field = {
   block_complete = ProtoField.bool("stp-st.block_complete", "Block complete"),
   block_first = ProtoField.framenum("stp-st.block_first", "First STU of this Block in"),
 }
+-- What the managed layer says (docs/managed-wire.md).
+local MANAGED = { hello = "string", version = "uint32", private = "uint32", message = "uint32",
+                  length = "uint32", tag = "hex", taken = "uint32", region = "string",
+                  slots = "uint32", address = "string", access = "uint32", ended = "string" }
+for name, kind in pairs(MANAGED) do
+  local make = kind == "string" and ProtoField.string or ProtoField.uint32
+  field["managed_" .. name] = make("stp-st.managed." .. name, "Managed: " .. name,
+                                   kind == "hex" and base.HEX or nil)
+end
 for _, flag in ipairs(FLAGS) do
   field["flag_" .. flag[1]] = ProtoField.bool("stp-st.flag." .. flag[1]:lower(), flag[1], 16, nil, flag[2])
 end
@@ -232,7 +241,73 @@ local function note_block(h, fact)
   fact.block_complete = block.last ~= nil and block.count == block.last + 1
 end
 
-local function learn(h)
+-- The managed layer. -------------------------------------------------------------------------------
+local HELLO, NOTICE, ENDED = 0x53544d48, 0x53544d4e, 0x53544d45
+local HELLOS = { "request", "accept", "reject" }
+local REASONS = { "broken off", "no receive" }
+local RING, HELLO_HEAD, RING_HEAD = 1, 12, 16
+
+local function region_name(name)
+  return name == RING and "ring" or string.format("0x%x", name)
+end
+
+-- What a message in a ring, or the first of a connection, says in its first words.
+local function managed_words(h, word, place)
+  if place.ring and h.c.managed and h.param == 0 and h.stu_length >= RING_HEAD and word(3) then
+    return { { "message", word(0) }, { "length", word(1) }, { "tag", word(2) }, { "taken", word(3) } }
+  end
+  if place.number == 1 and h.b_num == 0 and h.param == 0 and h.stu_length >= HELLO_HEAD and
+     word(0) == HELLO and word(2) then
+    h.c.managed = true
+    local kind = bit.band(word(1), 0xffff)
+    return { { "hello", HELLOS[kind] or "kind " .. kind }, { "version", bit.rshift(word(1), 16) },
+             { "private", word(2) } }
+  end
+  if not h.c.managed or place.ring then return nil end
+  if place.region then
+    return place.region ~= 0 and { { "region", region_name(place.region) } } or nil
+  end
+  if place.number == 0 then return { { "tag", h.s_id } } end
+  return { { "message", place.number }, { "tag", h.s_id } }
+end
+
+-- A list of names and values, or nil. `word(i)`: the i-th word behind the header, or nil if the
+-- capture lacks it.
+local function managed_of(h, word, option)
+  local c = h.c
+  local mine, theirs = h.src .. "/" .. h.s_port .. " ", h.dst .. "/" .. h.d_port .. " "
+  c.asked, c.places = c.asked or {}, c.places or {}
+  local first = option and word(0) or 0
+  if h.name == "RTS" or h.name == "RMR" then
+    c.asked[mine .. h.name .. h.s_id] = first
+    if not c.managed or first == 0 then return nil end
+    return { h.name == "RTS" and { "message", first } or { "region", region_name(first) } }
+  elseif h.name == "CTS" then
+    c.places[mine .. h.s_id] = { number = c.asked[theirs .. "RTS" .. h.d_id] or 0 }
+  elseif h.name == "MRA" and not flag(h, "Reject") then
+    local name = c.asked[theirs .. "RMR" .. h.d_id] or 0
+    c.places[mine .. h.s_id] = { region = name, ring = name == RING }
+    if not c.managed or name == 0 then return nil end
+    if name == RING then
+      return { { "region", "ring" }, { "slots", math.max(option and word(1) or 1, 1) } }
+    end
+    if not option or not word(2) then return { { "region", region_name(name) } } end
+    return { { "region", region_name(name) },
+             { "address", "0x" .. string.format("%x%08x", word(0), word(1)):gsub("^0+(%x)", "%1") },
+             { "access", word(2) } }
+  elseif h.name == "DATA" then
+    local place = c.places[theirs .. h.d_id]
+    return place and managed_words(h, word, place)
+  elseif h.name == "NOP" and h.sync == NOTICE then
+    return { { "taken", h.b_num } }
+  elseif h.name == "RD" and first == ENDED and word(1) then
+    return { { "ended", REASONS[word(1)] or tostring(word(1)) } }
+  elseif h.name == "END" and c.managed and first ~= 0 then
+    return { { "message", first } }
+  end
+end
+
+local function learn(h, word, option)
   local fact = {}
   facts[h.frame] = fact
   if h.name ~= "RC" then
@@ -245,6 +320,7 @@ local function learn(h)
   note_request(h, fact)
   note_grant(h)
   if h.name == "DATA" then note_block(h, fact) end
+  if h.name ~= "RC" then fact.managed = managed_of(h, word, option) end
 end
 
 -- One frame. ----------------------------------------------------------------------------------------
@@ -342,11 +418,21 @@ local function summary(buffer, h)
   return table.concat(text, " ")
 end
 
+local function managed_text(fact)
+  local text = {}
+  for _, said in ipairs(fact and fact.managed or {}) do
+    local value = MANAGED[said[1]] == "hex" and string.format("0x%x", said[2]) or tostring(said[2])
+    text[#text + 1] = said[1] .. "=" .. value
+  end
+  return #text == 0 and "" or " [" .. table.concat(text, " ") .. "]"
+end
+
 local function add_facts(tree, h, fact)
   local function put(name, value)
     if value ~= nil then tree:add(field[name], value):set_generated() end
   end
   put("connection", fact.connection)
+  for _, said in ipairs(fact.managed or {}) do put("managed_" .. said[1], said[2]) end
   put("request_in", fact.request_in)
   if fact.response_time then
     local whole = math.floor(fact.response_time)
@@ -404,9 +490,16 @@ function stp.dissector(buffer, pinfo, parent)
     malformed(why .. ": " .. summary(buffer, h))
     return
   end
-  if not pinfo.visited then learn(h) end
-  pinfo.cols.info = summary(buffer, h)
-  tree:append_text(", " .. summary(buffer, h))
+  if not pinfo.visited then
+    local function word(i)
+      local at = HEADER + 4 * i
+      return buffer:len() >= at + 4 and buffer(at, 4):uint() or nil
+    end
+    learn(h, word, h.name ~= "DATA" and body == OPTION)
+  end
+  local text = summary(buffer, h) .. managed_text(facts[pinfo.number])
+  pinfo.cols.info = text
+  tree:append_text(", " .. text)
   if buffer:len() == buffer:reported_len() then
     local covered = add_body(tree, buffer, h, body)
     if buffer(12, 2):uint() == 0 then

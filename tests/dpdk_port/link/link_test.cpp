@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"iface:eth0,,mtu=1500", "is missing"},
         BadLink{"iface:eth0,=3", "option is missing"},
         BadLink{"iface:eth0,role=server",
-                "there are mac, address, arp, mtu, vlan, copy, queues, driver"},
+                "there are mac, address, arp, mtu, vlan, copy, queues, driver, qdisc"},
         BadLink{"memif:/a,driver=af_xdp", "no option 'driver'"},
         BadLink{"loop,speed=3", "no option 'speed'"}, BadLink{"loop,mtu", "'mtu' is not legal"},
         BadLink{"loop,mtu=", "360 to 65640"}, BadLink{"loop,mtu=359", "360 to 65640"},

@@ -17,6 +17,9 @@ constexpr TraceTime slack(TraceTime interval) {
   return interval / 5;
 }
 constexpr TraceTime kLongestInterval = 1'000'000'000;
+// Intervals shorter than this are judged only if a side has repeated too soon so often.
+constexpr TraceTime kStampedLate = 1'000'000;
+constexpr unsigned kHastyTries = 3;
 
 // Operations that only the two sides of a connection exchange.
 bool is_scheduled(Op op) {
@@ -29,6 +32,25 @@ bool is_scheduled(Op op) {
 // timers, and a user may delay RA and MRA.
 bool is_answer(Op op) {
   return op == Op::kRequestStateResponse || op == Op::kEndAck;
+}
+
+const char* text_of(Kept kept) {
+  switch (kept) {
+    case Kept::kRequests:
+      return "requests of this side";
+    case Kept::kLandings:
+      return "Transfers and regions of this side";
+    case Kept::kBlocks:
+      return "Blocks of this Transfer";
+    case Kept::kGets:
+      return "Gets of this side";
+    case Kept::kEnds:
+      return "ENDs of this side";
+    case Kept::kQuestions:
+      return "questions of this side";
+    default:
+      return "connections";
+  }
 }
 
 }  // namespace
@@ -52,7 +74,7 @@ std::string line_of(const Finding& finding) {
 std::string json_of(const Finding& finding) {
   const auto& rule = text_of(finding.rule);
   Json json;
-  json.object().value("frame", finding.frame).number("time", seconds(finding.time));
+  json.object().value("frame", finding.frame).number("time", seconds(finding.time, finding.epoch));
   json.value("kind", finding.is_note() ? "note" : "finding");
   json.value("section", rule.section).value("rule", rule.name);
   return json.value("expected", finding.expected).value("seen", finding.seen).end().text();
@@ -71,6 +93,7 @@ void Checker::frame(const Decoded& frame) {
   auto& impl = *impl_;
   if (!frame.is_stp()) return;
   if (impl.start_of_trace == kNotYet) impl.start_of_trace = frame.time;
+  impl.epoch = frame.epoch;
   if (impl.newest != kNotYet && frame.time < impl.newest)
     impl.report(frame, Rule::kClockBackwards, "",
                 "dated " + seconds(between(frame.time, impl.newest)) +
@@ -78,11 +101,22 @@ void Checker::frame(const Decoded& frame) {
   impl.newest = frame.time;
   impl.check_form(frame);
   // A frame to a group address belongs to no connection.
-  if (frame.well_formed() && !frame.frame.dst.is_group()) impl.follow(frame);
+  if (!frame.well_formed() || frame.frame.dst.is_group()) return;
+  impl.note_direction(frame);
+  impl.follow(frame);
+}
+
+void Checker::lose(const Decoded& frame, std::uint64_t dropped) {
+  if (std::exchange(impl_->options.lossy, true)) return;
+  impl_->sink(
+      {frame.number, frame.time, frame.epoch, Rule::kCaptureLoss, "",
+       "the capturing program has dropped " + std::to_string(dropped) +
+           " frames: faults that a missing frame could explain are notes, as with --lossy"});
 }
 
 void Checker::finish() {
   impl_->connections.clear();
+  impl_->tell_one_sided();
 }
 
 bool Checker::Impl::settled(TraceTime now) const {
@@ -98,13 +132,23 @@ void Checker::Impl::report(const Decoded& frame, Rule rule, std::string expected
            ", as frames may be missing or come twice: " + seen;
     rule = Rule::kCaptureLoss;
   }
-  sink({frame.number, frame.time, rule, std::move(expected), std::move(seen)});
+  sink({frame.number, frame.time, epoch, rule, std::move(expected), std::move(seen)});
 }
 
 void Checker::Impl::report(const Said& said, Rule rule, std::string expected, std::string seen) {
   if (said.c.mute) return;
   report(said.frame, rule, std::move(expected), std::move(seen),
          options.lossy || said.c.lossy || disturbed(said));
+}
+
+bool Checker::Impl::surely(const Decoded& frame, bool forgotten, Kept kept) {
+  if (!forgotten) return true;
+  if (!std::exchange(told_forgotten.at(static_cast<std::size_t>(kept)), true))
+    sink({frame.number, frame.time, epoch, Rule::kForgotten, "",
+          std::string("only the newest ") + text_of(kept) +
+              " are kept; this frame names an older one, and rules that need it are not judged: " +
+              operation_text(frame)});
+  return false;
 }
 
 // Counts one more try and checks its time against the retry intervals.
@@ -126,6 +170,9 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   wanted = std::min(wanted, kLongestInterval);
   if (gap < wanted - slack(wanted)) {
     --tries.count;  // not counted, so that it does not lengthen the next interval
+    // A busy machine stamps a frame after it was sent: one short interval below a millisecond is
+    // none.
+    if (wanted < kStampedLate && ++said.from.hasty < kHastyTries) return;
     once(tries.too_soon, [&] {
       report(said, Rule::kRetryTooSoon,
              std::string(what) + " again after " + seconds(wanted) + " s",
@@ -160,8 +207,10 @@ void Checker::Impl::follow(const Decoded& frame) {
   if (op == Op::kConnectionAnswer) return on_connection_answer(frame);
   auto* const c = connection_of(frame);
   if (c == nullptr) return;
-  auto& from = side_at(*c, source_of(frame));
-  auto& to = c->sides[&from == &c->sides[0] ? 1 : 0];
+  const bool by_first =
+      end_of(c->sides[0]) == source_of(frame) || end_of(c->sides[1]) == target_of(frame);
+  auto& from = c->sides[by_first ? 0 : 1];
+  auto& to = c->sides[by_first ? 1 : 0];
   const Said said{frame, frame.frame.header, *c, from, to, frame.time};
   c->scheduled = c->scheduled || is_scheduled(said.h.op());
   c->mute = !c->certain();

@@ -16,7 +16,7 @@ namespace stp::replay {
 
 struct Finding {
   std::uint64_t frame = 0;
-  std::int64_t time = 0;
+  std::int64_t time = 0, epoch = 0;  // as of the CapturedFrame
   Rule rule = Rule::kCaptureLoss;
   std::string expected, seen;
 
@@ -47,6 +47,9 @@ class Checker {
   Checker& operator=(const Checker&) = delete;
 
   void frame(const Decoded& frame);
+  // The capturing program dropped frames, as the capture says at this frame: as
+  // CheckerOptions::lossy from here on.
+  void lose(const Decoded& frame, std::uint64_t dropped);
   void finish();  // reports what is known only at the end of the trace
 
  private:

@@ -2,6 +2,7 @@
 // The implementation of Checker, with one file per subject like the engine.
 #pragma once
 
+#include <array>
 #include <utility>
 
 #include "tools/replay/check/checker.h"
@@ -17,10 +18,6 @@ inline constexpr TraceTime kLinkCopies = 50'000;
 // A peer that has been asked this often within at least this time must have answered.
 inline constexpr unsigned kOwedTries = 3;
 inline constexpr TraceTime kOwedTime = 1'000'000'000;
-
-// The name of the region for short messages.
-// protocol: 9.29
-inline constexpr std::uint32_t kRingName = 1;
 
 // `later` - `earlier`, or the largest time if that overflows.
 inline TraceTime between(TraceTime earlier, TraceTime later) {
@@ -38,6 +35,9 @@ struct Said {
   Side& to;
   TraceTime now;
 };
+
+// What a checker keeps a bounded number of.
+enum class Kept { kRequests, kLandings, kBlocks, kGets, kEnds, kQuestions, kConnections, kCount };
 
 struct Checker::Impl {
   Impl(Sink given_sink, const CheckerOptions& given_options);
@@ -60,6 +60,7 @@ struct Checker::Impl {
   void note_ghost(const Decoded& answer);
   bool ends_ghost(const Decoded& frame);
   Connection* connection_of(const Decoded& frame);
+  Connection* ended_from_other_port(const Decoded& frame);
   void say_farewell(Connection& connection);
 
   // --- slots.cpp
@@ -111,6 +112,7 @@ struct Checker::Impl {
   void on_eager(const Said& said, Landing& ring, const Block& block);
   void check_slots(const Said& said, const Landing& ring, std::uint64_t at, std::uint32_t length);
   void note_taken(const Said& said, std::uint32_t count);
+  void count_no_more(const Said& said);
   void check_managed_end(const Said& said);
   static bool has_message_waiting(const Said& said);
   void miss_messages(const Connection& c, const Side& side);
@@ -122,11 +124,21 @@ struct Checker::Impl {
   void on_endpoint_data(const Said& said, Endpoint& endpoint);
   SentBlock& sent_block(const Said& said, Endpoint& endpoint);
 
+  // --- directions.cpp
+  void note_direction(const Decoded& frame);
+  void tell_one_sided();
+
   // --- checker.cpp
   void follow(const Decoded& frame);
   void dispatch(const Said& said);
   void repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
               const char* what);
+  // Whether what a frame names, and is not there, was never there either: nothing was `forgotten`
+  // to make room. If something was, says so once for its kind.
+  bool surely(const Decoded& frame, bool forgotten, Kept kept);
+  bool surely(const Said& said, bool forgotten, Kept kept) {
+    return said.c.complete && surely(said.frame, forgotten, kept);
+  }
   void report(const Said& said, Rule rule, std::string expected, std::string seen);
   void report(const Decoded& frame, Rule rule, std::string expected, std::string seen,
               bool explained = false);
@@ -173,15 +185,36 @@ struct Checker::Impl {
       return EndHash()(name.sender) * 31 + EndHash()(name.receiver);
     }
   };
+  // Two stations, by their addresses, and what each sent to the other.
+  struct StationPair {
+    std::uint64_t low = 0, high = 0;
+    friend bool operator==(const StationPair&, const StationPair&) = default;
+  };
+  struct StationHash {
+    std::size_t operator()(const StationPair& pair) const {
+      return std::hash<std::uint64_t>()(pair.low * 0x9e3779b97f4a7c15 ^ pair.high);
+    }
+  };
+  struct Way {
+    std::uint64_t frames = 0;
+    std::uint64_t first = 0;  // that shows that the other side has sent something; 0: none
+    TraceTime time = kNotYet;
+  };
+  struct Ways {
+    Way up, down;  // from the lower address to the higher one, and back
+  };
   Sink sink;
-  const CheckerOptions options;
+  CheckerOptions options;
   TraceTime start_of_trace = kNotYet, newest = kNotYet;
+  std::int64_t epoch = 0;  // of the trace's times
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
   Recent<GhostName, Ghost, 1024, GhostHash> ghosts;
+  std::array<bool, static_cast<std::size_t>(Kept::kCount)> told_forgotten{};
   std::uint64_t faults = 0;  // reported or suppressed
   bool hushed = false;
   ConnectionTable connections;
   Recent<EndName, Endpoint, 1024, EndHash> endpoints;
+  Recent<StationPair, Ways, 1024, StationHash> stations;
 };
 
 inline EndName source_of(const Decoded& frame) {

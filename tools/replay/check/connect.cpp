@@ -85,7 +85,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   const auto from = source_of(frame), to = target_of(frame);
   auto* const asked = connecting.find(to);
   if (asked == nullptr) {
-    if (settled(frame.time)) {
+    if (settled(frame.time) && surely(frame, connecting.forgot(), Kept::kConnections)) {
       if (!refused) note_ghost(frame);
       return report(frame, Rule::kCaUnasked, "a CA for an RC", operation_text(frame),
                     options.lossy);
@@ -176,6 +176,20 @@ void Checker::Impl::answered_again(const Decoded& frame, Connection& c, Side& an
   connections.touch(c, frame.time);
 }
 
+// An RD with the right D_Key from its peer's address is answered, whatever its S_Port is.
+// protocol: 5.11
+Connection* Checker::Impl::ended_from_other_port(const Decoded& frame) {
+  const auto& h = frame.frame.header;
+  const auto to = target_of(frame);
+  auto* const c = h.op() == Op::kRequestDisconnect ? connections.of_end(to) : nullptr;
+  if (c == nullptr || !c->complete || side_at(*c, to).key != h.d_key) return nullptr;
+  const auto& peer = peer_of(*c, to);
+  if (peer.mac != frame.frame.src) return nullptr;
+  report(frame, Rule::kWrongPeer, to_string(peer.mac) + ' ' + named("S_Port", peer.port),
+         to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port), options.lossy || c->lossy);
+  return c;
+}
+
 // Returns the connection of a frame. Returns nullptr after it has reported why there is none.
 // protocol: 5.18
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
@@ -186,15 +200,20 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     return nullptr;
   }
   if (ends_ghost(frame)) return nullptr;
+  const bool ends = h.op() == Op::kRequestDisconnect || h.op() == Op::kDisconnectAnswer ||
+                    h.op() == Op::kDisconnectComplete;
+  const bool forgot = connecting.forgot() || connections.forgot() || (ends && ghosts.forgot());
   if (auto* const c = connections.find(from, to)) {
     if (c->certain() || !follow_endpoint(frame)) return c;
     connections.remove(*c);
     return nullptr;
   }
+  if (auto* const c = ended_from_other_port(frame)) return c;
   const auto established = [](const Connection* c) {
     return c != nullptr && c->complete && !c->ending;
   };
-  const auto tell = [&](Rule rule, std::string expected, std::string seen) {
+  const auto tell = [&](Rule rule, std::string expected, std::string seen) -> Connection* {
+    if (!surely(frame, forgot, Kept::kConnections)) return nullptr;
     report(frame, rule, std::move(expected), std::move(seen), options.lossy);
     return nullptr;
   };
@@ -238,9 +257,11 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
 bool Checker::Impl::check_names(const Said& said) {
   const auto op = said.h.op();
   if (!check_key(said, said.to, said.h.d_key, "D_Key")) return false;
-  if (connection_operation(op))
-    return check_key(said, said.from, said.h.offset,
-                     op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
+  if (connection_operation(op)) {
+    // The receiver's own Key proves who asks: this one is not compared. protocol: 5.11
+    check_key(said, said.from, said.h.offset, op == Op::kDisconnectAnswer ? "R_Key" : "I_Key");
+    return true;
+  }
   const auto stopped = std::max(said.from.rd, said.from.da);
   if (stopped == kNotYet || between(stopped, said.now) <= kReordering) return true;
   once(said.from.after_rd, [&] {
@@ -336,7 +357,7 @@ void Checker::Impl::say_farewell(Connection& c) {
       if (!over(question.tries))
         owed(c, question.tries, debtor, Rule::kRsrUnanswered, "RS with " + named_hex("Sync", sync));
     miss_messages(c, asker);
-    for (auto& [i_id, request] : traffic.requests)
+    for (auto& [i_id, request] : traffic.requests.transfers())
       if (c.managed && request.op == Op::kRequestToSend && !request.over && !over(request.tries))
         owed(c, request.tries, debtor, Rule::kOfferUnanswered,
              "RTS with " + named_hex("I_id", i_id));

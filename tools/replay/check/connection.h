@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "stp/wire/header.h"
-#include "tools/replay/check/recent.h"
+#include "tools/replay/check/by_kind.h"
 
 namespace stp::replay {
 
@@ -45,8 +45,13 @@ struct Request {
   std::uint32_t cts_req = 0;
   std::uint32_t word = 0;  // first of the option payload: number of a message, name of a region
   bool over = false;
+  bool granted = false;     // by a CTS or MRA
   Tries tries;              // RTS
   std::uint64_t begun = 0;  // managed: earlier Writes of its side
+
+  [[nodiscard]] Kind kind() const {
+    return op == wire::Op::kRequestMemoryRegion ? Kind::kRegion : Kind::kTransfer;
+  }
 };
 
 struct Block {
@@ -87,12 +92,19 @@ struct Landing {
   TraceTime sender_ended = kNotYet;  // END or EA of the side that sends the DATA
   bool over = false;
   bool unknown = false;                 // never granted, and that has been reported
+  bool partial = false;                 // an earlier part of its life may have been forgotten
   std::optional<std::uint32_t> faulty;  // the last Block with a reported fault
   // The number of RS about it since its last progress, and the time of the first.
   std::uint32_t asked = 0;
   TraceTime asked_since = kNotYet;
   bool asked_too_often = false;  // has been reported
   Recent<std::uint32_t, Block, 2048> blocks;
+
+  [[nodiscard]] Kind kind() const {
+    return ring ? Kind::kRing : region ? Kind::kRegion : Kind::kTransfer;
+  }
+  // Whether a Block that is not in `blocks` may have been granted or sent.
+  [[nodiscard]] bool forgot() const { return partial || blocks.forgot(); }
 };
 
 // How far a Block, or a B_seq, is ahead of the complete Blocks. The numbers of Put Blocks wrap
@@ -130,13 +142,14 @@ struct Messages {
   std::uint32_t eager = 0;
   Recent<std::uint32_t, std::uint32_t, 64> eager_ends;
   std::uint32_t taken = 0;  // slots of this side's ring, as counted by this side
+  bool uncounted = false;   // some of its DATA was not judged: `eager` may be too low
 };
 
 // Kept separately, so that an idle connection needs little memory.
 struct Traffic {
   Recent<std::uint32_t, Question, 256> questions;  // asked by this side
-  Recent<std::uint32_t, Request, 512> requests;    // made by this side
-  Recent<std::uint32_t, Landing, 512> landings;    // where this side receives
+  ByKind<Request> requests;                        // made by this side
+  ByKind<Landing> landings;                        // where this side receives
   Recent<std::uint32_t, GetRequest, 256> gets;     // made by this side
   Recent<std::uint64_t, Ending, 128> ends;         // sent by this side: D_id, S_id
   std::optional<std::uint32_t> newest_get;
@@ -163,6 +176,7 @@ struct Side {
   TraceTime heard = kNotYet;                           // its last frame
   TraceTime answered = kNotYet;                        // its last answer to a frame of its peer
   Tries disconnecting;
+  unsigned hasty = 0;                        // repeats of it that seem to come too soon
   std::unique_ptr<LastWords> last_words;     // nullptr: none
   std::uint64_t slots_used = 0;              // at the other side
   std::optional<std::uint64_t> slots_limit;  // slots_used may reach this

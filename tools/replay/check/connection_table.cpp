@@ -32,8 +32,10 @@ Connection* ConnectionTable::of_end(const EndName& end) {
 }
 
 Connection& ConnectionTable::add(Connection connection) {
-  if (live_.size() + ending_.size() >= kMostConnections)
+  if (live_.size() + ending_.size() >= kMostConnections) {
     forget_oldest(ending_.empty() ? live_ : ending_);
+    forgot_ = true;
+  }
   connection.ending = false;
   const auto place = live_.insert(live_.end(), Place{std::move(connection), kNotYet, {}});
   place->self = place;

@@ -52,6 +52,8 @@ class ConnectionTable {
   void touch(Connection& connection, TraceTime now);
   void remove(Connection& connection);
   void clear();  // calls the Farewell for all connections
+  // Whether connections have been dropped to make room for others.
+  [[nodiscard]] bool forgot() const { return forgot_; }
 
  private:
   struct Place;
@@ -75,6 +77,7 @@ class ConnectionTable {
   List& list_of(const Connection& connection) { return connection.ending ? ending_ : live_; }
 
   Farewell farewell_;
+  bool forgot_ = false;
   List live_, ending_;  // the least recently used first
   std::unordered_map<Pair, Place*, PairHash> by_pair_;
   std::unordered_map<EndName, Place*, EndHash> by_end_;

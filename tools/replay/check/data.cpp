@@ -64,7 +64,10 @@ void Checker::Impl::on_data(const Said& said) {
     });
   if (landing == nullptr) {
     check_last_flags(said);
-    if (!said.c.complete || traffic.landings.forgot() || traffic.gets.forgot()) return;
+    if (said.c.managed && traffic.landings.forgot()) count_no_more(said);
+    if (!surely(said, traffic.landings.forgot(), Kept::kLandings) ||
+        !surely(said, traffic.gets.forgot(), Kept::kGets))
+      return;
     report(said, Rule::kNoGrant, "the id of a CTS, MRA or GET", operation_text(said.frame));
     Landing unknown;
     unknown.over = unknown.unknown = true;
@@ -72,6 +75,11 @@ void Checker::Impl::on_data(const Said& said) {
     return;
   }
   if (landing->unknown) return;
+  // The answer to a Get that was forgotten, and whose region has the number of this one.
+  if (traffic.gets.forgot() && landing->region && h.mx != landing->mx) {
+    surely(said, true, Kept::kGets);
+    return;
+  }
   // protocol: 9.18
   bool faulty = landing->faulty == h.b_num;
   once(faulty, [&] {
@@ -92,11 +100,12 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
   if (ahead < 0) return true;  // a late repeat of a complete Block
   auto* block = landing.blocks.find(h.b_num);
   if (block == nullptr && !landing.region) {
-    if (!said.c.complete || landing.blocks.forgot()) return true;
+    if (!surely(said, landing.forgot(), Kept::kBlocks)) return true;
     report(said, Rule::kBlockNotGranted, "a Block that a CTS names", named("B_num", h.b_num));
     return false;
   }
-  if (landing.region && ahead >= std::int64_t{landing.b_win}) {
+  if (landing.region && ahead >= std::int64_t{landing.b_win} &&
+      (!landing.partial || surely(said, true, Kept::kLandings))) {
     report(said, Rule::kPutUnacknowledged,
            "B_num below " + std::to_string(landing.b_seq + landing.b_win), named("B_num", h.b_num));
     return false;

@@ -24,7 +24,7 @@ void Checker::Impl::on_get(const Said& said) {
     auto& gets = said.to.with_traffic().gets;
     if (auto* const get = gets.find(h.s_id))
       get->tries.answered = true;
-    else if (said.c.complete && !gets.forgot())
+    else if (surely(said, gets.forgot(), Kept::kGets))
       report(said, Rule::kRefusalUnasked, "the G_num of a GET", named("G_num", h.s_id));
     return;
   }
@@ -59,7 +59,7 @@ void Checker::Impl::on_get_request(const Said& said) {
     const bool known = region != nullptr && region->region;
     const bool inside = known && at >= region->start &&
                         at + length_of(h) <= region->start + region->t_len.value_or(0);
-    if (!inside && (known || (said.c.complete && !landings.forgot())))
+    if (!inside && (known || surely(said, landings.forgot(), Kept::kLandings)))
       report(said, Rule::kGetOutside, "a region that an MRA opened", operation_text(said.frame));
   }
   note_g_num(said, traffic);

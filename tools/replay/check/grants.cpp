@@ -2,6 +2,7 @@
 // Grants of a receiver: CTS and MRA (docs/protocol.md, sections 7 and 9).
 #include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
+#include "tools/replay/managed_words.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -15,6 +16,14 @@ bool continues(const Landing& known, bool region, std::uint32_t i_id) {
   return known.region == region && known.i_id == i_id && !known.over;
 }
 
+// Whether a grant for that request, with an R_id that is not known, may belong to a Transfer or
+// region that was forgotten.
+bool may_continue(const ByKind<Landing>& landings, const ByKind<Request>& requests,
+                  const Request* request) {
+  return request == nullptr ? landings.forgot() && requests.forgot()
+                            : landings.forgot() && request->granted;
+}
+
 }  // namespace
 
 // protocol: 7.13
@@ -23,7 +32,7 @@ void Checker::Impl::on_region(const Said& said) {
   auto& requests = said.to.with_traffic().requests;
   auto* const request = requests.find(h.d_id);
   const bool asked = request != nullptr && request->op == wire::Op::kRequestMemoryRegion;
-  if (!asked && said.c.complete && !requests.forgot())
+  if (!asked && surely(said, requests.forgot(), Kept::kRequests))
     report(said, Rule::kAnswerUnasked, "the I_id of an RMR", operation_text(said.frame));
   if (h.has(wire::flag::kReject)) {
     if (asked) request->over = true;
@@ -38,6 +47,8 @@ void Checker::Impl::on_region(const Said& said) {
     report(said, Rule::kGrantOffset, "R_Offset below 2^" + std::to_string(said.from.bufsize),
            named_hex("R_Offset", h.offset));
   auto& landings = said.from.with_traffic().landings;
+  const bool partial = may_continue(landings, said.to.with_traffic().requests, request);
+  if (asked) request->granted = true;
   if (auto* const known = landings.find(h.s_id)) {
     if (continues(*known, true, h.d_id)) return;  // a repeated answer
     if (!known->over)
@@ -45,8 +56,9 @@ void Checker::Impl::on_region(const Said& said) {
   }
   Landing region;
   region.i_id = h.d_id;
-  region.ring = said.c.managed && asked && request->word == kRingName;
+  region.ring = said.c.managed && asked && request->word == managed::kRingName;
   region.region = true;
+  region.partial = partial;
   region.t_len = h.t_len();
   region.start = Address{h.bufx, h.offset}.linear(said.from.bufsize);
   region.b_win = h.param;
@@ -80,7 +92,9 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
            "Blocksize of at most Max_Block " + std::to_string(request->max_block),
            named("Blocksize", h.param));
   auto& landings = from.with_traffic().landings;
-  auto* landing = landings.find(h.s_id);
+  const bool partial = may_continue(landings, to.with_traffic().requests, request);
+  if (offered) request->granted = true;
+  auto* landing = landings.find_again(h.s_id);
   if (landing != nullptr && !continues(*landing, false, h.d_id)) {
     if (!landing->over)
       report(said, Rule::kIdInUse, "an R_id that is free", named_hex("R_id", h.s_id));
@@ -90,6 +104,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
     Landing transfer;
     transfer.i_id = h.d_id;
     transfer.blocksize = h.param;
+    transfer.partial = partial;
     if (offered && !request->over) transfer.t_len = request->t_len;
     landing = &landings.put(h.s_id, std::move(transfer));
   }
@@ -112,7 +127,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   auto* block = landing->blocks.find(h.b_num);
   const bool again = block != nullptr && block->start == start && block->mx == h.mx;
   // protocol: 9.5
-  if (!again && h.sync != 0 && c.complete)
+  if (!again && h.sync != 0 && surely(said, landing->forgot(), Kept::kBlocks))
     report(said, Rule::kFOffset, "F_Offset 0 in a Block's first CTS",
            named_hex("F_Offset", h.sync));
   if (h.sync != 0 && h.sync >= length)

@@ -2,6 +2,7 @@
 // The managed layer (docs/protocol.md, 9.21 to 9.35), on connections that begin with its request.
 #include "stp/wire/big_endian.h"
 #include "tools/replay/check/checker_impl.h"
+#include "tools/replay/managed_words.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -9,12 +10,10 @@ namespace {
 
 namespace flag = wire::flag;
 
-constexpr std::uint32_t kHelloMagic = 0x53544d48, kNoticeMark = 0x53544d4e, kEndMark = 0x53544d45;
-constexpr std::uint32_t kHelloVersion = 1, kHelloHead = 12, kMostPrivate = 1024;
-enum HelloKind : std::uint32_t { kRequest = 1, kAccept = 2, kReject = 3 };
-enum EndReason : std::uint32_t { kBrokenOff = 1, kNoReceive = 2 };
+using namespace managed;
+constexpr std::uint32_t kHelloVersion = 1, kMostPrivate = 1024;
 
-constexpr std::uint32_t kSlots = 16, kSlotSize = 4096, kEagerHead = 16;
+constexpr std::uint32_t kSlots = 16, kSlotSize = 4096;
 constexpr std::uint64_t kRingSize = std::uint64_t{kSlots} * kSlotSize;
 constexpr std::uint64_t kMostWrites = 64;
 constexpr std::uint32_t kAccess = 4 | 8 | 16;
@@ -35,9 +34,12 @@ std::uint64_t as_block(std::uint32_t b_num) {
 
 // Returns the beginning of a Block's bytes, or nothing if it is not in this frame.
 Bytes beginning(const Said& said, std::size_t length) {
-  const auto& stu = said.frame.frame.stu;
-  const bool there = said.h.param == 0 && !said.frame.cut && stu.size() >= length;
-  return there ? stu.first(length) : Bytes{};
+  return said.h.param == 0 ? said.frame.beginning(said.frame.frame.stu, length) : Bytes{};
+}
+
+// Whether the capture cut the number of a message or the name of a region.
+bool is_option_cut(const Said& said) {
+  return said.frame.payload_held < sizeof(std::uint32_t);
 }
 
 unsigned index_of(const Said& said) {
@@ -51,7 +53,7 @@ void Checker::Impl::on_managed_request(const Said& said, Request& request, bool 
   if (fresh) request.tries = {said.now, said.now, said.frame.number, 0, false};
   request.tries.last = said.now;
   ++request.tries.count;
-  if (!said.c.managed || said.frame.cut) return;
+  if (!said.c.managed || is_option_cut(said)) return;
   if (option_word(said.frame) != request.word)
     report(said, Rule::kMessageNumber, named("message", request.word) + ", as before",
            named("message", option_word(said.frame)));
@@ -69,8 +71,13 @@ void Checker::Impl::on_managed_request(const Said& said, Request& request, bool 
 
 // protocol: 9.32
 void Checker::Impl::check_write_window(const Said& said, Request& request) {
-  request.begun = messages_of(said.from).writes++;
-  for (const auto& [i_id, older] : said.from.with_traffic().requests) {
+  // A Write whose first RTS was forgotten is no new one.
+  auto& messages = messages_of(said.from);
+  request.begun = messages.writes;
+  const auto* const known = messages.known.find(request.word);
+  if (said.h.d_id == wire::kNoId && known != nullptr && *known == as_write(said.h.s_id)) return;
+  ++messages.writes;
+  for (const auto& [i_id, older] : said.from.with_traffic().requests.transfers()) {
     if (older.op != wire::Op::kRequestToSend || older.over || &older == &request) continue;
     if (request.begun > older.begun + kMostWrites)
       report(said, Rule::kWriteWindow,
@@ -112,7 +119,8 @@ void Checker::Impl::miss_messages(const Connection& c, const Side& side) {
 
 // protocol: 9.22
 void Checker::Impl::check_withdrawal(const Said& said, const Request& ended) {
-  if (!said.c.managed || said.frame.cut || ended.op != wire::Op::kRequestToSend || ended.word == 0)
+  if (!said.c.managed || is_option_cut(said) || ended.op != wire::Op::kRequestToSend ||
+      ended.word == 0)
     return;
   if (const auto word = option_word(said.frame); word != ended.word)
     report(said, Rule::kMessageWithdrawn, named("message", ended.word) + " in the option payload",
@@ -133,13 +141,14 @@ void Checker::Impl::check_managed_end(const Said& said) {
 
 // Whether the peer has offered a message that is not granted yet, or put one that is not taken yet.
 bool Checker::Impl::has_message_waiting(const Said& said) {
-  if (messages_of(said.to).eager != messages_of(said.from).taken) return true;
+  const auto& sent = messages_of(said.to);
+  if (sent.eager != messages_of(said.from).taken || sent.uncounted) return true;
   auto& landings = said.from.with_traffic().landings;
-  for (const auto& [i_id, offer] : said.to.with_traffic().requests) {
+  for (const auto& [i_id, offer] : said.to.with_traffic().requests.transfers()) {
     if (offer.op != wire::Op::kRequestToSend || offer.over || offer.word == 0) continue;
     bool granted = false;
-    for (const auto& [r_id, landing] : landings)
-      granted = granted || (!landing.region && landing.i_id == i_id);
+    for (const auto& [r_id, landing] : landings.transfers())
+      granted = granted || landing.i_id == i_id;
     if (!granted) return true;
   }
   return false;
@@ -158,7 +167,8 @@ void Checker::Impl::check_outstanding(const Said& said, Landing& landing, const 
 
 // protocol: 9.29, 9.31, 9.41
 void Checker::Impl::on_managed_region(const Said& said, const Request& asked, Landing& region) {
-  if (!said.c.managed || asked.word == 0 || said.frame.cut) return;
+  constexpr std::size_t kTerms = 12;
+  if (!said.c.managed || asked.word == 0 || said.frame.payload_held < kTerms) return;
   const auto& h = said.h;
   if (h.t_len() < asked.t_len)
     report(said, Rule::kRegionTerms, "T_len of at least " + std::to_string(asked.t_len),
@@ -253,6 +263,8 @@ void Checker::Impl::on_eager(const Said& said, Landing& ring, const Block& block
     ring.told_length = {h.b_num, std::uint64_t{kEagerHead} + told_length};
     note_message(said, wire::load32(head.data()), as_block(h.b_num));
     note_taken(said, wire::load32(head.data() + 12));
+  } else if (h.param == 0 && said.frame.payload_held < kEagerHead) {
+    count_no_more(said);
   }
   const bool told = ring.told_length && ring.told_length->first == h.b_num && block.start;
   if (told && h.has(flag::kLast) && at + length - *block.start != ring.told_length->second)
@@ -300,10 +312,17 @@ void Checker::Impl::on_notice(const Said& said) {
   if (said.c.managed && said.h.sync == kNoticeMark) note_taken(said, said.h.b_num);
 }
 
+// Messages in a ring may be among what is not judged: its ring was forgotten, or the capture cut
+// the frame.
+void Checker::Impl::count_no_more(const Said& said) {
+  messages_of(said.from).uncounted = true;
+}
+
 void Checker::Impl::note_taken(const Said& said, std::uint32_t count) {
-  const auto sent = messages_of(said.to).eager;
+  const auto& theirs = messages_of(said.to);
+  const auto sent = theirs.eager;
   auto& mine = messages_of(said.from);
-  if (static_cast<std::int32_t>(count - sent) > 0)
+  if (!theirs.uncounted && static_cast<std::int32_t>(count - sent) > 0)
     return report(said, Rule::kEagerSlot, "at most " + std::to_string(sent) + " taken",
                   std::to_string(count));
   if (static_cast<std::int32_t>(count - mine.taken) > 0) mine.taken = count;

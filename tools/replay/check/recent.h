@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <list>
 #include <unordered_map>
 #include <utility>
@@ -41,6 +42,17 @@ class Recent {
     if (at == index_.end()) return;
     order_.erase(at->second);
     index_.erase(at);
+  }
+  template <typename OfKey>
+  void erase_if(OfKey&& of_key) {
+    for (auto at = order_.begin(); at != order_.end();) {
+      const auto next = std::next(at);
+      if (of_key(at->first)) {
+        index_.erase(at->first);
+        order_.erase(at);
+      }
+      at = next;
+    }
   }
   // Whether entries have been dropped: a missing key may have been there.
   [[nodiscard]] bool forgot() const { return forgot_; }

@@ -16,7 +16,8 @@ std::uint64_t pair_of(std::uint32_t d_id, std::uint32_t s_id) {
 }  // namespace
 
 std::uint32_t option_word(const Decoded& frame) {
-  return frame.frame.option.empty() || frame.cut ? 0 : wire::load32(frame.frame.option.data());
+  const auto word = frame.beginning(frame.frame.option, sizeof(std::uint32_t));
+  return word.empty() ? 0 : wire::load32(word.data());
 }
 
 // protocol: 9.1, 9.9
@@ -28,7 +29,7 @@ void Checker::Impl::on_request(const Said& said) {
     auto& asked = said.to.with_traffic().requests;
     auto* const read = asked.find(h.d_id);
     if (read == nullptr || read->op != Op::kRequestToReceive) {
-      if (said.c.complete && !asked.forgot())
+      if (surely(said, asked.forgot(), Kept::kRequests))
         report(said, Rule::kReadUnasked, "the I_id of an RTR, or none",
                named_hex("RTR_I_id", h.d_id));
     } else {
@@ -62,7 +63,7 @@ void Checker::Impl::on_answer(const Said& said) {
   auto& requests = said.to.with_traffic().requests;
   auto* const request = requests.find(h.d_id);
   if (request == nullptr || request->op == Op::kRequestMemoryRegion) {
-    if (said.c.complete && !requests.forgot())
+    if (surely(said, requests.forgot(), Kept::kRequests))
       report(said, Rule::kAnswerUnasked, "the I_id of an RTS or RTR", operation_text(said.frame));
     return;
   }
@@ -106,7 +107,7 @@ void Checker::Impl::on_end_ack(const Said& said) {
   if (end == nullptr) end = theirs.ends.find(pair_of(wire::kNoId, h.d_id));
   if (end != nullptr) {
     end->tries.answered = true;
-  } else if (said.c.complete && !theirs.ends.forgot()) {
+  } else if (surely(said, theirs.ends.forgot(), Kept::kEnds)) {
     report(said, Rule::kEaUnasked, "the ids of an END", operation_text(said.frame));
   }
   if (auto* const sent = theirs.landings.find(h.d_id); sent != nullptr && sent->i_id == h.s_id) {

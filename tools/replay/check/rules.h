@@ -113,6 +113,8 @@ namespace stp::replay {
   X(CaptureLoss,      "",     "capture-loss",      kNote,  "the capture lacks frames that both sides know of") \
   X(CaptureCut,       "",     "capture-cut",       kNote,  "the capture cut a frame inside its header") \
   X(ClockBackwards,   "",     "clock-backwards",   kNote,  "a frame is dated before the one in front of it") \
+  X(OneSided,         "",     "one-sided",         kNote,  "the capture has the frames of one direction between two stations only") \
+  X(Forgotten,        "",     "forgotten",         kNote,  "check has forgotten what the frame is about, to make room, and does not judge it; said once for each kind") \
   X(MidTrace,         "",     "mid-trace",         kNote,  "a connection began before the capture did, or an end is an endpoint")
 // clang-format on
 

@@ -72,8 +72,11 @@ void Checker::Impl::on_state_response(const Said& said) {
   auto& questions = asker.with_traffic().questions;
   auto* const question = questions.find(h.sync);
   if (question == nullptr) {
-    if (said.c.complete && !questions.forgot())
+    if (surely(said, questions.forgot(), Kept::kQuestions))
       report(said, Rule::kRsrUnasked, "the Sync of a question", named_hex("Sync", h.sync));
+    // What was asked when is not known: the most that the answer can allow.
+    if (questions.forgot())
+      asker.slots_limit = std::max(asker.slots_limit.value_or(0), asker.slots_used + h.param);
   } else {
     question->tries.answered = true;
     asker.no_credit = false;
@@ -103,7 +106,7 @@ void Checker::Impl::check_b_num(const Said& said, const Question& question, Land
   const bool behind =
       asked != wire::kNoId && ahead_of(landing, asked) < ahead_of(landing, h.offset);
   const bool sent = block != nullptr && block->last;
-  const bool known = said.c.complete && !landing.blocks.forgot() && landing.faulty != asked;
+  const bool known = said.c.complete && !landing.forgot() && landing.faulty != asked;
   if (h.b_num == wire::kNoId ? !behind : h.b_num == asked && (behind || sent || !known)) return;
   report(said, Rule::kRsrBNum, behind ? named("B_num", asked) : "B_num none",
          h.b_num == wire::kNoId ? "B_num none" : named("B_num", h.b_num));
@@ -141,9 +144,12 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
     return report(said, Rule::kBSeqAhead, "B_seq of at most " + std::to_string(*end),
                   named("B_seq", b_seq));
   landing.asked = 0;
-  for (auto k = landing.b_seq; k != b_seq && said.c.complete; ++k) {
+  const bool sure = surely(said, landing.forgot(), Kept::kBlocks);
+  if (!sure)
+    landing.blocks.erase_if(
+        [&](std::uint32_t k) { return ahead_of(landing, k) < ahead_of(landing, b_seq); });
+  for (auto k = landing.b_seq; k != b_seq && sure; ++k) {
     auto* const block = landing.blocks.find(k);
-    if (block == nullptr && landing.blocks.forgot()) continue;
     if (landing.faulty == k) {
       landing.blocks.erase(k);
       continue;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/play/link_subject.h"
 
+#include <net/if.h>
 #include <pcap/pcap.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "tools/replay/text.h"
@@ -23,14 +25,47 @@ std::int64_t real_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+void wait_until_forgotten(const LastPlay& last) {
+  const auto left = last.remembered();
+  if (left.count() == 0) return;
+  std::fprintf(stderr,
+               "stp-replay: the station may take this play for late frames of the last one "
+               "(protocol 5.10): waiting for %.1f s\n",
+               std::chrono::duration<double>(left).count());
+  std::this_thread::sleep_for(left);
+}
+
 }  // namespace
 
 void LinkSubject::Close::operator()(pcap* link) const {
   pcap_close(link);
 }
 
+LinkSubject::~LinkSubject() {
+  if (connected_) last_.note();
+}
+
+// A program that has one of these addresses on the interface would answer, too.
+bool LinkSubject::claim(const std::string& link, int index, const std::set<MacAddr>& others,
+                        std::string& error) {
+  constexpr std::size_t kMost = 256;
+  if (others.size() > kMost) {
+    error = link + ": the trace has frames of " + std::to_string(others.size()) +
+            " stations to this one; at most " + std::to_string(kMost) + " can be played";
+    return false;
+  }
+  for (const auto& other : others) {
+    owned_.push_back(port::InterfaceOwner::claim(link, index, other, error));
+    if (owned_.back()) continue;
+    error = "frames would be sent from " + to_string(other) + ": " + error;
+    return false;
+  }
+  return true;
+}
+
 std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const MacAddr& station,
-                                               Output output, std::string& error) {
+                                               const std::set<MacAddr>& others, Output output,
+                                               std::string& error) {
   std::array<char, PCAP_ERRBUF_SIZE> why{};
   std::unique_ptr<pcap, Close> file(pcap_create(link.c_str(), why.data()));
   const auto fail = [&](const std::string& text) {
@@ -53,7 +88,13 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
   pcap_freecode(&program);
   if (set != 0 || pcap_setnonblock(file.get(), 1, why.data()) != 0)
     return fail(pcap_geterr(file.get()));
-  return std::unique_ptr<LinkSubject>(new LinkSubject(file.release(), station, std::move(output)));
+  const auto index = static_cast<int>(::if_nametoindex(link.c_str()));
+  const auto last = LastPlay::with(index, station);
+  std::unique_ptr<LinkSubject> subject(
+      new LinkSubject(file.release(), station, std::move(output), last));
+  if (!subject->claim(link, index, others, error)) return nullptr;
+  wait_until_forgotten(last);
+  return subject;
 }
 
 // Waits at least kLeastPause, because frames of the trace may follow each other faster than the
@@ -81,7 +122,11 @@ void LinkSubject::read(std::int64_t trace_now) {
     frame.bytes.assign(first, first + head->caplen);
     Decoder decoder;
     frame.decoded = decoder.decode({0, trace_now, frame.bytes, frame.bytes.size()});
-    if (frame.decoded.well_formed() && frame.decoded.is_stp()) output_(frame);
+    if (!frame.decoded.well_formed() || !frame.decoded.is_stp()) continue;
+    const auto& h = frame.decoded.frame.header;
+    connected_ =
+        connected_ || (h.op() == wire::Op::kConnectionAnswer && !h.has(wire::flag::kReject));
+    output_(frame);
   }
   if (result == PCAP_ERROR) error_ = pcap_geterr(link_.get());
 }

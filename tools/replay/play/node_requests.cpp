@@ -48,7 +48,7 @@ void NodeSubject::forget_bytes(Vc& vc, const wire::Header& grant) {
   if (landing == nullptr) return;
   const auto from = at - landing->start;
   const auto length = std::min(granted_bytes(grant), landing->known.size() - from);
-  std::fill_n(landing->known.begin() + static_cast<std::ptrdiff_t>(from), length, false);
+  landing->known.forget(from, length);
 }
 
 void NodeSubject::request(Vc& vc, std::size_t at) {
@@ -117,9 +117,9 @@ void NodeSubject::prepare_get(std::size_t at) {
     // protocol: 7.17
     if (number && std::endian::native == std::endian::little) std::ranges::reverse(bytes);
     for (const auto byte : bytes) {
-      if (offset < landing->known.size() && !landing->known[offset]) {
+      if (offset < landing->known.size() && !landing->known.has(offset)) {
         landing->memory.all()[offset] = byte;
-        landing->known[offset] = true;
+        landing->known.add(offset);
       }
       ++offset;
     }
@@ -136,7 +136,7 @@ void NodeSubject::learn_data(std::size_t at) {
   if (landing == nullptr) return;
   const auto from = place - landing->start;
   for (std::size_t i = 0; i < frame.stu.size() && from + i < landing->known.size(); ++i)
-    landing->known[from + i] = true;
+    landing->known.add(from + i);
 }
 
 }  // namespace stp::replay

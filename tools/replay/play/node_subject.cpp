@@ -15,8 +15,13 @@ namespace {
 
 using wire::Op;
 
-// The most memory of one user of a trace, for grants and for sending.
-constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 26;
+// The most memory of all users of a trace, for grants and for sending. Pages that no frame touches
+// take none.
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 32;
+
+std::uint64_t buffers_to_send(const UserPlan& plan) {
+  return plan.sent_bytes == 0 ? 0 : ((plan.sent_bytes - 1) >> plan.config.bufsize) + 1;
+}
 
 NodeConfig node_config(const MacAddr& station, const Plan& plan) {
   NodeConfig config;
@@ -30,10 +35,20 @@ NodeConfig node_config(const MacAddr& station, const Plan& plan) {
 
 // Uses mmap(), so that pages that no frame touches need no memory.
 PageMemory::PageMemory(std::size_t size) {
-  auto* const pages =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* const pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
   bytes_ = {static_cast<std::byte*>(pages), Unmap{size}};
+}
+
+void KnownBytes::forget(std::size_t from, std::size_t length) {
+  const auto end = from + length;
+  while (from < end) {
+    auto& byte = bits_.all()[from / 8];
+    const bool whole = from % 8 == 0 && end - from >= 8;
+    if (byte != std::byte{0}) byte &= whole ? std::byte{0} : ~bit(from);
+    from += whole ? 8 : 1;
+  }
 }
 
 void PageMemory::Unmap::operator()(std::byte* bytes) const {
@@ -50,7 +65,27 @@ NodeSubject::NodeSubject(const std::deque<Recorded>& trace, const MacAddr& stati
       names_(names),
       output_(std::move(output)),
       node_(node_config(station, plan_), keys_) {
+  if (!has_room()) return;
   for (const auto& plan : plan_.users()) make_user(plan);
+}
+
+bool NodeSubject::has_room() {
+  std::uint64_t all = 0;
+  for (const auto& plan : plan_.users()) {
+    auto buffers = buffers_to_send(*plan);
+    for (const auto& [first, end] : plan->granted) buffers += end - first;
+    const auto bytes = buffers << plan->config.bufsize;
+    const bool fits = buffers <= kMostMemory >> plan->config.bufsize && bytes <= kMostMemory - all;
+    if (fits) {
+      all += bytes;
+      continue;
+    }
+    refused_ = "the users of " + to_string(station_) + " grant and send more than " +
+               std::to_string(kMostMemory >> 30) +
+               " GiB in this trace; play a part of it (editcap -r FILE PART 1-100000)";
+    return false;
+  }
+  return true;
 }
 
 void NodeSubject::make_user(const std::shared_ptr<UserPlan>& plan) {
@@ -90,24 +125,15 @@ RegionId NodeSubject::map(const User& user, Direction direction, std::uint64_t f
 
 void NodeSubject::map_memory(User& user) {
   const auto bufsize = user.plan->config.bufsize;
-  auto left = kMostMemory >> bufsize;
-  const auto take = [&](std::uint64_t buffers) {
-    const bool enough = buffers <= left;
-    if (enough) left -= buffers;
-    if (!enough) troubles_.push_back("the trace's users have more memory than can be played");
-    return enough;
-  };
   for (const auto& [first, end] : user.plan->granted) {
-    if (!take(end - first)) break;
     auto& landing = user.landings.emplace_back();
     landing.start = first << bufsize;
     landing.memory = PageMemory((end - first) << bufsize);
-    landing.known.resize(landing.memory.all().size());
+    landing.known = KnownBytes(landing.memory.all().size());
     landing.region = map(user, Direction::kReceive, first, landing.memory);
   }
-  if (user.plan->sent_bytes == 0) return;
-  const auto whole = ((user.plan->sent_bytes - 1) >> bufsize) + 1;
-  if (!take(whole)) return;
+  const auto whole = buffers_to_send(*user.plan);
+  if (whole == 0) return;
   user.transmit_memory = PageMemory(whole << bufsize);
   map(user, Direction::kTransmit, 0, user.transmit_memory);
 }

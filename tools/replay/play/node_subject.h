@@ -16,6 +16,7 @@ namespace stp::replay {
 class PageMemory {
  public:
   PageMemory() = default;
+  // Throws std::bad_alloc.
   explicit PageMemory(std::size_t size);
   [[nodiscard]] MutableBytes all() const { return {bytes_.get(), bytes_.get_deleter().size}; }
 
@@ -27,11 +28,31 @@ class PageMemory {
   std::unique_ptr<std::byte, Unmap> bytes_;
 };
 
+// Which bytes of a piece of memory are known. As long as none is, it needs none itself.
+class KnownBytes {
+ public:
+  KnownBytes() = default;
+  explicit KnownBytes(std::size_t size) : bits_((size + 7) / 8), size_(size) {}
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool has(std::size_t at) const {
+    return (bits_.all()[at / 8] & bit(at)) != std::byte{0};
+  }
+  void add(std::size_t at) { bits_.all()[at / 8] |= bit(at); }
+  void forget(std::size_t from, std::size_t length);
+
+ private:
+  static std::byte bit(std::size_t at) { return std::byte{1} << (at % 8); }
+  PageMemory bits_;
+  std::size_t size_ = 0;
+};
+
 class NodeSubject final : public Subject {
  public:
   NodeSubject(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
               Output output);
 
+  // Why the trace cannot be played: "" if it can.
+  [[nodiscard]] const std::string& refused() const { return refused_; }
   // Texts about requests of the trace's users that the Node refused.
   [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
   // Texts about what the trace does not show.
@@ -55,7 +76,7 @@ class NodeSubject final : public Subject {
     std::uint64_t start = 0;  // linear address of the first byte
     RegionId region = kNoneId;
     PageMemory memory;
-    std::vector<bool> known;                    // bytes whose value is known from the trace
+    KnownBytes known;                           // bytes whose value is known from the trace
     std::map<std::uint16_t, std::uint16_t> mx;  // live Mx by the trace's Mx
   };
   struct User {
@@ -80,6 +101,7 @@ class NodeSubject final : public Subject {
 
   void make_user(const std::shared_ptr<UserPlan>& plan);
   void open_port(User& user);
+  bool has_room();
   void map_memory(User& user);
   RegionId map(const User& user, Direction direction, std::uint64_t first,
                const PageMemory& memory);
@@ -119,6 +141,7 @@ class NodeSubject final : public Subject {
   std::map<std::uint16_t, Vc> vcs_;   // by live Port
   std::set<std::size_t> requested_;   // STUs that were requested with the first of their Block
   std::vector<std::string> troubles_;
+  std::string refused_;
   // GETs that the Node answers and the trace's station did not, by requester, R_id and G_num.
   std::map<std::tuple<MacAddr, std::uint16_t, std::uint32_t, std::uint32_t>, std::size_t>
       unanswered_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
+#include <set>
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
@@ -10,6 +12,7 @@
 #include "tools/replay/play/link_subject.h"
 #include "tools/replay/play/lives.h"
 #include "tools/replay/play/node_subject.h"
+#include "tools/replay/text.h"
 
 namespace stp::replay {
 namespace {
@@ -61,6 +64,14 @@ bool sent_to(const Recorded& frame, const MacAddr& station) {
   return (frame.decoded.has_header || frame.decoded.has_link) && frame.decoded.frame.dst == station;
 }
 
+// The stations whose frames are played to the station.
+std::set<MacAddr> others(const std::deque<Recorded>& trace, const MacAddr& station) {
+  std::set<MacAddr> found;
+  for (const auto& frame : trace)
+    if (sent_to(frame, station)) found.insert(frame.decoded.frame.src);
+  return found;
+}
+
 PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renaming& names,
                 const Doubts& doubts, Matcher& matcher, Subject& subject) {
   PlayResult result;
@@ -103,23 +114,34 @@ bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
 
 namespace {
 
-PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) {
+PlayResult refuse(std::string why) {
+  PlayResult result;
+  result.refused = std::move(why);
+  return result;
+}
+
+PlayResult play_life(const std::deque<Recorded>& trace, const MacAddr& station) try {
   Renaming names;
   Matcher matcher(names);
   const Doubts doubts(trace, station);
   NodeSubject subject(trace, station, names, [&](const Recorded& frame) {
     if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
   });
+  if (!subject.refused().empty()) return refuse(subject.refused());
   auto result = play(trace, station, names, doubts, matcher, subject);
   result.troubles = subject.troubles();
   std::ranges::move(subject.notes(), std::back_inserter(result.notes));
   return result;
+} catch (const std::bad_alloc&) {
+  return refuse("there is no memory for what the users of " + to_string(station) +
+                " grant and send");
 }
 
 void append(PlayResult& all, PlayResult more) {
   std::ranges::move(more.differences, std::back_inserter(all.differences));
   std::ranges::move(more.troubles, std::back_inserter(all.troubles));
   std::ranges::move(more.notes, std::back_inserter(all.notes));
+  if (all.refused.empty()) all.refused = std::move(more.refused);
   all.delivered += more.delivered;
   all.expected += more.expected;
   all.matched += more.matched;
@@ -150,7 +172,7 @@ PlayResult play_link(const std::deque<Recorded>& trace, const MacAddr& station,
   const auto compare = [&](const Recorded& frame) {
     if (!doubts.concern(frame.decoded.frame, names)) matcher.sent(frame);
   };
-  const auto subject = LinkSubject::open(link, station, compare, error);
+  const auto subject = LinkSubject::open(link, station, others(trace, station), compare, error);
   if (!subject) return {};
   auto result = play(trace, station, names, doubts, matcher, *subject);
   error = subject->error();

@@ -11,6 +11,7 @@ struct PlayResult {
   std::vector<Difference> differences;
   std::vector<std::string> troubles;  // what could not be played
   std::vector<std::string> notes;     // what the trace does not show
+  std::string refused;                // why nothing was played
   std::size_t delivered = 0, expected = 0, matched = 0;
 };
 

@@ -26,6 +26,8 @@ std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error)
       frames.pop_back();
       continue;
     }
+    if (frame.decoded.outer_vlan)
+      return fail("has two VLAN tags, and a Node takes one; remove the outer one: editcap -C 12:4");
     if (frames.size() > 1 && frame.decoded.time < frames[frames.size() - 2].decoded.time)
       return fail("is dated before the one in front of it; sort the trace with reordercap");
   }

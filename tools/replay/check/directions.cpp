@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Notices that a capture has the frames of one direction only, as it is made on a host whose own
+// frames pass the capturing program by.
+#include "tools/replay/check/checker_impl.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+using wire::Op;
+
+// Whether the sender has heard from the receiver: a connection is up, or ends. Others may be the
+// frames of a station that nobody answers, or of one that speaks to an endpoint.
+bool presupposes_answer(Op op) {
+  return op != Op::kRequestConnection && op != Op::kRequestDisconnect && op != Op::kData &&
+         op != Op::kRequestState && op != Op::kNoOperation;
+}
+
+}  // namespace
+
+void Checker::Impl::note_direction(const Decoded& frame) {
+  const auto src = frame.frame.src.to_u64(), dst = frame.frame.dst.to_u64();
+  if (src == dst) return;
+  const StationPair pair{std::min(src, dst), std::max(src, dst)};
+  auto* seen = stations.find(pair);
+  if (seen == nullptr) seen = &stations.put(pair, {});
+  auto& way = src < dst ? seen->up : seen->down;
+  ++way.frames;
+  if (way.first != 0 || !presupposes_answer(frame.frame.header.op())) return;
+  way.first = frame.number;
+  way.time = frame.time;
+}
+
+void Checker::Impl::tell_one_sided() {
+  for (const auto& [pair, seen] : stations) {
+    const bool up = seen.up.first != 0 && seen.down.frames == 0;
+    const bool down = seen.down.first != 0 && seen.up.frames == 0;
+    if (!up && !down) continue;
+    const auto& way = up ? seen.up : seen.down;
+    const auto from = to_string(MacAddr::from_u64(up ? pair.low : pair.high));
+    const auto to = to_string(MacAddr::from_u64(up ? pair.high : pair.low));
+    sink({way.first, way.time, epoch, Rule::kOneSided, "",
+          "the capture has " + std::to_string(way.frames) + " frames from " + from + " to " + to +
+              ", and none back, so most rules cannot be applied; tcpdump and dumpcap on a host "
+              "that runs stpd see only what it receives: capture with stpctl trace"});
+  }
+}
+
+}  // namespace stp::replay
