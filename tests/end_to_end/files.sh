@@ -27,6 +27,15 @@ expect send_from a 60 --quiet "$work/in/f7" 10.9.0.2:3000 >"$work/quiet" 2>&1
 expect same "$work/in/f7" "$work/out/f7"
 expect [ ! -s "$work/quiet" ]
 
+# A file gets another name where one is given, and two never get the same.
+expect send_from a 60 --name sub/other "$work/in/f7" 10.9.0.2:3000
+expect same "$work/in/f7" "$work/out/sub/other"
+mkdir "$work/second"
+cp "$work/in/f1" "$work/second/f7"
+send_from a 60 "$work/in/f7" "$work/second/f7" 10.9.0.2:3000 2>"$work/refused" && fail "it was sent"
+expect says "$work/refused" "would both arrive as f7"
+expect same "$work/in/f7" "$work/out/f7"
+
 # An idle receiver ends with status 0 when it gets a signal.
 kill -TERM "$receiver"
 expect wait "$receiver"

@@ -6,6 +6,7 @@ make_work_directory
 link_kind=memif
 start_pair
 random_file "$work/file" 1M
+random_file "$work/fresh" 1K
 
 # refused_with TEXT ARGUMENT...
 refused_with() {
@@ -36,6 +37,37 @@ expect is_empty_directory "$work/out"
 # A bad file among good ones does not stop the good ones.
 expect refused_with "No such file" "$work/nowhere" "$work/file" 10.9.0.2:3000
 expect same "$work/file" "$work/out/file"
+
+# Output that cannot be written is an error, and the file arrives all the same.
+rm "$work/out/file"
+! send_from a 30 "$work/file" 10.9.0.2:3000 >/dev/full 2>"$work/said" || fail "no output was an error"
+expect says "$work/said" "cannot write to standard output: No space left on device"
+expect same "$work/file" "$work/out/file"
+for name in stp-send stp-recv; do
+  ! "$bin/$name" --help >/dev/full 2>"$work/said" || fail "$name --help"
+  expect says "$work/said" "$name: cannot write to standard output"
+  "$bin/$name" --help | grep -q loop && fail "$name --help offers loop, which it refuses"
+done
+
+# Without standard input there is nothing to read, and at once.
+! timeout 30 "$bin/stp-send" --link "stpd:$work/a.sock" - 10.9.0.2:3000 <&- 2>"$work/said" ||
+  fail "standard input is closed"
+expect says "$work/said" "standard input is closed: Bad file descriptor"
+timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3002 --out - >&- 2>"$work/said"
+expect [ $? -eq 1 ]
+expect says "$work/said" "standard output is closed"
+
+# Without any of the three a receiver's messages go nowhere, least of all into its socket.
+mkdir -p "$work/mute/taken"
+start /dev/null bash -c 'exec "$@" <&- >&- 2>&-' - "$bin/stp-recv" --link "stpd:$work/b.sock" \
+  --listen :3003 --out "$work/mute"
+mute=$!
+expect wait_for 20 send_from a 30 -q "$work/file" 10.9.0.2:3003
+cp "$work/file" "$work/taken"
+expect refused_with "Is a directory" "$work/taken" 10.9.0.2:3003
+expect send_from a 30 "$work/fresh" 10.9.0.2:3003
+expect same "$work/fresh" "$work/mute/fresh"
+stop "$mute"
 
 # Errors of the receiver.
 mkdir "$work/out/taken"

@@ -43,6 +43,7 @@ expect [ "$(listing "$tree")" = "$(listing "$work/out/tree")" ]
 expect diff -r --no-dereference "$tree" "$work/out/tree"
 bytes=$(sed -nE 's/.* ([0-9]+) bytes in .*/\1/p' "$work/sent")
 expect [ "$bytes" -le $((megabytes * 1048576 - before + 900000)) ]
+expect grep -qE '; [0-9]+ bytes more were there already' "$work/sent"
 
 say "sent once more, nothing travels"
 expect send_from a 120 -r "$tree" 10.9.0.2:3000 >"$work/sent"
@@ -65,4 +66,45 @@ expect [ ! -e "$work/out/part/sub/f1" ]
 expect [ ! -e "$work/out/part/sub/f12" ]
 expect [ ! -e "$work/out/part/sub/empty" ]
 expect same "$tree/sub/f2" "$work/out/part/sub/f2"
+say "the first rule that matches decides, also one of a file"
+printf '%s\n' '# rules' '+ f2' '- f*' >"$work/rules"
+expect send_from a 120 -v -r --include f3 --exclude-from "$work/rules" --include 'f*' --into some/place \
+  --chmod D750,Fu=rw,Fgo= "$work/part" 10.9.0.2:3000 >"$work/sent"
+expect [ "$(cd "$work/out/some/place" && find . | sort | xargs)" = \
+  ". ./part ./part/sub ./part/sub/empty ./part/sub/f2 ./part/sub/f3 ./part/sub/link" ]
+expect same "$tree/sub/f2" "$work/out/some/place/part/sub/f2"
+expect [ "$(stat -c %a "$work"/out/some "$work"/out/some/place/part/sub{,/f2} | xargs)" = "755 750 600" ]
+expect grep -qxF "$work/part/sub/f2: 2000 bytes" "$work/sent"
+
+say "of a list what it names arrives, with the directories on the way"
+find "$work/part" -name 'f1[0-2]' -printf '%P\0' >"$work/list"
+expect send_from a 120 --files-from "$work/list" --name listed "$work/part" 10.9.0.2:3000
+expect [ "$(cd "$work/out/listed" && find . | sort | xargs)" = ". ./sub ./sub/f10 ./sub/f11 ./sub/f12" ]
+say "with --dry-run nothing is sent, and the sum is that of the real one"
+cp -r "$tree/sub" "$work/dry"
+expect send_from a 120 -n -r "$work/dry" 10.9.0.2:3000 >"$work/sent"
+expect [ ! -e "$work/out/dry" ]
+expect grep -qxF "would send $work/dry/f2: 2000 bytes" "$work/sent"
+expect grep -qxF "would make $work/dry/empty" "$work/sent"
+expect grep -qE "^would send $work/dry: 40 files \(0 unchanged\), 3 directories and links, 820000 bytes$" "$work/sent"
+expect send_from a 120 -q -r "$work/dry" 10.9.0.2:3000
+echo more >>"$work/dry/f7"
+for how in --retry=1 --checksum; do
+  expect send_from a 120 -n "$how" -r "$work/dry" 10.9.0.2:3000 >"$work/sent"
+  expect grep -qxF "would send $work/dry/f7: 7005 bytes" "$work/sent"
+  expect grep -qE "^would send $work/dry: 40 files \(39 unchanged\), 0 directories and links, 7005 bytes$" "$work/sent"
+done
+expect [ "$(stat -c %s "$work/out/dry/f7")" = 7000 ]
+say "what is not in the tree is deleted only where the receiver permits it"
+rm -r "$work/dry/empty" "$work/dry/f3"
+send_from a 120 --delete -r "$work/dry" 10.9.0.2:3000 2>"$work/said" && fail "it was not refused"
+expect says "$work/said" "--allow-delete"
+expect [ -e "$work/out/dry/f3" ]
+start_receiver deleting b "$work/out" 3001 --allow-delete
+deleting=$!
+await_receiver deleting
+expect send_from a 120 --delete -r "$work/dry" 10.9.0.2:3001 >"$work/sent"
+expect [ "$(listing "$work/dry")" = "$(listing "$work/out/dry")" ]
+expect grep -qxF "deleted dry/f3" "$work/sent"
+stop "$deleting"
 passed

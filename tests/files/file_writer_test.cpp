@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <thread>
 
 #include "tests/temporary_directory.h"
+#include "tests/unprivileged.h"
 #include "tools/files/directory.h"
 
 namespace stp::files {
@@ -221,6 +225,64 @@ TEST_F(FileWriterTest, two_senders_do_not_write_the_same_part) {
   EXPECT_EQ(open(second, "file", resumed(5)), -EBUSY);
   ASSERT_EQ(writer_.append(bytes("hello")), 0);
   EXPECT_EQ(commit(), 0);
+}
+
+// The part is renamed by the one when the other has opened it and not locked it yet.
+TEST_F(FileWriterTest, two_transfers_of_one_name_never_write_the_same_file) {
+  constexpr int kRounds = 400;
+  std::atomic<int> wrong{0};
+  const auto transfer = [&](const std::string& content) {
+    const auto metadata = resumed(content.size());
+    for (int i = 0; i < kRounds; ++i) {
+      FileWriter writer;
+      auto error = open(writer, "file", metadata);
+      if (error == -EBUSY) continue;
+      if (error == 0) error = writer.go_on_from(0);
+      if (error == -EBUSY) continue;
+      WholeFile file;
+      if (error == 0) error = writer.append(bytes(content));
+      if (error == 0) error = writer.finish(file);
+      if (error == 0 && !file.temporary.empty())
+        error = ::renameat(file.directory->get(), file.temporary.c_str(), file.directory->get(),
+                           file.name.c_str()) == 0
+                    ? 0
+                    : -errno;
+      if (error != 0) ++wrong;
+    }
+  };
+  std::thread other([&] { transfer("one"); });
+  transfer("another");
+  other.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// A receiver was killed after it had written the file and before it had renamed it.
+TEST_F(FileWriterTest, a_complete_part_without_write_permission_is_resumed) {
+  const test::Unprivileged unprivileged(directory_.path());
+  const std::string content = "content";
+  auto metadata = resumed(content.size());
+  metadata.mode = 0444;
+  ASSERT_EQ(open("file", metadata), 0);
+  ASSERT_EQ(writer_.go_on_from(0), 0);
+  ASSERT_EQ(writer_.append(bytes(content)), 0);
+  WholeFile file;
+  ASSERT_EQ(writer_.finish(file), 0);
+  file = {};
+  ASSERT_EQ(open("file", metadata), 0);
+  EXPECT_EQ(writer_.have(), content.size());
+}
+
+// Of ramfs, for example.
+TEST(Room, is_not_missing_where_a_file_system_has_no_notion_of_blocks) {
+  struct statvfs space {};
+  space.f_frsize = 4096;
+  EXPECT_TRUE(has_room(space, 1));
+  space.f_blocks = 100;
+  EXPECT_FALSE(has_room(space, 1));
+  space.f_bavail = 2;
+  EXPECT_TRUE(has_room(space, 4096));
+  EXPECT_FALSE(has_room(space, 3 * 4096));
+  EXPECT_TRUE(has_room(space, 0));
 }
 
 }  // namespace

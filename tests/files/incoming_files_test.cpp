@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
 #include <semaphore>
 
+#include "tests/files/limited_descriptors.h"
 #include "tests/temporary_directory.h"
+#include "tests/unprivileged.h"
 
 namespace stp::files {
 namespace {
@@ -89,11 +92,11 @@ class IncomingFilesTest : public ::testing::Test {
     const auto reason = offer(file(path, size)).reason;
     return reason == Reason::kNone ? tell(NoteKind::kGo).reason : reason;
   }
-  void restart() {
+  void restart(const Descriptors& most = {}) {
     number_ = 0;
     files_.emplace(
         out_, progress_, stop_, [this](const Note& note) { answers_.push_back(note); },
-        [this] { settled_.release(); });
+        [this] { settled_.release(); }, most);
   }
   static void pack(std::vector<std::byte>& message, std::uint32_t number,
                    const std::string& content, const Digest& digest) {
@@ -295,6 +298,34 @@ TEST_F(IncomingFilesTest, a_pack_for_many_directories_arrives_and_each_file_is_a
     EXPECT_EQ(directory_.content(path(number)), number == kBad ? "" : std::to_string(number));
 }
 
+TEST_F(IncomingFilesTest, many_directories_need_only_as_many_descriptors_as_there_may_be) {
+  constexpr std::uint32_t kFiles = 48;
+  restart({6, 6, 2, 1, 2});
+  const test::LimitedDescriptors limited(40);
+  std::vector<std::byte> message;
+  for (std::uint32_t number = 1; number <= kFiles; ++number) {
+    const auto path = "d" + std::to_string(number) + "/file";
+    ASSERT_EQ(offer(file(path, 7)).kind, NoteKind::kWanted);
+    pack(message, number, "content", digest_of("content"));
+  }
+  ASSERT_TRUE(files_->pack(message));
+  for (std::uint32_t number = 1; number <= kFiles; ++number)
+    offer(directory("d" + std::to_string(number)));
+  tell(NoteKind::kSettle);
+  EXPECT_EQ(files_->files(), 2 * kFiles);
+  EXPECT_EQ(files_->failures(), 0U);
+}
+
+TEST(Descriptors, of_all_senders_stay_within_the_limit_of_the_process) {
+  for (const std::size_t limit : {512U, 1'024U, 4'096U, 1'048'576U}) {
+    const auto most = descriptors_within(limit, 16);
+    const auto each = 3 * most.directories + most.small_files + 2 * most.open_files + most.few +
+                      3 * most.compared;
+    EXPECT_LE(128 + 16 * each, limit);
+  }
+  EXPECT_EQ(descriptors_within(1'048'576, 16).directories, Descriptors().directories);
+}
+
 // Reading the umask means setting it, and another thread may be making a file meanwhile.
 TEST_F(IncomingFilesTest, the_umask_is_read_before_files_are_made) {
   const auto before = ::umask(0777);
@@ -351,6 +382,152 @@ TEST_F(IncomingFilesTest, a_stream_has_the_size_that_its_end_says) {
   EXPECT_EQ(directory_.content("stream"), "hello world");
 }
 
+TEST_F(IncomingFilesTest, a_file_that_changed_at_the_sender_begins_anew_with_its_new_size) {
+  for (const std::size_t begun : {0U, 3U}) {
+    ASSERT_EQ(offer(file("file", 5)).kind, NoteKind::kWanted);
+    if (begun != 0) {
+      ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+      ASSERT_EQ(append("hel").reason, Reason::kNone);
+    }
+    auto metadata = file("", 7);
+    metadata.mode = 0600;
+    ASSERT_TRUE(files_->changed(encode_changed(number_, metadata)));
+    EXPECT_EQ(files_->name_under_way(), "");
+    ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+    ASSERT_EQ(append("changed").reason, Reason::kNone);
+    EXPECT_EQ(commit("changed").kind, NoteKind::kDone);
+    EXPECT_EQ(directory_.content("file"), "changed");
+    struct stat found {};
+    ASSERT_EQ(::stat((directory_ / "file").c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 07777U, 0600U);
+    EXPECT_EQ(directory_.names().size(), 1U);
+  }
+}
+
+TEST_F(IncomingFilesTest, a_change_of_nothing_that_was_offered_is_not_understood) {
+  EXPECT_FALSE(files_->changed(encode_changed(1, file("", 7))));
+  offer(file("file", 5));
+  EXPECT_FALSE(files_->changed(encode_changed(0, file("", 7))));
+  EXPECT_FALSE(files_->changed(bytes("garbage")));
+  auto message = encode_changed(1, file("", 7));
+  message.pop_back();
+  EXPECT_FALSE(files_->changed(message));
+  EXPECT_TRUE(files_->changed(encode_changed(1, file("", 7))));
+}
+
+// It was written already.
+TEST_F(IncomingFilesTest, a_file_that_changed_fails_when_a_part_went_to_a_sink) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const service::UniqueFd out(ends[0]), in(ends[1]);
+  files_->write_to(in.get());
+  offer(file("file", 5));
+  ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+  append("hel");
+  answers_.clear();
+  ASSERT_TRUE(files_->changed(encode_changed(1, file("", 7))));
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].reason, Reason::kDigest);
+}
+
+TEST_F(IncomingFilesTest, a_hole_is_left_in_the_file) {
+  constexpr std::uint64_t kHole = 8 << 20;
+  for (const bool at_the_end : {false, true}) {
+    const auto size = kHole + (at_the_end ? 2 : 4);
+    ASSERT_EQ(begin("file", size), Reason::kNone);
+    ContentDigest digest;
+    append("ab");
+    digest.add(bytes("ab"));
+    EXPECT_EQ(tell(NoteKind::kHole, kHole).reason, Reason::kNone);
+    EXPECT_TRUE(understood_);
+    digest.add_hole(kHole);
+    if (!at_the_end) {
+      append("cd");
+      digest.add(bytes("cd"));
+    }
+    ASSERT_EQ(tell(NoteKind::kCommit, size, digest.value()).reason, Reason::kNone);
+    EXPECT_EQ(tell(NoteKind::kSettle).kind, NoteKind::kDone);
+    EXPECT_EQ(directory_.content("file"),
+              "ab" + std::string(kHole, '\0') + (at_the_end ? "" : "cd"));
+    struct stat found {};
+    ASSERT_EQ(::stat((directory_ / "file").c_str(), &found), 0);
+    EXPECT_LT(static_cast<std::uint64_t>(found.st_blocks) * 512, kHole / 2);
+  }
+}
+
+TEST_F(IncomingFilesTest, a_hole_that_cannot_be_is_refused) {
+  ASSERT_EQ(begin("file", 5), Reason::kNone);
+  EXPECT_EQ(tell(NoteKind::kHole, 6).reason, Reason::kProtocol);
+  tell(NoteKind::kHole, 1);
+  EXPECT_TRUE(understood_) << "the file has failed";
+  ASSERT_EQ(begin("file", kMostHole / 4), Reason::kNone);
+  for (const std::uint64_t length : {std::uint64_t{0}, kMostHole + 1}) {
+    tell(NoteKind::kHole, length);
+    EXPECT_FALSE(understood_) << length;
+  }
+  offer(file("other", 5));
+  tell(NoteKind::kHole, 1);
+  EXPECT_FALSE(understood_) << "its content has not begun";
+}
+
+TEST_F(IncomingFilesTest, a_sink_gets_the_zeros_of_a_hole) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const service::UniqueFd out(ends[0]), in(ends[1]);
+  files_->write_to(in.get());
+  offer(file("file", 100));
+  ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+  append("ab");
+  EXPECT_EQ(tell(NoteKind::kHole, 98).reason, Reason::kNone);
+  std::string got(100, ' ');
+  EXPECT_EQ(::read(out.get(), got.data(), got.size()), 100);
+  EXPECT_EQ(got, "ab" + std::string(98, '\0'));
+}
+
+TEST_F(IncomingFilesTest, of_what_is_offered_dry_nothing_is_done) {
+  const auto ask = [this](Metadata metadata) {
+    metadata.dry = true;
+    const auto note = offer(metadata);
+    if (note.kind == NoteKind::kWanted) tell(NoteKind::kAbandon);
+    return note.kind;
+  };
+  const auto kinds = [&] {
+    auto same = file("d/file", 5);
+    same.resume = same.keep_times = true;
+    same.modified = {1'600'000'000, 5};
+    auto other = same;
+    other.modified.tv_sec = 1;
+    auto compared = other;
+    compared.checksum = true;
+    auto target = link("d/link", "nowhere");
+    target.keep_times = true;
+    target.modified = same.modified;
+    return std::vector{ask(same), ask(other), ask(compared), ask(target), ask(directory("d"))};
+  };
+  constexpr auto kWanted = NoteKind::kWanted, kDone = NoteKind::kDone;
+  EXPECT_EQ(kinds(), std::vector(5, kWanted));
+  EXPECT_TRUE(directory_.names().empty());
+  EXPECT_EQ(files_->failures(), 0U);
+
+  auto metadata = file("d/file", 5);
+  metadata.resume = metadata.keep_times = true;
+  metadata.modified = {1'600'000'000, 5};
+  offer(metadata);
+  tell(NoteKind::kGo);
+  append("hello");
+  commit("hello");
+  auto target = link("d/link", "nowhere");
+  target.keep_times = true;
+  target.modified = metadata.modified;
+  offer(target);
+  EXPECT_EQ(kinds(), (std::vector{kDone, kWanted, kWanted, kDone, kDone}));
+  metadata.checksum = metadata.dry = true;
+  EXPECT_EQ(offer(metadata).digest, digest_of("hello"));
+  tell(NoteKind::kGo);
+  EXPECT_FALSE(understood_) << "no content may follow";
+  EXPECT_EQ(offer(directory("d/file")).reason, Reason::kWrite);
+}
+
 TEST_F(IncomingFilesTest, only_some_are_compared_at_once_and_the_others_have_their_turn) {
   constexpr std::uint32_t kFiles = 20;
   auto metadata = file("", 100'000);
@@ -395,6 +572,49 @@ TEST_F(IncomingFilesTest, a_symbolic_link_is_copied_as_a_link) {
   ASSERT_EQ(offer(link("link", "elsewhere")).kind, NoteKind::kDone);
   EXPECT_EQ(std::filesystem::read_symlink(directory_ / "link"), "elsewhere");
   EXPECT_EQ(directory_.names().size(), 1U);
+}
+
+// A receiver without privileges made it so itself the first time.
+TEST_F(IncomingFilesTest, what_is_below_a_read_only_directory_is_replaced_the_next_time) {
+  const test::Unprivileged unprivileged(out_);
+  for (const auto mode : {0555U, 0311U, 0U}) {
+    auto below = directory("d");
+    below.mode = static_cast<std::uint16_t>(mode);
+    for (const std::string content : {"first", "second"}) {
+      ASSERT_EQ(begin("d/inner/file", content.size()), Reason::kNone) << mode;
+      ASSERT_EQ(append(content).reason, Reason::kNone);
+      ASSERT_EQ(commit(content).reason, Reason::kNone);
+      ASSERT_EQ(offer(link("d/link", content)).kind, NoteKind::kDone);
+      auto inner = below;
+      inner.path = "d/inner";
+      EXPECT_EQ(offer(inner).kind, NoteKind::kDone);
+      EXPECT_EQ(offer(below).kind, NoteKind::kDone);
+      struct stat found {};
+      ASSERT_EQ(::stat((directory_ / "d").c_str(), &found), 0);
+      EXPECT_EQ(found.st_mode & 07777U, permitted(mode));
+      restart();
+    }
+    ::chmod((directory_ / "d").c_str(), 0700);
+    ::chmod((directory_ / "d/inner").c_str(), 0700);
+    EXPECT_EQ(directory_.content("d/inner/file"), "second");
+    EXPECT_EQ(std::filesystem::read_symlink(directory_ / "d/link"), "second");
+  }
+}
+
+TEST_F(IncomingFilesTest, a_file_that_its_owner_may_not_open_gets_another_mode) {
+  const test::Unprivileged unprivileged(out_);
+  auto metadata = file("file", 5);
+  metadata.mode = 0;
+  metadata.resume = metadata.keep_times = true;
+  metadata.modified = {1'600'000'000, 5};
+  ASSERT_EQ(offer(metadata).kind, NoteKind::kWanted);
+  ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+  append("hello");
+  ASSERT_EQ(commit("hello").kind, NoteKind::kDone);
+  EXPECT_EQ(offer(metadata).kind, NoteKind::kDone);
+  metadata.mode = 0600;
+  EXPECT_EQ(offer(metadata).kind, NoteKind::kDone);
+  EXPECT_EQ(directory_.content("file"), "hello");
 }
 
 TEST_F(IncomingFilesTest, nothing_is_written_through_a_link_that_a_sender_has_made) {

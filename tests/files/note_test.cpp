@@ -64,7 +64,7 @@ TEST(Note, several_in_a_message_are_all_understood_or_none_is) {
 }
 
 TEST(Note, every_reason_names_the_cause_and_the_remedy) {
-  for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kOnlyOne); ++reason) {
+  for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kKeeps); ++reason) {
     Note note;
     note.reason = static_cast<Reason>(reason);
     EXPECT_NE(describe(note).find("; "), std::string::npos) << describe(note);

@@ -2,11 +2,14 @@
 // A sender and a receiver in one process, over the loop link.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "tests/temporary_directory.h"
 #include "tools/files/directory.h"
@@ -14,6 +17,7 @@
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
 #include "tools/files/file_writer.h"
+#include "tools/files/names_there.h"
 #include "tools/files/pack.h"
 #include "tools/files/receiver.h"
 #include "tools/files/send_all.h"
@@ -51,6 +55,7 @@ class TransferTest : public ::testing::Test {
                   }),
           sender(channel, stop, progress, pace, [this](const Outcome& outcome) {
             sent += outcome.sent;
+            unchanged += outcome.unchanged ? 1 : 0;
             if (!outcome.failure.empty()) failure = outcome.failure;
           }) {}
     // Returns the bytes of content that had to be sent.
@@ -67,6 +72,7 @@ class TransferTest : public ::testing::Test {
     Link link;
     Channel channel;
     std::uint64_t sent = 0;
+    unsigned unchanged = 0;
     std::string failure;
     FileSender sender;
   };
@@ -130,19 +136,83 @@ TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
   EXPECT_TRUE(arrived("good"));
 }
 
-TEST_F(TransferTest, a_file_that_shrinks_while_it_is_sent_costs_only_itself) {
-  const auto path = make_file("file", 1'000'000);
+// Small ones go in packs, large ones alone.
+TEST_F(TransferTest, a_file_that_changed_before_its_turn_arrives_as_it_is_then) {
   {
     Client client(stop_sender_);
-    auto file = FileReader::single(path);
-    std::filesystem::resize_file(path, 500'000);
-    EXPECT_THROW(client.send(std::move(file)), FileFailure);
+    for (const auto& [name, before, after] :
+         {std::tuple("grown", 100U, 500'000U), std::tuple("grown_a_bit", 100U, 200U),
+          std::tuple("shrunk", 500'000U, 100U), std::tuple("emptied", 200'000U, 0U)}) {
+      const auto path = make_file(name, before);
+      auto file = FileReader::single(path);
+      make_file("new", after);
+      std::filesystem::permissions(directory_ / "new", std::filesystem::perms(0640));
+      std::filesystem::rename(directory_ / "new", path);
+      EXPECT_EQ(client.send(std::move(file)), after) << name;
+    }
+  }
+  await_receiver();
+  EXPECT_TRUE(complete_);
+  for (const std::string name : {"grown", "grown_a_bit", "shrunk", "emptied"}) {
+    EXPECT_TRUE(arrived(name)) << name;
+    EXPECT_EQ(std::filesystem::last_write_time(directory_ / ("out/" + name)),
+              std::filesystem::last_write_time(directory_ / name));
+    EXPECT_EQ(std::filesystem::status(directory_ / ("out/" + name)).permissions(),
+              std::filesystem::perms(0640) & std::filesystem::perms(permitted(0777)));
+  }
+}
+
+TEST_F(TransferTest, a_file_that_is_changed_in_place_while_it_is_sent_arrives_whole) {
+  const auto path = make_file("file", 4'000'000);
+  std::thread writer([&] {
+    const auto begun = [this] {
+      for (const auto& entry : std::filesystem::directory_iterator(directory_ / "out"))
+        if (std::filesystem::file_size(entry) > 1'000'000) return true;
+      return false;
+    };
+    while (!begun()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::fstream(path, std::ios::in | std::ios::out).put('~');
+  });
+  Client client(stop_sender_);
+  client.pace = Pace(20'000'000);
+  client.send(FileReader::single(path));
+  writer.join();
+  EXPECT_TRUE(arrived("file"));
+}
+
+// It costs only itself.
+TEST_F(TransferTest, a_file_that_changes_again_and_again_is_an_error) {
+  const auto path = make_file("file", 3'000'000);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    std::fstream file(path, std::ios::in | std::ios::out);
+    while (!done) {
+      file.seekp(0).put('~').flush();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  {
+    Client client(stop_sender_);
+    client.pace = Pace(50'000'000);
+    EXPECT_THROW(client.send(FileReader::single(path)), FileFailure);
+    client.pace = Pace();
     client.send(FileReader::single(make_file("next", 10)));
   }
+  done = true;
+  writer.join();
   await_receiver();
   EXPECT_FALSE(complete_);
   EXPECT_TRUE(arrived("next"));
   EXPECT_FALSE(std::filesystem::exists(directory_ / "out/file"));
+}
+
+TEST_F(TransferTest, a_file_without_a_true_size_arrives_with_its_content) {
+  Client client(stop_sender_);
+  EXPECT_GT(client.send(FileReader::single("/proc/sys/kernel/ostype")), 0U);
+  EXPECT_EQ(directory_.content("out/ostype"), "Linux\n");
+  const std::string in_pages = "/sys/kernel/kexec_loaded";  // says that it has 4096 bytes
+  if (!std::filesystem::exists(in_pages)) GTEST_SKIP() << "no " << in_pages;
+  EXPECT_EQ(client.send(FileReader::single(in_pages)), 2U);
 }
 
 TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
@@ -191,7 +261,7 @@ TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent)
   Client client(stop_sender_);
   const auto send = [&] {
     client.sent = 0;
-    walk_tree((directory_ / "tree").string(), {},
+    walk_tree((directory_ / "tree").string(), "tree", {},
               [&](const TreeEntry& entry) { client.sender.offer(FileReader::in_tree(entry)); },
               [&](const std::string& path, const std::string&) { FAIL() << path; });
     client.sender.finish();
@@ -267,6 +337,134 @@ TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
   }
   await_receiver();
   EXPECT_TRUE(arrived("file"));
+}
+
+TEST_F(TransferTest, holes_stay_holes_and_are_not_sent) {
+  constexpr std::uint64_t kSize = std::uint64_t{3} << 30;  // longer than one note may say
+  const auto path = make_file("file", 100'000);
+  std::filesystem::resize_file(path, kSize / 2);
+  std::ofstream(path, std::ios::app) << "middle";
+  std::filesystem::resize_file(path, kSize);
+  struct statvfs space {};
+  if (::statvfs((directory_ / "out").c_str(), &space) == 0 && !has_room(space, kSize))
+    GTEST_SKIP() << "no room for a file of that length";
+  Client client(stop_sender_);
+  EXPECT_LT(client.send(FileReader::single(path)), 10'000'000U);
+  struct stat found {};
+  ASSERT_EQ(::stat((directory_ / "out/file").c_str(), &found), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(found.st_size), kSize);
+  EXPECT_LT(found.st_blocks * 512, 10'000'000);
+  std::ifstream copy(directory_ / "out/file", std::ios::binary);
+  std::string text(6, ' ');
+  copy.seekg(kSize / 2).read(text.data(), 6);
+  EXPECT_EQ(text, "middle");
+  EXPECT_EQ(client.send(FileReader::single(path)), 0U);
+  EXPECT_EQ(client.unchanged, 1U);
+}
+
+TEST_F(TransferTest, an_empty_file_that_is_there_is_unchanged_as_any_other) {
+  const auto empty = make_file("empty", 0), other = make_file("other", 1);
+  Client client(stop_sender_);
+  for (const auto& path : {empty, other}) client.send(FileReader::single(path));
+  EXPECT_EQ(client.unchanged, 0U);
+  for (const bool checksum : {false, true}) {
+    for (const auto& path : {empty, other}) {
+      auto reader = FileReader::single(path);
+      if (checksum) reader.ask_for_checksum();
+      EXPECT_EQ(client.send(std::move(reader)), 0U) << path;
+    }
+  }
+  EXPECT_EQ(client.unchanged, 4U);
+}
+
+TEST_F(TransferTest, a_file_or_a_tree_arrives_under_the_name_that_it_is_given) {
+  Sending sending;
+  sending.destination = "localhost:3000";
+  sending.name = "there/under";
+  sending.paths = {make_file("file", 100)};
+  // The receiver serves one sender.
+  Client client(stop_sender_);
+  client.send(FileReader::single(sending.paths[0], name_there(sending, sending.paths[0])));
+  EXPECT_EQ(directory_.content("out/there/under"), directory_.content("file"));
+  EXPECT_EQ(name_there(sending, "a/tree"), "there/under");
+}
+
+class DeletionTest : public TransferTest {
+ protected:
+  explicit DeletionTest(bool allowed = true)
+      : TransferTest(false,
+                     [allowed](ReceiverContext& context) { context.allow_delete = allowed; }) {
+    for (const auto* name : {"tree/sub", "out/tree/sub/old", "out/tree/empty", "out/other"})
+      std::filesystem::create_directories(directory_ / name);
+    for (const auto* name : {"tree/a", "tree/sub/b", "out/tree/sub/gone", "out/tree/sub/old/file",
+                             "out/tree/keep.o", "out/other/file"})
+      std::ofstream(directory_ / name) << name;
+    sending_.paths = {(directory_ / "tree").string()};
+    sending_.destination = "localhost:3000";
+    sending_.trees = sending_.remove = true;
+    sending_.rules = {{false, "*.o"}};
+  }
+  [[nodiscard]] bool exists(const std::string& name) const {
+    return std::filesystem::exists(directory_ / ("out/" + name));
+  }
+  std::size_t send() { return send_all(sending_, stop_sender_, progress_); }
+
+  Sending sending_;
+};
+
+TEST_F(DeletionTest, what_the_tree_does_not_have_goes_and_nothing_else) {
+  sending_.dry = true;
+  EXPECT_EQ(send(), 0U);
+  EXPECT_TRUE(exists("tree/sub/gone"));
+  sending_.dry = false;
+  const auto then = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1000);
+  std::filesystem::last_write_time(directory_ / "tree/sub", then);
+  EXPECT_EQ(send(), 0U);
+  for (const auto* name : {"tree/a", "tree/sub/b", "tree/keep.o", "other/file"})
+    EXPECT_TRUE(exists(name)) << name;
+  for (const auto* name : {"tree/sub/gone", "tree/sub/old", "tree/empty"})
+    EXPECT_FALSE(exists(name)) << name;
+  EXPECT_EQ(std::filesystem::last_write_time(directory_ / "out/tree/sub"), then);
+}
+
+TEST_F(DeletionTest, the_receiver_s_directory_itself_is_cleaned_for_a_tree_without_a_name) {
+  sending_.paths = {(directory_ / "tree/.").string()};
+  EXPECT_EQ(send(), 0U);
+  EXPECT_FALSE(exists("tree"));
+  EXPECT_FALSE(exists("other"));
+  EXPECT_TRUE(exists("sub/b"));
+}
+
+TEST_F(DeletionTest, nothing_goes_when_not_everything_has_arrived) {
+  std::filesystem::create_directory(directory_ / "out/tree/a");  // in the way of the file
+  EXPECT_EQ(send(), 1U);
+  EXPECT_TRUE(exists("tree/sub/gone"));
+}
+
+class NoDeletionTest : public DeletionTest {
+ protected:
+  NoDeletionTest() : DeletionTest(false) {}
+};
+
+TEST_F(NoDeletionTest, a_receiver_deletes_and_lists_nothing_unless_it_was_told_to) {
+  EXPECT_EQ(send(), 1U);
+  EXPECT_TRUE(exists("tree/sub/gone"));
+  EXPECT_TRUE(exists("tree/sub/b")) << "the rest has arrived";
+  Client client(stop_sender_);
+  EXPECT_THROW(client.sender.names_there("other"), FileFailure);
+  EXPECT_THROW(client.sender.remove_there("", {"other"}), FileFailure);
+  EXPECT_TRUE(exists("other/file"));
+}
+
+TEST_F(DeletionTest, no_path_leads_out_of_the_receiver_s_directory) {
+  std::ofstream(directory_ / "secret") << 1;
+  std::filesystem::create_directory_symlink("..", directory_ / "out/up");
+  Client client(stop_sender_);
+  EXPECT_THROW(client.sender.names_there(".."), FileFailure);
+  EXPECT_THROW(client.sender.names_there("up"), FileFailure);
+  EXPECT_THROW(client.sender.remove_there("up", {"secret"}), FileFailure);
+  EXPECT_THROW(client.sender.remove_there("other", {"../../secret"}), LinkFailure);
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "secret"));
 }
 
 // Senders that connect, send nothing and stay.

@@ -14,11 +14,7 @@ namespace stp::files {
 namespace {
 
 constexpr std::size_t kMostItems = 2'048;
-constexpr std::size_t kMostDirectories = 256, kMostOpenFiles = 16;
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
-// Up to this many files are synchronized one by one. More are synchronized with their whole file
-// system, which is expensive if other programs have much to write there.
-constexpr std::size_t kFew = 8;
 
 int synchronize(int fd) {
   return ::fsync(fd) == 0 ? 0 : -errno;
@@ -41,10 +37,10 @@ void Batch::add(std::uint32_t number, WholeFile file) {
   item.file = std::move(file);
   items_.push_back(std::move(item));
   // From here on the files are synchronized together and need no descriptors.
-  if (++files_ == kFew + 1) {
+  if (++files_ == most_.few + 1) {
     for (auto& each : items_)
       if (!each.file.keep_open) each.file.fd.reset();
-  } else if (files_ > kFew && !items_.back().file.keep_open) {
+  } else if (files_ > most_.few && !items_.back().file.keep_open) {
     items_.back().file.fd.reset();
   }
 }
@@ -60,8 +56,8 @@ void Batch::add_directory(std::uint32_t number, Directory directory, const Metad
 }
 
 bool Batch::is_full() const {
-  return items_.size() >= kMostItems || directories_ >= kMostDirectories ||
-         open_files_ >= kMostOpenFiles || bytes_ >= kMostBytes;
+  return items_.size() >= kMostItems || directories_ >= most_.directories ||
+         open_files_ >= most_.open_files || bytes_ >= kMostBytes;
 }
 
 void Batch::settle() {
@@ -75,7 +71,7 @@ void Batch::report(const Report& report) const {
 }
 
 void Batch::make_durable() {
-  if (files_ > kFew) return sync_file_systems();
+  if (files_ > most_.few) return sync_file_systems();
   for (auto& item : items_)
     if (item.file.fd && !item.file.temporary.empty()) item.error = synchronize(item.file.fd.get());
 }
@@ -118,7 +114,7 @@ void Batch::give_names() {
 // Makes the names as durable as the content. Consecutive files in one directory need only one
 // fsync(), at the last of them.
 void Batch::sync_directories() {
-  if (directories_ > kFew) {
+  if (directories_ > most_.few) {
     sync_file_systems();
   } else {
     for (std::size_t i = 0; i < items_.size(); ++i) {

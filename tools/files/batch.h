@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "tools/files/descriptors.h"
 #include "tools/files/directory.h"
 #include "tools/files/metadata.h"
 
@@ -29,7 +30,7 @@ class Batch {
   // `error`: 0 or a negative errno.
   using Report = std::function<void(std::uint32_t number, int error)>;
 
-  Batch() = default;
+  explicit Batch(const Descriptors& most = {}) : most_(most) {}
   // Removes the temporaries of files that have not got their names.
   ~Batch();
   Batch(const Batch&) = delete;
@@ -63,6 +64,7 @@ class Batch {
   void give_names();
   void sync_directories();
 
+  const Descriptors most_;
   std::vector<Item> items_;
   std::size_t files_ = 0, open_files_ = 0, directories_ = 0;
   std::uint64_t bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -29,9 +30,43 @@ mode_t umask_at_start() {
   return mask;
 }
 
+// Opens a directory to write into it. An earlier transfer may have given a directory of this user
+// a mode without write permission; its own entry, which comes after its content, does so again.
+service::UniqueFd open_for_content(int above, const std::string& name) {
+  const auto open = [&] {
+    return service::UniqueFd(::openat(above, name.c_str(), kOpenDirectory | O_NOFOLLOW));
+  };
+  auto opened = open();
+  if (!opened && errno == EACCES) {
+    if (grant_to_owner(above, name, S_IRWXU))
+      opened = open();
+    else
+      errno = EACCES;
+  }
+  if (opened && ::faccessat(opened.get(), ".", W_OK | X_OK, AT_EACCESS) != 0 && errno == EACCES)
+    grant_to_owner(above, name, S_IRWXU);
+  return opened;
+}
+
 }  // namespace
 
-int DirectoriesBelow::open(std::span<const std::string> names, Directory& directory) {
+int DirectoriesBelow::find(std::span<const std::string> names, Directory& directory) const {
+  service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
+  for (const auto& name : names) {
+    if (!at) break;
+    at = service::UniqueFd(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
+  }
+  if (!at) return -errno;
+  directory = std::make_shared<const service::UniqueFd>(std::move(at));
+  return 0;
+}
+
+int DirectoriesBelow::make(std::span<const std::string> names, Directory& directory) {
+  return open(names, directory, S_IRWXU | S_IRWXG | S_IRWXO);
+}
+
+int DirectoriesBelow::open(std::span<const std::string> names, Directory& directory,
+                           mode_t mode_of_new) {
   if (last_ && std::equal(names.begin(), names.end(), last_names_.begin(), last_names_.end())) {
     directory = last_;
     return 0;
@@ -40,14 +75,23 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
   for (const auto& name : names) {
     if (at.get() < 0) break;
     // Only the owner has access until the directory's own entry arrives, after its content.
-    if (::mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return -errno;
-    at = service::UniqueFd(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
+    if (::mkdirat(at.get(), name.c_str(), mode_of_new) != 0 && errno != EEXIST) return -errno;
+    at = open_for_content(at.get(), name);
   }
   if (at.get() < 0) return -errno;
   last_ = std::make_shared<const service::UniqueFd>(std::move(at));
   last_names_.assign(names.begin(), names.end());
   directory = last_;
   return 0;
+}
+
+bool grant_to_owner(int directory, const std::string& name, mode_t bits) {
+  struct stat found {};
+  if (::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
+      S_ISLNK(found.st_mode) || found.st_uid != ::geteuid())
+    return false;
+  return ::fchmodat(directory, name.c_str(), (found.st_mode & 07777U) | bits,
+                    AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 mode_t permitted(mode_t mode) {
@@ -78,14 +122,29 @@ bool is_link_to(int directory, const std::string& name, const std::string& targe
 int correct_mode(int directory, const std::string& name, const Metadata& metadata) {
   service::UniqueFd const file(
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return -errno;
-  return ::fchmod(file.get(), permitted(metadata.mode)) == 0 ? 0 : -errno;
+  const auto mode = permitted(metadata.mode);
+  if (file) return ::fchmod(file.get(), mode) == 0 ? 0 : -errno;
+  // Its owner may not be permitted to open it, but to change that.
+  if (errno != EACCES) return -errno;
+  return ::fchmodat(directory, name.c_str(), mode, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+}
+
+int correct(int directory, const std::string& name, const Metadata& metadata) {
+  if (const auto error = correct_mode(directory, name, metadata); error != 0) return error;
+  if (!metadata.keep_times) return 0;
+  return ::utimensat(directory, name.c_str(), times_of(metadata).data(), AT_SYMLINK_NOFOLLOW) == 0
+             ? 0
+             : -errno;
+}
+
+bool has_room(const struct statvfs& space, std::uint64_t bytes) {
+  const auto known = space.f_frsize != 0 && space.f_blocks != 0;
+  return !known || bytes == 0 || bytes / space.f_frsize < space.f_bavail;
 }
 
 int refuse_size(int directory, std::uint64_t bytes) {
   struct statvfs space {};
-  const auto known = ::fstatvfs(directory, &space) == 0 && space.f_frsize != 0;
-  return known && bytes > 0 && bytes / space.f_frsize >= space.f_bavail ? -ENOSPC : 0;
+  return ::fstatvfs(directory, &space) != 0 || has_room(space, bytes) ? 0 : -ENOSPC;
 }
 
 int refuse_directory(int directory, const std::string& name) {

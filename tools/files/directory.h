@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -24,10 +25,19 @@ using Directory = std::shared_ptr<const service::UniqueFd>;
 class DirectoriesBelow {
  public:
   explicit DirectoriesBelow(const std::string& root) : root_(root) {}
-  // Opens the directory that `names` lead to, and makes what is missing on the way.
-  int open(std::span<const std::string> names, Directory& directory);
+  // Opens the directory that `names` lead to, to write into it. Makes what is missing on the way.
+  // Directories of this user become writable for it.
+  int open(std::span<const std::string> names, Directory& directory) {
+    return open(names, directory, S_IRWXU);
+  }
+  // Makes nothing: -ENOENT.
+  int find(std::span<const std::string> names, Directory& directory) const;
+  // As open(), but what is missing gets the usual permissions, because no entry of its own follows.
+  int make(std::span<const std::string> names, Directory& directory);
 
  private:
+  int open(std::span<const std::string> names, Directory& directory, mode_t mode_of_new);
+
   const std::string& root_;
   std::vector<std::string> last_names_;
   Directory last_;
@@ -43,18 +53,26 @@ int apply(int fd, const Metadata& metadata);
 // The times alone.
 int apply_times(int fd, const Metadata& metadata);
 
+// Adds permissions to a file or directory that belongs to this user. False: it does not.
+bool grant_to_owner(int directory, const std::string& name, mode_t bits);
+
 // Makes or replaces a symbolic link; a directory is not replaced (-EISDIR).
 int make_link(int directory, const std::string& name, const Metadata& metadata);
 
 // The status is of a file with the time that `metadata` wants kept.
 bool has_time(const struct stat& found, const Metadata& metadata);
 bool is_link_to(int directory, const std::string& name, const std::string& target);
-// Gives a file the permissions that it should have.
+// Gives a file the permissions, and where they are kept the times, that it should have.
+int correct(int directory, const std::string& name, const Metadata& metadata);
+// The permissions alone.
 int correct_mode(int directory, const std::string& name, const Metadata& metadata);
 
 // -EISDIR where a directory has that name.
 int refuse_directory(int directory, const std::string& name);
 
+// False: the file system has no room for so many bytes. Some file systems have no notion of blocks
+// (ramfs, tmpfs without a limit, some of FUSE): they have none at all, and may have room.
+bool has_room(const struct statvfs& space, std::uint64_t bytes);
 // -ENOSPC where the file system of `directory` has no room for so many bytes.
 int refuse_size(int directory, std::uint64_t bytes);
 

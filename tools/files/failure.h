@@ -24,6 +24,10 @@ struct FinalFailure : LinkFailure {
 struct FileFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// A file is not as it was when its turn came; the next try can still succeed.
+struct FileChanged : std::runtime_error {
+  FileChanged() : std::runtime_error("it changed while it was sent") {}
+};
 // A signal asked the program to end.
 struct Stopped : std::runtime_error {
   Stopped() : std::runtime_error("interrupted") {}

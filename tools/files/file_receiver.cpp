@@ -2,8 +2,12 @@
 #include "tools/files/file_receiver.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "tools/files/failure.h"
+#include "tools/files/name.h"
+#include "tools/files/remover.h"
 
 namespace stp::files {
 namespace {
@@ -83,6 +87,15 @@ bool FileReceiver::handle(const Message& message) {
       return files_.offers(message.bytes);
     case MessageTag::kPack:
       return files_.pack(message.bytes);
+    case MessageTag::kChanged:
+      return files_.changed(message.bytes);
+    case MessageTag::kList:
+      list(message.bytes);
+      return true;
+    case MessageTag::kRemove:
+      return remove(message.bytes);
+    case MessageTag::kNames:
+      return false;
     case MessageTag::kContent:
       files_.content(message.bytes);
       return true;
@@ -93,6 +106,66 @@ bool FileReceiver::handle(const Message& message) {
     }
   }
   return false;
+}
+
+void FileReceiver::list(std::span<const std::byte> path) {
+  flush();
+  Directory directory;
+  const auto reason = reason_against_removal(path, directory);
+  if (reason.reason != Reason::kNone) return say(reason);
+  const auto answer = [this](std::span<const std::byte> names) {
+    presence_.hear();
+    channel_.send(MessageTag::kNames, names);
+  };
+  if (directory)
+    list_names(directory->get(), answer);
+  else
+    answer(std::to_array({std::byte{1}}));
+}
+
+bool FileReceiver::remove(std::span<const std::byte> message) {
+  const auto texts = take_removal(message);
+  if (texts.size() < 2) return false;
+  Directory directory;
+  const auto& path = texts.front();
+  auto answer = reason_against_removal(std::as_bytes(std::span(path)), directory);
+  Removal removal;
+  for (std::size_t i = 1; i < texts.size() && answer.reason == Reason::kNone && directory; ++i) {
+    // A name of one component, and not one of our own.
+    const auto name = accepted_path(texts[i]);
+    if (!name || name->size() != 1) return false;
+    presence_.hear();
+    const auto before = removal.removed;
+    remove_all(directory, texts[i], context_.stop, removal);
+    if (removal.removed != before)
+      context_.progress.say("deleted " + printable(path + (path.empty() ? "" : "/") + texts[i]));
+  }
+  if (removal.error != 0) answer = result_of(removal.error);
+  answer.kind = NoteKind::kRemoved;
+  answer.have = removal.removed;
+  say(answer);
+  return true;
+}
+
+// A directory that is missing is none, and no reason.
+Note FileReceiver::reason_against_removal(std::span<const std::byte> path,
+                                          Directory& directory) const {
+  Note note;
+  const std::string text(reinterpret_cast<const char*>(path.data()), path.size());
+  auto names = accepted_path(text);
+  if (text.empty()) names.emplace();
+  DirectoriesBelow below(context_.directory);
+  int error = 0;
+  if (!context_.allow_delete || context_.to_stdout)
+    note = because(Reason::kKeeps);
+  else if (!names)
+    note = because(Reason::kName);
+  else if (error = below.find(*names, directory); error != 0 && error != -ENOENT)
+    note = result_of(error);
+  // It is there: so this makes nothing, but lets the user write into it.
+  if (directory) below.open(*names, directory);
+  note.kind = NoteKind::kRemoved;
+  return note;
 }
 
 void FileReceiver::say(const Note& note) {

@@ -26,6 +26,8 @@ struct ReceiverContext {
   std::size_t most_senders = 16;  // at once; further ones wait for their turn
   bool to_stdout = false;         // one file, the content of which goes there as it comes
   std::size_t most_per_peer = 8;  // of one address; further ones are refused
+  Descriptors descriptors;        // of each sender
+  bool allow_delete = false;      // a sender may list and remove what is there
 };
 
 // One sender, as seen by the thread that assigns the places. Both threads read and write it.
@@ -50,7 +52,8 @@ class FileReceiver {
         presence_(presence),
         files_(
             context.directory, context.progress, context.stop,
-            [this](const Note& note) { say(note); }, [this] { channel_.wake(); }) {
+            [this](const Note& note) { say(note); }, [this] { channel_.wake(); },
+            context.descriptors) {
     if (context.to_stdout) files_.write_to(STDOUT_FILENO);
   }
 
@@ -66,6 +69,10 @@ class FileReceiver {
   [[noreturn]] void give_up(Reason reason, const std::string& why);
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
+  void list(std::span<const std::byte> path);
+  // False: as of handle().
+  [[nodiscard]] bool remove(std::span<const std::byte> message);
+  Note reason_against_removal(std::span<const std::byte> path, Directory& directory) const;
   void say(const Note& note);
   void flush();
 

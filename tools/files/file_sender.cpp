@@ -2,6 +2,7 @@
 #include "tools/files/file_sender.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "stp/base/printable.h"
 #include "tools/files/failure.h"
@@ -18,6 +19,9 @@ LinkFailure silence() {
 LinkFailure nonsense() {
   return LinkFailure("the receiver has another version; use the same on both sides");
 }
+
+// How often a file is sent that changes meanwhile.
+constexpr unsigned kMostTries = 3;
 
 // Bytes compared between two looks at the receiver's messages.
 constexpr std::size_t kComparedAtOnce = kChunk;
@@ -50,11 +54,49 @@ void FileSender::offer(FileReader file) {
     ++unsettled_;  // sent after its files
   }
   const auto bytes = file.metadata().size;
-  entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, {}});
+  entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, 0, {}});
 }
 
 void FileSender::finish() {
   work_until([this] { return entries_.empty(); });
+}
+
+std::vector<NameThere> FileSender::names_there(const std::string& path) {
+  names_.clear();
+  name_bytes_ = 0;
+  send_control(MessageTag::kList, std::as_bytes(std::span(path)));
+  await_answer();
+  return std::move(names_);
+}
+
+void FileSender::remove_there(const std::string& path, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size();) {
+    auto message = begin_removal(path);
+    const auto most = message.size() + kMostOfNames / 2;
+    for (; i < names.size() && message.size() < most; ++i) add_name(message, names[i]);
+    send_control(MessageTag::kRemove, message);
+    await_answer();
+  }
+}
+
+void FileSender::await_answer() {
+  asked_ = true;
+  answer_.reset();
+  for (auto until = Clock::now() + kDiskPatience; !answer_;) {
+    if (hear(kAttention)) until = Clock::now() + kDiskPatience;
+    if (Clock::now() > until) throw silence();
+  }
+  if (answer_->reason != Reason::kNone) throw FileFailure(describe(*answer_));
+}
+
+void FileSender::heard_names(std::span<const std::byte> message) {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  const auto is_last = take_names(message, names_);
+  name_bytes_ += message.size();
+  if (!asked_ || !is_last || name_bytes_ > kMostBytes) throw nonsense();
+  if (!*is_last) return;
+  asked_ = false;
+  answer_.emplace();
 }
 
 void FileSender::work_until(const std::function<bool()>& enough) {
@@ -72,6 +114,7 @@ void FileSender::work_until(const std::function<bool()>& enough) {
       unsettled_ = 0;
       say(NoteKind::kSettle, 0, 0, {});
     }
+    if (offered_ == offered_directories_ && wanted_.empty()) progress_.await_disk();
     if (hear(kAttention)) until = Clock::now() + patience();
     if (Clock::now() > until) throw silence();
   }
@@ -96,6 +139,11 @@ bool FileSender::hear(Duration wait) {
   check_stop();  // a receiver that never falls silent does not keep the program
   Message message;
   if (!channel_.receive(message, wait)) return false;
+  if (message.tag == MessageTag::kNames) {
+    heard_names(message.bytes);
+    channel_.done_with(message);
+    return true;
+  }
   const auto notes = decode_notes(message.bytes);
   const auto understood = message.tag == MessageTag::kNotes && !notes.empty();
   channel_.done_with(message);
@@ -122,6 +170,10 @@ void FileSender::heard(const Note& note) {
       if (note.file >= end) throw nonsense();
       wanted(note.file, note);
       break;
+    case NoteKind::kRemoved:
+      if (!std::exchange(asked_, false)) throw nonsense();
+      answer_ = note;
+      break;
     default:
       throw nonsense();
   }
@@ -129,10 +181,11 @@ void FileSender::heard(const Note& note) {
 
 void FileSender::wanted(std::uint32_t number, const Note& note) {
   auto* const entry = find(number);
-  if (entry == nullptr || entry->state != State::kOffered ||
-      entry->file.metadata().kind != FileKind::kRegular)
-    throw nonsense();
+  if (entry == nullptr || entry->state != State::kOffered) throw nonsense();
+  const auto& metadata = entry->file.metadata();
+  if (metadata.kind != FileKind::kRegular && !metadata.dry) throw nonsense();
   --offered_;
+  if (metadata.kind == FileKind::kDirectory) --offered_directories_;
   entry->state = State::kWanted;
   entry->have = note.have;
   entry->digest = note.digest;
@@ -147,8 +200,10 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
     --offered_;
     if (entry->file.metadata().kind == FileKind::kDirectory) --offered_directories_;
   }
+  const auto all_was_there = entry->from != 0 && entry->from == entry->size;
+  const auto unchanged = entry->state == State::kOffered || all_was_there;
   entry->state = State::kOver;
-  report_({entry->file, entry->sent, entry->size, reason, failure, error});
+  report_({entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error});
 }
 
 void FileSender::let_go() {
@@ -164,18 +219,65 @@ void FileSender::give_up(std::uint32_t number, const std::string& failure) {
 }
 
 void FileSender::send(std::uint32_t number) {
-  auto& entry = *find(number);
-  const auto small = !entry.file.metadata().stream && entry.have == 0 && entry.size <= most_packed_;
+  if (find(number)->file.metadata().dry) return only_compare(number);
   try {
-    entry.file.open();
-    if (small)
-      send_packed(number);
-    else
-      send_alone(number);
+    for (unsigned tries = 1;; ++tries) {
+      try {
+        send_as_it_is(number, tries > 1);
+        break;
+      } catch (const FileChanged&) {
+        if (tries == kMostTries)
+          throw FileFailure("it changed each of the " + std::to_string(kMostTries) +
+                            " times that it was sent; send it when no program writes to it");
+      }
+    }
   } catch (const FileFailure& failure) {
     give_up(number, failure.what());
   }
   if (auto* const sent = find(number); sent != nullptr) sent->file.close();
+}
+
+// The receiver would want it. With its digest, the content decides.
+void FileSender::only_compare(std::uint32_t number) {
+  auto& entry = *find(number);
+  try {
+    ContentDigest digest;
+    if (entry.have != 0 && entry.have == entry.size) {
+      if (entry.file.open()) entry.from = choose_start(entry, digest);
+      entry.file.close();
+    }
+  } catch (const FileFailure& failure) {
+    return give_up(number, failure.what());
+  } catch (const FileChanged&) {
+    entry.from = 0;
+  }
+  say(NoteKind::kAbandon, number, 0, {});
+  if (auto* const asked = find(number); asked != nullptr && asked->state == State::kWanted) {
+    asked->state = State::kSent;
+    over(number, Reason::kNone, "");
+  }
+}
+
+// Sends one state of the file, or throws FileChanged.
+void FileSender::send_as_it_is(std::uint32_t number, bool again) {
+  if (!find(number)->file.open() || again) tell_of_change(number);
+  auto* const entry = find(number);
+  if (entry == nullptr || entry->state != State::kWanted) return;  // refused meanwhile
+  const auto small =
+      !entry->file.metadata().stream && entry->have == 0 && entry->size <= most_packed_;
+  if (small)
+    send_packed(number);
+  else
+    send_alone(number);
+}
+
+void FileSender::tell_of_change(std::uint32_t number) {
+  auto& entry = *find(number);
+  entry.size = entry.file.metadata().size;
+  entry.have = 0;
+  auto metadata = entry.file.metadata();
+  metadata.checksum = false;  // it is not compared any more
+  send_control(MessageTag::kChanged, encode_changed(number, std::move(metadata)));
 }
 
 void FileSender::send_packed(std::uint32_t number) {
@@ -189,26 +291,32 @@ void FileSender::send_packed(std::uint32_t number) {
   if (entry == nullptr || entry->state != State::kWanted) return;
   const auto content = pack_.subspan(packed_ + kPackHead, size);
   entry->file.read(content);
+  entry->file.check_whole();
   put_pack_head(pack_.subspan(packed_), number, size, digest_of(content));
   packed_ += kPackHead + size;
   entry->state = State::kSent;
   entry->sent = size;
   ++unsettled_;
+  progress_.moved(size);
   pace_.spend(size);
 }
 
 void FileSender::send_alone(std::uint32_t number) {
   auto& entry = *find(number);
-  Progress::Item bar(progress_, printable(entry.file.metadata().path), entry.size);
+  const auto& metadata = entry.file.metadata();
+  Progress::Item bar(progress_, printable(metadata.path),
+                     metadata.stream ? std::nullopt : std::optional(entry.size));
   ContentDigest digest;
   const auto from = choose_start(entry, digest);
+  entry.sent = 0;
   say(NoteKind::kGo, number, from, {});
-  bar.advance(from);
+  bar.skip(from);
   const auto end = send_content(number, from, digest, bar);
   auto* const sent = find(number);
   if (sent == nullptr || sent->state != State::kWanted) return;  // refused meanwhile
+  sent->file.check_whole();
   sent->state = State::kSent;
-  sent->sent = end - from;
+  sent->from = from;
   sent->size = end;
   ++unsettled_;
   say(NoteKind::kCommit, number, end, digest.value());
@@ -224,6 +332,7 @@ std::uint64_t FileSender::choose_start(Entry& entry, ContentDigest& digest) {
     entry.file.read(piece);
     digest.add(piece);
     left -= piece.size();
+    progress_.pause();  // it only reads
   }
   if (digest.value() == entry.digest) return entry.have;
   digest = ContentDigest();
@@ -245,12 +354,21 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
     const auto buffer = await_buffer();
     auto* const entry = find(number);
     if (entry == nullptr || entry->state != State::kWanted) return at;
-    auto piece =
-        is_stream ? buffer : buffer.first(std::min<std::uint64_t>(size - at, buffer.size()));
-    if (is_stream)
+    auto piece = buffer;
+    if (is_stream) {
       piece = buffer.first(entry->file.read_some(buffer));
-    else
+    } else {
+      const auto next = entry->file.next_extent(at, size);
+      if (next.is_hole) {
+        send_hole(number, next.length, digest);
+        bar.skip(next.length);
+        at += next.length;
+        continue;
+      }
+      piece = buffer.first(std::min<std::uint64_t>(next.length, buffer.size()));
       entry->file.read(piece);
+    }
+    entry->sent += piece.size();
     if (piece.empty()) return at;
     digest.add(piece);
     channel_.send_content(MessageTag::kContent, piece);
@@ -262,12 +380,22 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
   }
 }
 
+void FileSender::send_hole(std::uint32_t number, std::uint64_t length, ContentDigest& digest) {
+  while (length != 0) {
+    const auto part = std::min(length, kMostHole);
+    digest.add_hole(part);
+    say(NoteKind::kHole, number, part, {});
+    length -= part;
+  }
+}
+
 std::span<std::byte> FileSender::await_buffer() {
   const auto until = Clock::now() + (offered_ != 0 ? kDiskPatience : kPatience);
   for (;;) {
     while (hear(Duration::zero())) {
     }
     if (const auto wait = pace_.to_wait(); wait > Duration::zero()) {
+      progress_.pause();
       hear(std::min(wait, kAttention));
       continue;
     }

@@ -19,14 +19,17 @@
 #include "tools/files/pace.h"
 #include "tools/files/pack.h"
 #include "tools/files/progress.h"
+#include "tools/files/remover.h"
 
 namespace stp::files {
 
 // The result of one file.
 struct Outcome {
   const FileReader& file;
-  std::uint64_t sent = 0;  // bytes of content, what the receiver had already left out
-  std::uint64_t size = 0;  // also of a stream
+  std::uint64_t sent = 0;   // bytes of content, what the receiver had already left out
+  std::uint64_t size = 0;   // also of a stream
+  std::uint64_t there = 0;  // bytes with which the transfer went on
+  bool unchanged = false;   // the receiver had all of it
   Reason reason = Reason::kNone;
   std::string failure;  // "": the receiver has it
   int error = 0;        // errno at the receiver, where there is one
@@ -54,6 +57,11 @@ class FileSender {
   void offer(FileReader file);
   // Waits until every offered file has been reported.
   void finish();
+  // Both wait for the answer, and want that nothing is under way. FileFailure: the receiver
+  // refuses. What is in a directory there; nothing if it is missing.
+  std::vector<NameThere> names_there(const std::string& path);
+  // Removes names in a directory there, with all that they hold.
+  void remove_there(const std::string& path, const std::vector<std::string>& names);
 
  private:
   enum class State : std::uint8_t { kOffered, kWanted, kSent, kOver };
@@ -61,7 +69,8 @@ class FileSender {
     FileReader file;
     State state = State::kOffered;
     std::uint64_t have = 0, sent = 0, size = 0;
-    Digest digest{};  // of what the receiver has
+    std::uint64_t from = 0;  // where the content began
+    Digest digest{};         // of what the receiver has
   };
 
   // Works, and waits for more work, until `enough` is true.
@@ -76,11 +85,15 @@ class FileSender {
   void let_go();
 
   void send(std::uint32_t number);
+  void only_compare(std::uint32_t number);
+  void send_as_it_is(std::uint32_t number, bool again);
+  void tell_of_change(std::uint32_t number);
   void send_packed(std::uint32_t number);
   void send_alone(std::uint32_t number);
   std::uint64_t choose_start(Entry& entry, ContentDigest& digest);
   std::uint64_t send_content(std::uint32_t number, std::uint64_t from, ContentDigest& digest,
                              Progress::Item& bar);
+  void send_hole(std::uint32_t number, std::uint64_t length, ContentDigest& digest);
   void give_up(std::uint32_t number, const std::string& failure);
   std::span<std::byte> await_buffer();
   void send_offers();
@@ -90,6 +103,9 @@ class FileSender {
   Entry* find(std::uint32_t number);
   [[nodiscard]] Duration patience() const;
   void check_stop() const;
+
+  void await_answer();
+  void heard_names(std::span<const std::byte> message);
 
   Channel& channel_;
   const std::atomic<bool>& stop_;
@@ -107,6 +123,11 @@ class FileSender {
   std::vector<std::byte> offers_;  // that were not sent yet
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
+  // Of the receiver's directory.
+  bool asked_ = false;            // an answer is to come
+  std::optional<Note> answer_;    // there it is
+  std::vector<NameThere> names_;  // before it
+  std::size_t name_bytes_ = 0;
 };
 
 }  // namespace stp::files

@@ -55,7 +55,7 @@ int FileWriter::open(Directory directory, const std::string& name, const Metadat
   if (const auto error = refuse_directory(directory->get(), name_); error != 0) return error;
   directory_ = std::move(directory);
   auto error = metadata_.resume ? find_complete() : 0;
-  if (error == 0 && !complete_) error = open_temporary();
+  if (error == 0 && !complete_) error = metadata_.dry ? -ENOENT : open_temporary();
   if (error == 0 && !metadata_.stream)
     error = refuse_size(directory_->get(), metadata_.size - have_);
   if (error != 0) discard();
@@ -88,24 +88,39 @@ int FileWriter::find_complete() {
 }
 
 int FileWriter::open_temporary() {
-  const auto flags = metadata_.resume ? 0 : O_EXCL;
+  // Another transfer renames or removes its part when it ends. Then the next one is a new file.
+  constexpr int kTries = 8;
   temporary_ = metadata_.resume ? part_name(name_) : temporary_name();
-  part_.reset(::openat(directory_->get(), temporary_.c_str(),
-                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
-  if (part_ && ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0) {
-    struct stat part {};
-    const auto error = ::fstat(part_.get(), &part) != 0 ? -errno : is_own(part) ? 0 : -EEXIST;
-    if (error != 0) {
-      temporary_.clear();  // not ours to remove
-      return error;
-    }
-    have_ =
-        metadata_.stream ? 0 : std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
-    return 0;
-  }
-  const auto error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+  auto error = open_part();
+  for (int i = 1; error == -ESTALE && i < kTries; ++i) error = open_part();
+  if (error == 0) return 0;
+  part_.reset();
   temporary_.clear();  // not ours to remove
-  return error;
+  return error == -ESTALE ? -EBUSY : error;
+}
+
+// -ESTALE: the file that was opened has lost its name before it could be locked.
+int FileWriter::open_part() {
+  const auto at = directory_->get();
+  const auto flags =
+      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (metadata_.resume ? 0 : O_EXCL);
+  part_.reset(::openat(at, temporary_.c_str(), flags, 0600));
+  if (!part_) {
+    // A receiver that was killed may have left it complete and with its final permissions.
+    const auto error = errno;
+    const auto mended = error == EACCES && grant_to_owner(at, temporary_, S_IRUSR | S_IWUSR);
+    if (mended) part_.reset(::openat(at, temporary_.c_str(), flags, 0600));
+    if (!part_) return -error;
+  }
+  if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? -EBUSY : -errno;
+  struct stat part {
+  }, named{};
+  if (::fstat(part_.get(), &part) != 0) return -errno;
+  const auto found = ::fstatat(at, temporary_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!found || named.st_dev != part.st_dev || named.st_ino != part.st_ino) return -ESTALE;
+  if (!is_own(part)) return -EEXIST;
+  have_ = metadata_.stream ? 0 : std::min(static_cast<std::uint64_t>(part.st_size), metadata_.size);
+  return 0;
 }
 
 int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) const {
@@ -143,6 +158,22 @@ int FileWriter::go_on_from(std::uint64_t at) {
 int FileWriter::append(std::span<const std::byte> bytes) {
   const auto error = write_all(part_.get(), bytes);
   if (error == 0) written_ += bytes.size();
+  return error;
+}
+
+int FileWriter::skip(std::uint64_t length, const std::atomic<bool>& stop) {
+  if (!is_sink_) {
+    const auto end = static_cast<off_t>(written_ + length);
+    if (::ftruncate(part_.get(), end) != 0 || ::lseek(part_.get(), end, SEEK_SET) != end)
+      return -errno;
+    written_ += length;
+    return 0;
+  }
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(length, kChunk));
+  int error = 0;
+  for (; length != 0 && error == 0; length -= std::min<std::uint64_t>(length, zeros.size()))
+    error = stop ? -ECANCELED
+                 : append(std::span(zeros).first(std::min<std::uint64_t>(length, zeros.size())));
   return error;
 }
 

@@ -39,6 +39,8 @@ class FileWriter {
   // The content continues from this offset, which is at most have().
   int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);
+  // Leaves a hole; a sink gets zeros, until `stop` is true.
+  int skip(std::uint64_t length, const std::atomic<bool>& stop);
   // Sets permissions and time. The file is then ready to be renamed.
   int finish(WholeFile& file);
   void discard();
@@ -49,6 +51,7 @@ class FileWriter {
  private:
   int find_complete();
   int open_temporary();
+  int open_part();
 
   Directory directory_;
   service::UniqueFd complete_;  // what stands under the name already, as long as it may do

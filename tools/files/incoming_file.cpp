@@ -37,10 +37,12 @@ Note IncomingFile::open(Directory directory, const std::string& name) {
 Note IncomingFile::go_on_from(std::uint64_t at) {
   if (at != 0 && at != writer_.have()) return because(Reason::kProtocol);
   if (at == 0) digest_ = ContentDigest();
+  began_at_ = at;
   const auto error = writer_.go_on_from(at);
   if (error == 0) {
-    bar_.emplace(progress_, printable(metadata_.path), metadata_.size);
-    bar_->advance(at);
+    bar_.emplace(progress_, printable(metadata_.path),
+                 metadata_.stream ? std::nullopt : std::optional(metadata_.size));
+    bar_->skip(at);
   }
   return result_of(error);
 }
@@ -52,6 +54,16 @@ Note IncomingFile::append(std::span<const std::byte> bytes) {
   if (bar_) bar_->advance(bytes.size());
   const auto error = writer_.append(bytes);
   // After a write error, drops the partial file: on a full disk it would take the room of others.
+  if (error != 0) writer_.go_on_from(0);
+  return result_of(error);
+}
+
+Note IncomingFile::skip(std::uint64_t length) {
+  if (metadata_.stream || length > metadata_.size - writer_.written())
+    return because(Reason::kProtocol);
+  digest_.add_hole(length);
+  if (bar_) bar_->skip(length);
+  const auto error = writer_.skip(length, stop_);
   if (error != 0) writer_.go_on_from(0);
   return result_of(error);
 }

@@ -34,8 +34,15 @@ class IncomingFile {
   // The content continues from this offset.
   Note go_on_from(std::uint64_t at);
   Note append(std::span<const std::byte> bytes);
+  // So many zeros, which a file need not hold.
+  Note skip(std::uint64_t length);
   // All `size` bytes have arrived: `whole` waits to be renamed.
   Note commit(std::uint64_t size, const Digest& expected, WholeFile& whole);
+
+  // Where its content went on.
+  [[nodiscard]] std::uint64_t began_at() const { return began_at_; }
+  // What came of it is not kept for a resumed transfer.
+  void forget() { writer_.go_on_from(0); }
 
   [[nodiscard]] std::uint64_t have() const { return writer_.have(); }
 
@@ -44,6 +51,7 @@ class IncomingFile {
   Progress& progress_;
   const std::atomic<bool>& stop_;
   FileWriter writer_;
+  std::uint64_t began_at_ = 0;
   ContentDigest digest_;  // of what is there; while the sender has not said from where it goes on,
                           // of all that was found
   std::optional<Progress::Item> bar_;

@@ -10,19 +10,13 @@
 #include "tools/files/name.h"
 
 namespace stp::files {
-namespace {
-
-// Files that are compared at the same time. Each holds descriptors and an unfinished digest.
-constexpr std::size_t kMostCompared = 8;
-
-}  // namespace
-
 IncomingFiles::IncomingFiles(const std::string& root, Progress& progress,
                              const std::atomic<bool>& stop, Answer answer,
-                             std::function<void()> settled)
+                             std::function<void()> settled, const Descriptors& most)
     : progress_(progress),
       stop_(stop),
       answer_(std::move(answer)),
+      most_(most),
       directories_(root),
       settler_(std::move(settled)) {
   permitted(0);  // reads the umask, which disturbs files that are made meanwhile
@@ -60,13 +54,16 @@ bool IncomingFiles::offers(std::span<const std::byte> message) {
 }
 
 void IncomingFiles::advance() {
-  while (to_look_ != number_after_all() && compared_ < kMostCompared && !stop_) {
+  while (to_look_ != number_after_all() && compared_ < most_.compared && !stop_) {
     const auto number = to_look_++;
     look_at(number, offers_[number - first_]);
   }
   while (!offers_.empty()) {
     auto& front = offers_.front();
-    if (front.state == State::kLast) finish_directory(first_, front);
+    if (front.state == State::kLast) {
+      finish_directory(first_, front);
+      settle_in_time();  // each holds a descriptor
+    }
     if (front.state != State::kOver) break;
     offered_bytes_ -= front.size;
     offers_.pop_front();
@@ -80,19 +77,69 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   auto path = accepted_path(offer.metadata.path);
   if (!path) return fail(number, offer, because(Reason::kName));
   offer.path = std::move(*path);
+  if (offer.metadata.dry) return look_at_dry(number, offer);
   if (sink_ >= 0) return look_at_for_sink(number, offer);
   const auto is_directory = offer.metadata.kind == FileKind::kDirectory;
   const auto above = std::span(offer.path).first(offer.path.size() - (is_directory ? 0 : 1));
+  const auto only_make = is_directory && offer.metadata.only_make;
   Directory directory;
-  if (const auto error = directories_.open(above, directory); error != 0)
+  if (const auto error =
+          only_make ? directories_.make(above, directory) : directories_.open(above, directory);
+      error != 0)
     return fail(number, offer, result_of(error));
-  if (is_directory) {
+  if (only_make) {
+    over(offer);
+    done(number);
+  } else if (is_directory) {
     offer.state = State::kLast;
   } else if (offer.metadata.kind == FileKind::kSymbolicLink) {
     look_at_link(number, offer, directory);
   } else {
     look_at_file(number, offer, directory);
   }
+}
+
+// Says what would be done, and does nothing.
+void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
+  const auto& metadata = offer.metadata;
+  const auto is_file = metadata.kind == FileKind::kRegular;
+  if (sink_ >= 0) return want(number, offer, because(is_file ? Reason::kNone : Reason::kOnlyOne));
+  const auto& name = offer.path.back();
+  Directory directory;
+  struct stat found {};
+  const auto error =
+      directories_.find(std::span(offer.path).first(offer.path.size() - 1), directory);
+  if (error != 0 && error != -ENOENT) return fail(number, offer, result_of(error));
+  const auto at = error == 0 ? directory->get() : -1;
+  const auto is_there = error == 0 && ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto in_the_way =
+      is_there && S_ISDIR(found.st_mode) != (metadata.kind == FileKind::kDirectory);
+  if (in_the_way && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
+  if (in_the_way && metadata.kind == FileKind::kDirectory)
+    return fail(number, offer, result_of(-ENOTDIR));
+  const auto same_size = is_there && S_ISREG(found.st_mode) &&
+                         static_cast<std::uint64_t>(found.st_size) == metadata.size;
+  if (is_file && same_size && metadata.checksum && metadata.size != 0)
+    return want(number, offer, open_to_compare(offer, directory));
+  const auto same = metadata.kind == FileKind::kDirectory ? is_there
+                    : is_file ? same_size && (metadata.checksum || has_time(found, metadata))
+                              : is_there && S_ISLNK(found.st_mode) && has_time(found, metadata) &&
+                                    is_link_to(at, name, metadata.target);
+  if (!same)
+    return want(number, offer,
+                result_of(is_file && error == 0 ? refuse_size(at, metadata.size) : 0));
+  over(offer);
+  done(number);
+  ++files_;
+}
+
+// A file that has gone meanwhile is wanted without a digest.
+Note IncomingFiles::open_to_compare(Offer& offer, const Directory& directory) {
+  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+  auto note = offer.file->open(directory, offer.path.back());
+  if (note.reason == Reason::kNone) return note;
+  offer.file.reset();
+  return {};
 }
 
 void IncomingFiles::look_at_for_sink(std::uint32_t number, Offer& offer) {
@@ -135,8 +182,15 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
     ++files_;
     return;
   }
+  // Of an empty file there is nothing to compare.
+  if (same_size && metadata.size == 0 && metadata.checksum && correct(at, name, metadata) == 0) {
+    over(offer);
+    done(number);
+    ++files_;
+    return;
+  }
   const auto is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
-  if ((same_size && metadata.checksum) || (is_large && has_part(at, name)))
+  if ((same_size && metadata.size != 0 && metadata.checksum) || (is_large && has_part(at, name)))
     return want(number, offer, open(offer));
   want(number, offer, result_of(metadata.stream ? 0 : refuse_size(at, metadata.size)));
 }
@@ -165,6 +219,30 @@ void IncomingFiles::want(std::uint32_t number, Offer& offer, Note note) {
   answer_(note);
 }
 
+// What came of the content, and what was found here to go on from, belongs to another state of the
+// file.
+bool IncomingFiles::changed(std::span<const std::byte> message) {
+  auto changed = decode_changed(message);
+  if (!changed || changed->file == 0 || changed->file >= to_look_) return false;
+  auto* const offer = find(changed->file);
+  if (offer == nullptr || offer->state != State::kWanted) return true;  // it has failed meanwhile
+  if (offer->metadata.dry) return false;
+  if (changed->file == under_way_) under_way_ = 0;
+  const auto begun = offer->file != nullptr;
+  if (begun) {
+    offer->file->forget();
+    offer->file.reset();
+    --compared_;
+  }
+  changed->metadata.path = std::move(offer->metadata.path);
+  offer->metadata = std::move(changed->metadata);
+  if (sink_ >= 0) offer->metadata.resume = offer->metadata.checksum = false;
+  // What went to a sink cannot be taken back.
+  if (sink_ >= 0 && begun) fail(changed->file, *offer, because(Reason::kDigest));
+  advance();
+  return true;
+}
+
 bool IncomingFiles::told(const Note& note) {
   if (note.kind == NoteKind::kSettle) {
     begin_to_settle();
@@ -173,10 +251,16 @@ bool IncomingFiles::told(const Note& note) {
   if (note.file == 0 || note.file >= to_look_) return false;
   auto* const offer = find(note.file);
   if (offer == nullptr || offer->state != State::kWanted) return true;  // it has failed meanwhile
+  if (offer->metadata.dry && note.kind != NoteKind::kAbandon) return false;
   switch (note.kind) {
     case NoteKind::kGo:
       if (find(under_way_) != nullptr && find(under_way_)->state == State::kWanted) return false;
       go(note.file, *offer, note.have);
+      break;
+    case NoteKind::kHole:
+      if (note.file != under_way_ || note.have == 0 || note.have > kMostHole) return false;
+      if (const auto went = offer->file->skip(note.have); went.reason != Reason::kNone)
+        fail(note.file, *offer, went);
       break;
     case NoteKind::kCommit:
       if (note.file != under_way_) return false;
@@ -215,15 +299,19 @@ void IncomingFiles::content(std::span<const std::byte> bytes) {
 
 void IncomingFiles::commit(std::uint32_t number, Offer& offer, const Note& note) {
   WholeFile file;
+  const auto was_there = offer.file->began_at();
   const auto went = offer.file->commit(note.have, note.digest, file);
   under_way_ = 0;
   if (went.reason != Reason::kNone) return fail(number, offer, went);
-  whole(number, offer, std::move(file), true);
+  whole(number, offer, std::move(file), was_there);
 }
 
 void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
   if (number == under_way_) under_way_ = 0;
-  fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
+  if (offer.metadata.dry)
+    ++files_;
+  else
+    fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
   over(offer);
 }
 
@@ -234,7 +322,7 @@ bool IncomingFiles::pack(std::span<const std::byte> message) {
     if (!packed || packed->file == 0 || packed->file >= to_look_) return false;
     auto* const offer = find(packed->file);
     if (offer == nullptr || offer->state != State::kWanted) continue;
-    if (packed->content.size() != offer->metadata.size || offer->file ||
+    if (packed->content.size() != offer->metadata.size || offer->file || offer->metadata.dry ||
         offer->metadata.size > kMostPacked)
       return false;
     if (sink_ >= 0) {
@@ -248,7 +336,7 @@ bool IncomingFiles::pack(std::span<const std::byte> message) {
     file.name = &offer->path.back();
     const auto above = std::span(offer->path).first(offer->path.size() - 1);
     file.result = result_of(directories_.open(above, file.directory));
-    if (files.size() == SmallFiles::kMostAtOnce) write(files);
+    if (files.size() == most_.small_files) write(files);
   }
   write(files);
   advance();
@@ -263,7 +351,7 @@ void IncomingFiles::write(std::vector<SmallFile>& files) {
     if (file.result.reason != Reason::kNone)
       fail(number, offer, file.result);
     else
-      whole(number, offer, std::move(file.file), true);
+      whole(number, offer, std::move(file.file), 0);
     settle_in_time();
   }
   files.clear();
@@ -278,7 +366,7 @@ void IncomingFiles::pack_into_sink(std::uint32_t number, Offer& offer, const Pac
   if (note.reason == Reason::kNone)
     note = offer.file->commit(packed.content.size(), packed.digest, file);
   if (note.reason != Reason::kNone) return fail(number, offer, note);
-  whole(number, offer, std::move(file), true);
+  whole(number, offer, std::move(file), 0);
 }
 
 void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
@@ -286,7 +374,7 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
   if (const auto error = directories_.open(offer.path, directory); error != 0)
     return fail(number, offer, result_of(error));
   if (!batch_->is_empty() || settler_.is_busy()) {
-    told_[number] = {printable(offer.metadata.path), 0, false};
+    told_[number] = {printable(offer.metadata.path), 0, 0, false};
     batch_->add_directory(number, std::move(directory), offer.metadata);
     return over(offer);
   }
@@ -297,8 +385,10 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
   ++files_;
 }
 
-void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file, bool arrived) {
-  told_[number] = {printable(offer.metadata.path), file.bytes, arrived};
+void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file,
+                          std::uint64_t was_there) {
+  const auto arrived = file.bytes == 0 || file.bytes != was_there;
+  told_[number] = {printable(offer.metadata.path), file.bytes, was_there, arrived};
   batch_->add(number, std::move(file));
   over(offer);
 }
@@ -306,7 +396,7 @@ void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file, bo
 void IncomingFiles::begin_to_settle() {
   if (batch_->is_empty()) return;
   if (const auto before = settler_.wait()) report(*before);
-  settler_.begin(std::exchange(batch_, std::make_unique<Batch>()));
+  settler_.begin(std::exchange(batch_, std::make_unique<Batch>(most_)));
 }
 
 void IncomingFiles::settle_in_time() {
@@ -332,7 +422,10 @@ void IncomingFiles::report(const Batch& batch) {
     ++files_;
     if (about.arrived)
       lines_ += (lines_.empty() ? "received " : "\nreceived ") + about.name + ": " +
-                std::to_string(about.bytes) + " bytes";
+                std::to_string(about.bytes) + " bytes" +
+                (about.was_there == 0
+                     ? ""
+                     : ", " + std::to_string(about.was_there) + " of them were there already");
   });
   flush_done();
   say_lines();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tools/files/batch.h"
+#include "tools/files/descriptors.h"
 #include "tools/files/directory.h"
 #include "tools/files/incoming_file.h"
 #include "tools/files/metadata.h"
@@ -33,7 +34,7 @@ class IncomingFiles {
   // `answer` sends a note to the sender. `settled`, called from another thread: call collect().
   // `stop` interrupts the reading of existing files.
   IncomingFiles(const std::string& root, Progress& progress, const std::atomic<bool>& stop,
-                Answer answer, std::function<void()> settled);
+                Answer answer, std::function<void()> settled, const Descriptors& most = {});
 
   // The content of the first file goes to this descriptor as it comes; further files are refused.
   void write_to(int fd) { sink_ = fd; }
@@ -41,6 +42,7 @@ class IncomingFiles {
   // False: the sender breaks the rules; ignore it from now on.
   [[nodiscard]] bool offers(std::span<const std::byte> message);
   [[nodiscard]] bool pack(std::span<const std::byte> message);
+  [[nodiscard]] bool changed(std::span<const std::byte> message);
   [[nodiscard]] bool told(const Note& note);
   // Content of the file that kGo named. If that file has failed meanwhile, the content is skipped.
   void content(std::span<const std::byte> bytes);
@@ -76,7 +78,7 @@ class IncomingFiles {
   // The log line about a file, until the file is settled.
   struct Told {
     std::string name;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, was_there = 0;
     bool arrived = false;  // its content came
   };
 
@@ -87,6 +89,8 @@ class IncomingFiles {
   void look_at(std::uint32_t number, Offer& offer);
   void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);
   void look_at_for_sink(std::uint32_t number, Offer& offer);
+  void look_at_dry(std::uint32_t number, Offer& offer);
+  Note open_to_compare(Offer& offer, const Directory& directory);
   void look_at_link(std::uint32_t number, Offer& offer, const Directory& directory);
   void write(std::vector<SmallFile>& files);
   void pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed);
@@ -96,7 +100,7 @@ class IncomingFiles {
   void go(std::uint32_t number, Offer& offer, std::uint64_t at);
   void commit(std::uint32_t number, Offer& offer, const Note& note);
   void abandon(std::uint32_t number, Offer& offer);
-  void whole(std::uint32_t number, Offer& offer, WholeFile file, bool arrived);
+  void whole(std::uint32_t number, Offer& offer, WholeFile file, std::uint64_t was_there);
   void over(Offer& offer);
   void done(std::uint32_t number);
   void fail(std::uint32_t number, Offer& offer, Note note);
@@ -109,6 +113,7 @@ class IncomingFiles {
   Progress& progress_;
   const std::atomic<bool>& stop_;
   const Answer answer_;
+  const Descriptors most_;
   DirectoriesBelow directories_;
   std::deque<Offer> offers_;
   std::uint32_t first_ = 1;    // number of the first one of them
@@ -118,7 +123,7 @@ class IncomingFiles {
   std::uint32_t under_way_ = 0;  // the file whose content comes
   int sink_ = -1;
   bool sink_taken_ = false;
-  std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();  // not settled yet
+  std::unique_ptr<Batch> batch_ = std::make_unique<Batch>(most_);  // not settled yet
   std::map<std::uint32_t, Told> told_;
   Note done_;  // have == 0: none
   std::string lines_;

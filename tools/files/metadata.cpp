@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/metadata.h"
 
+#include <utility>
+
 #include "tools/files/big_endian.h"
 #include "tools/files/note.h"
 
@@ -9,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
 constexpr std::uint16_t kPermissions = 0777;  // setuid, setgid and sticky bits are never sent
-constexpr std::uint8_t kKeepTimes = 1, kResume = 2, kChecksum = 4, kStream = 8;
+constexpr std::uint8_t kKeepTimes = 1, kResume = 2, kChecksum = 4, kStream = 8, kOnlyMake = 16,
+                       kDry = 32;
 
 bool is_kind(std::uint8_t kind) {
   return kind >= static_cast<std::uint8_t>(FileKind::kRegular) &&
@@ -30,7 +33,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 std::vector<std::byte> encode(const Metadata& metadata) {
   std::vector<std::byte> bytes(kMetadataHead);
   const auto flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0) |
-                     (metadata.checksum ? kChecksum : 0) | (metadata.stream ? kStream : 0);
+                     (metadata.checksum ? kChecksum : 0) | (metadata.stream ? kStream : 0) |
+                     (metadata.only_make ? kOnlyMake : 0) | (metadata.dry ? kDry : 0);
   put_big_endian(&bytes[0], kMagic);
   put_big_endian(&bytes[4], kFilesVersion);
   bytes[6] = static_cast<std::byte>(metadata.kind);
@@ -59,6 +63,8 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   metadata.resume = (flags & kResume) != 0;
   metadata.checksum = (flags & kChecksum) != 0;
   metadata.stream = (flags & kStream) != 0;
+  metadata.only_make = (flags & kOnlyMake) != 0;
+  metadata.dry = (flags & kDry) != 0;
   metadata.mode = get_big_endian<std::uint16_t>(&bytes[8]) & kPermissions;
   metadata.size = get_big_endian<std::uint64_t>(&bytes[16]);
   metadata.modified.tv_sec = static_cast<std::time_t>(get_big_endian<std::uint64_t>(&bytes[24]));
@@ -80,6 +86,25 @@ void append_offer(std::vector<std::byte>& offers, const Metadata& metadata) {
   put_big_endian(&offers[offers.size() - sizeof(std::uint16_t)],
                  static_cast<std::uint16_t>(bytes.size()));
   offers.insert(offers.end(), bytes.begin(), bytes.end());
+}
+
+std::vector<std::byte> encode_changed(std::uint32_t file, Metadata metadata) {
+  metadata.path.clear();
+  auto bytes = encode(metadata);
+  bytes.insert(bytes.begin(), sizeof file, std::byte{0});
+  put_big_endian(bytes.data(), file);
+  return bytes;
+}
+
+std::optional<Changed> decode_changed(std::span<const std::byte> bytes) {
+  Changed changed;
+  if (bytes.size() < sizeof changed.file) return std::nullopt;
+  changed.file = get_big_endian<std::uint32_t>(bytes.data());
+  auto metadata = decode_metadata(bytes.subspan(sizeof changed.file));
+  if (!metadata || metadata->kind != FileKind::kRegular || !metadata->path.empty())
+    return std::nullopt;
+  changed.metadata = std::move(*metadata);
+  return changed;
 }
 
 std::optional<Metadata> take_offer(std::span<const std::byte>& offers) {

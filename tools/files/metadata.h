@@ -5,6 +5,9 @@
 //   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12 nanoseconds
 //   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
 //
+// A message with tag kChanged holds the number of a file (4 bytes) and one of these, without a
+// path.
+//
 // All fields are big-endian. `size` of a symbolic link is the length of its target; of a directory
 // and of a stream it is 0.
 #pragma once
@@ -32,6 +35,8 @@ struct Metadata {
   bool resume = false;       // go on with what an earlier, broken transfer has left
   bool checksum = false;     // a file of the same size is the same only if its digest says so
   bool stream = false;       // nobody knows its size before it ends
+  bool only_make = false;    // a directory: if there is one, it stays as it is
+  bool dry = false;          // the receiver says what it would do, and does nothing
   std::string path;          // below the receiver's directory, as sent: see accepted_path
   std::string target;        // of a symbolic link
 };
@@ -48,6 +53,15 @@ inline std::size_t offer_size(const Metadata& metadata) {
   return sizeof(std::uint16_t) + kMetadataHead + metadata.path.size() + metadata.target.size();
 }
 void append_offer(std::vector<std::byte>& offers, const Metadata& metadata);
+// A message of tag kChanged.
+struct Changed {
+  std::uint32_t file = 0;
+  Metadata metadata;  // of a regular file, without its path
+};
+std::vector<std::byte> encode_changed(std::uint32_t file, Metadata metadata);
+// nullopt: it is malformed.
+std::optional<Changed> decode_changed(std::span<const std::byte> bytes);
+
 // Removes the first one from `offers`. nullopt: it is malformed.
 std::optional<Metadata> take_offer(std::span<const std::byte>& offers);
 

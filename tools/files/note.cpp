@@ -33,8 +33,8 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes) {
   const auto reason = get_big_endian<std::uint16_t>(&bytes[8]);
   if (get_big_endian<std::uint32_t>(&bytes[0]) != kNoteMagic ||
       get_big_endian<std::uint16_t>(&bytes[4]) != kFilesVersion || kind == 0 ||
-      kind > static_cast<std::uint16_t>(NoteKind::kFailed) ||
-      reason > static_cast<std::uint16_t>(Reason::kOnlyOne))
+      kind > static_cast<std::uint16_t>(NoteKind::kRemoved) ||
+      reason > static_cast<std::uint16_t>(Reason::kKeeps))
     return std::nullopt;
   Note note;
   note.kind = static_cast<NoteKind>(kind);
@@ -84,6 +84,8 @@ std::string describe(const Note& note) {
     case Reason::kOnlyOne:
       return "the receiver writes to standard output, and takes one file and no directory; name a "
              "directory there with --out";
+    case Reason::kKeeps:
+      return "the receiver deletes nothing; start stp-recv there with --allow-delete";
   }
   return "unknown reason";
 }

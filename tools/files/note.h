@@ -4,9 +4,11 @@
 //
 //   sender    offers     what could come: see metadata.h. Files are numbered from 1 on by them
 //   receiver  kWanted    of each file: `have` bytes are there already, `digest` is theirs
+//   sender    changed    before its content: the file is not as it was offered; see metadata.h
 //   sender    pack       small files, each whole with its digest: see pack.h
 //   or        kGo        from byte `have` on the content of a file comes...
 //             content    ...in messages of at most kChunk bytes...
+//             kHole      ...or `have` zeros in place of some; they enter the digest as a mark...
 //             kCommit    ...and `digest` is what all of the file, of `have` bytes, must come to
 //   sender    kSettle    nothing else comes before what came is answered
 //   receiver  kDone      `have` files in a row, from `file` on, stand under their names
@@ -16,7 +18,13 @@
 // answers for many files at once, after it has synced them to disk. Content between kGo and kCommit
 // belongs to one file. If a file fails at the receiver meanwhile, the receiver sends kFailed at
 // once and skips the rest of its content. A sender that gives up a file sends kAbandon, which has
-// no answer.
+// no answer. A sender that finds that a file has changed sends `changed`, even after a part of its
+// content: that part does not count then, and the content comes from its first byte on.
+//
+// Of a file, directory or symbolic link that is offered `dry` the receiver says whether it would be
+// wanted (kWanted), and the sender answers kAbandon instead of its content.
+//
+// For kList, kNames and kRemove see remover.h.
 //
 // A message of tag kNotes holds one or more notes:
 //
@@ -37,11 +45,22 @@ namespace stp::files {
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
 // The version of all these messages, and of the data that the two exchange when they connect.
-inline constexpr std::uint16_t kFilesVersion = 3;
+inline constexpr std::uint16_t kFilesVersion = 4;
 // Limits of the unfinished offers of one connection: files, and bytes of Metadata.
 inline constexpr std::size_t kMostOffered = 4096;
 inline constexpr std::size_t kMostOfferedBytes = std::size_t{1} << 20;
-enum class MessageTag : std::uint32_t { kOffers = 1, kNotes = 2, kContent = 3, kPack = 4 };
+// Bytes of a hole that one note may name; longer ones take several.
+inline constexpr std::uint64_t kMostHole = std::uint64_t{1} << 30;
+enum class MessageTag : std::uint32_t {
+  kOffers = 1,
+  kNotes = 2,
+  kContent = 3,
+  kPack = 4,
+  kChanged = 5,
+  kList = 6,
+  kNames = 7,
+  kRemove = 8
+};
 enum class NoteKind : std::uint16_t {
   kGo = 1,
   kCommit = 2,
@@ -49,7 +68,9 @@ enum class NoteKind : std::uint16_t {
   kSettle = 4,
   kWanted = 5,
   kDone = 6,
-  kFailed = 7
+  kFailed = 7,
+  kHole = 8,
+  kRemoved = 9
 };
 
 enum class Reason : std::uint16_t {
@@ -63,6 +84,7 @@ enum class Reason : std::uint16_t {
   kTimeout = 7,    // the content stopped coming
   kAbandoned = 8,  // the sender gave up
   kOnlyOne = 9,    // the receiver writes to standard output
+  kKeeps = 10,     // the receiver deletes nothing
 };
 
 using Digest = std::array<std::uint8_t, 16>;

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
+
+#include "tools/files/failure.h"
 
 namespace stp::files {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
-constexpr std::uint64_t kBarWidth = 30;
+constexpr auto kRateOf = std::chrono::seconds(3);  // the time whose rate is shown
 
 double gigabits(std::uint64_t bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) * 8e-9 / seconds : 0;
+}
+
+// Asked before each drawing, because the user may change the size of the window.
+std::size_t terminal_columns() {
+  constexpr std::size_t kUsual = 80, kLeast = 10;
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < kLeast) return kUsual;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -31,52 +43,148 @@ std::string rate_text(std::uint64_t bytes, double seconds) {
   return text.data();
 }
 
-Progress::Progress(std::string program, bool quiet)
-    : program_(std::move(program)), quiet_(quiet), bar_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string program, bool quiet, std::chrono::milliseconds stalled_after)
+    : program_(std::move(program)),
+      quiet_(quiet),
+      stalled_after_(stalled_after),
+      bar_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+  if (bar_) thread_ = std::thread([this] { run(); });
+}
 
 Progress::~Progress() {
+  {
+    std::lock_guard const lock(mutex_);
+    end_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
   erase();
 }
 
-Progress::Item::Item(Progress& progress, std::string name, std::uint64_t size)
+Progress::Item::Item(Progress& progress, std::string name, std::optional<std::uint64_t> size)
     : progress_(progress), name_(std::move(name)), size_(size) {
   std::lock_guard const lock(progress_.mutex_);
+  if (!progress_.is_busy()) progress_.moved_at_ = Clock::now();
   progress_.items_.insert(this);
 }
 
 Progress::Item::~Item() {
   std::lock_guard const lock(progress_.mutex_);
   progress_.items_.erase(this);
-  progress_.erase();
+  if (!progress_.is_busy()) progress_.erase();
 }
 
 void Progress::Item::advance(std::uint64_t bytes) {
-  if (!progress_.bar_) return;
-  std::lock_guard const lock(progress_.mutex_);
-  done_ += bytes;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - progress_.drawn_at_ < kRedraw) return;
-  progress_.drawn_at_ = now;
-  progress_.draw();
+  if (!progress_.bar_ || bytes == 0) return;
+  {
+    std::lock_guard const lock(progress_.mutex_);
+    done_ += bytes;
+  }
+  progress_.moved(bytes);
 }
 
-void Progress::draw() {
-  std::uint64_t done = 0, size = 0;
-  double rate = 0;
-  for (const auto* item : items_) {
-    done += item->done_;
-    size += item->size_;
-    rate += gigabits(item->done_, seconds_since(item->began_));
+void Progress::Item::skip(std::uint64_t bytes) {
+  std::lock_guard const lock(progress_.mutex_);
+  done_ += bytes;
+}
+
+Progress::Watch::Watch(Progress& progress, std::function<std::string()> trouble)
+    : progress_(progress) {
+  std::lock_guard const lock(progress_.watch_mutex_);
+  progress_.trouble_ = std::move(trouble);
+}
+
+Progress::Watch::~Watch() {
+  std::lock_guard const lock(progress_.watch_mutex_);
+  progress_.trouble_ = nullptr;
+}
+
+void Progress::count(std::size_t finished, std::size_t files, bool more) {
+  if (!bar_) return;
+  std::lock_guard const lock(mutex_);
+  if (finished != finished_ || !is_busy()) moved_at_ = Clock::now();
+  finished_ = finished;
+  files_ = files;
+  more_ = more;
+  if (!is_busy()) erase();
+}
+
+void Progress::moved(std::uint64_t bytes) {
+  if (!bar_) return;
+  std::lock_guard const lock(mutex_);
+  moved_ += bytes;
+  moved_at_ = Clock::now();
+  on_disk_ = false;
+}
+
+void Progress::await_disk() {
+  if (!bar_) return;
+  std::lock_guard const lock(mutex_);
+  on_disk_ = true;
+}
+
+void Progress::pause() {
+  moved(0);
+}
+
+void Progress::run() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kRedraw, [this] { return end_; }))
+    if (is_busy()) draw(lock);
+}
+
+// Does not hold the lock while it asks for the trouble: nobody waits for the answer but the line.
+void Progress::draw(std::unique_lock<std::mutex>& lock) {
+  const auto now = Clock::now();
+  sample(now);
+  std::string trouble;
+  if (now - moved_at_ >= stalled_after_) {
+    lock.unlock();
+    {
+      std::lock_guard const watch_lock(watch_mutex_);
+      if (trouble_) trouble = trouble_();
+    }
+    lock.lock();
+    if (!is_busy() || end_) return;
   }
-  const auto title =
-      items_.size() == 1 ? (*items_.begin())->name_ : std::to_string(items_.size()) + " files";
-  const auto part = size == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(size);
-  const auto filled = std::min(kBarWidth, static_cast<std::uint64_t>(part * kBarWidth));
-  const auto bar = std::string(filled, '#') + std::string(kBarWidth - filled, '-');
-  std::fprintf(stderr, "\r\033[K%.40s [%s] %3.0f%% %.2f Gbit/s", title.c_str(), bar.c_str(),
-               part * 100, rate);
+  auto shown = view(Clock::now());
+  shown.trouble = std::move(trouble);
+  if (items_.empty() && on_disk_ && shown.trouble.empty()) shown.stalled = {};
+  // The last column stays free: some terminals begin a new line behind it.
+  std::fprintf(stderr, "\r\033[K%s", progress_line(shown, terminal_columns() - 1).c_str());
   std::fflush(stderr);
   drawn_ = true;
+}
+
+void Progress::sample(Clock::time_point now) {
+  samples_.emplace_back(now, moved_);
+  while (now - samples_.front().first > kRateOf) samples_.pop_front();
+}
+
+ProgressView Progress::view(Clock::time_point now) const {
+  ProgressView shown;
+  std::optional<std::uint64_t> size = 0;
+  for (const auto* item : items_) {
+    shown.done += item->done_;
+    size = size && item->size_ ? std::optional(*size + *item->size_) : std::nullopt;
+  }
+  if (items_.empty()) {
+    shown.done = moved_;
+    shown.name = on_disk_ ? "the receiver writes to its disk" : "small files";
+  } else {
+    shown.size = size;
+    shown.name =
+        items_.size() == 1 ? (*items_.begin())->name_ : std::to_string(items_.size()) + " files";
+  }
+  const auto& [since, before] = samples_.front();
+  const auto seconds = std::chrono::duration<double>(now - since).count();
+  shown.rate = seconds > 0 ? static_cast<double>(moved_ - before) / seconds : 0;
+  shown.file = std::min(finished_ + 1, files_);
+  shown.files = files_;
+  shown.more = more_;
+  if (now - moved_at_ >= stalled_after_)
+    shown.stalled = std::chrono::duration_cast<std::chrono::seconds>(now - moved_at_);
+  return shown;
 }
 
 void Progress::erase() {
@@ -89,8 +197,16 @@ void Progress::say(const std::string& line) {
   if (quiet_) return;
   std::lock_guard const lock(mutex_);
   erase();
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
+  if (std::printf("%s\n", line.c_str()) >= 0 && std::fflush(stdout) == 0) return;
+  const auto error = errno;
+  if (std::exchange(unwritten_, true)) return;
+  std::fprintf(stderr, "%s: cannot write to standard output: %s; files are still transferred\n",
+               program_.c_str(), error_text(error).c_str());
+}
+
+bool Progress::could_say_all() {
+  std::lock_guard const lock(mutex_);
+  return !unwritten_;
 }
 
 void Progress::complain(const std::string& line) {

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages for the user: one line per file on standard output and, if standard error is a terminal,
-// a progress bar. Any thread may call all functions.
+// a line there that shows how far the transfer is. Any thread may call all functions.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+
+#include "tools/files/progress_line.h"
 
 namespace stp::files {
 
 class Progress {
  public:
-  Progress(std::string program, bool quiet);
+  // A transfer of which nothing moves for so long is shown as stalled.
+  Progress(std::string program, bool quiet,
+           std::chrono::milliseconds stalled_after = std::chrono::seconds(2));
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -21,35 +31,74 @@ class Progress {
   // One file under way.
   class Item {
    public:
-    Item(Progress& progress, std::string name, std::uint64_t size);
+    // `size`: nullopt where nobody knows it.
+    Item(Progress& progress, std::string name, std::optional<std::uint64_t> size);
     ~Item();
     Item(const Item&) = delete;
     Item& operator=(const Item&) = delete;
     void advance(std::uint64_t bytes);
+    // These were there already, and took no time.
+    void skip(std::uint64_t bytes);
 
    private:
     friend class Progress;
     Progress& progress_;
     std::string name_;
-    std::uint64_t size_;
+    std::optional<std::uint64_t> size_;
     std::uint64_t done_ = 0;
-    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   };
+  // As long as it lives, `trouble` is asked why a transfer is stalled. It may take its time.
+  class Watch {
+   public:
+    Watch(Progress& progress, std::function<std::string()> trouble);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Progress& progress_;
+  };
+
+  // So many of the files that are known are finished; `more`: others will follow.
+  void count(std::size_t finished, std::size_t files, bool more);
+  // Bytes of files that are too small for an Item.
+  void moved(std::uint64_t bytes);
+  // Nothing moves because the program waits by intention.
+  void pause();
+  // All bytes have moved, and the receiver's disk is waited for.
+  void await_disk();
 
   void say(const std::string& line);       // standard output; not when quiet
   void complain(const std::string& line);  // standard error, always
+  // Everything that was said could be written. If not, that was complained of once.
+  [[nodiscard]] bool could_say_all();
 
  private:
-  void draw();
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void draw(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool is_busy() const { return !items_.empty() || finished_ < files_; }
+  [[nodiscard]] ProgressView view(Clock::time_point now) const;
+  void sample(Clock::time_point now);
   void erase();
 
-  std::mutex mutex_;
   const std::string program_;
   const bool quiet_;
+  const std::chrono::milliseconds stalled_after_;
   const bool bar_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point drawn_at_{};
+  std::mutex watch_mutex_;  // of the following; taken before the other one, if both are
+  std::function<std::string()> trouble_;
+  std::mutex mutex_;  // of the following
+  bool drawn_ = false, unwritten_ = false, end_ = false;
   std::set<const Item*> items_;
+  std::size_t finished_ = 0, files_ = 0;
+  bool more_ = false, on_disk_ = false;
+  std::uint64_t moved_ = 0;  // bytes, of all files
+  Clock::time_point moved_at_ = Clock::now();
+  std::deque<std::pair<Clock::time_point, std::uint64_t>> samples_;  // of moved_
+  std::condition_variable changed_;
+  std::thread thread_;  // draws
 };
 
 double seconds_since(std::chrono::steady_clock::time_point began);

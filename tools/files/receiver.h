@@ -43,6 +43,7 @@ class Receiver {
 
   ReceiverContext& context_;
   Link link_;
+  const Progress::Watch watch_{context_.progress, [this] { return link_.trouble(); }};
   Queue requests_;
   stm_listener_t listener_ = nullptr;
   std::list<Place> places_;

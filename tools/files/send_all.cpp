@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/send_all.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "stp/base/printable.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
+#include "tools/files/name.h"
+#include "tools/files/names_there.h"
 #include "tools/files/tree.h"
 
 namespace stp::files {
@@ -27,16 +32,37 @@ struct HeldFile : std::runtime_error {
 
 // Counts for one argument of the command line.
 struct Tally {
+  // A new try begins, over a new connection: all is offered again.
+  void begin_again() {
+    arrived_before += files - unchanged;
+    files = others = unchanged = 0;
+    there = 0;
+  }
+  // What an earlier try has sent is found unchanged by a later one.
+  [[nodiscard]] std::size_t never_sent() const {
+    return unchanged - std::min(unchanged, arrived_before);
+  }
+
   std::size_t files = 0, others = 0;  // others: directories and symbolic links
   std::size_t unchanged = 0;          // files whose content the receiver already had
-  std::uint64_t sent = 0;             // bytes
+  std::size_t arrived_before = 0;     // files that an earlier try has sent
+  std::uint64_t sent = 0;             // bytes, of all tries
+  std::uint64_t there = 0;            // bytes of other files with which their transfer went on
   Clock::time_point began = Clock::now();
 };
 
-std::string summary(const std::string& path, const Tally& tally) {
-  return "sent " + printable(path) + ": " + std::to_string(tally.files) + " files (" +
-         std::to_string(tally.unchanged) + " unchanged), " + std::to_string(tally.others) +
-         " directories and links, " + rate_text(tally.sent, seconds_since(tally.began));
+std::string bytes_text(const Tally& tally) {
+  return rate_text(tally.sent, seconds_since(tally.began)) +
+         (tally.there == 0 ? ""
+                           : "; " + std::to_string(tally.there) + " bytes more were there already");
+}
+
+std::string summary(const std::string& path, const Tally& tally, bool is_tree, bool dry) {
+  const auto bytes = dry ? std::to_string(tally.sent) + " bytes" : bytes_text(tally);
+  const auto begin = (dry ? "would send " : "sent ") + printable(path) + ": ";
+  if (!is_tree) return begin + (tally.never_sent() == 0 ? bytes : "unchanged");
+  return begin + std::to_string(tally.files) + " files (" + std::to_string(tally.never_sent()) +
+         " unchanged), " + std::to_string(tally.others) + " directories and links, " + bytes;
 }
 
 // Reports one line per file, and one line for all files for which there was no space. A file is
@@ -62,6 +88,12 @@ class Complaints {
   std::size_t without_space_ = 0;
 };
 
+// Ends the display of a count, however the try ends.
+struct NoCount {
+  Progress& progress;
+  ~NoCount() { progress.count(0, 0, false); }
+};
+
 // Sends all arguments of the command line, over as many connections as it takes.
 class Sender {
  public:
@@ -84,6 +116,7 @@ class Sender {
   bool try_once() {
     try {
       Link link;
+      const Progress::Watch watch(progress_, [&link] { return link.trouble(); });
       const auto attend = [this] {
         if (stop_) throw Stopped();
       };
@@ -92,7 +125,11 @@ class Sender {
       since_ = Clock::now();
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
-      for (; next_ != sending_.paths.size(); ++next_) send_word(files, sending_.paths[next_]);
+      offered_ = 0;
+      finished_ = sending_.trees ? 0 : next_;
+      const NoCount at_the_end{progress_};
+      for (; next_ != sending_.paths.size(); ++next_, begun_ = false)
+        send_word(files, sending_.paths[next_]);
       return true;
     } catch (const HeldFile& failure) {
       if (!told_held_) complain_and_retry(failure.what());
@@ -135,40 +172,119 @@ class Sender {
   }
 
   void send_word(FileSender& files, const std::string& path) {
-    tally_ = {};
-    word_failures_ = complaints_.count();
+    if (std::exchange(begun_, true)) {
+      tally_.begin_again();
+    } else {
+      tally_ = {};
+      word_failures_ = complaints_.count();
+    }
     try {
       send_files_of(files, path);
     } catch (const LinkFailure& failure) {
       throw LinkFailure(printable(path) + ": " + failure.what());
     }
-    if (sending_.trees && path != "-")
-      progress_.say(summary(path, tally_));
-    else if (complaints_.count() == word_failures_)
-      progress_.say("sent " + printable(path) + ": " +
-                    (tally_.unchanged != 0 ? std::string("unchanged")
-                                           : rate_text(tally_.sent, seconds_since(tally_.began))));
+    const auto is_tree = sending_.trees && path != "-";
+    if (is_tree && sending_.remove) {
+      const auto tally = tally_;  // the directories are offered again
+      remove_others(files, path);
+      tally_ = tally;
+    }
+    if (is_tree || complaints_.count() == word_failures_)
+      progress_.say(summary(path, tally_, is_tree, sending_.dry));
   }
 
   void send_files_of(FileSender& files, const std::string& path) {
+    make_way(files, name_there(sending_, path));
     if (path == "-") {
       stream_begun_ = true;
-      offer(files, path, [&] { return FileReader::stream(STDIN_FILENO, sending_.stream_name); });
+      offer(files, path,
+            [&] { return FileReader::stream(STDIN_FILENO, name_there(sending_, path)); });
     } else if (sending_.trees) {
       send_tree(files, path);
     } else {
-      offer(files, path, [&] { return FileReader::single(path); });
+      offer(files, path, [&] { return FileReader::single(path, name_there(sending_, path)); });
+    }
+    more_ = next_ + 1 != sending_.paths.size();
+    show_count();
+    files.finish();
+  }
+
+  // Nobody knows how many there are in a tree before it was walked.
+  void show_count() {
+    if (sending_.trees)
+      progress_.count(finished_, offered_, more_);
+    else
+      progress_.count(finished_, sending_.paths.size(), false);
+  }
+
+  void send_tree(FileSender& files, const std::string& root) {
+    const auto name = name_there(sending_, root);
+    const Filter filter(sending_.rules, name);
+    const auto visit = [&](const TreeEntry& entry) {
+      offer(files, entry.path, [&] { return FileReader::in_tree(entry); });
+    };
+    const auto failed = [&](const std::string& path, const std::string& why) {
+      complaints_.add(path, why);
+    };
+    if (sending_.listed)
+      walk_listed(root, name, *sending_.listed, filter, visit, failed);
+    else
+      walk_tree(root, name, filter, visit, failed);
+  }
+
+  // After everything has arrived.
+  void remove_others(FileSender& files, const std::string& root) {
+    if (complaints_.count() != word_failures_)
+      return progress_.complain(printable(root) +
+                                ": nothing is deleted, because not everything has arrived");
+    const auto name = name_there(sending_, root);
+    const Filter filter(sending_.rules, name);
+    const auto failed = [&](const std::string& path, const std::string& why) {
+      complaints_.add(path, why);
+    };
+    try {
+      if (name.empty())
+        remove_others_in(files, {SourceDirectory::open(nullptr, root), "", root, ""}, filter);
+      walk_tree(
+          root, name, filter,
+          [&](const TreeEntry& entry) {
+            if (S_ISDIR(entry.status.st_mode)) remove_others_in(files, entry, filter);
+          },
+          failed);
+    } catch (const FileFailure& failure) {
+      complaints_.add(root + " (--delete)", failure.what());
     }
     files.finish();
   }
 
-  void send_tree(FileSender& files, const std::string& root) {
-    walk_tree(
-        root, Exclude(sending_.exclude, base_name(root)),
-        [&](const TreeEntry& entry) {
-          offer(files, entry.path, [&] { return FileReader::in_tree(entry); });
-        },
-        [&](const std::string& path, const std::string& why) { complaints_.add(path, why); });
+  void remove_others_in(FileSender& files, const TreeEntry& here, const Filter& filter) {
+    std::vector<std::string> own, others;
+    const auto error = here.directory ? names_in(here.at(), own) : errno;
+    if (error != 0) return complaints_.add(here.path, "cannot read it: " + error_text(error));
+    for (const auto& there : files.names_there(here.path_there)) {
+      const auto path = here.path_there.empty() ? there.name : here.path_there + "/" + there.name;
+      // What is left out stays, and so does what no sender could have put there.
+      if (std::binary_search(own.begin(), own.end(), there.name) || !accepted_path(path) ||
+          filter.leaves_out(path, there.is_directory))
+        continue;
+      others.push_back(there.name);
+    }
+    if (others.empty()) return;
+    if (!sending_.dry) files.remove_there(here.path_there, others);
+    for (const auto& name : others)
+      progress_.say((sending_.dry ? "would delete " : "deleted ") +
+                    printable(here.path_there + (here.path_there.empty() ? "" : "/") + name));
+    // The removal changed its time.
+    if (!sending_.dry && !here.path_there.empty())
+      offer(files, here.path, [&] { return FileReader::in_tree(here); });
+  }
+
+  // The directories above a name get the usual permissions, because no entry of their own follows.
+  void make_way(FileSender& files, const std::string& name) {
+    const auto slash = name.rfind('/');
+    if (slash == std::string::npos) return;
+    const auto way = name.substr(0, slash);
+    offer(files, way, [&] { return FileReader::way(way); });
   }
 
   // A file that fails does not stop the others. A failed link ends this try.
@@ -177,20 +293,30 @@ class Sender {
     try {
       auto file = find();
       if (sending_.checksum) file.ask_for_checksum();
+      if (sending_.dry) file.only_ask();
+      if (sending_.modes && !file.metadata().only_make) file.change_mode(*sending_.modes);
+      ++offered_;
+      more_ = true;
+      show_count();
       files.offer(std::move(file));
     } catch (const FileFailure& failure) {
+      ++offered_;
+      ++finished_;
       complaints_.add(path, failure.what());
     }
   }
 
   void learn(const Outcome& outcome) {
     since_ = Clock::now();
+    ++finished_;
+    show_count();
     if (outcome.error == EBUSY && may_wait_for_held())
       throw HeldFile(printable(outcome.file.path()) + ": " + outcome.failure);
     if (!outcome.failure.empty())
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
+    if (sending_.dry) return learn_dry(outcome);
     if (outcome.file.metadata().kind != FileKind::kRegular) {
-      ++tally_.others;
+      if (!outcome.file.metadata().only_make) ++tally_.others;
       return;
     }
     if (outcome.sent != 0) {
@@ -198,8 +324,28 @@ class Sender {
       told_held_ = false;
     }
     ++tally_.files;
-    if (outcome.sent == 0 && outcome.size != 0) ++tally_.unchanged;
+    if (sending_.verbose && !outcome.unchanged)
+      progress_.say(printable(outcome.file.path()) + ": " + std::to_string(outcome.size) +
+                    " bytes");
+    if (outcome.unchanged) ++tally_.unchanged;
     tally_.sent += outcome.sent;
+    if (!outcome.unchanged) tally_.there += outcome.there;
+  }
+
+  void learn_dry(const Outcome& outcome) {
+    const auto& metadata = outcome.file.metadata();
+    const auto is_file = metadata.kind == FileKind::kRegular;
+    if (is_file) {
+      ++tally_.files;
+      tally_.unchanged += outcome.unchanged ? 1 : 0;
+      tally_.sent += outcome.unchanged ? 0 : outcome.size;
+    } else if (!metadata.only_make && !outcome.unchanged) {
+      ++tally_.others;
+    }
+    if (outcome.unchanged || !sending_.trees) return;
+    const auto path = printable(outcome.file.path());
+    progress_.say(is_file ? "would send " + path + ": " + std::to_string(outcome.size) + " bytes"
+                          : "would make " + path);
   }
 
   const Sending& sending_;
@@ -210,6 +356,9 @@ class Sender {
   Tally tally_;
   std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
+  bool begun_ = false;                      // that one
+  std::size_t offered_ = 0, finished_ = 0;  // of this try, directories and links too
+  bool more_ = true;                        // files will be offered
   bool retrying_ = false, stream_begun_ = false, told_held_ = false;
   std::optional<Clock::time_point> held_since_;  // nothing was sent since then
   Clock::time_point since_ = Clock::now();       // of the last progress
@@ -218,6 +367,7 @@ class Sender {
 }  // namespace
 
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress) {
+  check_names(sending);
   return Sender(sending, stop, progress).run();
 }
 

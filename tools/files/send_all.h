@@ -5,10 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/files/channel.h"
+#include "tools/files/filter.h"
+#include "tools/files/mode_changes.h"
 #include "tools/files/progress.h"
 
 namespace stp::files {
@@ -18,15 +21,22 @@ struct Sending {
   std::string destination;
   bool trees = false;     // directories with all that they hold
   bool checksum = false;  // what the receiver has is the same only if its content is
-  std::vector<std::string> exclude;
-  std::string stream_name = "stdin";   // of what comes from standard input
+  bool dry = false;       // only says what would be sent
+  bool remove = false;    // what a tree does not have is removed at the receiver
+  bool verbose = false;   // a line for each file that is sent
+  std::vector<FilterRule> rules;
+  std::optional<std::vector<std::string>> listed;  // what of the only tree is sent
+  std::string into;                                // directory below that of the receiver
+  std::optional<ModeChanges> modes;
+  // At the receiver: of standard input where that is sent, else of the only argument.
+  std::optional<std::string> name;
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
   Duration connect_timeout = Channel::kConnectPatience;  // for the receiver to accept
 };
 
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure,
-// Stopped.
+// Stopped, and std::runtime_error if the arguments contradict each other.
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
 
 }  // namespace stp::files

@@ -28,8 +28,6 @@ struct SmallFile {
 class SmallFiles {
  public:
   // Each holds a descriptor until it is in a batch.
-  static constexpr std::size_t kMostAtOnce = 256;
-
   void write(std::span<SmallFile> files);
 
  private:

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <istream>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
 #include <vector>
 
 #include "libst/os/unique_fd.h"
@@ -21,44 +25,80 @@ namespace {
 using Visit = std::function<void(const TreeEntry&)>;
 using Failed = std::function<void(const std::string&, const std::string&)>;
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 std::string joined(const std::string& above, const std::string& name) {
   return above.empty() || above.ends_with('/') ? above + name : above + '/' + name;
 }
 
-// Returns 0 or a positive errno.
-int names_in(int directory, std::vector<std::string>& names) {
-  // A new descriptor, because fdopendir() takes it over.
-  service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return errno;
-  const std::unique_ptr<DIR, CloseDirectory> list(::fdopendir(fd.get()));
-  if (!list) return errno;
-  [[maybe_unused]] const auto taken = fd.release();
-  for (;;) {
-    errno = 0;
-    const auto* const entry = ::readdir(list.get());
-    if (entry == nullptr) break;
-    std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(std::move(name));
+// "./a//b/" is "a/b", and "." is empty. nullopt: it leads out of the tree.
+std::optional<std::string> plain_path(const std::string& path) {
+  std::string plain;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    const auto name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name == "..") return std::nullopt;
+    if (!name.empty() && name != ".") plain = joined(plain, name);
   }
-  const auto error = errno;
-  std::sort(names.begin(), names.end());
-  return error;
+  return plain;
+}
+
+// The directories on the way to listed paths.
+class Ways {
+ public:
+  Ways(const std::string& root, const std::string& name) {
+    auto directory = SourceDirectory::open(nullptr, root);
+    error_ = errno;
+    ways_[""] = {std::move(directory), "", root, name};
+  }
+  // The directory above the last name of a path; nullptr: see errno.
+  const TreeEntry* above(const std::string& path) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos) return opened(ways_[""]);
+    const auto way = path.substr(0, slash);
+    if (const auto known = ways_.find(way); known != ways_.end()) return opened(known->second);
+    const auto* const further_up = above(way);
+    if (further_up == nullptr) return nullptr;
+    const auto name = way.substr(way.rfind('/') + 1);  // npos + 1 is 0
+    auto directory = SourceDirectory::open(further_up->directory, name);
+    if (!directory) return nullptr;
+    const auto added =
+        ways_.emplace(way, TreeEntry{std::move(directory), "", joined(further_up->path, name),
+                                     joined(further_up->path_there, name)});
+    return &added.first->second;
+  }
+  // What is further down comes first.
+  template <typename Use>
+  void each(const Use& use) {
+    for (auto way = ways_.rbegin(); way != ways_.rend(); ++way) use(way->first, way->second);
+  }
+
+ private:
+  const TreeEntry* opened(const TreeEntry& entry) const {
+    errno = error_;
+    return entry.directory ? &entry : nullptr;
+  }
+
+  std::map<std::string, TreeEntry> ways_;
+  int error_ = 0;  // of the root
+};
+
+bool is_below_one_of(const std::set<std::string>& paths, const std::string& path) {
+  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+    if (paths.count(path.substr(0, slash)) != 0) return true;
+  return false;
 }
 
 class Walk {
  public:
-  Walk(const Exclude& exclude, const Visit& visit, const Failed& failed)
-      : exclude_(exclude), visit_(visit), failed_(failed) {}
+  Walk(const Filter& filter, const Visit& visit, const Failed& failed)
+      : filter_(filter), visit_(visit), failed_(failed) {}
 
   void go(TreeEntry entry) {
-    if (::fstatat(entry.at(), entry.name.c_str(), &entry.status, AT_SYMLINK_NOFOLLOW) != 0)
+    const auto at = entry.at();
+    if (at == -1 || ::fstatat(at, entry.name.c_str(), &entry.status, AT_SYMLINK_NOFOLLOW) != 0)
       return fail(entry, errno);
     const auto is_directory = S_ISDIR(entry.status.st_mode);
-    if (exclude_.matches(entry.path_there, is_directory)) return;
+    if (filter_.leaves_out(entry.path_there, is_directory)) return;
     if (is_directory)
       descend(entry);
     else
@@ -73,14 +113,11 @@ class Walk {
   void descend(const TreeEntry& entry) {
     // Receivers refuse longer paths.
     if (entry.path_there.size() > kMaxPathLength) return fail(entry, ENAMETOOLONG);
-    service::UniqueFd opened(
-        ::openat(entry.at(), entry.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    TreeEntry self{nullptr, "", entry.path, entry.path_there};
-    if (!opened || ::fstat(opened.get(), &self.status) != 0) return fail(entry, errno);
-    self.directory = std::make_shared<const service::UniqueFd>(std::move(opened));
-    const auto& here = self.directory;
+    const auto here = SourceDirectory::open(entry.directory, entry.name);
+    TreeEntry self{here, "", entry.path, entry.path_there};
+    if (!here || ::fstat(here->fd(), &self.status) != 0) return fail(entry, errno);
     std::vector<std::string> names;
-    const auto error = names_in(here->get(), names);
+    const auto error = names_in(here->fd(), names);
     for (const auto& name : names)
       go({here, name, joined(entry.path, name), joined(entry.path_there, name)});
     if (error != 0) return fail(entry, error);
@@ -88,33 +125,59 @@ class Walk {
     if (!entry.path_there.empty()) visit_(self);
   }
 
-  const Exclude& exclude_;
+  const Filter& filter_;
   const Visit& visit_;
   const Failed& failed_;
 };
 
 }  // namespace
 
-bool Exclude::matches(const std::string& path_there, bool is_directory) const {
-  if (patterns_.empty() || path_there == root_) return false;
-  const auto below =
-      root_.empty() ? path_there : path_there.substr(std::min(root_.size() + 1, path_there.size()));
-  const auto name = below.substr(below.rfind('/') + 1);  // npos + 1 is 0
-  return std::any_of(patterns_.begin(), patterns_.end(), [&](std::string pattern) {
-    if (pattern.ends_with('/')) {
-      if (!is_directory) return false;
-      pattern.pop_back();
+void walk_tree(const std::string& root, const std::string& name, const Filter& filter,
+               const Visit& visit, const Failed& failed) {
+  Walk(filter, visit, failed).go({nullptr, root, root, name});
+}
+
+void walk_listed(const std::string& root, const std::string& name,
+                 const std::vector<std::string>& paths, const Filter& filter, const Visit& visit,
+                 const Failed& failed) {
+  std::set<std::string> plain;
+  for (const auto& path : paths) {
+    if (auto inside = plain_path(path))
+      plain.insert(std::move(*inside));
+    else
+      failed(joined(root, path), "leads out of the directory; list paths below it");
+  }
+  if (plain.count("") != 0) return walk_tree(root, name, filter, visit, failed);
+  Walk walk(filter, visit, failed);
+  Ways ways(root, name);
+  for (const auto& path : plain) {
+    if (is_below_one_of(plain, path)) continue;
+    const auto* const above = ways.above(path);
+    if (above == nullptr) {
+      failed(joined(root, path), "cannot read it: " + error_text(errno));
+      continue;
     }
-    if (pattern.find('/') == std::string::npos)
-      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    if (pattern.starts_with('/')) pattern.erase(0, 1);
-    return ::fnmatch(pattern.c_str(), below.c_str(), FNM_PATHNAME) == 0;
+    const auto last = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    walk.go({above->directory, last, joined(root, path), joined(name, path)});
+  }
+  ways.each([&](const std::string& path, TreeEntry& way) {
+    if (way.path_there.empty() || !way.directory) return;
+    if (::fstat(way.directory->fd(), &way.status) != 0)
+      return failed(joined(root, path), "cannot read it: " + error_text(errno));
+    visit(way);
   });
 }
 
-void walk_tree(const std::string& root, const Exclude& exclude, const Visit& visit,
-               const Failed& failed) {
-  Walk(exclude, visit, failed).go({nullptr, root, root, base_name(root)});
+std::vector<std::string> read_paths(std::istream& in) {
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const auto end_of_path = text.find('\0') == std::string::npos ? '\n' : '\0';
+  std::vector<std::string> paths;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line, end_of_path);) {
+    const auto comment = end_of_path == '\n' && (line.starts_with('#') || line.starts_with(';'));
+    if (!line.empty() && !comment) paths.push_back(std::move(line));
+  }
+  return paths;
 }
 
 }  // namespace stp::files

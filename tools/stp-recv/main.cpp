@@ -2,6 +2,8 @@
 // stp-recv --listen :PORT --out DIR: receives files from stp-send. A file appears under its name
 // once it is complete and its content has been checked.
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -11,8 +13,10 @@
 #include <thread>
 
 #include "libst/os/file_limit.h"
+#include "libst/os/standard_files.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/link_choice.h"
+#include "tools/files/command_line.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
 #include "tools/files/progress.h"
@@ -26,7 +30,7 @@ namespace service = stp::service;
 
 struct Options {
   std::string listen, directory, link;
-  bool once = false, quiet = false;
+  bool once = false, quiet = false, allow_delete = false;
   unsigned idle_seconds = 60;
   std::size_t per_peer = 8;
   std::optional<long> retry;
@@ -111,15 +115,15 @@ bool receive(const Options& options, ReceiverContext& context) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const auto closed = service::open_standard_files();
   Options options;
   CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
-  app.add_option(
-      "--link", options.link,
-      "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
-      "default: STP_LINK");
+  app.add_option("--link", options.link,
+                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE);\n"
+                 "default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")
       ->check(CLI::Range(1, 86'400));
@@ -131,9 +135,11 @@ int main(int argc, char** argv) {
                  "at all, later for ever, with --once never")
       ->check(CLI::Range(0, 31'536'000));
   app.add_flag("--once", options.once, "End after the first sender");
+  app.add_flag("--allow-delete", options.allow_delete,
+               "Let senders list and delete what is in the directory (stp-send --delete)");
   app.add_flag("-q,--quiet", options.quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = parse(app, argc, argv)) return *status;
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
   stp::service::raise_file_limit();
@@ -145,6 +151,10 @@ int main(int argc, char** argv) {
   context.idle_timeout = std::chrono::seconds(options.idle_seconds);
   context.most_per_peer = options.per_peer;
   context.to_stdout = to_stdout;
+  context.allow_delete = options.allow_delete;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    context.descriptors = descriptors_within(limit.rlim_cur, context.most_senders);
   const auto choice = service::choose_link();
   if (choice.is_loop()) {
     progress.complain(no_link(choice));
@@ -152,9 +162,13 @@ int main(int argc, char** argv) {
   }
   if (!options.quiet) progress.complain(describe(choice));
   try {
+    if (to_stdout && closed[STDOUT_FILENO])
+      throw std::runtime_error("--out -: standard output is closed: " + error_text(EBADF) +
+                               "; redirect it, or name a directory");
     if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
       throw std::runtime_error(reason);
-    return receive(options, context) ? EXIT_SUCCESS : EXIT_FAILURE;
+    const auto complete = receive(options, context);
+    return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {
     progress.complain(failure.what());
     return EXIT_FAILURE;

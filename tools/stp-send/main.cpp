@@ -2,21 +2,35 @@
 // stp-send FILE... HOST:PORT: sends files, and with -r directories, to an stp-recv. Exits with 0
 // only if the receiver has confirmed the content of every file.
 #include <stp/st.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 #include "libst/os/file_limit.h"
+#include "libst/os/standard_files.h"
 #include "libst/service/link_choice.h"
+#include "tools/files/command_line.h"
 #include "tools/files/failure.h"
+#include "tools/files/name.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
+#include "tools/files/tree.h"
 
 namespace {
+
+using namespace stp::files;
 
 // "20M": 20 * 2^20.
 std::optional<std::uint64_t> bytes_of(const std::string& text) {
@@ -32,10 +46,82 @@ std::optional<std::uint64_t> bytes_of(const std::string& text) {
   return number << (10 * (power + 1));
 }
 
+std::uint64_t rate_of(const std::string& text) {
+  const auto rate = bytes_of(text);
+  if (!rate || *rate == 0)
+    throw std::runtime_error("--bwlimit: \"" + printable(text) +
+                             "\" is not a rate; write bytes per second, as 20M");
+  return *rate;
+}
+
+ModeChanges modes_of(const std::string& text) {
+  const auto changes = ModeChanges::parse(text);
+  if (!changes)
+    throw std::runtime_error("--chmod: \"" + printable(text) +
+                             "\" is no change of permissions; write D755,F644 or u=rwX,go=rX");
+  return *changes;
+}
+
+// Reads a file, or standard input for "-".
+template <typename Read>
+auto with_lines(const std::string& path, const std::string& option, const Read& read) {
+  const auto failure = [&](int error) {
+    return std::runtime_error(option + " " + printable(path) +
+                              ": cannot read it: " + error_text(error));
+  };
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path);
+    if (!file || std::filesystem::is_directory(path)) throw failure(file ? EISDIR : errno);
+  }
+  std::istream& in = path == "-" ? std::cin : file;
+  errno = 0;
+  auto result = read(in);
+  if (in.bad() || std::ferror(stdin) != 0) throw failure(errno != 0 ? errno : EIO);
+  return result;
+}
+
+// --exclude, --include and --exclude-from. Their order on the command line counts.
+class FilterOptions {
+ public:
+  explicit FilterOptions(CLI::App& app)
+      : app_(app),
+        exclude_(add("--exclude", "With -r: skip names that match this shell pattern")),
+        include_(add("--include", "With -r: do not skip what a later --exclude matches")),
+        exclude_from_(add("--exclude-from",
+                          "File with such patterns, one a line; - is standard "
+                          "input")) {}
+  [[nodiscard]] std::vector<FilterRule> rules() const {
+    std::vector<FilterRule> rules;
+    std::map<const CLI::Option*, std::size_t> taken;
+    for (const auto* option : app_.parse_order()) {
+      if (option != exclude_ && option != include_ && option != exclude_from_) continue;
+      const auto& value = option->results().at(taken[option]++);
+      if (option != exclude_from_) {
+        rules.push_back({option == include_, value});
+        continue;
+      }
+      const auto more = with_lines(value, "--exclude-from",
+                                   [](std::istream& in) { return read_rules(in, false); });
+      rules.insert(rules.end(), more.begin(), more.end());
+    }
+    return rules;
+  }
+
+ private:
+  const CLI::Option* add(const std::string& name, const std::string& help) {
+    return app_.add_option(name, unused_, help + "; may be repeated")->allow_extra_args(false);
+  }
+
+  CLI::App& app_;
+  std::vector<std::string> unused_;
+  const CLI::Option *exclude_, *include_, *exclude_from_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace stp::files;
+  const auto closed = stp::service::open_standard_files();
   Sending sending;
   std::string link;
   bool quiet = false;
@@ -49,11 +135,20 @@ int main(int argc, char** argv) {
                "Send directories with their content: names, permissions, times, symbolic links");
   app.add_flag("-c,--checksum", sending.checksum,
                "Compare the content of existing files, not only their size and time");
-  app.add_option("--exclude", sending.exclude,
-                 "With -r: skip names that match this shell pattern; may be repeated")
-      ->allow_extra_args(false);
-  app.add_option("--name", sending.stream_name,
-                 "File name for standard input at the receiver; default: stdin");
+  app.add_flag("--delete", sending.remove,
+               "With -r: delete at the receiver what is in directories of that tree there and not\n"
+               "here; needs stp-recv --allow-delete");
+  app.add_flag("-n,--dry-run", sending.dry, "Send nothing; print what would be sent and made");
+  app.add_flag("-v,--verbose", sending.verbose, "Print a line for each file that is sent");
+  FilterOptions filter(app);
+  std::string list, modes;
+  app.add_option("--files-from", list,
+                 "Send only what this file lists: paths below FILE, which is a directory;\n"
+                 "- is standard input. Implies -r");
+  app.add_option("--into", sending.into, "Directory for the files, below that of the receiver");
+  app.add_option("--chmod", modes, "Permissions at the receiver, as D755,F644 or u=rwX,go=rX");
+  app.add_option("--name", sending.name,
+                 "Name of FILE at the receiver; default: its own, of standard input stdin");
   app.add_option("--bwlimit", limit, "Bytes per second at most, as 500K, 20M or 1G");
   app.add_option("--retry", retry,
                  "Seconds without progress during which a lost link or receiver is tried again")
@@ -61,23 +156,24 @@ int main(int argc, char** argv) {
   app.add_option("--connect-timeout", connect_timeout,
                  "Seconds that the receiver may take to accept; default: 30")
       ->check(CLI::Range(1, 3600));
-  app.add_option(
-      "--link", link,
-      "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE, loop);\n"
-      "default: STP_LINK");
+  app.add_option("--link", link,
+                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE);\n"
+                 "default: STP_LINK");
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = parse(app, argc, argv)) return *status;
 
-  if (!limit.empty()) {
-    const auto rate = bytes_of(limit);
-    if (!rate || *rate == 0) {
-      std::fprintf(stderr,
-                   "stp-send: --bwlimit: \"%s\" is not a rate; write bytes per second, as 20M\n",
-                   limit.c_str());
-      return EXIT_FAILURE;
+  try {
+    if (!limit.empty()) sending.bytes_per_second = rate_of(limit);
+    if (!modes.empty()) sending.modes = modes_of(modes);
+    sending.rules = filter.rules();
+    if (!list.empty()) {
+      sending.listed = with_lines(list, "--files-from", read_paths);
+      sending.trees = true;
     }
-    sending.bytes_per_second = *rate;
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "stp-send: %s\n", error.what());
+    return EXIT_FAILURE;
   }
   sending.retry = std::chrono::seconds(retry);
   sending.connect_timeout = std::chrono::seconds(connect_timeout);
@@ -94,7 +190,13 @@ int main(int argc, char** argv) {
   }
   if (!quiet) progress.complain(describe(choice));
   try {
-    return send_all(sending, signals.stop(), progress) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const auto reads_input =
+        std::find(sending.paths.begin(), sending.paths.end(), "-") != sending.paths.end();
+    if (reads_input && closed[STDIN_FILENO])
+      throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
+                               "; name a file, or redirect it");
+    const auto failures = send_all(sending, signals.stop(), progress);
+    return failures == 0 && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& failure) {
     progress.complain(failure.what());
     return EXIT_FAILURE;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/files/names_there.h"
+
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <system_error>
+
+#include "tools/files/name.h"
+#include "tools/files/tree.h"
+
+namespace stp::files {
+namespace {
+
+bool has_stream(const Sending& sending) {
+  for (const auto& path : sending.paths)
+    if (path == "-") return true;
+  return false;
+}
+
+// Without --into.
+std::string own_name(const Sending& sending, const std::string& path) {
+  if (path == "-") return sending.name.value_or("stdin");
+  return sending.name && !has_stream(sending) ? *sending.name : base_name(path);
+}
+
+// The first names that the argument gets. A directory that cannot be read has none; the walk tells.
+std::vector<std::string> first_names(const Sending& sending, const std::string& path) {
+  const auto name = own_name(sending, path);
+  if (!name.empty() || !sending.trees) return {name};
+  std::vector<std::string> names;
+  const Filter filter(sending.rules, "");
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    auto below = entry->path().filename().string();
+    std::error_code unknown;
+    const auto is_directory =
+        entry->symlink_status(unknown).type() == std::filesystem::file_type::directory;
+    if (!filter.leaves_out(below, is_directory)) names.push_back(std::move(below));
+  }
+  return names;
+}
+
+std::string title(const std::string& path) {
+  return path == "-" ? "standard input" : printable(path);
+}
+
+}  // namespace
+
+std::string name_there(const Sending& sending, const std::string& path) {
+  const auto name = own_name(sending, path);
+  if (sending.into.empty() || name.empty()) return sending.into + name;
+  return sending.into + "/" + name;
+}
+
+void check_names(const Sending& sending) {
+  if (sending.name && sending.name->empty())
+    throw std::runtime_error("--name is empty; name the file at the receiver");
+  if (sending.name && sending.paths.size() > 1 && !has_stream(sending))
+    throw std::runtime_error("--name is for one FILE, and here are " +
+                             std::to_string(sending.paths.size()) + "; send them one by one");
+  if (sending.listed && (sending.paths.size() != 1 || has_stream(sending)))
+    throw std::runtime_error("--files-from is for one directory; name that as the only FILE");
+  if (sending.remove && (!sending.trees || sending.listed))
+    throw std::runtime_error("--delete needs -r, and no --files-from");
+  if (sending.remove && sending.paths.size() > 1)
+    for (const auto& path : sending.paths)
+      if (name_there(sending, path) == sending.into)
+        throw std::runtime_error("--delete with " + printable(path) +
+                                 " would delete what the other arguments send; send it alone");
+  if (sending.dry && has_stream(sending))
+    throw std::runtime_error("--dry-run says nothing of standard input; name files");
+  if (!sending.into.empty() && !accepted_path(sending.into))
+    throw std::runtime_error("--into " + printable(sending.into) +
+                             ": no receiver has such a directory; write a path below its "
+                             "directory, without slashes at its ends and without ..");
+  if (sending.paths.size() < 2) return;
+  std::map<std::string, const std::string*> from;
+  for (const auto& path : sending.paths) {
+    for (const auto& name : first_names(sending, path)) {
+      const auto [place, is_new] = from.emplace(name, &path);
+      if (!is_new)
+        throw std::runtime_error(title(*place->second) + " and " + title(path) +
+                                 " would both arrive as " + printable(name) +
+                                 "; send one of them by itself, under another name (--name)");
+    }
+  }
+}
+
+}  // namespace stp::files

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The names that the arguments of stp-send get at the receiver.
+#pragma once
+
+#include <string>
+
+#include "tools/files/send_all.h"
+
+namespace stp::files {
+
+// The name of one argument, with the directory that --into names. Empty: the root of a tree whose
+// content arrives without a prefix (".").
+std::string name_there(const Sending& sending, const std::string& path);
+// Throws std::runtime_error where two arguments would arrive under one name, or where a name was
+// given and nobody can say for which argument.
+void check_names(const Sending& sending);
+
+}  // namespace stp::files
