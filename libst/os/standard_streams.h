@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,16 +13,27 @@
 
 namespace stp::service {
 
+// What becomes of output where the stream was closed.
+enum class ClosedOutput {
+  kFails,     // writing fails with EBADF, as it would otherwise
+  kVanishes,  // nobody wants to read it
+};
+// Which of the descriptors 0 to 2 were closed.
+using ClosedStreams = std::array<bool, 3>;
+
 // Call first. A program may be started without these descriptors; without this, the first files and
 // sockets that it opens would get their numbers, and be read from or written to in their place.
-// Here /dev/null takes the number, opened the wrong way round: reading and writing fail with EBADF,
-// as they would without it.
-inline void hold_standard_streams() {
+// Here /dev/null takes the number. Reading fails with EBADF, as it would without it.
+inline ClosedStreams hold_standard_streams(ClosedOutput output = ClosedOutput::kFails) {
+  ClosedStreams closed{};
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    closed.at(static_cast<std::size_t>(fd)) = true;
+    const bool writes = fd == STDIN_FILENO || output == ClosedOutput::kVanishes;
     // Gets the lowest free number, which is this one.
-    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+    if (::open("/dev/null", writes ? O_WRONLY : O_RDONLY) < 0) break;
   }
+  return closed;
 }
 
 // Writes what is buffered for standard output. "": all that was printed has been written.

@@ -6,8 +6,8 @@
 make_work_directory
 link_kind=memif
 start_pair
-# A sparse file as large as the disk allows, so that it never arrives whole before the interruption.
-truncate -s "$(df --output=avail -B1M "$work" | awk 'END { print int($1 / 2) }')M" "$work/long"
+# At 4 MB a second it never arrives whole before the interruption.
+random_file "$work/long" 200M
 
 out=$work/out
 has_partial_file() { [ -n "$(find "$out" -name '.stp-recv.*' -size +1M)" ]; }
@@ -18,7 +18,7 @@ begin() {
   start_receiver "receiver$1" b "$out" "$1"
   receiver=$!
   await_receiver "receiver$1"
-  start "$work/sender$1.log" "$bin/stp-send" --link "stpd:$work/a.sock" "$work/long" "10.9.0.2:$1"
+  start "$work/sender$1.log" "$bin/stp-send" --link "stpd:$work/a.sock" --bwlimit 4M "$work/long" "10.9.0.2:$1"
   sender=$!
   expect wait_for 20 has_partial_file
 }

@@ -15,7 +15,7 @@ say "seed ${STP_TEST_SEED:-20000215}"
 start_receiver steady b "$work/steady" 3000
 await_receiver steady
 random_file "$work/file" 4M
-truncate -s 8G "$work/long"
+random_file "$work/long" 256M # four seconds
 
 # Sends the same file over and over until it is told to end. Any error ends it with that status.
 steady_pair() {
@@ -49,7 +49,7 @@ for round in $(seq "$rounds"); do
   receiver=$!
   await_receiver "victim$round"
   start "$work/victim-sender.log" "$bin/stp-send" --quiet --link "stpd:$work/a.sock" \
-    "$work/long" "10.9.0.2:$port"
+    --bwlimit 64M "$work/long" "10.9.0.2:$port"
   sender=$!
   sleep "0.$(printf '%03d' $((RANDOM % 400)))"
   if [ $((RANDOM % 2)) -eq 0 ]; then

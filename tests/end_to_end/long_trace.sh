@@ -22,7 +22,8 @@ start_receiver receiver b "$work/out" 3000
 receiver=$!
 await_receiver receiver
 # Not faster than a disk writes the trace.
-expect send_from a 120 --quiet --bwlimit 50M -r "$work/tree" "$work/file" "$work/tree" 10.9.0.2:3000
+expect send_from a 120 --quiet --bwlimit 50M -r "$work/tree" "$work/file" 10.9.0.2:3000
+expect send_from a 120 --quiet -r "$work/tree" 10.9.0.2:3000
 stop "$receiver"
 expect [ "$(of_daemons a trace_dropped)" -eq 0 ]
 stop "$stpd_a"

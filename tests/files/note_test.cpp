@@ -43,7 +43,7 @@ TEST(Note, with_an_unknown_kind_or_reason_is_not_understood) {
   auto bytes = encode(sample());
   bytes[7] = std::byte{0};
   EXPECT_FALSE(decode_note(bytes));
-  bytes[7] = std::byte{8};
+  bytes[7] = std::byte{10};
   EXPECT_FALSE(decode_note(bytes));
   bytes = encode(sample());
   bytes[9] = std::byte{200};

@@ -26,9 +26,13 @@ constexpr std::size_t kMostDescriptors = 253;
 UniqueFd shareable(std::size_t bytes) {
   UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const auto size = static_cast<off_t>(bytes);
-  if (!fd || ::ftruncate(fd.get(), size) != 0 || ::fallocate(fd.get(), 0, 0, size) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+  if (!fd || ::ftruncate(fd.get(), size) != 0 || ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return {};
+  // All pages are there. Those that only fallocate() has made would count as holes.
+  auto* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return {};
+  std::memset(at, 0, bytes);
+  ::munmap(at, bytes);
   return fd;
 }
 

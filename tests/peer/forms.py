@@ -16,13 +16,15 @@ def syntax(*rules):
     return conversation("forms", *rules)
 
 
-@syntax("2.3")
+@syntax("2.3", "2.12")
 def vlan_tag(t):
-    vc = t.up(rc=dict(vlan=7))
+    """A tag with a priority and no VLAN changes nothing. Frames of a VLAN are those of other stations."""
+    vc = t.up(rc=dict(vlan=7 << 13))
     cts = t.cts(vc, 1500)
-    vc.block(cts, pattern(1500), vlan=4095 | 3 << 13)
+    vc.block(cts, pattern(1500), vlan=3 << 13)
     t.rx("DATA")
     t.same(0, pattern(1500))
+    dropped(t, vc, "NOP", payload=pattern(32), vlan=7)
 
 
 @syntax("2.3", "2.6")
@@ -32,7 +34,7 @@ def snap_forms(t):
     vc.block(cts, pattern(1500), snap=True)
     t.rx("DATA")
     t.same(0, pattern(1500))
-    vc.send("NOP", snap=True, payload=pattern(32), vlan=1)
+    vc.send("NOP", snap=True, payload=pattern(32), vlan=1 << 13)
     demand(t.rx("NOP").payload == pattern(32), "the option payload")
 
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "stp/base/printable.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
 #include "tools/files/remover.h"

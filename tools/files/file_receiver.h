@@ -26,7 +26,7 @@ struct ReceiverContext {
   std::size_t most_senders = 16;  // at once; further ones wait for their turn
   bool to_stdout = false;         // one file, the content of which goes there as it comes
   std::size_t most_per_peer = 8;  // of one address; further ones are refused
-  Descriptors descriptors;        // of each sender
+  Descriptors descriptors{};      // of each sender
   bool allow_delete = false;      // a sender may list and remove what is there
 };
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "stp/base/printable.h"
 #include "tools/files/name.h"
 #include "tools/files/tree.h"
 

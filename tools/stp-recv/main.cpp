@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "libst/os/file_limit.h"
-#include "libst/os/standard_files.h"
+#include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/link_choice.h"
 #include "tools/files/command_line.h"
@@ -115,7 +115,7 @@ bool receive(const Options& options, ReceiverContext& context) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto closed = service::open_standard_files();
+  const auto closed = service::hold_standard_streams(service::ClosedOutput::kVanishes);
   Options options;
   CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read, has no frame of STP\n"
-    "to check, the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, or -\n"
+    "to check, the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, "
+    "or -\n"
     "for standard input:\n"
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
     "More in docs/conformance.md.";

@@ -19,8 +19,9 @@
 #include <string_view>
 
 #include "libst/os/file_limit.h"
-#include "libst/os/standard_files.h"
+#include "libst/os/standard_streams.h"
 #include "libst/service/link_choice.h"
+#include "stp/base/printable.h"
 #include "tools/files/command_line.h"
 #include "tools/files/failure.h"
 #include "tools/files/name.h"
@@ -49,7 +50,7 @@ std::optional<std::uint64_t> bytes_of(const std::string& text) {
 std::uint64_t rate_of(const std::string& text) {
   const auto rate = bytes_of(text);
   if (!rate || *rate == 0)
-    throw std::runtime_error("--bwlimit: \"" + printable(text) +
+    throw std::runtime_error("--bwlimit: \"" + stp::printable(text) +
                              "\" is not a rate; write bytes per second, as 20M");
   return *rate;
 }
@@ -57,7 +58,7 @@ std::uint64_t rate_of(const std::string& text) {
 ModeChanges modes_of(const std::string& text) {
   const auto changes = ModeChanges::parse(text);
   if (!changes)
-    throw std::runtime_error("--chmod: \"" + printable(text) +
+    throw std::runtime_error("--chmod: \"" + stp::printable(text) +
                              "\" is no change of permissions; write D755,F644 or u=rwX,go=rX");
   return *changes;
 }
@@ -66,7 +67,7 @@ ModeChanges modes_of(const std::string& text) {
 template <typename Read>
 auto with_lines(const std::string& path, const std::string& option, const Read& read) {
   const auto failure = [&](int error) {
-    return std::runtime_error(option + " " + printable(path) +
+    return std::runtime_error(option + " " + stp::printable(path) +
                               ": cannot read it: " + error_text(error));
   };
   std::ifstream file;
@@ -121,7 +122,7 @@ class FilterOptions {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto closed = stp::service::open_standard_files();
+  const auto closed = stp::service::hold_standard_streams(stp::service::ClosedOutput::kVanishes);
   Sending sending;
   std::string link;
   bool quiet = false;

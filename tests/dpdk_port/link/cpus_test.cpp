@@ -43,7 +43,8 @@ int answer(std::size_t size, cpu_set_t* set) {
 }  // namespace
 }  // namespace stp::port
 
-extern "C" int sched_getaffinity(pid_t process, size_t size, cpu_set_t* set) noexcept {
+extern "C" [[gnu::visibility("default")]] int sched_getaffinity(pid_t process, size_t size,
+                                                                cpu_set_t* set) noexcept {
   const int result = stp::port::answer(size, set);
   if (result < 0) {
     const long got = ::syscall(SYS_sched_getaffinity, process, size, set);
@@ -54,8 +55,16 @@ extern "C" int sched_getaffinity(pid_t process, size_t size, cpu_set_t* set) noe
   return result == 0 ? 0 : -1;
 }
 
-extern "C" int pthread_getaffinity_np(pthread_t, size_t size, cpu_set_t* set) noexcept {
+extern "C" [[gnu::visibility("default")]] int pthread_getaffinity_np(pthread_t, size_t size,
+                                                                     cpu_set_t* set) noexcept {
   return ::sched_getaffinity(0, size, set) == 0 ? 0 : errno;
+}
+
+// A thread may be put onto CPUs that only the changed machine has.
+extern "C" [[gnu::visibility("default")]] int pthread_setaffinity_np(
+    pthread_t, size_t size, const cpu_set_t* set) noexcept {
+  if (stp::port::machine != stp::port::Machine::kThis) return 0;
+  return ::syscall(SYS_sched_setaffinity, 0, size, set) == 0 ? 0 : errno;
 }
 
 namespace stp::port {
@@ -88,6 +97,7 @@ TEST(Cpus, AThreadStaysWhereItIsTold) {
 
 // Opens a link in a new process, which ends with 0 if this writes nothing on stdout.
 void open_link_and_exit(Machine on) {
+  std::fflush(stdout);  // what GoogleTest has written
   const int out = ::memfd_create("stdout", MFD_CLOEXEC);
   if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0) std::exit(2);
   const ChangedMachine changed(on);

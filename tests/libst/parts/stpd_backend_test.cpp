@@ -171,7 +171,7 @@ TEST_F(StpdThatFallsSilent, SoDoesARequestToMapMemory) {
 TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
   connect(std::chrono::milliseconds(200));
   std::thread busy([&] {
-    for (int i = 0; i < 2; ++i) accept_one();
+    for (int i = 0; i < 2; ++i) (void)accept_one();
     service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
   });
   EXPECT_EQ(ask(RequestKind::kMap), 0);
