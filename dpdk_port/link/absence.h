@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What keeps an interface from being a link for now, and passes: it may come, or be set up.
+// Why an interface cannot be a link yet: it is not there, or it is down.
 #pragma once
 
 #include <optional>
