@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: headers.sh ROOT COMPILER...
-# Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++.
+# Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++. Each compiler
+# takes every second of the standards; with STP_LONG all.
 # It is not included as a system header, because compilers print no warnings for those.
 set -u
 root=$1
@@ -19,15 +20,18 @@ compiles() {
   wrong=1
 }
 
+standards="c99 c++20" others="c11 c++11"
+[ -z "${STP_LONG-}" ] || standards="$standards $others" others=$standards
 for compiler in "$@"; do
   command -v "$compiler" >/dev/null || { echo "no $compiler here: not tried" && continue; }
-  for standard in c99 c11 c++11 c++20; do
+  for standard in $standards; do
     for folder in "$root/libst/include" "$root/libst/udapl/dat1/include"; do
       for header in "$folder"/*/*.h; do
         compiles "$compiler" "$standard" "${header#"$folder"/}" "$folder"
       done
     done
   done
+  swapped=$standards standards=$others others=$swapped
 done
 [ $count -ge 8 ] || { echo "only $count headers found"; exit 1; }
 exit $wrong

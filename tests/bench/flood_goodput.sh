@@ -13,7 +13,7 @@ make_work_directory
 link_kind=veth
 start_pair
 start "$work/server.log" "$bin/stp-perf" --link "stpd:$work/b.sock" server --port :3000
-wait_for 20 grep -q 'listening on' "$work/server.log" || fail "$(cat "$work/server.log")"
+wait_for 20 contains "$work/server.log" "listening on" || fail "$(cat "$work/server.log")"
 address=$(within "$side_b" ip -o link show stp0 | sed -n 's|.*link/ether \([^ ]*\).*|\1|p')
 
 # goodput: megabytes a second of 64 KiB Writes, 16 outstanding.

@@ -133,7 +133,7 @@ run() {
     stays)
       start "$log" nsenter -t "$holder" --mount --net env HOME="$work/$name" PATH="$work/bin:$PATH" bash -c "$script"
       last[$name]=$!
-      wait_for 60 grep -qF -- "$text" "$log" ;;
+      wait_for 60 contains "$log" "$text" ;;
     *)
       type_on "$name" "$holder" timeout -k 5 120 bash -c "$script" >"$log" 2>&1 </dev/null
       status=$?

@@ -5,6 +5,7 @@
 # tshark for the capture that the page names. --update copies them to the page.
 set -euo pipefail
 cd "$1"
+. tools/lib/common.sh # $python
 page=docs/tutorial.md picture=docs/tutorial/trace.svg capture=captures/write.pcapng
 command -v tshark >/dev/null || { echo "SKIPPED: no tshark here"; exit 77; }
 work=$(mktemp -d)
@@ -15,7 +16,7 @@ export LC_ALL=C.UTF-8 TZ=UTC HOME=$work XDG_CONFIG_HOME=$work
 tshark -X lua_script:tools/wireshark/stp-st.lua -r "$capture" -T fields \
   -e frame.number -e eth.src -e _ws.col.Protocol -e _ws.col.Info 2>/dev/null |
   awk -F '\t' '{ printf "%2s %s %s %s\n", $1, $2, $3, $4 }' | cut -c 1-108 >"$work/text"
-tools/wireshark/ladder "$capture" >"$work/picture"
+"$python" tools/wireshark/ladder "$capture" >"$work/picture"
 
 # Prints the page with the text between the fences that follow its mark.
 grep -qxF "<!-- tshark: $capture -->" "$page" || { echo "$page has no place for the text"; exit 1; }

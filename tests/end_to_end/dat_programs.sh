@@ -90,7 +90,7 @@ programs() {
 
   start "$work/dapltest.b.log" "${on_b[@]}" timeout 1200 dapltest -T S -D stp0
   local server=$!
-  wait_for 20 grep -q "Service Point Ready" "$work/dapltest.b.log"
+  wait_for 20 contains "$work/dapltest.b.log" "Service Point Ready"
   sleep 1 # its lines are late
   transactions "$(part_of 100)"
   [ -z "${STP_LONG-}" ] || minute_of_transactions

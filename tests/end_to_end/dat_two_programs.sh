@@ -13,7 +13,7 @@ on() { # ROLE LAST-BYTE: what goes before a program
 on server 2
 start "$work/server.log" "${prefix[@]}" server 10.9.0.1
 server=$!
-expect wait_for 60 says "$work/server.log" listening
+expect wait_for 60 contains "$work/server.log" listening
 on client 1
 expect "${prefix[@]}" client 10.9.0.2 >"$work/client.log" 2>&1
 expect wait "$server"

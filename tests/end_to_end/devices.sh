@@ -79,7 +79,7 @@ serve taken_up iface:good
 await_stpd taken_up
 
 # What programs read: names, types and values, and the same rows as those of the text.
-command -v python3 >/dev/null || skip "no python3 here to read JSON with"
+command -v "$python" >/dev/null || skip "no python3 here to read JSON with"
 cat >"$work/schema.py" <<'PYTHON'
 import json, sys
 
@@ -132,7 +132,7 @@ for row in rows:
     check(row[1] == ("yes" if link["usable"] else "no"), row)
     check(" ".join(row[6:]) == " ".join(link["note"].split()), row)
 PYTHON
-expect python3 "$work/schema.py" "$work/text" "$work/json" "$work/json_without_raw"
+expect "$python" "$work/schema.py" "$work/text" "$work/json" "$work/json_without_raw"
 
 # Exit codes.
 fails_with() { # CODE WORDS ARGUMENT...
@@ -150,7 +150,7 @@ expect says "$work/full" 'No space left'
 inside mount -t tmpfs none /run
 prefix=()
 devices empty --json
-expect python3 -c 'import json, sys
+expect "$python" -c 'import json, sys
 links = json.load(open(sys.argv[1]))["links"]
 sys.exit(any(link["kind"] == "daemon" for link in links))' "$work/empty"
 # Hugepages that seem to be free, and of which stpd gets none.

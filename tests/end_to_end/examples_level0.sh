@@ -11,7 +11,7 @@ for text in "Hello over level 0" "and once more"; do
   log=$work/${text// /-}.log
   start "$log" "$bin/level0_server" localhost:3000
   server=$!
-  expect wait_for 20 grep -q '^listening on' "$log"
+  expect wait_for 20 line_of "$log" "listening on"
   expect timeout 20 "$bin/level0_client" localhost:3000 "$text"
   expect wait "$server"
   expect says "$log" "$text"

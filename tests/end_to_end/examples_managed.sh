@@ -8,7 +8,7 @@ await_stpd one
 export STP_LINK=stpd:$work/one.sock
 
 start "$work/kv.log" "$bin/kv_store" serve :3000
-expect wait_for 20 grep -q serving "$work/kv.log"
+expect wait_for 20 contains "$work/kv.log" serving
 expect "$bin/kv_store" set :3000 color green
 expect "$bin/kv_store" set :3000 size "$(printf 'x%.0s' $(seq 150))"
 expect "$bin/kv_store" set :3000 color blue
@@ -24,7 +24,7 @@ for n in 1 2 3 4; do expect [ "$("$bin/kv_store" get :3000 "key $n")" = "value $
 
 start "$work/epoll.log" "$bin/epoll_server" serve :3001
 server=$!
-expect wait_for 20 grep -q serving "$work/epoll.log"
+expect wait_for 20 contains "$work/epoll.log" serving
 long=$(printf 'y%.0s' $(seq 30000))
 for text in hello "$long" again; do
   expect [ "$("$bin/epoll_server" ask :3001 "$text")" = "$text" ]

@@ -41,7 +41,7 @@ kill -TERM "$sender"
 wait "$sender"
 expect [ $? -eq 1 ]
 expect [ ! -e "$out/long" ]
-expect wait_for 10 grep -qF "the other side closed the connection" "$work/receiver3002.log"
+expect wait_for 10 contains "$work/receiver3002.log" "the other side closed the connection"
 stop "$receiver"
 
 say "the sender is killed"

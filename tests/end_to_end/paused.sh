@@ -15,7 +15,7 @@ perf() { # SIDE SECONDS ARGUMENT...
 : >"$work/server.log"
 perf b 100 server >"$work/server.log" 2>&1 &
 started+=($!)
-wait_for 20 grep -q listening "$work/server.log" || fail "stp-perf does not listen"
+wait_for 20 contains "$work/server.log" listening || fail "stp-perf does not listen"
 perf a 60 bandwidth --size 1M --seconds 3 10.9.0.2:3000 >"$work/client.log" 2>&1 &
 client=$!
 started+=($client)

@@ -16,7 +16,7 @@ run() {
   local watcher
   start "$work/$1.b.log" "${on_b[@]}" timeout 200 "$bin/polled_writes" watch - --yield
   watcher=$!
-  expect wait_for 60 says "$work/$1.b.log" listening
+  expect wait_for 60 contains "$work/$1.b.log" listening
   start "$work/$1.a.log" "${on_a[@]}" timeout 200 "$bin/polled_writes" write "$2" --seconds "$seconds" --yield
   expect wait $!
   expect wait "$watcher"

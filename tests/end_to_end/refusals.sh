@@ -25,7 +25,7 @@ await_receiver receiver
 expect refused_with "No such file" "$work/nowhere" 10.9.0.2:3000
 expect refused_with "send it and all that it holds with -r" "$work" 10.9.0.2:3000
 mkfifo "$work/fifo"
-python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
+"$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
 expect refused_with "socket: is no regular file" "$work/socket" 10.9.0.2:3000
 # With nothing to send, it disconnects while the two sides still set up the managed connection. Its
 # end must not wait for that, in whichever order things happen.
@@ -101,7 +101,7 @@ expect says "$work/said" "nobody.sock: no daemon answers there"
 start "$work/strict.log" "$bin/stpd" --link loop --socket "$work/strict.sock" --max-endpoints 1 \
   --listen all:4000
 strict=$!
-expect wait_for 10 grep -q ready "$work/strict.log"
+expect wait_for 10 contains "$work/strict.log" ready
 timeout 20 "$bin/stp-recv" --link "stpd:$work/strict.sock" --listen :1 --out "$work" >"$work/said" 2>&1
 expect [ $? -eq 1 ]
 expect says "$work/said" "all that --max-endpoints 1 of stpd allows"

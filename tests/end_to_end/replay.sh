@@ -35,7 +35,7 @@ expect says "$work/nowhere.log" "nowhere"
 
 # A second play waits until the station has forgotten the connections of the first.
 start "$work/ping.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :3000
-expect wait_for 20 grep -q listening "$work/ping.log"
+expect wait_for 20 contains "$work/ping.log" listening
 play connect >"$work/first.log" 2>&1
 remembered=$(find /run -maxdepth 1 -name 'stp-replay-*-02-00-00-00-00-02' -newer "$work/ping.log")
 expect [ -n "$remembered" ]

@@ -44,7 +44,7 @@ expect() {
   }
 }
 same() { cmp "$1" "$2"; }
-says() { grep -qF -- "$2" "$1" || { cat "$1" >&2; return 1; }; }
+says() { contains "$@" || { cat "$1" >&2; return 1; }; }
 is_empty_directory() { [ -z "$(ls -A "$1")" ]; }
 
 # of_daemons "SIDE..." COUNTER...: the sum of these counters of these daemons.

@@ -40,7 +40,7 @@ expect "$bin/stpctl" --socket "$work/closed.sock" links >/dev/null
 ) 2> >(cat >"$work/small.log") &
 small=$!
 started+=("$small")
-wait_for 20 grep -q '^stpd: ready' "$work/small.log" || fail "stpd with a limit of file sizes does not start"
+wait_for 20 line_of "$work/small.log" "stpd: ready" || fail "stpd with a limit of file sizes does not start"
 expect says "$work/small.log" "at most 1024 bytes (ulimit -f)"
 "$bin/stp-perf" --link "stpd:$work/small.sock" latency --seconds 0.05 >"$work/perf.log" 2>&1 &&
   fail "1024 bytes are not enough, and no program notices"

@@ -33,7 +33,7 @@ start "$work/broken.log" "$bin/stp-send" --link "stpd:$work/a.sock" --bwlimit 32
 sender=$!
 expect wait_for 30 has_part
 kill_at_once "$sender"
-expect wait_for 10 grep -q "large: " "$work/receiver.log"
+expect wait_for 10 contains "$work/receiver.log" "large: "
 before=$(part_size)
 say "$before bytes of the large file are there"
 

@@ -22,7 +22,7 @@ expect grep -qx RuntimeDirectoryPreserve=yes "$work/stpd.service"
 expect grep -qx StartLimitIntervalSec=0 "$work/stpd.service"
 
 needs_namespaces
-for needed in setpriv python3; do command -v "$needed" >/dev/null || skip "no $needed here"; done
+for needed in setpriv "$python"; do command -v "$needed" >/dev/null || skip "no $needed here"; done
 setpriv --reuid=65534 --clear-groups test -x "$bin/stpd" || skip "others may not run $bin/stpd"
 export ASAN_OPTIONS=detect_leaks=0 # which takes ptrace
 links_say() { # SIDE STATE TROUBLE
@@ -32,7 +32,7 @@ links_say() { # SIDE STATE TROUBLE
 make_namespace side_a
 make_namespace side_b
 chmod 0755 "$work"
-under_unit=(python3 "$here/under_unit.py" "$work/stpd.service")
+under_unit=("$python" "$here/under_unit.py" "$work/stpd.service")
 for side in a b; do
   holder=side_$side
   mkdir -m 0755 "$work/run_$side"
@@ -57,7 +57,7 @@ if why=$(grep -h '^SKIPPED' "$work"/[ab].log); then skip "${why#SKIPPED: }"; fi
 wait_for 20 links_say b down 'ip link set stp0 up' || fail "stpctl links does not tell that it is down"
 within "$side_b" ip link set stp0 up
 for side in a b; do
-  wait_for 20 grep -q '^stpd: link iface:stp0: device stp0' "$work/$side.log" || {
+  wait_for 20 line_of "$work/$side.log" "stpd: link iface:stp0: device stp0" || {
     cat "$work/$side.log" >&2
     fail "stpd does not open its link when the interface is there"
   }

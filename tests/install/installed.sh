@@ -28,6 +28,7 @@ if ! { mount -t tmpfs tmpfs "$work/layers" && cover usr && cover var && cover et
   exit 0
 fi
 
+rm -f /var/lib/man-db/auto-update # or each change of a package reads all manual pages again
 # Not the copies of the lists of users, which the last change leaves.
 files_of_system() {
   find /usr /etc /var/lib -xdev ! -path '/var/lib/dpkg*' ! -path '/etc/ld.so.cache' ! -path '/etc/*-' \
@@ -64,7 +65,7 @@ expect wait_for 10 test -S /run/stpd/stpd.sock
 expect grep -q loop <(stpctl links)
 mkdir "$work/arrived"
 start "$work/recv.log" stp-recv --listen :3000 --out "$work/arrived" --once
-expect wait_for 10 grep -q listening "$work/recv.log"
+expect wait_for 10 contains "$work/recv.log" listening
 quietly timeout 30 stp-send "$package" :3000
 expect cmp "$package" "$work/arrived/$(basename "$package")"
 stop "$daemon"

@@ -19,5 +19,5 @@ if grep -rlF -e "$build" -e "$root" "$prefix/lib" "$prefix/share" --include=*.pc
   --include=*.service; then
   fail "a file that is installed names the directory it was built in"
 fi
-consumers "$prefix" "$3"
+consumers "$prefix" "$3" all
 echo "PASSED"

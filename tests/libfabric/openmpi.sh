@@ -151,7 +151,7 @@ ends_soon() {
 }
 ends() { ! kill -0 "$1" 2>/dev/null; }
 is_under_way() { # NAME: all ranks exchange messages
-  expect wait_for 60 says "$work/$1.log" "it runs"
+  expect wait_for 60 contains "$work/$1.log" "it runs"
   sleep 1
 }
 

@@ -6,7 +6,7 @@
 # shellcheck source=../end_to_end/setup.sh
 . "$(dirname "$0")/../end_to_end/setup.sh"
 needs_namespaces
-python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()' 2>/dev/null ||
+"$python" -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()' 2>/dev/null ||
   skip "only root may open raw sockets here"
 other=$2
 case $3 in
@@ -28,7 +28,7 @@ case $other in
     link=stpd:$work/a.sock
     ;;
 esac
-within "$side_peer" python3 "$(dirname "$0")/peer.py" stp0 "$mac" "$groups" ${4+"$4"} -- \
+within "$side_peer" "$python" "$(dirname "$0")/peer.py" stp0 "$mac" "$groups" ${4+"$4"} -- \
   nsenter -t "$side_node" -n env STP_LINK="$link" "$bin/peer_responder" 2>"$work/responder.log" || {
   tail -n 30 "$work"/*.log >&2
   fail "conversations have failed: FAILED above says which, and why"

@@ -14,14 +14,14 @@ measure() {
   : >"$work/server.log"
   start "$work/server.log" "$bin/stp-perf" server
   server=$!
-  wait_for 60 grep -q listening "$work/server.log" || fail "no server: $(cat "$work/server.log")"
+  wait_for 60 contains "$work/server.log" listening || fail "no server: $(cat "$work/server.log")"
   start "$work/client.log" "$bin/stp-perf" latency --op "$1" --seconds 3600 :3000
   client=$!
   wait_for 60 have 4 || fail "not connected: $(cat "$work/server.log" "$work/client.log")"
 }
 
 start "$work/stpd.log" "$bin/stpd" --link loop --socket "$socket"
-wait_for 60 grep -q ready "$work/stpd.log" || fail "no stpd: $(cat "$work/stpd.log")"
+wait_for 60 contains "$work/stpd.log" ready || fail "no stpd: $(cat "$work/stpd.log")"
 
 measure put
 kill -STOP "$client"

@@ -52,17 +52,15 @@ class StpctlFixture : public testing::Test {
     return run(command(std::move(arguments)));
   }
 
-  // Whether another program accepts each line as JSON: python3, which most machines have, or else
-  // jq (tools/lib/build.sh).
+  // Whether another program accepts each line as JSON: jq, which begins at once, or else python3.
   bool is_json(const std::string& text) const {
     const auto path = directory.path() + "/text.json";
     std::FILE* const file = std::fopen(path.c_str(), "w");
     std::fputs(text.c_str(), file);
     std::fclose(file);
     const auto said = shell(
-        "if command -v python3 >/dev/null; then python3 -c 'import json, sys\n"
-        "for line in sys.stdin: json.loads(line)' <" +
-        path + "; else jq -e . <" + path + " >/dev/null; fi");
+        "if command -v jq >/dev/null; then jq . <" + path + " >/dev/null; else python3 -c 'import json, sys\n"
+        "for line in sys.stdin: json.loads(line)' <" + path + "; fi");
     EXPECT_EQ(said.exit_status, 0) << said.text << text;
     return said.exit_status == 0 && !text.empty();
   }

@@ -40,10 +40,35 @@ start() {
   started+=($!)
 }
 
+# Debian's own Python, where it is there: a manager of versions starts ten programs before its own.
+# shellcheck disable=SC2034
+if [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; else python=python3; fi
+
+# pause SECONDS: as sleep does, without a process: to start one takes some milliseconds of a processor.
+pause() { read -rt "$1" -u "$silence" || :; }
+exec {silence}<> <(:) # nobody writes to it
+
+# text_of FILE VARIABLE: reads it without a process; without NUL bytes.
+text_of() { IFS= read -rd '' "$2" 2>/dev/null <"$1" || :; }
+
+# contains FILE TEXT: the file has it. line_of FILE TEXT: one of its lines begins so.
+contains() {
+  local text=
+  text_of "$1" text
+  [[ $text == *"$2"* ]]
+}
+line_of() {
+  local text=
+  text_of "$1" text
+  [[ $'\n'$text == *$'\n'"$2"* ]]
+}
+
 # session_of PID...: the processes of the sessions that these lead.
 session_of() {
-  local IFS=,
-  ps -o pid= -s "$*" 2>/dev/null | tr -d ' ' # ps pads short ones
+  local leaders
+  printf -v leaders '%s,' "$@"
+  # shellcheck disable=SC2046 # ps pads short ones
+  printf '%s\n' $(ps -o pid= -s "${leaders%,}" 2>/dev/null)
 }
 
 # stop PID...: ends processes that start() began, and their children: with SIGTERM, after five seconds with SIGKILL.
@@ -54,7 +79,7 @@ stop() {
   if [ -n "$pids" ]; then
     # shellcheck disable=SC2086
     kill $pids 2>/dev/null
-    while pids=$(session_of "$@") && [ -n "$pids" ] && [ $((tries--)) -gt 0 ]; do sleep 0.05; done
+    while pids=$(session_of "$@") && [ -n "$pids" ] && [ $((tries--)) -gt 0 ]; do pause 0.05; done
     # shellcheck disable=SC2086
     [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
   fi
@@ -75,7 +100,7 @@ wait_for() {
   shift
   until "$@"; do
     [ $((tries--)) -gt 0 ] || return 1
-    sleep 0.05
+    pause 0.05
   done
 }
 

@@ -12,7 +12,7 @@ start_stpd() {
 }
 
 await_stpd() {
-  wait_for 20 grep -q '^stpd: ready' "$work/$1.log" || {
+  wait_for 20 line_of "$work/$1.log" "stpd: ready" || {
     cat "$work/$1.log" >&2
     fail "stpd $1 does not start"
   }
@@ -64,7 +64,7 @@ start_receiver() {
 }
 
 await_receiver() {
-  wait_for 20 grep -q '^listening on' "$work/$1.log" || {
+  wait_for 20 line_of "$work/$1.log" "listening on" || {
     cat "$work/$1.log" >&2
     fail "stp-recv $1 does not listen"
   }
