@@ -48,19 +48,25 @@ if [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; else python=python3; f
 pause() { read -rt "$1" -u "$silence" || :; }
 exec {silence}<> <(:) # nobody writes to it
 
-# text_of FILE VARIABLE: reads it without a process; without NUL bytes.
-text_of() { IFS= read -rd '' "$2" 2>/dev/null <"$1" || :; }
+# text_of FILE VARIABLE: reads it without a process, and leaves out NUL bytes.
+text_of() {
+  local -n text_read=$2
+  local part
+  text_read=
+  while IFS= read -rd '' part; do text_read+=$part; done 2>/dev/null <"$1"
+  text_read+=${part-}
+}
 
 # contains FILE TEXT: the file has it. line_of FILE TEXT: one of its lines begins so.
 contains() {
-  local text=
-  text_of "$1" text
-  [[ $text == *"$2"* ]]
+  local all
+  text_of "$1" all
+  [[ $all == *"$2"* ]]
 }
 line_of() {
-  local text=
-  text_of "$1" text
-  [[ $'\n'$text == *$'\n'"$2"* ]]
+  local all
+  text_of "$1" all
+  [[ $'\n'$all == *$'\n'"$2"* ]]
 }
 
 # session_of PID...: the processes of the sessions that these lead.
