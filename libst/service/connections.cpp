@@ -45,9 +45,8 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
       allow_.reserve(client.payer, Resource::kQueueBytes, bytes, channel->queue) != 0 ||
       allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0)
     return -EDQUOT;
-  channel->memory = SharedMemory::create_own(size);
+  channel->memory = offers_.make_own(client.identity.uid, size, std::move(mapping));
   if (!channel->memory) return -errno;
-  channel->memory->charge({}, std::move(mapping));
   channel->endpoint = id;
   channel->one = {use.channels, 1};
   channel->counted_bytes = {use.queue_bytes, bytes};

@@ -31,11 +31,13 @@ int map_memory(Errand& errand) {
   do {
     error = errand.memory->populate(kErrandSlice);
   } while (error == -EAGAIN && !errand.abandoned);
+  if (error == 0) errand.memory->pin_pages(errand.user, request);
   return error;
 }
 
 int keep_offered(const Errand& errand) {
   if (const auto error = errand.offered->keep_pages(); error != 0) return error;
+  errand.offered->pin_pages(errand.user);
   // A channel is handed out once, the client page whenever the client says hello.
   if (errand.request.vc != kNoneId) errand.offered->forget_fd();
   return 0;

@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "libst/service/limits.h"
+#include "libst/service/mapping_turn.h"
 #include "libst/service/shared_memory.h"
 
 namespace stp::service {
@@ -26,6 +28,20 @@ int seal(int fd) {
   ::fcntl(fd, F_ADD_SEALS, kSealFutureWrite);
   const auto seals = ::fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & kAgainstPunching) != 0 ? 0 : -EINVAL;
+}
+
+// Waits until nobody takes pages out of the file, which happens under the lock that lseek() takes:
+// this process maps nothing while it waits to map such a file, but may wait here.
+void await_quiet(int fd, std::uint64_t size) {
+  constexpr int kTries = 4;
+  constexpr std::chrono::milliseconds kQuiet{1};
+  for (int i = 0; i < kTries; ++i) {
+    const TimeOff off;
+    ::lseek(fd, static_cast<off_t>(size - 1), SEEK_DATA);
+    const auto waited = off.so_far();
+    MappingTurn::time_off() += waited;
+    if (waited < kQuiet) return;
+  }
 }
 
 }  // namespace
@@ -62,6 +78,8 @@ int FileMapping::map(int fd, std::uint64_t size, int seals, bool for_writing,
                      std::shared_ptr<FileMapping>& out) {
   const auto writable = (seals & kAgainstPunching) == 0;
   if (for_writing && !writable) return -EPERM;
+  if (writable) await_quiet(fd, size);
+  const MappingTurn turn;
   auto* const at =
       ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
   // EACCES: it was opened for reading only, so it cannot be sealed either.
@@ -107,6 +125,7 @@ int FileMapping::place(std::byte* at, int fd, std::uint64_t offset, std::uint64_
                        bool for_writing) const {
   if (offset > mapped_.size() || length > mapped_.size() - offset) return -EINVAL;
   void* placed = MAP_FAILED;
+  const MappingTurn turn;
   if (for_writing)
     placed = ::mremap(mapped_.data() + offset, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, at);
   else
@@ -126,6 +145,7 @@ int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
 }
 
 FileMapping::~FileMapping() {
+  const MappingTurn turn;
   ::munmap(mapped_.data(), mapped_.size());
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "libst/service/limits.h"
+#include "libst/service/mapping_turn.h"
 #include "libst/service/shared_memory.h"
 #include "stp/base/assert.h"
 
@@ -98,8 +99,14 @@ int RegionMemory::populate(std::uint64_t bytes) {
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 
+void RegionMemory::pin_pages(uid_t user, const Request& request) {
+  for (const auto& segment : std::span(request.segments).first(request.segment_count))
+    files_[segment.fd_index]->pin(user, segment.offset, segment.length, pins_);
+}
+
 RegionMemory::~RegionMemory() {
   guarded_.reset();
+  const MappingTurn turn;
   ::munmap(mapped_.data(), mapped_.size());
 }
 

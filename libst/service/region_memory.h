@@ -35,6 +35,9 @@ class RegionMemory {
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
   // Returns 0 when all are mapped in; -EAGAIN: call again; or another negative errno.
   int populate(std::uint64_t bytes);
+  // Call last, with the request that was mapped: the kernel does not move the pages any more. As
+  // far as the system permits it (page_pins.h).
+  void pin_pages(uid_t user, const Request& request);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;
@@ -50,6 +53,7 @@ class RegionMemory {
   std::vector<std::shared_ptr<FileMapping>> files_;  // by the number of the descriptor
   MutableBytes mapped_;                              // whole pages
   std::vector<MutableBytes> pieces_;
+  PagePins pins_;
   const bool read_only_;
   std::size_t populated_ = 0;
 };

@@ -87,6 +87,8 @@ void Server::hang_up(uid_t user, UniqueFd socket) {
 void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, "descriptors of its user cannot be closed");
+  if (!who.administrator && workers_->has_slept(who.uid))
+    return refuse(who, "programs of its user have kept files locked that they share");
   if (!who.administrator && foreign_->is_crowded())
     return refuse(who, "too many descriptors of clients wait to be closed");
   UniqueFd process;

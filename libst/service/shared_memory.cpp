@@ -9,7 +9,9 @@
 
 #include <cerrno>
 #include <limits>
+#include <optional>
 
+#include "libst/service/mapping_turn.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {
@@ -111,6 +113,8 @@ std::shared_ptr<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t offset,
 // page: munmap() would wait for that, so it is stopped first, which holds no lock of this process.
 SharedMemory::~SharedMemory() {
   if (offered_ && fd_) ::fcntl(fd_.get(), F_ADD_SEALS, kSealFutureWrite);
+  std::optional<MappingTurn> turn;
+  if (offered_) turn.emplace();
   ::munmap(data_, size_);
 }
 

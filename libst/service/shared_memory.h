@@ -14,6 +14,7 @@
 
 #include "libst/os/unique_fd.h"
 #include "libst/service/budget.h"
+#include "libst/service/page_pins.h"
 #include "stp/types.h"
 
 namespace stp::service {
@@ -46,6 +47,9 @@ class SharedMemory {
   [[nodiscard]] int keep_pages() const;
   // Returns whether the kernel can keep pages.
   static bool can_keep_pages();
+  // Call after keep_pages(), on the same thread: the kernel does not move the pages any more. As
+  // far as the system permits it (page_pins.h).
+  void pin_pages(uid_t user) { pins_.pin(user, {data_, size_}, 0, true); }
   // Closes the descriptor and keeps the memory. For memory that will not be passed on again:
   // descriptors are scarcer than mappings.
   void forget_fd() {
@@ -68,6 +72,7 @@ class SharedMemory {
   std::byte* data_;
   std::size_t size_;
   bool offered_ = false;
+  PagePins pins_;
 };
 
 // Checks that `size` bytes at `offset` of `fd` can be mapped without the risk of a fatal fault:

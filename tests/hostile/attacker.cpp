@@ -39,17 +39,19 @@ void rest(const Attack& attack) {
 int main(int argc, char** argv) {
   using namespace stp::hostile;
   const std::map<std::string, void (*)(Attack&)> moves{
-      {"spin", spin},          {"busy", busy},
-      {"refill", refill},      {"stream", stream},
-      {"spoil", spoil},        {"holes", holes},
-      {"punch", punch},        {"descriptors", descriptors},
-      {"fuse", fuse},          {"deaf", deaf},
-      {"sharing", sharing},    {"hoard", hoard},
-      {"mappings", mappings},  {"places", places},
-      {"forked", forked},      {"absent", absent},
-      {"lend", lend},          {"idle", idle},
-      {"forge", forge},        {"noise", noise},
-      {"strangers", strangers}};
+      {"spin", spin},           {"busy", busy},
+      {"refill", refill},       {"stream", stream},
+      {"spoil", spoil},         {"holes", holes},
+      {"punch", punch},         {"descriptors", descriptors},
+      {"fuse", fuse},           {"deaf", deaf},
+      {"sharing", sharing},     {"hoard", hoard},
+      {"mappings", mappings},   {"places", places},
+      {"forked", forked},       {"absent", absent},
+      {"lend", lend},           {"idle", idle},
+      {"forge", forge},         {"noise", noise},
+      {"strangers", strangers}, {"contend", contend},
+      {"huge", huge},           {"flood", flood},
+      {"leave", leave}};
   const auto move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,

@@ -13,7 +13,7 @@
 namespace stp::hostile {
 namespace {
 
-constexpr std::uint32_t kTransfersEvery = 16, kAnswersEvery = 64;
+constexpr std::uint32_t kTransfersEvery = 16, kAnswersEvery = 4;
 constexpr auto kPause = std::chrono::microseconds(200);
 
 // Waits like libst: polls a few times, then sleeps until the Node wakes it.
@@ -31,7 +31,17 @@ void wait_a_moment(UserChannel& rings, unsigned looks) {
 
 }  // namespace
 
-double Tally::percentile(double part) const {
+void Times::add(Duration time) {
+  microseconds.push_back(std::chrono::duration<float, std::micro>(time).count());
+  longest = std::max(longest, time);
+}
+
+void Times::add(const Times& others) {
+  microseconds.insert(microseconds.end(), others.microseconds.begin(), others.microseconds.end());
+  longest = std::max(longest, others.longest);
+}
+
+double Times::percentile(double part) const {
   if (microseconds.empty()) return 0;
   auto sorted = microseconds;
   const auto at = static_cast<std::ptrdiff_t>(part * static_cast<double>(sorted.size() - 1));
@@ -116,9 +126,7 @@ bool HonestPair::trip(Duration patience) {
   }
   const auto took = Clock::now() - began;
   ++tally_.trips;
-  tally_.longest_trip = std::max(tally_.longest_trip, took);
-  if (measured)
-    tally_.microseconds.push_back(std::chrono::duration<float, std::micro>(took).count());
+  if (measured) tally_.trip_times.add(took);
   return true;
 }
 
@@ -154,7 +162,7 @@ bool HonestPair::is_answered() {
     request.vc = side->channel.vc;
     const auto began = Clock::now();
     if (side->client->ask(request) != 0) return fail("stpd does not answer an honest client");
-    tally_.longest_answer = std::max(tally_.longest_answer, Clock::now() - began);
+    tally_.answer_times.add(Clock::now() - began);
   }
   return true;
 }

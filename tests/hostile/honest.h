@@ -18,13 +18,21 @@ namespace stp::hostile {
 using Clock = std::chrono::steady_clock;
 using Duration = Clock::duration;
 
+// What something took, again and again.
+struct Times {
+  std::vector<float> microseconds;
+  Duration longest{};
+
+  void add(Duration time);
+  void add(const Times& others);
+  [[nodiscard]] double percentile(double part) const;  // in microseconds
+};
+
 struct Tally {
   std::uint64_t trips = 0, transfers = 0;
-  std::vector<float> microseconds;  // of each measured round trip
-  Duration longest_trip{}, longest_answer{};
-  std::string fault;  // "" if nothing was lost or wrong
-
-  [[nodiscard]] double percentile(double part) const;
+  Times trip_times;    // of the measured round trips
+  Times answer_times;  // of stpd's answers to requests
+  std::string fault;   // "" if nothing was lost or wrong
 };
 
 class HonestPair {

@@ -13,6 +13,7 @@
 
 #include "tests/hostile/daemon.h"
 #include "tests/hostile/honest.h"
+#include "tests/hostile/measured.h"
 #include "tests/service/program.h"
 
 namespace stp::hostile {
@@ -71,10 +72,33 @@ class HostileFixture : public testing::Test {
     started_ = program->says("ready\n");
     return program;
   }
-  // Runs the pair until all hostile programs have ended by themselves.
+  // Runs the pair, and measures what the hostile programs cost it, until stop_measuring().
+  void start_measuring() { measured_ = std::make_unique<Measured>(*pair, daemon->socket()); }
+  Tally stop_measuring(const std::string& what) {
+    const auto tally = measured_->stop(what);
+    EXPECT_EQ(measured_->too_slow(), "") << "more than four exchanges of idle threads and 50 ms";
+    return tally;
+  }
+  // Runs `once`, which ends with measured_->stop(). Once more if something took too long: the
+  // machine may have been busy with something else just then.
+  template <typename Once>
+  Tally until_quick(Once&& once) {
+    constexpr int kTries = 3;
+    for (int i = 1; i < kTries; ++i)
+      if (auto tally = once(); measured_->too_slow().empty()) return tally;
+    auto tally = once();
+    EXPECT_EQ(measured_->too_slow(), "") << "more than four exchanges of idle threads and 50 ms";
+    return tally;
+  }
+  // Measures until all hostile programs have ended by themselves.
   Tally endure(const std::vector<Hostility>& all, double seconds) {
+    return until_quick([&] { return endure_once(all, seconds); });
+  }
+  Tally endure_once(const std::vector<Hostility>& all, double seconds) {
     std::vector<std::unique_ptr<test::Program>> programs;
-    pair->start();
+    std::string moves;
+    for (const auto& hostility : all) moves += (moves.empty() ? "" : ", ") + hostility.move;
+    start_measuring();
     for (const auto& hostility : all) programs.push_back(attack(hostility, seconds));
     for (auto& program : programs) {
       const auto status = program->wait();
@@ -84,7 +108,7 @@ class HostileFixture : public testing::Test {
         EXPECT_EQ(status, 0) << program->output();
       outputs_ += program->output();
     }
-    return pair->stop();
+    return measured_->stop(moves);
   }
   // Checks what must hold after any of them.
   void check(const Tally& tally) {
@@ -92,8 +116,9 @@ class HostileFixture : public testing::Test {
     using std::chrono::milliseconds;
     EXPECT_EQ(tally.fault, "");
     EXPECT_GT(tally.trips, 0U);
-    EXPECT_LT(duration_cast<milliseconds>(tally.longest_trip).count(), kLongestTrip.count());
-    EXPECT_LT(duration_cast<milliseconds>(tally.longest_answer).count(), kLongestAnswer.count());
+    EXPECT_LT(duration_cast<milliseconds>(tally.trip_times.longest).count(), kLongestTrip.count());
+    EXPECT_LT(duration_cast<milliseconds>(tally.answer_times.longest).count(),
+              kLongestAnswer.count());
     ASSERT_TRUE(daemon->alive()) << daemon->log();
     EXPECT_TRUE(pair->trip() && pair->transfer() && pair->is_answered()) << pair->fault();
     EXPECT_LT(daemon->longest_silence().count(), kLongestSilence.count());
@@ -118,6 +143,7 @@ class HostileFixture : public testing::Test {
   Usage before;
   bool started_ = false;
   std::string skipped_, outputs_;
+  std::unique_ptr<Measured> measured_;  // ends before the pair
 
  private:
   int count_ = 0;

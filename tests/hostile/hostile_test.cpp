@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "libst/service/page_pins.h"
+
 namespace stp::hostile {
 namespace {
 
@@ -52,8 +54,28 @@ TEST_F(UnderAttack, PagesThatAreTakenAwayWithoutPauseHoldUpNobody) {
   withstands({{"punch", kFirst}, {"punch", kSecond}}, 1.5);
 }
 
+TEST_F(UnderAttack, FilesThatAreLockedWhileTheyAreMappedHoldUpNobody) {
+  withstands({{"contend", kFirst}, {"contend", kSecond}}, 1.5);
+}
+
+TEST_F(UnderAttack, PagesThatAreMovedHoldUpNobody) {
+  const auto tally = endure({{"huge", kFirst}, {"huge", kSecond}}, 1.5);
+  if (service::PagePins::possible()) {
+    EXPECT_EQ(count_of(outputs_, "made"), 0U) << outputs_;
+  }
+  check(tally);
+}
+
 TEST_F(UnderAttack, ClientsThatReadNoAnswersAreDropped) {
   withstands({{"deaf"}}, 1.0);
+}
+
+TEST_F(UnderAttack, AFloodOfRequestsOfEveryKindHoldsUpNobody) {
+  withstands({{"flood", kFirst}, {"flood", kSecond}}, 1.5);
+}
+
+TEST_F(UnderAttack, ThoseWhoGoInTheMiddleOfARequestLeaveNothing) {
+  withstands({{"leave", kFirst}, {"leave", kSecond}}, 1.5);
 }
 
 TEST_F(UnderAttack, GuessedIdsReachNothing) {
@@ -79,6 +101,9 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
     ASSERT_TRUE(programs.back()->says("ready")) << programs.back()->output();
   }
   // Resolves repeatedly while they run: an address may have to be resolved again.
+  HonestPair honest_pair(here.socket(), 3'000);
+  ASSERT_EQ(honest_pair.fault(), "");
+  Measured measured(honest_pair, here.socket());
   Client honest(here.socket());
   ASSERT_TRUE(honest.ok());
   auto order = Client::request(RequestKind::kResolve);
@@ -90,6 +115,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(result, 0);
+  measured.stop("strangers");
   // They were active all the time.
   for (const auto& program : programs) {
     program->signal(SIGKILL);
@@ -101,21 +127,22 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
 // ---- deaths
 
 TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
-  std::vector<std::unique_ptr<test::Program>> programs;
-  for (const auto uid : {kFirst, kSecond, kThird}) {
-    programs.push_back(attack({"hoard", uid}, 1.0));
-    ASSERT_TRUE(started_) << programs.back()->output();
-    outputs_ += programs.back()->output();
-  }
-  pair->start();
-  for (auto& program : programs) {
-    program->signal(SIGKILL);
-    program->wait();
-  }
-  // Waits until stpd has freed everything of them.
-  const auto gone = daemon->returns_to(before);
-  const auto tally = pair->stop();
-  EXPECT_EQ(gone, "") << outputs_;
+  const auto tally = until_quick([&] {
+    std::vector<std::unique_ptr<test::Program>> programs;
+    for (const auto uid : {kFirst, kSecond, kThird}) {
+      programs.push_back(attack({"hoard", uid}, 1.0));
+      EXPECT_TRUE(started_) << programs.back()->output();
+      outputs_ += programs.back()->output();
+    }
+    start_measuring();
+    for (auto& program : programs) {
+      program->signal(SIGKILL);
+      program->wait();
+    }
+    // Waits until stpd has freed everything of them.
+    EXPECT_EQ(daemon->returns_to(before), "") << outputs_;
+    return measured_->stop("the deaths of three hoarders");
+  });
   check(tally);
 }
 

@@ -72,13 +72,14 @@ class LongRun {
     if (!attacked.fault.empty()) return complain("beside hostile clients: " + attacked.fault);
     if (!breach_.empty()) return complain(breach_);
     if (!left.empty()) return complain("stpd holds more than before: " + left);
-    if (std::min(attacked.microseconds.size(), burning.microseconds.size()) < kFewTrips)
+    if (std::min(attacked.trip_times.microseconds.size(), burning.trip_times.microseconds.size()) <
+        kFewTrips)
       return complain("too few round trips to compare");
-    const auto worse = attacked.percentile(0.99) / burning.percentile(0.99);
+    const auto worse = attacked.trip_times.percentile(0.99) / burning.trip_times.percentile(0.99);
     std::printf(
         "p99 beside hostile clients: %.2f times that beside busy processors, %.2f times "
         "that beside honest clients\n",
-        worse, attacked.percentile(0.99) / polite.percentile(0.99));
+        worse, attacked.trip_times.percentile(0.99) / polite.trip_times.percentile(0.99));
     const auto daemon = judge_daemon();
     if (worse > kFactor) return complain("round trips take more than three times as long");
     return daemon;
@@ -169,10 +170,8 @@ class LongRun {
       const auto tally = pair->stop();
       both.trips += tally.trips;
       both.transfers += tally.transfers;
-      both.microseconds.insert(both.microseconds.end(), tally.microseconds.begin(),
-                               tally.microseconds.end());
-      both.longest_trip = std::max(both.longest_trip, tally.longest_trip);
-      both.longest_answer = std::max(both.longest_answer, tally.longest_answer);
+      both.trip_times.add(tally.trip_times);
+      both.answer_times.add(tally.answer_times);
       if (both.fault.empty()) both.fault = tally.fault;
     }
     return both;
@@ -181,12 +180,12 @@ class LongRun {
   static void print(const char* who, const Tally& tally) {
     using Milliseconds = std::chrono::duration<double, std::milli>;
     std::printf("beside %s clients: %llu round trips, %zu measured, %llu transfers; ", who,
-                static_cast<unsigned long long>(tally.trips), tally.microseconds.size(),
+                static_cast<unsigned long long>(tally.trips), tally.trip_times.microseconds.size(),
                 static_cast<unsigned long long>(tally.transfers));
     std::printf("median %.0f us, p99 %.0f us, longest %.1f ms; longest answer %.1f ms\n",
-                tally.percentile(0.5), tally.percentile(0.99),
-                Milliseconds(tally.longest_trip).count(),
-                Milliseconds(tally.longest_answer).count());
+                tally.trip_times.percentile(0.5), tally.trip_times.percentile(0.99),
+                Milliseconds(tally.trip_times.longest).count(),
+                Milliseconds(tally.answer_times.longest).count());
     std::fflush(stdout);
   }
 

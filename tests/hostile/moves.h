@@ -51,7 +51,9 @@ void deaf(Attack& attack);         // sends requests and reads no answer
 
 // sharing.cpp: flags, locks, leases and seals of what stpd shares
 void sharing(Attack& attack);
-void punch(Attack& attack);  // takes pages away that stpd hands out, which it has mapped very often
+void punch(Attack& attack);    // takes pages away that stpd hands out, mapped very often
+void contend(Attack& attack);  // the same with memory that it lends, while stpd maps it
+void huge(Attack& attack);     // has the kernel move pages that stpd uses, mapped very often
 
 // hoarding.cpp: takes all that it gets and keeps it until it is killed
 void hoard(Attack& attack);
@@ -61,6 +63,10 @@ void forked(Attack& attack);  // leaves a child that holds all of it
 void absent(Attack& attack);  // memory without pages, which stpd would have to allocate
 void lend(Attack& attack);    // more memory than its control group has
 void idle(Attack& attack);    // silent connections to another program's listener
+
+// requests.cpp
+void flood(Attack& attack);  // requests of every kind, by several clients without pause
+void leave(Attack& attack);  // goes in each step of what a program does first
 
 // ids.cpp
 void forge(Attack& attack);      // guesses ids of other clients' objects

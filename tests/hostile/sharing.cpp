@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -62,6 +63,29 @@ void disturb_bell(int bell, bool fill) {
   }
 }
 
+// Maps the file as often as a process may, or nearly.
+class ManyMappings {
+ public:
+  ManyMappings(int fd, std::size_t bytes) : bytes_(bytes) {
+    constexpr std::size_t kMappings = 10'000;
+    for (std::size_t i = 0; i < kMappings; ++i) {
+      auto* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+      if (at != MAP_FAILED) mapped_.push_back(at);
+    }
+  }
+  ~ManyMappings() {
+    for (auto* const at : mapped_) ::munmap(at, bytes_);
+  }
+  ManyMappings(const ManyMappings&) = delete;
+  ManyMappings& operator=(const ManyMappings&) = delete;
+
+ private:
+  const std::size_t bytes_;
+  std::vector<void*> mapped_;
+};
+
+constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
 }  // namespace
 
 void sharing(Attack& attack) {
@@ -106,29 +130,66 @@ void sharing(Attack& attack) {
 // The kernel goes through all mappings of a page that is taken away, and whoever touches it waits.
 // In every other life it says meanwhile that it has mapped the page: then stpd is about to use it.
 void punch(Attack& attack) {
-  constexpr std::size_t kMappings = 10'000, kBytes = sizeof(service::ClientPage);
+  constexpr std::size_t kBytes = sizeof(service::ClientPage);
   std::uint64_t punches = 0, lives = 0;
   say_ready();
   for (; !attack.over(); ++lives) {
     Client client(attack.socket, false);
     if (!client.ok()) continue;
-    std::vector<void*> mapped;
-    for (std::size_t i = 0; i < kMappings; ++i) {
-      auto* const at =
-          ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, client.page_fd(), 0);
-      if (at != MAP_FAILED) mapped.push_back(at);
-    }
+    const ManyMappings mapped(client.page_fd(), kBytes);
     std::thread says;
     if (lives % 2 == 1) says = std::thread([&] { client.say_mapped(0); });
-    constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     for (int i = 0; i < 100 && !attack.over(); ++i) {
       if (::fallocate(client.page_fd(), kPunch, 0, kBytes) != 0) break;
       ++punches;
     }
     if (says.joinable()) says.join();
-    for (auto* const at : mapped) ::munmap(at, kBytes);
   }
   say("punches", punches);
+  say("lives", lives);
+}
+
+// The same while stpd maps the file for a region.
+void contend(Attack& attack) {
+  std::uint64_t regions = 0;
+  say_ready();
+  while (!attack.over()) {
+    const auto file = shareable(kBuffer);
+    const ManyMappings mapped(file.get(), kPage);
+    Client client(attack.socket);
+    const auto endpoint = client.ok() ? client.open_endpoint() : 0;
+    if (endpoint == 0) continue;
+    std::atomic<bool> stop{false};
+    std::thread puncher([&] {
+      while (!stop) ::fallocate(file.get(), kPunch, 0, kPage);
+    });
+    std::uint64_t region = 0;
+    if (client.map(endpoint, Direction::kReceive, 0, file.get(), kBuffer, region) == 0) ++regions;
+    stop = true;
+    puncher.join();
+  }
+  say("regions", regions);
+}
+
+// The kernel takes pages out of all mappings in order to make a huge page of them.
+void huge(Attack& attack) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
+  std::uint64_t lives = 0, made = 0;
+  say_ready();
+  for (; !attack.over(); ++lives) {
+    Client client(attack.socket);
+    if (!client.ok()) continue;
+    const ManyMappings mapped(client.page_fd(), sizeof(service::ClientPage));
+    auto* const room = static_cast<std::byte*>(
+        ::mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    auto* const at = room + (kHuge - reinterpret_cast<std::uintptr_t>(room) % kHuge);
+    ::mmap(at, kHuge, PROT_READ, MAP_SHARED | MAP_FIXED, client.page_fd(), 0);
+    for (int i = 0; i < 100 && !attack.over(); ++i)
+      if (::madvise(at, kHuge, kCollapse) == 0) ++made;
+    ::munmap(room, 2 * kHuge);
+  }
+  say("made", made);
   say("lives", lives);
 }
 

@@ -21,8 +21,8 @@ TEST_F(SharedUnderAttack, DescriptorsOfEveryKindAreRefusedAndClosed) {
 
 TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
   if (!several_users()) GTEST_SKIP() << "only root may mount";
-  const auto tally = [&] {
-    pair->start();
+  const auto tally = until_quick([&] {
+    start_measuring();
     // Runs as root, because only the user that mounts may open the file.
     std::vector<std::string> arguments{HOSTILE_ATTACKER, "fuse", daemon->socket(), "4"};
     test::Program program(arguments);
@@ -30,10 +30,10 @@ TEST_F(SharedUnderAttack, AFileThatNeverClosesHoldsNobodyUp) {
     if (status == 77) skipped_ = program.output();
     EXPECT_TRUE(status == 0 || status == 77) << program.output();
     outputs_ = program.output();
-    return pair->stop();
-  }();
+    return measured_->stop("fuse");
+  });
   // Answers came while the file was not answered, which was most of four seconds.
-  EXPECT_LT(tally.longest_answer, std::chrono::seconds(3));
+  EXPECT_LT(tally.answer_times.longest, std::chrono::seconds(3));
   check(tally);
   if (!skipped_.empty() && !HasFailure()) GTEST_SKIP() << skipped_;
 }
@@ -51,10 +51,10 @@ TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) 
   if (group.empty()) GTEST_SKIP() << "no control group with a memory limit can be made here";
   const auto program = attack({"lend", kFirst, {"--group", group.members()}}, 3);
   ASSERT_TRUE(started_) << program->output();
-  pair->start();
+  start_measuring();
   // Either the kernel kills it, or it gets no more memory.
   const auto status = program->wait();
-  const auto tally = pair->stop();
+  const auto tally = stop_measuring("lend");
   EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status << program->output();
   EXPECT_GT(count_of(program->output(), "lent"), 0U) << program->output();
   EXPECT_GT(group.peak(), kLimit / 2) << "its own pages are in its group";
@@ -65,10 +65,10 @@ TEST_F(SharedUnderAttack, AForkedChildKeepsNothingOfAKilledProgram) {
   const auto program = attack({"forked"}, 30);
   ASSERT_TRUE(started_) << program->output();
   const auto child = static_cast<pid_t>(count_of(program->output(), "child"));
-  pair->start();
+  start_measuring();
   program->signal(SIGKILL);
   const auto left = daemon->returns_to(before);
-  const auto tally = pair->stop();
+  const auto tally = stop_measuring("forked");
   ASSERT_GT(child, 0);
   EXPECT_EQ(::kill(child, 0), 0);  // it was there all the time
   ::kill(child, SIGKILL);

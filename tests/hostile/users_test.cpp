@@ -18,19 +18,23 @@ class SeveralUsers : public HostileFixture {
 };
 
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllPlaces) {
+  start_measuring();
   const auto greedy = attack({"places", kFirst}, 60);
   ASSERT_TRUE(started_) << greedy->output();
   EXPECT_GT(count_of(greedy->output(), "places"), 0U);
   const auto modest = attack({"places", kSecond, {"--most", "8"}}, 20);
   ASSERT_TRUE(started_) << modest->output();
   EXPECT_EQ(count_of(modest->output(), "places"), 8U) << greedy->output();
+  stop_measuring("places");
 }
 
 TEST_F(SeveralUsers, OneUserDoesNotTakeAllMappings) {
+  start_measuring();
   std::vector<std::unique_ptr<test::Program>> greedy;
   for (int i = 0; i < 2; ++i) greedy.push_back(attack({"mappings", kFirst}, 15));
   const auto modest = attack({"mappings", kSecond, {"--most", "16"}}, 20);
   EXPECT_EQ(count_of(modest->output(), "maps"), 16U) << modest->output() << greedy[0]->output();
+  stop_measuring("mappings");
 }
 
 TEST_F(SeveralUsers, AllOfThemTogether) {

@@ -4,8 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
 
+#include "libst/service/file_mapping.h"
 #include "tests/service/held_file.h"
+#include "tests/service/huge_pages.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_pair.h"
 
@@ -102,6 +109,45 @@ TEST_F(SharedFiles, AnAcceptedChannelHoldsWhatHasArrived) {
   }
 }
 
+// Neither the client page, nor a channel, nor memory that it lends, for sending or receiving,
+// whether or not it was sealed before.
+TEST_F(SharedFiles, NoPageThatIsInUseIsMoved) {
+  if (!test::makes_huge_pages()) GTEST_SKIP() << "the kernel makes no huge pages";
+  if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
+  constexpr std::size_t kSize = 16'384;
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  const UniqueFd page(std::move(client.fds[0]));
+  ASSERT_EQ(client.say_mapped(), 0);
+  EXPECT_FALSE(test::becomes_huge(page.get()));
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  const auto endpoint = client.reply.endpoint;
+  ASSERT_EQ(client.ask(RequestKind::kConnect, endpoint), 0);
+  const UniqueFd channel(std::move(client.fds[0]));
+  ASSERT_EQ(client.say_mapped(client.reply.vc), 0);
+  EXPECT_FALSE(test::becomes_huge(channel.get()));
+  for (const auto direction : {Direction::kTransmit, Direction::kReceive})
+    for (const auto sealed : {false, true}) {
+      if (sealed && direction == Direction::kReceive) continue;
+      const auto memory = made_memory(kSize);
+      if (sealed) {
+        ASSERT_EQ(::fcntl(memory->fd(), F_ADD_SEALS, kSealFutureWrite), 0);
+      }
+      auto request = request_for(RequestKind::kMap);
+      request.endpoint = endpoint;
+      request.direction = static_cast<std::uint32_t>(direction);
+      request.segment_count = request.piece_count = 1;
+      request.segments[0].length = request.pieces[0].length = kSize;
+      ASSERT_EQ(client.ask(request, std::array{memory->fd()}), 0);
+      EXPECT_FALSE(test::becomes_huge(memory->fd())) << static_cast<int>(direction) << sealed;
+      request.kind = RequestKind::kUnmap;
+      request.region = client.reply.region;
+      request.segment_count = 0;
+      ASSERT_TRUE(eventually([&] { return client.ask(request) == 0; }));
+      EXPECT_TRUE(eventually([&] { return test::becomes_huge(memory->fd()); }));
+    }
+}
+
 TEST_F(SharedFiles, OneThatIsLockedHoldsUpItsProgramAndNobodyElse) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);
@@ -147,6 +193,59 @@ TEST_F(SharedFiles, ARegionWhoseFileIsLockedHoldsUpItsProgramAndNobodyElse) {
   others_work();
   held.release();
   EXPECT_EQ(reply_of(client), 0);
+}
+
+// While it waited to map the file, this process could map nothing.
+TEST_F(SharedFiles, ARegionWhoseFileIsLockedIsNotMappedMeanwhile) {
+  constexpr std::size_t kSize = 16'384;
+  const UniqueFd file(::memfd_create("locked", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), kSize), 0);
+  test::HeldFile held(file.get());
+  if (!held.held()) GTEST_SKIP() << "this user may not handle faults of the kernel";
+  std::atomic<pid_t> thread{0};
+  int result = -1;
+  std::shared_ptr<FileMapping> mapping;
+  std::thread maps([&] {
+    thread = ::gettid();
+    result = FileMapping::of(file.get(), kSize, true, mapping);
+  });
+  EXPECT_TRUE(eventually([&] {
+    std::ifstream in("/proc/self/task/" + std::to_string(thread.load()) + "/stat");
+    const std::string stat(std::istreambuf_iterator<char>(in), {});
+    return stat.find(") D ") != std::string::npos;  // it waits for the lock
+  }));
+  std::ifstream in("/proc/self/maps");
+  const std::string maps_now(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(maps_now.find("memfd:locked"), std::string::npos);
+  held.release();
+  maps.join();
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(SharedFiles, WhoKeepsItsFileLockedLongIsServedNoMore) {
+  constexpr std::size_t kSize = 16'384;
+  constexpr uid_t kLocks = 47'110, kOther = 47'111;
+  const auto client = client_of(kLocks);
+  if (client == nullptr) GTEST_SKIP() << "only root can connect as somebody else";
+  ASSERT_EQ(client->ask(RequestKind::kOpenEndpoint), 0);
+  const UniqueFd file(::memfd_create("lent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), kSize), 0);
+  make_pages(file.get(), kSize);
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  auto request = request_for(RequestKind::kMap);
+  request.endpoint = client->reply.endpoint;
+  request.segment_count = request.piece_count = 1;
+  request.segments[0].length = request.pieces[0].length = kSize;
+  test::HeldFile held(file.get());
+  if (!held.held()) GTEST_SKIP() << "this user may not handle faults of the kernel";
+  send(*client, request, std::array{file.get()});
+  std::this_thread::sleep_for(UserWorkers::kMostSlept + UserWorkers::kLongSleep);
+  held.release();
+  EXPECT_EQ(reply_of(*client), 0);
+  EXPECT_EQ(client->ask(request, std::array{file.get()}), -EBUSY);
+  EXPECT_EQ(client_of(kLocks)->ask(RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(client_of(kOther)->ask(RequestKind::kHello), 0);
+  others_work();
 }
 
 }  // namespace

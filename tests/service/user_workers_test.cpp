@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <thread>
 #include <vector>
 
+#include "libst/service/mapping_turn.h"
 #include "tests/service/eventually.h"
 
 namespace stp::service {
@@ -53,6 +55,43 @@ TEST(UserWorkers, TheWorkOfOneUserHoldsUpThatOfNoOther) {
   for (auto& one : slow) one->go();
   EXPECT_TRUE(eventually([&] { return workers.waiting(kBusyUser) == 0; }));
   EXPECT_EQ(slow[4]->begun, 1U);
+}
+
+// A file of the first user has kept the process from mapping anything for two seconds.
+TEST(UserWorkers, WhoseFilesMakeThemWaitGetsNoMoreDoneForAHundredTimesAsLong) {
+  using namespace std::chrono_literals;
+  UserWorkers workers;
+  for (const auto user : {kBusyUser, uid_t{0}}) {
+    workers.give(user, [] { MappingTurn::time_off() += 2s; });
+    ASSERT_TRUE(eventually([&] { return workers.waiting(user) == 0; }));
+  }
+  const auto now = UserWorkers::Clock::now();
+  EXPECT_TRUE(workers.is_stuck(kBusyUser, now));
+  EXPECT_TRUE(workers.is_stuck(kBusyUser, now + 80s));
+  EXPECT_FALSE(workers.is_stuck(kBusyUser, now + 102s));
+  EXPECT_FALSE(workers.is_stuck(kOtherUser, now));
+  EXPECT_FALSE(workers.is_stuck(0, now)) << "root is forgiven";
+}
+
+// A program that ends may have had thousands of regions, and the next one begins at once.
+TEST(UserWorkers, WhatIsReleasedMakesNobodyStuck) {
+  std::array<Slow, UserWorkers::kThreadsPerUser> slow;
+  const auto workers = std::make_shared<UserWorkers>();
+  for (auto& one : slow) workers->give(kBusyUser, one.work(), UserWorkers::Kind::kRelease);
+  for (std::size_t i = 0; i < 2 * UserWorkers::kMostPerUser; ++i)
+    UserWorkers::guard(workers, kBusyUser, std::make_shared<int>(1));
+  EXPECT_GE(workers->waiting(kBusyUser), UserWorkers::kMostPerUser);
+  EXPECT_FALSE(workers->is_stuck(kBusyUser));
+  for (auto& one : slow) one.go();
+  EXPECT_TRUE(eventually([&] { return workers->waiting(kBusyUser) == 0; }));
+}
+
+TEST(UserWorkers, ShortWaitsDoNotCount) {
+  UserWorkers workers;
+  for (int i = 0; i < 100; ++i)
+    workers.give(kBusyUser, [] { MappingTurn::time_off() += UserWorkers::kLongSleep / 2; });
+  ASSERT_TRUE(eventually([&] { return workers.waiting(kBusyUser) == 0; }));
+  EXPECT_FALSE(workers.is_stuck(kBusyUser));
 }
 
 TEST(UserWorkers, RootIsServedWhenOthersHoldAllThreads) {

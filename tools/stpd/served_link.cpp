@@ -156,6 +156,12 @@ bool ServedLink::listen(std::string& error) {
 }
 
 void ServedLink::warn_of_pages() const {
+  if (service::PagePins::wanted() && !service::PagePins::possible())
+    log(LogLevel::kWarning,
+        "stpd may not use io_uring, or not that of Linux 5.19: it cannot pin pages, so a program "
+        "that asks for huge pages while stpd uses its memory can hold up all others; permit "
+        "io_uring_setup and io_uring_register, or write deny to "
+        "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   if (service::SharedMemory::can_keep_pages()) return;
   log(LogLevel::kWarning,
       "this kernel does not keep the pages of shared memory (F_SEAL_FUTURE_WRITE, Linux 5.1): a "

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/service/page_pins.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "libst/service/shared_memory.h"
+#include "tests/service/huge_pages.h"
+
+namespace stp::service {
+namespace {
+
+constexpr uid_t kPinning = 4'711;
+constexpr auto kPiece = PagePins::kPiece;
+
+class Pinned : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::makes_huge_pages()) GTEST_SKIP() << "the kernel makes no huge pages";
+    if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
+  }
+  static std::shared_ptr<SharedMemory> memory_of(std::size_t size) {
+    auto made = SharedMemory::lend("pinned", size);
+    std::memset(made->data(), 1, size);
+    return made;
+  }
+  static MutableBytes all(const SharedMemory& memory) { return {memory.data(), memory.size()}; }
+};
+
+TEST_F(Pinned, APageKeepsItsPieceFromBeingMoved) {
+  const auto memory = memory_of(page_size());
+  {
+    PagePins pins;
+    ASSERT_TRUE(pins.pin(kPinning, all(*memory), 0, true));
+    EXPECT_FALSE(test::becomes_huge(memory->fd()));
+    const PagePins moved = std::move(pins);
+    EXPECT_FALSE(test::becomes_huge(memory->fd()));
+  }
+  EXPECT_TRUE(test::becomes_huge(memory->fd()));
+}
+
+TEST_F(Pinned, EachPieceOfAFileHasAPage) {
+  const auto memory = memory_of(4 * kPiece);
+  PagePins pins;
+  // From the middle of the first piece to the beginning of the third.
+  const auto from = kPiece / 2, to = 2 * kPiece + page_size();
+  ASSERT_TRUE(pins.pin(kPinning, all(*memory).subspan(from, to - from), from, true));
+  for (const std::uint64_t piece : {0, 1, 2})
+    EXPECT_FALSE(test::becomes_huge(memory->fd(), piece * kPiece)) << piece;
+  EXPECT_TRUE(test::becomes_huge(memory->fd(), 3 * kPiece));
+}
+
+TEST_F(Pinned, MemoryThatIsMappedForReadingOnly) {
+  const auto memory = memory_of(2 * kPiece);
+  auto* const read = ::mmap(nullptr, 2 * kPiece, PROT_READ, MAP_SHARED, memory->fd(), 0);
+  ASSERT_NE(read, MAP_FAILED);
+  {
+    PagePins pins;
+    ASSERT_TRUE(pins.pin(kPinning, {static_cast<std::byte*>(read), 2 * kPiece}, 0, false));
+    EXPECT_FALSE(test::becomes_huge(memory->fd(), 0));
+    EXPECT_FALSE(test::becomes_huge(memory->fd(), kPiece));
+  }
+  EXPECT_TRUE(test::becomes_huge(memory->fd(), 0));
+  ::munmap(read, 2 * kPiece);
+}
+
+// More than one io_uring has room for; what is released makes room for others.
+TEST_F(Pinned, ThereAreAsManyAsTheSystemPermits) {
+  constexpr int kMany = 5'000;
+  const auto memory = memory_of(page_size());
+  for (int round = 0; round < 2; ++round) {
+    std::vector<PagePins> pins(kMany);
+    for (int i = 0; i < kMany; ++i)
+      if (!pins[static_cast<std::size_t>(i)].pin(kPinning, all(*memory), 0, true))
+        GTEST_SKIP() << "RLIMIT_MEMLOCK permits " << i << " pages";
+    EXPECT_FALSE(test::becomes_huge(memory->fd()));
+  }
+  EXPECT_TRUE(test::becomes_huge(memory->fd()));
+}
+
+}  // namespace
+}  // namespace stp::service
