@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/replay/check/checker.h"
+#include "tools/replay/ladder/ladder.h"
 #include "tools/replay/managed_view.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
@@ -18,6 +19,7 @@ using namespace stp::replay;
 
 // Playing needs a Node and its users' memory, and long files find no more faults than short ones.
 constexpr std::size_t kMostPlayed = 64;
+constexpr std::size_t kMostDrawn = 256;
 
 std::optional<Capture> open(std::vector<char>& file, std::string& error) {
   auto capture = Capture::read(fmemopen(file.data(), file.size(), "rb"), "fuzz", error);
@@ -30,8 +32,12 @@ void decode_and_check(std::vector<char>& file) {
   auto capture = open(file, error);
   if (!capture) return;
   std::size_t said = 0;
+  Ladder ladder("fuzz", {.frames = kMostDrawn});
   Checker checker(
-      [&](const Finding& finding) { said += line_of(finding).size() + json_of(finding).size(); },
+      [&](const Finding& finding) {
+        said += line_of(finding).size() + json_of(finding).size();
+        ladder.add(finding);
+      },
       {.endpoints = file.size() % 2 == 0});
   Decoder decoder;
   ManagedView managed;
@@ -40,10 +46,12 @@ void decode_and_check(std::vector<char>& file) {
     const auto frame = decoder.decode(captured);
     const auto details = managed.look(frame);
     said += line_of(frame, 0, details).size() + json_of(frame, details).size();
+    ladder.add(frame, details);
     if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
     checker.frame(frame);
   }
   checker.finish();
+  said += html_of(ladder, "docs").size() + svg_of(ladder, "docs").size();
 }
 
 void play(std::vector<char>& file) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | formats | rules [--accept]
+"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | formats | ladder | rules [--accept]
 
 captures/ is what its README says: made by captures/make, byte for byte; judged and played as the
 table there tells; each rule is broken by one of the traces, and docs/conformance.md says by which.
 With --accept its table is written anew. It also says why check does not judge the other rules of
-docs/protocol.md.
+docs/protocol.md. A ladder, as page and as picture, has all frames and findings of a trace.
 """
 import json
 import pathlib
@@ -13,10 +13,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 PROGRAM, ROOT, WHAT = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 HOME = ROOT / "captures"
 STATION_B = "02:00:00:00:00:02"
+SVG = "{http://www.w3.org/2000/svg}"
 wrong = []
 
 
@@ -119,6 +121,66 @@ def formats():
             wrong.append(f"interfaces of two kinds: {result.returncode} {result.stderr}")
 
 
+def anchors(page):
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(), flags=re.M)
+    return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def data_of(page):
+    """The JSON in a page, which names nothing that it would have to load."""
+    if re.search(r"(?:src|href|action)=|url\(|@import|<link|<iframe", page):
+        wrong.append("a ladder loads something")
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])
+
+
+def ladder_of(path, made):
+    """Compares the page and the picture of one trace with what decode and check say of it."""
+    for kind in ("html", "svg"):
+        result = run("ladder", path, "-o", made / ("x." + kind), "--docs", "docs")
+        if result.returncode != 0:
+            wrong.append(f"{path.name}: no {kind}: {result.stderr}")
+            return set()
+    data = data_of((made / "x.html").read_text())
+    picture = xml.etree.ElementTree.parse(made / "x.svg").getroot()
+    said = [frame for frame in objects(run("decode", "--json", path).stdout) if "src" in frame]
+    findings = objects(run("check", "--json", path).stdout)
+    texts = [element.text for element in picture.iter(SVG + "text")]
+    drawn = [element for element in picture.iter(SVG + "g") if element.get("class") == "frame"]
+    numbers = [frame[0] for frame in data["frames"]]
+    if not set(numbers) <= {frame["frame"] for frame in said} or len(drawn) != len(numbers):
+        wrong.append(f"{path.name}: the page has {len(numbers)} frames, the picture {len(drawn)}")
+    for frame in said:
+        if "op" in frame and frame["frame"] not in numbers:
+            wrong.append(f"{path.name}: frame {frame['frame']} is not drawn")
+    if not set(data["stations"]) <= set(texts):
+        wrong.append(f"{path.name}: the picture has not all of {data['stations']}")
+    shown = sorted((number, data["findings"][at]["rule"]) for number, *_, at_all in data["frames"] for at in at_all)
+    if shown != sorted((finding["frame"], finding["rule"]) for finding in findings):
+        wrong.append(f"{path.name}: check finds {findings}, the page shows {shown}")
+    links = {element.get("href") for element in picture.iter(SVG + "a")}
+    if links != {finding["link"] for finding in data["findings"]}:
+        wrong.append(f"{path.name}: page and picture have different links")
+    return links
+
+
+def ladder():
+    links = set()
+    with tempfile.TemporaryDirectory() as directory:
+        for name, *_ in rows():
+            links |= ladder_of(HOME / name, pathlib.Path(directory))
+        made = pathlib.Path(directory, "x.png")
+        result = run("ladder", HOME / "write.pcapng", "-o", made)
+        if result.returncode != 2 or "ends in .html or .svg" not in result.stderr or made.exists():
+            wrong.append(f"-o x.png: {result.returncode} {result.stderr}")
+    for link in links:
+        page, _, anchor = link.removeprefix("docs/").partition("#")
+        if anchor not in anchors(page):
+            wrong.append(f"a finding links to {link}, which is not there")
+    if len(links) < 9:
+        wrong.append(f"findings link to few places: {links}")
+
+
 def protocol_rules():
     """The mark of each rule of docs/protocol.md."""
     return dict(re.findall(r"^- \*\*(\d+\.\d+) [a-z0-9-]+\*\* (\[[SLP]\])",
@@ -177,6 +239,7 @@ def rules():
         wrong.append("the table of docs/conformance.md is not what captures.py rules --accept writes")
 
 
-{"regenerated": regenerated, "check": check, "play": play, "formats": formats, "rules": rules}[WHAT]()
+{"regenerated": regenerated, "check": check, "play": play, "formats": formats, "ladder": ladder,
+ "rules": rules}[WHAT]()
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

@@ -30,6 +30,11 @@ void Decoder::decode_whole(Bytes bytes, Decoded& out) const {
   Bytes payload;
   const auto wrapped = wire::unwrap(bytes, link, payload);
   out.has_link = wrapped == DropReason::kNone || wrapped == DropReason::kBadSource;
+  // A frame that ends too early has its addresses, though a Node does not look at them.
+  if (wrapped == DropReason::kTruncated && bytes.size() >= wire::kEthernetSize) {
+    static_cast<wire::LinkHeader&>(out.frame) = link;
+    out.has_link = true;
+  }
   if (wrapped != DropReason::kNone || payload.size() < wire::kHeaderSize) return;
   out.has_header = true;
   if (out.frame.header.cksum == 0) return;

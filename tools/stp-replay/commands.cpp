@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stp-replay/commands.h"
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
 
 #include "tools/json/json.h"
 #include "tools/replay/check/checker.h"
+#include "tools/replay/ladder/ladder.h"
 #include "tools/replay/managed_view.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
@@ -56,6 +62,66 @@ int no_station(const std::string& option, const std::string& text) {
   return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
 }
 
+struct Counted {
+  std::uint64_t frames = 0, of_stp = 0;
+};
+
+// Reads the capture, and gives each frame to `see` and then to a checker. Returns nullopt after it
+// has said what is wrong.
+std::optional<Counted> run_check(const Options& options, const Checker::Sink& tell,
+                                 const std::function<void(const Decoded&)>& see) {
+  auto how = options.check;
+  if (!options.station.empty() && !(how.at = parse_mac(options.station))) {
+    no_station("--at", options.station);
+    return std::nullopt;
+  }
+  std::string error;
+  auto capture = Capture::open(options.file, error);
+  if (!capture) {
+    cannot_read(error);
+    return std::nullopt;
+  }
+  Checker checker(tell, how);
+  Decoder decoder;
+  CapturedFrame captured;
+  Counted counted;
+  for (; capture->next(captured); ++counted.frames) {
+    const auto frame = decoder.decode(captured);
+    counted.of_stp += frame.is_stp() ? 1 : 0;
+    see(frame);
+    if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
+    checker.frame(frame);
+  }
+  // A pipe may tell only at its end.
+  Decoded at_end;
+  at_end.number = counted.frames;
+  at_end.time = captured.time;
+  if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
+  checker.finish();
+  if (capture->error().empty()) return counted;
+  cannot_read(capture->error());
+  return std::nullopt;
+}
+
+// A page shows what is in sight; of a picture, everything is drawn.
+constexpr std::size_t kFramesOfPage = 100'000, kFramesOfPicture = 1'000;
+
+// The name of the file. Bytes that are not ASCII may be no text.
+std::string title_of(const std::string& file) {
+  auto name = file == "-" ? "standard input" : file.substr(file.rfind('/') + 1);
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return name;
+}
+
+// Sets errno if it fails.
+bool write(const std::string& path, const std::string& content) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "we"),
+                                                             std::fclose);
+  return file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
+         std::fflush(file.get()) == 0;
+}
+
 }  // namespace
 
 int decode(const Options& options) {
@@ -76,39 +142,48 @@ int decode(const Options& options) {
 }
 
 int check(const Options& options) {
-  auto how = options.check;
-  if (!options.station.empty() && !(how.at = parse_mac(options.station)))
-    return no_station("--at", options.station);
-  std::string error;
-  auto capture = Capture::open(options.file, error);
-  if (!capture) return cannot_read(error);
   std::uint64_t findings = 0, notes = 0;
   const auto tell = [&](const Finding& finding) {
     ++(finding.is_note() ? notes : findings);
     print(options.json ? json_of(finding) : line_of(finding));
   };
-  Checker checker(tell, how);
-  Decoder decoder;
-  CapturedFrame captured;
-  std::uint64_t frames = 0, of_stp = 0;
-  for (; capture->next(captured); ++frames) {
-    const auto frame = decoder.decode(captured);
-    of_stp += frame.is_stp() ? 1 : 0;
-    if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
-    checker.frame(frame);
-  }
-  // A pipe may tell only at its end.
-  Decoded at_end;
-  at_end.number = frames;
-  at_end.time = captured.time;
-  if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
-  checker.finish();
-  if (!capture->error().empty()) return cannot_read(capture->error());
-  if (of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(frames));
+  const auto counted = run_check(options, tell, [](const Decoded&) {});
+  if (!counted) return kCannotRead;
+  if (counted->of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(counted->frames));
   if (!options.json)
     std::printf("%" PRIu64 " frames, %" PRIu64 " of STP, %" PRIu64 " findings, %" PRIu64 " notes\n",
-                frames, of_stp, findings, notes);
+                counted->frames, counted->of_stp, findings, notes);
   return findings == 0 ? kNothingWrong : kFindings;
+}
+
+int ladder(const Options& options) {
+  const bool html = options.out.ends_with(".html");
+  if (!html && !options.out.ends_with(".svg"))
+    return cannot_read("--out " + options.out +
+                       ": the name ends in .html or .svg, which says what "
+                       "is drawn");
+  Ladder drawn(title_of(options.file), {options.from, options.frames != 0 ? options.frames
+                                                      : html              ? kFramesOfPage
+                                                                          : kFramesOfPicture});
+  ManagedView managed;
+  const auto counted = run_check(
+      options, [&](const Finding& finding) { drawn.add(finding); },
+      [&](const Decoded& frame) { drawn.add(frame, managed.look(frame)); });
+  if (!counted) return kCannotRead;
+  if (counted->of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(counted->frames));
+  if (drawn.rows().empty())
+    return cannot_read(options.file + ": no frame of STP is at --from " +
+                       std::to_string(options.from) + " or behind it");
+  if (!write(options.out, html ? html_of(drawn, options.pages) : svg_of(drawn, options.pages)))
+    return cannot_read(options.out + ": " + std::strerror(errno));
+  std::printf("%s: %zu frames, %zu stations, %zu connections, %zu findings and notes\n",
+              options.out.c_str(), drawn.rows().size(), drawn.stations().size(),
+              drawn.conversations().size(), drawn.findings().size());
+  if (drawn.other_frames() + drawn.other_findings() != 0)
+    std::printf("not drawn: %" PRIu64 " more frames of STP, %" PRIu64
+                " more findings and notes; --from and --frames choose\n",
+                drawn.other_frames(), drawn.other_findings());
+  return kNothingWrong;
 }
 
 int play(const Options& options) {

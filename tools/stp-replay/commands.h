@@ -2,6 +2,7 @@
 // The commands of stp-replay. Each prints what it finds and returns the exit status.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tools/replay/check/checker.h"
@@ -16,10 +17,16 @@ struct Options {
   CheckerOptions check;
   std::string station;  // play: the station to replace; check: where the capture was made
   std::string link;     // play: an interface; empty: a Node in this program
+  // ladder:
+  std::string out;    // the file that is written; its ending says what: .html or .svg
+  std::string pages;  // the address of the folder of protocol.md, for links
+  std::uint64_t from = 1;
+  std::size_t frames = 0;  // at most; 0: as many as the kind of file bears
 };
 
 int decode(const Options& options);
 int check(const Options& options);
+int ladder(const Options& options);
 int play(const Options& options);
 int list_rules(const Options& options);
 

@@ -8,6 +8,8 @@
 
 namespace {
 
+constexpr std::size_t kMostFrames = 1'000'000;  // a browser takes no larger page
+
 constexpr const char* kFooter =
     "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read, has no frame of STP\n"
     "to check, the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, "
@@ -16,11 +18,33 @@ constexpr const char* kFooter =
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
     "More in docs/conformance.md.";
 
+void add_drawing(CLI::App& ladder, stp::replay::Options& options) {
+  ladder
+      .add_option(
+          "-o,--out", options.out,
+          "The file to write: NAME.html, a page that scrolls, filters and shows fields, or\n"
+          "NAME.svg, a picture")
+      ->required()
+      ->type_name("FILE");
+  ladder.add_option("--from", options.from, "The number of the first frame to draw")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  ladder
+      .add_option("--frames", options.frames,
+                  "How many frames to draw at most (default: 100000 in a page, 1000 in a picture)")
+      ->check(CLI::Range(std::size_t{1}, kMostFrames));
+  ladder
+      .add_option("--docs", options.pages,
+                  "The address of the folder that has protocol.md: findings link there")
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   stp::service::hold_standard_streams();
   stp::replay::Options options;
+  options.pages = "file://" STP_DOCS;
   CLI::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
   app.set_version_flag("--version", "stp-replay " STP_VERSION);
   app.footer(kFooter);
@@ -29,15 +53,22 @@ int main(int argc, char** argv) {
   auto* const decode = app.add_subcommand("decode", "Print each frame");
   auto* const check =
       app.add_subcommand("check", "Check each frame against the rules of the protocol");
-  check->add_flag("--lossy", options.check.lossy,
-                  "The capture lacks frames: faults that a missing frame explains become notes");
-  check->add_flag("--endpoints", options.check.endpoints,
-                  "Ports without a connection in the capture are connectionless endpoints, not\n"
-                  "connections from before the capture");
-  check->add_option(
-      "--at", options.station,
-      "The MAC address of the station at which the capture was made: frames of others\n"
-      "may have been lost, duplicated or delayed on the way there");
+  auto* const ladder = app.add_subcommand(
+      "ladder", "Draw the frames as arrows between their stations, with the findings of check");
+  for (auto* const command : {check, ladder}) {
+    command->add_flag(
+        "--lossy", options.check.lossy,
+        "The capture lacks frames: faults that a missing frame explains become notes");
+    command->add_flag(
+        "--endpoints", options.check.endpoints,
+        "Ports without a connection in the capture are connectionless endpoints, not\n"
+        "connections from before the capture");
+    command->add_option(
+        "--at", options.station,
+        "The MAC address of the station at which the capture was made: frames of others\n"
+        "may have been lost, duplicated or delayed on the way there");
+  }
+  add_drawing(*ladder, options);
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
   play->add_option("--as", options.station, "The station's MAC address")->required();
@@ -45,18 +76,19 @@ int main(int argc, char** argv) {
                    "Play to that station over this Ethernet interface, instead of to a Node");
   auto* const rules = app.add_subcommand("rules", "List the rules that check uses");
   rules->add_flag("--json", options.json, "One JSON object a line");
-  for (auto* const command : {decode, check, play}) {
+  for (auto* const command : {decode, check, ladder, play})
     command->add_option("FILE", options.file, "The capture")->required();
+  for (auto* const command : {decode, check, play})
     command->add_flag("--json", options.json, "One JSON object a line");
-  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return stp::cli::parse_failure(app, error, stp::replay::kCannotRead);
   }
-  const auto command = rules->parsed()   ? stp::replay::list_rules
-                       : play->parsed()  ? stp::replay::play
-                       : check->parsed() ? stp::replay::check
-                                         : stp::replay::decode;
+  const auto command = rules->parsed()    ? stp::replay::list_rules
+                       : play->parsed()   ? stp::replay::play
+                       : check->parsed()  ? stp::replay::check
+                       : ladder->parsed() ? stp::replay::ladder
+                                          : stp::replay::decode;
   return stp::service::status_with_output("stp-replay", command(options), stp::replay::kCannotRead);
 }
