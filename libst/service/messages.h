@@ -101,6 +101,8 @@ struct TraceOrder {
   std::uint64_t buffer;  // bytes of frames that the file may be behind; 0: the default
 };
 
+// Of each frame a trace keeps at least the head of one with a tag.
+inline constexpr std::uint32_t kLeastSnap = 58, kMostSnap = 262'144;
 inline constexpr std::uint64_t kLeastTraceBuffer = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostTraceBuffer = std::uint64_t{1} << 30;
 

@@ -145,12 +145,16 @@ void Server::run() {
 
 // Work that no event triggers. Runs at least once per second.
 void Server::tend() {
-  log_budget_.end_intervals(Clock::now(), [this](uid_t user, std::uint64_t lines) {
-    log(LogLevel::kWarning, std::to_string(lines) + " lines about clients of " +
-                                (user == LogBudget::kTheRest ? std::string("several users")
-                                                             : "uid " + std::to_string(user)) +
-                                " were left out: there were too many");
-  });
+  const auto left_out = [this](LogLevel level) {
+    return [this, level](uid_t user, std::uint64_t lines) {
+      log(level, std::to_string(lines) + " lines about clients of " +
+                     (user == LogBudget::kTheRest ? std::string("several users")
+                                                  : "uid " + std::to_string(user)) +
+                     " were left out: there were too many");
+    };
+  };
+  log_budget_.end_intervals(Clock::now(), left_out(LogLevel::kWarning));
+  debug_budget_.end_intervals(Clock::now(), left_out(LogLevel::kDebug));
   listener_.resume_if_due();
   workers_->tend();
   const auto lost = foreign_->tend();
@@ -188,7 +192,7 @@ void Server::handle_event(std::uint64_t key) {
   else if ((key & kProcessBit) == 0)
     serve(key);
   else if (peers_.contains(key ^ kProcessBit))
-    drop(key ^ kProcessBit, "its process has ended");
+    drop(key ^ kProcessBit, "its process has ended", true);
 }
 
 int Server::watch(int fd, std::uint64_t key) {
@@ -211,7 +215,7 @@ void Server::judge(std::uint64_t key, int result) {
     case 0:
       return;
     case -ECONNRESET:
-      return drop(key, "closed by the client");
+      return drop(key, "closed by the client", true);
     case -EPROTO:
       ++counts_.bad_messages;
       return drop(key, "sent an invalid request");
@@ -255,6 +259,11 @@ int Server::answer(Peer& peer, int received, const Request& request, std::span<U
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
   if (peer.operating && !is_watching(request.kind)) return -EUSERS;
   peer.last_asked = ++asked_;
+  if (!is_watching(request.kind) && !std::exchange(peer.uses_link, true))
+    log_client(peer.identity.uid, LogLevel::kInfo,
+               "client " + std::to_string(peer.client) + " uses the link: pid " +
+                   std::to_string(peer.identity.pid) + ", uid " +
+                   std::to_string(peer.identity.uid));
   return pass_on(peer, request, fds);
 }
 
@@ -299,14 +308,25 @@ void Server::ask_service(Peer& peer, const Request& request, Attachments& attach
   std::lock_guard guard(service.lock());
   if (is_watching(request.kind)) return service.watch(peer.identity, request, reply);
   const bool hello = request.kind == RequestKind::kHello;
-  if (hello && say_hello(peer, shard, reply) != 0) return;
+  if (hello && say_hello(peer, shard, reply) != 0) return log_no_hello(peer, reply);
   service.handle(peer.clients[shard], request, attachments, reply);
-  if (!hello || reply.result != 0) return;
+  if (!hello) return;
+  if (reply.result != 0) return log_no_hello(peer, reply);
   reply.result = service.bell_of(peer.clients[shard], bell);
   if (shard != 0) return;
   // Programs of one domain each are spread over the shards.
   if (!peer.begins) peer.begins = next_shard_++ % static_cast<unsigned>(shards_.size());
   reply.value = *peer.begins;
+}
+
+// The program hears the number only.
+void Server::log_no_hello(const Peer& peer, const Reply& reply) {
+  const auto error = -reply.result;
+  std::string why = std::strerror(error);
+  if (error == EFBIG) why += ": stpd may not make files so large; raise LimitFSIZE of systemd";
+  if (error == EDQUOT) why = text_of(reply.text);
+  log_client(peer.identity.uid, LogLevel::kWarning,
+             "client " + std::to_string(peer.client) + " gets no pages: " + why);
 }
 
 // Makes the peer a client of the shard, unless it is one. Call with the lock of that shard's
@@ -330,12 +350,14 @@ int Server::reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bel
                     Wait::kDontWait);
 }
 
-void Server::drop(std::uint64_t key, const std::string& why) {
+void Server::drop(std::uint64_t key, const std::string& why, bool expected) {
   const auto at = peers_.find(key);
   const auto client = at->second.client;
   const auto clients = std::move(at->second.clients);
   const auto pid = at->second.identity.pid;
   const auto user = at->second.identity.uid;
+  // Each question of stpctl is a client: those would fill the log.
+  const auto level = at->second.uses_link || !expected ? LogLevel::kInfo : LogLevel::kDebug;
   if (at->second.errand != nullptr) at->second.errand->abandoned = true;
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
@@ -348,12 +370,13 @@ void Server::drop(std::uint64_t key, const std::string& why) {
     shards_[shard]->remove_client(clients[shard]);
   }
   listener_.resume();
-  log_client(user, LogLevel::kInfo,
+  log_client(user, level,
              "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);
 }
 
 void Server::log_client(uid_t user, LogLevel level, const std::string& text) {
-  if (log_budget_.allows(user, Clock::now())) log(level, text);
+  auto& budget = level == LogLevel::kDebug ? debug_budget_ : log_budget_;
+  if (budget.allows(user, Clock::now())) log(level, text);
 }
 
 void Server::log(LogLevel level, const std::string& text) const {

@@ -93,6 +93,7 @@ class Server {
     std::optional<unsigned> begins;  // the shard that it was told to begin with
     std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
     bool operating = false;          // has a place reserved for operators
+    bool uses_link = false;          // has asked for more than what is_watching() names
     std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
   };
 
@@ -126,6 +127,7 @@ class Server {
   int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   void ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
                    int& bell);
+  void log_no_hello(const Peer& peer, const Reply& reply);
   int say_hello(Peer& peer, unsigned shard, Reply& reply);
   [[nodiscard]] bool makes_sense(const Peer& peer, const Request& request,
                                  std::size_t fd_count) const;
@@ -137,7 +139,8 @@ class Server {
   int end_errand(Peer& peer, Errand& errand);
   void end_errands();
   void drop_expelled(unsigned shard);
-  void drop(std::uint64_t key, const std::string& why);
+  // `expected`: programs leave so.
+  void drop(std::uint64_t key, const std::string& why, bool expected = false);
   void log(LogLevel level, const std::string& text) const;
   // For events that a client can cause as often as it likes.
   void log_client(uid_t user, LogLevel level, const std::string& text);
@@ -158,7 +161,7 @@ class Server {
   std::optional<Errands> errands_;
   Listener listener_;
   UniqueFd epoll_, stop_;
-  LogBudget log_budget_;
+  LogBudget log_budget_, debug_budget_;  // the second: of lines at debug
   int first_reserved_file_ = 0;
   bool starved_ = false;                 // a client waits because no descriptor is free
   std::map<std::uint64_t, Peer> peers_;  // by the epoll key of the socket

@@ -111,14 +111,14 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
   if (client == 0) return refuse(who, why);
   std::vector<ClientId> clients(shards_.size());
   clients.front() = client;
-  const auto& peer =
-      peers_
-          .emplace(client, Peer{std::move(socket), std::move(process), client, std::move(clients),
-                                std::move(use), who, std::nullopt, nullptr, operating, ++asked_})
-          .first->second;
+  const auto& peer = peers_
+                         .emplace(client, Peer{std::move(socket), std::move(process), client,
+                                               std::move(clients), std::move(use), who,
+                                               std::nullopt, nullptr, operating, false, ++asked_})
+                         .first->second;
   if (operating) ++operators_;
   ++counts_.clients;
-  log_client(who.uid, LogLevel::kInfo,
+  log_client(who.uid, LogLevel::kDebug,
              "client " + std::to_string(client) + " connected: pid " + std::to_string(who.pid) +
                  ", uid " + std::to_string(who.uid));
   auto failed = watch(peer.socket.get(), client);

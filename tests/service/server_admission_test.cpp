@@ -3,9 +3,11 @@
 // nobody's.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,8 +56,10 @@ class ServerAdmission : public testing::Test, protected ServedSocket {
 
   std::mutex mutex;
   std::vector<std::string> lines;
-  Server logging{service, path, [this](LogLevel, const std::string& line) {
+  unsigned infos = 0;  // lines at that level
+  Server logging{service, path, [this](LogLevel level, const std::string& line) {
                    std::lock_guard const guard(mutex);
+                   if (level == LogLevel::kInfo) ++infos;
                    lines.push_back(line);
                  }};
 };
@@ -80,6 +84,42 @@ TEST_F(ServerAdmission, WhoHasGoneAgainIsNotAdmitted) {
   EXPECT_EQ(lines_of("uid " + std::to_string(kCrowd)), 0U);
   EXPECT_EQ(logging.counts().refused, 0U);
   EXPECT_EQ(logging.counts().clients, 1U);
+}
+
+// Each question of stpctl is a client.
+TEST_F(ServerAdmission, OnlyClientsThatUseTheLinkAreLoggedAtInfo) {
+  ASSERT_EQ(logging.start(), 0);
+  for (int i = 0; i < 3; ++i) {
+    RawClient asks(path);
+    EXPECT_EQ(asks.ask(RequestKind::kAdminLink), 0);
+  }
+  EXPECT_TRUE(eventually([&] { return lines_of(" gone: ") == 3; }));
+  EXPECT_EQ(infos, 0U);
+  {
+    RawClient program(path);
+    EXPECT_EQ(program.ask(RequestKind::kHello), 0);
+  }
+  EXPECT_TRUE(eventually([&] { return lines_of(" gone: ") == 4; }));
+  EXPECT_EQ(infos, 2U);
+  EXPECT_EQ(lines_of("uses the link: pid "), 1U);
+}
+
+// The program hears a number only.
+TEST_F(ServerAdmission, TheLogSaysWhyAClientGetsNoPages) {
+  ASSERT_EQ(logging.start(), 0);
+  RawClient program(path);
+  ASSERT_TRUE(program.connected);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto result = program.ask(RequestKind::kHello);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(result, -EFBIG);
+  EXPECT_EQ(lines_of("gets no pages: File too large: stpd may not make files so large; raise "),
+            1U);
 }
 
 TEST_F(ServerAdmission, NobodySendsDescriptorsBeforeItIsAdmitted) {

@@ -180,7 +180,7 @@ TEST_F(StpdTest, OptionsThatMakeNoSenseAreRefused) {
 
 TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
   const auto trace = directory.path() + "/trace.pcapng";
-  const auto program = serving({"--pcap", trace, "--pcap-frames", "2"});
+  const auto program = serving({"--pcap", trace, "--pcap-frames", "2", "--pcap-buffer", "1M"});
   UniqueFd client;
   ASSERT_EQ(connect_to(socket, client), 0);
   connect_to_itself(client.get());
@@ -193,6 +193,19 @@ TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
     EXPECT_EQ(packet.bytes[12], std::byte{0x81});  // the EtherType of STP
     EXPECT_EQ(packet.bytes[13], std::byte{0x81});
   }
+}
+
+TEST_F(StpdTest, ATraceHasAsMuchOfEachFrameAsAskedFor) {
+  const auto trace = directory.path() + "/trace.pcapng";
+  const auto program = serving({"--pcap", trace, "--pcap-snap", "58"});
+  UniqueFd client;
+  ASSERT_EQ(connect_to(socket, client), 0);
+  connect_to_itself(client.get());
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0) << program->output();
+  const auto packets = test::read_trace(trace, false);
+  ASSERT_FALSE(packets.empty());
+  for (const auto& packet : packets) EXPECT_EQ(packet.bytes.size(), 58U);
 }
 
 TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {

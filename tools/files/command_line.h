@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "tools/cli/usage.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -20,7 +21,7 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    const auto status = app.exit(error);
+    const auto status = cli::parse_failure(app, error, EXIT_FAILURE);
     if (std::cout.flush()) return status;
     const auto text = error_text(errno);
     std::fprintf(stderr, "%s: cannot write to standard output: %s\n", app.get_name().c_str(),

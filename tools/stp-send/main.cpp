@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   CLI::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
   std::string limit;
   long retry = 0, connect_timeout = 30;
-  app.add_option("words", sending.paths, "FILE... HOST:PORT; - is standard input")
+  app.add_option("FILE", sending.paths, "FILE... HOST:PORT; - is standard input")
       ->required()
       ->expected(2, -1);
   app.add_flag("-r,--recursive", sending.trees,

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr double kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
-constexpr std::uint32_t kLeastSnap = 58, kMostSnap = 262'144;  // the head of a frame with a tag
 
 std::string link_of_environment() {
   const auto* const text = std::getenv("STP_LINK");
@@ -109,7 +108,7 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   trace
       ->add_option("--snap", options.snap,
                    "Keep only the first BYTES of each frame; stp-replay check needs 80")
-      ->check(CLI::Range(kLeastSnap, kMostSnap))
+      ->check(CLI::Range(service::kLeastSnap, service::kMostSnap))
       ->type_name("BYTES");
   trace
       ->add_option("--buffer", options.buffer,

@@ -74,6 +74,14 @@ void check_link(const std::string& text) {
     refuse("--link " + text + ": stpd cannot use another stpd: name an interface or a device");
 }
 
+std::uint64_t parse_between(const std::string& name, std::uint64_t value, std::uint64_t least,
+                            std::uint64_t most) {
+  if (value < least || value > most)
+    refuse(name + ' ' + std::to_string(value) + ": it has to be between " + std::to_string(least) +
+           " and " + std::to_string(most));
+  return value;
+}
+
 void check_socket(const std::string& path) {
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (path.size() > kLongest)
@@ -276,6 +284,23 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
   add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames");
+  app.add_option_function<std::string>(
+         "--pcap-snap",
+         [&out](const std::string& text) {
+           out.pcap_snap = static_cast<std::uint32_t>(
+               parse_between("--pcap-snap", parse_count("--pcap-snap", text, service::kMostSnap),
+                             service::kLeastSnap, service::kMostSnap));
+         },
+         "Keep only the first BYTES of each frame; stp-replay check needs 80 [all]")
+      ->type_name("BYTES");
+  app.add_option_function<std::string>(
+         "--pcap-buffer",
+         [&out](const std::string& text) {
+           out.pcap_buffer = parse_between("--pcap-buffer", parse_size("--pcap-buffer", text),
+                                           service::kLeastTraceBuffer, service::kMostTraceBuffer);
+         },
+         "How far the file may be behind, in memory, as 256M [64M]")
+      ->type_name("SIZE");
 }
 
 void add_daemon_options(CLI::App& app, Options& out) {

@@ -25,6 +25,8 @@ struct LinkOptions {
   std::optional<std::uint64_t> granted;  // see Service; nullopt: its default
   std::string pcap;                      // "": no trace
   std::uint64_t pcap_frames = ~std::uint64_t{0};
+  std::uint32_t pcap_snap = 0;  // 0: whole frames
+  std::uint64_t pcap_buffer = std::uint64_t{64} << 20;
 
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;
 };

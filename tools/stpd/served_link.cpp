@@ -2,6 +2,7 @@
 #include "tools/stpd/served_link.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -122,7 +123,9 @@ bool ServedLink::start_trace(std::string& error) {
   trace_ = trace::PcapngWriter::create(options_.pcap,
                                        {.interface = options_.link,
                                         .program = "stpd " STP_VERSION,
-                                        .max_frames = options_.pcap_frames},
+                                        .max_frames = options_.pcap_frames,
+                                        .snap_length = options_.pcap_snap,
+                                        .ring_bytes = std::bit_ceil(options_.pcap_buffer)},
                                        error);
   if (!trace_) return false;
   tap_.emplace(*trace_);
