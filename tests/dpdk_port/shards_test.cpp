@@ -82,9 +82,11 @@ TEST(Shards, WhoFindsNoRoomWaitsAndNothingIsLost) {
   auto& sender = static_cast<LinkPort&>(*end.ports[0]);
   while (counter(sender, "shard_waited") == 0) sender.turn(end.engines[0], start);
   EXPECT_GT(end.engines[0].waiting(), 0U);
-  // The time stands still: on a busy machine the receiver may not run for longer than a sender waits.
+  // The time stands still: on a busy machine the receiver may not run for longer than a sender
+  // waits.
   for (unsigned turns = 0; turns < kFrames && end.engines[1].received.size() < kFrames; ++turns)
-    for (unsigned i = 0; i < 2; ++i) static_cast<LinkPort&>(*end.ports[i]).turn(end.engines[i], start);
+    for (unsigned i = 0; i < 2; ++i)
+      static_cast<LinkPort&>(*end.ports[i]).turn(end.engines[i], start);
   EXPECT_EQ(end.engines[1].received.size(), kFrames);
   EXPECT_EQ(end.total("shard_full"), 0U);
 }

@@ -58,9 +58,10 @@ class StpctlFixture : public testing::Test {
     std::FILE* const file = std::fopen(path.c_str(), "w");
     std::fputs(text.c_str(), file);
     std::fclose(file);
-    const auto said = shell(
-        "if command -v jq >/dev/null; then jq . <" + path + " >/dev/null; else python3 -c 'import json, sys\n"
-        "for line in sys.stdin: json.loads(line)' <" + path + "; fi");
+    const auto said = shell("if command -v jq >/dev/null; then jq . <" + path +
+                            " >/dev/null; else python3 -c 'import json, sys\n"
+                            "for line in sys.stdin: json.loads(line)' <" +
+                            path + "; fi");
     EXPECT_EQ(said.exit_status, 0) << said.text << text;
     return said.exit_status == 0 && !text.empty();
   }
