@@ -25,7 +25,7 @@ class alignas(kCacheLine) LinkPort : public Port {
   void set_bell(int bell) final {
     if (seat_) seat_->crossing().set_bell(seat_->shard(), bell);
   }
-  bool prepare_to_sleep() final { return !seat_ || seat_->prepare_to_sleep(); }
+  bool prepare_to_sleep() override { return !seat_ || seat_->prepare_to_sleep(); }
   void woke_up() final {
     if (seat_) seat_->woke_up();
   }
@@ -70,6 +70,7 @@ constexpr unsigned max_stu_of(unsigned mtu) {
 // Each opens all shards of a link of one kind. Empty: `error` says why.
 using LinkPorts = std::vector<std::unique_ptr<LinkPort>>;
 LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards, std::string& error);
+LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error);
 LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::string& error);
 
 }  // namespace stp::port

@@ -19,8 +19,9 @@ LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reas
     reason = "this link is a daemon's: it is reached through libst";
     return {};
   }
-  return config.kind == LinkKind::kLoop ? open_loop_ports(config, shards, reason)
-                                        : open_ethdev_ports(config, shards, reason);
+  if (config.kind == LinkKind::kLoop) return open_loop_ports(config, shards, reason);
+  if (config.kind == LinkKind::kUdp) return open_udp_ports(config, shards, reason);
+  return open_ethdev_ports(config, shards, reason);
 }
 
 }  // namespace

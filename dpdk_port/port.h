@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 #include "dpdk_port/link/random.h"
@@ -28,7 +29,11 @@ struct PortInfo {
   // The frames that wait until somebody polls; further ones are lost. 0: the link loses none.
   std::size_t receive_queue = 0;
   std::optional<Ipv4> address;  // an interface's address may change
-  unsigned megabits = 0;        // speed of the line, Mbit/s; 0: not known. May change
+  // A link of UDP sockets: its port; that of peers for which a user names none; whether it carries
+  // IPv6. 0: its stations have MAC addresses.
+  std::uint16_t udp_port = 0, peer_udp_port = 0;
+  bool ipv6 = false;
+  unsigned megabits = 0;  // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.
   std::shared_ptr<Shards> shards;
   unsigned shard = 0;
@@ -72,6 +77,13 @@ class Port {
   // The last step of name resolution. nullopt: not known (yet); ask again after some poll() calls.
   // Sends at most one ARP request per 100 ms and address.
   virtual std::optional<MacAddr> resolve(Ipv4 address, Time now) = 0;
+
+  // The same by an address of either kind. Its port may be 0: PortInfo::peer_udp_port. A
+  // link without UDP knows no IPv6 addresses.
+  virtual std::optional<MacAddr> find_station(const InternetAddress& address, Time now) {
+    const auto four = address.ipv4();
+    return four ? resolve(*four, now) : std::nullopt;
+  }
 
   virtual void set_tap(Tap* tap) = 0;  // nullptr: none
   [[nodiscard]] virtual std::vector<PortCounter> counters() const = 0;

@@ -140,6 +140,7 @@ bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
       break;
     }
     case LinkKind::kStpd:
+    case LinkKind::kUdp:
     case LinkKind::kLoop:
       error = "this link needs no device";
       return false;

@@ -13,6 +13,7 @@ class Engine {
  public:
   virtual void receive(std::span<const Bytes> burst, Time now) = 0;
   virtual void receive_looped(std::span<const LoopedFrame> burst, Time now) = 0;
+  virtual void receive_apart(std::span<const LoopedFrame> burst, Time now) = 0;
   virtual std::size_t transmit(std::span<TxFrame> frames, Time now) = 0;
   virtual void transmitted(std::span<const TxToken> tokens) = 0;
   [[nodiscard]] virtual Time next_deadline() const = 0;
@@ -28,6 +29,9 @@ class NodeEngine final : public Engine {
   void receive(std::span<const Bytes> burst, Time now) override { node_.receive(burst, now); }
   void receive_looped(std::span<const LoopedFrame> burst, Time now) override {
     node_.receive_looped(burst, now);
+  }
+  void receive_apart(std::span<const LoopedFrame> burst, Time now) override {
+    node_.receive_apart(burst, now);
   }
   std::size_t transmit(std::span<TxFrame> frames, Time now) override {
     return node_.transmit(frames, now);

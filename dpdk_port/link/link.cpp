@@ -21,6 +21,7 @@ constexpr std::array kKinds{
     KindName{"pci", LinkKind::kPci, "PCI address such as 0000:3b:00.0"},
     KindName{"memif", LinkKind::kMemif, "socket path"},
     KindName{"vdev", LinkKind::kVdev, "DPDK device string"},
+    KindName{"udp", LinkKind::kUdp, ""},
     KindName{"loop", LinkKind::kLoop, ""},
 };
 
@@ -148,10 +149,16 @@ constexpr std::array kKindOptions{
     KindOption{LinkKind::kMemif, "bsize",
                [](const std::string& v) { return parse_number(v, 256, 65'535).has_value(); },
                "a number of bytes from 256 to 65535"},
+    KindOption{LinkKind::kUdp, "port",
+               [](const std::string& v) { return parse_number(v, 0, 65'535).has_value(); },
+               "a UDP port, or 0 for one that is free"},
 };
 
-// A virtual device's driver may have an option of its own that is called queues.
+// A virtual device's driver may have an option of its own that is called queues. A UDP socket has
+// the addresses of its host, and no Ethernet header.
 bool is_of(const CommonOption& option, LinkKind kind) {
+  if (kind == LinkKind::kUdp && !one_of(std::string(option.name), {"mtu", "copy", "queues"}))
+    return false;
   return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
 }
 
@@ -223,6 +230,7 @@ std::string check_target(const LinkConfig& link) {
       if (target.size() > kMaxSocketPath) return "a socket path has at most 107 characters";
       break;
     case LinkKind::kVdev:
+    case LinkKind::kUdp:
     case LinkKind::kLoop:
       break;
   }
@@ -235,11 +243,12 @@ std::string parse_kind(const std::string& head, LinkConfig& out) {
   const auto known = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&name](const KindName& kind) { return kind.name == name; });
   if (known == kKinds.end()) {
-    return "a link starts with stpd:, iface:, pci:, memif: or vdev:, or is loop";
+    return "a link starts with stpd:, iface:, pci:, memif:, vdev: or udp:, or is loop";
   }
   out.kind = known->kind;
   if (colon != std::string::npos) out.target = head.substr(colon + 1);
-  const bool wants_target = out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd;
+  const bool wants_target =
+      out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd && out.kind != LinkKind::kUdp;
   if (wants_target && out.target.empty()) {
     return name + ": stands before a " + std::string(known->target);
   }

@@ -7,12 +7,17 @@
 //   pci:0000:3b:00.0                  a NIC bound to DPDK
 //   memif:/run/a.sock,role=server     shared memory to one other process
 //   vdev:net_ring0                    any DPDK virtual device
+//   udp:10.0.0.5                      a UDP socket: any IP network, no privileges;
+//   udp:[2001:db8::5],
+//                                     udp:eth0, or udp: for every address of this host
 //   loop                              this process alone
-// Options follow after commas. For every link but stpd: (its daemon has its own):
+// Options follow after commas. For every link but stpd: (its daemon has its own) and udp: (which
+// has mtu, copy and queues=1 only):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
 //   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP
-//   mtu=9000                longest payload of a frame; iface: has the interface's
+//   mtu=9000                longest payload of a frame; iface: has the interface's. udp: longest IP
+//                           packet
 //   vlan=7                  tag of its frames; others are dropped
 //   copy=0|1                1: never attach user memory to frames
 // For every link but stpd: and vdev: (whose driver has options of its own):
@@ -22,6 +27,7 @@
 //   iface:  driver=af_packet|af_xdp
 //           qdisc=0|1 (1: what is sent passes tc, and tcpdump sees it)
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
+//   udp:    port=0..65535  the UDP port (8181; 0: a free one)
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
 #pragma once
@@ -35,7 +41,7 @@
 
 namespace stp::port {
 
-enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kLoop };
+enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kUdp, kLoop };
 
 struct Ipv4 {
   std::uint32_t value = 0;  // host order

@@ -93,6 +93,10 @@ class Backend {
   [[nodiscard]] std::uint32_t ipv4() const {
     return page().link_ipv4.load(std::memory_order_relaxed);
   }
+  // As in port::PortInfo.
+  [[nodiscard]] std::uint16_t udp_port() const { return udp_port_; }
+  [[nodiscard]] std::uint16_t peer_udp_port() const { return peer_udp_port_; }
+  [[nodiscard]] bool ipv6() const { return ipv6_; }
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
@@ -106,6 +110,9 @@ class Backend {
   void welcome(const Reply& hello, std::shared_ptr<SharedMemory> page) {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);
+    udp_port_ = static_cast<std::uint16_t>(hello.udp_port);
+    peer_udp_port_ = static_cast<std::uint16_t>(hello.peer_udp_port);
+    ipv6_ = hello.ipv6 != 0;
     max_stu_ = hello.max_stu;
     mtu_ = hello.mtu;
   }
@@ -113,6 +120,8 @@ class Backend {
  private:
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
+  std::uint16_t udp_port_ = 0, peer_udp_port_ = 0;
+  bool ipv6_ = false;
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 #include "libst/client/error.h"
@@ -22,7 +23,6 @@ constexpr Time kArpPatience = kSecond;
 // Time for the program at the other end of a memif to open it.
 constexpr Time kPeerPatience = 10 * kSecond;
 constexpr Time kArpInterval = 5 * kMillisecond;
-constexpr std::uint32_t kLoopbackNet = 127;
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -33,10 +33,6 @@ AddressList look_up(const char* host, const char* service, int family = AF_INET)
   addrinfo* found = nullptr;
   if (::getaddrinfo(host, service, &hints, &found) != 0) found = nullptr;
   return {found, &::freeaddrinfo};
-}
-
-std::uint32_t ipv4_of(const sockaddr* address) {
-  return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
 }
 
 int parse_port(const std::string& text, std::uint32_t last, std::uint32_t& out) {
@@ -58,23 +54,26 @@ bool is_host_character(unsigned char c) {
 }
 
 // Whether one of this machine's interfaces has the address.
-bool is_own(std::uint32_t ipv4) {
+bool is_own(const port::InternetAddress& address) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return false;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(all, &::freeifaddrs);
-  for (const auto* at = all; at != nullptr; at = at->ifa_next)
-    if (at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
-        ipv4_of(at->ifa_addr) == ipv4)
-      return true;
+  for (const auto* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    const auto found = port::from_socket_address(at->ifa_addr);
+    if (found && found->ip == address.ip && found->scope == address.scope) return true;
+  }
   return false;
 }
 
-int fail_to_find(const std::string& host) {
-  if (look_up(host.c_str(), nullptr, AF_INET6) == nullptr)
+int fail_to_find(const std::string& host, bool six_only) {
+  if (look_up(host.c_str(), nullptr, AF_UNSPEC) == nullptr)
     return fail(-EHOSTUNREACH, "no host is called '" + host + "'");
-  return fail(-EHOSTUNREACH, "host '" + host +
-                                 "' has an IPv6 address only, and links have IPv4 addresses: name "
-                                 "one, or the MAC address ([02:00:00:00:00:01]:PORT)");
+  const std::string has = six_only ? "' has an IPv4 address only, and this link has an IPv6 address"
+                                   : "' has an IPv6 address only, and this link has IPv4 addresses";
+  return fail(-EHOSTUNREACH, "host '" + host + has +
+                                 ": name another one, use a udp: link with an address of that "
+                                 "kind, or give the MAC address ([02:00:00:00:00:01]:PORT)");
 }
 
 bool has_no_peer(const Backend& backend) {
@@ -82,55 +81,104 @@ bool has_no_peer(const Backend& backend) {
          static_cast<std::uint32_t>(port::LinkState::kNoPeer);
 }
 
-int fail_to_ask(Backend& backend, std::uint32_t ipv4) {
-  auto text = "nobody answers for " + port::to_string(port::Ipv4{ipv4}) + " on the link";
+int fail_to_ask(Backend& backend, const port::InternetAddress& address) {
+  auto text = "nobody answers for " + port::host_of(address) + " on the link";
   if (const auto trouble = trouble_of(backend); !trouble.empty())
     text += ", which has trouble: " + trouble;
   return fail(-ETIMEDOUT, std::move(text));
 }
 
+Request question_for(const port::InternetAddress& address) {
+  auto request = request_for(RequestKind::kResolve);
+  if (const auto four = address.ipv4())
+    request.ipv4 = four->value;
+  else
+    std::ranges::copy(address.ip, request.ip);
+  request.ip_scope = address.scope;
+  request.udp_port = address.port;
+  return request;
+}
+
 // The time for an answer begins when there is somebody who could give one.
-int ask_link(Backend& backend, std::uint32_t ipv4, Time deadline,
+int ask_link(Backend& backend, const port::InternetAddress& address, Time deadline,
              const std::function<bool()>& unwanted, MacAddr& out) {
   const auto begin = now();
   const auto limit = std::min(deadline, begin + kPeerPatience);
   auto answer_by = begin + kArpPatience;
   for (;;) {
-    auto request = request_for(RequestKind::kResolve);
+    auto request = question_for(address);
     Reply reply{};
-    request.ipv4 = ipv4;
     const auto error = backend.exchange(request, reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
+    if (error == -EHOSTUNREACH)
+      return fail(error, "the link cannot reach " + port::host_of(address) +
+                             ": it is no address of a host, or of a family that the link has no "
+                             "address of");
     if (error != -EAGAIN) return error;
     if (unwanted && unwanted()) return -ECANCELED;
     const auto time = now();
     if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
-    if (time >= answer_by) return fail_to_ask(backend, ipv4);
+    if (time >= answer_by) return fail_to_ask(backend, address);
     pause(backend, kArpInterval);
   }
+}
+
+// host/8182: takes the UDP port off.
+int parse_udp_port(std::string& text, std::uint16_t& out) {
+  const auto slash = text.rfind('/');
+  if (slash == std::string::npos) return 0;
+  const auto* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data() + slash + 1, end, out);
+  if (problem != std::errc{} || stop != end || out == 0)
+    return fail(-EINVAL, "'" + text + "': a UDP port, 1 to 65535, stands after the slash");
+  text.resize(slash);
+  return 0;
+}
+
+// [02:00:00:00:00:01] or [2001:db8::5].
+int parse_brackets(const std::string& text, Host& out) {
+  const auto inside = text.ends_with(']') ? text.substr(1, text.size() - 2) : std::string();
+  if (const auto mac = port::parse_mac(inside)) {
+    if (mac->is_group() || mac->is_zero())
+      return fail(-EINVAL, "'" + text + "' is not the address of one station");
+    if (out.udp_port != 0) return fail(-EINVAL, "'" + text + "': a MAC address has no UDP port");
+    out.name = text;
+    out.mac = *mac;
+    out.has_mac = true;
+    return 0;
+  }
+  const auto address = port::parse_internet_address(inside);
+  if (!address || address->ipv4())
+    return fail(-EINVAL, "'" + text +
+                             "' is not a MAC address, as [02:00:00:00:00:01], or an IPv6 address, "
+                             "as [2001:db8::5]");
+  out.name = inside;
+  return 0;
+}
+
+int family_of(const Backend& backend) {
+  if (!backend.ipv6()) return AF_INET;
+  return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
 }
 
 }  // namespace
 
 int parse_host(const std::string& text, Host& out) {
-  if (text.starts_with('[')) {
-    const auto mac =
-        text.ends_with(']') ? port::parse_mac(text.substr(1, text.size() - 2)) : std::nullopt;
-    if (!mac) return fail(-EINVAL, "'" + text + "' is not a MAC address, as [02:00:00:00:00:01]");
-    if (mac->is_group() || mac->is_zero())
-      return fail(-EINVAL, "'" + text + "' is not the address of one station");
-    out = {.name = text, .mac = *mac, .has_mac = true};
-    return 0;
-  }
-  if (!std::all_of(text.begin(), text.end(), is_host_character))
+  out = {};
+  auto host = text;
+  if (const auto error = parse_udp_port(host, out.udp_port); error != 0) return error;
+  if (host.starts_with('[')) return parse_brackets(host, out);
+  if (!std::all_of(host.begin(), host.end(), is_host_character))
     return fail(-EINVAL, "'" + text + "' is not a host name");
-  out = {.name = text, .mac = {}, .has_mac = false};
+  out.name = host;
   return 0;
 }
 
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
   const auto colon = text.rfind(':');
-  if (colon == std::string::npos || colon + 1 == text.size())
+  const auto bracket = text.rfind(']');
+  const bool is_inside = bracket != std::string::npos && colon < bracket;
+  if (colon == std::string::npos || colon + 1 == text.size() || is_inside)
     return fail(-EINVAL, "'" + text + "' does not have the form host:port");
   if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
   return parse_port(text.substr(colon + 1), last_port, out.uport);
@@ -139,12 +187,23 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
             const std::function<bool()>& unwanted) {
   out = host.has_mac ? host.mac : backend.mac();
-  if (host.has_mac || host.name.empty() || host.name == "localhost") return 0;
-  const auto found = look_up(host.name.c_str(), nullptr);
-  if (found == nullptr) return fail_to_find(host.name);
-  const auto ipv4 = ipv4_of(found->ai_addr);
-  if (ipv4 >> 24 == kLoopbackNet || ipv4 == backend.ipv4() || is_own(ipv4)) return 0;
-  return ask_link(backend, ipv4, deadline, unwanted, out);
+  if (host.has_mac) return 0;
+  const auto own = backend.udp_port();
+  if (host.udp_port != 0 && own == 0)
+    return fail(-EINVAL, "'" + host.name + "/" + std::to_string(host.udp_port) +
+                             "': the link's stations have no UDP ports, only those of a udp: link");
+  const bool names_us = host.name.empty() || host.name == "localhost";
+  if (names_us && (host.udp_port == 0 || host.udp_port == own)) return 0;
+  const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
+  const auto found = look_up(name, nullptr, family_of(backend));
+  if (found == nullptr) return fail_to_find(host.name, family_of(backend) == AF_INET6);
+  auto address = port::from_socket_address(found->ai_addr).value();
+  address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
+  const auto four = address.ipv4();
+  const bool is_here =
+      address.is_loopback() || (four && four->value == backend.ipv4()) || is_own(address);
+  if (is_here && address.port == own) return 0;
+  return ask_link(backend, address, deadline, unwanted, out);
 }
 
 }  // namespace stp::client

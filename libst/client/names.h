@@ -10,10 +10,12 @@
 
 namespace stp::client {
 
-// A host as written: "" (this host), a name, an IPv4 address, or a MAC address in brackets.
+// A host as written: "" (this host), a name, an IPv4 address, or a MAC or IPv6 address in brackets;
+// /PORT after it is its UDP port.
 struct Host {
-  std::string name;
-  MacAddr mac;  // valid if has_mac
+  std::string name;            // without brackets and UDP port
+  std::uint16_t udp_port = 0;  // 0: the usual one
+  MacAddr mac;                 // valid if has_mac
   bool has_mac = false;
 };
 
@@ -29,11 +31,12 @@ inline constexpr std::uint32_t kLastPort = 0xffff, kLastUport = 0xffff'ffff;
 int parse_host(const std::string& text, Host& out);
 int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLastPort);
 
-// Resolves `host` to a MAC address on the link of `backend`, if necessary by IPv4 address and ARP.
-// Looking up a name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is
-// unknown; -ETIMEDOUT: no station answers for the address within a second. While a memif has no
-// peer, it waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become
-// true, which it asks every few milliseconds.
+// Resolves `host` to a MAC address on the link of `backend`, if necessary by its IP address and
+// ARP. On a link over UDP, that is the name that the link has for the address (-EHOSTUNREACH: it
+// reaches no such address). Looking up a name may block for as long as the system's resolver does.
+// -EHOSTUNREACH: the name is unknown; -ETIMEDOUT: no station answers for the address within a
+// second. While a memif has no peer, it waits for one, until `deadline` and for 10 s at most.
+// -ECANCELED: `unwanted` has become true, which it asks every few milliseconds.
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
             const std::function<bool()>& unwanted = {});
 

@@ -77,7 +77,7 @@ bool describe(const std::string& text, LinkFacts& link) {
   link.text = text;
   const auto colon = text.find_first_of(":,");
   const auto kind = text.substr(0, colon);
-  if (kind == "stpd") return true;
+  if (kind == "stpd" || kind == "udp") return true;  // reaches beyond one network
   const auto given = address_option(text);
   if (!given.empty()) {
     if (parse_address(given, link)) return true;

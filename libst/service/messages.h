@@ -10,7 +10,7 @@
 
 namespace stp::service {
 
-inline constexpr std::uint32_t kProtocolVersion = 9;
+inline constexpr std::uint32_t kProtocolVersion = 10;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -35,13 +35,15 @@ enum class RequestKind : std::uint32_t {
   kDecide,   // vc, admit, option: accepts or rejects a connection that a peer asks for
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
-  kVcInfo,     // vc -> info
-  kClose,      // vc, at_once, option; at the end the channel's state becomes kClosed (or kFailed)
-  kMap,        // endpoint, direction, base, segments (+ fds) -> region
-  kUnmap,      // region; -EINPROGRESS while frames still read it: retry
-  kAllocMx,    // region, vc or 0, permissions -> mx
-  kFreeMx,     // endpoint, mx
-  kResolve,    // ipv4 -> mac; -EAGAIN: retry later
+  kVcInfo,   // vc -> info
+  kClose,    // vc, at_once, option; at the end the channel's state becomes kClosed (or kFailed)
+  kMap,      // endpoint, direction, base, segments (+ fds) -> region
+  kUnmap,    // region; -EINPROGRESS while frames still read it: retry
+  kAllocMx,  // region, vc or 0, permissions -> mx
+  kFreeMx,   // endpoint, mx
+  // ipv4, or if it is 0 ip and ip_scope; udp_port (0: the usual one) -> mac; -EAGAIN: retry later;
+  // -EHOSTUNREACH: the link cannot reach such an address
+  kResolve,
   kStats,      // -> next counter name and value from `index` on; -ENOENT: no more
   kUnlisten,   // endpoint: disconnects the connections waiting to be accepted
   kTrouble,    // -> text: trouble of the link from character `index` on, what fits; "": no more
@@ -141,7 +143,10 @@ struct Request {
   WireConfig config;
   std::uint64_t mac;  // MacAddr::to_u64
   std::uint32_t uport;
-  std::uint32_t ipv4;       // host order
+  std::uint32_t ipv4;      // host order
+  std::uint8_t ip[16];     // an IPv6 address, in network order
+  std::uint32_t ip_scope;  // the interface of a link-local one
+  std::uint32_t udp_port;
   std::uint32_t direction;  // stp::Direction
   std::uint32_t base;       // first Bufx
   std::uint32_t permissions;
@@ -170,7 +175,9 @@ struct Reply {
   std::uint32_t channel;       // bell number of vc
   std::uint64_t channel_size;  // bytes to map
   // kHello, kLinkState, kAdminLink
-  std::uint32_t max_stu, mtu, ipv4, megabits, shards, reserved;
+  std::uint32_t max_stu, mtu, ipv4, megabits, shards;
+  // kHello: as in port::PortInfo
+  std::uint32_t udp_port, peer_udp_port, ipv6;
   // kVcInfo
   std::uint32_t state, error;
   std::uint32_t local_port, remote_port, local_key, remote_key;

@@ -123,6 +123,9 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
   reply.max_stu = info.max_stu;
   if (info.address) reply.ipv4 = info.address->value;
   reply.shards = info.shards ? info.shards->count() : 1;
+  reply.udp_port = info.udp_port;
+  reply.peer_udp_port = info.peer_udp_port;
+  reply.ipv6 = info.ipv6 ? 1 : 0;
   set_text(reply.text, info.link);
   if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
     client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
@@ -152,25 +155,30 @@ int Service::Impl::mapped(Client& client, VcId vc) {
 }
 
 // Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
-// clients share. So a program may ask for 16 at once and for 100 per second. Beyond that it gets
-// -EAGAIN, and nothing is sent.
+// clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
+// and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
 int Service::Impl::resolve(Client& client, const Request& request, Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
-  port::Ipv4 const address{request.ipv4};
+  port::Ipv4 const four{request.ipv4};
   const auto& info = port->info();
-  if (address.value >> 24 == kLoopbackNet || address == info.address) {
+  const bool over_udp = info.udp_port != 0;
+  if (!over_udp && (four.value >> 24 == kLoopbackNet || four == info.address)) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
   const auto now = clock.now();
   auto& asked_until = client.use->asked_until;
   if (asked_until > now + kAhead) return -EAGAIN;
-  const auto mac = port->resolve(address, now);
-  if (!mac) {
-    asked_until = std::max(asked_until.load(), now) + kPerQuestion;
-    return -EAGAIN;
+  auto address = port::InternetAddress::of(four, 0);
+  if (four.value == 0) {
+    std::ranges::copy(request.ip, address.ip.begin());
+    address.scope = request.ip_scope;
   }
+  address.port = static_cast<std::uint16_t>(request.udp_port);
+  const auto mac = port->find_station(address, now);
+  if (over_udp || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+  if (!mac) return over_udp ? -EHOSTUNREACH : -EAGAIN;
   reply.mac = mac->to_u64();
   return 0;
 }

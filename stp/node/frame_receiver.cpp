@@ -78,13 +78,17 @@ void FrameReceiver::receive(std::span<const Bytes> burst, Time now) {
 }
 
 void FrameReceiver::receive_looped(std::span<const LoopedFrame> burst, Time now) {
-  std::size_t bytes = 0;
   use_.common.looped = true;
+  receive_apart(burst, now);
+  use_.common.looped = false;
+}
+
+void FrameReceiver::receive_apart(std::span<const LoopedFrame> burst, Time now) {
+  std::size_t bytes = 0;
   for (const auto& frame : burst) {
     bytes += frame.head.size() + frame.attached.size();
     receive_frame(frame.head, frame.attached, now);
   }
-  use_.common.looped = false;
   count(burst.size(), bytes);
 }
 

@@ -29,9 +29,10 @@ class FrameReceiver {
   };
   explicit FrameReceiver(const Uses& uses) : use_(uses) {}
 
-  // As Node::receive() and Node::receive_looped().
+  // As the functions of Node.
   void receive(std::span<const Bytes> burst, Time now);
   void receive_looped(std::span<const LoopedFrame> burst, Time now);
+  void receive_apart(std::span<const LoopedFrame> burst, Time now);
 
  private:
   bool receive_expected(Bytes bytes, Bytes apart, Time now);

@@ -33,6 +33,11 @@ void Node::receive_looped(std::span<const LoopedFrame> burst, Time now) {
   impl_->receiver.receive_looped(burst, now);
   impl_->wake_ups.flush(now);
 }
+void Node::receive_apart(std::span<const LoopedFrame> burst, Time now) {
+  work::Call const call("Node::receive_apart");
+  impl_->receiver.receive_apart(burst, now);
+  impl_->wake_ups.flush(now);
+}
 std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
   work::Call const call("Node::transmit");
   const auto count = impl_->sender.transmit(frames, now);

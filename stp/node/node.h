@@ -112,8 +112,9 @@ struct TxFrame {
   TxToken token;                // out: see Node::transmitted
 };
 
-// A frame that a Node sent to itself, as transmit() returned it. The Node copies the attached bytes
-// once, from the sending user's memory to the receiving user's.
+// A frame whose bytes from some place after its Schedule Header on lie elsewhere: one that a Node
+// sent to itself, as transmit() returned it, or one that a link received so. The Node copies the
+// attached bytes once, to the receiving user's memory.
 struct LoopedFrame {
   Bytes head;
   Bytes attached;
@@ -183,6 +184,8 @@ class Node {
   void receive(std::span<const Bytes> burst, Time now);
   // Call transmitted() for the tokens of these frames afterwards.
   void receive_looped(std::span<const LoopedFrame> burst, Time now);
+  // As receive(). Each head ends with the Schedule Header, or before it if nothing is attached.
+  void receive_apart(std::span<const LoopedFrame> burst, Time now);
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
   [[nodiscard]] Time next_deadline() const;

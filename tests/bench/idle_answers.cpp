@@ -41,6 +41,7 @@ class Prober final : public port::Engine {
     }
   }
   void receive_looped(std::span<const LoopedFrame>, Time) override {}
+  void receive_apart(std::span<const LoopedFrame>, Time) override {}
   std::size_t transmit(std::span<TxFrame> frames, Time) override {
     if (!std::exchange(pending_, false)) return 0;
     wire::Header end;

@@ -24,6 +24,9 @@ class ScriptEngine final : public Engine {
 
   void receive(std::span<const Bytes> burst, Time now) override;
   void receive_looped(std::span<const LoopedFrame> burst, Time now) override;
+  void receive_apart(std::span<const LoopedFrame> burst, Time now) override {
+    receive_looped(burst, now);
+  }
   std::size_t transmit(std::span<TxFrame> frames, Time now) override;
   void transmitted(std::span<const TxToken> tokens) override;
   [[nodiscard]] Time next_deadline() const override { return deadline; }

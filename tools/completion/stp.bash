@@ -37,9 +37,9 @@ _stp_type() {
 _stp_links() {
   local interface
   case $1 in
-    iface:*) for interface in /sys/class/net/*; do echo "iface:${interface##*/}"; done ;;
+    iface:* | udp:*) for interface in /sys/class/net/*; do echo "${1%%:*}:${interface##*/}"; done ;;
     stpd:* | memif:*) compgen -f -P "${1%%:*}:" -- "${1#*:}" ;;
-    *) printf '%s\n' loop stpd: iface: memif: vdev: pci: ;;
+    *) printf '%s\n' loop stpd: iface: udp: memif: vdev: pci: ;;
   esac
 }
 

@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
   app.add_option("--link", options.link,
-                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE);\n"
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n"
                  "default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")

@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
                  "Seconds that the receiver may take to accept; default: 30")
       ->check(CLI::Range(1, 3600));
   app.add_option("--link", link,
-                 "Link to use (stpd:PATH, iface:NAME, pci:ADDRESS, memif:PATH, vdev:DEVICE);\n"
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n"
                  "default: STP_LINK");
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));

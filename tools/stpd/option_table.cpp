@@ -243,7 +243,8 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
            check_link(text);
            out.link = text;
          },
-         "The link: iface:NAME, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with options "
+         "The link: iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with "
+         "options "
          "after commas")
       ->type_name("LINK");
   app.add_option_function<std::string>(

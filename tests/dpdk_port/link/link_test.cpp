@@ -20,6 +20,8 @@ TEST(Link, EveryKindIsKnownByItsFirstWord) {
   EXPECT_EQ(good("pci:0000:3b:00.0").kind, LinkKind::kPci);
   EXPECT_EQ(good("memif:/run/a.sock").kind, LinkKind::kMemif);
   EXPECT_EQ(good("vdev:net_ring0").kind, LinkKind::kVdev);
+  EXPECT_EQ(good("udp:10.0.0.5").kind, LinkKind::kUdp);
+  EXPECT_EQ(good("udp:,port=9000").kind, LinkKind::kUdp) << "all addresses of the host";
   EXPECT_EQ(good("loop").kind, LinkKind::kLoop);
 }
 
@@ -29,6 +31,7 @@ TEST(Link, TargetIsWhatStandsBehindTheColon) {
   EXPECT_EQ(good("iface:eth0,mtu=1500").target, "eth0");
   EXPECT_EQ(good("pci:0000:3b:00.0,mtu=9000").target, "0000:3b:00.0");
   EXPECT_EQ(good("memif:a.sock,role=server").target, "a.sock");
+  EXPECT_EQ(good("udp:[2001:db8::5],mtu=1400").target, "[2001:db8::5]");
 }
 
 TEST(Link, CommonOptionsAreReadForEveryKind) {

@@ -243,6 +243,17 @@ TEST_F(Put, an_stu_that_stands_apart_is_copied_also_onto_itself) {
   EXPECT_EQ(std::memcmp(target.data() + 100, source.data(), length), 0);
 }
 
+TEST_F(Put, an_stu_that_a_link_received_apart_from_its_head_arrives) {
+  Frame head(1'000);
+  head.resize(wire::emit_head({b.config.mac, kMacA, {}, false}, whole(0, 0), {}, head.data()));
+  const LoopedFrame apart{head, Bytes(source.data(), kStu)};
+  b.node.receive_apart({&apart, 1}, now);
+  EXPECT_TRUE(arrived(kStu));
+  const LoopedFrame torn{Bytes(head).first(30), {}};
+  b.node.receive_apart({&torn, 1}, now);
+  EXPECT_EQ(b.count(Counter::kTruncated), 1U);
+}
+
 // protocol: 6.9
 TEST_F(Put, a_full_queue_drops_a_block_that_is_to_be_told_of) {
   wire::Header nop = stu(region, 0, 0);

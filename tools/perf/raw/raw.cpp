@@ -29,7 +29,8 @@ std::unique_ptr<BareLink> open(const std::string& text) {
   port::LinkConfig config;
   std::string error;
   if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
-  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop)
+  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop ||
+      config.kind == port::LinkKind::kUdp)
     throw std::runtime_error("link '" + text +
                              "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:");
   auto link = BareLink::open(config, error);

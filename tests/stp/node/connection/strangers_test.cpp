@@ -238,7 +238,12 @@ TEST_F(Strangers, our_own_address_is_nobody_elses) {
   inject(b, kMacB, h);
   h.op_flags = wire::op_flags(Op::kRequestDisconnect);
   inject(b, kMacB, h);
-  EXPECT_EQ(b.count(Counter::kBadSource), 3U);
+  // Nor where a link received head and rest apart.
+  Frame head(100);
+  head.resize(wire::emit_head({b.config.mac, kMacB, {}, false}, rc(), {}, head.data()));
+  const LoopedFrame apart{head, {}};
+  b.node.receive_apart({&apart, 1}, now);
+  EXPECT_EQ(b.count(Counter::kBadSource), 4U);
   EXPECT_EQ(b.node.vc_count(), 0U);
   EXPECT_TRUE(answers().empty());
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An IPv4 or IPv6 address with a UDP port, and its forms as text and for sockets.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dpdk_port/link/link.h"
+
+namespace stp::port {
+
+struct InternetAddress {
+  std::array<std::uint8_t, 16> ip{};  // an IPv4 address as ::ffff:10.0.0.5
+  std::uint16_t port = 0;             // host order
+  std::uint32_t scope = 0;            // the interface of a link-local IPv6 address, by its index
+
+  friend auto operator<=>(const InternetAddress&, const InternetAddress&) = default;
+
+  static InternetAddress of(Ipv4 address, std::uint16_t port);
+  [[nodiscard]] std::optional<Ipv4> ipv4() const;  // nullopt: it is IPv6
+  [[nodiscard]] bool is_unspecified() const;       // 0.0.0.0 or ::
+  [[nodiscard]] bool is_loopback() const;
+  // Whether one host can have it: no group, no broadcast address, not unspecified, and if it is
+  // link-local, with its interface.
+  [[nodiscard]] bool is_host() const;
+};
+
+// "10.0.0.5", "2001:db8::5", "fe80::1%eth0"; the port is 0.
+std::optional<InternetAddress> parse_internet_address(const std::string& text);
+// As it is written in names: 10.0.0.5/8181, [2001:db8::5]/8181.
+std::string to_string(const InternetAddress& address);
+// Without the port.
+std::string host_of(const InternetAddress& address);
+
+// nullopt: another family.
+std::optional<InternetAddress> from_socket_address(const sockaddr* address);
+// For a socket of that family. Returns the length; 0: a socket for IPv4 reaches no IPv6 address.
+socklen_t to_socket_address(const InternetAddress& address, int family, sockaddr_storage& out);
+
+}  // namespace stp::port

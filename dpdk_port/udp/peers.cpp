@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/peers.h"
+
+#include <cstring>
+
+#include "stp/base/assert.h"
+
+namespace stp::port {
+namespace {
+
+// The bit that marks an address as local, not assigned by a manufacturer.
+constexpr std::uint8_t kLocal = 0x02, kGroup = 0x01;
+// The second octet of names that are IPv4 addresses.
+constexpr std::uint8_t kIsIpv4 = 0x04;
+
+std::optional<Ipv4> ipv4_in(const MacAddr& name) {
+  const auto& o = name.octets;
+  if (o[0] != kLocal || o[1] != kIsIpv4) return std::nullopt;
+  return Ipv4{static_cast<std::uint32_t>(name.to_u64())};
+}
+
+}  // namespace
+
+MacAddr Peers::name_of(const InternetAddress& address) const {
+  const auto four = address.ipv4();
+  if (four && address.port == kUdpPort) {
+    constexpr std::uint64_t kPrefix = std::uint64_t{kLocal} << 40 | std::uint64_t{kIsIpv4} << 32;
+    return MacAddr::from_u64(kPrefix | four->value);
+  }
+  std::array<std::uint64_t, 3> words{};
+  std::memcpy(words.data(), address.ip.data(), address.ip.size());
+  words[2] = std::uint64_t{address.scope} << 16 | address.port;
+  MacAddr name = MacAddr::from_u64(hash_(words));
+  auto& first = name.octets[0];
+  first = static_cast<std::uint8_t>((first & ~kGroup) | kLocal);
+  if (ipv4_in(name)) first = kLocal | 0x80;
+  return name;
+}
+
+std::optional<MacAddr> Peers::heard(const InternetAddress& from, Time now) {
+  return note(from, false, now);
+}
+
+std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now) {
+  return note(address, true, now);
+}
+
+// protocol: 13.4, 13.7
+std::optional<MacAddr> Peers::note(const InternetAddress& address, bool known, Time now) {
+  if (!address.is_host() || address.port == 0) return std::nullopt;
+  const MacAddr name = name_of(address);
+  if (ipv4_in(name)) return name;
+  const std::uint64_t key = name.to_u64();
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    entries_.emplace(key, enter(key, address, known, now));
+    return name;
+  }
+  if (found->second->address != address) return std::nullopt;
+  use(found->second, known, now);
+  return name;
+}
+
+std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, Time now) {
+  if (const auto four = ipv4_in(name)) {
+    const auto address = InternetAddress::of(*four, kUdpPort);
+    return address.is_host() ? std::optional(address) : std::nullopt;
+  }
+  const auto found = entries_.find(name.to_u64());
+  if (found == entries_.end()) return std::nullopt;
+  use(found->second, connected, now);
+  return found->second->address;
+}
+
+Peers::Order::iterator Peers::enter(std::uint64_t name, const InternetAddress& address, bool known,
+                                    Time now) {
+  Order& order = order_of(known);
+  if (order.size() >= (known ? kMostKnown : kMostStrangers)) {
+    entries_.erase(order.front().name);
+    order.pop_front();
+    ++displaced_;
+  }
+  return order.insert(order.end(), {name, address, now, known});
+}
+
+void Peers::use(Order::iterator entry, bool known, Time now) {
+  const bool promoted = known && !entry->is_known;
+  if (promoted && known_.size() >= kMostKnown) {
+    entries_.erase(known_.front().name);
+    known_.pop_front();
+    ++displaced_;
+  }
+  if (!promoted && now - entry->used < kUse) return;
+  Order& from = order_of(entry->is_known);
+  entry->is_known = entry->is_known || known;
+  entry->used = now;
+  Order& to = order_of(entry->is_known);
+  to.splice(to.end(), from, entry);
+  STP_ASSERT(entries_.size() == strangers_.size() + known_.size(), "each entry is in one order");
+}
+
+}  // namespace stp::port

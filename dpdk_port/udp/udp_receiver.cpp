@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/udp_receiver.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "dpdk_port/link/loopback.h"
+#include "stp/base/assert.h"
+#include "stp/wire/ethernet.h"
+
+namespace stp::port {
+namespace {
+
+constexpr std::size_t kDatagramHead = wire::kEthernetSize + wire::kHeaderSize;
+
+// The length of all but the last datagram of a message; 0: it is one datagram.
+std::size_t segment_of(const msghdr& message) {
+  for (const cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr;
+       at = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(at))) {
+    if (at->cmsg_level != IPPROTO_UDP || at->cmsg_type != UDP_GRO) continue;
+    int size = 0;
+    std::memcpy(&size, CMSG_DATA(at), sizeof size);
+    return size > 0 ? static_cast<std::size_t>(size) : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, const MacAddr& own)
+    : socket_(socket), peers_(peers), own_(own), heads_(kFrames, whole_cache_lines(kDatagramHead)) {
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    pieces_[i] = {buffers_.at(i), kBufferSize};
+    msghdr& message = messages_[i].msg_hdr;
+    message.msg_name = &names_[i];
+    message.msg_iov = &pieces_[i];
+    message.msg_iovlen = 1;
+    message.msg_control = controls_[i].bytes.data();
+  }
+}
+
+unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
+  unsigned moved = 0;
+  while (moved < kBurst * kTurnBursts) {
+    const int count = receive(now);
+    if (count <= 0) break;
+    for (int i = 0; i < count; ++i) moved += take(static_cast<std::size_t>(i), engine, tap, now);
+    deliver(engine, now);
+    if (count < static_cast<int>(kMessages)) break;
+  }
+  return moved;
+}
+
+int UdpReceiver::receive(Time now) {
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
+    messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
+  }
+  for (int tries = 0; tries < kUdpTries; ++tries) {
+    const int count = ::recvmmsg(socket_.fd(), messages_.data(), kMessages, MSG_DONTWAIT, nullptr);
+    if (count >= 0) return count;
+    if (errno == EAGAIN) break;
+    if (errno != EINTR && !socket_.read_reports(now)) break;
+  }
+  return 0;
+}
+
+unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {
+  const Bytes all(buffers_.at(message),
+                  std::min<std::size_t>(messages_[message].msg_len, kBufferSize));
+  const std::size_t segment = segment_of(messages_[message].msg_hdr);
+  const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
+  const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));
+  const auto name = from ? peers_.heard(*from, now) : std::nullopt;
+  unsigned datagrams = 0;
+  std::size_t at = 0;
+  do {
+    const std::size_t size = std::min(length, all.size() - at);
+    ++datagrams;
+    if (name) {
+      if (count_ == kFrames) deliver(engine, now);
+      add(all.subspan(at, size), *name, tap);
+    }
+    at += size;
+  } while (at < all.size());
+  if (!name) counters_.no_station += datagrams;
+  counters_.datagrams += datagrams;
+  if (datagrams > 1) counters_.joined += datagrams;
+  return datagrams;
+}
+
+// protocol: 13.1
+void UdpReceiver::add(Bytes datagram, const MacAddr& from, Tap* tap) {
+  STP_ASSERT(count_ < kFrames, "there is a head for each frame");
+  std::byte* const head = heads_.at(count_);
+  std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
+  const Bytes first = datagram.first(std::min(datagram.size(), wire::kHeaderSize));
+  std::ranges::copy(first, body);
+  LoopedFrame& frame = frames_[count_++];
+  frame.head = {head, wire::kEthernetSize + first.size()};
+  frame.attached = datagram.subspan(first.size());
+  if (tap != nullptr) tap->frame(frame.head, frame.attached, false);
+}
+
+void UdpReceiver::deliver(Engine& engine, Time now) {
+  if (count_ > 0) engine.receive_apart(std::span(frames_).first(count_), now);
+  count_ = 0;
+}
+
+}  // namespace stp::port

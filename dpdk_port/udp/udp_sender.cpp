@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/udp_sender.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "stp/base/assert.h"
+#include "stp/wire/big_endian.h"
+#include "stp/wire/layout.h"
+
+namespace stp::port {
+namespace {
+
+// Operations that a Node also sends to whom it has no connection with.
+bool is_for_strangers(wire::Op op) {
+  return op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer ||
+         op == wire::Op::kRequestDisconnect || op == wire::Op::kDisconnectAnswer ||
+         op == wire::Op::kDisconnectComplete || op == wire::Op::kRequestStateResponse;
+}
+
+// The payload of a frame in its head, without the encapsulation and without the padding that
+// Ethernet needs.
+// protocol: 13.3
+MutableBytes payload_of(const TxFrame& frame) {
+  MutableBytes payload(frame.head, frame.head_length);
+  STP_ASSERT(payload.size() >= wire::kEthernetSize + wire::kHeaderSize,
+             "a Node's frame has a whole header");
+  const std::uint16_t type = wire::load16(frame.head + wire::kEthernetSize - 2);
+  payload = payload.subspan(wire::kEthernetSize);
+  if (type <= wire::kMax8023Length) {
+    const std::size_t stated = std::min<std::size_t>(type, payload.size());
+    return payload.first(stated).subspan(wire::kSnapSize);
+  }
+  const auto op = static_cast<wire::Op>(wire::load16(payload.data()) >> wire::kOpShift);
+  const bool has_option = payload.size() >= wire::kHeaderSize + wire::kOptionSize;
+  return op == wire::Op::kData || has_option ? payload : payload.first(wire::kHeaderSize);
+}
+
+bool has_no_room(int error) {
+  return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
+// What a kernel says that does not segment for this device.
+bool is_about_segments(int error) {
+  return error == EIO || error == EINVAL || error == ENOPROTOOPT || error == EOPNOTSUPP;
+}
+
+}  // namespace
+
+UdpSender::UdpSender(UdpSocket& socket, Peers& peers, Loopback& loopback, const MacAddr& own,
+                     std::size_t frame_room)
+    : socket_(socket),
+      peers_(peers),
+      loopback_(loopback),
+      own_(own),
+      buffers_(kBurstSize, frame_room) {
+  for (std::size_t i = 0; i < kBurstSize; ++i) frames_[i].head = buffers_.at(i);
+  waiting_.reserve(kBurstSize);
+  tokens_.reserve(kBurstSize);
+}
+
+unsigned UdpSender::run(Engine& engine, Tap* tap, Time now) {
+  const std::size_t waited = waiting_.size() - next_;
+  flush(engine, now);
+  auto moved = static_cast<unsigned>(waited - (waiting_.size() - next_));
+  for (std::size_t burst = 0; burst < kBursts && !is_waiting(); ++burst) {
+    const unsigned taken = take(engine, tap, now);
+    if (taken == 0) break;
+    moved += taken;
+    flush(engine, now);
+  }
+  return moved;
+}
+
+unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
+  STP_ASSERT(!is_waiting(), "frames are taken where none waits: their heads are in the same place");
+  waiting_.clear();
+  next_ = 0;
+  const std::size_t count = engine.transmit(frames_, now);
+  STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
+  for (const TxFrame& frame : std::span(frames_).first(count)) {
+    const Bytes head(frame.head, frame.head_length);
+    if (tap != nullptr) tap->frame(head, frame.attached, true);
+    const MacAddr to = destination(head);
+    if (to == own_) {
+      loopback_.push(frame);
+      continue;
+    }
+    const MutableBytes payload = payload_of(frame);
+    const auto op = static_cast<wire::Op>(wire::load16(payload.data()) >> wire::kOpShift);
+    waiting_.push_back({to,
+                        !is_for_strangers(op),
+                        {{payload.data(), payload.size()},
+                         {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
+                        payload.data() + payload.size(),
+                        frame.token});
+  }
+  return static_cast<unsigned>(count);
+}
+
+void UdpSender::flush(Engine& engine, Time now) {
+  while (is_waiting()) {
+    const std::span run(waiting_.data() + next_, next_run());
+    const std::size_t settled = send_run(run, now);
+    STP_ASSERT(settled <= run.size(), "no more leave than were to be sent");
+    for (const Datagram& each : run.first(settled))
+      if (each.token.region != kNoneId) tokens_.push_back(each.token);
+    next_ += settled;
+    if (settled == 0) break;
+  }
+  // The kernel has copied the memory.
+  if (!tokens_.empty()) engine.transmitted(tokens_);
+  tokens_.clear();
+}
+
+// How many datagrams from the first waiting one on can leave in one call: they have one length, but
+// the last may be shorter.
+std::size_t UdpSender::next_run() const {
+  const Datagram& first = waiting_[next_];
+  const std::size_t segment = first.size();
+  std::size_t count = 1, bytes = segment;
+  while (next_ + count < waiting_.size()) {
+    const Datagram& each = waiting_[next_ + count];
+    const std::size_t size = each.size();
+    if (each.to != first.to || size > segment || bytes + size > kLongestDatagram) break;
+    bytes += size;
+    ++count;
+    if (size < segment) break;
+  }
+  return count;
+}
+
+// Returns how many are done with, sent or not; 0: the socket has no room.
+std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
+  const bool connected = std::ranges::any_of(run, &Datagram::connected);
+  const auto to = peers_.find(run.front().to, connected, now);
+  name_length_ = to ? to_socket_address(*to, socket_.family(), name_) : 0;
+  if (name_length_ == 0) {
+    counters_.unknown += run.size();
+    return run.size();
+  }
+  const std::size_t settled = send_to(*to, run, now);
+  if (settled > 0) {
+    full_since_ = kNever;
+    return settled;
+  }
+  counters_.kept += run.size();
+  if (full_since_ == kNever) full_since_ = now;
+  if (now - full_since_ < kPatience) return 0;
+  counters_.dropped += run.size();
+  return run.size();
+}
+
+std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
+  for (int tries = 0;; ++tries) {
+    const int sent = run.size() > 1 && socket_.segments() ? send_joined(run) : send_singly(run);
+    if (sent >= 0) {
+      ++counters_.calls;
+      counters_.datagrams += static_cast<std::size_t>(sent);
+      return static_cast<std::size_t>(sent);
+    }
+    // An earlier datagram's error is told once, in place of what this call would have done.
+    const int error = errno;
+    const bool again = error == EINTR || (!has_no_room(error) && socket_.read_reports(now));
+    if (!again || tries == kUdpTries) return settle(error, to, run, now);
+  }
+}
+
+// The kernel did not send.
+std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Datagram> run,
+                              Time now) {
+  if (has_no_room(error)) return 0;
+  const auto first = run.first(1);
+  const bool cannot_read = error == EFAULT && first[0].pieces[1].iov_len > 0;
+  if (cannot_read) {
+    // A page of the user is missing: this thread's own access brings one (libst/service).
+    iovec& memory = first[0].pieces[1];
+    std::memcpy(first[0].end, memory.iov_base, memory.iov_len);
+    memory.iov_base = first[0].end;
+  }
+  if (cannot_read || run.size() > 1) {
+    // Alone it shows whether the fault is that of several in one call.
+    if (send_singly(first) == 1) {
+      if (is_about_segments(error)) socket_.stop_segmenting();
+      ++counters_.calls;
+      ++counters_.datagrams;
+      return 1;
+    }
+    error = errno;
+    if (has_no_room(error)) return 0;
+  }
+  if (error == EMSGSIZE) {
+    socket_.count_too_long(first[0].size(), now);
+    return 1;
+  }
+  socket_.count_refused(run.size(), to, error, now);
+  return run.size();
+}
+
+// Returns the number that was sent, or -1: see errno.
+int UdpSender::send_joined(std::span<Datagram> run) {
+  std::size_t pieces = 0;
+  for (const Datagram& each : run)
+    for (const iovec& piece : each.pieces)
+      if (piece.iov_len > 0) pieces_[pieces++] = piece;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  msghdr message{};
+  message.msg_name = &name_;
+  message.msg_namelen = name_length_;
+  message.msg_iov = pieces_.data();
+  message.msg_iovlen = pieces;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const segment = CMSG_FIRSTHDR(&message);
+  segment->cmsg_level = IPPROTO_UDP;
+  segment->cmsg_type = UDP_SEGMENT;
+  segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+  const auto size = static_cast<std::uint16_t>(run.front().size());
+  std::memcpy(CMSG_DATA(segment), &size, sizeof size);
+  const auto sent = ::sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent < 0 ? -1 : static_cast<int>(run.size());
+}
+
+int UdpSender::send_singly(std::span<Datagram> run) {
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    msghdr& message = messages_[i].msg_hdr;
+    message = {};
+    message.msg_name = &name_;
+    message.msg_namelen = name_length_;
+    message.msg_iov = run[i].pieces;
+    message.msg_iovlen = run[i].pieces[1].iov_len > 0 ? 2 : 1;
+  }
+  return ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(run.size()),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace stp::port

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sends the Node's frames as datagrams: what follows their Ethernet header. Datagrams of equal
+// length to one station leave in one call, which the kernel or the NIC cuts apart; user memory is
+// copied once, by the kernel. Each frame taken from the Node is sent, kept and sent first in the
+// next turn, or counted as dropped.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <vector>
+
+#include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/port.h"
+#include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/udp_socket.h"
+
+namespace stp::port {
+
+struct UdpSendCounters {
+  std::uint64_t datagrams = 0;
+  std::uint64_t calls = 0;    // system calls that sent them
+  std::uint64_t unknown = 0;  // dropped: no address is known for that station
+  std::uint64_t kept = 0;     // sent in a later turn: the socket had no room
+  std::uint64_t dropped = 0;  // the socket had no room for kPatience
+};
+
+class UdpSender {
+ public:
+  // How long the socket may be full before what waits is dropped.
+  static constexpr Time kPatience = 100 * kMillisecond;
+
+  UdpSender(UdpSocket& socket, Peers& peers, Loopback& loopback, const MacAddr& own,
+            std::size_t frame_room);
+
+  // Sends what waits, then frames of the engine. Returns the number of frames moved.
+  unsigned run(Engine& engine, Tap* tap, Time now);
+  [[nodiscard]] bool is_waiting() const { return next_ < waiting_.size(); }
+
+  [[nodiscard]] const UdpSendCounters& counters() const { return counters_; }
+
+ private:
+  // What the kernel cuts apart at most, and what one datagram may be cut from.
+  static constexpr std::size_t kBurstSize = 64;
+  static constexpr std::size_t kBursts = Loopback::kCapacity / kBurstSize;
+
+  struct Datagram {
+    MacAddr to;
+    bool connected;  // it shows that the Node has a connection with that station
+    iovec pieces[2];
+    std::byte* end;  // of what was built here: there is room for the rest of the frame
+    TxToken token;
+    [[nodiscard]] std::size_t size() const { return pieces[0].iov_len + pieces[1].iov_len; }
+  };
+
+  unsigned take(Engine& engine, Tap* tap, Time now);
+  void flush(Engine& engine, Time now);
+  std::size_t next_run() const;
+  std::size_t send_run(std::span<Datagram> run, Time now);
+  std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
+  std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
+  int send_joined(std::span<Datagram> run);
+  int send_singly(std::span<Datagram> run);
+
+  UdpSocket& socket_;
+  Peers& peers_;
+  Loopback& loopback_;
+  const MacAddr own_;
+  FrameBuffers buffers_;
+  std::array<TxFrame, kBurstSize> frames_{};
+  std::vector<Datagram> waiting_;
+  std::size_t next_ = 0;  // the first of waiting_ that has not left
+  Time full_since_ = kNever;
+  sockaddr_storage name_{};  // of the station that is being sent to
+  socklen_t name_length_ = 0;
+  std::array<iovec, 2 * kBurstSize> pieces_{};
+  std::array<mmsghdr, kBurstSize> messages_{};
+  std::vector<TxToken> tokens_;
+  UdpSendCounters counters_;
+};
+
+}  // namespace stp::port

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/peers.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "dpdk_port/link/random.h"
+
+namespace stp::port::peers_test {
+namespace {
+
+InternetAddress address(const std::string& text, std::uint16_t port = kUdpPort) {
+  auto out = parse_internet_address(text).value();
+  out.port = port;
+  return out;
+}
+// One of many.
+InternetAddress stranger(unsigned i) {
+  auto out = address("2001:db8::");
+  for (std::size_t at = 0; at < 4; ++at) out.ip[12 + at] = static_cast<std::uint8_t>(i >> 8 * at);
+  return out;
+}
+
+TEST(Peers, AnIpv4AddressWithTheUsualPortIsItsOwnName) {
+  Peers peers(system_random());
+  const auto name = peers.name_of(address("10.0.0.5"));
+  EXPECT_EQ(to_string(name), "02:04:0a:00:00:05");
+  EXPECT_EQ(peers.find(name, false, 0), address("10.0.0.5")) << "nobody has told the table";
+  EXPECT_EQ(peers.heard(address("10.0.0.5"), 0), name);
+  EXPECT_EQ(peers.strangers(), 0U);
+}
+
+TEST(Peers, NamesAreThoseOfSingleStationsAndDiffer) {
+  Peers peers(system_random());
+  std::set<MacAddr> names;
+  for (unsigned i = 0; i < 2'000; ++i) {
+    for (const auto& each : {stranger(i), address("10.0.0.5", static_cast<std::uint16_t>(i + 1))}) {
+      const auto name = peers.name_of(each);
+      EXPECT_FALSE(name.is_group() || name.is_zero());
+      EXPECT_NE(to_string(name).substr(0, 6), "02:04:");
+      names.insert(name);
+    }
+  }
+  EXPECT_EQ(names.size(), 4'000U);
+}
+
+TEST(Peers, NobodyElseCanComputeAName) {
+  Peers one(system_random()), other(system_random());
+  EXPECT_NE(one.name_of(stranger(1)), other.name_of(stranger(1)));
+}
+
+TEST(Peers, LinkLocalAddressesBelongToAnInterface) {
+  Peers peers(system_random());
+  auto a = address("fe80::1");
+  EXPECT_FALSE(peers.heard(a, 0)) << "without one";
+  a.scope = 1;
+  auto b = a;
+  b.scope = 2;
+  EXPECT_NE(peers.heard(a, 0), peers.heard(b, 0));
+}
+
+// protocol: 13.7
+TEST(Peers, NoHostHasTheseAddresses) {
+  Peers peers(system_random());
+  for (const char* text : {"0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "ff02::1"})
+    EXPECT_FALSE(peers.heard(address(text), 0)) << text;
+  EXPECT_FALSE(peers.heard(address("10.0.0.5", 0), 0)) << "a port that cannot be answered";
+  EXPECT_FALSE(peers.find(MacAddr{{2, 4, 224, 0, 0, 1}}, true, 0));
+  EXPECT_FALSE(peers.find(MacAddr{{2, 4, 255, 255, 255, 255}}, true, 0));
+}
+
+TEST(Peers, StrangersGiveWayToEachOtherOnly) {
+  Peers peers(system_random());
+  const auto known = peers.know(stranger(1'000'000), 0).value();
+  const auto met = peers.heard(stranger(1'000'001), 0).value();
+  ASSERT_TRUE(peers.find(met, true, 0)) << "the Node has a connection with it";
+  const auto oldest = peers.heard(stranger(0), 0).value();
+  for (unsigned i = 1; i < 10'000; ++i) ASSERT_TRUE(peers.heard(stranger(i), i * kSecond));
+  EXPECT_EQ(peers.strangers(), Peers::kMostStrangers);
+  EXPECT_EQ(peers.known(), 2U);
+  EXPECT_EQ(peers.displaced(), 10'000 - Peers::kMostStrangers);
+  EXPECT_TRUE(peers.find(known, false, 0));
+  EXPECT_TRUE(peers.find(met, false, 0));
+  EXPECT_FALSE(peers.find(oldest, false, 0));
+  EXPECT_EQ(peers.heard(stranger(0), 0), oldest) << "it has the same name again";
+}
+
+TEST(Peers, WhoIsHeardStaysLongest) {
+  Peers peers(system_random());
+  const auto busy = peers.heard(stranger(0), 0).value();
+  Time now = 0;
+  for (unsigned i = 1; i < 3 * Peers::kMostStrangers; ++i) {
+    now += kSecond;
+    ASSERT_TRUE(peers.heard(stranger(i), now));
+    ASSERT_TRUE(peers.heard(stranger(0), now));
+  }
+  EXPECT_TRUE(peers.find(busy, false, now));
+}
+
+TEST(Peers, TheKnownAreBoundedToo) {
+  Peers peers(system_random());
+  for (unsigned i = 0; i < Peers::kMostKnown + 10; ++i) ASSERT_TRUE(peers.know(stranger(i), 0));
+  EXPECT_EQ(peers.known(), Peers::kMostKnown);
+  const auto met = peers.heard(stranger(1'000'000), 0).value();
+  EXPECT_TRUE(peers.find(met, true, 0));
+  EXPECT_EQ(peers.known(), Peers::kMostKnown);
+  EXPECT_EQ(peers.strangers(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::port::peers_test

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Links of UDP sockets on the loopback interface, which any user may open.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "dpdk_port/link/internet_address.h"
+#include "stp/wire/frame.h"
+#include "tests/dpdk_port/link_pair.h"
+
+namespace stp::port::udp_port_test {
+namespace {
+
+// What the Ethernet header and a Schedule Header take.
+constexpr std::size_t kHead = 14 + 40;
+constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3};
+
+// A Node's frame: what follows the Ethernet header begins with the op code of `op`.
+Frame frame_of(std::byte op, const MacAddr& to, const MacAddr& from, std::size_t length,
+               unsigned seed) {
+  Frame frame = make_frame(to, from, length, seed);
+  frame[14] = op;
+  return frame;
+}
+Bytes after_ethernet(const Frame& frame) {
+  return Bytes(frame).subspan(14);
+}
+
+// Whether the host has IPv6 at all.
+bool has_ipv6() {
+  LinkEnd end;
+  std::string error;
+  return open_link("udp:[::1],port=0", error) != nullptr;
+}
+
+// Two links of this host that know each other.
+struct UdpPair {
+  LinkEnd a, b;
+  MacAddr b_at_a, a_at_b;
+
+  explicit UdpPair(const std::string& host = "127.0.0.1", const std::string& options = "") {
+    a.open("udp:" + host + ",port=0" + options);
+    b.open("udp:" + host + ",port=0" + options);
+    if (!a.port || !b.port) return;
+    b_at_a = know(a, b, host);
+    a_at_b = know(b, a, host);
+  }
+  static MacAddr know(LinkEnd& here, LinkEnd& there, std::string host) {
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    auto address = parse_internet_address(host).value();
+    address.port = there.port->info().udp_port;
+    return here.port->find_station(address, now()).value();
+  }
+  bool turn_until(const std::function<bool()>& done) { return port::turn_until(a, b, done); }
+};
+
+void expect_whole_frames_both_ways(UdpPair& pair) {
+  constexpr unsigned kFrames = 300;
+  for (unsigned i = 0; i < kFrames; ++i) {
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + 7 * i, i));
+    pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), kHead + 1024, i));
+  }
+  ASSERT_TRUE(pair.turn_until([&] {
+    return pair.a.engine.received.size() == kFrames && pair.b.engine.received.size() == kFrames;
+  }));
+  for (unsigned i = 0; i < kFrames; ++i) {
+    const Frame at_b = frame_of(kData, pair.b.mac(), pair.a_at_b, kHead + 7 * i, i);
+    ASSERT_EQ(pair.b.engine.received[i], at_b) << "the names are the receiver's";
+    ASSERT_EQ(pair.a.engine.received[i],
+              frame_of(kData, pair.a.mac(), pair.b_at_a, kHead + 1024, i));
+  }
+}
+
+// A program with a socket of its own, that sends whatever it likes.
+class Stranger {
+ public:
+  explicit Stranger(const LinkEnd& to) {
+    name_.sin_family = AF_INET;
+    name_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name_.sin_port = htons(to.port->info().udp_port);
+  }
+  ~Stranger() { ::close(fd_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  bool send(Bytes bytes) const {
+    return ::sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&name_),
+                    sizeof name_) == static_cast<ssize_t>(bytes.size());
+  }
+
+ private:
+  const int fd_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name_{};
+};
+
+// protocol: 13.2, 13.5
+TEST(UdpPort, SaysWhatItIs) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0,mtu=9000");
+  const PortInfo& info = end.port->info();
+  EXPECT_EQ(info.mtu, 9000U - 28);
+  EXPECT_EQ(info.max_stu, 13U);
+  EXPECT_EQ(info.address, parse_ipv4("127.0.0.1"));
+  EXPECT_EQ(info.device, "127.0.0.1/" + std::to_string(info.udp_port));
+  EXPECT_TRUE(info.driver.starts_with("udp")) << info.driver;
+  EXPECT_EQ(info.peer_udp_port, 8181) << "a free port is nobody else's";
+  EXPECT_FALSE(info.ipv6);
+  EXPECT_EQ(end.port->state(), LinkState::kUp);
+  EXPECT_GE(end.port->wake_fd(), 0);
+  EXPECT_GT(info.receive_queue, 0U);
+}
+
+// protocol: 13.1
+TEST(UdpPort, CarriesFramesWhole) {
+  UdpPair pair;
+  ASSERT_NO_FATAL_FAILURE(expect_whole_frames_both_ways(pair));
+}
+
+TEST(UdpPort, CarriesFramesOverIpv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  UdpPair pair("[::1]");
+  EXPECT_TRUE(pair.a.port->info().ipv6);
+  ASSERT_NO_FATAL_FAILURE(expect_whole_frames_both_ways(pair));
+}
+
+TEST(UdpPort, AllAddressesOfAHostReachBothFamilies) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  LinkEnd any, four, six;
+  any.open("udp:,port=0");
+  four.open("udp:127.0.0.1,port=0");
+  six.open("udp:[::1],port=0");
+  const MacAddr four_at_any = UdpPair::know(any, four, "127.0.0.1");
+  const MacAddr six_at_any = UdpPair::know(any, six, "::1");
+  any.engine.send(frame_of(kData, four_at_any, any.mac(), 100, 4));
+  any.engine.send(frame_of(kData, six_at_any, any.mac(), 100, 6));
+  ASSERT_TRUE(turn_until(any, four, [&] { return !four.engine.received.empty(); }));
+  ASSERT_TRUE(turn_until(any, six, [&] { return !six.engine.received.empty(); }));
+  EXPECT_TRUE(std::ranges::equal(after_ethernet(four.engine.received[0]),
+                                 after_ethernet(frame_of(kData, any.mac(), any.mac(), 100, 4))));
+  EXPECT_FALSE(four.port->find_station(*parse_internet_address("::1"), now()))
+      << "a socket for IPv4 sends nothing to IPv6";
+}
+
+TEST(UdpPort, AttachedMemoryArrivesAndItsTokensComeBackOnce) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  const Frame memory = make_bytes(8192, 3);
+  constexpr unsigned kFrames = 100;
+  for (unsigned i = 0; i < kFrames; ++i)
+    pair.a.engine.send_attached(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead, i),
+                                Bytes(memory).first(i % 10 == 9 ? 100 : 8192), 1 + i);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
+  for (unsigned i = 0; i < kFrames; ++i) {
+    Frame whole = frame_of(kData, pair.b.mac(), pair.a_at_b, kHead, i);
+    const std::size_t length = i % 10 == 9 ? 100 : 8192;
+    whole.insert(whole.end(), memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(length));
+    ASSERT_EQ(pair.b.engine.received[i], whole) << i;
+    EXPECT_EQ(pair.a.engine.returned[1 + i], 1U);
+  }
+  if (pair.a.port->info().driver.find("segment") != std::string::npos) {
+    EXPECT_LT(counter(*pair.a.port, "udp_tx_calls"), kFrames / 4) << "seven leave in a call";
+  }
+}
+
+// protocol: 13.3
+TEST(UdpPort, LeavesOutWhatOnlyEthernetNeeds) {
+  UdpPair pair;
+  // A control operation, padded to the shortest Ethernet frame.
+  pair.a.engine.send(frame_of(kClearToSend, pair.b_at_a, pair.a.mac(), 60, 1));
+  // DATA of two bytes: in 802.3 with SNAP, which states the length.
+  wire::Header header;
+  header.op_flags = wire::op_flags(wire::Op::kData);
+  Frame shortest(64);
+  const Frame stu = make_bytes(2, 5);
+  wire::emit({pair.b_at_a, pair.a.mac(), {}, false}, header, stu, {}, shortest);
+  pair.a.engine.send(shortest);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 2; }));
+  EXPECT_EQ(pair.b.engine.received[0].size(), kHead);
+  ASSERT_EQ(pair.b.engine.received[1].size(), kHead + 2) << "the datagram states the length";
+  EXPECT_EQ(pair.b.engine.received[1][kHead], stu[0]);
+}
+
+TEST(UdpPort, FramesToItselfStayHere) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  auto own = *parse_internet_address("127.0.0.1");
+  own.port = end.port->info().udp_port;
+  EXPECT_EQ(end.port->find_station(own, now()), end.mac());
+  for (unsigned i = 0; i < 500; ++i)
+    end.engine.send(frame_of(kData, end.mac(), end.mac(), kHead + i, i));
+  while (end.turn() > 0) {
+  }
+  ASSERT_EQ(end.engine.received.size(), 500U);
+  EXPECT_EQ(end.engine.received[499], frame_of(kData, end.mac(), end.mac(), kHead + 499, 499));
+  EXPECT_EQ(counter(*end.port, "udp_tx_datagrams"), 0U);
+}
+
+TEST(UdpPort, SendsNothingToWhomNobodyKnows) {
+  UdpPair pair;
+  const Frame memory = make_bytes(512, 1);
+  const MacAddr nobody{{0x06, 1, 2, 3, 4, 5}}, everybody{{2, 4, 255, 255, 255, 255}};
+  pair.a.engine.send_attached(frame_of(kData, nobody, pair.a.mac(), kHead, 1), memory, 5);
+  pair.a.engine.send(frame_of(kData, everybody, pair.a.mac(), 100, 1));
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 1; }));
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_unknown"), 2U);
+  EXPECT_EQ(pair.a.engine.returned[5], 1U) << "its memory is free all the same";
+}
+
+TEST(UdpPort, TellsThatNobodyListens) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  std::uint16_t closed = 0;
+  {
+    LinkEnd other;
+    other.open("udp:127.0.0.1,port=0");
+    closed = other.port->info().udp_port;
+  }
+  auto address = *parse_internet_address("127.0.0.1");
+  address.port = closed;
+  const MacAddr there = end.port->find_station(address, now()).value();
+  const Time limit = now() + 30 * kSecond;
+  while (end.port->trouble().empty() && now() < limit) {
+    end.engine.send(frame_of(kData, there, end.mac(), 100, 1));
+    end.turn();
+  }
+  EXPECT_NE(end.port->trouble().find("127.0.0.1/" + std::to_string(closed) + " has no socket"),
+            std::string::npos)
+      << end.port->trouble();
+  EXPECT_GT(counter(*end.port, "udp_reports"), 0U);
+  EXPECT_EQ(end.port->state(), LinkState::kUp) << "others are reached";
+}
+
+// protocol: 13.6
+TEST(UdpPort, ADatagramLongerThanTheInterfaceCarriesIsCountedAndExplained) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  LinkEnd peer;
+  peer.open("udp:127.0.0.1,port=0");
+  const MacAddr there = UdpPair::know(end, peer, "127.0.0.1");
+  // The loopback interface has an MTU of 65536, and the room behind a head is longer.
+  if (end.port->info().mtu < 65'487) GTEST_SKIP() << "another MTU here";
+  end.engine.send(frame_of(kData, there, end.mac(), 14 + 65'510, 1));
+  end.engine.send(frame_of(kData, there, end.mac(), 100, 1));
+  ASSERT_TRUE(turn_until(end, peer, [&] { return !peer.engine.received.empty(); }));
+  EXPECT_EQ(peer.engine.received[0].size(), 100U);
+  EXPECT_EQ(counter(*end.port, "udp_tx_too_long"), 1U);
+  EXPECT_EQ(end.port->state(), LinkState::kMtu);
+  EXPECT_NE(end.port->trouble().find("65510 bytes"), std::string::npos) << end.port->trouble();
+}
+
+// protocol: 13.4
+TEST(UdpPort, EachSocketIsAnotherStation) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  const Stranger one(end), other(end);
+  const Frame bytes = make_bytes(64, 1);
+  for (const Stranger* each : {&one, &other, &one}) ASSERT_TRUE(each->send(bytes));
+  const Time limit = now() + 30 * kSecond;
+  while (end.engine.received.size() < 3 && now() < limit) end.turn();
+  ASSERT_EQ(end.engine.received.size(), 3U);
+  const auto source = [&](std::size_t i) { return Bytes(end.engine.received[i]).subspan(6, 6); };
+  EXPECT_TRUE(std::ranges::equal(source(0), source(2)));
+  EXPECT_FALSE(std::ranges::equal(source(0), source(1)));
+}
+
+TEST(UdpPort, TenThousandSourcesDisplaceNoPeer) {
+  UdpPair pair;
+  const Frame bytes = make_bytes(40, 1);
+  unsigned sent = 0;
+  // Each socket of this host has a port of its own.
+  for (unsigned i = 0; i < 10'000; ++i) {
+    const Stranger stranger(pair.a);
+    if (stranger.send(bytes)) ++sent;
+    pair.a.turn();
+  }
+  EXPECT_GT(sent, 9'000U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_peers"), 1U);
+  EXPECT_LE(counter(*pair.a.port, "udp_strangers"), 1'024U);
+  EXPECT_GT(counter(*pair.a.port, "udp_displaced"), 0U);
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 1));
+  EXPECT_TRUE(pair.turn_until([&] { return !pair.b.engine.received.empty(); }));
+}
+
+// The kernel tells of an error in place of what a later call would have done.
+TEST(UdpPort, AReportedErrorStopsNothing) {
+  UdpPair pair;
+  auto closed = *parse_internet_address("127.0.0.1");
+  {
+    LinkEnd other;
+    other.open("udp:127.0.0.1,port=0");
+    closed.port = other.port->info().udp_port;
+  }
+  const MacAddr nobody = pair.a.port->find_station(closed, now()).value();
+  constexpr unsigned kFrames = 200;
+  const Frame memory = make_bytes(1'000, 1);
+  for (unsigned i = 0; i < kFrames; ++i) {
+    pair.a.engine.send(frame_of(kData, nobody, pair.a.mac(), 100, i));
+    for (unsigned each = 0; each < 3; ++each)
+      pair.a.engine.send_attached(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead, i), memory, 1);
+  }
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 3 * kFrames; }));
+  EXPECT_GT(counter(*pair.a.port, "udp_reports"), 0U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_refused"), 0U);
+  EXPECT_EQ(counter(*pair.a.port, "tx_dropped"), 0U);
+  EXPECT_EQ(pair.a.engine.returned[1], 3 * kFrames);
+  if (pair.a.port->info().driver.find("segment") != std::string::npos) {
+    EXPECT_LT(counter(*pair.a.port, "udp_tx_calls"), 3 * kFrames) << "it still segments";
+  }
+}
+
+// Any length and content, also several joined by the kernel.
+TEST(UdpPort, PassesOnWhateverStrangersSend) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  const Stranger stranger(end);
+  std::mt19937 dice(1);
+  std::vector<Frame> sent;
+  for (unsigned i = 0; i < 400; ++i) {
+    const std::size_t length = i < 100 ? i : dice() % 3'000;
+    sent.push_back(make_bytes(length, i));
+    ASSERT_TRUE(stranger.send(sent.back()));
+    end.turn();
+  }
+  const Time limit = now() + 30 * kSecond;
+  while (end.engine.received.size() < sent.size() && now() < limit) end.turn();
+  ASSERT_EQ(end.engine.received.size(), sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    ASSERT_TRUE(std::ranges::equal(after_ethernet(end.engine.received[i]), sent[i])) << i;
+  EXPECT_EQ(counter(*end.port, "udp_strangers"), 1U);
+  EXPECT_EQ(counter(*end.port, "udp_peers"), 0U);
+}
+
+struct BadUdpLink {
+  const char* text;
+  const char* says;
+};
+class BadUdpLinks : public ::testing::TestWithParam<BadUdpLink> {};
+
+TEST_P(BadUdpLinks, AreRefusedWithCauseAndRemedy) {
+  std::string error;
+  EXPECT_EQ(open_link(GetParam().text, error), nullptr);
+  EXPECT_NE(error.find(GetParam().says), std::string::npos) << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Port, BadUdpLinks,
+    ::testing::Values(BadUdpLink{"udp:no-such-host", "neither an address nor an interface"},
+                      BadUdpLink{"udp:[fe80::1]", "needs its interface"},
+                      BadUdpLink{"udp:192.0.2.77", "no interface of this host has the address"},
+                      BadUdpLink{"udp:127.0.0.1,port=0,mtu=380", "needs 388"},
+                      BadUdpLink{"udp:127.0.0.1,port=65536", "a UDP port"},
+                      BadUdpLink{"udp:127.0.0.1,mac=02:00:00:00:00:01",
+                                 "there are mtu, copy, queues, port"}));
+
+TEST(UdpPort, AnAddressInUseIsRefused) {
+  LinkEnd first;
+  first.open("udp:127.0.0.1,port=0");
+  std::string error;
+  EXPECT_EQ(open_link("udp:127.0.0.1,port=" + std::to_string(first.port->info().udp_port), error),
+            nullptr);
+  EXPECT_NE(error.find("another program has this UDP port"), std::string::npos) << error;
+}
+
+TEST(UdpPort, SeveralQueuesAreRefused) {
+  LinkConfig config;
+  std::string error;
+  ASSERT_TRUE(parse_link("udp:127.0.0.1,port=0,queues=2", config, error));
+  EXPECT_TRUE(Port::open_shards(config, error).empty());
+  EXPECT_NE(error.find("one queue"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace stp::port::udp_port_test

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Links over UDP, of users without any capability: through a router, over IPv4 and IPv6, over a way that is shorter
+# than the interface, and with losses.
+. "$(dirname "$0")/setup.sh"
+needs_namespaces
+command -v setpriv >/dev/null || skip "no setpriv here"
+make_work_directory
+chmod 0755 "$work"
+make_namespace side_a
+make_namespace side_b
+make_namespace router
+
+# join_to_router HOLDER NUMBER: 10.9.NUMBER.2 and fd00:NUMBER::2 there, .1 at the router.
+join_to_router() {
+  within "$1" ip link add stp0 mtu 9000 type veth peer name "stp$2" mtu 9000 netns "$router"
+  within "$1" ip address add "10.9.$2.2/24" dev stp0
+  within "$1" ip address add "fd00:$2::2/64" dev stp0 nodad 2>/dev/null
+  within "$1" ip link set stp0 up
+  within "$router" ip address add "10.9.$2.1/24" dev "stp$2"
+  within "$router" ip address add "fd00:$2::1/64" dev "stp$2" nodad 2>/dev/null
+  within "$router" ip link set "stp$2" up
+  within "$1" ip route add default via "10.9.$2.1"
+  within "$1" ip route add default via "fd00:$2::1" 2>/dev/null
+}
+within "$router" sysctl -qw net.ipv4.ip_forward=1 || skip "no routing here"
+within "$router" sysctl -qw net.ipv6.conf.all.forwarding=1 2>/dev/null
+join_to_router "$side_a" 1
+join_to_router "$side_b" 2
+
+# Root gives up its capabilities, and its id where it can; in `unshare -rn` there is no other one.
+plain=(setpriv --bounding-set=-all --inh-caps=-all)
+user=0
+if setpriv --reuid=65534 --clear-groups test -x "$bin/stpd" 2>/dev/null; then
+  user=65534
+  plain=(setpriv --reuid=$user --clear-groups)
+fi
+
+# start_plain SIDE HOLDER LINK: a daemon without capabilities.
+start_plain() {
+  rm -rf "$work/run_$1" "$work/$1.log"
+  mkdir -m 0755 "$work/run_$1"
+  chown "$user" "$work/run_$1"
+  start "$work/$1.log" nsenter -t "$2" -n "${plain[@]}" "$bin/stpd" --link "$3" \
+    --socket "$work/run_$1/stpd.sock" --socket-mode 666
+  ln -sfn "run_$1/stpd.sock" "$work/$1.sock"
+}
+# carry FILE HOST: by stp-send from a to a receiver at b.
+carry() {
+  rm -rf "$work/out"
+  start_receiver receiver b "$work/out" 3000 --once
+  local receiver=$!
+  await_receiver receiver
+  expect send_from a 120 "$1" "$2:3000" >"$work/sent"
+  expect wait "$receiver"
+  expect same "$1" "$work/out/$(basename "$1")"
+}
+stop_both() { stop "$daemon_a" "$daemon_b"; }
+start_both() { # LINK-A LINK-B
+  start_plain a "$side_a" "$1"
+  daemon_a=$!
+  start_plain b "$side_b" "$2"
+  daemon_b=$!
+  await_stpd a
+  await_stpd b
+}
+
+random_file "$work/file" 20M
+random_file "$work/short" 300K
+
+start_both udp: udp:
+expect [ "$(awk '/^CapEff/ { print $2 }' "/proc/$(pgrep -s "$daemon_a" -x stpd)/status")" = 0000000000000000 ]
+carry "$work/file" 10.9.2.2
+expect [ "$(of_daemons "a b" udp_tx_dropped udp_tx_too_long udp_tx_refused)" -eq 0 ]
+say "$(of_daemons a udp_tx_datagrams) datagrams in $(of_daemons a udp_tx_calls) calls"
+has_ipv6=yes
+within "$side_a" ping -6 -c 1 -W 5 fd00:2::2 >/dev/null 2>&1 || has_ipv6=
+[ -z "$has_ipv6" ] || carry "$work/short" '[fd00:2::2]'
+
+# Nobody is there, and whoever asks learns why.
+nsenter -t "$side_a" -n timeout 30 "$bin/stpctl" --socket "$work/a.sock" ping 10.9.2.2/9:3000 >"$work/nobody" 2>&1 &&
+  fail "a port that nobody has opened answers"
+expect says "$work/nobody" 'has no socket for that port'
+stop_both
+
+# Ports of one's own, one socket each for IPv4.
+start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002
+carry "$work/short" 10.9.2.2/9002
+stop_both
+
+# The way is shorter than the interfaces: told, and with mtu= it works.
+within "$router" ip link set stp2 mtu 1400
+within "$side_b" ip link set stp0 mtu 1400
+start_both udp:10.9.1.2 udp:10.9.2.2
+timeout 5 "$bin/stp-send" --link "stpd:$work/a.sock" "$work/short" 10.9.2.2:3000 >"$work/sent" 2>&1
+stop_both
+start_both udp:10.9.1.2,mtu=1400 udp:10.9.2.2
+carry "$work/short" 10.9.2.2
+stop_both
+passed

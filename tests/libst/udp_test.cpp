@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Names of hosts on links over UDP, and what two such links of this host carry.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/libst/libst_fixture.h"
+
+namespace stp::test {
+namespace {
+
+// UDP ports that are free now, all different.
+template <std::size_t N>
+std::array<std::string, N> free_ports() {
+  std::array<int, N> fds{};
+  std::array<std::string, N> ports;
+  for (std::size_t i = 0; i < N; ++i) {
+    fds[i] = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in6 name{};
+    name.sin6_family = AF_INET6;
+    socklen_t length = sizeof name;
+    ::bind(fds[i], reinterpret_cast<const sockaddr*>(&name), length);
+    ::getsockname(fds[i], reinterpret_cast<sockaddr*>(&name), &length);
+    ports[i] = std::to_string(ntohs(name.sin6_port));
+  }
+  for (const int fd : fds) ::close(fd);
+  return ports;
+}
+
+bool has_ipv6() {
+  const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_addr = in6addr_loopback;
+  const bool has =
+      fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  if (fd >= 0) ::close(fd);
+  return has;
+}
+
+// A connection is made, and each side hears the other.
+void expect_a_conversation(const std::string& client_link, const std::string& server_link,
+                           const std::string& peer) {
+  std::optional<UseLink> link(server_link);
+  Endpoint server(":3000");
+  ASSERT_EQ(server.error(), 0) << st_strerror(server.error());
+  ASSERT_EQ(st_listen(server), 0);
+  link.emplace(client_link);
+  Endpoint client;
+  ASSERT_EQ(client.error(), 0) << st_strerror(client.error());
+  st_chandle_t connected = nullptr, accepted = nullptr;
+  const int error = st_connect(client, (peer + ":3000").c_str(), &connected);
+  ASSERT_EQ(error, 0) << st_strerror(error);
+  ASSERT_EQ(st_accept(server, &accepted), 0);
+  ASSERT_EQ(send(connected, header(ST_OP_NOP)), 0);
+  st_header_t got{};
+  ASSERT_EQ(receive(accepted, got), 0);
+  ASSERT_EQ(send(accepted, header(ST_OP_NOP)), 0);
+  ASSERT_EQ(receive(connected, got), 0);
+  EXPECT_EQ(st_close(connected), 0);
+  EXPECT_EQ(st_close(accepted), 0);
+}
+
+TEST(UdpLinks, OfOneProgramReachEachOther) {
+  const auto [a, b] = free_ports<2>();
+  expect_a_conversation("udp:127.0.0.1,port=" + a, "udp:127.0.0.1,port=" + b, "127.0.0.1/" + b);
+}
+
+TEST(UdpLinks, OfADaemonAndAProgramReachEachOther) {
+  const auto [a, b] = free_ports<2>();
+  const Daemon daemon("udp:127.0.0.1,port=" + b);
+  expect_a_conversation("udp:127.0.0.1,port=" + a, daemon.link(), "localhost/" + b);
+  expect_a_conversation(daemon.link(), "udp:127.0.0.1,port=" + a, "127.0.0.1/" + a);
+  expect_a_conversation(daemon.link(), daemon.link(), "127.0.0.1");
+}
+
+TEST(UdpLinks, OverIpv6ReachEachOther) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const auto [a, b] = free_ports<2>();
+  const Daemon daemon("udp:[::1],port=" + b);
+  expect_a_conversation("udp:[::1],port=" + a, daemon.link(), "[::1]/" + b);
+  expect_a_conversation("udp:,port=" + a, daemon.link(), "[::1]/" + b);
+}
+
+TEST(UdpLinks, KnowThisHostByItsAddressAndTheirPort) {
+  const auto [own, other] = free_ports<2>();
+  const UseLink link("udp:127.0.0.1,port=" + own);
+  Endpoint client;
+  st_macaddr_t mac = 0, self = 0;
+  ASSERT_EQ(st_macaddr(client, nullptr, &self), 0);
+  for (const auto& name : {std::string("localhost"), std::string("127.0.0.1"), "127.0.0.1/" + own,
+                           "localhost/" + own}) {
+    ASSERT_EQ(st_macaddr(client, name.c_str(), &mac), 0) << name;
+    EXPECT_EQ(mac, self) << name;
+  }
+  ASSERT_EQ(st_macaddr(client, ("localhost/" + other).c_str(), &mac), 0);
+  EXPECT_NE(mac, self) << "another program of this host";
+  ASSERT_EQ(st_macaddr(client, "192.0.2.1/8181", &mac), 0);
+  EXPECT_EQ(mac, 0x0204'c000'0201U);
+}
+
+TEST(UdpLinks, RefuseWhatTheyCannotReach) {
+  const auto [own] = free_ports<1>();
+  const UseLink link("udp:127.0.0.1,port=" + own);
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, "224.0.0.1", &mac), -EHOSTUNREACH);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("224.0.0.1"), std::string::npos);
+  EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("IPv6 address only"), std::string::npos)
+      << st_strerror(-EHOSTUNREACH);
+  for (const char* wrong : {"127.0.0.1/0", "127.0.0.1/65536", "127.0.0.1/", "127.0.0.1/x",
+                            "[02:00:00:00:00:01]/8181", "[127.0.0.1]", "[2001:db8::zz]"})
+    EXPECT_EQ(st_macaddr(client, wrong, &mac), -EINVAL) << wrong;
+}
+
+TEST(UdpLinks, AloneHaveUdpPorts) {
+  const UseLink link("loop");
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, "127.0.0.1/8181", &mac), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("udp:"), std::string::npos)
+      << st_strerror(-EINVAL);
+  EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
+}
+
+}  // namespace
+}  // namespace stp::test
