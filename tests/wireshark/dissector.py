@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,20 @@ def names():
         wrong.append("loaded twice, it finds another number of frames")
 
 
+def datagram(folder):
+    """A NOP in a datagram of UDP."""
+    udp = struct.pack(">HHHH", 8181, 8181, 8 + 40, 0) + b"\x80" + bytes(39)
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
+    frame = bytes(12) + b"\x08\0" + ip + udp
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    path = pathlib.Path(folder) / "nop.pcap"
+    path.write_bytes(head + struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame)
+    result = subprocess.run(["tshark", "-r", path, "-Y", 'udp.port == 8181 && stp-st.op == "NOP"'],
+                            capture_output=True, text=True)
+    if len(result.stdout.splitlines()) != 1:
+        wrong.append("no NOP is found in a datagram")
+
+
 for program in "sharkd", "tshark":
     if not shutil.which(program):
         print(f"SKIPPED: no {program}: apt-get install --no-install-recommends tshark")
@@ -136,5 +151,6 @@ with tempfile.TemporaryDirectory() as home:
     os.environ.update(LC_ALL="C.UTF-8", TZ="UTC", HOME=home, XDG_CONFIG_HOME=home)
     judge()
     names()
+    datagram(home)
 print("\n".join(wrong))
 sys.exit(bool(wrong))

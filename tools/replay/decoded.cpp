@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "stp/wire/big_endian.h"
+#include "tools/replay/datagram.h"
 
 namespace stp::replay {
 namespace {
@@ -63,7 +64,8 @@ CapturedFrame Decoder::without_outer_tag(const CapturedFrame& captured, Decoded&
 
 Decoded Decoder::decode(const CapturedFrame& as_captured) {
   Decoded out;
-  const auto captured = without_outer_tag(as_captured, out);
+  const auto untagged = without_outer_tag(as_captured, out);
+  const auto captured = datagram_in(untagged, datagram_).value_or(untagged);
   out.number = captured.number;
   out.time = captured.time;
   out.epoch = captured.epoch;

@@ -48,7 +48,7 @@ class Decoder {
  private:
   void decode_whole(Bytes bytes, Decoded& out) const;
   CapturedFrame without_outer_tag(const CapturedFrame& captured, Decoded& out);
-  std::vector<std::byte> whole_, untagged_;
+  std::vector<std::byte> whole_, untagged_, datagram_;
 };
 
 }  // namespace stp::replay

@@ -515,3 +515,4 @@ function stp.dissector(buffer, pinfo, parent)
 end
 
 DissectorTable.get("ethertype"):add(0x8181, stp)
+DissectorTable.get("udp.port"):add(8181, stp)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/replay/datagram.h"
+
+#include <arpa/inet.h>
+
+#include "tests/replay/frame_file.h"
+
+namespace stp::replay::test {
+namespace {
+
+using wire::Op;
+using Octets = std::vector<std::byte>;
+
+void put16(Octets& out, std::size_t value) {
+  out.push_back(static_cast<std::byte>(value >> 8));
+  out.push_back(static_cast<std::byte>(value));
+}
+void put_address(Octets& out, int family, const char* text) {
+  std::byte bytes[16];
+  ASSERT_EQ(::inet_pton(family, text, bytes), 1);
+  out.insert(out.end(), bytes, bytes + (family == AF_INET ? 4 : 16));
+}
+
+struct Wrapping {
+  bool ipv6 = false;
+  unsigned to = 8181;
+  unsigned flags = 0x4000;  // Don't Fragment
+  bool tagged = false;
+};
+
+// An Ethernet frame with a datagram, padded as a NIC does.
+Octets datagram(Bytes data, const Wrapping& how = {}) {
+  Octets out(12);
+  if (how.tagged) put16(out, 0x8100), put16(out, 7);
+  put16(out, how.ipv6 ? 0x86dd : 0x0800);
+  if (how.ipv6) {
+    put16(out, 0x6000), put16(out, 0), put16(out, 8 + data.size()), put16(out, 17 << 8 | 64);
+    put_address(out, AF_INET6, "2001:db8::1"), put_address(out, AF_INET6, "2001:db8::2");
+  } else {
+    put16(out, 0x4500), put16(out, 28 + data.size()), put16(out, 0), put16(out, how.flags);
+    put16(out, 64 << 8 | 17), put16(out, 0);
+    put_address(out, AF_INET, "10.0.0.1"), put_address(out, AF_INET, "10.0.0.2");
+  }
+  put16(out, 8181), put16(out, how.to), put16(out, 8 + data.size()), put16(out, 0);
+  out.insert(out.end(), data.begin(), data.end());
+  out.resize(std::max<std::size_t>(out.size(), 60) + 3);
+  return out;
+}
+
+Octets data_of(std::size_t stu) {
+  Octets out(wire::kHeaderSize + stu);
+  auto header = header_of(Op::kData);
+  wire::encode(header, out.data());
+  return out;
+}
+
+Decoded decode(Decoder& decoder, const Octets& frame, std::size_t held = 0) {
+  CapturedFrame captured;
+  captured.bytes = Bytes(frame).first(held == 0 ? frame.size() : held);
+  captured.wire_length = frame.size();
+  return decoder.decode(captured);
+}
+
+// protocol: 13.1, 13.2, 13.3
+TEST(Datagrams, are_decoded_as_frames_of_the_stations_they_name) {
+  Decoder decoder;
+  const auto got = decode(decoder, datagram(data_of(3)));
+  ASSERT_TRUE(got.well_formed()) << got.error();
+  EXPECT_EQ(got.frame.src.to_u64(), 0x0204'0a00'0001U);
+  EXPECT_EQ(got.frame.dst.to_u64(), 0x0204'0a00'0002U);
+  EXPECT_EQ(got.frame.stu.size(), 3U) << "the datagram states the length, not the padding";
+}
+
+TEST(Datagrams, over_ipv6_and_with_a_tag_have_names_that_stay) {
+  Decoder decoder;
+  const auto first = decode(decoder, datagram(data_of(100), {.ipv6 = true}));
+  ASSERT_TRUE(first.well_formed()) << first.error();
+  EXPECT_EQ(first.frame.stu.size(), 100U);
+  const auto source = first.frame.src, destination = first.frame.dst;
+  EXPECT_NE(source, destination);
+  EXPECT_FALSE(source.is_group());
+  const auto again = decode(decoder, datagram(data_of(1), {.ipv6 = true, .tagged = true}));
+  EXPECT_EQ(again.frame.src, source);
+  const auto other_port = decode(decoder, datagram(data_of(1), {.ipv6 = true, .to = 9000}));
+  EXPECT_NE(other_port.frame.dst, destination);
+}
+
+TEST(Datagrams, that_are_cut_have_the_lengths_on_the_wire) {
+  Decoder decoder;
+  const auto whole = datagram(data_of(1000));
+  const auto got = decode(decoder, whole, 14 + 28 + 40 + 10);
+  EXPECT_TRUE(got.cut);
+  EXPECT_EQ(got.frame.stu.size(), 1000U);
+  EXPECT_EQ(got.payload_held, 10U);
+}
+
+TEST(Datagrams, of_others_and_fragments_are_not_ours) {
+  Decoder decoder;
+  auto other = datagram(data_of(1), {.to = 53});
+  other[14 + 20 + 1] = std::byte{1};  // nor from our port
+  EXPECT_FALSE(decode(decoder, other).is_stp());
+  EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x2000})).is_stp());
+  EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x0001})).is_stp());
+  auto tcp = datagram(data_of(1));
+  tcp[14 + 9] = std::byte{6};
+  EXPECT_FALSE(decode(decoder, tcp).is_stp());
+}
+
+TEST(Datagrams, of_any_length_are_read_within_their_bounds) {
+  Decoder decoder;
+  for (const bool ipv6 : {false, true}) {
+    const auto whole = datagram(data_of(20), {.ipv6 = ipv6, .tagged = true});
+    for (std::size_t length = 1; length <= whole.size(); ++length) {
+      // Exactly as long, so that a sanitizer sees what is read beyond.
+      const Octets cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+      CapturedFrame captured;
+      captured.bytes = cut;
+      captured.wire_length = length;
+      decoder.decode(captured);
+      captured.wire_length = whole.size();
+      decoder.decode(captured);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stp::replay::test

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds STP in captured datagrams of UDP.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tools/replay/capture.h"
+
+namespace stp::replay {
+
+// The captured frame, if it is a datagram over IPv4 or IPv6 from or to the UDP port of STP, as
+// stations on Ethernet would have sent it: with a name for each address in the place of a MAC
+// address (02:04 and the address, for IPv4 and that port; else a hash). A fragment is none, nor is
+// a frame that is cut in front of its data. `buffer`: keeps the bytes of the result.
+// protocol: 13.1, 13.2
+std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
+                                         std::vector<std::byte>& buffer);
+
+}  // namespace stp::replay
