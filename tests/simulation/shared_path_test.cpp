@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Paths that others use, too: the bottleneck, and the model of TCP that shares it.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tools/sim/cubic.h"
+
+namespace stp::sim::shared_path_test {
+namespace {
+
+constexpr std::size_t kPacket = 1'250;  // takes 100 us at 100 Mbit/s
+constexpr Time kStep = 100 * kMicrosecond;
+
+struct Path {
+  explicit Path(const BottleneckConfig& config)
+      : run{{}, {nullptr, nullptr}, {}, Dice(1)}, bottleneck(run, config) {}
+  void play_until(Time end) {
+    bool over = false;
+    run.clock.at(end, [&] { over = true; });
+    while (!over) run.clock.step();
+  }
+  Run run;
+  Bottleneck bottleneck;
+};
+
+TEST(bottleneck, passes_packets_at_its_rate_in_order_after_its_delay) {
+  Path path({});
+  const auto begin = path.run.now();
+  std::vector<int> arrived;
+  std::vector<Time> times;
+  for (int i = 0; i < 3; ++i)
+    path.bottleneck.send(1, kPacket, [&, i] {
+      arrived.push_back(i);
+      times.push_back(path.run.now() - begin);
+    });
+  while (path.run.clock.step()) {
+  }
+  const auto delay = path.bottleneck.config().delay;
+  EXPECT_EQ(arrived, (std::vector{0, 1, 2}));
+  EXPECT_EQ(times, (std::vector{delay + kStep, delay + 2 * kStep, delay + 3 * kStep}));
+  EXPECT_EQ(path.bottleneck.queueing_delay(), kStep);  // the mean of 0, 1 and 2 steps
+  EXPECT_EQ(path.bottleneck.bytes_of(1), 3 * kPacket);
+  EXPECT_EQ(path.bottleneck.bytes_of(2), 0U);
+}
+
+TEST(bottleneck, drops_what_finds_no_room) {
+  Path path({.queue = 2 * kPacket});
+  int arrived = 0;
+  for (int i = 0; i < 5; ++i) path.bottleneck.send(1, kPacket, [&] { ++arrived; });
+  while (path.run.clock.step()) {
+  }
+  EXPECT_EQ(arrived, 3);  // one had left the queue at once
+  EXPECT_EQ(path.bottleneck.drops(), 2U);
+}
+
+TEST(bottleneck, fairness_is_one_for_equal_shares_and_small_if_one_has_all) {
+  EXPECT_DOUBLE_EQ(fairness({7, 7, 7, 7}), 1);
+  EXPECT_DOUBLE_EQ(fairness({7, 0, 0, 0}), 0.25);
+}
+
+// What flows of TCP make of a path in the seconds from 10 to 30.
+struct Shares {
+  double use, fair;
+  Time delay;
+  std::uint64_t drops;
+};
+Shares play_cubic(const BottleneckConfig& config, unsigned flows) {
+  Path path(config);
+  std::vector<std::unique_ptr<Cubic>> all;
+  for (unsigned i = 0; i < flows; ++i) {
+    all.push_back(std::make_unique<Cubic>(path.run, path.bottleneck, i,
+                                          CubicConfig{.way_back = config.delay}));
+    path.run.clock.after(i * 100 * kMillisecond, [flow = all.back().get()] { flow->start(); });
+  }
+  const auto begin = path.run.now();
+  path.play_until(begin + 10 * kSecond);
+  path.bottleneck.begin_counting();
+  path.play_until(begin + 30 * kSecond);
+  std::vector<std::uint64_t> shares;
+  for (unsigned i = 0; i < flows; ++i) shares.push_back(path.bottleneck.bytes_of(i));
+  return {path.bottleneck.use(), fairness(shares), path.bottleneck.queueing_delay(),
+          path.bottleneck.drops()};
+}
+
+TEST(cubic, fills_a_bottleneck_and_its_queue) {
+  const auto alone = play_cubic({.queue = 250'000}, 1);  // of one round trip
+  EXPECT_GT(alone.use, 0.95);
+  EXPECT_GT(alone.delay, 5 * kMillisecond);
+  EXPECT_GT(alone.drops, 0U);
+}
+
+TEST(cubic, fills_a_long_path) {
+  const auto alone = play_cubic({.delay = 100 * kMillisecond, .queue = 2'500'000}, 1);
+  EXPECT_GT(alone.use, 0.9);
+}
+
+TEST(cubic, waits_less_in_a_queue_that_drops_early) {
+  const BottleneckConfig deep{.queue = 1'250'000};
+  auto codel = deep;
+  codel.codel = true;
+  const auto tail = play_cubic(deep, 1), early = play_cubic(codel, 1);
+  EXPECT_GT(early.use, 0.85);
+  EXPECT_LT(4 * early.delay, tail.delay);
+}
+
+TEST(cubic, flows_share_a_bottleneck) {
+  const auto shared = play_cubic({.queue = 250'000}, 4);
+  EXPECT_GT(shared.use, 0.95);
+  EXPECT_GT(shared.fair, 0.9);
+}
+
+}  // namespace
+}  // namespace stp::sim::shared_path_test
