@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tools/sim/cubic.h"
+#include "tools/sim/shared.h"
 
 namespace stp::sim::shared_path_test {
 namespace {
@@ -108,6 +109,41 @@ TEST(cubic, flows_share_a_bottleneck) {
   const auto shared = play_cubic({.queue = 250'000}, 4);
   EXPECT_GT(shared.use, 0.95);
   EXPECT_GT(shared.fair, 0.9);
+}
+
+// Up to 1 MiB of each is on its way. The queue and the path together hold half of that.
+TEST(shared, writes_end_well_though_the_queue_of_a_router_overflows) {
+  const auto played = play_shared(
+      {.bottleneck = {.queue = 250'000}, .writes = 2, .lasts = 10 * kSecond, .length = 4 << 20});
+  EXPECT_TRUE(played.passed);
+  EXPECT_EQ(played.finished, 2U);
+  EXPECT_GT(played.drops, 0U);
+}
+
+TEST(shared, writes_whose_window_fits_the_path_lose_nothing) {
+  const auto played = play_shared({.bottleneck = {.queue = 250'000},
+                                   .max_block = 13,
+                                   .cts_window = 32,
+                                   .warm_up = kSecond,
+                                   .lasts = 2 * kSecond});
+  EXPECT_TRUE(played.passed);
+  EXPECT_EQ(played.drops, 0U);
+  EXPECT_GT(played.use, 0.9);
+}
+
+TEST(shared, each_write_and_each_flow_of_tcp_is_counted) {
+  const auto played = play_shared({.bottleneck = {.queue = 250'000},
+                                   .writes = 2,
+                                   .cubic = 1,
+                                   .max_block = 13,
+                                   .cts_window = 4,
+                                   .warm_up = 5 * kSecond,
+                                   .lasts = 5 * kSecond});
+  EXPECT_TRUE(played.passed);
+  EXPECT_GT(played.use, 0.9);
+  EXPECT_GT(played.fair, 0.99) << "both have the same window";
+  EXPECT_GT(played.cubic_share, 1) << "the windows of the writes are small";
+  EXPECT_LT(played.cubic_share, 3);
 }
 
 }  // namespace

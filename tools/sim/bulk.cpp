@@ -8,15 +8,10 @@
 #include "tools/sim/sequencer_config.h"
 
 namespace stp::sim {
-namespace {
-
-constexpr std::uint32_t kCtsWindow = 4;
-
-}  // namespace
 
 void BulkParty::begin(Time now) {
   const auto& bulk = workload_.bulk;
-  sequencer_.emplace(sequencer_config(info_, workload_.max_block, kCtsWindow));
+  sequencer_.emplace(sequencer_config(info_, workload_.max_block, bulk.cts_window));
   host_ = &end_->host();
   const auto& memory = sends_ ? bulk.source : bulk.landing;
   const auto copies = (bulk.length + memory->all().size() - 1) / memory->all().size();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 
+#include "tools/sim/bottleneck.h"
 #include "tools/sim/session.h"
 
 namespace stp::sim {
@@ -30,6 +31,11 @@ struct Scenario {
   Time pause = 2 * kMillisecond;       // at most, before a session begins
   std::function<void()> session_over;  // if set, called when both ends are gone
   bool to_one = false;                 // all sessions go to host 0
+  // Session i goes from host 2i + 1 to host 2i: no two sessions share a host.
+  bool apart = false;
+  // Frames of senders (all hosts but 0; if apart, the odd ones) pass it; those of others take only
+  // its delay. The flow of a frame is the number of its sender.
+  std::optional<BottleneckConfig> bottleneck;
   Workload workload;
   // The scenario has no fault that may end a connection, so none may end.
   bool reliable = true;

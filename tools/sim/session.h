@@ -15,6 +15,7 @@ struct Bulk {
   std::shared_ptr<Memory> source, landing;
   Time start = 0;
   std::vector<Time>* finished = nullptr;  // arrival time of each write
+  std::uint32_t cts_window = 4;           // Blocks that are granted at once
 };
 
 // What the programs of a session do.

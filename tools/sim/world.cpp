@@ -38,6 +38,7 @@ bool over(const Party& party) {
 
 World::World(Run& run, const Scenario& scenario)
     : run_(run), scenario_(scenario), switch_(run, scenario.switch_buffer) {
+  if (scenario.bottleneck) bottleneck_.emplace(run, *scenario.bottleneck);
   build();
   plan_outages();
   start_pairs();
@@ -52,14 +53,25 @@ void World::build() {
                                     return accept(host, end, info);
                                   });
     auto* const machine = station.machine.get();
-    station.uplink =
-        std::make_unique<Wire>(run_, scenario_.link, scenario_.faults,
-                               [this](Frame frame) { switch_.forward(std::move(frame)); });
+    station.uplink = std::make_unique<Wire>(
+        run_, scenario_.link, scenario_.faults,
+        [this, from = stations_.size() - 1](Frame frame) { forward(from, std::move(frame)); });
     station.downlink =
         &switch_.add_port(config.node.mac, scenario_.link, {},
                           [machine](const Frame& frame) { machine->receive(frame); });
     machine->plug_in(*station.uplink);
   }
+}
+
+// From the cable of host `from` to the switch at the other side of the bottleneck, if there is one.
+void World::forward(std::size_t from, Frame frame) {
+  if (!bottleneck_) return switch_.forward(std::move(frame));
+  const auto size = frame.size();
+  auto arrive = [this, frame = std::move(frame)]() mutable { switch_.forward(std::move(frame)); };
+  if (scenario_.to_one ? from == 0 : from % 2 == 0)
+    run_.clock.after(bottleneck_->config().delay, std::move(arrive));
+  else
+    bottleneck_->send(static_cast<unsigned>(from), size, std::move(arrive));
 }
 
 void World::plan_outages() {
@@ -89,6 +101,10 @@ void World::set_outage(const Outage& outage, bool begins) {
 void World::start_pairs() {
   const auto hosts = stations_.size();
   for (unsigned i = 0; i < scenario_.pairs; ++i) {
+    if (scenario_.apart) {
+      pairs_.push_back({.client = 2 * i + 1, .server = 2 * i, .cycles_left = scenario_.cycles});
+      continue;
+    }
     const auto server = scenario_.to_one ? 0 : run_.dice.below(hosts);
     const auto client =
         scenario_.to_one ? 1 + i % (hosts - 1) : (server + 1 + run_.dice.below(hosts - 1)) % hosts;
@@ -230,6 +246,12 @@ void World::play() {
   while (!run_.verdict.guilty() && run_.clock.step())
     if (run_.clock.steps() > kMaxSteps) run_.verdict.fail("the run never comes to rest");
   if (!run_.verdict.guilty()) retire();
+}
+
+void World::play_until(Time end) {
+  bool over = false;
+  run_.clock.at(end, [&over] { over = true; });
+  while (!over && !run_.verdict.guilty()) run_.clock.step();
 }
 
 void World::count(Machine& machine) {

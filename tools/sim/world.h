@@ -18,6 +18,10 @@ class World {
   World& operator=(const World&) = delete;
 
   void play();
+  // Plays until `end` and stops in the middle of what goes on.
+  void play_until(Time end);
+  // Requires Scenario::bottleneck.
+  [[nodiscard]] Bottleneck& bottleneck() { return *bottleneck_; }
   // Users' bytes placed in memory, by all Nodes.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
   // CTS that Nodes sent again, and STUs that arrived again.
@@ -45,6 +49,7 @@ class World {
     Time parted = kNever;  // when the first end had ended
   };
   void build();
+  void forward(std::size_t from, Frame frame);
   void plan_outages();
   void begin(Pair& pair);
   Application& accept(Host& host, End& end, const VcInfo& info);
@@ -64,6 +69,7 @@ class World {
   Run& run_;
   const Scenario& scenario_;
   Switch switch_;
+  std::optional<Bottleneck> bottleneck_;
   std::vector<Station> stations_;
   std::vector<Pair> pairs_;
   std::vector<std::unique_ptr<Stray>> strays_;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/shared.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tools/sim/cubic.h"
+#include "tools/sim/world.h"
+
+namespace stp::sim {
+namespace {
+
+constexpr unsigned kSharedBufsize = 14;
+constexpr Time kSharedStart = 2 * kSecond;  // all connections are established by then
+constexpr unsigned kMostPieces = 16;
+
+HostConfig host(unsigned number, const SharedPath& path) {
+  HostConfig h;
+  h.node.mac = MacAddr::from_u64(0x020000000001 + number);
+  h.node.max_stu = path.max_stu;
+  h.node.attach_from = 1024;
+  h.endpoint.bufsize = kSharedBufsize;
+  h.endpoint.recover = true;
+  h.endpoint.slots = h.endpoint.credits = 512;
+  h.endpoint.connect_patience = 10 * kSecond;
+  return h;
+}
+
+Scenario shared(const SharedPath& path, std::vector<Time>& finished) {
+  Scenario s;
+  const auto hosts = path.to_one ? path.writes + 1 : 2 * path.writes;
+  for (unsigned i = 0; i < hosts; ++i) s.hosts.push_back(host(i, path));
+  s.link = {std::max<std::uint64_t>(4 * path.bottleneck.bits_per_second, 1'000'000'000),
+            kMicrosecond};
+  s.pairs = path.writes;
+  s.to_one = path.to_one;
+  s.apart = !path.to_one;
+  s.bottleneck = path.bottleneck;
+  s.workload.kind = Workload::Kind::kBulk;
+  s.workload.max_block = path.max_block;
+  s.workload.patience = 10'000 * kSecond;
+  const auto seconds =
+      static_cast<double>(path.warm_up + path.lasts) / static_cast<double>(kSecond);
+  const auto most = static_cast<double>(path.bottleneck.bits_per_second) / 8 * seconds;
+  auto& bulk = s.workload.bulk;
+  bulk.length = path.length != 0 ? path.length : static_cast<std::uint64_t>(most) + (1 << 20);
+  const auto memory = std::max<std::size_t>(std::bit_ceil(bulk.length / kMostPieces + 1), 1 << 20);
+  bulk.source = std::make_shared<Memory>(memory);
+  bulk.landing = std::make_shared<Memory>(memory);
+  bulk.start = kSharedStart;
+  bulk.finished = &finished;
+  bulk.cts_window = path.cts_window;
+  fill_pattern(bulk.source->all(), 1);
+  return s;
+}
+
+}  // namespace
+
+SharedResult play_shared(const SharedPath& path) {
+  Run run{{}, {nullptr, nullptr}, {}, Dice(path.writes)};
+  std::vector<Time> finished;
+  const auto scenario = shared(path, finished);
+  World world(run, scenario);
+  auto& bottleneck = world.bottleneck();
+  std::vector<std::unique_ptr<Cubic>> flows;
+  const auto first_flow = static_cast<unsigned>(scenario.hosts.size());
+  for (unsigned i = 0; i < path.cubic; ++i) {
+    flows.push_back(std::make_unique<Cubic>(run, bottleneck, first_flow + i,
+                                            CubicConfig{.way_back = path.bottleneck.delay}));
+    run.clock.at(kSharedStart + i * path.every, [flow = flows.back().get()] { flow->start(); });
+  }
+  world.play_until(kSharedStart + path.warm_up);
+  bottleneck.begin_counting();
+  world.play_until(kSharedStart + path.warm_up + path.lasts);
+  SharedResult result;
+  result.passed = !run.verdict.guilty();
+  result.use = bottleneck.use();
+  result.delay = bottleneck.queueing_delay();
+  result.drops = bottleneck.drops();
+  result.finished = static_cast<unsigned>(finished.size());
+  std::vector<std::uint64_t> shares;
+  for (unsigned i = 0; i < path.writes; ++i)
+    shares.push_back(bottleneck.bytes_of(path.to_one ? 1 + i : 2 * i + 1));
+  result.fair = fairness(shares);
+  std::uint64_t all = 0, of_cubic = 0;
+  for (const auto share : shares) all += share;
+  for (unsigned i = 0; i < path.cubic; ++i) of_cubic += bottleneck.bytes_of(first_flow + i);
+  all += of_cubic;
+  if (path.cubic != 0 && all != 0)
+    result.cubic_share = static_cast<double>(of_cubic) / path.cubic /
+                         (static_cast<double>(all) / (path.cubic + path.writes));
+  return result;
+}
+
+}  // namespace stp::sim
