@@ -8,9 +8,6 @@ namespace {
 
 using wire::Op;
 
-// A station's frame may reach the capture this long after it was sent.
-constexpr std::int64_t kOnItsWay = 1'000'000;
-
 bool same_place(const wire::Header& a, const wire::Header& b) {
   return a.mx == b.mx && a.bufx == b.bufx && a.offset == b.offset;
 }

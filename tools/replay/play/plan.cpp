@@ -26,9 +26,6 @@ EndpointConfig config_of(const wire::Header& h) {
 // Limits the memory of one grant in a trace, which may be hostile.
 constexpr std::uint64_t kMostGranted = std::uint64_t{1} << 24;
 
-// A station's frame may reach the capture this long after it was sent.
-constexpr std::int64_t kOnItsWay = 1'000'000;
-
 }  // namespace
 
 bool asks_for_answer(const wire::Header& h) {

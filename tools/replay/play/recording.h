@@ -11,6 +11,9 @@
 
 namespace stp::replay {
 
+// A station's frame may reach the capture this long after it was sent, in nanoseconds.
+inline constexpr std::int64_t kOnItsWay = 1'000'000;
+
 struct Recorded {
   std::vector<std::byte> bytes;
   Decoded decoded;  // points into `bytes`
