@@ -70,22 +70,23 @@ void Measured::end() {
   if (operator_thread_.joinable()) operator_thread_.join();
 }
 
-void Measured::judge(const std::string& what, const char* name, const Times& times) {
+void Measured::judge(const std::string& what, const char* name, const Times& times,
+                     std::chrono::milliseconds bound) {
   std::array<char, 256> line{};
   std::snprintf(line.data(), line.size(), "beside %s: %s: longest %.1f ms, p99.9 %.1f ms of %zu\n",
                 what.c_str(), name, Milliseconds(times.longest).count(),
                 times.percentile(0.999) / 1'000, times.microseconds.size());
   std::printf("%s", line.data());
-  if (times.longest - kExchanges * idle_.longest >= kBound * kSlowness) too_slow_ += line.data();
+  if (times.longest - kExchanges * idle_.longest >= bound * kSlowness) too_slow_ += line.data();
 }
 
-Tally Measured::stop(const std::string& what) {
+Tally Measured::stop(const std::string& what, std::chrono::milliseconds bound) {
   const auto tally = pair_.stop();
   end();
-  judge(what, "round trips", tally.trip_times);
-  judge(what, "requests", tally.answer_times);
-  judge(what, "an operator", operator_);
-  judge(what, "idle threads", idle_);
+  judge(what, "round trips", tally.trip_times, bound);
+  judge(what, "requests", tally.answer_times, bound);
+  judge(what, "an operator", operator_, bound);
+  judge(what, "idle threads", idle_, bound);
   std::fflush(stdout);
   EXPECT_EQ(fault_, "");
   return tally;

@@ -29,7 +29,7 @@ class Measured {
   Measured& operator=(const Measured&) = delete;
 
   // Ends them, prints and judges. `what`: who was beside them.
-  Tally stop(const std::string& what);
+  Tally stop(const std::string& what, std::chrono::milliseconds bound = kBound);
   // What took too long, after stop(); "": nothing.
   [[nodiscard]] const std::string& too_slow() const { return too_slow_; }
 
@@ -37,7 +37,8 @@ class Measured {
   void exchange();
   void look();
   void end();
-  void judge(const std::string& what, const char* name, const Times& times);
+  void judge(const std::string& what, const char* name, const Times& times,
+             std::chrono::milliseconds bound);
 
   HonestPair& pair_;
   const std::string socket_;
