@@ -10,7 +10,7 @@ namespace {
 class Many : public LibstTest, protected TwoSides {
  protected:
 #if defined(__SANITIZE_THREAD__)
-  static constexpr int kConnections = 64;  // more do not come up within the patience of the tests
+  static constexpr int kConnections = 24;  // more may not come up within the patience of the tests
 #else
   static constexpr int kConnections = 400;
 #endif
