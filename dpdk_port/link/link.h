@@ -7,9 +7,8 @@
 //   pci:0000:3b:00.0                  a NIC bound to DPDK
 //   memif:/run/a.sock,role=server     shared memory to one other process
 //   vdev:net_ring0                    any DPDK virtual device
-//   udp:10.0.0.5                      a UDP socket: any IP network, no privileges;
-//   udp:[2001:db8::5],
-//                                     udp:eth0, or udp: for every address of this host
+//   udp:10.0.0.5                      a UDP socket: any IP network, no privileges; also
+//                                     udp:[2001:db8::5], udp:eth0, udp: for all addresses
 //   loop                              this process alone
 // Options follow after commas. For every link but stpd: (its daemon has its own) and udp: (which
 // has mtu, copy and queues=1 only):
