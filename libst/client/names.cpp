@@ -192,8 +192,10 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   if (host.udp_port != 0 && own == 0)
     return fail(-EINVAL, "'" + host.name + "/" + std::to_string(host.udp_port) +
                              "': the link's stations have no UDP ports, only those of a udp: link");
+  // Without a name, the link itself; "localhost" may also be another program's link on this host.
+  const auto unnamed = host.name.empty() ? own : backend.peer_udp_port();
   const bool names_us = host.name.empty() || host.name == "localhost";
-  if (names_us && (host.udp_port == 0 || host.udp_port == own)) return 0;
+  if (names_us && (host.udp_port != 0 ? host.udp_port : unnamed) == own) return 0;
   const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
   const auto found = look_up(name, nullptr, family_of(backend));
   if (found == nullptr) return fail_to_find(host.name, family_of(backend) == AF_INET6);

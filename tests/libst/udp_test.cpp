@@ -103,6 +103,14 @@ TEST(UdpLinks, KnowThisHostByItsAddressAndTheirPort) {
   EXPECT_EQ(mac, 0x0204'c000'0201U);
 }
 
+TEST(UdpLinks, WithAPortThatIsFreeTakeLocalhostForTheUsualOne) {
+  const UseLink link("udp:127.0.0.1,port=0");
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  ASSERT_EQ(st_macaddr(client, "localhost", &mac), 0);
+  EXPECT_EQ(mac, 0x0204'7f00'0001U) << "127.0.0.1 with port 8181";
+}
+
 TEST(UdpLinks, RefuseWhatTheyCannotReach) {
   const auto [own] = free_ports<1>();
   const UseLink link("udp:127.0.0.1,port=" + own);
