@@ -129,7 +129,7 @@ use_side a "${alone[@]}"
 use_side b "${alone[@]}"
 programs
 if [ -n "${STP_LONG-}" ] && can_make_namespaces; then
-  stop "$stpd_a" && stop "$stpd_b" && rm "$work"/*.log
+  stop "$stpd_a" && stop "$stpd_b"
   link_kind=veth tcp_host=10.9.0.2
   start_pair
   # shellcheck disable=SC2154 # of start_pair

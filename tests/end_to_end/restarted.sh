@@ -23,7 +23,6 @@ restart() {
   local stpd="stpd_$1"
   kill "-$3" "${!stpd}"
   wait "${!stpd}" 2>/dev/null
-  rm -f "$work/$1.log"
   start_stpd "$1" "$2" "iface:stp0${queues:-}"
   eval "stpd_$1=$!"
   await_stpd "$1"

@@ -20,7 +20,6 @@ steered() { "$bin/stpctl" --socket "$work/$1.sock" links | grep -qF "steering: $
 part_is_there() { [ -n "$(find "$work/out" -name '.stp-recv.*' -size +1M)" ]; }
 # opened SIDE LINK
 opened() {
-  rm -f "$work/$1.log"  # that it is ready is read there
   start_stpd "$1" - "$2"
   eval "stpd_$1=$!"
   await_stpd "$1"
@@ -28,7 +27,7 @@ opened() {
 
 # transfer LINK_OF_B LINK_OF_A SIGNAL SIDE LINK_AGAIN: the stpd of SIDE gets the SIGNAL in the middle.
 transfer() {
-  rm -rf "$work/out" "$work/receiver.log"
+  rm -rf "$work/out"
   opened b "$1"
   opened a "$2"
   start_receiver receiver b "$work/out" 3000

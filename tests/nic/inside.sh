@@ -68,7 +68,6 @@ refuses() {
 }
 
 begin() { # OPTIONS-OF-LINKS
-  rm -f "$work"/[ab].log
   start_stpd a - "pci:$nic_a,address=10.9.0.1/24$1"
   stpd_a=$!
   start_stpd b - "pci:$nic_b,address=10.9.0.2/24$1"
@@ -83,7 +82,7 @@ finish() {
 }
 # In both directions, so that each NIC has sent and received full frames.
 carry() { # FROM TO ADDRESS
-  rm -rf "$work/out" "$work/receiver.log"
+  rm -rf "$work/out"
   start_receiver receiver "$2" "$work/out" 3000 --once
   local receiver=$!
   await $receiver "$work/receiver.log" '^listening on'
@@ -211,7 +210,7 @@ pull() { # MODEL ADDRESS ADDRESS
   bind_to_driver "$nic_b"
   begin ""
   carry a b 10.9.0.2
-  rm -rf "$work/out" "$work/receiver.log"
+  rm -rf "$work/out"
   start_receiver receiver b "$work/out" 3000
   local receiver=$! sender
   await $receiver "$work/receiver.log" '^listening on'

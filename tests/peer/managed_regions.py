@@ -107,6 +107,11 @@ def m_region_again(t):
     demand(again.head == remote.mra.head and again.payload == remote.mra.payload, f"9.24 another MRA: {again}")
 
 
+def refused(layer, i_id, why):
+    """The answer to that RMR: an earlier one, repeated, may be answered twice."""
+    demand(layer.note("MRA", where=lambda frame: frame.I_id == i_id).has("Reject"), why)
+
+
 @managed("9.29", "9.17")
 def m_region_refused(t):
     vc, layer = up(t)
@@ -115,9 +120,9 @@ def m_region_refused(t):
     for name in (0, key ^ 1, 2, NONE):
         for _ in range(2):
             vc.send("RMR", B_win=9, T_len=5, I_id=0x5000 + (name & 0xFF), payload=option(name))
-            demand(layer.note("MRA").has("Reject"), f"9.29 the name {name:#x}")
+            refused(layer, 0x5000 + (name & 0xFF), f"9.29 the name {name:#x}")
     vc.send("RMR", B_win=9, T_len=5, I_id=0x6000)  # without a name
-    demand(layer.note("MRA").has("Reject"), "9.29 no name")
+    refused(layer, 0x6000, "9.29 no name")
 
 
 @managed("9.18", "7.12", "9.29")

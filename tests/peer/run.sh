@@ -17,7 +17,7 @@ make_work_directory
 make_namespace side_peer
 make_namespace side_node
 join_by_wire "$side_peer" "$side_node" 1500
-mac=$(within "$side_node" ip -o link show stp0 | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2)
+mac=$(within "$side_node" ip -o link show stp0 2>/dev/null | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2)
 [ -n "$mac" ] || fail "stp0 has no address"
 link=iface:stp0
 case $other in *shards) link=$link,queues=4 ;; esac

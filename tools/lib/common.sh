@@ -40,6 +40,14 @@ start() {
   started+=($!)
 }
 
+# put_aside LOG: what an earlier process of that name has said does not count for the next one.
+put_aside() {
+  local number=1
+  [ -e "$1" ] || return 0
+  while [ -e "${1%.log}.$number.log" ]; do number=$((number + 1)); done
+  mv "$1" "${1%.log}.$number.log"
+}
+
 # Debian's own Python, where it is there: a manager of versions starts ten programs before its own.
 # shellcheck disable=SC2034
 if [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; else python=python3; fi

@@ -7,6 +7,7 @@
 start_stpd() {
   local name=$1 holder=$2 link=$3 log=$work/$1.log prefix=()
   shift 3
+  put_aside "$log"
   if [ "$holder" != - ]; then prefix=(nsenter -t "$holder" -n); fi
   start "$log" "${prefix[@]}" "${bin:?}/stpd" --link "$link" --socket "$work/$name.sock" "$@"
 }
@@ -59,6 +60,7 @@ start_receiver() {
   local name=$1 side=$2 directory=$3 port=$4
   shift 4
   mkdir -p "$directory"
+  put_aside "$work/$name.log"
   start "$work/$name.log" "$bin/stp-recv" --link "stpd:$work/$side.sock" --listen ":$port" \
     --out "$directory" "$@"
 }
