@@ -116,7 +116,7 @@ class ErrorLog {
 };
 
 TEST_F(TransferTest, files_of_every_size_arrive) {
-  const std::vector<std::size_t> sizes{0, 1, 5, 1024, kChunk - 1, kChunk, kChunk + 1, 12'000'000};
+  const std::vector<std::size_t> sizes{0, 1, 5, 1024, kChunk - 1, kChunk, kChunk + 1, 5'000'000};
   {
     Client client(stop_sender_);
     for (const auto size : sizes)
@@ -216,7 +216,7 @@ TEST_F(TransferTest, a_file_without_a_true_size_arrives_with_its_content) {
 }
 
 TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
-  const auto path = make_file("file", 30'000'000);
+  const auto path = make_file("file", 8'000'000);
   std::thread stopper([this] {
     const auto begun = [this] {
       for (const auto& entry : std::filesystem::directory_iterator(directory_ / "out"))
@@ -229,7 +229,7 @@ TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
   EXPECT_THROW(
       {
         Client client(stop_sender_);
-        client.pace = Pace(20'000'000);
+        client.pace = Pace(8'000'000);
         client.send(FileReader::single(path));
       },
       Stopped);
@@ -242,7 +242,7 @@ TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
   thread_ = std::thread([this] { complete_ = receiver_->run(true); });
   {
     Client client(stop_sender_);
-    EXPECT_LT(client.send(FileReader::single(path)), 29'500'000U);
+    EXPECT_LT(client.send(FileReader::single(path)), 7'500'000U);
   }
   await_receiver();
   EXPECT_TRUE(arrived("file"));

@@ -28,6 +28,14 @@ constexpr std::size_t kPage = 4096, kPages = 6;
 constexpr std::size_t kStackPages = 8;
 constexpr std::size_t kLead = 1000;  // unregistered bytes at the beginning of the first page
 
+// Rounds of the tests that fork all the time. With ThreadSanitizer a fork takes a tenth of a
+// second.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kForks = 12;
+#else
+constexpr int kForks = 60;
+#endif
+
 // Runs `act` in a child. Its result is the exit status; the child ends without destructors.
 int in_child(const std::function<int()>& act, int (*make)() = ::fork) {
   const auto child = make();
@@ -371,7 +379,7 @@ TEST_P(Forking, ForksInTheMiddleOfTransfersHurtNoByte) {
       ::waitpid(child, nullptr, 0);
     }
   });
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 2 * kForks; ++round) {
     std::memset(source.data(), round, source.size());
     ASSERT_EQ(stm_receive(server.connection, 5, memory, base + kLead, source.size()), 0);
     ASSERT_EQ(stm_send(client.connection, 6, 0, 0, from, source.data(), source.size()), 0);
@@ -407,7 +415,7 @@ TEST_P(Forking, WhatIsLentDuringAForkStaysShared) {
   std::thread forker([&] {
     while (!stop) in_child([] { return 0; });
   });
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < kForks; ++round) {
     void* made = nullptr;
     st_mhandle_t own = nullptr;
     EXPECT_EQ(st_malloc(endpoint, 4 * kPage, -1, &made), 0);
