@@ -36,7 +36,12 @@ class TemporaryDirectory {
   }
   [[nodiscard]] std::string content(const std::string& name) const {
     std::ifstream in(path_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::error_code ignored;
+    const auto size = std::filesystem::file_size(path_ / name, ignored);
+    std::string all(ignored ? 0 : size, '\0');
+    in.read(all.data(), static_cast<std::streamsize>(all.size()));
+    all.resize(static_cast<std::size_t>(in.gcount()));
+    return all;
   }
 
  private:

@@ -41,9 +41,10 @@ class TransferTest : public ::testing::Test {
   }
 
   std::string make_file(const std::string& name, std::size_t size) {
-    std::ofstream out(directory_ / name, std::ios::binary);
+    std::string content(size, '\0');
     std::uint32_t x = 1;
-    for (std::size_t i = 0; i < size; ++i) out.put(static_cast<char>((x = x * 1664525 + 7) >> 24));
+    for (char& each : content) each = static_cast<char>((x = x * 1664525 + 7) >> 24);
+    std::ofstream(directory_ / name, std::ios::binary) << content;
     return (directory_ / name).string();
   }
   // One connection.

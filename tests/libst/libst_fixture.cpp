@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "libst/service/link_shards.h"
@@ -135,8 +137,16 @@ Buffer::Buffer(std::size_t size, unsigned char seed, bool filled)
   void* memory = nullptr;
   if (::posix_memalign(&memory, std::size_t{1} << 16, size) != 0) throw std::bad_alloc();
   data_.reset(static_cast<unsigned char*>(memory));
-  for (std::size_t i = 0; i < size; ++i)
-    data_[i] = filled ? static_cast<unsigned char>(seed + i + (i >> 8) * 7) : 0;
+  auto* const bytes = data_.get();
+  if (!filled) {
+    std::memset(bytes, 0, size);
+    return;
+  }
+  constexpr std::size_t kPeriod = std::size_t{1} << 16;
+  for (std::size_t i = 0; i < std::min(size, kPeriod); ++i)
+    bytes[i] = static_cast<unsigned char>(seed + i + (i >> 8) * 7);
+  for (std::size_t at = kPeriod; at < size; at += kPeriod)
+    std::memcpy(bytes + at, bytes, std::min(size - at, kPeriod));
 }
 
 int receive(st_chandle_t chandle, st_header_t& header, void* payload) {
