@@ -28,6 +28,7 @@ struct Attachments {
 // What a region takes from its user's budgets. Reserved before the region is made.
 struct RegionClaim {
   Reservation place, bytes, mappings, files;
+  Account payer;               // of the files that keep its pages from being moved (page_pins.h)
   std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
 };
 

@@ -147,6 +147,8 @@ class Account {
   // Explains a refusal to the program: the total, what this user holds, and what an operator can
   // change.
   [[nodiscard]] std::string refusal(Resource resource) const;
+  // Of an open account only.
+  [[nodiscard]] uid_t uid() const { return user_->uid; }
 
  private:
   friend class Budgets;

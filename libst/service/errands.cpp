@@ -31,13 +31,18 @@ int map_memory(Errand& errand) {
   do {
     error = errand.memory->populate(kErrandSlice);
   } while (error == -EAGAIN && !errand.abandoned);
-  if (error == 0) errand.memory->pin_pages(errand.user, request);
+  if (error != 0) return error;
+  error = errand.memory->pin_pages(errand.claim.payer, request);
+  if (error == -EDQUOT) errand.why = errand.claim.payer.refusal(Resource::kFiles);
   return error;
 }
 
-int keep_offered(const Errand& errand) {
+int keep_offered(Errand& errand) {
   if (const auto error = errand.offered->keep_pages(); error != 0) return error;
-  errand.offered->pin_pages(errand.user);
+  if (errand.offered->pin_pages(errand.payer) == -EDQUOT) {
+    errand.why = errand.payer.refusal(Resource::kFiles);
+    return -EDQUOT;
+  }
   // A channel is handed out once, the client page whenever the client says hello.
   if (errand.request.vc != kNoneId) errand.offered->forget_fd();
   return 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "libst/os/unique_fd.h"
@@ -22,10 +23,12 @@ struct Errand {
   uid_t user = 0;
   Request request{};
   int result = 0;
+  std::string why;  // -EDQUOT, where the worker knows
   // Nobody waits for the result any more.
   std::atomic<bool> abandoned{false};
-  // kMapped: what the client was offered.
+  // kMapped: what the client was offered, and who pays for what keeps its pages from being moved.
   std::shared_ptr<SharedMemory> offered;
+  Account payer;
   // kMap. When it is done, `files` holds those that are still to be closed: that may block.
   std::vector<UniqueFd> files;
   RegionClaim claim;

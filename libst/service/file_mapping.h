@@ -33,9 +33,9 @@ class FileMapping {
   // Looks for missing pages, once for each part of the file. Returns 0; -EFAULT: there are some; or
   // another negative errno.
   int look(int fd, std::uint64_t offset, std::uint64_t length);
-  // Pins pages of that part, which has all its pages.
-  void pin(uid_t user, std::uint64_t offset, std::uint64_t length, PagePins& out) const {
-    out.pin(user, mapped_.subspan(offset, length), offset, writable_);
+  // Pins pages of that part, which has all its pages. Returns what PagePins::pin() does.
+  int pin(const Account& payer, std::uint64_t offset, std::uint64_t length, PagePins& out) const {
+    return out.pin(payer, mapped_.subspan(offset, length), offset, writable_);
   }
 
  private:

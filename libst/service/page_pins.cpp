@@ -45,14 +45,16 @@ class PagePins::Ring {
  public:
   static constexpr std::uint32_t kSlots = 4'096;
 
-  static std::shared_ptr<Ring> make() {
+  static std::shared_ptr<Ring> make(Reservation file) {
     io_uring_params parameters{};
     UniqueFd fd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters)));
     BufferTable table{.count = kSlots, .flags = kSparse, .reserved = 0, .data = 0, .tags = 0};
     if (!fd || !change(fd.get(), kRegisterBuffers, table)) return nullptr;
-    return std::make_shared<Ring>(std::move(fd));
+    return std::make_shared<Ring>(std::move(file), std::move(fd));
   }
-  explicit Ring(UniqueFd fd) : fd_(std::move(fd)) { free_.reserve(kSlots); }
+  Ring(Reservation file, UniqueFd fd) : file_(std::move(file)), fd_(std::move(fd)) {
+    free_.reserve(kSlots);
+  }
 
   std::optional<std::uint32_t> take_slot() {
     std::lock_guard const lock(mutex_);
@@ -83,6 +85,7 @@ class PagePins::Ring {
   }
 
  private:
+  const Reservation file_;
   const UniqueFd fd_;
   std::mutex mutex_;
   std::uint32_t next_ = 0;  // slots from here on were never used
@@ -102,68 +105,83 @@ bool PagePins::wanted() {
 }
 
 bool PagePins::possible() {
-  static const bool can = Ring::make() != nullptr;
+  static const bool can = Ring::make({}) != nullptr;
   return can;
 }
 
 // Each user has rings of its own, because a ring is locked while it pins.
-std::shared_ptr<PagePins::Ring> PagePins::ring_with_room(uid_t user) {
+int PagePins::ring_with_room(const Account& payer, std::shared_ptr<Ring>& out) {
   static std::mutex mutex;
   // Never destroyed: workers may outlive main().
   static auto* const rings = new std::multimap<uid_t, std::weak_ptr<Ring>>;
   std::lock_guard const lock(mutex);
   std::erase_if(*rings, [](const auto& entry) { return entry.second.expired(); });
-  const auto [first, last] = rings->equal_range(user);
+  const auto [first, last] = rings->equal_range(payer.uid());
   for (auto at = first; at != last; ++at)
-    if (auto ring = at->second.lock(); ring != nullptr && ring->has_room()) return ring;
-  auto made = Ring::make();
-  if (made != nullptr) rings->emplace(user, made);
-  return made;
+    if (out = at->second.lock(); out != nullptr && out->has_room()) return 0;
+  Reservation file;
+  if (!payer.reserve(Resource::kFiles, 1, file)) return -EDQUOT;
+  out = Ring::make(std::move(file));
+  if (out == nullptr) return -ENOTSUP;
+  rings->emplace(payer.uid(), out);
+  return 0;
 }
 
 // The first page of each piece: the kernel moves them in order, so it has moved none when it meets
 // the one that is pinned.
-bool PagePins::pin(uid_t user, MutableBytes mapped, std::uint64_t offset, bool writable) {
+int PagePins::pin(const Account& payer, MutableBytes mapped, std::uint64_t offset, bool writable) {
   std::vector<std::byte*> pages;
   for (std::uint64_t at = 0; at < mapped.size(); at += kPiece - (offset + at) % kPiece)
     pages.push_back(mapped.data() + at);
-  if (!writable) return pin_for_reading(pages);
-  if (!possible()) return false;
-  slots_.reserve(slots_.size() + pages.size());
-  return std::ranges::all_of(pages, [&](auto* page) { return pin_one(user, page); });
+  const auto error = writable ? pin_for_writing(payer, pages) : pin_for_reading(payer, pages);
+  if (error == -EDQUOT) release();
+  return error;
 }
 
-bool PagePins::pin_one(uid_t user, std::byte* page) {
+int PagePins::pin_for_writing(const Account& payer, std::span<std::byte* const> pages) {
+  if (!possible()) return -ENOTSUP;
+  slots_.reserve(slots_.size() + pages.size());
+  for (auto* const page : pages)
+    if (const auto error = pin_one(payer, page); error != 0) return error;
+  return 0;
+}
+
+int PagePins::pin_one(const Account& payer, std::byte* page) {
   auto ring = slots_.empty() ? nullptr : slots_.back().ring;
   auto slot = ring == nullptr ? std::nullopt : ring->take_slot();
-  if (!slot && (ring = ring_with_room(user)) != nullptr) slot = ring->take_slot();
-  if (!slot) return false;
+  if (!slot) {
+    if (const auto error = ring_with_room(payer, ring); error != 0) return error;
+    slot = ring->take_slot();
+  }
+  if (!slot) return -ENOTSUP;
   if (!ring->set(*slot, page, page_size())) {
     ring->return_slot(*slot);
-    return false;
+    return -ENOTSUP;
   }
   slots_.push_back({std::move(ring), *slot});
-  return true;
+  return 0;
 }
 
 // A pipe is as large as it needs to be, because all those of one user may have so many pages.
-bool PagePins::pin_for_reading(std::span<std::byte* const> pages) {
+int PagePins::pin_for_reading(const Account& payer, std::span<std::byte* const> pages) {
   constexpr std::size_t kMostOfPipe = 256;
   while (!pages.empty()) {
     const auto count = std::min(pages.size(), kMostOfPipe);
+    Reservation file;
+    if (!payer.reserve(Resource::kFiles, 1, file)) return -EDQUOT;
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -ENOTSUP;
     UniqueFd reads(ends[0]);
     const UniqueFd writes(ends[1]);
     ::fcntl(writes.get(), F_SETPIPE_SZ, static_cast<int>(count * page_size()));
     std::vector<iovec> parts;
     for (auto* const page : pages.first(count)) parts.push_back({page, page_size()});
     const auto put = ::vmsplice(writes.get(), parts.data(), parts.size(), SPLICE_F_NONBLOCK);
-    if (put < static_cast<ssize_t>(page_size())) return false;
+    if (put < static_cast<ssize_t>(page_size())) return -ENOTSUP;
     pages = pages.subspan(static_cast<std::size_t>(put) / page_size());
-    pipes_.push_back(std::move(reads));
+    pipes_.push_back({std::move(file), std::move(reads)});
   }
-  return true;
+  return 0;
 }
 
 void PagePins::release() {

@@ -4,7 +4,8 @@
 // copies them, and whoever touches one meanwhile waits, for seconds if the file is mapped very
 // often. It leaves a piece of a file alone in which somebody has pinned a page. So one page of each
 // 2 MiB is pinned: as a registered buffer of an io_uring, which needs no descriptor of its own; or,
-// if the memory is mapped for reading only, as the content of a pipe.
+// if the memory is mapped for reading only, as the content of a pipe. Io_urings and pipes are open
+// files of the daemon, and count as files of the user.
 #pragma once
 
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "libst/service/budget.h"
 #include "stp/types.h"
 
 namespace stp::service {
@@ -38,8 +40,10 @@ class PagePins {
   static bool possible();
   // Pins pages of `mapped`, which begins at `offset` of its file and has all its pages. May wait
   // for whoever moves them at present, so call it where that holds up nobody; users do not wait for
-  // each other. Returns false if the system permits no pins, or no more of them (RLIMIT_MEMLOCK).
-  bool pin(uid_t user, MutableBytes mapped, std::uint64_t offset, bool writable);
+  // each other. Returns 0; -EDQUOT: `payer` may not have the files that it takes, and nothing of
+  // this object is pinned any more; or -ENOTSUP: the system permits no pins, or no more of them
+  // (RLIMIT_MEMLOCK).
+  int pin(const Account& payer, MutableBytes mapped, std::uint64_t offset, bool writable);
 
  private:
   class Ring;
@@ -47,13 +51,18 @@ class PagePins {
     std::shared_ptr<Ring> ring;
     std::uint32_t number;
   };
-  static std::shared_ptr<Ring> ring_with_room(uid_t user);
-  bool pin_one(uid_t user, std::byte* page);
-  bool pin_for_reading(std::span<std::byte* const> pages);
+  struct Pipe {
+    Reservation file;
+    UniqueFd end;
+  };
+  static int ring_with_room(const Account& payer, std::shared_ptr<Ring>& out);
+  int pin_for_writing(const Account& payer, std::span<std::byte* const> pages);
+  int pin_one(const Account& payer, std::byte* page);
+  int pin_for_reading(const Account& payer, std::span<std::byte* const> pages);
   void release();
 
   std::vector<Slot> slots_;
-  std::vector<UniqueFd> pipes_;
+  std::vector<Pipe> pipes_;
 };
 
 }  // namespace stp::service

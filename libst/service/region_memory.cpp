@@ -99,9 +99,12 @@ int RegionMemory::populate(std::uint64_t bytes) {
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 
-void RegionMemory::pin_pages(uid_t user, const Request& request) {
-  for (const auto& segment : std::span(request.segments).first(request.segment_count))
-    files_[segment.fd_index]->pin(user, segment.offset, segment.length, pins_);
+int RegionMemory::pin_pages(const Account& payer, const Request& request) {
+  for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
+    const auto& file = *files_[segment.fd_index];
+    if (file.pin(payer, segment.offset, segment.length, pins_) == -EDQUOT) return -EDQUOT;
+  }
+  return 0;
 }
 
 RegionMemory::~RegionMemory() {

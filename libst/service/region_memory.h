@@ -36,8 +36,9 @@ class RegionMemory {
   // Returns 0 when all are mapped in; -EAGAIN: call again; or another negative errno.
   int populate(std::uint64_t bytes);
   // Call last, with the request that was mapped: the kernel does not move the pages any more. As
-  // far as the system permits it (page_pins.h).
-  void pin_pages(uid_t user, const Request& request);
+  // far as the system permits it (page_pins.h). Returns 0, or -EDQUOT: `payer` may not have the
+  // files that it takes.
+  int pin_pages(const Account& payer, const Request& request);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;

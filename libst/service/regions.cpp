@@ -47,6 +47,7 @@ int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, 
   }
   if (const auto error = check(client, request, length, bytes); error != 0) return error;
   out.torn = client.torn;
+  out.payer = allow_.payer(client.identity.uid).account;
   if (const auto error = allow_.reserve(client.payer, Resource::kRegions, 1, out.place); error != 0)
     return error;
   if (const auto error = allow_.reserve(client.payer, Resource::kMappedBytes, bytes, out.bytes);

@@ -71,7 +71,7 @@ int Server::begin_mapped(Peer& peer, const Request& request) {
   {
     auto& service = *shards_[request.shard];
     std::lock_guard guard(service.lock());
-    errand->offered = service.offered(client, request.vc);
+    errand->offered = service.offered(client, request.vc, errand->payer);
   }
   errand->key = peer.client;
   errand->user = peer.identity.uid;
@@ -86,6 +86,7 @@ int Server::end_errand(Peer& peer, Errand& errand) {
   Reply reply{};
   reply.version = kProtocolVersion;
   reply.result = errand.result;
+  if (reply.result == -EDQUOT) set_text(reply.text, errand.why);
   if (errand.memory != nullptr) {
     attachments.pieces = errand.memory->pieces();
     attachments.mapped_bytes = errand.memory->size();

@@ -143,9 +143,10 @@ void Service::reserve_files_from(int first) {
 void Service::offer_memory(std::shared_ptr<UserWorkers> workers) {
   impl_->offers.begin(std::move(workers));
 }
-std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc) const {
+std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc, Account& payer) const {
   const auto* const client = impl_->clients.find(id);
   if (client == nullptr || client->leaving) return nullptr;
+  payer = impl_->allow.payer(client->identity.uid).account;
   if (vc == kNoneId) return client->offered_page;
   const auto* const channel = client->channels.of(vc);
   return channel == nullptr ? nullptr : channel->offered;

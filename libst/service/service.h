@@ -89,8 +89,9 @@ class Service {
   // From now on clients are other processes: they map memory that they are offered (offers.h).
   void offer_memory(std::shared_ptr<UserWorkers> workers);
   // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
-  // use it by handle() once its pages are kept.
-  [[nodiscard]] std::shared_ptr<SharedMemory> offered(ClientId client, VcId vc) const;
+  // use it by handle() once its pages are kept. `payer` pays for that.
+  [[nodiscard]] std::shared_ptr<SharedMemory> offered(ClientId client, VcId vc,
+                                                      Account& payer) const;
   // Channels are offered only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
   void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);

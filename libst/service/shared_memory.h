@@ -48,8 +48,8 @@ class SharedMemory {
   // Returns whether the kernel can keep pages.
   static bool can_keep_pages();
   // Call after keep_pages(), on the same thread: the kernel does not move the pages any more. As
-  // far as the system permits it (page_pins.h).
-  void pin_pages(uid_t user) { pins_.pin(user, {data_, size_}, 0, true); }
+  // far as the system permits it (page_pins.h). Returns what PagePins::pin() does.
+  int pin_pages(const Account& payer) { return pins_.pin(payer, {data_, size_}, 0, true); }
   // Closes the descriptor and keeps the memory. For memory that will not be passed on again:
   // descriptors are scarcer than mappings.
   void forget_fd() {

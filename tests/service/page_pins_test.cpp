@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -28,13 +30,15 @@ class Pinned : public testing::Test {
     return made;
   }
   static MutableBytes all(const SharedMemory& memory) { return {memory.data(), memory.size()}; }
+  const std::shared_ptr<Budgets> budgets_ = std::make_shared<Budgets>();
+  const Account payer_ = budgets_->account(kPinning, false);
 };
 
 TEST_F(Pinned, APageKeepsItsPieceFromBeingMoved) {
   const auto memory = memory_of(page_size());
   {
     PagePins pins;
-    ASSERT_TRUE(pins.pin(kPinning, all(*memory), 0, true));
+    ASSERT_EQ(pins.pin(payer_, all(*memory), 0, true), 0);
     EXPECT_FALSE(test::becomes_huge(memory->fd()));
     const PagePins moved = std::move(pins);
     EXPECT_FALSE(test::becomes_huge(memory->fd()));
@@ -47,7 +51,7 @@ TEST_F(Pinned, EachPieceOfAFileHasAPage) {
   PagePins pins;
   // From the middle of the first piece to the beginning of the third.
   const auto from = kPiece / 2, to = 2 * kPiece + page_size();
-  ASSERT_TRUE(pins.pin(kPinning, all(*memory).subspan(from, to - from), from, true));
+  ASSERT_EQ(pins.pin(payer_, all(*memory).subspan(from, to - from), from, true), 0);
   for (const std::uint64_t piece : {0, 1, 2})
     EXPECT_FALSE(test::becomes_huge(memory->fd(), piece * kPiece)) << piece;
   EXPECT_TRUE(test::becomes_huge(memory->fd(), 3 * kPiece));
@@ -59,7 +63,7 @@ TEST_F(Pinned, MemoryThatIsMappedForReadingOnly) {
   ASSERT_NE(read, MAP_FAILED);
   {
     PagePins pins;
-    ASSERT_TRUE(pins.pin(kPinning, {static_cast<std::byte*>(read), 2 * kPiece}, 0, false));
+    ASSERT_EQ(pins.pin(payer_, {static_cast<std::byte*>(read), 2 * kPiece}, 0, false), 0);
     EXPECT_FALSE(test::becomes_huge(memory->fd(), 0));
     EXPECT_FALSE(test::becomes_huge(memory->fd(), kPiece));
   }
@@ -74,11 +78,34 @@ TEST_F(Pinned, ThereAreAsManyAsTheSystemPermits) {
   for (int round = 0; round < 2; ++round) {
     std::vector<PagePins> pins(kMany);
     for (int i = 0; i < kMany; ++i)
-      if (!pins[static_cast<std::size_t>(i)].pin(kPinning, all(*memory), 0, true))
+      if (pins[static_cast<std::size_t>(i)].pin(payer_, all(*memory), 0, true) != 0)
         GTEST_SKIP() << "RLIMIT_MEMLOCK permits " << i << " pages";
     EXPECT_FALSE(test::becomes_huge(memory->fd()));
   }
   EXPECT_TRUE(test::becomes_huge(memory->fd()));
+}
+
+// A user may have two of four files: one for the pages that it lends for writing, and one for each
+// memory that it lends for reading only.
+TEST(PinnedPages, TakeFilesOfTheirUser) {
+  if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
+  const auto budgets = std::make_shared<Budgets>();
+  budgets->set_total(Resource::kFiles, 4);
+  const auto payer = budgets->account(kPinning, false);
+  const auto memory = SharedMemory::lend("pinned", 2 * page_size());
+  std::memset(memory->data(), 1, memory->size());
+  const MutableBytes all{memory->data(), memory->size()};
+  {
+    PagePins written, more, read, too_many;
+    ASSERT_EQ(written.pin(payer, all, 0, true), 0);
+    ASSERT_EQ(more.pin(payer, all, 0, true), 0);
+    EXPECT_EQ(budgets->used(Resource::kFiles), 1U);
+    ASSERT_EQ(read.pin(payer, all, 0, false), 0);
+    EXPECT_EQ(budgets->used(Resource::kFiles), 2U);
+    EXPECT_EQ(too_many.pin(payer, all, 0, false), -EDQUOT);
+    ASSERT_EQ(more.pin(payer, all, 0, true), 0);
+  }
+  EXPECT_EQ(budgets->used(Resource::kFiles), 0U);
 }
 
 }  // namespace

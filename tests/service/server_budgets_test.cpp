@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "libst/service/page_pins.h"
 #include "libst/service/text_field.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
@@ -37,6 +38,8 @@ class ServerBudgets : public testing::Test, protected ServedSocket {
 };
 
 constexpr std::size_t kSize = std::size_t{1} << 16;
+// Files that keep the pages of a user from being moved.
+const std::uint64_t kPinning = PagePins::possible() ? 1 : 0;
 
 TEST_F(ServerBudgets, AUserWhoTakesAllItMayLeavesPlacesForOthers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
@@ -97,7 +100,7 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     ASSERT_EQ(client.ask(map_request(endpoint, kSize), std::array{memory->fd()}), 0);
     EXPECT_EQ(used(Resource::kMappedBytes), kSize);
     EXPECT_EQ(used(Resource::kConnections), limits::kBacklog);
-    EXPECT_EQ(used(Resource::kFiles), 4U);
+    EXPECT_EQ(used(Resource::kFiles), 4 + kPinning);
     EXPECT_EQ(used(Resource::kMappings), 3 + limits::kBacklog);
   }
   for (int i = 0; i < 20'000 && service.budgets().users() != 0; ++i)
@@ -114,9 +117,25 @@ TEST_F(ServerBudgets, AChannelThatIsMappedTakesNoFileAnyMore) {
   EXPECT_EQ(used(Resource::kFiles), before + 1);
   EXPECT_EQ(used(Resource::kMappings), 3U);
   ASSERT_EQ(client.say_mapped(client.reply.vc), 0);
-  EXPECT_EQ(used(Resource::kFiles), before);
+  EXPECT_EQ(used(Resource::kFiles), before + kPinning);
   EXPECT_TRUE(eventually([&] { return used(Resource::kMappings) == 2; })) << "a worker unmaps it";
   EXPECT_EQ(used(Resource::kConnections), 1U);
+}
+
+TEST_F(ServerBudgets, WhatKeepsPagesFromBeingMovedTakesAFileOfItsUser) {
+  if (kPinning == 0) GTEST_SKIP() << "the system permits no io_uring";
+  RawClient client(path);
+  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  const auto endpoint = client.reply.endpoint;
+  const auto memory = made_memory(kSize);
+  const auto map = [&] {
+    return client.ask(map_request(endpoint, kSize), std::array{memory->fd()});
+  };
+  service.set_process_totals(1'000, used(Resource::kFiles) + 1);
+  EXPECT_EQ(map(), -EDQUOT);
+  EXPECT_NE(std::string(text_of(client.reply.text)).find("LimitNOFILE"), std::string::npos);
+  service.set_process_totals(1'000, used(Resource::kFiles) + 2);
+  EXPECT_EQ(map(), 0);
 }
 
 }  // namespace
