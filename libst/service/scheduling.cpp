@@ -7,9 +7,9 @@
 
 namespace stp::service {
 
-std::optional<Scheduling> scheduling() {
+std::optional<Scheduling> scheduling(pid_t thread) {
   Scheduling found;
-  if (::syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) != 0) return std::nullopt;
+  if (::syscall(SYS_sched_getattr, thread, &found, sizeof found, 0) != 0) return std::nullopt;
   return found;
 }
 

@@ -2,6 +2,8 @@
 // How the kernel shares a core between this thread and others.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 
@@ -16,8 +18,8 @@ struct Scheduling {
   std::uint64_t slice = 0, deadline = 0, period = 0;  // nanoseconds
 };
 
-// Settings of the calling thread; nullopt: the kernel does not tell.
-std::optional<Scheduling> scheduling();
+// Settings of a thread, 0: the calling one; nullopt: the kernel does not tell.
+std::optional<Scheduling> scheduling(pid_t thread = 0);
 
 // Asks for short time slices, so that the kernel schedules the thread soon on a busy core (Linux
 // 6.12). Has no effect on older kernels. Leaves a policy that an operator has chosen as it is.

@@ -15,6 +15,7 @@
 
 #include "libst/os/file_limit.h"
 #include "libst/service/process_limits.h"
+#include "libst/service/scheduling.h"
 #include "libst/service/text_field.h"
 
 namespace stp::service {
@@ -124,7 +125,9 @@ void Server::end_clients() {
   foreign_.reset();
 }
 
+// Holds the lock that the polling thread needs, so it must not wait long for a processor either.
 void Server::run() {
+  ask_for_short_slices();
   std::array<epoll_event, 64> events;
   foreign_->begin_receiving();
   for (;;) {

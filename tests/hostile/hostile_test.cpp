@@ -126,9 +126,10 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
 
 // ---- deaths
 
-// The kernel frees gigabytes of theirs at once. Where nothing else ran, one round trip of some
-// thousands took 69 to 118 ms meanwhile, for a reason that is not known; requests and operators
-// waited less than 20.
+// The kernel frees gigabytes of theirs at once, and workers of stpd unmap as much. Where nothing
+// else ran, one round trip of some thousands took 69 to 118 ms meanwhile: the link waits for the
+// thread of the socket, which has its lock, and that thread for a processor, or for the lock of the
+// workers' queue while a worker has it that waits for a processor.
 TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
   constexpr std::chrono::milliseconds kOfDeaths{250};
   const auto tally = until_quick([&] {
