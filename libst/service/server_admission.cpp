@@ -44,11 +44,13 @@ void Server::accept_failed(int error) {
                             std::strerror(error) + "; raise LimitNOFILE");
 }
 
-// One that has gone again takes nobody's turn.
+// One that has gone again takes nobody's turn, and little time: thousands of them may be before an
+// operator in the backlog.
 void Server::receive(UniqueFd socket) {
+  const auto gone = has_hung_up(socket.get());
+  if (gone && refuses_files(socket.get())) return;
   auto who = identify_peer(socket.get(), admin_group_);
-  if (!who || has_hung_up(socket.get()))
-    return hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  if (!who || gone) return hang_up(who ? who->uid : kUnknownUser, std::move(socket));
   auto refused = waiting_->enter({std::move(*who), std::move(socket)});
   if (!refused) return;
   refuse(refused->who, "too many clients of its user connect at once");

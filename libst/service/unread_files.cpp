@@ -49,4 +49,10 @@ void permit_files(int socket, bool permitted) {
   ::setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof value);
 }
 
+bool refuses_files(int socket) {
+  int value = 1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &value, &size) == 0 && value == 0;
+}
+
 }  // namespace stp::service

@@ -14,5 +14,7 @@ bool has_unread_files(int socket);
 // is accepted, a peer may not either. Linux before 6.16 knows no such choice: there they always
 // may.
 void permit_files(int socket, bool permitted);
+// Whether they may not: if they never might, no message has any.
+bool refuses_files(int socket);
 
 }  // namespace stp::service

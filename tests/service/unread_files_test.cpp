@@ -113,8 +113,10 @@ TEST_F(UnreadFiles, AreNotSentWhereTheyAreNotPermitted) {
   const auto sent = send_request(client.get(), Request{}, fds);
   if (sent == 0) GTEST_SKIP() << "this kernel cannot forbid them (Linux before 6.16)";
   EXPECT_EQ(sent, -EPERM);
+  EXPECT_TRUE(refuses_files(here.get()));
   EXPECT_EQ(send_request(client.get(), Request{}, {}), 0);
   permit_files(here.get(), true);
+  EXPECT_FALSE(refuses_files(here.get()));
   EXPECT_EQ(send_request(client.get(), Request{}, fds), 0);
 }
 
