@@ -126,10 +126,9 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
 
 // ---- deaths
 
-// The kernel frees gigabytes of theirs at once, and workers of stpd unmap as much. Where nothing
-// else ran, one round trip of some thousands took 69 to 118 ms meanwhile: the link waits for the
-// thread of the socket, which has its lock, and that thread for a processor, or for the lock of the
-// workers' queue while a worker has it that waits for a processor.
+// The kernel frees gigabytes of theirs at once, and workers of stpd unmap as much. One round trip
+// of some thousands took 69 to 118 ms meanwhile: the link waits for processors, and for the thread
+// of the socket, which has its lock and waits for a processor, too.
 TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
   constexpr std::chrono::milliseconds kOfDeaths{250};
   const auto tally = until_quick([&] {
