@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: under_unit.py UNIT COMMAND...
+"""usage: under_unit.py UNIT[:DROP-IN] COMMAND...
 
 Runs COMMAND as a service manager would under UNIT, as far as that takes no service manager: its
 limits, capabilities, umask, filters of system calls and address families, and a user without rights.
@@ -27,16 +27,17 @@ def missing(why):
     sys.exit(77)
 
 
-def settings_of(path):
-    """The settings of the section [Service]: name -> values in their order."""
+def settings_of(paths):
+    """The settings of the section [Service]: name -> values in their order. An empty one begins anew."""
     settings, section = {}, ""
-    for line in open(path, encoding="utf-8"):
-        line = line.strip()
-        if line.startswith("["):
-            section = line
-        elif section == "[Service]" and "=" in line and not line.startswith("#"):
-            name, value = line.split("=", 1)
-            settings.setdefault(name, []).append(value)
+    for path in paths.split(":"):
+        for line in open(path, encoding="utf-8"):
+            line = line.strip()
+            if line.startswith("["):
+                section = line
+            elif section == "[Service]" and "=" in line and not line.startswith("#"):
+                name, value = line.split("=", 1)
+                settings[name] = settings.get(name, []) + [value] if value else []
     return settings
 
 
@@ -150,11 +151,11 @@ def main():
     if "--restricted" not in command[:1]:
         # First as root, to become who it will be; then once more as that.
         set_limits(settings)
-        names = settings["AmbientCapabilities"][-1].lower().replace("cap_", "").split()
-        added = ",".join("+" + name for name in names)
+        names = " ".join(settings["AmbientCapabilities"]).lower().replace("cap_", "").split()
+        kept = ",".join(["-all", *("+" + name for name in names)])
         os.execvp("setpriv", [
             "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-            f"--inh-caps=-all,{added}", f"--bounding-set=-all,{added}", f"--ambient-caps=-all,{added}",
+            f"--inh-caps={kept}", f"--bounding-set={kept}", f"--ambient-caps={kept}",
             "--no-new-privs", sys.executable, sys.argv[0], unit, "--restricted", *command])
     os.umask(int(settings["UMask"][-1], 8))
     libc = ctypes.CDLL(None, use_errno=True)

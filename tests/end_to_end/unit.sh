@@ -17,6 +17,14 @@ for unit in stpd stp-recv; do
     fail "$unit.service leaves too much open: systemd-analyze security --offline=true"
 done
 
+# With the drop-in for links over UDP it leaves no more open.
+mkdir -p "$work/udp/stpd.service.d"
+cp "$work/stpd.service" "$work/udp"
+cp "$root/tools/stpd/udp.conf" "$work/udp/stpd.service.d"
+quietly systemd-analyze verify --man=no "$work/udp/stpd.service" || fail "udp.conf is not valid"
+quietly systemd-analyze security --offline=true --threshold=24 "$work/udp/stpd.service" ||
+  fail "udp.conf leaves too much open"
+
 # Whoever mounts the directory of the socket still has it after a restart; a link is waited for without end.
 expect grep -qx RuntimeDirectoryPreserve=yes "$work/stpd.service"
 expect grep -qx StartLimitIntervalSec=0 "$work/stpd.service"
@@ -67,6 +75,16 @@ expect [ "$(awk '/^NoNewPrivs/ { print $2 }' "/proc/$daemon/status")" = 1 ]
 expect [ "$(awk '/^Seccomp:/ { print $2 }' "/proc/$daemon/status")" = 2 ]
 expect [ "$(awk '/^Uid/ { print $2 }' "/proc/$daemon/status")" = 65534 ]
 expect [ "$(awk '/^CapEff/ { print $2 }' "/proc/$daemon/status")" = 0000000000000000 ]
+
+# Over UDP it has no capability that it could drop.
+mkdir -m 0755 "$work/run_u"
+chown 65534 "$work/run_u"
+start "$work/u.log" nsenter -t "$side_a" -n "$python" "$here/under_unit.py" \
+  "$work/stpd.service:$root/tools/stpd/udp.conf" "$bin/stpd" --link udp: --socket "$work/run_u/stpd.sock"
+wait_for 20 grep -qE '^stpd: ready' "$work/u.log" || fail "stpd does not start without capabilities"
+daemon=$(pgrep -f "^$bin/stpd --link udp: --socket $work/run_u")
+expect [ "$(awk '/^CapBnd/ { print $2 }' "/proc/$daemon/status")" = 0000000000000000 ]
+expect says "$work/u.log" 'link udp:: device'
 
 random_file "$work/file" 3000000
 start_receiver receiver b "$work/out" 3000

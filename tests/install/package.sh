@@ -56,7 +56,8 @@ programs_and_pages "$tree/usr"
 unit=$tree/usr/lib/systemd/system/stpd.service
 expect grep -q '^ExecStart=/usr/sbin/stpd ' "$unit"
 expect grep -q '^ExecStart=/usr/bin/stp-recv ' "$tree/usr/lib/systemd/system/stp-recv.service"
-expect test -e "$tree/usr/share/doc/stp/examples/stpd.conf"
+expect test -e "$tree/usr/share/doc/stp/examples/stpd.conf" -a \
+  -e "$tree/usr/share/doc/stp/examples/stpd.service.d/udp.conf"
 # The users of the units, which are there before the units start.
 for name in stpd stp-recv; do
   expect grep -qx "User=$name" "$tree/usr/lib/systemd/system/$name.service"

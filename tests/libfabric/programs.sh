@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: programs.sh BUILD-DIRECTORY
-# Programs of Debian's libfabric-bin, as they are, from one network namespace to another.
+# Programs of Debian's libfabric-bin, as they are, from one network namespace to another: over Ethernet, and without any
+# capability over UDP.
 . "$(dirname "$0")/../end_to_end/setup.sh"
 [ -e "$build/lib/libfabric/libstp-fi.so" ] || skip "the provider was not built: libfabric-dev is missing"
 command -v fi_pingpong >/dev/null || skip "fi_pingpong is missing: apt-get install libfabric-bin"
@@ -21,15 +22,25 @@ fi_info -e >"$work/parameters.log" 2>/dev/null
 expect says "$work/parameters.log" FI_STP_LINK
 
 listens() { within "$a" ss -ltnH "sport = :47592" | grep -q .; }
-for each in "msg stp" "rdm stp;ofi_rxm" "rdm stp;^ofi_rxm"; do
-  kind=${each% *}
-  provider=${each#* }
-  start "$work/$each.a.log" nsenter -t "$a" -n timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c
+# pingpong KIND PROVIDER [COMMAND...]: by programs that COMMAND starts.
+pingpong() {
+  local kind=$1 provider=$2
+  shift 2
+  start "$work/$kind $provider.a.log" nsenter -t "$a" -n "$@" timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c
   server=$!
   expect wait_for 60 listens
-  expect within "$b" timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c 10.9.0.1 \
-    >"$work/$each.b.log" 2>&1
+  expect within "$b" "$@" timeout -s KILL 240 fi_pingpong -p "$provider" -e "$kind" -c 10.9.0.1 \
+    >"$work/$kind $provider.b.log" 2>&1
   expect wait "$server"
-  expect says "$work/$each.b.log" 1m
-done
+  expect says "$work/$kind $provider.b.log" 1m
+}
+pingpong msg stp
+pingpong rdm 'stp;ofi_rxm'
+pingpong rdm 'stp;^ofi_rxm'
+
+export STP_LINK=udp:
+plain=(setpriv --bounding-set=-all --inh-caps=-all)
+within "$a" "${plain[@]}" fi_info -p stp >"$work/udp.log" || fail "fi_info over UDP"
+expect says "$work/udp.log" "fabric: udp:"
+pingpong rdm 'stp;^ofi_rxm' "${plain[@]}"
 passed
