@@ -162,6 +162,12 @@ bool is_of(const CommonOption& option, LinkKind kind) {
   return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
 }
 
+std::string_view right_of(const CommonOption& option, LinkKind kind) {
+  if (kind == LinkKind::kUdp && option.name == "mtu")
+    return "a number from 388 (over IPv6 from 408) to 65640";
+  return option.right;
+}
+
 std::string option_names(LinkKind kind) {
   std::string names;
   const auto add = [&names](std::string_view name) {
@@ -188,7 +194,10 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
   const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
   for (const auto& known : kCommonOptions) {
     if (known.name != name || !is_of(known, out.kind)) continue;
-    return known.set(value, out) ? "" : wrong_value(option, known.right);
+    if (!known.set(value, out)) return wrong_value(option, right_of(known, out.kind));
+    if (out.kind == LinkKind::kUdp && out.mtu.value_or(kMinUdpMtu) < kMinUdpMtu)
+      return wrong_value(option, right_of(known, out.kind));
+    return "";
   }
   if (out.kind == LinkKind::kVdev) {
     out.target += ',' + option;

@@ -73,6 +73,8 @@ inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
 // The smallest MTU fits 256-byte STUs; the largest, 65536-byte STUs.
 inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
+// That of a udp: link is the length of IP packets: with at least 28 bytes of headers.
+inline constexpr unsigned kMinUdpMtu = kMinMtu + 28;
 
 // False: `error` names the fault and what would be right.
 bool parse_link(const std::string& text, LinkConfig& out, std::string& error);

@@ -40,7 +40,7 @@ class Peers {
   // A user has named it. nullopt: as above.
   std::optional<MacAddr> know(const InternetAddress& address, Time now);
   // Where to send what is for that station. nullopt: not known (any more). `connected`: what is
-  // sent there shows that the Node has a connection with it.
+  // sent there is no answer to a stranger, so the Node has a connection with it.
   std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
   [[nodiscard]] std::size_t strangers() const { return strangers_.size(); }

@@ -52,6 +52,7 @@ class UdpPort final : public LinkPort {
 // Answers leave in the next turn, as on other links.
 unsigned UdpPort::turn(Engine& engine, Time now) {
   seen_ = now;
+  socket_->hear_again(now);
   unsigned moved = loopback_.deliver(engine, now);
   if (now >= engine.next_deadline()) {
     // This thread may not have run for long: frames that arrived meanwhile end the silence.
@@ -89,6 +90,7 @@ std::vector<PortCounter> UdpPort::counters() const {
           {"udp_tx_too_long", errors.too_long},
           {"udp_tx_refused", errors.refused},
           {"udp_reports", errors.reports},
+          {"udp_report_floods", errors.floods},
           {"udp_peers", peers_->known()},
           {"udp_strangers", peers_->strangers()},
           {"udp_displaced", peers_->displaced()},

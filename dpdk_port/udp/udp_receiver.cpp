@@ -60,13 +60,11 @@ int UdpReceiver::receive(Time now) {
     messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
     messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
   }
-  for (int tries = 0; tries < kUdpTries; ++tries) {
+  for (int tries = 0;; ++tries) {
     const int count = ::recvmmsg(socket_.fd(), messages_.data(), kMessages, MSG_DONTWAIT, nullptr);
     if (count >= 0) return count;
-    if (errno == EAGAIN) break;
-    if (errno != EINTR && !socket_.read_reports(now)) break;
+    if (!socket_.is_of_earlier(errno, tries, now)) return 0;
   }
-  return 0;
 }
 
 unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {

@@ -15,13 +15,6 @@
 namespace stp::port {
 namespace {
 
-// Operations that a Node also sends to whom it has no connection with.
-bool is_for_strangers(wire::Op op) {
-  return op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer ||
-         op == wire::Op::kRequestDisconnect || op == wire::Op::kDisconnectAnswer ||
-         op == wire::Op::kDisconnectComplete || op == wire::Op::kRequestStateResponse;
-}
-
 // The payload of a frame in its head, without the encapsulation and without the padding that
 // Ethernet needs.
 // protocol: 13.3
@@ -91,9 +84,8 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
       continue;
     }
     const MutableBytes payload = payload_of(frame);
-    const auto op = static_cast<wire::Op>(wire::load16(payload.data()) >> wire::kOpShift);
     waiting_.push_back({to,
-                        !is_for_strangers(op),
+                        !frame.for_stranger,
                         {{payload.data(), payload.size()},
                          {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
                         payload.data() + payload.size(),
@@ -163,10 +155,8 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
       counters_.datagrams += static_cast<std::size_t>(sent);
       return static_cast<std::size_t>(sent);
     }
-    // An earlier datagram's error is told once, in place of what this call would have done.
     const int error = errno;
-    const bool again = error == EINTR || (!has_no_room(error) && socket_.read_reports(now));
-    if (!again || tries == kUdpTries) return settle(error, to, run, now);
+    if (!socket_.is_of_earlier(error, tries, now)) return settle(error, to, run, now);
   }
 }
 
@@ -184,17 +174,24 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
   }
   if (cannot_read || run.size() > 1) {
     // Alone it shows whether the fault is that of several in one call.
-    if (send_singly(first) == 1) {
-      if (is_about_segments(error)) socket_.stop_segmenting();
-      ++counters_.calls;
-      ++counters_.datagrams;
-      return 1;
+    for (int tries = 0; send_singly(first) != 1; ++tries) {
+      const int alone = errno;
+      if (socket_.is_of_earlier(alone, tries, now)) continue;
+      return has_no_room(alone) ? 0 : give_up(alone, to, run, now);
     }
-    error = errno;
-    if (has_no_room(error)) return 0;
+    if (is_about_segments(error)) socket_.stop_segmenting();
+    ++counters_.calls;
+    ++counters_.datagrams;
+    return 1;
   }
+  return give_up(error, to, run, now);
+}
+
+// They are dropped: the kernel does not send them, now or later.
+std::size_t UdpSender::give_up(int error, const InternetAddress& to, std::span<Datagram> run,
+                               Time now) {
   if (error == EMSGSIZE) {
-    socket_.count_too_long(first[0].size(), now);
+    socket_.count_too_long(run.front().size(), now);
     return 1;
   }
   socket_.count_refused(run.size(), to, error, now);

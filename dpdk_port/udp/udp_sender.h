@@ -62,6 +62,7 @@ class UdpSender {
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
+  std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   int send_joined(std::span<Datagram> run);
   int send_singly(std::span<Datagram> run);
 

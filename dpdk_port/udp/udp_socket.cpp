@@ -25,6 +25,8 @@ namespace {
 constexpr int kSocketBuffer = 8 << 20;
 constexpr unsigned kUsualIpMtu = 1500;
 constexpr std::size_t kReportsAtOnce = 16;
+// How often a call is made again while reports may be what makes it fail.
+constexpr int kTries = 4;
 
 void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
@@ -104,6 +106,25 @@ std::optional<InternetAddress> usual_address() {
   return loopback;
 }
 
+// The errors that the kernel makes of ICMP messages, and of nothing that is wrong with a call.
+bool may_be_reported(int error) {
+  switch (error) {
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENOPROTOOPT:
+    case ECONNREFUSED:
+    case EMSGSIZE:
+    case EOPNOTSUPP:
+    case EHOSTDOWN:
+    case ENONET:
+    case EACCES:
+    case EPROTO:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string explain_bind(int error, const InternetAddress& to) {
   const std::string text = "cannot use " + to_string(to) + ": " + std::strerror(error);
   if (error == EADDRINUSE)
@@ -173,12 +194,11 @@ void UdpSocket::set_options() {
   // protocol: 13.6
   // Never fragments, and believes no report about the length of packets: anybody can forge one.
   set_option(fd_, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-  set_option(fd_, IPPROTO_IP, IP_RECVERR, 1);
   if (family_ == AF_INET6) {
     set_option(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     set_option(fd_, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
-    set_option(fd_, IPPROTO_IPV6, IPV6_RECVERR, 1);
   }
+  mute(false, kNever);
   const int off = 0, on = 1;
   segments_ = ::setsockopt(fd_, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
   joins_ = ::setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
@@ -221,7 +241,7 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
   longest_ = mtu > headers ? std::min<unsigned>(mtu - headers, kLongestDatagram) : 0;
   if (longest_ >= kMinMtu) return "";
   return "an MTU of " + std::to_string(mtu) + " is too short: STP over UDP needs " +
-         std::to_string(kMinMtu + headers);
+         std::to_string(kMinMtu + headers) + (family_ == AF_INET ? "" : " over IPv6");
 }
 
 void UdpSocket::count_too_long(std::size_t bytes, Time now) {
@@ -238,12 +258,36 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   errors_.refused += datagrams;
   std::string text = "cannot send to " + to_string(to) + ": " + std::strerror(error);
   if (error == EPERM) text += ": a firewall of this host forbids it";
+  if (error == EACCES) text += ": it is the address of all hosts of a network";
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
   other_ = {std::move(text), now};
 }
 
-bool UdpSocket::read_reports(Time now) {
-  bool any = false;
+// Without these options an ICMP message changes nothing of a socket that is not connected.
+void UdpSocket::mute(bool on, Time until) {
+  muted_until_ = until;
+  set_option(fd_, IPPROTO_IP, IP_RECVERR, on ? 0 : 1);
+  if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_RECVERR, on ? 0 : 1);
+}
+
+bool UdpSocket::is_of_earlier(int error, int tries, Time now) {
+  if (error == EINTR) return true;
+  if (!may_be_reported(error) || tries > kTries + 1) return false;
+  const std::uint64_t before = errors_.reports;
+  read_reports(now);
+  if (tries < kTries) return true;
+  if (muted_until_ == kNever) {
+    if (errors_.reports != before) ++errors_.floods;
+    mute(true, now + kMuted);
+  }
+  // Asking for the last one clears it. Another may just be on its way, so there are two more tries.
+  int last = 0;
+  socklen_t length = sizeof last;
+  ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &last, &length);
+  return true;
+}
+
+void UdpSocket::read_reports(Time now) {
   for (std::size_t count = 0; count < kReportsAtOnce; ++count) {
     alignas(cmsghdr) std::array<std::byte, 512> control;
     sockaddr_storage to{};
@@ -253,13 +297,12 @@ bool UdpSocket::read_reports(Time now) {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     if (::recvmsg(fd_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
-    if (note_report(message, now)) any = true;
+    note_report(message, now);
   }
-  return any;
 }
 
-// False: it is about the very call that has failed, which says so itself.
-bool UdpSocket::note_report(const msghdr& message, Time now) {
+// What is said about the very call that has failed is left out: it says so itself.
+void UdpSocket::note_report(const msghdr& message, Time now) {
   const auto to = from_socket_address(static_cast<const sockaddr*>(message.msg_name));
   for (const cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr;
        at = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(at))) {
@@ -268,7 +311,7 @@ bool UdpSocket::note_report(const msghdr& message, Time now) {
     if (!is_report || at->cmsg_len < CMSG_LEN(sizeof(sock_extended_err)) || !to) continue;
     sock_extended_err report;
     std::memcpy(&report, CMSG_DATA(at), sizeof report);
-    if (report.ee_origin == SO_EE_ORIGIN_LOCAL) return false;
+    if (report.ee_origin == SO_EE_ORIGIN_LOCAL) return;
     ++errors_.reports;
     const std::string whom = to_string(*to);
     const int error = static_cast<int>(report.ee_errno);
@@ -283,7 +326,6 @@ bool UdpSocket::note_report(const msghdr& message, Time now) {
       other_ = {"the way to " + whom + " reports: " + std::strerror(error), now};
     }
   }
-  return true;
 }
 
 std::string UdpSocket::trouble(Time now) const {

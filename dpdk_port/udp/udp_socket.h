@@ -17,19 +17,20 @@ namespace stp::port {
 // The longest datagrams, and headers before them, of IP and UDP.
 inline constexpr std::size_t kLongestDatagram = 65'487;
 inline constexpr unsigned kIpv4Headers = 20 + 8, kIpv6Headers = 40 + 8;
-// How often a call is made that tells of an earlier datagram's error instead.
-inline constexpr int kUdpTries = 4;
 
 struct UdpErrors {
   std::uint64_t too_long = 0;  // datagrams that the interface does not carry
   std::uint64_t refused = 0;   // datagrams that the kernel did not send
   std::uint64_t reports = 0;   // errors that hosts and routers have reported (ICMP)
+  std::uint64_t floods = 0;    // times that they came faster than they could be read
 };
 
 class UdpSocket {
  public:
   // How long a fault is told after it was last seen.
   static constexpr Time kTold = 10 * kSecond;
+  // How long the kernel keeps reports to itself after a flood of them.
+  static constexpr Time kMuted = kSecond;
 
   // nullptr: `error` names the fault and the remedy.
   static std::unique_ptr<UdpSocket> open(const LinkConfig& config, std::string& error);
@@ -50,9 +51,16 @@ class UdpSocket {
   // The device or the kernel cannot do it after all.
   void stop_segmenting() { segments_ = false; }
 
-  // Reads what is known of earlier datagrams that did not arrive, a bounded number of them. False:
-  // there was nothing.
-  bool read_reports(Time now);
+  // A call on the socket has failed with `error`, after as many tries before. True: make it again,
+  // because the error may be that of an earlier datagram, of which the kernel tells once, in place
+  // of what any later call would have done. This reads such reports, and after some tries it mutes
+  // them. False: the error is that of the call itself.
+  // protocol: 13.8
+  bool is_of_earlier(int error, int tries, Time now);
+  // Reports are heard again when their time has come. Once per turn.
+  void hear_again(Time now) {
+    if (muted_until_ != kNever && now >= muted_until_) mute(false, kNever);
+  }
   void count_too_long(std::size_t bytes, Time now);
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
 
@@ -74,7 +82,9 @@ class UdpSocket {
   void set_options();
   std::string bind(const LinkConfig& config, const InternetAddress& to, std::uint16_t port);
   std::string find_longest(const LinkConfig& config, const std::string& interface);
-  bool note_report(const msghdr& message, Time now);
+  void read_reports(Time now);
+  void note_report(const msghdr& message, Time now);
+  void mute(bool on, Time until);
 
   const int fd_;
   const int family_;
@@ -83,6 +93,7 @@ class UdpSocket {
   unsigned longest_ = 0;
   bool segments_ = false, joins_ = false;
   std::size_t receive_bytes_ = 0;
+  Time muted_until_ = kNever;  // kNever: reports are heard
   UdpErrors errors_;
   Fault long_, other_;
 };

@@ -61,6 +61,8 @@ class Answers {
     turn_ = first ? &strangers_ : &peers_;
     return &turn_->front();
   }
+  // Whether the answer that next() has returned is for a stranger.
+  [[nodiscard]] bool is_for_stranger() const { return turn_ == &strangers_; }
   void sent(bool users_wait) {
     const auto& answer = turn_->front();
     pressing_ -= answer.pressing() ? 1 : 0;

@@ -61,7 +61,9 @@ std::size_t FrameSender::send_answers(std::span<TxFrame> frames) {
     if (a == nullptr) return count;
     use_.common.counters.add(Counter::kTxControl);
     const auto option = a->option ? Bytes(*a->option) : Bytes{};
-    emit(frames[count++], a->dst, a->header, a->checksum, option, {}, false);
+    TxFrame& frame = frames[count++];
+    emit(frame, a->dst, a->header, a->checksum, option, {}, false);
+    frame.for_stranger = use_.common.answers.is_for_stranger();
     use_.common.answers.sent(users_wait);
   }
   return count;
@@ -334,6 +336,7 @@ void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& h
   if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
   auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
   frame.token = {};
+  frame.for_stranger = false;
   frame.attached = attach ? payload : Bytes{};
   if (!attach) {
     auto* const behind = frame.head + size;

@@ -110,6 +110,7 @@ struct TxFrame {
   std::size_t head_length = 0;  // out: bytes of the frame in `head`
   Bytes attached;               // out: user memory that follows `head` on the link
   TxToken token;                // out: see Node::transmitted
+  bool for_stranger = false;    // out: it answers a station that has proven nothing
 };
 
 // A frame whose bytes from some place after its Schedule Header on lie elsewhere: one that a Node

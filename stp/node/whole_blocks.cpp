@@ -63,6 +63,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   head.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags));
   head.param = 0;
   wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
+  frame.for_stranger = false;
   if (length < common.config.attach_from) {
     copy_stu(stu, frame.head + kHead);
     frame.head_length = kHead + length;

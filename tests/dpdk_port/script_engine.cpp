@@ -31,6 +31,7 @@ std::size_t ScriptEngine::transmit(std::span<TxFrame> frames, Time) {
     frames[count].head_length = out.head.size();
     frames[count].attached = out.attached;
     frames[count].token = out.token;
+    frames[count].for_stranger = out.for_stranger;
     outgoing_.pop_front();
   }
   return count;

@@ -16,10 +16,11 @@ using Frame = std::vector<std::byte>;
 
 class ScriptEngine final : public Engine {
  public:
-  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}}); }
+  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, false}); }
+  void send_to_stranger(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, true}); }
   // The caller must keep the memory until its token is returned.
   void send_attached(Frame head, Bytes memory, RegionId region) {
-    outgoing_.push_back({std::move(head), memory, {1, region}});
+    outgoing_.push_back({std::move(head), memory, {1, region}, false});
   }
 
   void receive(std::span<const Bytes> burst, Time now) override;
@@ -45,6 +46,7 @@ class ScriptEngine final : public Engine {
     Frame head;
     Bytes attached;
     TxToken token;
+    bool for_stranger;
   };
   std::deque<Outgoing> outgoing_;
 };

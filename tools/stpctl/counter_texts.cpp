@@ -46,6 +46,7 @@ constexpr std::array kTexts{
     Text{"udp_tx_too_long", "datagrams longer than the interface carries"},
     Text{"udp_tx_refused", "datagrams that the kernel did not send: no route, or a firewall"},
     Text{"udp_reports", "errors that hosts and routers reported (ICMP)"},
+    Text{"udp_report_floods", "times that they came faster than they could be read"},
     Text{"udp_peers", "addresses of peers in the table now"},
     Text{"udp_strangers", "addresses of others in the table now"},
     Text{"udp_displaced", "addresses that gave way to others: the table was full"},

@@ -16,7 +16,7 @@ namespace {
 
 // What the Ethernet header and a Schedule Header take.
 constexpr std::size_t kHead = 14 + 40;
-constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3};
+constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3}, kAnswer{0x02 << 3};
 
 // A Node's frame: what follows the Ethernet header begins with the op code of `op`.
 Frame frame_of(std::byte op, const MacAddr& to, const MacAddr& from, std::size_t length,
@@ -284,6 +284,117 @@ TEST(UdpPort, TenThousandSourcesDisplaceNoPeer) {
   EXPECT_TRUE(pair.turn_until([&] { return !pair.b.engine.received.empty(); }));
 }
 
+// A peer with another UDP port that has connected, and to which no more than the answer went.
+// protocol: 13.4
+TEST(UdpPort, WhoeverIsAcceptedIsNoStrangerAnyMore) {
+  LinkEnd end;
+  end.open("udp:127.0.0.1,port=0");
+  const Stranger accepted(end), refused(end);
+  const Frame bytes = make_bytes(40, 1);
+  std::vector<MacAddr> names;
+  for (const Stranger* each : {&accepted, &refused}) {
+    ASSERT_TRUE(each->send(bytes));
+    ASSERT_GT(end.turn(), 0U);
+    MacAddr name;
+    std::memcpy(name.octets.data(), end.engine.received.back().data() + 6, 6);
+    names.push_back(name);
+  }
+  const auto answer = [&](const MacAddr& to) { return frame_of(kAnswer, to, end.mac(), 60, 1); };
+  end.engine.send(answer(names[0]));
+  end.engine.send_to_stranger(answer(names[1]));
+  end.turn();
+  EXPECT_EQ(counter(*end.port, "udp_peers"), 1U);
+  EXPECT_EQ(counter(*end.port, "udp_strangers"), 1U);
+  for (unsigned i = 0; i < 1'100; ++i) {
+    ASSERT_TRUE(Stranger(end).send(bytes));
+    end.turn();
+  }
+  end.engine.send(answer(names[0]));
+  end.engine.send(answer(names[1]));
+  end.turn();
+  EXPECT_EQ(counter(*end.port, "udp_tx_unknown"), 1U) << "only the refused one is forgotten";
+}
+
+// A link with many reports of hosts that are not read yet, as after a flood of forged ones.
+struct Reported : UdpPair {
+  // More than are read for one call.
+  static constexpr unsigned kReports = 300;
+
+  Reported() {
+    sockaddr_in closed{};
+    closed.sin_family = AF_INET;
+    closed.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    {
+      LinkEnd other;
+      other.open("udp:127.0.0.1,port=0");
+      closed.sin_port = htons(other.port->info().udp_port);
+    }
+    // Each other call tells of the datagram before, so that the last one waits to be told.
+    for (unsigned i = 0; i < 2 * kReports + 1; ++i)
+      ::sendto(a.port->wake_fd(), "", 0, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&closed),
+               sizeof closed);
+  }
+};
+
+// protocol: 13.8
+TEST(UdpPort, AFloodOfReportsCostsNoDatagram) {
+  Reported pair;
+  constexpr unsigned kFrames = 100;
+  for (unsigned i = 0; i < kFrames; ++i)
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100 + i % 3, i));
+  while (pair.a.turn() > 0) continue;
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_refused"), 0U);
+  EXPECT_GT(counter(*pair.a.port, "udp_reports"), 0U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_report_floods"), 1U);
+  if (pair.a.port->info().driver.find("gro") != std::string::npos) {
+    EXPECT_NE(pair.a.port->info().driver.find("segment"), std::string::npos);
+  }
+}
+
+// protocol: 13.8
+TEST(UdpPort, WhatHasArrivedIsReadDespiteAFloodOfReports) {
+  Reported pair;
+  pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), 100, 1));
+  pair.b.turn();
+  EXPECT_EQ(pair.a.turn(), 1U);
+  EXPECT_EQ(pair.a.engine.received.size(), 1U);
+}
+
+// protocol: 13.8
+TEST(UdpPort, ReportsAreHeardAgainAfterAFlood) {
+  Reported pair;
+  pair.a.turn();
+  ASSERT_EQ(counter(*pair.a.port, "udp_report_floods"), 1U);
+  const std::uint64_t before = counter(*pair.a.port, "udp_reports");
+  pair.b.port.reset();
+  const auto send = [&](Time time) {
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 1));
+    pair.a.port->turn(pair.a.engine, time);
+    pair.a.port->turn(pair.a.engine, time);
+  };
+  send(now());
+  EXPECT_EQ(counter(*pair.a.port, "udp_reports"), before) << "nobody listens to them";
+  send(now() + 2 * kSecond);
+  EXPECT_GT(counter(*pair.a.port, "udp_reports"), before);
+}
+
+TEST(UdpPort, WhatThisHostItselfForbidsIsRefusedAndToldApart) {
+  UdpPair pair;
+  const auto everybody = *parse_internet_address("127.255.255.255");
+  const MacAddr there = pair.a.port->find_station(everybody, now()).value();
+  for (unsigned i = 0; i < 3; ++i) {
+    pair.a.engine.send(frame_of(kData, there, pair.a.mac(), 100, i));
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+  }
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 3; }));
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_refused"), 3U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_reports"), 0U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_report_floods"), 0U);
+  EXPECT_NE(pair.a.port->trouble().find("cannot send to 127.255.255.255"), std::string::npos)
+      << pair.a.port->trouble();
+}
+
 // The kernel tells of an error in place of what a later call would have done.
 TEST(UdpPort, AReportedErrorStopsNothing) {
   UdpPair pair;
@@ -347,13 +458,15 @@ TEST_P(BadUdpLinks, AreRefusedWithCauseAndRemedy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Port, BadUdpLinks,
-    ::testing::Values(BadUdpLink{"udp:no-such-host", "neither an address nor an interface"},
-                      BadUdpLink{"udp:[fe80::1]", "needs its interface"},
-                      BadUdpLink{"udp:192.0.2.77", "no interface of this host has the address"},
-                      BadUdpLink{"udp:127.0.0.1,port=0,mtu=380", "needs 388"},
-                      BadUdpLink{"udp:127.0.0.1,port=65536", "a UDP port"},
-                      BadUdpLink{"udp:127.0.0.1,mac=02:00:00:00:00:01",
-                                 "there are mtu, copy, queues, port"}));
+    ::testing::Values(
+        BadUdpLink{"udp:no-such-host", "neither an address nor an interface"},
+        BadUdpLink{"udp:[fe80::1]", "needs its interface"},
+        BadUdpLink{"udp:192.0.2.77", "no interface of this host has the address"},
+        BadUdpLink{"udp:127.0.0.1,port=0,mtu=387", "388 (over IPv6 from 408) to 65640"},
+        BadUdpLink{"udp:127.0.0.1,port=0,mtu=359", "388 (over IPv6 from 408)"},
+        BadUdpLink{"udp:[::1],port=0,mtu=400", "needs 408 over IPv6"},
+        BadUdpLink{"udp:127.0.0.1,port=65536", "a UDP port"},
+        BadUdpLink{"udp:127.0.0.1,mac=02:00:00:00:00:01", "there are mtu, copy, queues, port"}));
 
 TEST(UdpPort, AnAddressInUseIsRefused) {
   LinkEnd first;

@@ -95,6 +95,7 @@ struct Host {
   std::vector<Event> events;
   std::vector<std::unique_ptr<ChannelMemory>> stocked;  // cookie - 1 is the place
   std::uint64_t attached_frames = 0;
+  bool for_stranger = false;  // the last frame that was taken
 
   EndpointId open(EndpointConfig wanted = {}) {
     EndpointId id = kNoneId;
@@ -214,6 +215,7 @@ class TwoNodes : public ::testing::Test {
     head.resize(tx.head_length);
     head.insert(head.end(), tx.attached.begin(), tx.attached.end());
     if (tx.token.region != kNoneId) ++from.attached_frames;
+    from.for_stranger = tx.for_stranger;
     from.node.transmitted(tx.token);
     drain(from);
     return head;

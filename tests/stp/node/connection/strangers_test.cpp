@@ -59,6 +59,29 @@ TEST_F(Strangers, of_a_flood_only_those_are_answered_who_ask_again) {
   EXPECT_EQ(b.count(Counter::kRcCookies), kAtOnce + 1);
 }
 
+// A link that keeps the addresses of peers needs to know: each of those has a connection here.
+// protocol: 5.35, 13.4
+TEST_F(Strangers, frames_say_whether_they_answer_somebody_without_a_connection) {
+  listen();
+  std::vector<bool> for_strangers;
+  const auto answers_to = [&](unsigned from) {
+    inject(b, spoofed(from), rc());
+    serve();
+    for_strangers.clear();
+    while (take(b)) for_strangers.push_back(b.for_stranger);
+    return for_strangers;
+  };
+  EXPECT_EQ(answers_to(0), std::vector{false}) << "the CA of a connection";
+  EXPECT_EQ(answers_to(0), std::vector{true}) << "a repeated RC proves nothing";
+  for (unsigned i = 1; i < kOfListener; ++i) answers_to(i);
+  EXPECT_EQ(answers_to(kOfListener), (std::vector{true, true})) << "a CA and an RS: no connection";
+  auto refused = rc();
+  refused.d_id = 4000;
+  inject(b, spoofed(99), refused);
+  ASSERT_TRUE(take(b));
+  EXPECT_TRUE(b.for_stranger) << "a refusal";
+}
+
 // protocol: 5.34
 TEST_F(Strangers, one_address_does_not_take_the_places_of_others) {
   listen();

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernel refuses on some machines, at some times: no segmentation, no room, no page, a
+// datagram that is too long. The kernel does it where a test can make it; where not, sendmsg() and
+// sendmmsg() below fail in its place.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <deque>
+
+#include "tests/dpdk_port/link_pair.h"
+
+namespace {
+
+// Of the calls that send from `fd`: the error of each, or 0 for one that the kernel gets.
+struct Injected {
+  int fd = -1;
+  std::deque<int> errors;
+
+  // Whether the call fails instead of being made.
+  bool takes(int called) {
+    if (called != fd || errors.empty()) return false;
+    errno = errors.front();
+    errors.pop_front();
+    return errno != 0;
+  }
+} injected;
+
+}  // namespace
+
+// In the place of libc's, for this program.
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  return injected.takes(fd) ? -1 : ::syscall(SYS_sendmsg, fd, message, flags);
+}
+extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  return injected.takes(fd) ? -1
+                            : static_cast<int>(::syscall(SYS_sendmmsg, fd, messages, count, flags));
+}
+
+namespace stp::port::injected_test {
+namespace {
+
+constexpr std::size_t kHead = 14 + 40;
+constexpr std::byte kData{0x1b << 3};
+
+class UdpFaults : public ::testing::Test {
+ protected:
+  UdpFaults() {
+    a.open("udp:127.0.0.1,port=0,mtu=9000");
+    b.open("udp:127.0.0.1,port=0,mtu=9000");
+    auto address = *parse_internet_address("127.0.0.1");
+    address.port = b.port->info().udp_port;
+    there = a.port->find_station(address, now()).value();
+  }
+  ~UdpFaults() override { injected = {}; }
+
+  void fail_with(std::deque<int> errors) { injected = {a.port->wake_fd(), std::move(errors)}; }
+  void send(unsigned count, std::size_t length = 1'000) {
+    for (unsigned i = 0; i < count; ++i) a.engine.send(frame(length));
+  }
+  Frame frame(std::size_t length) {
+    Frame out = make_frame(there, a.mac(), length, sent++);
+    out[14] = kData;
+    return out;
+  }
+  // Each frame arrives once, in order.
+  void expect_all() {
+    ASSERT_TRUE(turn_until(a, b, [&] { return b.engine.received.size() >= sent; }));
+    ASSERT_EQ(b.engine.received.size(), sent);
+    for (unsigned i = 0; i < sent; ++i) {
+      const Frame& got = b.engine.received[i];
+      const Frame whole = make_frame(b.mac(), there, got.size(), i);
+      ASSERT_TRUE(std::equal(got.begin() + 15, got.end(), whole.begin() + 15)) << i;
+    }
+  }
+  std::uint64_t count(const std::string& name) { return counter(*a.port, name); }
+  bool segments() { return a.port->info().driver.find("segment") != std::string::npos; }
+
+  LinkEnd a, b;
+  MacAddr there;
+  unsigned sent = 0;
+};
+
+// The kernel refuses to cut apart what it shall not sum, as it does for devices without sums.
+TEST_F(UdpFaults, WithoutSegmentationItGoesOnWithOneDatagramEach) {
+  if (!segments()) GTEST_SKIP() << "no UDP_SEGMENT here";
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(a.port->wake_fd(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+  send(200);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_FALSE(segments()) << "the link says so";
+  EXPECT_EQ(count("udp_tx_refused"), 0U);
+}
+
+TEST_F(UdpFaults, WithoutJoiningEachDatagramArrivesByItself) {
+  const int off = 0;
+  if (::setsockopt(b.port->wake_fd(), IPPROTO_UDP, UDP_GRO, &off, sizeof off) != 0)
+    GTEST_SKIP() << "no UDP_GRO here";
+  send(200);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_EQ(counter(*b.port, "udp_rx_joined"), 0U);
+}
+
+TEST_F(UdpFaults, ReportsInThePlaceOfACallDoNotEndSegmentation) {
+  if (!segments()) GTEST_SKIP() << "no UDP_SEGMENT here";
+  // The errors that hosts can report and that devices without segmentation have, too.
+  fail_with({ENOPROTOOPT, EOPNOTSUPP, ENOPROTOOPT, EOPNOTSUPP, ENOPROTOOPT});
+  send(50);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_TRUE(segments());
+  EXPECT_EQ(count("udp_tx_refused"), 0U);
+}
+
+TEST_F(UdpFaults, WithoutRoomDatagramsWaitAndKeepTheirOrder) {
+  for (const int error : {EAGAIN, ENOBUFS, ENOMEM}) {
+    fail_with({error, 0, error});
+    send(100, 900);
+    send(1, 300);
+    ASSERT_NO_FATAL_FAILURE(expect_all());
+  }
+  EXPECT_GT(count("tx_kept"), 0U);
+  EXPECT_EQ(count("tx_dropped"), 0U);
+}
+
+TEST_F(UdpFaults, WithoutRoomForLongDatagramsAreDroppedAndCounted) {
+  fail_with(std::deque<int>(20, EAGAIN));
+  send(10);
+  const Time begin = now();
+  a.port->turn(a.engine, begin);
+  EXPECT_FALSE(a.port->prepare_to_sleep()) << "they wait";
+  a.port->turn(a.engine, begin + 99 * kMillisecond);
+  EXPECT_EQ(count("tx_dropped"), 0U);
+  a.port->turn(a.engine, begin + 100 * kMillisecond);
+  EXPECT_EQ(count("tx_dropped"), 10U);
+  EXPECT_TRUE(a.port->prepare_to_sleep());
+}
+
+// Only the one that is too long is lost.
+TEST_F(UdpFaults, OfSeveralInACallOnlyTheLongOneIsGivenUp) {
+  if (!segments()) GTEST_SKIP() << "no UDP_SEGMENT here";
+  fail_with(std::deque<int>(12, EMSGSIZE));
+  a.engine.send(frame(9'000));
+  sent = 0;
+  a.turn();
+  EXPECT_EQ(count("udp_tx_too_long"), 1U);
+  EXPECT_EQ(a.port->state(), LinkState::kMtu);
+  injected = {};
+  send(20);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+}
+
+// A page of a user's memory that is not there: this thread's own access brings one.
+std::byte* hole = nullptr;
+std::size_t page_size = 0;
+void fill_hole(int, siginfo_t* fault, void*) {
+  if (fault->si_addr < hole || fault->si_addr >= hole + page_size) ::_exit(3);
+  ::mprotect(hole, page_size, PROT_READ | PROT_WRITE);
+}
+
+TEST_F(UdpFaults, APageThatIsMissingIsBroughtByThisThread) {
+  page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const page =
+      ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  hole = static_cast<std::byte*>(page);
+  std::fill_n(hole, page_size, std::byte{7});
+  ASSERT_EQ(::mprotect(hole, page_size, PROT_NONE), 0);
+  struct sigaction handler = {};
+  struct sigaction before = {};
+  handler.sa_sigaction = fill_hole;
+  handler.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGSEGV, &handler, &before), 0);
+  const Frame memory = make_bytes(2'000, 5);
+  const Bytes missing(hole, 2'000);
+  for (const Bytes each : {Bytes(memory), missing, Bytes(memory)})
+    a.engine.send_attached(frame(kHead), each, 3);
+  ASSERT_TRUE(turn_until(a, b, [&] { return b.engine.received.size() == 3; }));
+  ::sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_TRUE(std::equal(missing.begin(), missing.end(), b.engine.received[1].begin() + kHead));
+  EXPECT_TRUE(std::equal(memory.begin(), memory.end(), b.engine.received[2].begin() + kHead));
+  EXPECT_EQ(a.engine.returned[3], 3U);
+  EXPECT_EQ(count("udp_tx_refused"), 0U);
+  ::munmap(page, page_size);
+}
+
+}  // namespace
+}  // namespace stp::port::injected_test
