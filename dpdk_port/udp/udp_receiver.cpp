@@ -81,7 +81,11 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
     ++datagrams;
     if (name) {
       if (count_ == kFrames) deliver(engine, now);
-      add(all.subspan(at, size), *name, tap);
+      const Bytes datagram = all.subspan(at, size);
+      if (tap != nullptr)
+        view_.show(*tap, {*name, *from}, {own_, socket_.address()}, datagram, {},
+                   PacketView::Way::kReceived);
+      add(datagram, *name);
     }
     at += size;
   } while (at < all.size());
@@ -92,7 +96,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
 }
 
 // protocol: 13.1
-void UdpReceiver::add(Bytes datagram, const MacAddr& from, Tap* tap) {
+void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
   STP_ASSERT(count_ < kFrames, "there is a head for each frame");
   std::byte* const head = heads_.at(count_);
   std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
@@ -101,7 +105,6 @@ void UdpReceiver::add(Bytes datagram, const MacAddr& from, Tap* tap) {
   LoopedFrame& frame = frames_[count_++];
   frame.head = {head, wire::kEthernetSize + first.size()};
   frame.attached = datagram.subspan(first.size());
-  if (tap != nullptr) tap->frame(frame.head, frame.attached, false);
 }
 
 void UdpReceiver::deliver(Engine& engine, Time now) {

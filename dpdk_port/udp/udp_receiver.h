@@ -12,6 +12,7 @@
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/port.h"
+#include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
 
@@ -39,7 +40,7 @@ class UdpReceiver {
 
   int receive(Time now);
   unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
-  void add(Bytes datagram, const MacAddr& from, Tap* tap);
+  void add(Bytes datagram, const MacAddr& from);
   void deliver(Engine& engine, Time now);
 
   UdpSocket& socket_;
@@ -56,6 +57,7 @@ class UdpReceiver {
   std::array<mmsghdr, kMessages> messages_{};
   std::array<LoopedFrame, kFrames> frames_;
   std::size_t count_ = 0;  // frames that the Node has not seen
+  PacketView view_;
   UdpReceiveCounters counters_;
 };
 

@@ -77,13 +77,13 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
   STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
   for (const TxFrame& frame : std::span(frames_).first(count)) {
     const Bytes head(frame.head, frame.head_length);
-    if (tap != nullptr) tap->frame(head, frame.attached, true);
     const MacAddr to = destination(head);
+    const MutableBytes payload = payload_of(frame);
+    if (tap != nullptr) show(*tap, to, payload, frame.attached, now);
     if (to == own_) {
       loopback_.push(frame);
       continue;
     }
-    const MutableBytes payload = payload_of(frame);
     waiting_.push_back({to,
                         !frame.for_stranger,
                         {{payload.data(), payload.size()},
@@ -92,6 +92,14 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
                         frame.token});
   }
   return static_cast<unsigned>(count);
+}
+
+// Not what no station gets.
+void UdpSender::show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now) {
+  const auto address = to == own_ ? socket_.address() : peers_.find(to, false, now);
+  if (address)
+    view_.show(tap, {own_, socket_.address()}, {to, *address}, payload, attached,
+               PacketView::Way::kSent);
 }
 
 void UdpSender::flush(Engine& engine, Time now) {

@@ -15,6 +15,7 @@
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
+#include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
 
@@ -57,6 +58,7 @@ class UdpSender {
   };
 
   unsigned take(Engine& engine, Tap* tap, Time now);
+  void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
   std::size_t next_run() const;
   std::size_t send_run(std::span<Datagram> run, Time now);
@@ -80,6 +82,7 @@ class UdpSender {
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
   std::vector<TxToken> tokens_;
+  PacketView view_;
   UdpSendCounters counters_;
 };
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Links over UDP, of users without any capability: through a router, over IPv4 and IPv6, with UDP ports of their own,
-# and over a way that is shorter than the interface.
+# over a way that is shorter than the interface, and over one that loses, doubles and delays packets. A trace has packets
+# of IP that break no rule.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 command -v setpriv >/dev/null || skip "no setpriv here"
@@ -37,14 +38,14 @@ if setpriv --reuid=65534 --clear-groups test -x "$work/stpd" 2>/dev/null; then
   plain=(setpriv --reuid=$user --clear-groups)
 fi
 
-# start_plain SIDE HOLDER LINK: a daemon without capabilities.
+# start_plain SIDE HOLDER LINK [OPTION...]: a daemon without capabilities.
 start_plain() {
   rm -rf "$work/run_$1"
   put_aside "$work/$1.log"
   mkdir -m 0755 "$work/run_$1"
   chown "$user" "$work/run_$1"
   start "$work/$1.log" nsenter -t "$2" -n "${plain[@]}" "$work/stpd" --link "$3" \
-    --socket "$work/run_$1/stpd.sock" --socket-mode 666
+    --socket "$work/run_$1/stpd.sock" --socket-mode 666 "${@:4}"
   ln -sfn "run_$1/stpd.sock" "$work/$1.sock"
 }
 # carry FILE HOST: by stp-send from a to a receiver at b.
@@ -58,13 +59,31 @@ carry() {
   expect same "$1" "$work/out/$(basename "$1")"
 }
 stop_both() { stop "$daemon_a" "$daemon_b"; }
-start_both() { # LINK-A LINK-B
-  start_plain a "$side_a" "$1"
+start_both() { # LINK-A LINK-B [OPTION-A...]
+  start_plain a "$side_a" "$1" "${@:3}"
   daemon_a=$!
   start_plain b "$side_b" "$2"
   daemon_b=$!
   await_stpd a
   await_stpd b
+}
+
+# worsen: from now on the router drops each hundredth packet, doubles each fiftieth, and holds each fiftieth back, where
+# its kernel can. Packets that are still joined count as one.
+worsen() {
+  within "$router" tc qdisc add dev stp2 root handle 1: htb default 20 r2q 100000 2>/dev/null &&
+    within "$router" tc class add dev stp2 parent 1: classid 1:10 htb rate 50mbit quantum 60000 2>/dev/null &&
+    within "$router" tc class add dev stp2 parent 1: classid 1:20 htb rate 100gbit quantum 60000 2>/dev/null &&
+    within "$router" nft -f - 2>/dev/null <<'RULES'
+table ip worse {
+  chain there {
+    type filter hook forward priority 0
+    meta l4proto udp numgen inc mod 100 7 counter drop
+    oifname stp2 meta l4proto udp numgen inc mod 50 11 counter dup to 10.9.2.2 device stp2
+    oifname stp2 meta l4proto udp numgen inc mod 50 23 counter meta priority set 1:10
+  }
+}
+RULES
 }
 
 random_file "$work/file" 20M
@@ -81,12 +100,22 @@ if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then carry "$work
 nsenter -t "$side_a" -n timeout 30 "$bin/stpctl" --socket "$work/a.sock" ping 10.9.2.2/9:3000 >"$work/nobody" 2>&1 &&
   fail "a port that nobody has opened answers"
 expect says "$work/nobody" 'has no socket for that port'
+if worsen; then
+  carry "$work/file" 10.9.2.2
+  expect [ "$(within "$router" nft list table ip worse | grep -c 'counter packets [1-9]')" -eq 3 ]
+  within "$router" nft delete table ip worse
+  within "$router" tc qdisc delete dev stp2 root
+else
+  say "the kernel here makes no way worse: not tried"
+fi
 stop_both
 
 # Ports of one's own, one socket each for IPv4.
-start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002
+start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002 --pcap "$work/run_a/trace.pcapng"
 carry "$work/short" 10.9.2.2/9002
 stop_both
+expect "$bin/stp-replay" check "$work/run_a/trace.pcapng" >"$work/check.log"
+expect [ "$("$bin/stp-replay" decode --json "$work/run_a/trace.pcapng" | grep -c '"op":"DATA"')" -ge 30 ]
 
 # The way is shorter than the interface: with mtu= it works.
 within "$router" ip link set stp2 mtu 1400

@@ -99,6 +99,11 @@ TEST(Datagrams, of_others_and_fragments_are_not_ours) {
   auto other = datagram(data_of(1), {.to = 53});
   other[14 + 20 + 1] = std::byte{1};  // nor from our port
   EXPECT_FALSE(decode(decoder, other).is_stp());
+  CapturedFrame at_a_link;
+  at_a_link.bytes = other;
+  at_a_link.wire_length = other.size();
+  at_a_link.over_udp = true;
+  EXPECT_TRUE(decoder.decode(at_a_link).is_stp()) << "a link over UDP carries nothing else";
   EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x2000})).is_stp());
   EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x0001})).is_stp());
   auto tcp = datagram(data_of(1));

@@ -43,6 +43,19 @@ TEST_P(Pcapng, interfaces_may_have_different_snap_lengths) {
   EXPECT_EQ(frames[2].wire_length, kFrame.size());
 }
 
+// stpd names the link: its datagrams are ours, whatever their UDP ports.
+TEST_P(Pcapng, interfaces_that_are_links_over_udp_are_told) {
+  file.interface(0, file.option(2, "udp:10.9.1.2,port=9001"));
+  file.interface(0, file.option(2, "udp0"));
+  file.interface(0, file.option(2, "udp"));
+  for (std::uint32_t i = 0; i < 3; ++i) file.packet(i, i, kFrame);
+  const auto frames = read();
+  ASSERT_EQ(frames.size(), 3U);
+  EXPECT_TRUE(frames[0].over_udp);
+  EXPECT_FALSE(frames[1].over_udp);
+  EXPECT_FALSE(frames[2].over_udp);
+}
+
 TEST_P(Pcapng, a_frame_check_sequence_is_no_part_of_the_frame) {
   auto with_fcs = kFrame;
   with_fcs.resize(kFrame.size() + 4, std::byte{0xee});

@@ -115,6 +115,7 @@ bool Capture::next(CapturedFrame& out) {
   out.time = time_of(head->ts.tv_sec, head->ts.tv_usec);
   out.epoch = epoch_;
   out.dropped = told.dropped;
+  out.over_udp = told.over_udp;
   out.number = ++count_;
   out.wire_length = std::max<std::size_t>(head->len, head->caplen);
   if (out.wire_length > told.fcs) out.wire_length -= told.fcs;

@@ -24,6 +24,7 @@ struct CapturedFrame {
   // frames of a file.
   std::int64_t epoch = 0;
   std::uint64_t dropped = 0;  // by the capturing program before this frame, as far as the file says
+  bool over_udp = false;      // captured by stpd at a link over UDP: of STP with any UDP port
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };

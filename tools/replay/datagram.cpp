@@ -70,7 +70,8 @@ std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
   if (!packet || packet->udp.size() < kUdpHead) return std::nullopt;
   const auto from = wire::load16(packet->udp.data()), to = wire::load16(packet->udp.data() + 2);
   const std::size_t length = wire::load16(packet->udp.data() + 4);
-  if ((from != kStpPort && to != kStpPort) || length < kUdpHead) return std::nullopt;
+  const bool ours = frame.over_udp || from == kStpPort || to == kStpPort;
+  if (!ours || length < kUdpHead) return std::nullopt;
   const auto data = packet->udp.first(std::min(packet->udp.size(), length)).subspan(kUdpHead);
   buffer.clear();
   for (const auto& name : {name_of(packet->destination, to), name_of(packet->source, from)})

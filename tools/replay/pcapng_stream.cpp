@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace stp::replay {
 namespace {
@@ -18,11 +19,12 @@ constexpr std::uint32_t kInterface = 1, kOldPacket = 2, kSimplePacket = 3, kStat
                         kPacket = 6;
 constexpr std::size_t kHead = 8, kTail = 4;  // type and length; length once more
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
-constexpr std::uint16_t kFcsLength = 13;                      // of an interface
+constexpr std::uint16_t kInterfaceName = 2, kFcsLength = 13;  // of an interface
 constexpr std::uint16_t kPacketFlags = 2, kDropCount = 4;     // of a packet
 constexpr std::uint16_t kInterfaceDrop = 5, kSystemDrop = 7;  // of statistics
 constexpr std::size_t kMostInterfaces = 4096;
 constexpr unsigned kBitsOfByte = 8;
+constexpr std::string_view kUdpLink = "udp:";
 
 // The format once gave the length of an FCS in bits, and now in bytes.
 unsigned fcs_bytes(unsigned length) {
@@ -120,6 +122,9 @@ void PcapngStream::look_at_block(std::uint32_t type) {
     auto& interface = interfaces_.emplace_back();
     if (const auto at = find_option(kInterfaceSize, kFcsLength, 1); at != 0)
       interface.fcs = fcs_bytes(static_cast<unsigned char>(block_[at]));
+    // stpd names the link.
+    if (const auto at = find_option(kInterfaceSize, kInterfaceName, kUdpLink.size()); at != 0)
+      interface.over_udp = std::string_view(&block_[at], kUdpLink.size()) == kUdpLink;
   } else if (type == kPacket && holds(kPacketSize)) {
     constexpr unsigned kFcsShift = 5, kFcsMask = 15;
     const auto captured = std::size_t{load32(kCapturedAt)};
@@ -155,6 +160,7 @@ void PcapngStream::add_packet(std::uint32_t interface, unsigned fcs, std::uint64
   if (interface >= interfaces_.size()) return;
   auto& of = interfaces_[interface];
   if (fcs == 0) packet.fcs = of.fcs;
+  packet.over_udp = of.over_udp;
   of.before_packets = sum(of.before_packets, dropped);
 }
 

@@ -17,6 +17,7 @@ class PcapngStream {
   struct Packet {
     unsigned fcs = 0;           // bytes of frame check sequence at its end
     std::uint64_t dropped = 0;  // frames that were dropped before it, as far as the file says
+    bool over_udp = false;      // of an interface that is a link over UDP of ours
   };
 
   // Takes `file` over, unless it is stdin.
@@ -38,6 +39,7 @@ class PcapngStream {
     unsigned fcs = 0;
     std::uint64_t before_packets = 0;  // dropped, as its packets say
     std::uint64_t in_all = 0;          // as its statistics say
+    bool over_udp = false;
   };
 
   std::size_t read(char* out, std::size_t size);

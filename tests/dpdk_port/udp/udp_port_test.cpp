@@ -7,7 +7,9 @@
 
 #include <random>
 
+#include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/internet_address.h"
+#include "stp/wire/big_endian.h"
 #include "stp/wire/frame.h"
 #include "tests/dpdk_port/link_pair.h"
 
@@ -442,6 +444,69 @@ TEST(UdpPort, PassesOnWhateverStrangersSend) {
     ASSERT_TRUE(std::ranges::equal(after_ethernet(end.engine.received[i]), sent[i])) << i;
   EXPECT_EQ(counter(*end.port, "udp_strangers"), 1U);
   EXPECT_EQ(counter(*end.port, "udp_peers"), 0U);
+}
+
+// What a packet must have that another program reads: lengths, addresses, ports, checksums.
+void expect_whole_packet(const Frame& seen, bool ipv6, Bytes data, std::uint16_t from,
+                         std::uint16_t to) {
+  const std::size_t ip_head = ipv6 ? 40 : 20, udp_at = 14 + ip_head;
+  ASSERT_EQ(seen.size(), udp_at + 8 + data.size());
+  const auto word = [&](std::size_t at) { return wire::load16(&seen[at]); };
+  EXPECT_EQ(word(12), ipv6 ? 0x86dd : 0x0800);
+  EXPECT_EQ(word(udp_at), from);
+  EXPECT_EQ(word(udp_at + 2), to);
+  EXPECT_EQ(word(udp_at + 4), 8 + data.size());
+  EXPECT_EQ(word(14 + (ipv6 ? 4 : 2)), seen.size() - (ipv6 ? udp_at : 14));
+  EXPECT_EQ(seen[14 + (ipv6 ? 6 : 9)], std::byte{17});
+  EXPECT_TRUE(std::ranges::equal(Bytes(seen).subspan(udp_at + 8), data));
+  // A sum over all that a checksum covers, and itself, is 0xffff.
+  const auto sum = [&](std::size_t begin, std::uint32_t total) {
+    for (std::size_t at = begin; at < seen.size(); at += 2)
+      total += std::to_integer<unsigned>(seen[at]) << 8 |
+               (at + 1 < seen.size() ? std::to_integer<unsigned>(seen[at + 1]) : 0);
+    while (total > 0xffff) total = (total & 0xffff) + (total >> 16);
+    return total;
+  };
+  EXPECT_EQ(sum(udp_at - (ipv6 ? 32 : 8), static_cast<std::uint32_t>(17 + 8 + data.size())),
+            0xffffU);
+  if (ipv6) return;
+  std::uint32_t head = 0;
+  for (std::size_t at = 14; at < udp_at; at += 2) head += word(at);
+  EXPECT_EQ((head & 0xffff) + (head >> 16), 0xffffU);
+}
+
+void expect_packets_in_a_trace(bool ipv6) {
+  UdpPair pair(ipv6 ? "[::1]" : "127.0.0.1");
+  RecordingTap at_a, at_b;
+  pair.a.port->set_tap(&at_a);
+  pair.b.port->set_tap(&at_b);
+  const Frame memory = make_bytes(777, 3);
+  const Frame head = frame_of(kData, pair.b_at_a, pair.a.mac(), kHead, 1);
+  const Frame control = frame_of(kClearToSend, pair.b_at_a, pair.a.mac(), 60, 2);
+  pair.a.engine.send_attached(head, memory, 1);
+  pair.a.engine.send(control);
+  pair.a.engine.send(frame_of(kData, MacAddr{{6, 1, 1, 1, 1, 1}}, pair.a.mac(), 100, 3));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 2; }));
+  const std::uint16_t a = pair.a.port->info().udp_port, b = pair.b.port->info().udp_port;
+  Frame data(head.begin() + 14, head.end());
+  data.insert(data.end(), memory.begin(), memory.end());
+  ASSERT_EQ(at_a.sent.size(), 2U) << "nothing of what no station gets";
+  ASSERT_EQ(at_b.received.size(), 2U);
+  for (const Frame* seen : {&at_a.sent[0], &at_b.received[0]})
+    expect_whole_packet(*seen, ipv6, data, a, b);
+  for (const Frame* seen : {&at_a.sent[1], &at_b.received[1]})
+    expect_whole_packet(*seen, ipv6, Bytes(control).subspan(14, 40), a, b);
+  EXPECT_EQ(destination(at_a.sent[0]), pair.b_at_a) << "the link's name for it";
+  EXPECT_EQ(destination(at_b.received[0]), pair.b.mac());
+}
+
+TEST(UdpPort, ATraceHasPacketsOfIp) {
+  expect_packets_in_a_trace(false);
+}
+
+TEST(UdpPort, ATraceHasPacketsOfIpv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  expect_packets_in_a_trace(true);
 }
 
 struct BadUdpLink {
