@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-bool is_link_local(const InternetAddress& address) {
-  return address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
-}
-
 }  // namespace
 
 InternetAddress InternetAddress::of(Ipv4 address, std::uint16_t port) {
@@ -46,11 +42,15 @@ bool InternetAddress::is_loopback() const {
          std::all_of(ip.begin(), ip.end() - 1, [](std::uint8_t octet) { return octet == 0; });
 }
 
+bool InternetAddress::is_link_local() const {
+  return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
 bool InternetAddress::is_host() const {
   if (is_unspecified()) return false;
   // 0.0.0.0/8 is "this network"; groups and what was once reserved begin at 224.0.0.0.
   if (const auto four = ipv4()) return four->value >> 24 != 0 && four->value >> 29 != 7;
-  return ip[0] != 0xff && (!is_link_local(*this) || scope != 0);
+  return ip[0] != 0xff && (!is_link_local() || scope != 0);
 }
 
 std::optional<InternetAddress> parse_internet_address(const std::string& text) {
@@ -61,7 +61,7 @@ std::optional<InternetAddress> parse_internet_address(const std::string& text) {
     return std::nullopt;
   if (percent == std::string::npos) return out;
   out.scope = ::if_nametoindex(text.c_str() + percent + 1);
-  if (out.scope == 0 || !is_link_local(out)) return std::nullopt;
+  if (out.scope == 0 || !out.is_link_local()) return std::nullopt;
   return out;
 }
 
@@ -96,7 +96,7 @@ std::optional<InternetAddress> from_socket_address(const sockaddr* address) {
   std::memcpy(out.ip.data(), &six.sin6_addr, out.ip.size());
   out.port = ntohs(six.sin6_port);
   // Other addresses need no interface, so theirs must not depend on it.
-  if (is_link_local(out)) out.scope = six.sin6_scope_id;
+  if (out.is_link_local()) out.scope = six.sin6_scope_id;
   return out;
 }
 

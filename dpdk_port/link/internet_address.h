@@ -25,6 +25,7 @@ struct InternetAddress {
   [[nodiscard]] std::optional<Ipv4> ipv4() const;  // nullopt: it is IPv6
   [[nodiscard]] bool is_unspecified() const;       // 0.0.0.0 or ::
   [[nodiscard]] bool is_loopback() const;
+  [[nodiscard]] bool is_link_local() const;  // fe80::/10
   // Whether one host can have it: no group, no broadcast address, not unspecified, and if it is
   // link-local, with its interface.
   [[nodiscard]] bool is_host() const;

@@ -66,14 +66,30 @@ bool is_own(const port::InternetAddress& address) {
   return false;
 }
 
-int fail_to_find(const std::string& host, bool six_only) {
+// `family`: the only one that the link has.
+int fail_to_find(const Backend& backend, const std::string& host, int family) {
   if (look_up(host.c_str(), nullptr, AF_UNSPEC) == nullptr)
     return fail(-EHOSTUNREACH, "no host is called '" + host + "'");
-  const std::string has = six_only ? "' has an IPv4 address only, and this link has an IPv6 address"
-                                   : "' has an IPv6 address only, and this link has IPv4 addresses";
-  return fail(-EHOSTUNREACH, "host '" + host + has +
-                                 ": name another one, use a udp: link with an address of that "
-                                 "kind, or give the MAC address ([02:00:00:00:00:01]:PORT)");
+  const std::string has = family == AF_INET6
+                              ? "' has an IPv4 address only, and this link has an IPv6 address"
+                              : "' has an IPv6 address only, and this link has IPv4 addresses";
+  const std::string remedy = backend.udp_port() != 0
+                                 ? ": name another one, or open the link for both (udp:)"
+                                 : ": name another one, use a udp: link, or give the MAC address "
+                                   "([02:00:00:00:00:01]:PORT)";
+  return fail(-EHOSTUNREACH, "host '" + host + has + remedy);
+}
+
+int fail_to_reach(const port::InternetAddress& address) {
+  const auto host = port::host_of(address);
+  if (address.is_link_local() && address.scope == 0)
+    return fail(-EHOSTUNREACH, "'" + host +
+                                   "' is an address of each network: name the interface that leads "
+                                   "there, as in [" +
+                                   host + "%eth0]");
+  return fail(-EHOSTUNREACH, "the link cannot reach " + host +
+                                 ": it is no address of a host, or of a family that the link has "
+                                 "no address of");
 }
 
 bool has_no_peer(const Backend& backend) {
@@ -110,10 +126,7 @@ int ask_link(Backend& backend, const port::InternetAddress& address, Time deadli
     Reply reply{};
     const auto error = backend.exchange(request, reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
-    if (error == -EHOSTUNREACH)
-      return fail(error, "the link cannot reach " + port::host_of(address) +
-                             ": it is no address of a host, or of a family that the link has no "
-                             "address of");
+    if (error == -EHOSTUNREACH) return fail_to_reach(address);
     if (error != -EAGAIN) return error;
     if (unwanted && unwanted()) return -ECANCELED;
     const auto time = now();
@@ -198,7 +211,7 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   if (names_us && (host.udp_port != 0 ? host.udp_port : unnamed) == own) return 0;
   const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
   const auto found = look_up(name, nullptr, family_of(backend));
-  if (found == nullptr) return fail_to_find(host.name, family_of(backend) == AF_INET6);
+  if (found == nullptr) return fail_to_find(backend, host.name, family_of(backend));
   auto address = port::from_socket_address(found->ai_addr).value();
   address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
   const auto four = address.ipv4();

@@ -615,5 +615,27 @@ TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_r
   EXPECT_FALSE(std::filesystem::exists(directory_ / "out/d999"));
 }
 
+std::string why_no_channel(const char* link_text, const std::string& peer) {
+  ::setenv("STP_LINK", link_text, 1);
+  Link link;
+  try {
+    const Channel channel(
+        link, peer, [] {}, std::chrono::milliseconds(300));
+  } catch (const LinkFailure& failure) {
+    return failure.what();
+  }
+  return "a connection with nobody";
+}
+
+// The link knows the cause.
+TEST(OverUdp, a_failure_to_connect_says_why) {
+  const auto closed = why_no_channel("udp:127.0.0.1,port=0", "127.0.0.1/9:3000");
+  EXPECT_NE(closed.find("127.0.0.1/9 has no socket for that port"), std::string::npos) << closed;
+  const auto six = why_no_channel("udp:127.0.0.1,port=0", "[2001:db8::1]:3000");
+  EXPECT_NE(six.find("has an IPv6 address only"), std::string::npos) << six;
+  EXPECT_EQ(six.find("MAC"), std::string::npos) << six;
+  EXPECT_EQ((closed + six).find("Ethernet"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stp::files

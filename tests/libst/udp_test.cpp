@@ -119,11 +119,23 @@ TEST(UdpLinks, RefuseWhatTheyCannotReach) {
   EXPECT_EQ(st_macaddr(client, "224.0.0.1", &mac), -EHOSTUNREACH);
   EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("224.0.0.1"), std::string::npos);
   EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
-  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("IPv6 address only"), std::string::npos)
-      << st_strerror(-EHOSTUNREACH);
+  const std::string other = st_strerror(-EHOSTUNREACH);
+  EXPECT_NE(other.find("IPv6 address only"), std::string::npos) << other;
+  EXPECT_EQ(other.find("MAC"), std::string::npos) << "no station of this link has one: " << other;
   for (const char* wrong : {"127.0.0.1/0", "127.0.0.1/65536", "127.0.0.1/", "127.0.0.1/x",
                             "[02:00:00:00:00:01]/8181", "[127.0.0.1]", "[2001:db8::zz]"})
     EXPECT_EQ(st_macaddr(client, wrong, &mac), -EINVAL) << wrong;
+}
+
+TEST(UdpLinks, SayThatALinkLocalAddressNeedsItsInterface) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const auto [own] = free_ports<1>();
+  const UseLink link("udp:[::1],port=" + own);
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, "[fe80::1]", &mac), -EHOSTUNREACH);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("[fe80::1%eth0]"), std::string::npos)
+      << st_strerror(-EHOSTUNREACH);
 }
 
 TEST(UdpLinks, AloneHaveUdpPorts) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/channel.h"
 
+#include <stp/st.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -56,7 +58,7 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration pa
     for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
     error = ::stm_connect(connection_, peer.c_str(), microseconds(patience), kGreeting.data(),
                           kGreeting.size());
-    if (error != 0) throw connect_failure(error, peer);
+    if (error != 0) throw connect_failure(error, peer, st_strerror(error));
     await_connection(peer, patience);
   } catch (...) {
     ::stm_connection_close(connection_);
@@ -137,9 +139,9 @@ void Channel::await_connection(const std::string& peer, Duration patience) {
     const auto answered = host_has_answered();
     if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
     if (ended_ && other_version_ != 0) throw other_receiver(peer, other_version_);
-    if (ended_) throw connect_failure(reason_, peer);
+    if (ended_) throw connect_failure(reason_, peer, link_.trouble());
     if (!answered && std::chrono::steady_clock::now() > until)
-      throw connect_failure(-ETIMEDOUT, peer);
+      throw connect_failure(-ETIMEDOUT, peer, link_.trouble());
     step(kAttention);
   }
 }

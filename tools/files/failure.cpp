@@ -25,17 +25,18 @@ LinkFailure lost_link(int result) {
                      "; see that it or its stpd is still there");
 }
 
-LinkFailure connect_failure(int result, const std::string& peer) {
+LinkFailure connect_failure(int result, const std::string& peer, const std::string& why) {
   switch (-result) {
     case ECONNREFUSED:
       return LinkFailure(peer + " refused the connection: nobody listens on that port; start " +
                          "stp-recv --listen there");
     case ETIMEDOUT:
+      if (!why.empty()) return LinkFailure(peer + " does not answer; " + why);
       return LinkFailure(peer + " does not answer; see that stp-recv and its stpd are running " +
-                         "and on the same Ethernet as this link");
+                         "there, and that their link can be reached over this one: both on one "
+                         "Ethernet, or both over UDP");
     case EHOSTUNREACH:
-      return LinkFailure("nobody on this link knows the host of " + peer +
-                         "; check the name, or give its MAC address: [02:00:00:00:00:01]:3000");
+      return LinkFailure("cannot reach " + peer + ": " + why);
     case EPROTO:
       return LinkFailure("the program on " + peer + " is not an stp-recv of this version");
     case EUSERS:

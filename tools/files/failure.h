@@ -39,7 +39,8 @@ std::string error_text(int error);
 // For the negative errno that a call or an event of the managed API gave.
 LinkFailure link_failure(int result);  // opening the link
 LinkFailure lost_link(int result);     // a link that was there
-LinkFailure connect_failure(int result, const std::string& peer);
+// `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it.
+LinkFailure connect_failure(int result, const std::string& peer, const std::string& why);
 // The peer's host has answered, but its program has not.
 LinkFailure busy_failure(const std::string& peer);
 // The other program speaks another version, or is not one of ours (0).

@@ -48,7 +48,7 @@ Clock::duration duration_of(double seconds) {
   if (error == -ECONNREFUSED)
     text += ". Its Node has answered: the link works. `stpctl ping --serve :PORT` there listens";
   if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-    text += ". Is its stpd up, on this Ethernet, with that address?";
+    text += ". Is its stpd up, with that address, and reachable over this link?";
   throw Failure(text);
 }
 
