@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Service points, connection requests, connecting and disconnecting.
 #include <arpa/inet.h>
+#include <net/if.h>
+
+#include <array>
 
 #include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
@@ -17,6 +20,23 @@ auto find_rsp(DAT_HANDLE h) {
   return find<ServicePoint, Object::Kind::kRsp>(h);
 }
 
+// The host as it is written in names; "": an address of another kind. `ipv4`: 0 if it has none.
+std::string host_at(DAT_IA_ADDRESS_PTR address, std::uint32_t& ipv4) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address->sa_family == AF_INET) {
+    const auto& ip = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+    ipv4 = ntohl(ip.s_addr);
+    return ::inet_ntop(AF_INET, &ip, text.data(), text.size());
+  }
+  if (address->sa_family != AF_INET6) return "";
+  const auto& six = *reinterpret_cast<const sockaddr_in6*>(address);
+  ::inet_ntop(AF_INET6, &six.sin6_addr, text.data(), text.size());
+  std::array<char, IF_NAMESIZE> interface {};
+  const bool scoped = six.sin6_scope_id != 0 && IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr) &&
+                      ::if_indextoname(six.sin6_scope_id, interface.data()) != nullptr;
+  return std::string("[") + text.data() + (scoped ? "%" : "") + interface.data() + "]";
+}
+
 DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual,
                       DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID data, DAT_QOS,
                       DAT_CONNECT_FLAGS flags) {
@@ -24,11 +44,10 @@ DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN
   if (!ep) return bad_handle();
   if (address == nullptr || !is_data(size, data)) return bad_parameter();
   if (flags == kMultipath) return error(DAT_MODEL_NOT_SUPPORTED);
-  if (address->sa_family != AF_INET) return error(DAT_INVALID_ADDRESS);
-  const auto& ip = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-  char host[INET_ADDRSTRLEN];
-  ::inet_ntop(AF_INET, &ip, host, sizeof host);
-  return to_dat(ep->connect(host, ntohl(ip.s_addr), qual, timeout, bytes(data, size)));
+  std::uint32_t ipv4 = 0;
+  const auto host = host_at(address, ipv4);
+  if (host.empty()) return error(DAT_INVALID_ADDRESS);
+  return to_dat(ep->connect(host, ipv4, qual, timeout, bytes(data, size)));
 }
 
 DAT_RETURN ep_dup_connect(DAT_EP_HANDLE handle, DAT_EP_HANDLE other_handle, DAT_TIMEOUT timeout,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connection requests and service points.
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -172,6 +174,45 @@ TEST_P(FrontConnect, AnIaThatClosesAbruptlyGivesItsHandlesBack) {
       again |= !seen.insert(side.evd(1, DAT_EVD_SOFTWARE_FLAG)).second;
   }
   EXPECT_TRUE(again);
+}
+
+// A UDP port that is free now; "": no IPv6 here.
+std::string free_port_of_ipv6() {
+  const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_addr = in6addr_loopback;
+  socklen_t length = sizeof name;
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  const bool has = fd >= 0 && ::bind(fd, as_any, length) == 0;
+  if (has) ::getsockname(fd, as_any, &length);
+  if (fd >= 0) ::close(fd);
+  return has ? std::to_string(ntohs(name.sin6_port)) : "";
+}
+
+TEST(FrontIpv6, AddressesOfIpv6AreThoseOfHostsOverUdp) {
+  const auto port = free_port_of_ipv6();
+  if (port.empty()) GTEST_SKIP() << "no IPv6 here";
+  const UseLink link("udp:[::1],port=" + port);
+  Side server, client;
+  server.ep = server.make_ep();
+  client.ep = client.make_ep();
+  DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+  ASSERT_EQ(name_of(dat_rsp_create(server.ia, kPort, server.ep, server.requests, &rsp)),
+            "DAT_SUCCESS");
+  sockaddr_in6 to{};
+  to.sin6_family = AF_INET6;
+  to.sin6_addr = in6addr_loopback;
+  ASSERT_EQ(
+      name_of(dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&to), kPort, kPatience,
+                             0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
+      "DAT_SUCCESS");
+  const auto request = Side::next(server.requests);
+  ASSERT_EQ(request.event_number, DAT_CONNECTION_REQUEST_EVENT);
+  ASSERT_EQ(dat_cr_accept(request.event_data.cr_arrival_event_data.cr_handle, DAT_HANDLE_NULL, 0,
+                          nullptr),
+            DAT_SUCCESS);
+  EXPECT_EQ(Side::next(client.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 }  // namespace
