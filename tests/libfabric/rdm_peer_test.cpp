@@ -197,6 +197,34 @@ TEST_F(RdmPeer, AnAnnouncedMessageOfAPeerThatHasGoneFails) {
   EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
 }
 
+// They have left as much as their connections could keep: nobody else may leave more, until it is
+// received.
+TEST_F(RdmPeer, ThoseWhoConnectAndGoLeaveABoundedNumberOfBytes) {
+  ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "256", 1), 0);
+  make();
+  ::unsetenv("FI_STP_RDM_KEPT");
+  // So many are as much as 1,024 connections keep: with each, 256 bytes count beside its own.
+  constexpr std::size_t kLength = 8'192, kMessages = 32;
+  std::size_t came = 0;
+  const auto leave = [&] {
+    Stranger other;
+    other.progress = stranger_.progress;
+    if (other.connect(b_->name()) != STM_CONNECTED) return false;
+    for (int i = 0; i < 8; ++i, ++came) {
+      other.send(kEager, head(came, kLength, 0, 1), kHead + kLength);
+      await_message(came);
+    }
+    return true;
+  };
+  while (came < 2 * kMessages && leave()) {
+  }
+  EXPECT_GE(came, kMessages);
+  EXPECT_LE(came, kMessages + 8);  // the end of the last one may not have been noticed
+  std::vector<char> got(kLength);
+  for (std::size_t i = 0; i < came; ++i) EXPECT_EQ(receive(got, i).len, kLength);
+  EXPECT_TRUE(leave());
+}
+
 // A kPull of what was not announced, and of more than was.
 TEST_F(RdmPeer, WhatIsNotAnnouncedIsNotPulled) {
   struct Case {

@@ -2,6 +2,7 @@
 // What an endpoint of FI_EP_RDM is made of, and its connections.
 #include "libst/libfabric/rdm/endpoint.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 #include <utility>
@@ -159,9 +160,19 @@ void Endpoint::linger(std::unique_lock<std::mutex>& lock) {
 // No event refers to those that have ended: their last one has been taken.
 void Endpoint::bury() {
   for (const auto& connection : ended_outgoing_) connection->close();
-  for (const auto& connection : ended_incoming_) connection->close();
   ended_outgoing_.clear();
+  bury_incoming();
+}
+
+void Endpoint::bury_incoming() {
+  for (const auto& connection : ended_incoming_) connection->close();
   ended_incoming_.clear();
+}
+
+// What peers have left counts as connections that keep as much as they may: so peers that connect
+// and go, again and again, do not leave more than those that stay.
+std::size_t Endpoint::peers_that_send() const {
+  return incoming_.size() + matching_.left_bytes() / std::max<std::size_t>(most_kept_, 1);
 }
 
 int Endpoint::bind(fid_t other, std::uint64_t flags) {
@@ -264,12 +275,13 @@ int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
 }
 
 void Endpoint::requested(stm_connection_t connection) {
+  if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
   auto data = cm_data_of(connection);
   const auto peer = unpack_request(data, kMagic);
   const auto why = [&]() -> const char* {
     if (closing_) return "the endpoint is being closed";
     if (!peer) return "it is no endpoint of FI_EP_RDM";
-    if (incoming_.size() >= kMostConnections) return "too many peers send to the endpoint";
+    if (peers_that_send() >= kMostConnections) return "too many peers send to the endpoint";
     return nullptr;
   }();
   if (why != nullptr) {

@@ -97,6 +97,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   int enable();
   void linger(std::unique_lock<std::mutex>& lock);
   void bury();
+  void bury_incoming();
+  [[nodiscard]] std::size_t peers_that_send() const;
 
   [[nodiscard]] int may_post(std::uint64_t flags) const;
   int connection_to(fi_addr_t to, Outgoing*& out);

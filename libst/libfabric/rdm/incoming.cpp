@@ -14,8 +14,6 @@ namespace {
 
 // Buffers of a connection. While all hold messages that wait for receives, the peer waits, too.
 constexpr std::size_t kBuffers = 16;
-// What a waiting message costs beside its bytes.
-constexpr std::size_t kCostOfMessage = 256;
 constexpr std::size_t kMostReads = 16;
 
 // One byte is read for an empty message.

@@ -19,6 +19,10 @@ Receive cut(Receive& whole, std::size_t length) {
   return part;
 }
 
+std::size_t cost_of(const Message& message) {
+  return message.head.length + kCostOfMessage;
+}
+
 // Its bytes no longer lie in a buffer of the connection.
 void copy_out(Message& message) {
   if (message.buffer == nullptr) return;
@@ -62,6 +66,7 @@ std::optional<Message> Matching::take_message(const Receive& receive) {
   if (found == waiting.end()) return std::nullopt;
   auto taken = std::move(*found);
   waiting.erase(found);
+  if (taken.from == nullptr) left_bytes_ -= cost_of(taken);
   return taken;
 }
 
@@ -102,6 +107,7 @@ std::list<Receive> Matching::clear() {
   all.splice(all.end(), plain_);
   early_tagged_.clear();
   early_.clear();
+  left_bytes_ = 0;
   claimed_.clear();
   return all;
 }
@@ -128,6 +134,7 @@ void Matching::forget(const Incoming& from) {
       if (each.from != &from) continue;
       copy_out(each);
       each.from = nullptr;
+      left_bytes_ += cost_of(each);
     }
   }
   // Who claims a message that is lost hears of it.

@@ -18,6 +18,9 @@ namespace stp::fi::rdm {
 
 class Incoming;
 
+// What a message that waits costs beside its bytes.
+inline constexpr std::size_t kCostOfMessage = 256;
+
 // A buffer of FI_MULTI_RECV: it is the program's again when it is used up and all that came is
 // told.
 struct Shared {
@@ -75,6 +78,8 @@ class Matching {
 
   // That connection has ended: what it has announced is gone, what it has brought is copied.
   void forget(const Incoming& from);
+  // Of messages that wait and whose connection has ended: their bytes, and what each of them costs.
+  [[nodiscard]] std::size_t left_bytes() const { return left_bytes_; }
 
  private:
   struct Claimed {
@@ -87,6 +92,7 @@ class Matching {
   std::list<Receive> tagged_, plain_;
   std::list<Message> early_tagged_, early_;
   std::list<Claimed> claimed_;
+  std::size_t left_bytes_ = 0;
   std::list<Receive> spare_;  // places of receives, to be used again
 };
 
