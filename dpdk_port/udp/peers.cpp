@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/udp/peers.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "stp/base/assert.h"
@@ -38,26 +39,26 @@ MacAddr Peers::name_of(const InternetAddress& address) const {
 }
 
 std::optional<MacAddr> Peers::heard(const InternetAddress& from, Time now) {
-  return note(from, false, now);
+  return note(from, kStranger, now);
 }
 
 std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now) {
-  return note(address, true, now);
+  return note(address, kNamed, now);
 }
 
 // protocol: 13.4, 13.7
-std::optional<MacAddr> Peers::note(const InternetAddress& address, bool known, Time now) {
+std::optional<MacAddr> Peers::note(const InternetAddress& address, Kind kind, Time now) {
   if (!address.is_host() || address.port == 0) return std::nullopt;
   const MacAddr name = name_of(address);
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
-    entries_.emplace(key, enter(key, address, known, now));
+    entries_.emplace(key, enter(key, address, kind, now));
     return name;
   }
   if (found->second->address != address) return std::nullopt;
-  use(found->second, known, now);
+  use(found->second, kind, now);
   return name;
 }
 
@@ -68,35 +69,35 @@ std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, 
   }
   const auto found = entries_.find(name.to_u64());
   if (found == entries_.end()) return std::nullopt;
-  use(found->second, connected, now);
+  use(found->second, connected ? kMet : kStranger, now);
   return found->second->address;
 }
 
-Peers::Order::iterator Peers::enter(std::uint64_t name, const InternetAddress& address, bool known,
-                                    Time now) {
-  Order& order = order_of(known);
-  if (order.size() >= (known ? kMostKnown : kMostStrangers)) {
-    entries_.erase(order.front().name);
-    order.pop_front();
-    ++displaced_;
-  }
-  return order.insert(order.end(), {name, address, now, known});
+void Peers::make_room(Kind kind) {
+  constexpr std::array<std::size_t, kKinds> kMost{kMostStrangers, kMostNamed, kMostMet};
+  Order& order = orders_[kind];
+  if (order.size() < kMost[kind]) return;
+  entries_.erase(order.front().name);
+  order.pop_front();
+  ++displaced_;
 }
 
-void Peers::use(Order::iterator entry, bool known, Time now) {
-  const bool promoted = known && !entry->is_known;
-  if (promoted && known_.size() >= kMostKnown) {
-    entries_.erase(known_.front().name);
-    known_.pop_front();
-    ++displaced_;
-  }
+Peers::Order::iterator Peers::enter(std::uint64_t name, const InternetAddress& address, Kind kind,
+                                    Time now) {
+  make_room(kind);
+  return orders_[kind].insert(orders_[kind].end(), {name, address, now, kind});
+}
+
+void Peers::use(Order::iterator entry, Kind kind, Time now) {
+  const bool promoted = kind > entry->kind;
+  if (promoted) make_room(kind);
   if (!promoted && now - entry->used < kUse) return;
-  Order& from = order_of(entry->is_known);
-  entry->is_known = entry->is_known || known;
+  Order& from = orders_[entry->kind];
+  entry->kind = std::max(entry->kind, kind);
   entry->used = now;
-  Order& to = order_of(entry->is_known);
+  Order& to = orders_[entry->kind];
   to.splice(to.end(), from, entry);
-  STP_ASSERT(entries_.size() == strangers_.size() + known_.size(), "each entry is in one order");
+  STP_ASSERT(entries_.size() == strangers() + known(), "each entry is in one order");
 }
 
 }  // namespace stp::port

@@ -4,12 +4,14 @@
 // has a keyed hash for a name, which is the same as long as the link is open, and which nobody else
 // can compute; and this table says which address a hash belongs to.
 //
-// Anybody may send from any number of addresses, so the table is bounded. Strangers have a part of
-// their own, where the one that was silent for longest gives way: they never displace a station
-// that the Node has a connection with, or that a user has named. A station whose entry is gone gets
-// the same name with its next datagram.
+// Anybody may send from any number of addresses, and any user may name them, so the table is
+// bounded. Strangers have a part of their own, as have stations that users have named and those
+// that the Node has a connection with. In each the one that was not used for longest gives way: so
+// neither strangers nor users who name many stations displace one that somebody is connected to. A
+// station whose entry is gone gets the same name with its next datagram.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -26,7 +28,7 @@ inline constexpr std::uint16_t kUdpPort = 8181;
 
 class Peers {
  public:
-  static constexpr std::size_t kMostStrangers = 1'024, kMostKnown = 65'536;
+  static constexpr std::size_t kMostStrangers = 1'024, kMostNamed = 65'536, kMostMet = 65'536;
   // Uses of an entry within this time count as one.
   static constexpr Time kUse = kSecond;
 
@@ -43,26 +45,28 @@ class Peers {
   // sent there is no answer to a stranger, so the Node has a connection with it.
   std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
-  [[nodiscard]] std::size_t strangers() const { return strangers_.size(); }
-  [[nodiscard]] std::size_t known() const { return known_.size(); }
+  [[nodiscard]] std::size_t strangers() const { return orders_[kStranger].size(); }
+  [[nodiscard]] std::size_t known() const { return orders_[kNamed].size() + orders_[kMet].size(); }
   [[nodiscard]] std::uint64_t displaced() const { return displaced_; }
 
  private:
+  // A station never comes to be less.
+  enum Kind : std::size_t { kStranger, kNamed, kMet, kKinds };
   struct Entry {
     std::uint64_t name;
     InternetAddress address;
     Time used;
-    bool is_known;
+    Kind kind;
   };
   using Order = std::list<Entry>;  // the one used longest ago is first
 
-  Order& order_of(bool known) { return known ? known_ : strangers_; }
-  Order::iterator enter(std::uint64_t name, const InternetAddress& address, bool known, Time now);
-  void use(Order::iterator entry, bool known, Time now);
-  std::optional<MacAddr> note(const InternetAddress& address, bool known, Time now);
+  void make_room(Kind kind);
+  Order::iterator enter(std::uint64_t name, const InternetAddress& address, Kind kind, Time now);
+  void use(Order::iterator entry, Kind kind, Time now);
+  std::optional<MacAddr> note(const InternetAddress& address, Kind kind, Time now);
 
   KeyedHash hash_;
-  Order strangers_, known_;
+  std::array<Order, kKinds> orders_;
   std::unordered_map<std::uint64_t, Order::iterator> entries_;
   std::uint64_t displaced_ = 0;
 };

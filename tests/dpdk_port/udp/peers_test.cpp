@@ -100,12 +100,27 @@ TEST(Peers, WhoIsHeardStaysLongest) {
 
 TEST(Peers, TheKnownAreBoundedToo) {
   Peers peers(system_random());
-  for (unsigned i = 0; i < Peers::kMostKnown + 10; ++i) ASSERT_TRUE(peers.know(stranger(i), 0));
-  EXPECT_EQ(peers.known(), Peers::kMostKnown);
+  const auto first = peers.know(stranger(0), 0).value();
+  for (unsigned i = 1; i < Peers::kMostNamed + 10; ++i) ASSERT_TRUE(peers.know(stranger(i), 0));
+  EXPECT_EQ(peers.known(), Peers::kMostNamed);
+  EXPECT_FALSE(peers.find(first, false, 0));
   const auto met = peers.heard(stranger(1'000'000), 0).value();
   EXPECT_TRUE(peers.find(met, true, 0));
-  EXPECT_EQ(peers.known(), Peers::kMostKnown);
+  EXPECT_EQ(peers.known(), Peers::kMostNamed + 1);
   EXPECT_EQ(peers.strangers(), 0U);
+}
+
+// A program may name as many addresses as it likes.
+TEST(Peers, NobodyNamesAConnectedOneAway) {
+  Peers peers(system_random());
+  const auto named = peers.know(stranger(1'000'000), 0).value();
+  const auto caller = peers.heard(stranger(1'000'001), 0).value();
+  for (const auto& each : {named, caller}) ASSERT_TRUE(peers.find(each, true, 0));
+  for (unsigned i = 0; i < Peers::kMostNamed + 10; ++i)
+    ASSERT_TRUE(peers.know(stranger(i), kSecond));
+  EXPECT_TRUE(peers.find(named, false, kSecond));
+  EXPECT_TRUE(peers.find(caller, false, kSecond));
+  EXPECT_EQ(peers.displaced(), 10U);
 }
 
 }  // namespace
