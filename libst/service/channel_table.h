@@ -27,6 +27,7 @@ struct Channel {
   VcId vc = kNoneId;            // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t rung_head = 0;  // head of the transmit queue at the last ring
   bool closing = false;         // the client has asked to close it
+  bool to_wake = false;         // a thread that sleeps on it is about to be woken (wakes.h)
   Reservation place, port, queue;
   Counted one, counted_bytes, counted_slots;
 

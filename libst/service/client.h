@@ -3,6 +3,7 @@
 // client reaches only its own objects.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -55,6 +56,13 @@ struct Region {
   Counted one, counted_bytes;
 };
 
+// Whom the service is about to wake (wakes.h).
+struct WakesDue {
+  bool page = false;
+  std::deque<Bell> channels;  // each once
+  bool waits = false;         // for its turn
+};
+
 struct Client {
   ClientId id = 0;
   bool privileged = false;
@@ -76,6 +84,7 @@ struct Client {
   UniqueFd bell_file;
   BellCredit bell_credit;
   Doorbells::Progress rung;
+  WakesDue wakes;
   std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
 
   ChannelTable channels;

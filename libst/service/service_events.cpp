@@ -15,7 +15,7 @@ bool Service::Impl::handle_events() {
     work::count("events of a Node");
     handle_event(event);
   }
-  return handled != 0;
+  return wakes.go_on() || handled != 0;
 }
 
 void Service::Impl::handle_event(const Event& event) {
@@ -25,9 +25,8 @@ void Service::Impl::handle_event(const Event& event) {
         owner->tell_news(bell_in(event.cookie));
       return;
     case Event::Kind::kWake:
-      if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
-        if (const auto* const channel = owner->channels.at(bell_in(event.cookie)))
-          owner->wake(*channel);
+      if (auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        wakes.channel(*owner, bell_in(event.cookie));
       return;
     case Event::Kind::kAcceptReady:
       return accept_ready(event.id);
@@ -46,9 +45,9 @@ void Service::Impl::accept_ready(EndpointId id) {
   const auto owner = endpoints.owner_of(id);
   if (owner == 0) return;
   STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
-  const auto& client = *clients.find(owner);
+  auto& client = *clients.find(owner);
   client.page().accepts.fetch_add(1);
-  client.wake();
+  wakes.page(client);
 }
 
 // Channels of connections that wait to be accepted count as stock, so normally there is nothing to
@@ -67,10 +66,10 @@ void Service::Impl::stock_low(EndpointId id) {
 }
 
 void Service::Impl::vc_over(std::uint64_t cookie) {
-  const auto* const owner = clients.find(client_in(cookie));
+  auto* const owner = clients.find(client_in(cookie));
   if (owner == nullptr) return;
   owner->tell_news(bell_in(cookie));
-  owner->wake();
+  wakes.page(*owner);
 }
 
 void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {

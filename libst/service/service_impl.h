@@ -22,6 +22,7 @@
 #include "libst/service/regions.h"
 #include "libst/service/removal.h"
 #include "libst/service/service.h"
+#include "libst/service/wakes.h"
 #include "libst/service/window_accounts.h"
 
 namespace stp::service {
@@ -42,7 +43,8 @@ struct Service::Impl {
   int resolve(Client& client, const Request& request, Reply& reply);
   int unmap(Client& client, RegionId id);
 
-  // Handles a bounded number of events. Returns true if there were any; more may be left.
+  // Handles a bounded number of events, and wakes who waits for them. Returns true if there were
+  // any; more may be left.
   bool handle_events();
   void handle_event(const Event& event);
   void accept_ready(EndpointId id);
@@ -60,6 +62,7 @@ struct Service::Impl {
   // is destroyed before them.
   std::unique_ptr<port::Port> port;
   LinkWatch link;
+  Wakes wakes{clients};
   WindowAccounts windows{clients};
   Leftovers leftovers;
   Offers offers;
