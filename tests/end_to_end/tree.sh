@@ -106,5 +106,14 @@ await_receiver deleting
 expect send_from a 120 --delete -r "$work/dry" 10.9.0.2:3001 >"$work/sent"
 expect [ "$(listing "$work/dry")" = "$(listing "$work/out/dry")" ]
 expect grep -qxF "deleted dry/f3" "$work/sent"
+say "names of one file are sent as such where that is asked for"
+mkdir "$work/names"
+random_file "$work/names/a" 300000
+ln "$work/names/a" "$work/names/b"
+expect send_from a 120 -n -r -H "$work/names" 10.9.0.2:3001 >"$work/sent"
+expect grep -qxF "would link $work/names/b" "$work/sent"
+expect send_from a 120 -r -H "$work/names" 10.9.0.2:3001 >"$work/sent"
+expect grep -qE ": 1 files \(0 unchanged\), 2 directories and links, 300000 bytes" "$work/sent"
+expect [ "$work/out/names/a" -ef "$work/out/names/b" ]
 stop "$deleting"
 passed

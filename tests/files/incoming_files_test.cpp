@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <semaphore>
 
@@ -575,6 +577,123 @@ TEST_F(IncomingFilesTest, a_symbolic_link_is_copied_as_a_link) {
 }
 
 // A receiver without privileges made it so itself the first time.
+// Hard links.
+class FurtherNamesTest : public IncomingFilesTest {
+ protected:
+  static Metadata first(const std::string& path, std::uint64_t size) {
+    auto metadata = file(path, size);
+    metadata.keep_times = metadata.resume = metadata.more_names = true;
+    metadata.modified = {1'500'000'000, 7};
+    return metadata;
+  }
+  static Metadata further(const std::string& path, std::uint64_t size, std::uint32_t number) {
+    auto metadata = first(path, size);
+    metadata.more_names = false;
+    metadata.first = number;
+    return metadata;
+  }
+  Note send(const Metadata& metadata, const std::string& content) {
+    offer(metadata);
+    tell(NoteKind::kGo);
+    append(content);
+    return tell(NoteKind::kCommit, content.size(), digest_of(content));
+  }
+  [[nodiscard]] bool are_one(const std::string& name, const std::string& other) const {
+    return std::filesystem::equivalent(directory_ / name, directory_ / other);
+  }
+  [[nodiscard]] std::size_t temporaries() const {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_.path()))
+      count += entry.path().filename().string().starts_with(kTemporaryPrefix) ? 1 : 0;
+    return count;
+  }
+};
+
+// It is settled after the file itself, and the sender asks only once.
+TEST_F(FurtherNamesTest, a_further_name_becomes_one_of_the_file_that_came) {
+  send(first("d/a", 3), "abc");
+  offer(further("e/b", 3, 1));
+  ask_to_settle();
+  for (const auto number : {1U, 2U}) {
+    settled_.acquire();
+    answers_.clear();
+    files_->collect();
+    ASSERT_EQ(answers_.size(), 1U);
+    EXPECT_EQ(std::make_pair(answers_[0].kind, answers_[0].file),
+              std::make_pair(NoteKind::kDone, number));
+  }
+  EXPECT_TRUE(are_one("d/a", "e/b"));
+  EXPECT_EQ(temporaries(), 0U);
+}
+
+// The file is found unchanged, and one of the names is there.
+TEST_F(FurtherNamesTest, the_next_time_only_names_that_are_missing_are_added) {
+  send(first("a", 3), "abc");
+  tell(NoteKind::kSettle);
+  restart();
+  std::filesystem::create_hard_link(directory_ / "a", directory_ / "b");
+  ASSERT_EQ(offer(first("a", 3)).kind, NoteKind::kDone);
+  auto second = further("b", 3, 1);
+  second.more_names = true;
+  offer(second);
+  offer(further("c", 3, 1));
+  const auto done = tell(NoteKind::kSettle);
+  EXPECT_EQ(done.file + done.have, 4U);
+  EXPECT_TRUE(are_one("a", "b"));
+  EXPECT_TRUE(are_one("a", "c"));
+  EXPECT_EQ(temporaries(), 0U);
+}
+
+TEST_F(FurtherNamesTest, what_is_no_name_of_a_file_that_came_is_wanted_as_a_file) {
+  offer(first("failed", 3));
+  tell(NoteKind::kAbandon);
+  for (const auto number : {1U, 3U, 4U, 77U}) {  // itself, later ones
+    EXPECT_EQ(offer(further("b", 3, number)).kind, NoteKind::kWanted) << number;
+    tell(NoteKind::kAbandon);
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "b"));
+}
+
+TEST_F(FurtherNamesTest, a_file_that_changed_gets_no_further_name) {
+  offer(first("a", 3));
+  offer(further("b", 3, 1));
+  answers_.clear();
+  ASSERT_TRUE(files_->changed(encode_changed(1, first("", 4))));
+  tell(1, NoteKind::kGo, 0, {});
+  append("abcd");
+  EXPECT_EQ(tell(1, NoteKind::kCommit, 4, digest_of("abcd")).kind, NoteKind::kWanted);
+}
+
+// Others may write to the directory, too.
+TEST_F(FurtherNamesTest, no_name_is_given_to_what_another_program_has_put_there) {
+  send(first("a", 3), "abc");
+  tell(NoteKind::kSettle);
+  std::ofstream(directory_ / "mine") << "xyz";
+  std::filesystem::rename(directory_ / "mine", directory_ / "a");
+  EXPECT_EQ(offer(further("b", 3, 1)).kind, NoteKind::kWanted);
+  EXPECT_EQ(temporaries(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "b"));
+}
+
+TEST_F(FurtherNamesTest, a_directory_is_no_place_for_a_further_name) {
+  std::filesystem::create_directory(directory_ / "d");
+  send(first("a", 3), "abc");
+  tell(NoteKind::kSettle);
+  EXPECT_EQ(offer(further("d", 3, 1)).error, EISDIR);
+}
+
+TEST(LinkedFiles, keep_a_bounded_number_of_paths) {
+  LinkedFiles files;
+  const std::string path(kMaxPathLength, 'x');
+  const auto most = LinkedFiles::kMostBytes / path.size() + 1;
+  for (std::uint32_t i = 1; i <= most; ++i) files.begin(i, path);
+  EXPECT_TRUE(files.is_under_way(1));
+  EXPECT_FALSE(files.is_under_way(static_cast<std::uint32_t>(most)));
+  files.forget(1);
+  files.begin(1, path);
+  EXPECT_TRUE(files.is_under_way(1));
+}
+
 TEST_F(IncomingFilesTest, what_is_below_a_read_only_directory_is_replaced_the_next_time) {
   const test::Unprivileged unprivileged(out_);
   for (const auto mode : {0555U, 0311U, 0U}) {

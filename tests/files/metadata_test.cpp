@@ -45,6 +45,20 @@ TEST(Metadata, of_a_symbolic_link_says_where_it_points_to) {
   EXPECT_EQ(metadata->target, "../elsewhere");
 }
 
+TEST(Metadata, of_a_further_name_tells_the_number_of_the_first) {
+  auto name = image();
+  name.first = 70'000;
+  name.more_names = true;
+  const auto metadata = decode_metadata(encode(name));
+  ASSERT_TRUE(metadata.has_value());
+  EXPECT_EQ(metadata->first, 70'000U);
+  EXPECT_TRUE(metadata->more_names);
+  EXPECT_FALSE(decode_metadata(encode(image()))->more_names);
+  auto link = link_to("there");
+  link.first = 1;
+  EXPECT_FALSE(decode_metadata(encode(link)));
+}
+
 TEST(Metadata, keeps_a_time_before_1970) {
   auto early = image();
   early.modified = {-1, 999'999'999};

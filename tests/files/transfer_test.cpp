@@ -316,6 +316,59 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   }
 }
 
+TEST_F(TransferTest, names_of_one_file_arrive_as_such) {
+  std::filesystem::create_directories(directory_ / "tree/sub");
+  make_file("tree/small", 100);
+  make_file("tree/large", 1'000'000);
+  make_file("outside", 10);
+  for (const auto& [to, from] :
+       {std::pair("tree/sub/small", "tree/small"), std::pair("tree/sub/large", "tree/large"),
+        std::pair("tree/z", "tree/small"), std::pair("tree/inside", "outside")})
+    std::filesystem::create_hard_link(directory_ / from, directory_ / to);
+  Sending sending;
+  sending.paths = {(directory_ / "tree").string()};
+  sending.destination = "localhost:3000";
+  sending.trees = sending.hard_links = true;
+  const ErrorLog log(directory_ / "said");
+  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
+  await_receiver();
+  const auto are_one = [this](const std::string& name, const std::string& other) {
+    return std::filesystem::equivalent(directory_ / ("out/" + name), directory_ / ("out/" + other));
+  };
+  EXPECT_TRUE(are_one("tree/small", "tree/sub/small"));
+  EXPECT_TRUE(are_one("tree/small", "tree/z"));
+  EXPECT_TRUE(are_one("tree/large", "tree/sub/large"));
+  EXPECT_EQ(std::filesystem::hard_link_count(directory_ / "out/tree/inside"), 1U);
+  for (const std::string name : {"tree/sub/small", "tree/sub/large", "tree/inside"})
+    EXPECT_TRUE(arrived(name)) << name;
+}
+
+// All further names come after all files: more than may be under way.
+TEST_F(TransferTest, thousands_of_further_names_arrive) {
+  constexpr int kFiles = 2'100;
+  std::filesystem::create_directories(directory_ / "tree");
+  for (int i = 0; i < kFiles; ++i) {
+    const auto number = std::to_string(i);
+    std::ofstream(directory_ / ("tree/a" + number)) << i;
+    std::filesystem::create_hard_link(directory_ / ("tree/a" + number),
+                                      directory_ / ("tree/z" + number));
+  }
+  Sending sending;
+  sending.paths = {(directory_ / "tree").string()};
+  sending.destination = "localhost:3000";
+  sending.trees = sending.hard_links = true;
+  const ErrorLog log(directory_ / "said");
+  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
+  await_receiver();
+  for (int i = 0; i < kFiles; i += 7) {
+    const auto number = std::to_string(i);
+    EXPECT_TRUE(std::filesystem::equivalent(directory_ / ("out/tree/a" + number),
+                                            directory_ / ("out/tree/z" + number)))
+        << i;
+    EXPECT_TRUE(arrived("tree/z" + number)) << i;
+  }
+}
+
 TEST_F(TransferTest, of_a_file_only_what_is_missing_is_sent) {
   const auto path = make_file("file", 3'000'000);
   stop_sender_ = false;

@@ -106,7 +106,8 @@ void Batch::give_names() {
       const auto at = file.directory->get();
       if (item.error == 0 && ::renameat(at, file.temporary.c_str(), at, file.name.c_str()) != 0)
         item.error = -errno;
-      if (item.error != 0) ::unlinkat(at, file.temporary.c_str(), 0);
+      // The kernel leaves the old name where the new one is of the same file already.
+      if (item.error != 0 || file.is_link) ::unlinkat(at, file.temporary.c_str(), 0);
     }
   }
 }

@@ -36,6 +36,11 @@ class FileReader {
   void ask_for_checksum() { metadata_.checksum = true; }
   // The receiver is only asked what it would do.
   void only_ask() { metadata_.dry = true; }
+  // It is a further name of the file with that number (0: it is the first), and more are to come.
+  void has_names(std::uint32_t first, bool more) {
+    metadata_.first = first;
+    metadata_.more_names = more;
+  }
   // The permissions are sent with these changes, which must live as long.
   void change_mode(const ModeChanges& changes);
   // For messages.

@@ -26,6 +26,11 @@ constexpr unsigned kMostTries = 3;
 // Bytes compared between two looks at the receiver's messages.
 constexpr std::size_t kComparedAtOnce = kChunk;
 
+// The receiver may have to settle other files before it answers.
+bool is_late(const Metadata& metadata) {
+  return metadata.kind == FileKind::kDirectory || metadata.first != 0;
+}
+
 }  // namespace
 
 void FileSender::check_stop() const {
@@ -37,7 +42,7 @@ FileSender::Entry* FileSender::find(std::uint32_t number) {
   return &entries_[number - first_];
 }
 
-void FileSender::offer(FileReader file) {
+std::uint32_t FileSender::offer(FileReader file) {
   const auto size = offer_size(file.metadata());
   work_until(
       [&] { return entries_.size() < kMostOffered && entry_bytes_ + size <= kMostOfferedBytes; });
@@ -49,12 +54,13 @@ void FileSender::offer(FileReader file) {
   append_offer(offers_, file.metadata());
   entry_bytes_ += size;
   ++offered_;
-  if (file.metadata().kind == FileKind::kDirectory) {
-    ++offered_directories_;
+  if (is_late(file.metadata())) {
+    ++offered_late_;
     ++unsettled_;  // sent after its files
   }
   const auto bytes = file.metadata().size;
   entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, 0, {}});
+  return first_ + static_cast<std::uint32_t>(entries_.size()) - 1;
 }
 
 void FileSender::finish() {
@@ -110,11 +116,11 @@ void FileSender::work_until(const std::function<bool()>& enough) {
     send_pack();
     // While files are not answered, more can follow: each request to settle costs the receiver a
     // sync of its disk.
-    if (unsettled_ != 0 && offered_ == offered_directories_) {
+    if (unsettled_ != 0 && offered_ == offered_late_) {
       unsettled_ = 0;
       say(NoteKind::kSettle, 0, 0, {});
     }
-    if (offered_ == offered_directories_ && wanted_.empty()) progress_.await_disk();
+    if (offered_ == offered_late_ && wanted_.empty()) progress_.await_disk();
     if (hear(kAttention)) until = Clock::now() + patience();
     if (Clock::now() > until) throw silence();
   }
@@ -185,7 +191,7 @@ void FileSender::wanted(std::uint32_t number, const Note& note) {
   const auto& metadata = entry->file.metadata();
   if (metadata.kind != FileKind::kRegular && !metadata.dry) throw nonsense();
   --offered_;
-  if (metadata.kind == FileKind::kDirectory) --offered_directories_;
+  if (is_late(metadata)) --offered_late_;
   entry->state = State::kWanted;
   entry->have = note.have;
   entry->digest = note.digest;
@@ -198,7 +204,7 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
   if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
   if (entry->state == State::kOffered) {
     --offered_;
-    if (entry->file.metadata().kind == FileKind::kDirectory) --offered_directories_;
+    if (is_late(entry->file.metadata())) --offered_late_;
   }
   const auto all_was_there = entry->from != 0 && entry->from == entry->size;
   const auto unchanged = entry->state == State::kOffered || all_was_there;

@@ -53,8 +53,8 @@ class FileSender {
         report_(std::move(report)),
         most_packed_(std::min(kMostPacked, channel.content_room() - kPackHead)) {}
 
-  // Queues the file. Both throw LinkFailure, Stopped.
-  void offer(FileReader file);
+  // Queues the file, and returns its number. Both throw LinkFailure, Stopped.
+  std::uint32_t offer(FileReader file);
   // Waits until every offered file has been reported.
   void finish();
   // Both wait for the answer, and want that nothing is under way. FileFailure: the receiver
@@ -116,9 +116,9 @@ class FileSender {
   std::deque<Entry> entries_;
   std::uint32_t first_ = 1;  // the number of the first one of them
   std::size_t entry_bytes_ = 0;
-  std::size_t offered_ = 0;              // not answered yet...
-  std::size_t offered_directories_ = 0;  // ...of which these may be answered only when settled
-  std::size_t unsettled_ = 0;            // sent, and the receiver was not asked to settle since
+  std::size_t offered_ = 0;       // not answered yet...
+  std::size_t offered_late_ = 0;  // ...of which these may be answered only when settled
+  std::size_t unsettled_ = 0;     // sent, and the receiver was not asked to settle since
   std::deque<std::uint32_t> wanted_;
   std::vector<std::byte> offers_;  // that were not sent yet
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled

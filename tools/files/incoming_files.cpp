@@ -49,6 +49,7 @@ bool IncomingFiles::offers(std::span<const std::byte> message) {
     offered_bytes_ += size;
     offers_.push_back(std::move(offer));
   }
+  asked_to_settle_ = false;
   advance();
   return true;
 }
@@ -60,6 +61,10 @@ void IncomingFiles::advance() {
   }
   while (!offers_.empty()) {
     auto& front = offers_.front();
+    if (front.state == State::kName) {
+      if (!add_name(first_, front)) break;
+      settle_in_time();
+    }
     if (front.state == State::kLast) {
       finish_directory(first_, front);
       settle_in_time();  // each holds a descriptor
@@ -79,6 +84,8 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   offer.path = std::move(*path);
   if (offer.metadata.dry) return look_at_dry(number, offer);
   if (sink_ >= 0) return look_at_for_sink(number, offer);
+  if (offer.metadata.more_names && offer.metadata.first == 0)
+    linked_.begin(number, offer.metadata.path);
   const auto is_directory = offer.metadata.kind == FileKind::kDirectory;
   const auto above = std::span(offer.path).first(offer.path.size() - (is_directory ? 0 : 1));
   const auto only_make = is_directory && offer.metadata.only_make;
@@ -94,6 +101,8 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
     offer.state = State::kLast;
   } else if (offer.metadata.kind == FileKind::kSymbolicLink) {
     look_at_link(number, offer, directory);
+  } else if (offer.metadata.first != 0) {
+    offer.state = State::kName;
   } else {
     look_at_file(number, offer, directory);
   }
@@ -177,6 +186,8 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
     const auto right = (found.st_mode & 07777U) == permitted(metadata.mode);
     if (const auto error = right ? 0 : correct_mode(at, name, metadata); error != 0)
       return fail(number, offer, result_of(error));
+    linked_.found(number, at, name);
+    linked_.arrived(number);
     over(offer);
     done(number);
     ++files_;
@@ -184,6 +195,8 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
   }
   // Of an empty file there is nothing to compare.
   if (same_size && metadata.size == 0 && metadata.checksum && correct(at, name, metadata) == 0) {
+    linked_.found(number, at, name);
+    linked_.arrived(number);
     over(offer);
     done(number);
     ++files_;
@@ -193,6 +206,51 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
   if ((same_size && metadata.size != 0 && metadata.checksum) || (is_large && has_part(at, name)))
     return want(number, offer, open(offer));
   want(number, offer, result_of(metadata.stream ? 0 : refuse_size(at, metadata.size)));
+}
+
+// False: what it is a further name of is not settled yet. If that has not arrived, or cannot get
+// another name, the file is one as any other.
+bool IncomingFiles::add_name(std::uint32_t number, Offer& offer) {
+  const auto first = offer.metadata.first;
+  if (first < number && linked_.is_under_way(first)) begin_to_settle();
+  if (first < number && linked_.is_under_way(first)) return false;
+  const auto file = first < number ? linked_.find(first) : std::nullopt;
+  if (!offer.metadata.more_names) linked_.forget(first);
+  Directory directory;
+  const auto above = std::span(offer.path).first(offer.path.size() - 1);
+  if (const auto error = directories_.open(above, directory); error != 0)
+    fail(number, offer, result_of(error));
+  else if (!file || !give_name(number, offer, *file, directory))
+    look_at_file(number, offer, directory);
+  return true;
+}
+
+// False: this file cannot have that name.
+bool IncomingFiles::give_name(std::uint32_t number, Offer& offer, const LinkedFiles::File& file,
+                              const Directory& directory) {
+  const auto path = accepted_path(file.path);
+  Directory above;
+  if (!path || directories_.open(std::span(*path).first(path->size() - 1), above) != 0)
+    return false;
+  WholeFile whole_file;
+  whole_file.directory = directory;
+  whole_file.name = offer.path.back();
+  whole_file.is_link = true;
+  if (refuse_directory(directory->get(), whole_file.name) != 0) return false;
+  if (!file.is_named(directory->get(), whole_file.name)) {
+    auto temporary = temporary_name();
+    if (::linkat(above->get(), path->back().c_str(), directory->get(), temporary.c_str(), 0) != 0)
+      return false;
+    if (!file.is_named(directory->get(), temporary)) {
+      ::unlinkat(directory->get(), temporary.c_str(), 0);
+      return false;
+    }
+    whole_file.temporary = std::move(temporary);
+  }
+  told_[number] = {printable(offer.metadata.path), 0, 0, false};
+  batch_->add(number, std::move(whole_file));
+  over(offer);
+  return true;
 }
 
 Note IncomingFiles::open(Offer& offer) {
@@ -228,6 +286,7 @@ bool IncomingFiles::changed(std::span<const std::byte> message) {
   if (offer == nullptr || offer->state != State::kWanted) return true;  // it has failed meanwhile
   if (offer->metadata.dry) return false;
   if (changed->file == under_way_) under_way_ = 0;
+  linked_.forget(changed->file);  // its further names may be of what it was before
   const auto begun = offer->file != nullptr;
   if (begun) {
     offer->file->forget();
@@ -245,6 +304,7 @@ bool IncomingFiles::changed(std::span<const std::byte> message) {
 
 bool IncomingFiles::told(const Note& note) {
   if (note.kind == NoteKind::kSettle) {
+    asked_to_settle_ = true;
     begin_to_settle();
     return true;
   }
@@ -312,6 +372,7 @@ void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
     ++files_;
   else
     fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
+  linked_.forget(number);
   over(offer);
 }
 
@@ -389,6 +450,9 @@ void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file,
                           std::uint64_t was_there) {
   const auto arrived = file.bytes == 0 || file.bytes != was_there;
   told_[number] = {printable(offer.metadata.path), file.bytes, was_there, arrived};
+  if (file.directory)
+    linked_.found(number, file.directory->get(),
+                  file.temporary.empty() ? file.name : file.temporary);
   batch_->add(number, std::move(file));
   over(offer);
 }
@@ -404,7 +468,11 @@ void IncomingFiles::settle_in_time() {
 }
 
 void IncomingFiles::collect() {
-  if (const auto batch = settler_.collect()) report(*batch);
+  if (const auto batch = settler_.collect()) {
+    report(*batch);
+    advance();  // further names may have waited for it
+    if (asked_to_settle_) begin_to_settle();
+  }
   settle_in_time();
 }
 
@@ -418,6 +486,7 @@ void IncomingFiles::report(const Batch& batch) {
     const auto told = told_.extract(number);
     const auto& about = told.mapped();
     if (error != 0) return fail(number, about.name, result_of(error));
+    linked_.arrived(number);
     done(number);
     ++files_;
     if (about.arrived)
@@ -470,6 +539,7 @@ void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
 // With number 0 the sender already knows and is not notified.
 void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
   ++failures_;
+  linked_.forget(number);
   if (note.reason != Reason::kNoSpace || without_space_++ == 0)
     progress_.complain((name.empty() ? "a file" : name) + ": " + describe(note));
   if (number == 0) return;

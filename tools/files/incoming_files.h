@@ -18,6 +18,7 @@
 #include "tools/files/descriptors.h"
 #include "tools/files/directory.h"
 #include "tools/files/incoming_file.h"
+#include "tools/files/linked_files.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
 #include "tools/files/pack.h"
@@ -67,7 +68,7 @@ class IncomingFiles {
   [[nodiscard]] unsigned failures() const { return failures_; }
 
  private:
-  enum class State : std::uint8_t { kOffered, kWanted, kWritten, kLast, kOver };
+  enum class State : std::uint8_t { kOffered, kWanted, kWritten, kName, kLast, kOver };
   struct Offer {
     Metadata metadata;
     std::vector<std::string> path;
@@ -92,6 +93,9 @@ class IncomingFiles {
   void look_at_dry(std::uint32_t number, Offer& offer);
   Note open_to_compare(Offer& offer, const Directory& directory);
   void look_at_link(std::uint32_t number, Offer& offer, const Directory& directory);
+  [[nodiscard]] bool add_name(std::uint32_t number, Offer& offer);
+  bool give_name(std::uint32_t number, Offer& offer, const LinkedFiles::File& file,
+                 const Directory& directory);
   void write(std::vector<SmallFile>& files);
   void pack_into_sink(std::uint32_t number, Offer& offer, const Packed& packed);
   void finish_directory(std::uint32_t number, Offer& offer);
@@ -120,11 +124,13 @@ class IncomingFiles {
   std::uint32_t to_look_ = 1;  // of the first that was not looked at
   std::size_t offered_bytes_ = 0;
   std::size_t compared_ = 0;  // those that have a file: what is there is compared, or content comes
-  std::uint32_t under_way_ = 0;  // the file whose content comes
+  std::uint32_t under_way_ = 0;   // the file whose content comes
+  bool asked_to_settle_ = false;  // and no offers came since
   int sink_ = -1;
   bool sink_taken_ = false;
   std::unique_ptr<Batch> batch_ = std::make_unique<Batch>(most_);  // not settled yet
   std::map<std::uint32_t, Told> told_;
+  LinkedFiles linked_;
   Note done_;  // have == 0: none
   std::string lines_;
   unsigned files_ = 0, failures_ = 0, without_space_ = 0;

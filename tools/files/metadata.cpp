@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
 constexpr std::uint16_t kPermissions = 0777;  // setuid, setgid and sticky bits are never sent
 constexpr std::uint8_t kKeepTimes = 1, kResume = 2, kChecksum = 4, kStream = 8, kOnlyMake = 16,
-                       kDry = 32;
+                       kDry = 32, kMoreNames = 64;
 
 bool is_kind(std::uint8_t kind) {
   return kind >= static_cast<std::uint8_t>(FileKind::kRegular) &&
@@ -34,7 +34,8 @@ std::vector<std::byte> encode(const Metadata& metadata) {
   std::vector<std::byte> bytes(kMetadataHead);
   const auto flags = (metadata.keep_times ? kKeepTimes : 0) | (metadata.resume ? kResume : 0) |
                      (metadata.checksum ? kChecksum : 0) | (metadata.stream ? kStream : 0) |
-                     (metadata.only_make ? kOnlyMake : 0) | (metadata.dry ? kDry : 0);
+                     (metadata.only_make ? kOnlyMake : 0) | (metadata.dry ? kDry : 0) |
+                     (metadata.more_names ? kMoreNames : 0);
   put_big_endian(&bytes[0], kMagic);
   put_big_endian(&bytes[4], kFilesVersion);
   bytes[6] = static_cast<std::byte>(metadata.kind);
@@ -44,6 +45,7 @@ std::vector<std::byte> encode(const Metadata& metadata) {
   put_big_endian(&bytes[12], static_cast<std::uint32_t>(metadata.modified.tv_nsec));
   put_big_endian(&bytes[16], metadata.size);
   put_big_endian(&bytes[24], static_cast<std::uint64_t>(metadata.modified.tv_sec));
+  put_big_endian(&bytes[32], metadata.first);
   append(bytes, metadata.path);
   append(bytes, metadata.target);
   return bytes;
@@ -65,6 +67,8 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   metadata.stream = (flags & kStream) != 0;
   metadata.only_make = (flags & kOnlyMake) != 0;
   metadata.dry = (flags & kDry) != 0;
+  metadata.more_names = (flags & kMoreNames) != 0;
+  metadata.first = get_big_endian<std::uint32_t>(&bytes[32]);
   metadata.mode = get_big_endian<std::uint16_t>(&bytes[8]) & kPermissions;
   metadata.size = get_big_endian<std::uint64_t>(&bytes[16]);
   metadata.modified.tv_sec = static_cast<std::time_t>(get_big_endian<std::uint64_t>(&bytes[24]));
@@ -72,7 +76,9 @@ std::optional<Metadata> decode_metadata(std::span<const std::byte> bytes) {
   const auto path = std::size_t{get_big_endian<std::uint16_t>(&bytes[10])};
   const auto target = metadata.kind == FileKind::kSymbolicLink ? metadata.size : 0;
   const auto texts = bytes.subspan(kMetadataHead);
-  if (nanoseconds >= kNanoseconds || path > texts.size() || target != texts.size() - path)
+  const auto has_names = metadata.more_names || metadata.first != 0;
+  if (nanoseconds >= kNanoseconds || path > texts.size() || target != texts.size() - path ||
+      (has_names && metadata.kind != FileKind::kRegular))
     return std::nullopt;
   metadata.modified.tv_nsec = nanoseconds;
   metadata.path = text_of(texts.first(path));

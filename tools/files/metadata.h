@@ -3,13 +3,17 @@
 // message with tag kOffers holds one or more of these, each preceded by its length (2 bytes):
 //
 //   0  "STPM"   4  version   6  kind   7  flags   8  mode   10  length of the path   12 nanoseconds
-//   16  size    24  seconds since 1970 (signed)   32  path, then what a symbolic link points to
+//   16  size    24  seconds since 1970 (signed)   32  number of the file that it is a further name
+//   of, or 0    36  path, then what a symbolic link points to
 //
 // A message with tag kChanged holds the number of a file (4 bytes) and one of these, without a
 // path.
 //
 // All fields are big-endian. `size` of a symbolic link is the length of its target; of a directory
 // and of a stream it is 0.
+//
+// A file that is a further name of another (a hard link) becomes one at the receiver when that has
+// arrived there over the same connection. Otherwise its content is wanted as that of any file.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +41,13 @@ struct Metadata {
   bool stream = false;       // nobody knows its size before it ends
   bool only_make = false;    // a directory: if there is one, it stays as it is
   bool dry = false;          // the receiver says what it would do, and does nothing
+  bool more_names = false;   // further names of this file are to come
+  std::uint32_t first = 0;   // of a further name of a file: the number of the first; 0: it is none
   std::string path;          // below the receiver's directory, as sent: see accepted_path
   std::string target;        // of a symbolic link
 };
 
-inline constexpr std::size_t kMetadataHead = 32;
+inline constexpr std::size_t kMetadataHead = 36;
 inline constexpr std::size_t kMaxMetadata = kMetadataHead + 2 * kMaxPathLength;
 
 std::vector<std::byte> encode(const Metadata& metadata);

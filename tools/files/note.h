@@ -14,7 +14,8 @@
 //   receiver  kDone      `have` files in a row, from `file` on, stand under their names
 //   or        kFailed    of each file that does not
 //
-// For existing files, directories and symbolic links the receiver sends kDone without kWanted. It
+// For existing files, directories, symbolic links and further names of files that have arrived the
+// receiver sends kDone without kWanted. It
 // answers for many files at once, after it has synced them to disk. Content between kGo and kCommit
 // belongs to one file. If a file fails at the receiver meanwhile, the receiver sends kFailed at
 // once and skips the rest of its content. A sender that gives up a file sends kAbandon, which has
@@ -45,7 +46,7 @@ namespace stp::files {
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
 // The version of all these messages, and of the data that the two exchange when they connect.
-inline constexpr std::uint16_t kFilesVersion = 4;
+inline constexpr std::uint16_t kFilesVersion = 5;
 // Limits of the unfinished offers of one connection: files, and bytes of Metadata.
 inline constexpr std::size_t kMostOffered = 4096;
 inline constexpr std::size_t kMostOfferedBytes = std::size_t{1} << 20;

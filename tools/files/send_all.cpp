@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -88,6 +89,45 @@ class Complaints {
   std::size_t without_space_ = 0;
 };
 
+// Files of the trees with several names, of which some are still to come.
+class FilesWithNames {
+ public:
+  // Marks the file if others of its names have come or may come.
+  void mark(const struct stat& found, FileReader& file) {
+    last_ = nullptr;
+    if (!S_ISREG(found.st_mode) || found.st_nlink < 2) return;
+    const auto [place, is_new] = files_.try_emplace({found.st_dev, found.st_ino});
+    auto& known = place->second;
+    // One that has changed meanwhile, or another one with the inode of one that is gone.
+    const auto is_other = known.number != 0 && (known.size != found.st_size ||
+                                                known.modified.tv_sec != found.st_mtim.tv_sec ||
+                                                known.modified.tv_nsec != found.st_mtim.tv_nsec);
+    if (is_new || is_other || known.number == 0) {
+      known = {0, found.st_size, found.st_mtim, found.st_nlink - 1};
+      last_ = &known;
+      return file.has_names(0, true);
+    }
+    const auto more = --known.left != 0;
+    file.has_names(known.number, more);
+    if (!more) files_.erase(place);
+  }
+  // The number of the file that was marked last.
+  void offered(std::uint32_t number) {
+    if (last_ != nullptr) last_->number = number;
+    last_ = nullptr;
+  }
+
+ private:
+  struct Known {
+    std::uint32_t number = 0;
+    off_t size = 0;
+    std::timespec modified{};
+    nlink_t left = 0;
+  };
+  std::map<std::pair<dev_t, ino_t>, Known> files_;
+  Known* last_ = nullptr;  // one that is the first of its names
+};
+
 // Ends the display of a count, however the try ends.
 struct NoCount {
   Progress& progress;
@@ -126,6 +166,7 @@ class Sender {
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
       offered_ = 0;
+      with_names_ = {};  // numbers are of one connection
       finished_ = sending_.trees ? 0 : next_;
       const NoCount at_the_end{progress_};
       for (; next_ != sending_.paths.size(); ++next_, begun_ = false)
@@ -221,7 +262,11 @@ class Sender {
     const auto name = name_there(sending_, root);
     const Filter filter(sending_.rules, name);
     const auto visit = [&](const TreeEntry& entry) {
-      offer(files, entry.path, [&] { return FileReader::in_tree(entry); });
+      offer(files, entry.path, [&] {
+        auto file = FileReader::in_tree(entry);
+        if (sending_.hard_links) with_names_.mark(entry.status, file);
+        return file;
+      });
     };
     const auto failed = [&](const std::string& path, const std::string& why) {
       complaints_.add(path, why);
@@ -298,7 +343,7 @@ class Sender {
       ++offered_;
       more_ = true;
       show_count();
-      files.offer(std::move(file));
+      with_names_.offered(files.offer(std::move(file)));
     } catch (const FileFailure& failure) {
       ++offered_;
       ++finished_;
@@ -315,8 +360,9 @@ class Sender {
     if (!outcome.failure.empty())
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
     if (sending_.dry) return learn_dry(outcome);
-    if (outcome.file.metadata().kind != FileKind::kRegular) {
-      if (!outcome.file.metadata().only_make) ++tally_.others;
+    const auto& metadata = outcome.file.metadata();
+    if (metadata.kind != FileKind::kRegular || is_link(outcome)) {
+      if (!metadata.only_make) ++tally_.others;
       return;
     }
     if (outcome.sent != 0) {
@@ -332,9 +378,14 @@ class Sender {
     if (!outcome.unchanged) tally_.there += outcome.there;
   }
 
+  // It became a further name of another file, or was one.
+  static bool is_link(const Outcome& outcome) {
+    return outcome.file.metadata().first != 0 && outcome.unchanged;
+  }
+
   void learn_dry(const Outcome& outcome) {
     const auto& metadata = outcome.file.metadata();
-    const auto is_file = metadata.kind == FileKind::kRegular;
+    const auto is_file = metadata.kind == FileKind::kRegular && metadata.first == 0;
     if (is_file) {
       ++tally_.files;
       tally_.unchanged += outcome.unchanged ? 1 : 0;
@@ -345,7 +396,7 @@ class Sender {
     if (outcome.unchanged || !sending_.trees) return;
     const auto path = printable(outcome.file.path());
     progress_.say(is_file ? "would send " + path + ": " + std::to_string(outcome.size) + " bytes"
-                          : "would make " + path);
+                          : (metadata.first != 0 ? "would link " : "would make ") + path);
   }
 
   const Sending& sending_;
@@ -354,6 +405,7 @@ class Sender {
   Complaints complaints_;
   Pace pace_;
   Tally tally_;
+  FilesWithNames with_names_;
   std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
   bool begun_ = false;                      // that one

@@ -19,11 +19,12 @@ namespace stp::files {
 struct Sending {
   std::vector<std::string> paths;  // "-": standard input
   std::string destination;
-  bool trees = false;     // directories with all that they hold
-  bool checksum = false;  // what the receiver has is the same only if its content is
-  bool dry = false;       // only says what would be sent
-  bool remove = false;    // what a tree does not have is removed at the receiver
-  bool verbose = false;   // a line for each file that is sent
+  bool trees = false;       // directories with all that they hold
+  bool checksum = false;    // what the receiver has is the same only if its content is
+  bool dry = false;         // only says what would be sent
+  bool remove = false;      // what a tree does not have is removed at the receiver
+  bool hard_links = false;  // further names of a file are sent as such, not as files
+  bool verbose = false;     // a line for each file that is sent
   std::vector<FilterRule> rules;
   std::optional<std::vector<std::string>> listed;  // what of the only tree is sent
   std::string into;                                // directory below that of the receiver

@@ -134,6 +134,8 @@ int main(int argc, char** argv) {
       ->expected(2, -1);
   app.add_flag("-r,--recursive", sending.trees,
                "Send directories with their content: names, permissions, times, symbolic links");
+  app.add_flag("-H,--hard-links", sending.hard_links,
+               "With -r: names of one file (hard links) become names of one file there, too");
   app.add_flag("-c,--checksum", sending.checksum,
                "Compare the content of existing files, not only their size and time");
   app.add_flag("--delete", sending.remove,
