@@ -6,7 +6,7 @@ if(NOT DEFINED CMAKE_INSTALL_LIBDIR AND CMAKE_LIBRARY_ARCHITECTURE AND EXISTS /e
 endif()
 include(GNUInstallDirs)
 # Each component becomes a Debian package (package.cmake): "runtime" to run programs, "dev" to build
-# them, and "libfabric" for the provider if it is built.
+# them, "doc" to read about them, and "libfabric" for the provider if it is built.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 file(RELATIVE_PATH STP_BIN_TO_LIB /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
 # Programs find libstp.so by a path relative to their own, wherever both are installed. A package for

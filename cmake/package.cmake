@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # `cpack` in the build directory makes Debian packages of what `cmake --install` installs: stp, to run
-# programs, stp-dev, to build them, and libfabric-provider-stp, if the provider is built.
+# programs, stp-dev, to build them, stp-doc, to read about them, and libfabric-provider-stp, if the
+# provider is built.
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL runtime dev)
+set(CPACK_COMPONENTS_ALL runtime dev doc)
 if(STP_WITH_LIBFABRIC)
   list(APPEND CPACK_COMPONENTS_ALL libfabric)
 endif()
@@ -33,6 +34,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME stp)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
 # DPDK loads its drivers by name when it starts, so no tool finds these dependencies.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "librte-meta-bus, librte-meta-mempool, librte-meta-net")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS stp-doc)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
@@ -51,6 +53,18 @@ This package has the headers <stp/st.h> and <stp/managed.h>, what pkg-config
 and CMake need to find the library, the manual pages of its calls, and
 examples.")
 
+set(CPACK_DEBIAN_DOC_PACKAGE_NAME stp-doc)
+set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
+set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DOC_PACKAGE_SUGGESTS "stp-dev")
+set(CPACK_COMPONENT_DOC_DESCRIPTION
+"Data goes from the memory of one program to the memory of another, to a place
+agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+.
+This package has the pages about the protocol, the programs and the library,
+with their pictures, and small captures of the protocol for Wireshark and
+stp-replay.")
+
 set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_NAME libfabric-provider-stp)
 set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_DEPENDS "stp (= ${PROJECT_VERSION})")
@@ -63,7 +77,6 @@ This package has the provider by which libfabric, and so Open MPI, sends over
 STP: fi_stp(7).")
 include(CPack)
 
-install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 execute_process(COMMAND gzip -9nc ${packaging}/changelog OUTPUT_FILE ${CMAKE_BINARY_DIR}/changelog.gz
                 COMMAND_ERROR_IS_FATAL ANY)
@@ -77,6 +90,12 @@ install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATAD
         COMPONENT dev EXCLUDE_FROM_ALL)
 install(FILES ${packaging}/lintian-overrides-dev DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
         RENAME stp-dev COMPONENT dev EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-doc
+        RENAME copyright COMPONENT doc EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-doc
+        COMPONENT doc EXCLUDE_FROM_ALL)
+install(FILES ${packaging}/lintian-overrides-doc DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+        RENAME stp-doc COMPONENT doc EXCLUDE_FROM_ALL)
 if(STP_WITH_LIBFABRIC)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp
@@ -88,7 +107,9 @@ if(STP_WITH_LIBFABRIC)
           DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
           RENAME libfabric-provider-stp COMPONENT libfabric EXCLUDE_FROM_ALL)
 endif()
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
-        FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN man EXCLUDE)
+# The pages as they are at the time of the installation, with links that lead somewhere there.
+install(CODE "execute_process(COMMAND ${packaging}/pages ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/pages
+                              COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
         COMPONENT dev FILES_MATCHING PATTERN *.c PATTERN *.cpp PATTERN *.h PATTERN README.md)

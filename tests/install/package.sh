@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: package.sh BUILD ROOT CC
 # The Debian packages that packages.sh has built name their dependencies, and the programs run. What only
-# builders of programs need is in stp-dev. As root, the test installs the packages by dpkg, uses and
+# builders of programs need is in stp-dev, and what people read in stp-doc. As root, the test installs the packages by dpkg, uses and
 # removes them, in a namespace, so that this machine does not change.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -11,7 +11,8 @@ made=$build/tests/install/packages
 [ -d "$made" ] || { echo "SKIPPED: no packages have been built"; exit 77; }
 package=$(echo "$made"/stp_*.deb)
 development=$(echo "$made"/stp-dev_*.deb)
-expect test -e "$package" -a -e "$development"
+documents=$(echo "$made"/stp-doc_*.deb)
+expect test -e "$package" -a -e "$development" -a -e "$documents"
 version=$(dpkg-deb --field "$package" Version)
 expect test "$(dpkg-deb --field "$development" Depends)" = "stp (= $version)"
 expect test -z "$(dpkg-deb --info "$development" postinst 2>/dev/null)"
@@ -22,7 +23,7 @@ expect grep -qw librte-meta-net <<<"$(control Depends)"
 expect grep -qx 'libstp 0 stp.*' <(dpkg-deb --info "$package" shlibs)
 expect grep -qx 'activate-noawait ldconfig' <(dpkg-deb --info "$package" triggers)
 
-packages=("$package" "$development")
+packages=("$package" "$development" "$documents")
 provider=$(echo "$made"/libfabric-provider-stp_*.deb)
 if [ -e "$build/lib/libfabric/libstp-fi.so" ]; then
   expect test -e "$provider"
@@ -36,11 +37,13 @@ if [ -n "${STP_LONG-}" ] && command -v lintian >/dev/null; then
   expect lintian --allow-root --fail-on error,warning "${packages[@]}"
 fi
 
-# No file is in both packages.
+# No file is in two packages.
 names_in() { dpkg-deb --fsys-tarfile "$1" | tar -t | grep -v '/$' | sort; }
 names_in "$package" >"$work/names"
 names_in "$development" >"$work/names-dev"
-expect test -z "$(comm -12 "$work/names" "$work/names-dev")"
+names_in "$documents" >"$work/names-doc"
+expect test -z "$(sort "$work/names" "$work/names-dev" "$work/names-doc" | uniq -d)"
+expect test -z "$(grep -E '[.](md|svg|pcapng)$' "$work/names")"
 expect grep -q 'usr/include/stp/st.h$' "$work/names-dev"
 for part in usr/include/ '\.so$' '/pkgconfig/' '/cmake/' '/man3/' 'examples/.*\.c$'; do
   expect grep -qE "$part" "$work/names-dev"
@@ -50,6 +53,7 @@ done
 tree=$work/tree
 dpkg-deb --extract "$package" "$tree"
 dpkg-deb --extract "$development" "$tree"
+dpkg-deb --extract "$documents" "$tree"
 expect test -e "$tree/usr/share/doc/stp-dev/copyright" -a -e "$tree/usr/share/doc/stp/copyright"
 no_file_of_state_threads "$tree"
 programs_and_pages "$tree/usr"

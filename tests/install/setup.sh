@@ -40,18 +40,20 @@ programs_and_pages() {
   expect test -e "$1/share/zsh/vendor-completions/_stp"
   expect test -e "$1/share/man/man3/st_create.3.gz"
   expect test -e "$1/share/man/man7/libst.7.gz"
-  pictures_of_documents "$1/share/doc/stp"
+  links_of_pages "$1/share/doc/stp"
   expect test -n "$(find "$1/lib" -path '*/wireshark/plugins/stp-st.lua')"
 }
 
-# Pictures stand where the pages in FOLDER look for them.
-pictures_of_documents() {
-  local page picture
-  for page in "$1"/docs/*.md; do
-    for picture in $(sed -nE 's/.*!\[[^]]*\]\(([^)]*)\).*/\1/p' "$page"); do
-      expect test -e "$1/docs/$picture"
-    done
-  done
+# What pages in FOLDER link to, pictures and captures too, stands there.
+links_of_pages() {
+  local page target count=0
+  while IFS=: read -r page target; do
+    [ -e "$(dirname "$page")/$target" ] || fail "$page: $target leads nowhere"
+    count=$((count + 1))
+  done < <(grep -roE --include='*.md' '\]\([^)]+\)' "$1" |
+    sed -nE '/\((https?|#)/d; s/^([^:]+):\]\(([^)#]*).*/\1:\2/p' | sort -u)
+  expect test "$count" -ge 100
+  expect test -e "$1/README.md" -a -e "$1/captures/write.pcapng" -a -e "$1/docs/tutorial/trace.svg"
 }
 
 # consumers PREFIX CC [all]: somebody's program is built with what pkg-config and CMake find, and runs. With all, or
