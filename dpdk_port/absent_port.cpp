@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A link whose interface is not there yet. It drops what it is given to send, and says what is
-// missing.
+// A link for which something is not there yet: an interface, an address, a folder. It drops what it
+// is given to send, and says what is missing.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -19,9 +19,10 @@ constexpr unsigned kUsualMtu = 1500;
 
 class AbsentPort final : public LinkPort {
  public:
-  AbsentPort(PortInfo info, const std::string& interface)
+  AbsentPort(PortInfo info, const LinkConfig& config)
       : LinkPort(std::move(info)),
-        watch_(interface),
+        config_(config),
+        watch_(config.kind == LinkKind::kIface ? config.target : std::string()),
         never_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         room_(1, frame_room(info_.mtu)) {
     for (TxFrame& frame : frames_) frame.head = room_.at(0);
@@ -38,17 +39,25 @@ class AbsentPort final : public LinkPort {
     return {{"tx_dropped", dropped_}};
   }
   [[nodiscard]] LinkState state() const override {
-    const auto absence = absence_of(info_.device, watch_.facts());
+    const auto absence = missing();
     return absence ? absence->state : LinkState::kUnknown;
   }
   [[nodiscard]] std::string trouble() const override {
-    const auto absence = absence_of(info_.device, watch_.facts());
-    return absence ? absence->trouble : "the interface has come: the link is about to be opened";
+    const auto absence = missing();
+    return absence ? absence->trouble
+                   : "what it waited for has come: the link is about to be opened";
   }
   // A thread that sleeps on it looks as often as its timers want.
   [[nodiscard]] int wake_fd() const override { return never_; }
 
  private:
+  // An interface is watched, because its state is asked for often.
+  [[nodiscard]] std::optional<Absence> missing() const {
+    if (config_.kind == LinkKind::kIface) return absence_of(config_.target, watch_.facts());
+    return absence_of(config_);
+  }
+
+  const LinkConfig config_;
   InterfaceWatch watch_;
   const int never_;
   FrameBuffers room_;
@@ -79,7 +88,7 @@ std::vector<std::unique_ptr<Port>> absent_link(const LinkConfig& config) {
   info.max_stu = max_stu_of(info.mtu);
   info.address = config.address;
   std::vector<std::unique_ptr<Port>> ports;
-  ports.push_back(std::make_unique<AbsentPort>(std::move(info), config.target));
+  ports.push_back(std::make_unique<AbsentPort>(std::move(info), config));
   return ports;
 }
 

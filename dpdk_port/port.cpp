@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {
@@ -12,6 +13,16 @@ namespace {
 
 unsigned shards_of(const LinkConfig& config) {
   return config.queues == kAutoQueues ? std::min(usable_cpu_count(), kMaxQueues) : config.queues;
+}
+
+// An interface by the name that the kernel gives it: so everything else, such as who owns it, needs
+// not know of alternative names.
+LinkConfig with_own_name(const LinkConfig& config) {
+  LinkConfig out = config;
+  const bool may_name_one = config.kind == LinkKind::kIface || config.kind == LinkKind::kUdp;
+  if (may_name_one && index_of_interface(config.target) != 0)
+    out.target = name_of_interface(config.target);
+  return out;
 }
 
 LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason) {
@@ -29,7 +40,7 @@ LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reas
 std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
                                                      std::string& error) try {
   std::string reason;
-  LinkPorts ports = open_kind(config, shards_of(config), reason);
+  LinkPorts ports = open_kind(with_own_name(config), shards_of(config), reason);
   if (ports.empty()) error = "link '" + config.text + "': " + reason;
   return {std::make_move_iterator(ports.begin()), std::make_move_iterator(ports.end())};
 } catch (const std::exception& failure) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why an interface cannot be a link yet: it is not there, or it is down.
+// Why a link cannot be opened yet: what it needs is not there, and may come.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 
 namespace stp::port {
@@ -15,7 +16,7 @@ struct Absence {
   std::string trouble;  // with the remedy
 };
 
-// nullopt: the interface is there, and up.
+// Of an interface. nullopt: it is there, and up.
 inline std::optional<Absence> absence_of(const std::string& interface,
                                          const InterfaceWatch::Facts& facts) {
   if (facts.index == 0)
@@ -29,5 +30,10 @@ inline std::optional<Absence> absence_of(const std::string& interface,
 inline std::optional<Absence> absence_of(const std::string& interface) {
   return absence_of(interface, InterfaceWatch(interface).facts());
 }
+
+// Of a link: the interface of iface: with driver=af_packet, which must be up; the address or
+// interface of udp:; the folder for the socket of a memif: server. nullopt: all is there, or links
+// of this kind do not wait.
+std::optional<Absence> absence_of(const LinkConfig& link);
 
 }  // namespace stp::port

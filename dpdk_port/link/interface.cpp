@@ -62,7 +62,8 @@ std::optional<Ipv4> first_address(const std::string& name, int index) {
   return Ipv4{ntohl(address.sin_addr.s_addr)};
 }
 
-bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error) {
+bool look_up_interface(const std::string& any_name, InterfaceFacts& out, std::string& error) {
+  const std::string name = name_of_interface(any_name);
   const Socket socket(AF_INET, SOCK_DGRAM);
   ifreq answer;
   if (!socket.ask(SIOCGIFFLAGS, name, answer)) {

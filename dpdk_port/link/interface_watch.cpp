@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "dpdk_port/link/interface.h"
+#include "dpdk_port/link/ipv4_addresses.h"
 
 namespace stp::port {
 namespace {
@@ -94,8 +95,9 @@ bool InterfaceWatch::concerns_us(const void* messages, std::size_t size) const {
 }
 
 bool InterfaceWatch::ask() {
+  const std::string name = name_of_interface(name_);
   ifreq answer{};
-  name_.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
+  name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
   const auto asked = [&](unsigned long what) { return ::ioctl(asking_, what, &answer) == 0; };
   Facts now;
   if (asked(SIOCGIFINDEX)) now.index = answer.ifr_ifindex;
@@ -107,18 +109,18 @@ bool InterfaceWatch::ask() {
   if (now.index != 0 && asked(SIOCGIFHWADDR)) {
     std::memcpy(now.mac.octets.data(), answer.ifr_hwaddr.sa_data, now.mac.octets.size());
   }
-  if (now.index != 0) now.address = first_address(name_, now.index);
+  if (now.index != 0) now.address = first_address(name, now.index);
   // The kernel takes a lock to answer this. A line does not change its speed while it runs.
   const bool runs_on = facts_.running && facts_.index == now.index;
-  if (now.running) now.megabits = runs_on ? facts_.megabits : ask_speed();
+  if (now.running) now.megabits = runs_on ? facts_.megabits : ask_speed(name);
   return std::exchange(facts_, now) != now;
 }
 
-unsigned InterfaceWatch::ask_speed() const {
+unsigned InterfaceWatch::ask_speed(const std::string& name) const {
   ethtool_cmd answer{};
   answer.cmd = ETHTOOL_GSET;
   ifreq question{};
-  name_.copy(question.ifr_name, sizeof question.ifr_name - 1);
+  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
   question.ifr_data = reinterpret_cast<char*>(&answer);
   if (::ioctl(asking_, SIOCETHTOOL, &question) != 0) return 0;
   const unsigned speed = ethtool_cmd_speed(&answer);

@@ -42,7 +42,7 @@ class InterfaceWatch {
 
  private:
   bool told();
-  [[nodiscard]] unsigned ask_speed() const;
+  [[nodiscard]] unsigned ask_speed(const std::string& name) const;
   [[nodiscard]] bool concerns_us(const void* messages, std::size_t size) const;
 
   const std::string name_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The IPv4 addresses of interfaces, from the kernel's rtnetlink: those with a label (eth0:1), too,
-// which ioctl and getifaddrs tell as if of another interface. Needs nothing else of the project.
+// What the kernel's rtnetlink tells of interfaces. Their IPv4 addresses: those with a label
+// (eth0:1), too, which ioctl and getifaddrs tell as if of another interface. And which one has an
+// alternative name, of up to 127 characters. Needs nothing else of the project.
 #pragma once
 
 #include <arpa/inet.h>
+#include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace stp::port {
@@ -77,7 +81,59 @@ inline bool read_part(int fd, std::vector<InterfaceAddress>& out, bool& failed) 
   return !failed;
 }
 
+// Longer names can only be alternative ones.
+inline constexpr std::size_t kMostOfName = IFNAMSIZ - 1, kMostOfAlternativeName = 127;
+
+// 0: there is no such interface, or a kernel before 5.5.
+inline int find_alternative_name(int fd, const std::string& name) {
+  struct {
+    nlmsghdr head;
+    ifinfomsg body;
+    rtattr attribute;
+    std::array<char, kMostOfAlternativeName + 1> name;
+  } request{};
+  request.head.nlmsg_type = RTM_GETLINK;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.attribute.rta_type = IFLA_ALT_IFNAME;
+  request.attribute.rta_len = static_cast<unsigned short>(RTA_LENGTH(name.size() + 1));
+  name.copy(request.name.data(), kMostOfAlternativeName);
+  request.head.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof request.body) +
+                                                      RTA_ALIGN(request.attribute.rta_len));
+  if (::send(fd, &request, request.head.nlmsg_len, 0) < 0) return 0;
+  alignas(nlmsghdr) std::array<char, 16'384> answer;
+  ssize_t size = 0;
+  do {
+    size = ::recv(fd, answer.data(), answer.size(), 0);
+  } while (size < 0 && errno == EINTR);
+  const auto* const message = reinterpret_cast<const nlmsghdr*>(answer.data());
+  if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(ifinfomsg)))) return 0;
+  if (message->nlmsg_type != RTM_NEWLINK) return 0;
+  return static_cast<const ifinfomsg*>(NLMSG_DATA(message))->ifi_index;
+}
+
 }  // namespace rtnetlink
+
+// The index of the interface with that name, which may be an alternative one. 0: there is none.
+inline int index_of_interface(const std::string& name) {
+  if (name.size() <= rtnetlink::kMostOfName)
+    return static_cast<int>(::if_nametoindex(name.c_str()));
+  if (name.size() > rtnetlink::kMostOfAlternativeName) return 0;
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return 0;
+  const int index = rtnetlink::find_alternative_name(fd, name);
+  ::close(fd);
+  return index;
+}
+
+// What the kernel itself calls the interface. Without one: the name as it is, or, if that is too
+// long for questions by ioctl, "".
+inline std::string name_of_interface(const std::string& name) {
+  std::array<char, IFNAMSIZ> own{};
+  const int index = index_of_interface(name);
+  if (index == 0 || ::if_indextoname(static_cast<unsigned>(index), own.data()) == nullptr)
+    return name.size() <= rtnetlink::kMostOfName ? name : std::string();
+  return own.data();
+}
 
 // In the kernel's order, the first one of each interface first. `index`: of that interface at
 // least; 0: of all. nullopt: rtnetlink is not to be had (a sandbox may forbid it).

@@ -222,14 +222,14 @@ bool is_pci_address(const std::string& text) {
          });
 }
 
-constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ and sockaddr_un, less the final zero
+constexpr std::size_t kMaxInterfaceName = 127;  // of an alternative one: ALTIFNAMSIZ, less the zero
 constexpr std::size_t kMaxSocketPath = 107;
 
 std::string check_target(const LinkConfig& link) {
   const std::string& target = link.target;
   switch (link.kind) {
     case LinkKind::kIface:
-      if (target.size() > kMaxInterfaceName) return "an interface name has at most 15 characters";
+      if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
       break;
     case LinkKind::kPci:
       if (!is_pci_address(target)) return "a PCI address is written like 0000:3b:00.0";

@@ -25,7 +25,8 @@ namespace {
 
 constexpr char kSockets[] = "/run/stpd";
 
-unsigned flags_of(const std::string& name) {
+unsigned flags_of(const std::string& any_name) {
+  const auto name = port::name_of_interface(any_name);
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return 0;
   ifreq question{};
@@ -95,7 +96,7 @@ bool describe(const std::string& text, LinkFacts& link) {
   }
   const auto name = text.substr(colon + 1, text.find(',') - colon - 1);
   // Also by an alternative name.
-  const auto index = static_cast<int>(::if_nametoindex(name.c_str()));
+  const auto index = port::index_of_interface(name);
   if (index != 0 && is_usable(flags_of(name), IFF_UP))
     for (const auto& each : addresses())
       if (each.index == index) return take_address(each, link), true;

@@ -408,6 +408,28 @@ TEST_F(Iface, AnAddressWithALabelIsOneOfItsInterface) {
   EXPECT_EQ(a.port->info().address, parse_ipv4("10.9.0.1"));
 }
 
+TEST_F(Iface, AnAlternativeNameMayBeLongerThanOthers) {
+  const std::string name = "enx-port-3-of-the-card-in-slot-7";
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  // Not the one whose name the first characters are.
+  ASSERT_TRUE(NetworkNamespace::ip("link property add dev stp1 altname " + name.substr(0, 15)));
+  EXPECT_NE(error_of("iface:" + name).find("no such interface"), std::string::npos);
+  EXPECT_TRUE(absence_of(name));
+  ASSERT_TRUE(NetworkNamespace::ip("link property add dev stp0 altname " + name));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  EXPECT_FALSE(absence_of(name));
+  a.open("iface:" + name);
+  b.open("iface:stp1");
+  EXPECT_EQ(a.port->info().device, "stp0");
+  EXPECT_EQ(a.port->info().address, parse_ipv4("10.9.0.1"));
+  expect_frames_arrive_in_order(a, b, 60, 3);
+  std::string error;
+  EXPECT_FALSE(open_link("iface:stp0", error)) << "two links own one interface";
+  LinkEnd c;
+  c.open("udp:" + name + ",port=0");
+  EXPECT_EQ(c.port->info().address, parse_ipv4("10.9.0.1"));
+}
+
 // Each side probes according to RFC 5227 and names the other one.
 TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
   open(1500, ",address=10.9.0.1/24", ",address=10.9.0.1/24");
@@ -524,6 +546,37 @@ TEST_F(Iface, ALinkWhoseInterfaceIsAbsentSaysWhatIsMissing) {
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 up"));
   EXPECT_TRUE(becomes(LinkState::kUnknown, "about to be opened"));
   EXPECT_FALSE(absence_of("stp0"));
+}
+
+TEST_F(Iface, ALinkWaitsForItsAddressOrItsFolderAsWell) {
+  const auto config_of = [](const std::string& link) {
+    LinkConfig config;
+    std::string error;
+    EXPECT_TRUE(parse_link(link, config, error)) << error;
+    return config;
+  };
+  const auto trouble = [&](const std::string& link) {
+    const auto ports = absent_link(config_of(link));
+    EXPECT_EQ(ports.front()->state(),
+              absence_of(config_of(link)) ? LinkState::kGone : LinkState::kUnknown);
+    return ports.front()->trouble();
+  };
+  for (const auto* const link : {"udp:10.9.0.7", "udp:[2001:db8::7]"})
+    EXPECT_NE(trouble(link).find("no interface of this host has the address"), std::string::npos)
+        << link;
+  for (const auto* const link : {"udp:stp0", "udp:[fe80::1%stp0]"})
+    EXPECT_NE(trouble(link).find("there is no interface stp0"), std::string::npos) << link;
+  EXPECT_NE(trouble("memif:/nowhere/at/all/m.sock,role=server").find("/nowhere/at/all"),
+            std::string::npos);
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.7/24 dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 2001:db8::7/64 dev stp0 nodad"));
+  // Wrong ones, and what others make, do not wait either.
+  for (const auto* const link :
+       {"udp:10.9.0.7", "udp:[2001:db8::7]", "udp:stp0", "udp:", "udp:10.9.0.300", "udp:[::x]",
+        "udp:224.0.0.1", "memif:/tmp/m.sock,role=server", "memif:/nowhere/m.sock",
+        "iface:nowhere0,driver=af_xdp", "pci:0000:3b:00.0"})
+    EXPECT_FALSE(absence_of(config_of(link))) << link;
 }
 
 TEST_F(Iface, FramesOfOtherProtocolsStayOutside) {

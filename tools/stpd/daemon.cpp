@@ -94,7 +94,7 @@ bool Daemon::is_alive() {
 bool Daemon::look_at_links() {
   for (const auto& link : links_) {
     std::string error;
-    if (link->is_absent() && !link->look_for_interface(error)) {
+    if (link->is_absent() && !link->look_for_what_was_missing(error)) {
       log(LogLevel::kError, error, link->name());
       return false;
     }
@@ -107,8 +107,8 @@ std::string Daemon::status() const {
   const auto absent = std::ranges::count_if(links_, &ServedLink::is_absent);
   const auto waiting = absent == 0 ? std::string()
                        : wanted_ == 1
-                           ? ", which waits for its interface"
-                           : ", " + std::to_string(absent) + " of them waiting for an interface";
+                           ? ", which waits for what is missing"
+                           : ", " + std::to_string(absent) + " of them waiting for what is missing";
   if (links_.size() == wanted_)
     return std::to_string(wanted_) + (wanted_ == 1 ? " link" : " links") + waiting;
   std::string names;

@@ -29,7 +29,7 @@ class Daemon {
   // Logs changes of the links' states since the last call, and their trouble. Opens links whose
   // interface has come. False: one of them cannot be served.
   bool look_at_links();
-  // "2 links", "1 of 2 links: b", or "2 links, 1 of them waits for its interface"
+  // "2 links", "1 of 2 links: b", or "2 links, 1 of them waiting for what is missing"
   [[nodiscard]] std::string status() const;
 
  private:

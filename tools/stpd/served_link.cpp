@@ -28,13 +28,6 @@ unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
   return static_cast<unsigned>(std::min<std::size_t>(link.cpus.size(), port::kMaxQueues));
 }
 
-// Whether stpd waits for the interface of such a link.
-bool may_come(const port::LinkConfig& config) {
-  const auto driver = config.options.find("driver");
-  return config.kind == port::LinkKind::kIface &&
-         (driver == config.options.end() || driver->second == "af_packet");
-}
-
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE)
     return "socket " + path + ": another daemon answers there, or the file is not a socket";
@@ -51,7 +44,7 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
                                              bool alone, std::string& error) {
   std::unique_ptr<ServedLink> served(new ServedLink(link, options, alone));
   Ports ports;
-  if (!served->open_ports(ports, error) && !served->wait_for_interface(ports, error))
+  if (!served->open_ports(ports, error) && !served->wait_for_what_is_missing(ports, error))
     return nullptr;
   if (!served->start_trace(error) || !served->find_admin_group(error)) return nullptr;
   served->make_parts(std::move(ports));
@@ -78,20 +71,21 @@ bool ServedLink::open_ports(Ports& ports, std::string& error) {
 }
 
 // False: the link cannot be opened for another reason.
-bool ServedLink::wait_for_interface(Ports& ports, std::string& error) {
+bool ServedLink::wait_for_what_is_missing(Ports& ports, std::string& error) {
   port::LinkConfig config;
   std::string ignored;
-  if (!port::parse_link(options_.link, config, ignored) || !may_come(config)) return false;
-  if (!port::absence_of(config.target) || !port::keep_packet_socket(error)) return false;
+  if (!port::parse_link(options_.link, config, ignored) || !port::absence_of(config)) return false;
+  // The link may be opened after stpd has given up its privileges.
+  if (config.kind == port::LinkKind::kIface && !port::keep_packet_socket(error)) return false;
   ports = port::absent_link(config);
   absent_ = true;
   return true;
 }
 
-bool ServedLink::look_for_interface(std::string& error) {
+bool ServedLink::look_for_what_was_missing(std::string& error) {
   port::LinkConfig config;
   port::parse_link(options_.link, config, error);
-  if (port::absence_of(config.target)) return true;
+  if (port::absence_of(config)) return true;
   Ports ports;
   std::string obstacle;
   if (!open_ports(ports, obstacle)) {

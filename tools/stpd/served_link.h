@@ -21,7 +21,7 @@ namespace stp::stpd {
 class ServedLink {
  public:
   // Opens everything that needs privileges: link, socket, trace file. nullptr: `error` says what
-  // failed; an absent interface is no failure. `alone`: the log lines do not name the link.
+  // failed; an interface, address or folder that may come is no failure. `alone`: the log lines do not name the link.
   static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
                                           bool alone, std::string& error);
   // Ends the connections on the wire, then everything else; logs the counters.
@@ -37,9 +37,9 @@ class ServedLink {
   void begin_to_leave();
   // Returns whether all threads have made progress since the last call.
   bool is_alive();
-  // Opens the link if its interface has come. Its programs are disconnected, for it is another link
+  // Opens the link if what it waited for has come. Its programs are disconnected, for it is another link
   // than before. False: the link cannot be served any more, and `error` says why.
-  bool look_for_interface(std::string& error);
+  bool look_for_what_was_missing(std::string& error);
   [[nodiscard]] bool is_absent() const { return absent_; }
   // Logs the state of the link, once per change, and its other problems.
   void log_state();
@@ -59,7 +59,7 @@ class ServedLink {
 
   ServedLink(const LinkOptions& link, const Options& options, bool alone);
   bool open_ports(Ports& ports, std::string& error);
-  bool wait_for_interface(Ports& ports, std::string& error);
+  bool wait_for_what_is_missing(Ports& ports, std::string& error);
   void make_parts(Ports ports);
   void end_parts();
   bool start_trace(std::string& error);
@@ -88,7 +88,7 @@ class ServedLink {
   std::unique_ptr<Parts> parts_;
   std::size_t links_ = 1;  // that are served together
   bool absent_ = false, serving_ = false;
-  std::string obstacle_;  // why a link whose interface has come did not open
+  std::string obstacle_;  // why a link did not open though nothing is missing any more
   std::uint64_t seen_requests_ = 0;
   std::string logged_ = "up";  // the state and the trouble that were logged last
 };

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/link/absence.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/ipv4_addresses.h"
+
+namespace stp::port {
+namespace {
+
+std::string option(const LinkConfig& link, const std::string& name) {
+  const auto found = link.options.find(name);
+  return found == link.options.end() ? std::string() : found->second;
+}
+
+// Whether a socket can be bound to it says more than a list of addresses: the kernel permits one of
+// IPv6 only when it knows that nobody else has it.
+bool is_of_this_host(const InternetAddress& address) {
+  const int family = address.ipv4() ? AF_INET : AF_INET6;
+  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return true;  // something else is missing
+  InternetAddress any_port = address;
+  any_port.port = 0;
+  sockaddr_storage name{};
+  const socklen_t length = to_socket_address(any_port, family, name);
+  const bool bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0;
+  const int error = errno;
+  ::close(fd);
+  return bound || error != EADDRNOTAVAIL;
+}
+
+std::optional<Absence> absence_of_udp(const std::string& target) {
+  if (target.empty()) return std::nullopt;
+  const bool brackets = target.starts_with('[') && target.ends_with(']');
+  const auto address =
+      parse_internet_address(brackets ? target.substr(1, target.size() - 2) : target);
+  if (address) {
+    if (!address->is_host() || is_of_this_host(*address)) return std::nullopt;
+    return Absence{LinkState::kGone, "no interface of this host has the address " +
+                                         host_of(*address) +
+                                         ": the link waits for it ('ip address' lists them)"};
+  }
+  // [fe80::1%eth0] of an interface that is not there is no address.
+  const auto percent = target.find('%');
+  const std::string interface = brackets && percent != std::string::npos
+                                    ? target.substr(percent + 1, target.size() - percent - 2)
+                                    : target;
+  // A mistake in an address is no name of an interface.
+  const bool is_name = interface.find_first_of("/:[] ") == std::string::npos &&
+                       interface.find_first_not_of("0123456789.") != std::string::npos;
+  if (!is_name || index_of_interface(interface) != 0) return std::nullopt;
+  return absence_of(interface, {});
+}
+
+std::optional<Absence> absence_of_folder(const std::string& socket) {
+  const auto folder = std::filesystem::path(socket).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::exists(folder, error) || error) return std::nullopt;
+  return Absence{LinkState::kGone, "there is no directory " + folder.string() +
+                                       " for the socket: the link waits for it (mkdir)"};
+}
+
+}  // namespace
+
+std::optional<Absence> absence_of(const LinkConfig& link) {
+  switch (link.kind) {
+    case LinkKind::kIface:
+      if (const auto driver = option(link, "driver"); !driver.empty() && driver != "af_packet")
+        return std::nullopt;
+      return absence_of(link.target);
+    case LinkKind::kUdp:
+      return absence_of_udp(link.target);
+    case LinkKind::kMemif:
+      if (option(link, "role") != "server") return std::nullopt;
+      return absence_of_folder(link.target);
+    case LinkKind::kStpd:
+    case LinkKind::kPci:
+    case LinkKind::kVdev:
+    case LinkKind::kLoop:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stp::port
