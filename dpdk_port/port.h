@@ -112,8 +112,8 @@ class Port {
 // nothing.
 std::string take_notice();
 
-// The Port of a link for which something is absent (link/absence.h): one shard that carries nothing,
-// until a daemon opens the link in its place.
+// The Port of a link for which something is absent (link/absence.h): one shard that carries
+// nothing, until a daemon opens the link in its place.
 std::vector<std::unique_ptr<Port>> absent_link(const LinkConfig& config);
 
 }  // namespace stp::port

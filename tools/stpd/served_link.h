@@ -21,7 +21,8 @@ namespace stp::stpd {
 class ServedLink {
  public:
   // Opens everything that needs privileges: link, socket, trace file. nullptr: `error` says what
-  // failed; an interface, address or folder that may come is no failure. `alone`: the log lines do not name the link.
+  // failed; an interface, address or folder that may come is no failure. `alone`: the log lines do
+  // not name the link.
   static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
                                           bool alone, std::string& error);
   // Ends the connections on the wire, then everything else; logs the counters.
@@ -37,8 +38,8 @@ class ServedLink {
   void begin_to_leave();
   // Returns whether all threads have made progress since the last call.
   bool is_alive();
-  // Opens the link if what it waited for has come. Its programs are disconnected, for it is another link
-  // than before. False: the link cannot be served any more, and `error` says why.
+  // Opens the link if what it waited for has come. Its programs are disconnected, for it is another
+  // link than before. False: the link cannot be served any more, and `error` says why.
   bool look_for_what_was_missing(std::string& error);
   [[nodiscard]] bool is_absent() const { return absent_; }
   // Logs the state of the link, once per change, and its other problems.
