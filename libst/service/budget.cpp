@@ -63,8 +63,9 @@ Account Budgets::account(uid_t uid, bool trusted) {
   Account made;
   made.budgets_ = shared_from_this();
   std::lock_guard const guard(mutex_);
-  auto& user = users_[uid];
-  user.uid = uid;
+  const auto [at, is_new] = users_.try_emplace(uid);
+  auto& user = at->second;
+  if (is_new) user.uid = uid;  // read without the mutex (Account::uid)
   user.trusted = trusted;
   ++user.holders;
   made.user_ = &user;
