@@ -154,8 +154,8 @@ std::string Daemon::returns_to(const Usage& before) const {
   constexpr std::size_t kMappings = 200;
 #endif
   // The threads that close descriptors of clients, two per user, are created with the first
-  // descriptor and kept.
-  constexpr std::size_t kClosers = 8;
+  // descriptor and kept: those of root, of the honest, and of three others.
+  constexpr std::size_t kClosers = 10;
   const auto until = Clock::now() + std::chrono::seconds(10 * kSlowness);
   Usage now;
   do {
