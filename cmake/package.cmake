@@ -84,18 +84,14 @@ install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDI
 install(FILES ${packaging}/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
         RENAME stp)
 # Files that only packages need, beyond those of a plain installation.
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev
-        RENAME copyright COMPONENT dev EXCLUDE_FROM_ALL)
-install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-dev
-        COMPONENT dev EXCLUDE_FROM_ALL)
-install(FILES ${packaging}/lintian-overrides-dev DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
-        RENAME stp-dev COMPONENT dev EXCLUDE_FROM_ALL)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-doc
-        RENAME copyright COMPONENT doc EXCLUDE_FROM_ALL)
-install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-doc
-        COMPONENT doc EXCLUDE_FROM_ALL)
-install(FILES ${packaging}/lintian-overrides-doc DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
-        RENAME stp-doc COMPONENT doc EXCLUDE_FROM_ALL)
+foreach(part dev doc)
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-${part}
+          RENAME copyright COMPONENT ${part} EXCLUDE_FROM_ALL)
+  install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/stp-${part}
+          COMPONENT ${part} EXCLUDE_FROM_ALL)
+  install(FILES ${packaging}/lintian-overrides-${part} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+          RENAME stp-${part} COMPONENT ${part} EXCLUDE_FROM_ALL)
+endforeach()
 if(STP_WITH_LIBFABRIC)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp

@@ -316,7 +316,20 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   }
 }
 
-TEST_F(TransferTest, names_of_one_file_arrive_as_such) {
+class NamesOfOneFile : public TransferTest {
+ protected:
+  void send_tree_with_names() {
+    Sending sending;
+    sending.paths = {(directory_ / "tree").string()};
+    sending.destination = "localhost:3000";
+    sending.trees = sending.hard_links = true;
+    const ErrorLog log(directory_ / "said");
+    EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
+    await_receiver();
+  }
+};
+
+TEST_F(NamesOfOneFile, arrive_as_such) {
   std::filesystem::create_directories(directory_ / "tree/sub");
   make_file("tree/small", 100);
   make_file("tree/large", 1'000'000);
@@ -325,13 +338,7 @@ TEST_F(TransferTest, names_of_one_file_arrive_as_such) {
        {std::pair("tree/sub/small", "tree/small"), std::pair("tree/sub/large", "tree/large"),
         std::pair("tree/z", "tree/small"), std::pair("tree/inside", "outside")})
     std::filesystem::create_hard_link(directory_ / from, directory_ / to);
-  Sending sending;
-  sending.paths = {(directory_ / "tree").string()};
-  sending.destination = "localhost:3000";
-  sending.trees = sending.hard_links = true;
-  const ErrorLog log(directory_ / "said");
-  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
-  await_receiver();
+  send_tree_with_names();
   const auto are_one = [this](const std::string& name, const std::string& other) {
     return std::filesystem::equivalent(directory_ / ("out/" + name), directory_ / ("out/" + other));
   };
@@ -344,7 +351,7 @@ TEST_F(TransferTest, names_of_one_file_arrive_as_such) {
 }
 
 // All further names come after all files: more than may be under way.
-TEST_F(TransferTest, thousands_of_further_names_arrive) {
+TEST_F(NamesOfOneFile, arrive_by_thousands) {
   constexpr int kFiles = 2'100;
   std::filesystem::create_directories(directory_ / "tree");
   for (int i = 0; i < kFiles; ++i) {
@@ -353,13 +360,7 @@ TEST_F(TransferTest, thousands_of_further_names_arrive) {
     std::filesystem::create_hard_link(directory_ / ("tree/a" + number),
                                       directory_ / ("tree/z" + number));
   }
-  Sending sending;
-  sending.paths = {(directory_ / "tree").string()};
-  sending.destination = "localhost:3000";
-  sending.trees = sending.hard_links = true;
-  const ErrorLog log(directory_ / "said");
-  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
-  await_receiver();
+  send_tree_with_names();
   for (int i = 0; i < kFiles; i += 7) {
     const auto number = std::to_string(i);
     EXPECT_TRUE(std::filesystem::equivalent(directory_ / ("out/tree/a" + number),

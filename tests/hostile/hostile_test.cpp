@@ -128,7 +128,7 @@ TEST_F(UnderAttack, AddressesThatNobodyHasKeepNobodyFromFindingAnother) {
 
 // The kernel frees gigabytes of theirs at once, and workers of stpd unmap as much. One round trip
 // of some thousands took 69 to 118 ms meanwhile: the link waits for processors, and for the thread
-// of the socket, which has its lock and waits for a processor, too.
+// of the socket, which probably has its lock and waits for a processor, too.
 TEST_F(UnderAttack, ADeathAtAllQuotasStallsNobody) {
   constexpr std::chrono::milliseconds kOfDeaths{250};
   const auto tally = until_quick([&] {
