@@ -15,7 +15,7 @@ set(CPACK_PACKAGE_CONTACT ${STP_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
 "Data goes from the memory of one program to the memory of another, to a place
-agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
 .
 This package has the daemon stpd, which shares a network interface among the
 programs of a machine, programs that move files and read traces, a dissector
@@ -47,7 +47,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "stp (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
 "Data goes from the memory of one program to the memory of another, to a place
-agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
 .
 This package has the headers <stp/st.h> and <stp/managed.h>, what pkg-config
 and CMake need to find the library, the manual pages of its calls, and
@@ -59,7 +59,7 @@ set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOC_PACKAGE_SUGGESTS "stp-dev")
 set(CPACK_COMPONENT_DOC_DESCRIPTION
 "Data goes from the memory of one program to the memory of another, to a place
-agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
 .
 This package has the pages about the protocol, the programs and the library,
 with their pictures, and small captures of the protocol for Wireshark and
@@ -71,7 +71,7 @@ set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_DEPENDS "stp (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SHLIBDEPS ON)
 set(CPACK_COMPONENT_LIBFABRIC_DESCRIPTION
 "Data goes from the memory of one program to the memory of another, to a place
-agreed before, over one Ethernet and in user space (ANSI NCITS 337-2000).
+agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
 .
 This package has the provider by which libfabric, and so Open MPI, sends over
 STP: fi_stp(7).")

@@ -31,7 +31,7 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
       return LinkFailure(peer + " refused the connection: nobody listens on that port; start " +
                          "stp-recv --listen there");
     case ETIMEDOUT:
-      if (!why.empty()) return LinkFailure(peer + " does not answer; " + why);
+      if (!why.empty()) return LinkFailure(peer + " does not answer; the link says: " + why);
       return LinkFailure(peer + " does not answer; see that stp-recv and its stpd are running " +
                          "there, and that their link can be reached over this one: both on one "
                          "Ethernet, or both over UDP");
