@@ -2,26 +2,25 @@
 // The command line of stp-send and stp-recv.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 
-#include "tools/cli/usage.h"
+#include "tools/cli/app.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
 
 // Parses it. The exit status of a program that has no more to do: it printed its help, or the
 // options are wrong.
-inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+inline std::optional<int> parse(cli::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    const auto status = cli::parse_failure(app, error, EXIT_FAILURE);
+  } catch (const cli::ParseError& error) {
+    const auto status = app.report(error, EXIT_FAILURE);
     if (std::cout.flush()) return status;
     const auto text = error_text(errno);
     std::fprintf(stderr, "%s: cannot write to standard output: %s\n", app.get_name().c_str(),

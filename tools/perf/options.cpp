@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/perf/options.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "tools/cli/usage.h"
+#include "tools/cli/app.h"
 
 namespace stp::perf {
 namespace {
@@ -13,8 +12,6 @@ constexpr int kUsageError = 2;
 constexpr double kLongest = 86'400;
 constexpr std::uint64_t kBandwidthSize = 1 << 20, kRateSize = 8;
 constexpr std::uint32_t kBandwidthWindow = 16, kRateWindow = 256;
-
-const CLI::AsSizeValue kSize(false);  // K is 1024
 
 class Parser {
  public:
@@ -26,14 +23,14 @@ class Parser {
     app_.add_option("--buffer", options_.setup.buffer_log2,
                     "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
         ->type_name("N")
-        ->check(CLI::Range(12, 24));
+        ->between(12, 24);
     app_.add_option("--cpu", cpu_, "Run on this CPU only")->type_name("N");
     app_.add_flag("--json", options_.json, "One line of JSON instead of text");
     app_.add_flag("-q,--quiet", options_.pace.quiet, "Print no progress");
     app_.footer(
         "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n"
         "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.");
-    app_.require_subcommand(1);
+    app_.require_subcommand(1, 1);
     add_server();
     add_latency();
     add_bandwidth();
@@ -45,8 +42,8 @@ class Parser {
   std::optional<Options> parse(int argc, char** argv, int& exit_status) {
     try {
       app_.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      exit_status = cli::parse_failure(app_, error, kUsageError);
+    } catch (const cli::ParseError& error) {
+      exit_status = app_.report(error, kUsageError);
       return std::nullopt;
     }
     if (const auto wrong = complete(); !wrong.empty()) {
@@ -57,24 +54,24 @@ class Parser {
   }
 
  private:
-  CLI::App* command(const char* name, const char* text, Command which) {
+  cli::App* command(const char* name, const char* text, Command which) {
     auto* const sub = app_.add_subcommand(name, text);
     sub->fallthrough();
     sub->final_callback([this, which] { options_.command = which; });
     return sub;
   }
-  void add_pace(CLI::App* sub) {
+  void add_pace(cli::App* sub) {
     sub->add_option("--seconds", seconds_, "Seconds to measure")
-        ->check(CLI::Range(0.001, kLongest))
+        ->between(0.001, kLongest)
         ->capture_default_str();
     sub->add_option("--warm-up", warm_up_, "Seconds to run before the measurement")
-        ->check(CLI::Range(0.0, kLongest))
+        ->between(0.0, kLongest)
         ->capture_default_str();
   }
-  void add_size(CLI::App* sub, const char* text) {
-    sub->add_option("--size", size_, text)->transform(kSize)->type_name("BYTES");
+  void add_size(cli::App* sub, const char* text) {
+    sub->add_option("--size", size_, text)->size()->type_name("BYTES");
   }
-  void add_test(CLI::App* sub, const char* operations, const char* normally) {
+  void add_test(cli::App* sub, const char* operations, const char* normally) {
     sub->add_option("peer", options_.peer, "HOST:PORT of an stp-perf server")
         ->type_name("HOST:PORT");
     add_size(sub, "Bytes of each operation; K, M and G are allowed");
@@ -83,7 +80,7 @@ class Parser {
     sub->add_flag("--sleep", options_.plan.sleeps, "Wait in the kernel, not in a loop");
     add_pace(sub);
   }
-  void add_streams(CLI::App* sub) {
+  void add_streams(cli::App* sub) {
     sub->add_option("--window", window_, "Operations outstanding on each connection");
     sub->add_option("--connections", options_.plan.connections, "Number of connections")
         ->capture_default_str();
@@ -123,7 +120,7 @@ class Parser {
     add_size(sub, "Bytes of each copy; K, M and G are allowed");
     sub->add_option("--working-set", options_.working_set,
                     "Size of the source and of the destination, copied in turn")
-        ->transform(kSize)
+        ->size()
         ->type_name("BYTES");
     add_pace(sub);
   }
@@ -159,7 +156,7 @@ class Parser {
     return "";
   }
 
-  CLI::App app_;
+  cli::App app_;
   Options options_;
   std::optional<unsigned> cpu_;
   std::optional<std::string> operation_;

@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -117,7 +116,7 @@ bool receive(const Options& options, ReceiverContext& context) {
 int main(int argc, char** argv) {
   const auto closed = service::hold_standard_streams(service::ClosedOutput::kVanishes);
   Options options;
-  CLI::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
+  stp::cli::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
@@ -126,14 +125,14 @@ int main(int argc, char** argv) {
                  "default: STP_LINK");
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")
-      ->check(CLI::Range(1, 86'400));
+      ->between(1, 86'400);
   app.add_option("--per-peer", options.per_peer,
                  "Senders of one host at the same time, of 16 in all; default: 8")
-      ->check(CLI::Range(1, 16));
+      ->between(1, 16);
   app.add_option("--retry", options.retry,
                  "Seconds to wait for a link that is missing or lost; default: at the start not\n"
                  "at all, later for ever, with --once never")
-      ->check(CLI::Range(0, 31'536'000));
+      ->between(0, 31'536'000);
   app.add_flag("--once", options.once, "End after the first sender");
   app.add_flag("--allow-delete", options.allow_delete,
                "Let senders list and delete what is in the directory (stp-send --delete)");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-replay: decodes captures, checks them against the protocol, and replays them on this Node.
-#include <CLI/CLI.hpp>
-
 #include "libst/os/standard_streams.h"
-#include "tools/cli/usage.h"
+#include "tools/cli/app.h"
 #include "tools/stp-replay/commands.h"
 
 namespace {
@@ -18,7 +16,7 @@ constexpr const char* kFooter =
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
     "More in docs/conformance.md.";
 
-void add_drawing(CLI::App& ladder, stp::replay::Options& options) {
+void add_drawing(stp::cli::App& ladder, stp::replay::Options& options) {
   ladder
       .add_option(
           "-o,--out", options.out,
@@ -28,11 +26,11 @@ void add_drawing(CLI::App& ladder, stp::replay::Options& options) {
       ->type_name("FILE");
   ladder.add_option("--from", options.from, "The number of the first frame to draw")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->positive();
   ladder
       .add_option("--frames", options.frames,
                   "How many frames to draw at most (default: 100000 in a page, 1000 in a picture)")
-      ->check(CLI::Range(std::size_t{1}, kMostFrames));
+      ->between(std::size_t{1}, kMostFrames);
   ladder
       .add_option("--docs", options.pages,
                   "The address of the folder that has protocol.md: findings link there")
@@ -45,10 +43,10 @@ int main(int argc, char** argv) {
   stp::service::hold_standard_streams();
   stp::replay::Options options;
   options.pages = "file://" STP_DOCS;
-  CLI::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
+  stp::cli::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
   app.set_version_flag("--version", "stp-replay " STP_VERSION);
   app.footer(kFooter);
-  app.require_subcommand(1);
+  app.require_subcommand(1, 1);
 
   auto* const decode = app.add_subcommand("decode", "Print each frame");
   auto* const check =
@@ -82,8 +80,8 @@ int main(int argc, char** argv) {
     command->add_flag("--json", options.json, "One JSON object a line");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return stp::cli::parse_failure(app, error, stp::replay::kCannotRead);
+  } catch (const stp::cli::ParseError& error) {
+    return app.report(error, stp::replay::kCannotRead);
   }
   const auto command = rules->parsed()    ? stp::replay::list_rules
                        : play->parsed()   ? stp::replay::play

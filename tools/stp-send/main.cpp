@@ -4,7 +4,6 @@
 #include <stp/st.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -85,7 +84,7 @@ auto with_lines(const std::string& path, const std::string& option, const Read& 
 // --exclude, --include and --exclude-from. Their order on the command line counts.
 class FilterOptions {
  public:
-  explicit FilterOptions(CLI::App& app)
+  explicit FilterOptions(stp::cli::App& app)
       : app_(app),
         exclude_(add("--exclude", "With -r: skip names that match this shell pattern")),
         include_(add("--include", "With -r: do not skip what a later --exclude matches")),
@@ -94,7 +93,7 @@ class FilterOptions {
                           "input")) {}
   [[nodiscard]] std::vector<FilterRule> rules() const {
     std::vector<FilterRule> rules;
-    std::map<const CLI::Option*, std::size_t> taken;
+    std::map<const stp::cli::Option*, std::size_t> taken;
     for (const auto* option : app_.parse_order()) {
       if (option != exclude_ && option != include_ && option != exclude_from_) continue;
       const auto& value = option->results().at(taken[option]++);
@@ -110,13 +109,13 @@ class FilterOptions {
   }
 
  private:
-  const CLI::Option* add(const std::string& name, const std::string& help) {
+  const stp::cli::Option* add(const std::string& name, const std::string& help) {
     return app_.add_option(name, unused_, help + "; may be repeated")->allow_extra_args(false);
   }
 
-  CLI::App& app_;
+  stp::cli::App& app_;
   std::vector<std::string> unused_;
-  const CLI::Option *exclude_, *include_, *exclude_from_;
+  const stp::cli::Option *exclude_, *include_, *exclude_from_;
 };
 
 }  // namespace
@@ -126,7 +125,7 @@ int main(int argc, char** argv) {
   Sending sending;
   std::string link;
   bool quiet = false;
-  CLI::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
+  stp::cli::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
   std::string limit;
   long retry = 0, connect_timeout = 30;
   app.add_option("FILE", sending.paths, "FILE... HOST:PORT; - is standard input")
@@ -155,10 +154,10 @@ int main(int argc, char** argv) {
   app.add_option("--bwlimit", limit, "Bytes per second at most, as 500K, 20M or 1G");
   app.add_option("--retry", retry,
                  "Seconds without progress during which a lost link or receiver is tried again")
-      ->check(CLI::Range(0, 31'536'000));
+      ->between(0, 31'536'000);
   app.add_option("--connect-timeout", connect_timeout,
                  "Seconds that the receiver may take to accept; default: 30")
-      ->check(CLI::Range(1, 3600));
+      ->between(1, 3600);
   app.add_option("--link", link,
                  "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n"
                  "default: STP_LINK");

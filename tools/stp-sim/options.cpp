@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stp-sim/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
 #include "stp/node/shards.h"
-#include "tools/cli/usage.h"
+#include "tools/cli/app.h"
 
 namespace stp::sim {
 namespace {
@@ -30,7 +29,7 @@ std::string parse_range(const std::string& text, Options& options) {
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   Options options;
   std::string seeds;
-  CLI::App app("Plays the protocol over simulated faulty links, reproducible by seed.", "stp-sim");
+  cli::App app("Plays the protocol over simulated faulty links, reproducible by seed.", "stp-sim");
   app.set_version_flag("--version", "stp-sim " STP_VERSION);
   auto* const seed = app.add_option("--seed", options.seed, "Play the run of this seed");
   auto* const many =
@@ -39,11 +38,11 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
       ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Runs at the same time")
-      ->check(CLI::Range(1, 256))
+      ->between(1, 256)
       ->capture_default_str();
   auto* const nodes =
       app.add_option("--nodes", options.nodes, "Nodes behind the address of each host")
-          ->check(CLI::Range(1U, Shards::kMost))
+          ->between(1U, Shards::kMost)
           ->capture_default_str();
   app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
   auto* const pcapng =
@@ -51,17 +50,17 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
           ->needs(seed);
   app.add_option("--pcapng-host", options.pcapng_host,
                  "Only frames that host N (02:00:00:00:00:N) sends or receives")
-      ->check(CLI::Range(1, 255))
+      ->between(1, 255)
       ->needs(pcapng);
   auto* const list = app.add_flag("--list", options.list, "List the profiles");
   auto* const incast = app.add_option("--incast", options.incast,
                                       "This many senders to one receiver, with and without pacing")
-                           ->check(CLI::Range(1, 4096));
+                           ->between(1, 4096);
   auto* const overhead = app.add_flag("--overhead", options.overhead,
                                       "Cost of a lossy link for one long write; also takes --seed");
   auto* const soak = app.add_option("--soak", options.soak,
                                     "Open and close connections for N hours; also takes --seed")
-                         ->check(CLI::Range(1, 96));
+                         ->between(1, 96);
   nodes->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
   seed->excludes(many)->excludes(list)->excludes(incast);
   many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
@@ -70,9 +69,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     app.parse(argc, argv);
     const auto what = {seed, many, list, incast, overhead, soak};
     if (std::all_of(what.begin(), what.end(), [](const auto* option) { return option->empty(); }))
-      throw CLI::RequiredError("--seed, --seeds, --list, --incast, --overhead or --soak");
-  } catch (const CLI::ParseError& error) {
-    exit_status = cli::parse_failure(app, error, error.get_exit_code());
+      throw cli::ParseError::missing("--seed, --seeds, --list, --incast, --overhead or --soak");
+  } catch (const cli::ParseError& error) {
+    exit_status = app.report(error, error.status());
     return std::nullopt;
   }
   return options;

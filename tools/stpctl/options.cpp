@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpctl/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +9,7 @@
 #include "dpdk_port/link/link.h"
 #include "libst/service/messages.h"
 #include "libst/service/socket.h"
-#include "tools/cli/usage.h"
+#include "tools/cli/app.h"
 
 namespace stp::stpctl {
 namespace {
@@ -67,7 +66,7 @@ void complete(Options& options) {
     options.link = "stpd:" + options.sockets.front();
 }
 
-void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+void add_lists(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
   is(app.add_subcommand("links", "List links: state, addresses, clients, connections, driver"),
      Command::kLinks);
   is(app.add_subcommand("connections", "List connections: owner, peer, state, bytes both ways"),
@@ -86,10 +85,10 @@ void add_lists(CLI::App& app, Options& options, const std::function<void(CLI::Ap
      Command::kDevices);
 }
 
-void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+void add_top(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
   auto* const top = app.add_subcommand("top", "Show live rates of links and connections");
   top->add_option("--interval", options.interval, "Seconds between two samples")
-      ->check(CLI::Range(0.05, kLongest))
+      ->between(0.05, kLongest)
       ->capture_default_str();
   top->add_option("--count", options.count,
                   "Number of samples; 0: until Ctrl-C, or q on a terminal")
@@ -97,24 +96,24 @@ void add_top(CLI::App& app, Options& options, const std::function<void(CLI::App*
   is(top, Command::kTop);
 }
 
-void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+void add_trace(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
   auto* const trace = app.add_subcommand(
       "trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached");
   trace->add_option("--out", options.out, "File to write; it is created or overwritten");
   trace->add_option("--for", options.seconds, "End after this many seconds")
-      ->check(CLI::Range(0.0, kLongest));
+      ->between(0.0, kLongest);
   trace->add_option("--frames", options.frames, "End after this many frames");
   trace->add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace
       ->add_option("--snap", options.snap,
                    "Keep only the first BYTES of each frame; stp-replay check needs 80")
-      ->check(CLI::Range(service::kLeastSnap, service::kMostSnap))
+      ->between(service::kLeastSnap, service::kMostSnap)
       ->type_name("BYTES");
   trace
       ->add_option("--buffer", options.buffer,
                    "How far the file may be behind, in the daemon's memory, as 256M [64M]")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(service::kLeastTraceBuffer, service::kMostTraceBuffer))
+      ->size()
+      ->between(service::kLeastTraceBuffer, service::kMostTraceBuffer)
       ->type_name("SIZE");
   trace->fallthrough();
   is(trace, Command::kTrace);
@@ -130,8 +129,8 @@ void add_trace(CLI::App& app, Options& options, const std::function<void(CLI::Ap
   action("status", "Show what has been captured so far", Command::kTraceStatus);
 }
 
-void add_dat_conf(CLI::App& app, Options& options,
-                  const std::function<void(CLI::App*, Command)>& is) {
+void add_dat_conf(cli::App& app, Options& options,
+                  const std::function<void(cli::App*, Command)>& is) {
   auto* const conf = app.add_subcommand(
       "dat-conf",
       "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon");
@@ -144,7 +143,7 @@ void add_dat_conf(CLI::App& app, Options& options,
   is(conf, Command::kDatConf);
 }
 
-void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App*, Command)>& is) {
+void add_ping(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
   auto* const ping = app.add_subcommand(
       "ping",
       "Connect to HOST:PORT, where any program may listen, and measure round trips of "
@@ -155,24 +154,25 @@ void add_ping(CLI::App& app, Options& options, const std::function<void(CLI::App
   ping->add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
       ->capture_default_str();
   ping->add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
-      ->check(CLI::Range(0.0, kLongest))
+      ->between(0.0, kLongest)
       ->capture_default_str();
   ping->add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
-      ->check(CLI::Range(0.001, kLongest))
+      ->between(0.001, kLongest)
       ->capture_default_str();
   ping->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
   is(ping, Command::kPing);
 }
 
-// Returns an error that lists the commands, which CLI11's own does not; "": the command is known.
-std::string unknown_command(const CLI::App& app) {
+// Returns an error that lists the commands, which that of parse() does not; "": the command is
+// known.
+std::string unknown_command(const cli::App& app) {
   const auto words = app.remaining();
   if (words.empty()) return "";
-  if (const auto option = cli::wrong_option(app); !option.empty()) return option;
-  if (!app.get_subcommands().empty())
-    return "'" + words.front() + "' is too much: see '" + cli::command_of(app) + " --help'";
+  if (const auto option = app.wrong_option(); !option.empty()) return option;
+  if (app.has_subcommand())
+    return "'" + words.front() + "' is too much: see '" + app.command() + " --help'";
   std::string text = "there is no command '" + words.front() + "'; there are";
-  for (const auto* const sub : app.get_subcommands({})) text += ' ' + sub->get_name();
+  for (const auto& name : app.subcommands()) text += ' ' + name;
   return text;
 }
 
@@ -191,7 +191,7 @@ std::string check(const Options& options) {
 
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   Options options;
-  CLI::App app("Shows what the daemons of the Scheduled Transfer Protocol do.", "stpctl");
+  cli::App app("Shows what the daemons of the Scheduled Transfer Protocol do.", "stpctl");
   app.set_version_flag("--version", "stpctl " STP_VERSION);
   app.add_option("--socket", options.sockets,
                  "Socket of the daemon: its path, or the NAME of its link; may be given several "
@@ -201,11 +201,11 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
-  const auto is = [&options](CLI::App* sub, Command command) {
+  const auto is = [&options](cli::App* sub, Command command) {
     sub->fallthrough();
     sub->final_callback([&options, command] { options.command = command; });
   };
-  const auto is_parent = [&options](CLI::App* sub, Command command) {
+  const auto is_parent = [&options](cli::App* sub, Command command) {
     sub->fallthrough();
     sub->parse_complete_callback([&options, command] { options.command = command; });
   };
@@ -218,12 +218,12 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.allow_extras();
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    exit_status = cli::parse_failure(app, error, kUsageError);
+  } catch (const cli::ParseError& error) {
+    exit_status = app.report(error, kUsageError);
     return std::nullopt;
   }
   auto wrong = unknown_command(app);
-  if (wrong.empty() && app.get_subcommands().empty()) wrong = "a command is missing";
+  if (wrong.empty() && !app.has_subcommand()) wrong = "a command is missing";
   complete(options);
   if (wrong.empty()) wrong = check(options);
   if (wrong.empty()) return options;

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "tools/stpd/option_table.h"
 
@@ -29,6 +28,12 @@ std::string without_comment(const std::string& line) {
   return line;
 }
 
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string all;
+  for (const auto& part : parts) all += (&part == parts.data() ? "" : between) + part;
+  return all;
+}
+
 // Reads one configuration file into `out` and collects its errors.
 class Reader {
  public:
@@ -38,7 +43,7 @@ class Reader {
   void read(std::istream& file) {
     for (std::string line; std::getline(file, line);) {
       ++number_;
-      CLI::detail::trim(line);
+      line = cli::trimmed(line);
       if (line.empty() || line.front() == '#') continue;
       if (line.front() == '[')
         begin_section(line);
@@ -68,7 +73,7 @@ class Reader {
         break;
       }
       ++number_;
-      line += " " + CLI::detail::trim_copy(without_comment(more));
+      line += " " + cli::trimmed(without_comment(more));
     }
     return line;
   }
@@ -109,18 +114,14 @@ class Reader {
   void take(const std::string& line) {
     if (line.find('=') == std::string::npos)
       return complain("'" + line + "' is no option: write name = value");
-    std::istringstream one(line);
-    const auto items = CLI::ConfigTOML().from_config(one);
-    if (items.empty() || items[0].name.empty() || !items[0].parents.empty())
-      return complain("'" + line + "' is no option: write name = value");
-    const auto& name = items[0].name;
-    auto values = items[0].inputs;
+    auto [name, values] = cli::parse_config_line(line);
+    if (name.empty()) return complain("'" + line + "' is no option: write name = value");
     if (const auto [at, is_new] = seen_.emplace(name, number_); !is_new)
       return complain(name + " stands in line " + std::to_string(at->second) +
                       " already: keep one of them");
     if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
       return complain("the quotes of " + name + " do not end in this line; no value holds a #");
-    if (name == "cpus") values = {CLI::detail::join(values, ",")};
+    if (name == "cpus") values = {joined(values, ",")};
     if (name != "listen" && values.size() != 1)
       return complain(name + " takes one value: put it in double quotes if it holds commas or " +
                       "blanks, as link = \"iface:eth0,mtu=9000\"");
@@ -128,32 +129,30 @@ class Reader {
   }
 
   void apply(const std::string& name, const std::vector<std::string>& values) {
-    CLI::App table;
-    table.set_help_flag();
+    cli::App table;
+    table.no_help();
     add_link_options(table, out_.links.empty() ? out_.main : out_.links.back());
     if (out_.links.empty()) add_daemon_options(table, out_);
-    if (table.get_option_no_throw("--" + name) == nullptr) return complain(unknown(name, table));
+    if (!table.has_option("--" + name)) return complain(unknown(name, table));
     std::vector<std::string> arguments;
     for (auto value = values.rbegin(); value != values.rend(); ++value)
       arguments.push_back("--" + name + "=" + *value);  // the last first, as CLI11 takes them
     try {
       table.parse(arguments);
-    } catch (const CLI::ParseError& error) {
+    } catch (const cli::ParseError& error) {
       complain(error.what());
     }
   }
 
-  std::string unknown(const std::string& name, const CLI::App& table) const {
-    CLI::App of_daemon;
-    of_daemon.set_help_flag();
+  std::string unknown(const std::string& name, const cli::App& table) const {
+    cli::App of_daemon;
+    of_daemon.no_help();
     Options ignored;
     add_daemon_options(of_daemon, ignored);
-    if (of_daemon.get_option_no_throw("--" + name) != nullptr)
+    if (of_daemon.has_option("--" + name))
       return name + " is about the whole daemon: move it above the first [link.NAME]";
-    std::string names;
-    for (const auto* const option : table.get_options())
-      names += (names.empty() ? "" : ", ") + option->get_single_name();
-    return "there is no option '" + name + "' here; there are: " + names;
+    return "there is no option '" + name +
+           "' here; there are: " + joined(table.option_names(), ", ");
   }
 
   const std::string path_;

@@ -17,7 +17,7 @@ namespace {
 
 // Adds an option whose value is one of `choices`; --help lists them.
 template <typename T>
-void add_choice(CLI::App& app, const std::string& name, T& out, const std::string& description,
+void add_choice(cli::App& app, const std::string& name, T& out, const std::string& description,
                 const std::vector<std::pair<std::string, T>>& choices) {
   std::string words;
   for (const auto& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
@@ -26,41 +26,39 @@ void add_choice(CLI::App& app, const std::string& name, T& out, const std::strin
       if (word == text) return void(out = value);
     refuse(name + " " + text + ": write one of " + words);
   };
-  app.add_option_function<std::string>(name, take, description)->type_name(words);
+  app.add_text(name, take, description)->type_name(words);
 }
 
 template <typename T>
-void add_size(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+void add_size(cli::App& app, const std::string& name, T& out, const std::string& description) {
   constexpr std::uint64_t kMebi = 1U << 20, kGibi = 1U << 30;
   const auto usual =
       out % kGibi == 0 ? std::to_string(out / kGibi) + "GiB" : std::to_string(out / kMebi) + "MiB";
   const auto take = [&out, name](const std::string& text) { out = parse_size(name, text); };
-  app.add_option_function<std::string>(name, take, description)
-      ->type_name("SIZE")
-      ->default_str(usual);
+  app.add_text(name, take, description)->type_name("SIZE")->default_str(usual);
 }
 
 // Adds a size whose default, 0, stands for a part of the machine's memory: see the description.
-void add_size_of_memory(CLI::App& app, const std::string& name, std::uint64_t& out,
+void add_size_of_memory(cli::App& app, const std::string& name, std::uint64_t& out,
                         const std::string& description) {
   const auto take = [&out, name](const std::string& text) {
     out = parse_size(name, text);
     if (out == 0) refuse(name + " 0: write a size above 0, as 4GiB, or leave it out");
   };
-  app.add_option_function<std::string>(name, take, description)->type_name("SIZE");
+  app.add_text(name, take, description)->type_name("SIZE");
 }
 
 template <typename T>
-CLI::Option* add_count(CLI::App& app, const std::string& name, T& out,
+cli::Option* add_count(cli::App& app, const std::string& name, T& out,
                        const std::string& description) {
   const auto take = [&out, name](const std::string& text) {
     out = static_cast<T>(parse_count(name, text, std::numeric_limits<T>::max()));
   };
-  return app.add_option_function<std::string>(name, take, description)->type_name("N");
+  return app.add_text(name, take, description)->type_name("N");
 }
 
 template <typename T>
-void add_quota(CLI::App& app, const std::string& name, T& out, const std::string& description) {
+void add_quota(cli::App& app, const std::string& name, T& out, const std::string& description) {
   add_count(app, name, out, description)->default_str(std::to_string(out));
 }
 
@@ -129,9 +127,9 @@ unsigned parse_share(const std::string& text) {
   return static_cast<unsigned>(percent);
 }
 
-void add_budgets(CLI::App& app, service::Quotas& out) {
-  app.option_defaults()->group("Budgets (of all clients of a link, shared by their users)");
-  app.add_option_function<std::string>(
+void add_budgets(cli::App& app, service::Quotas& out) {
+  app.group("Budgets (of all clients of a link, shared by their users)");
+  app.add_text(
          "--user-share", [&out](const std::string& text) { out.user_share = parse_share(text); },
          "Percentage of each budget that one user may hold while no other user holds any; later "
          "users may hold less, but never nothing")
@@ -149,8 +147,8 @@ void add_budgets(CLI::App& app, service::Quotas& out) {
   add_quota(app, "--total-endpoints", out.total_endpoints, "Endpoints");
 }
 
-void add_quotas(CLI::App& app, service::Quotas& out) {
-  app.option_defaults()->group("Quotas (of one client)");
+void add_quotas(cli::App& app, service::Quotas& out) {
+  app.group("Quotas (of one client)");
   add_quota(app, "--max-connections", out.connections,
             "Connections, including channels for those not accepted yet");
   add_quota(app, "--max-slots", out.slots, "Slots of all its connections together");
@@ -164,9 +162,9 @@ void add_quotas(CLI::App& app, service::Quotas& out) {
   add_budgets(app, out);
 }
 
-void add_access(CLI::App& app, Options& out) {
-  app.option_defaults()->group("Who may do what");
-  app.add_option_function<std::string>(
+void add_access(cli::App& app, Options& out) {
+  app.group("Who may do what");
+  app.add_text(
          "--user",
          [&out](const std::string& name) {
            user_named("--user", name);
@@ -174,7 +172,7 @@ void add_access(CLI::App& app, Options& out) {
          },
          "Once links and sockets are open, switch to this user and drop capabilities")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--group",
          [&out](const std::string& name) {
            group_named("--group", name);
@@ -182,7 +180,7 @@ void add_access(CLI::App& app, Options& out) {
          },
          "Switch to this group [the primary group of --user]")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--socket-owner",
          [&out](const std::string& name) {
            out.socket_access.owner = user_named("--socket-owner", name);
@@ -190,7 +188,7 @@ void add_access(CLI::App& app, Options& out) {
          },
          "Owner of the socket file")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--socket-group",
          [&out](const std::string& name) {
            out.socket_access.group = group_named("--socket-group", name);
@@ -198,13 +196,13 @@ void add_access(CLI::App& app, Options& out) {
          },
          "Group of the socket file")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--socket-mode",
          [&out](const std::string& mode) { out.socket_access.mode = parse_mode(mode); },
          "Permissions of the socket file, as for chmod: with 660 its owner and group may "
          "connect [666]")
       ->type_name("MODE");
-  app.add_option_function<std::vector<std::string>>(
+  app.add_texts(
          "--listen",
          [&out](const std::vector<std::string>& rules) {
            out.rules = parse_rules(rules);
@@ -214,7 +212,7 @@ void add_access(CLI::App& app, Options& out) {
          "given several times. Without a rule, everybody may listen on every port; with a rule, "
          "only those that a rule names")
       ->type_name("RULE");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--admin-group",
          [&out](const std::string& name) {
            group_named("--admin-group", name);
@@ -234,10 +232,10 @@ bool is_plain(const std::string& name) {
          });
 }
 
-void add_link_options(CLI::App& app, LinkOptions& out) {
+void add_link_options(cli::App& app, LinkOptions& out) {
   using service::PollPolicy;
-  app.option_defaults()->group("Link");
-  app.add_option_function<std::string>(
+  app.group("Link");
+  app.add_text(
          "--link",
          [&out](const std::string& text) {
            check_link(text);
@@ -247,7 +245,7 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "options "
          "after commas")
       ->type_name("LINK");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--socket",
          [&out](const std::string& path) {
            check_socket(path);
@@ -256,7 +254,7 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          "Unix socket that programs connect to [/run/stpd/NAME.sock, where NAME is the "
          "link's name in the file, and stpd outside of it]")
       ->type_name("PATH");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--address",
          [&out](const std::string& text) {
            check_address(text);
@@ -270,13 +268,13 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
                          {{"busy", PollPolicy::kBusy},
                           {"adaptive", PollPolicy::kAdaptive},
                           {"interrupt", PollPolicy::kInterrupt}});
-  app.add_option_function<std::string>(
+  app.add_text(
          "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
          "CPUs that the polling thread may run on, as 2 or 2-3,6; with queues=, one for each "
          "thread "
          "[any]")
       ->type_name("LIST");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--granted",
          [&out](const std::string& text) { out.granted = parse_size("--granted", text); },
          "Most bytes that all programs together may have granted to peers and not received; 0: "
@@ -285,7 +283,7 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
   app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
   add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--pcap-snap",
          [&out](const std::string& text) {
            out.pcap_snap = static_cast<std::uint32_t>(
@@ -294,7 +292,7 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
          },
          "Keep only the first BYTES of each frame; stp-replay check needs 80 [all]")
       ->type_name("BYTES");
-  app.add_option_function<std::string>(
+  app.add_text(
          "--pcap-buffer",
          [&out](const std::string& text) {
            out.pcap_buffer = parse_between("--pcap-buffer", parse_size("--pcap-buffer", text),
@@ -304,9 +302,9 @@ void add_link_options(CLI::App& app, LinkOptions& out) {
       ->type_name("SIZE");
 }
 
-void add_daemon_options(CLI::App& app, Options& out) {
+void add_daemon_options(cli::App& app, Options& out) {
   add_access(app, out);
-  app.option_defaults()->group("Log");
+  app.group("Log");
   add_choice<LogLevel>(app, "--log-level", out.log_level,
                        "Least severe lines to log to stderr [info]",
                        {{"error", LogLevel::kError},

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells CLI11 about the options of stpd. The command line has those of the daemon and of one link,
+// The options of stpd. The command line has those of the daemon and of one link,
 // a section of the file only those of its link.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "tools/cli/app.h"
 #include "tools/stpd/options.h"
 
 namespace stp::stpd {
 
-void add_link_options(CLI::App& app, LinkOptions& out);
-void add_daemon_options(CLI::App& app, Options& out);
+void add_link_options(cli::App& app, LinkOptions& out);
+void add_daemon_options(cli::App& app, Options& out);
 
 // Returns whether a link can have this name.
 bool is_plain(const std::string& name);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/option_values.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
+#include <sstream>
 
 #include "dpdk_port/link/cpus.h"
+#include "tools/cli/app.h"
 
 namespace stp::stpd {
 namespace {
@@ -23,7 +25,8 @@ std::optional<T> whole_number(const std::string& text, int base = 10) {
 
 // Returns the exponent of the power of two that a unit stands for: "K", "kb" and "KiB" are 10.
 std::optional<unsigned> unit_bits(std::string unit) {
-  unit = CLI::detail::to_lower(CLI::detail::trim_copy(unit));
+  unit = cli::trimmed(unit);
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
   if (unit.empty() || unit == "b") return 0;
   const auto at = std::string("kmgt").find(unit.front());
   const auto rest = unit.substr(1);
@@ -42,7 +45,7 @@ unsigned parse_cpu(const std::string& text, const std::string& all) {
 }  // namespace
 
 void refuse(const std::string& what) {
-  throw CLI::ValidationError(what);
+  throw cli::ValidationError(what);
 }
 
 std::uint64_t parse_count(const std::string& option, const std::string& text, std::uint64_t most) {
@@ -65,7 +68,8 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
 std::vector<unsigned> parse_cpus(const std::string& text) {
   const std::vector<unsigned> usable = port::usable_cpus();
   std::vector<unsigned> cpus;
-  for (const auto& part : CLI::detail::split(text, ',')) {
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
     const auto dash = part.find('-');
     const auto first = parse_cpu(part.substr(0, dash), text);
     const auto last = dash == std::string::npos ? first : parse_cpu(part.substr(dash + 1), text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parses the values of options. An invalid value throws CLI::ValidationError, which names the
+// Parses the values of options. An invalid value throws cli::ValidationError, which names the
 // option, its value and the allowed values.
 #pragma once
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "tools/cli/usage.h"
 #include "tools/stpd/config_file.h"
 #include "tools/stpd/option_table.h"
 
@@ -22,7 +21,7 @@ struct Files {
   std::string check;   // of --check
 };
 
-void describe(CLI::App& app, Options& options, Files& files) {
+void describe(cli::App& app, Options& options, Files& files) {
   app.description("Serves user programs of the Scheduled Transfer Protocol on links that it owns.");
   app.name("stpd");
   app.footer(kFooter);
@@ -41,12 +40,12 @@ std::optional<Options> put_together(int argc, char** argv, const std::string& co
                                     std::vector<std::string>& errors) {
   Options options;
   if (!config.empty()) read_config(config, options, errors);
-  CLI::App app;
+  cli::App app;
   Files ignored;
   describe(app, options, ignored);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
+  } catch (const cli::ParseError& error) {
     errors.emplace_back(error.what());
   }
   if (!errors.empty() || !complete(options, errors)) return std::nullopt;
@@ -89,14 +88,14 @@ int check(const std::string& path) {
 }  // namespace
 
 Choice parse_options(int argc, char** argv) {
-  CLI::App app;
+  cli::App app;
   Options scratch;
   Files files;
   describe(app, scratch, files);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return {std::nullopt, cli::parse_failure(app, error, 1)};
+  } catch (const cli::ParseError& error) {
+    return {std::nullopt, app.report(error, 1)};
   }
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
@@ -106,13 +105,13 @@ Choice parse_options(int argc, char** argv) {
 }
 
 std::optional<Options> reload_options(int argc, char** argv, std::vector<std::string>& errors) {
-  CLI::App app;
+  cli::App app;
   Options scratch;
   Files files;
   describe(app, scratch, files);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // a user, group or CPU that it names is gone
+  } catch (const cli::ParseError& error) {  // a user, group or CPU that it names is gone
     errors.emplace_back(error.what());
     return std::nullopt;
   }

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/cli/app.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <sstream>
+
+namespace stp::cli {
+namespace {
+
+// Runs what may throw an error of CLI11.
+template <typename F>
+void guarded_parse(const F& parse) {
+  try {
+    parse();
+  } catch (const CLI::Error& error) {
+    throw ParseError(error);
+  }
+}
+
+// CLI11 knows only its own errors.
+template <typename T>
+std::function<void(const T&)> with_errors_of_cli11(const std::function<void(const T&)>& take) {
+  return [take](const T& value) {
+    try {
+      take(value);
+    } catch (const ValidationError& error) {
+      throw CLI::ValidationError(error.what());
+    }
+  };
+}
+
+}  // namespace
+
+ParseError::ParseError(const CLI::Error& error)
+    : std::runtime_error(error.what()), error_(std::make_shared<CLI::Error>(error)) {}
+
+ParseError ParseError::missing(const std::string& names) {
+  return ParseError(CLI::RequiredError(names));
+}
+
+int ParseError::status() const {
+  return error_->get_exit_code();
+}
+
+// ---- Option
+
+Option* Option::required() {
+  option_->required();
+  return this;
+}
+
+Option* Option::expected(int least, int most) {
+  option_->expected(least, most);
+  return this;
+}
+
+Option* Option::allow_extra_args(bool allow) {
+  option_->allow_extra_args(allow);
+  return this;
+}
+
+Option* Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return this;
+}
+
+Option* Option::default_str(const std::string& text) {
+  option_->default_str(text);
+  return this;
+}
+
+Option* Option::capture_default_str() {
+  option_->capture_default_str();
+  return this;
+}
+
+template <typename T>
+Option* Option::between(T least, T most) {
+  option_->check(CLI::Range(least, most));
+  return this;
+}
+template Option* Option::between(int, int);
+template Option* Option::between(unsigned, unsigned);
+template Option* Option::between(std::size_t, std::size_t);
+template Option* Option::between(double, double);
+
+Option* Option::positive() {
+  option_->check(CLI::PositiveNumber);
+  return this;
+}
+
+Option* Option::size() {
+  option_->transform(CLI::AsSizeValue(false));
+  return this;
+}
+
+Option* Option::check(const std::function<std::string(const std::string&)>& wrong) {
+  option_->check(wrong);
+  return this;
+}
+
+Option* Option::needs(Option* other) {
+  option_->needs(other->option_);
+  return this;
+}
+
+Option* Option::excludes(Option* other) {
+  option_->excludes(other->option_);
+  return this;
+}
+
+bool Option::empty() const {
+  return option_->empty();
+}
+
+const std::vector<std::string>& Option::results() const {
+  return option_->results();
+}
+
+// ---- App
+
+struct App::Parts {
+  explicit Parts(const std::string& description, const std::string& name)
+      : app(description, name) {}
+  CLI::App app;
+  std::deque<Option> options;
+  std::vector<std::unique_ptr<App>> subcommands;
+};
+
+App::App(const std::string& description, const std::string& name)
+    : owned_(std::make_unique<Parts>(description, name)), parts_(*owned_), app_(owned_->app) {}
+App::App(CLI::App& app, Parts& parts) : parts_(parts), app_(app) {}
+App::~App() = default;
+
+Option* App::own(CLI::Option* option) {
+  return &parts_.options.emplace_back(Option(option));
+}
+
+void App::description(const std::string& text) {
+  app_.description(text);
+}
+
+void App::name(const std::string& text) {
+  app_.name(text);
+}
+
+void App::footer(const std::string& text) {
+  app_.footer(text);
+}
+
+void App::set_version_flag(const std::string& names, const std::string& version) {
+  app_.set_version_flag(names, version);
+}
+
+void App::no_help() {
+  app_.set_help_flag();
+}
+
+void App::group(const std::string& title) {
+  app_.option_defaults()->group(title);
+}
+
+template <typename T>
+Option* App::add_option(const std::string& names, T& value, const std::string& text) {
+  return own(app_.add_option(names, value, text));
+}
+template Option* App::add_option(const std::string&, std::string&, const std::string&);
+template Option* App::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option* App::add_option(const std::string&, double&, const std::string&);
+template Option* App::add_option(const std::string&, std::uint16_t&, const std::string&);
+template Option* App::add_option(const std::string&, int&, const std::string&);
+template Option* App::add_option(const std::string&, unsigned&, const std::string&);
+template Option* App::add_option(const std::string&, long&, const std::string&);
+template Option* App::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option* App::add_option(const std::string&, std::optional<std::string>&,
+                                 const std::string&);
+template Option* App::add_option(const std::string&, std::optional<double>&, const std::string&);
+template Option* App::add_option(const std::string&, std::optional<unsigned>&, const std::string&);
+template Option* App::add_option(const std::string&, std::optional<long>&, const std::string&);
+template Option* App::add_option(const std::string&, std::optional<std::uint64_t>&,
+                                 const std::string&);
+
+Option* App::add_flag(const std::string& names, bool& value, const std::string& text) {
+  return own(app_.add_flag(names, value, text));
+}
+
+Option* App::add_text(const std::string& names, const std::function<void(const std::string&)>& take,
+                      const std::string& text) {
+  return own(app_.add_option_function<std::string>(names, with_errors_of_cli11(take), text));
+}
+
+Option* App::add_texts(const std::string& names,
+                       const std::function<void(const std::vector<std::string>&)>& take,
+                       const std::string& text) {
+  return own(
+      app_.add_option_function<std::vector<std::string>>(names, with_errors_of_cli11(take), text));
+}
+
+App* App::add_subcommand(const std::string& name, const std::string& text) {
+  auto* const sub = app_.add_subcommand(name, text);
+  return parts_.subcommands.emplace_back(new App(*sub, parts_)).get();
+}
+
+void App::require_subcommand(std::size_t least, std::size_t most) {
+  app_.require_subcommand(least, most);
+}
+
+void App::fallthrough() {
+  app_.fallthrough();
+}
+
+void App::allow_extras() {
+  app_.allow_extras();
+}
+
+void App::parse_complete_callback(const std::function<void()>& callback) {
+  app_.parse_complete_callback(callback);
+}
+
+void App::final_callback(const std::function<void()>& callback) {
+  app_.final_callback(callback);
+}
+
+void App::parse(int argc, const char* const* argv) {
+  guarded_parse([&] { app_.parse(argc, argv); });
+}
+
+void App::parse(const std::vector<std::string>& arguments) {
+  guarded_parse([&] { app_.parse(std::vector<std::string>(arguments)); });
+}
+
+bool App::parsed() const {
+  return app_.parsed();
+}
+
+std::string App::get_name() const {
+  return app_.get_name();
+}
+
+bool App::has_subcommand() const {
+  return !app_.get_subcommands().empty();
+}
+
+std::vector<std::string> App::subcommands() const {
+  std::vector<std::string> names;
+  for (const auto* const sub : app_.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> App::option_names() const {
+  std::vector<std::string> names;
+  for (const auto* const option : app_.get_options()) names.push_back(option->get_single_name());
+  return names;
+}
+
+bool App::has_option(const std::string& name) const {
+  return app_.get_option_no_throw(name) != nullptr;
+}
+
+std::vector<std::string> App::remaining(bool of_subcommands) const {
+  return app_.remaining(of_subcommands);
+}
+
+std::vector<const Option*> App::parse_order() const {
+  std::vector<const Option*> order;
+  for (const auto* const given : app_.parse_order())
+    for (const auto& option : parts_.options)
+      if (option.option_ == given) order.push_back(&option);
+  return order;
+}
+
+std::string App::command() const {
+  std::string words = app_.get_name();
+  for (const auto* at = &app_; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    words += ' ' + at->get_name();
+  }
+  return words;
+}
+
+std::string App::wrong_option() const {
+  for (const std::string& word : remaining(true)) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    return "there is no option " + word + ": '" + command() + " --help' lists those there are";
+  }
+  return {};
+}
+
+int App::report(const ParseError& error, int status) const {
+  if (error.asks_for_help()) return app_.exit(*error.error_);
+  const auto wrong = wrong_option();
+  return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
+}
+
+int usage_error(const std::string& program, const std::string& what, int status) {
+  std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", program.c_str(),
+               what.c_str());
+  return status;
+}
+
+ConfigLine parse_config_line(const std::string& line) {
+  std::istringstream one(line);
+  const auto items = CLI::ConfigTOML().from_config(one);
+  if (items.empty() || !items[0].parents.empty()) return {};
+  return {items[0].name, items[0].inputs};
+}
+
+std::string trimmed(const std::string& text) {
+  return CLI::detail::trim_copy(text);
+}
+
+}  // namespace stp::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Command lines of programs: options, subcommands, help, and how a wrong one is reported. CLI11
+// does the work. Only app.cpp includes it, because it takes 10 s to compile in each source that
+// uses it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Error;
+class Option;
+}  // namespace CLI
+
+namespace stp::cli {
+
+// An option's value is wrong: callbacks of options throw it.
+struct ValidationError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The command line is wrong, or asks for help or the version.
+class ParseError : public std::runtime_error {
+ public:
+  explicit ParseError(const CLI::Error& error);
+  // As if CLI11 had found that an option of these names is missing.
+  static ParseError missing(const std::string& names);
+  [[nodiscard]] bool asks_for_help() const { return status() == 0; }
+  [[nodiscard]] int status() const;
+
+ private:
+  friend class App;
+  std::shared_ptr<const CLI::Error> error_;
+};
+
+class App;
+
+// One option. Lives as long as the program's App.
+class Option {
+ public:
+  Option* required();
+  Option* expected(int least, int most);  // how many values; most -1: any number
+  // false: a value behind another one needs the option's name again
+  Option* allow_extra_args(bool allow);
+  Option* type_name(const std::string& name);  // of the value, in the help
+  Option* default_str(const std::string& text);
+  Option* capture_default_str();  // the variable's value is the default in the help
+  // Values: of the type T of the limits, which are allowed, too. T: int, unsigned, std::size_t,
+  // double.
+  template <typename T>
+  Option* between(T least, T most);
+  Option* positive();
+  Option* size();  // takes 4K, 4KB and 4KiB for 4096
+  // `wrong` returns what is wrong with a value, or "".
+  Option* check(const std::function<std::string(const std::string&)>& wrong);
+  Option* needs(Option* other);
+  Option* excludes(Option* other);
+  [[nodiscard]] bool empty() const;  // it was not given
+  [[nodiscard]] const std::vector<std::string>& results() const;
+
+ private:
+  friend class App;
+  explicit Option(CLI::Option* option) : option_(option) {}
+  CLI::Option* option_;
+};
+
+// A program's command line, or one of its subcommands, which the program's App owns.
+class App {
+ public:
+  explicit App(const std::string& description = "", const std::string& name = "");
+  ~App();
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+
+  void description(const std::string& text);
+  void name(const std::string& text);
+  void footer(const std::string& text);
+  void set_version_flag(const std::string& names, const std::string& version);
+  void no_help();
+  void group(const std::string& title);  // of the options that are added from now on
+
+  // T: std::string, std::vector<std::string>, double, and whole numbers of 16 to 64 bits; or
+  // std::optional of these, but of the vector.
+  template <typename T>
+  Option* add_option(const std::string& names, T& value, const std::string& text);
+  Option* add_flag(const std::string& names, bool& value, const std::string& text);
+  // `take` may throw ValidationError.
+  Option* add_text(const std::string& names, const std::function<void(const std::string&)>& take,
+                   const std::string& text);
+  Option* add_texts(const std::string& names,
+                    const std::function<void(const std::vector<std::string>&)>& take,
+                    const std::string& text);
+
+  App* add_subcommand(const std::string& name, const std::string& text);
+  void require_subcommand(std::size_t least, std::size_t most);
+  void fallthrough();   // options that it does not know may be its parent's
+  void allow_extras();  // parse() does not throw for words that nobody has taken
+  // Of a subcommand that was given: before, and after those of its own subcommands.
+  void parse_complete_callback(const std::function<void()>& callback);
+  void final_callback(const std::function<void()>& callback);
+
+  void parse(int argc, const char* const* argv);  // throws ParseError
+  // Options with their values, the last one first.
+  void parse(const std::vector<std::string>& arguments);
+
+  [[nodiscard]] bool parsed() const;  // this subcommand was given
+  [[nodiscard]] std::string get_name() const;
+  [[nodiscard]] bool has_subcommand() const;                    // one was given
+  [[nodiscard]] std::vector<std::string> subcommands() const;   // names of those there are
+  [[nodiscard]] std::vector<std::string> option_names() const;  // in the order they were added
+  [[nodiscard]] bool has_option(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> remaining(bool of_subcommands = false) const;
+  // The options that were given, once for each time.
+  [[nodiscard]] std::vector<const Option*> parse_order() const;
+  // The program with the subcommands that were given, as it is written.
+  [[nodiscard]] std::string command() const;
+  // Tells of an option that there is not, which explains what else seems to be wrong. "": none was
+  // given.
+  [[nodiscard]] std::string wrong_option() const;
+
+  // Prints help or version, or reports what is wrong. Returns 0 for help, else `status`.
+  int report(const ParseError& error, int status) const;
+
+ private:
+  struct Parts;  // what the App of the program owns
+  App(CLI::App& app, Parts& parts);
+  Option* own(CLI::Option* option);
+
+  std::unique_ptr<Parts> owned_;
+  Parts& parts_;
+  CLI::App& app_;
+};
+
+// Prints "PROGRAM: WHAT" and where help is. Returns `status`.
+int usage_error(const std::string& program, const std::string& what, int status);
+
+// One line NAME = VALUE of a configuration file, in the syntax of TOML. `name` is "" if it is none.
+struct ConfigLine {
+  std::string name;
+  std::vector<std::string> values;
+};
+ConfigLine parse_config_line(const std::string& line);
+
+// Without blanks at both ends.
+std::string trimmed(const std::string& text);
+
+}  // namespace stp::cli
