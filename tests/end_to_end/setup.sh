@@ -45,6 +45,12 @@ expect() {
 }
 same() { cmp "$1" "$2"; }
 says() { contains "$@" || { cat "$1" >&2; return 1; }; }
+# breaks_no_rule TRACE: a program that waits for its processor writes the time of a frame late, and then seems to repeat it
+# too early.
+breaks_no_rule() {
+  "$bin/stp-replay" check "$1" >"$work/check.log" && return
+  says "$work/check.log" ' of STP, ' && ! grep -v -e ': 5\.21 retry-too-soon: ' -e ' of STP, ' "$work/check.log"
+}
 is_empty_directory() { [ -z "$(ls -A "$1")" ]; }
 
 # of_daemons "SIDE..." COUNTER...: the sum of these counters of these daemons.
