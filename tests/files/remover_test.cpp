@@ -45,9 +45,10 @@ TEST_F(RemoverTest, all_names_are_told_and_none_of_unfinished_files) {
   std::filesystem::create_directory(directory_ / "directory");
   std::ofstream(directory_ / ".stp-recv.1.part") << 1;
   std::vector<NameThere> names;
+  std::size_t room = 1'000'000;
   unsigned last = 0, messages = 0;
   list_names(open()->get(), [&](std::span<const std::byte> message) {
-    const auto is_last = take_names(message, names);
+    const auto is_last = take_names(message, names, room);
     ASSERT_TRUE(is_last);
     last += *is_last ? 1 : 0;
     ++messages;
@@ -67,15 +68,30 @@ TEST_F(RemoverTest, all_names_are_told_and_none_of_unfinished_files) {
 
 TEST(Names, that_are_malformed_are_refused) {
   std::vector<NameThere> names;
+  std::size_t room = 1'000;
   const auto take = [&](const std::string& text) {
-    return take_names(std::as_bytes(std::span(text)), names);
+    return take_names(std::as_bytes(std::span(text)), names, room);
   };
   for (const auto& text :
        {std::string(), std::string("\0d", 2), std::string("\0dx", 3), std::string("\0d\0", 3),
         std::string("\0d/\0", 4), std::string("\0\0", 2), std::string("\1-a/b\0", 6)})
     EXPECT_FALSE(take(text)) << text.size();
-  EXPECT_EQ(take(std::string("\0", 1)), std::optional(false));
-  EXPECT_EQ(take(std::string("\1-a\0", 4)), std::optional(true));
+  // A receiver could go on for ever with messages that hold nothing.
+  EXPECT_FALSE(take(std::string("\0", 1)));
+  EXPECT_EQ(take(std::string("\0-a\0", 4)), std::optional(false));
+  EXPECT_EQ(take(std::string("\1", 1)), std::optional(true));
+}
+
+// The shortest ones take a dozen times as much memory as their messages.
+TEST(Names, that_take_too_much_memory_are_refused) {
+  constexpr std::size_t kRoom = 100'000;
+  const std::string text = std::string("\0", 1) + "-a" + std::string("\0", 1);
+  std::vector<NameThere> names;
+  std::size_t room = kRoom;
+  while (take_names(std::as_bytes(std::span(text)), names, room)) {
+  }
+  EXPECT_LE(names.size() * sizeof(NameThere), kRoom);
+  EXPECT_GT(names.size() * sizeof(NameThere), kRoom / 2);
 }
 
 TEST(Removal, is_told_as_a_path_and_names) {

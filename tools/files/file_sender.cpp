@@ -22,6 +22,8 @@ LinkFailure nonsense() {
 
 // How often a file is sent that changes meanwhile.
 constexpr unsigned kMostTries = 3;
+// Memory for the names in one directory of a receiver: some four million.
+constexpr std::size_t kMostOfDirectory = std::size_t{256} << 20;
 
 // Bytes compared between two looks at the receiver's messages.
 constexpr std::size_t kComparedAtOnce = kChunk;
@@ -69,7 +71,7 @@ void FileSender::finish() {
 
 std::vector<NameThere> FileSender::names_there(const std::string& path) {
   names_.clear();
-  name_bytes_ = 0;
+  name_room_ = kMostOfDirectory;
   send_control(MessageTag::kList, std::as_bytes(std::span(path)));
   await_answer();
   return std::move(names_);
@@ -96,10 +98,8 @@ void FileSender::await_answer() {
 }
 
 void FileSender::heard_names(std::span<const std::byte> message) {
-  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-  const auto is_last = take_names(message, names_);
-  name_bytes_ += message.size();
-  if (!asked_ || !is_last || name_bytes_ > kMostBytes) throw nonsense();
+  const auto is_last = take_names(message, names_, name_room_);
+  if (!asked_ || !is_last) throw nonsense();
   if (!*is_last) return;
   asked_ = false;
   answer_.emplace();

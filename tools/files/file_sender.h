@@ -127,7 +127,7 @@ class FileSender {
   bool asked_ = false;            // an answer is to come
   std::optional<Note> answer_;    // there it is
   std::vector<NameThere> names_;  // before it
-  std::size_t name_bytes_ = 0;
+  std::size_t name_room_ = 0;     // memory that more of them may take
 };
 
 }  // namespace stp::files

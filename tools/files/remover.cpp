@@ -84,14 +84,19 @@ void list_names(int directory, const std::function<void(std::span<const std::byt
   say(message);
 }
 
-std::optional<bool> take_names(std::span<const std::byte> message, std::vector<NameThere>& names) {
-  if (message.empty() || (message.size() > 1 && message.back() != kZero)) return std::nullopt;
+std::optional<bool> take_names(std::span<const std::byte> message, std::vector<NameThere>& names,
+                               std::size_t& room) {
+  if (message.empty() || (message.size() == 1 && message.front() != kLastOnes) ||
+      (message.size() > 1 && message.back() != kZero))
+    return std::nullopt;
   const std::string_view text(reinterpret_cast<const char*>(message.data()), message.size());
   for (std::size_t at = 1; at < text.size();) {
     const auto end = text.find('\0', at + 1);
     if (end == std::string_view::npos || end == at + 1) return std::nullopt;
     const auto name = text.substr(at + 1, end - at - 1);
-    if (name.find('/') != std::string_view::npos) return std::nullopt;
+    const auto size = sizeof(NameThere) + name.size();
+    if (name.find('/') != std::string_view::npos || size > room) return std::nullopt;
+    room -= size;
     names.push_back({text[at] == 'd', std::string(name)});
     at = end + 1;
   }

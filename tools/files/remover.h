@@ -39,8 +39,10 @@ struct Removal {
 
 // Calls `say` for each message of kNames, the last one included. Unfinished files are left out.
 void list_names(int directory, const std::function<void(std::span<const std::byte>)>& say);
-// Adds the names of a message. nullopt: it is malformed; true: it is the last one.
-std::optional<bool> take_names(std::span<const std::byte> message, std::vector<NameThere>& names);
+// Adds the names of a message. nullopt: it is malformed, or its names take more than `room`, which
+// becomes smaller by the memory that they take; true: it is the last one.
+std::optional<bool> take_names(std::span<const std::byte> message, std::vector<NameThere>& names,
+                               std::size_t& room);
 
 // The message that removes some names; begins with the path.
 std::vector<std::byte> begin_removal(std::string_view path);
