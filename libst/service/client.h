@@ -60,7 +60,9 @@ struct Region {
 struct WakesDue {
   bool page = false;
   std::deque<Bell> channels;  // each once
-  bool waits = false;         // for its turn
+  // Of connections that are over: they go when their threads are woken.
+  std::deque<std::unique_ptr<Channel>> over;
+  bool waits = false;  // for its turn
 };
 
 struct Client {
@@ -105,7 +107,8 @@ struct Client {
     return at == regions.end() ? nullptr : &at->second;
   }
   [[nodiscard]] bool empty() const {
-    return endpoints.empty() && regions.empty() && mxs.empty() && channels.count() == 0;
+    return endpoints.empty() && regions.empty() && mxs.empty() && channels.count() == 0 &&
+           !wakes.waits;
   }
 
   // Wakes a thread that sleeps on the page: for a connection to accept, a change of the link, or

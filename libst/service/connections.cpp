@@ -73,11 +73,12 @@ int Connections::make_offer(const Client& client, std::size_t size,
   return 0;
 }
 
-void Connections::release_channel(Client& client, Bell number) {
-  const auto channel = client.channels.remove(number);
+std::unique_ptr<Channel> Connections::take_out(Client& client, Bell number) {
+  auto channel = client.channels.remove(number);
   auto& endpoint = client.endpoints.at(channel->endpoint);
   STP_ASSERT(endpoint.channels > 0, "a channel is counted with its endpoint");
   --endpoint.channels;
+  return channel;
 }
 
 void Connections::put_to_use(Client& client, VcId vc, Bell number) {
@@ -117,7 +118,7 @@ int Connections::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell n
   if (error == 0) return 0;
   STP_ASSERT(endpoint.unaccepted > 0, "a channel for the stock was counted");
   --endpoint.unaccepted;
-  release_channel(client, number);
+  take_out(client, number);
   return error;
 }
 
@@ -137,7 +138,7 @@ int Connections::take(Client& client, EndpointId id, Endpoint& endpoint, Bell& o
 
 void Connections::drop_backlog(Client& client, EndpointId id, Endpoint& endpoint) {
   for (std::uint64_t stocked = 0; node_.unstock(id, stocked); --endpoint.unaccepted)
-    release_channel(client, bell_in(stocked));
+    take_out(client, bell_in(stocked));
   for (Bell number = 0; take(client, id, endpoint, number) == 0;) {
     auto& channel = *client.channels.at(number);
     set_closing(client, channel);
@@ -157,7 +158,7 @@ int Connections::open(Client& client, EndpointId id, Attachments& attachments, R
   auto error = make_offer(client, channel.memory->size(), channel.offered);
   if (error == 0) error = open(channel.memory->data(), cookie_of(client.id, number), vc);
   if (error != 0) {
-    release_channel(client, number);
+    take_out(client, number);
     return error;
   }
   put_to_use(client, vc, number);
@@ -312,10 +313,9 @@ EndpointId Connections::gone(Client& owner, VcId vc, Bell number) {
   set_closing(owner, channel);
   owner.channels.end_use(vc);
   if (owner.mxs.count_of_connection(vc) != 0) leftovers_.push_back({.client = owner.id, .vc = vc});
-  // The Node has written the channel's last state: wakes the threads that sleep on it.
+  // The Node has written the channel's last state, so the threads that sleep on it may wake.
   owner.tell_news(number);
-  owner.wake(channel);
-  release_channel(owner, number);
+  wakes_.over(owner, take_out(owner, number));
   return id;
 }
 

@@ -11,14 +11,20 @@
 #include "libst/service/client.h"
 #include "libst/service/leftovers.h"
 #include "libst/service/offers.h"
+#include "libst/service/wakes.h"
 
 namespace stp::service {
 
 class Connections {
  public:
   Connections(Node& node, Allowances& allow, const Offers& offers, Leftovers& leftovers,
-              port::TurnClock& clock)
-      : node_(node), allow_(allow), offers_(offers), leftovers_(leftovers), clock_(clock) {}
+              Wakes& wakes, port::TurnClock& clock)
+      : node_(node),
+        allow_(allow),
+        offers_(offers),
+        leftovers_(leftovers),
+        wakes_(wakes),
+        clock_(clock) {}
 
   // Requests. They return 0 or a negative errno.
   int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
@@ -46,7 +52,7 @@ class Connections {
  private:
   int make_channel(Client& client, EndpointId id, Bell& out);
   int make_offer(const Client& client, std::size_t size, std::shared_ptr<SharedMemory>& out);
-  void release_channel(Client& client, Bell number);
+  static std::unique_ptr<Channel> take_out(Client& client, Bell number);
   // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
   template <typename Open>
   int open(Client& client, EndpointId id, Attachments& attachments, Reply& reply, Open&& open);
@@ -59,6 +65,7 @@ class Connections {
   Allowances& allow_;
   const Offers& offers_;
   Leftovers& leftovers_;
+  Wakes& wakes_;
   port::TurnClock& clock_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libst/service/client_table.h"
+#include "libst/service/wakes.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::service {
@@ -15,9 +16,10 @@ constexpr std::size_t kKept = 8;
 
 }  // namespace
 
-LinkWatch::LinkWatch(port::Port& port, ClientTable& clients, Time now)
+LinkWatch::LinkWatch(port::Port& port, ClientTable& clients, Wakes& wakes, Time now)
     : port_(port),
       clients_(clients),
+      wakes_(wakes),
       state_(port.state()),
       address_(port.info().address),
       since_(now) {
@@ -39,7 +41,7 @@ void LinkWatch::look(Time now) {
   for (auto& [id, client] : clients_) {
     work::count("clients");
     greet(client);
-    client.wake();
+    wakes_.page(client);
   }
 }
 

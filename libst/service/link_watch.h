@@ -14,6 +14,7 @@
 namespace stp::service {
 
 class ClientTable;
+class Wakes;
 struct Client;
 
 // A change of the link's state.
@@ -26,7 +27,7 @@ struct LinkChange {
 class LinkWatch {
  public:
   // A link that is not up now counts as changed.
-  LinkWatch(port::Port& port, ClientTable& clients, Time now);
+  LinkWatch(port::Port& port, ClientTable& clients, Wakes& wakes, Time now);
 
   // Call in each turn: looks every 10 ms, which is how late a change is reported at most.
   void turn(Time now) {
@@ -47,6 +48,7 @@ class LinkWatch {
 
   port::Port& port_;
   ClientTable& clients_;
+  Wakes& wakes_;
   // At the last look.
   port::LinkState state_;
   std::optional<port::Ipv4> address_;

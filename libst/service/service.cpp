@@ -45,7 +45,7 @@ Service::Impl::Impl(std::unique_ptr<port::Port> of_link, std::optional<std::uint
                     std::shared_ptr<Budgets> of_users)
     : allow(std::move(of_users), of_link->info().shard, shards_of(*of_link)),
       port(std::move(of_link)),
-      link(*port, clients, clock.now()),
+      link(*port, clients, wakes, clock.now()),
       node(node_config(port->info(), granted, windows), port::system_random()) {
   port->set_bell(bells.own());
 }

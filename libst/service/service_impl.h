@@ -61,12 +61,12 @@ struct Service::Impl {
   // Frames that the device still sends may refer to memory of clients, and it rings our bell: so it
   // is destroyed before them.
   std::unique_ptr<port::Port> port;
-  LinkWatch link;
   Wakes wakes{clients};
+  LinkWatch link;
   WindowAccounts windows{clients};
   Leftovers leftovers;
   Offers offers;
-  Connections connections{node, allow, offers, leftovers, clock};
+  Connections connections{node, allow, offers, leftovers, wakes, clock};
   Endpoints endpoints{node, allow, connections, leftovers};
   Regions regions{node, allow, leftovers};
   Removal removal{clients, bells, connections, regions, endpoints, leftovers};

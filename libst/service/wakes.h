@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 
 #include "libst/service/client_table.h"
 
@@ -22,6 +23,8 @@ class Wakes {
   // In the next go_on(): one thread that sleeps on the page, or on the channel of that number.
   void page(Client& client);
   void channel(Client& client, Bell number);
+  // The same, and then releases the channel, whose connection is over.
+  void over(Client& client, std::unique_ptr<Channel> channel);
   // Returns true if some are left. Wakes one at least.
   bool go_on(Time moment = kMoment);
 
