@@ -9,10 +9,33 @@
 
 namespace stp::service {
 
-UniqueFd Listener::end() {
-  if (socket_) file_.remove();
+int Listener::open(const std::string& path, const SocketAccess& access) {
+  return listen_at(path, doors_[kAll].socket, doors_[kAll].file, access);
+}
+
+int Listener::open_for_operators(const std::string& path, std::optional<gid_t> group) {
+  auto& door = doors_[kOperators];
+  const auto beside = operators_socket_of(path);
+  SocketAccess access;
+  access.mode = group ? 0660 : 0600;
+  access.group = group;
+  const auto error = listen_at(beside, door.socket, door.file, access);
+  if (error != -EPERM || !group) return error;
+  access = {};
+  access.mode = 0600;
+  const auto without = listen_at(beside, door.socket, door.file, access);
+  return without == 0 ? error : without;
+}
+
+std::vector<UniqueFd> Listener::end() {
+  std::vector<UniqueFd> sockets;
+  for (auto& door : doors_) {
+    if (!door.socket) continue;
+    door.file.remove();
+    sockets.push_back(std::exchange(door.socket, {}));
+  }
   watched_ = false;
-  return std::exchange(socket_, {});
+  return sockets;
 }
 
 void Listener::watch(int epoll, std::uint64_t key) {
@@ -24,24 +47,38 @@ void Listener::watch(int epoll, std::uint64_t key) {
 
 void Listener::pause() {
   accepts_from_ = Clock::now() + kPause;
-  if (watched_) watched_ = ::epoll_ctl(epoll_, EPOLL_CTL_DEL, socket_.get(), nullptr) != 0;
+  if (!std::exchange(watched_, false)) return;
+  for (const auto& door : doors_)
+    if (door.socket) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, door.socket.get(), nullptr);
 }
 
 void Listener::resume() {
-  if (watched_ || !socket_) return;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = key_;
-  watched_ = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket_.get(), &event) == 0;
+  if (watched_ || !is_open()) return;
+  watched_ = true;
+  for (const auto& door : doors_) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = key_;
+    if (door.socket && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, door.socket.get(), &event) != 0 &&
+        errno != EEXIST)
+      watched_ = false;  // no memory: the next resume() tries again
+  }
 }
 
 void Listener::resume_if_due() {
   if (Clock::now() >= accepts_from_) resume();
 }
 
-UniqueFd Listener::accept(int& error) const {
-  UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  error = socket ? 0 : errno;
+UniqueFd Listener::accept(int& error) {
+  last_ = (last_ + 1) % doors_.size();
+  UniqueFd socket;
+  for (std::size_t i = 0; i < doors_.size() && !socket; ++i) {
+    const auto& door = doors_[(last_ + i) % doors_.size()];
+    if (!door.socket) continue;
+    socket.reset(::accept4(door.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    error = socket ? 0 : errno;
+    if (starved(error)) break;
+  }
   return socket;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The socket on which stpd accepts clients, and its file. It stops listening for a moment when no
-// descriptor is free, because epoll would report it again and again; clients wait in the backlog
-// meanwhile.
+// The sockets on which stpd accepts clients, and their files: one for all programs, and beside it
+// one of the operators, whose backlog no other program can fill. It stops listening for a moment
+// when no descriptor is free, because epoll would report it again and again; clients wait in the
+// backlog meanwhile.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "libst/os/unique_fd.h"
 #include "libst/service/socket.h"
@@ -17,15 +21,17 @@ class Listener {
   // How long the listener accepts no clients after pause().
   static constexpr std::chrono::milliseconds kPause{100};
 
-  // Creates the socket. Returns 0; -EADDRINUSE: another daemon answers there; or another negative
-  // errno.
-  int open(const std::string& path, const SocketAccess& access) {
-    return listen_at(path, socket_, file_, access);
-  }
-  [[nodiscard]] bool is_open() const { return static_cast<bool>(socket_); }
-  // Removes the file. Closing the result also closes the connections in the backlog and the
+  // Creates the socket for all programs. Returns 0; -EADDRINUSE: another daemon answers there; or
+  // another negative errno.
+  int open(const std::string& path, const SocketAccess& access);
+  // Creates the one at operators_socket_of(path), which root, this user and the members of `group`
+  // may open. -EPERM: it cannot be given to that group, and is open for the others; or another
+  // negative errno: operators have the first one only.
+  int open_for_operators(const std::string& path, std::optional<gid_t> group);
+  [[nodiscard]] bool is_open() const { return static_cast<bool>(doors_[kAll].socket); }
+  // Removes the files. Closing the result also closes the connections in the backlogs and the
   // descriptors in their messages, which may block.
-  UniqueFd end();
+  std::vector<UniqueFd> end();
 
   // From now on epoll reports clients under this key.
   void watch(int epoll, std::uint64_t key);
@@ -35,16 +41,21 @@ class Listener {
   void resume();
   void resume_if_due();
 
-  // Accepts a client. Without one, `error` is an errno; starved(error) tells whether clients have
-  // to wait because the process or the machine is short of something.
-  UniqueFd accept(int& error) const;
+  // Accepts a client, of each socket in turn. Without one, `error` is an errno; starved(error)
+  // tells whether clients have to wait because the process or the machine is short of something.
+  UniqueFd accept(int& error);
   static bool starved(int error);
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Door {
+    UniqueFd socket;
+    SocketFile file;
+  };
+  enum : std::size_t { kAll, kOperators, kDoors };
 
-  UniqueFd socket_;
-  SocketFile file_;
+  std::array<Door, kDoors> doors_;
+  std::size_t last_ = kAll;  // that accept() has looked at first
   int epoll_ = -1;
   std::uint64_t key_ = 0;
   bool watched_ = false;

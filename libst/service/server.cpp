@@ -64,7 +64,15 @@ void Server::set_quotas(const Quotas& quotas) {
 }
 
 int Server::listen(const SocketAccess& access) {
-  return listener_.open(path_, access);
+  if (const auto error = listener_.open(path_, access); error != 0) return error;
+  if (const auto error = listener_.open_for_operators(path_, admin_group_); error != 0)
+    log(LogLevel::kWarning,
+        "socket " + operators_socket_of(path_) + ": " + std::strerror(-error) +
+            (error == -EPERM ? ": stpd may not give it to the group of the administrators, so its "
+                               "members wait in " +
+                                   path_ + " with all other programs"
+                             : ": administrators wait in " + path_ + " with all other programs"));
+  return 0;
 }
 
 int Server::start(std::size_t links) {
@@ -97,8 +105,8 @@ int Server::start(std::size_t links) {
 
 void Server::stop() {
   end_thread();
-  if (auto listener = listener_.end(); listener && foreign_)
-    foreign_->hang_up(::geteuid(), std::move(listener));
+  for (auto& socket : listener_.end())
+    if (foreign_) foreign_->hang_up(::geteuid(), std::move(socket));
   end_clients();
 }
 

@@ -61,8 +61,8 @@ class Server {
   // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
   // administrators, who may only watch in them.
   void set_quotas(const Quotas& quotas);
-  // Creates the socket. Returns 0; -EADDRINUSE: another daemon answers there; or another negative
-  // errno.
+  // Creates the socket, and beside it the one of the administrators; if that cannot be made, logs
+  // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
   int listen(const SocketAccess& access = {});
   // Instead: takes the socket over from another Server of the same path.
   void take_over(Listener listener) { listener_ = std::move(listener); }

@@ -134,6 +134,16 @@ int connect_to(const std::string& path, UniqueFd& out, timeval patience) {
   return 0;
 }
 
+std::string operators_socket_of(const std::string& path) {
+  return path + ".admin";
+}
+
+int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience) {
+  const auto beside = operators_socket_of(path);
+  if (is_made_by_owner_of(path, beside) && connect_to(beside, out, patience) == 0) return 0;
+  return connect_to(path, out, patience);
+}
+
 int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
               const SocketAccess& access) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

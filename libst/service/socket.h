@@ -46,10 +46,16 @@ int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wa
 // (contains '/'), the name of one of the daemon's links, or nothing for the link named stpd.
 std::string socket_of(const std::string& target);
 
+// The socket beside a daemon's that only operators may open.
+std::string operators_socket_of(const std::string& path);
+
 // Connects to the daemon at `path`. If its backlog is full, waits for `patience`, then -EAGAIN; a
 // zero patience never ends. It stays in force for send_request(). -ENOENT: no such socket;
 // -ECONNREFUSED: nobody listens there; or another negative errno.
 int connect_to(const std::string& path, UniqueFd& out, timeval patience = {});
+// The same for whoever wants to watch: through the operators' socket, whose backlog no other
+// program can fill, if this user may open it and nobody but the daemon can have made it.
+int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience = {});
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
 

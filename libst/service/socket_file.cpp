@@ -100,6 +100,14 @@ bool directory_is_safe(const std::string& path) {
   return ::stat(directory_of(path).c_str(), &status) == 0 && is_safe(status);
 }
 
+bool is_made_by_owner_of(const std::string& path, const std::string& beside) {
+  struct stat one {
+  }, other{};
+  if (::lstat(beside.c_str(), &other) != 0) return false;
+  return other.st_uid == 0 || other.st_uid == ::geteuid() ||
+         (::stat(path.c_str(), &one) == 0 && other.st_uid == one.st_uid);
+}
+
 int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
   const auto directory = directory_of(path);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -errno;

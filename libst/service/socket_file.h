@@ -46,6 +46,9 @@ class SocketFile {
 // may not write there, or it is sticky.
 bool directory_is_safe(const std::string& path);
 
+// True if `beside` belongs to root, to this user, or to the owner of `path`.
+bool is_made_by_owner_of(const std::string& path, const std::string& beside);
+
 // Creates the directory of `path`, accessible to all and writable for `owner`. Leaves an existing
 // directory as it is. Returns 0 or a negative errno.
 int make_directory_of(const std::string& path, std::optional<uid_t> owner);

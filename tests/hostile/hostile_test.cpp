@@ -74,6 +74,11 @@ TEST_F(UnderAttack, AFloodOfRequestsOfEveryKindHoldsUpNobody) {
   withstands({{"flood", kFirst}, {"flood", kSecond}}, 1.5);
 }
 
+TEST_F(UnderAttack, AFullBacklogKeepsNoOperatorOut) {
+  withstands({{"crowd", kFirst}, {"crowd", kSecond}}, 1.5);
+  EXPECT_GT(count_of(outputs_, "full"), 0U) << outputs_;
+}
+
 TEST_F(UnderAttack, ThoseWhoGoInTheMiddleOfARequestLeaveNothing) {
   withstands({{"leave", kFirst}, {"leave", kSecond}}, 1.5);
 }

@@ -53,7 +53,7 @@ void Measured::look() {
     UniqueFd socket;
     Reply reply;
     std::vector<UniqueFd> none;
-    auto error = service::connect_to(socket_, socket);
+    auto error = service::connect_to_watch(socket_, socket);
     if (error == 0)
       error = service::send_request(socket.get(), Client::request(RequestKind::kAdminLink), {});
     if (error == 0) error = service::receive_reply(socket.get(), reply, none);

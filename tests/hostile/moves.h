@@ -66,6 +66,7 @@ void idle(Attack& attack);    // silent connections to another program's listene
 
 // requests.cpp
 void flood(Attack& attack);  // requests of every kind, by several clients without pause
+void crowd(Attack& attack);  // connects and closes without pause
 void leave(Attack& attack);  // goes in each step of what a program does first
 
 // ids.cpp

@@ -110,6 +110,18 @@ void flood(Attack& attack) {
   say("sent", sent);
 }
 
+void crowd(Attack& attack) {
+  std::uint64_t lives = 0, full = 0;
+  constexpr timeval kPatience{.tv_sec = 0, .tv_usec = 1'000};
+  say_ready();
+  for (; !attack.over(); ++lives) {
+    UniqueFd socket;
+    if (service::connect_to(attack.socket, socket, kPatience) == -EAGAIN) ++full;
+  }
+  say("lives", lives);
+  say("full", full);
+}
+
 void leave(Attack& attack) {
   std::uint64_t lives = 0;
   say_ready();

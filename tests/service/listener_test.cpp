@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
+#include <string>
 
 #include "tests/service/eventually.h"
 #include "tests/temporary_directory.h"
@@ -21,6 +25,18 @@ class ListenerTest : public testing::Test {
     ASSERT_TRUE(epoll);
     ASSERT_EQ(listener.open(path, {}), 0);
     listener.watch(epoll.get(), kKey);
+  }
+  // The name of the listening socket that a socket comes from, or is connected to.
+  static std::string name_of(const UniqueFd& accepted) { return name_by(::getsockname, accepted); }
+  static std::string name_of_peer(const UniqueFd& connected) {
+    return name_by(::getpeername, connected);
+  }
+  template <typename Call>
+  static std::string name_by(Call call, const UniqueFd& socket) {
+    sockaddr_un name{};
+    socklen_t length = sizeof name;
+    EXPECT_EQ(call(socket.get(), reinterpret_cast<sockaddr*>(&name), &length), 0);
+    return name.sun_path;
   }
   // Whether epoll reports that a client waits.
   bool is_reported() const {
@@ -65,13 +81,60 @@ TEST_F(ListenerTest, APauseEndsWhenAPlaceIsFree) {
   EXPECT_TRUE(is_reported());
 }
 
-TEST_F(ListenerTest, ItsFileGoesWithIt) {
+TEST_F(ListenerTest, ItsFilesGoWithIt) {
+  ASSERT_EQ(listener.open_for_operators(path, std::nullopt), 0);
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
-  EXPECT_TRUE(listener.end());
+  EXPECT_EQ(::access(operators_socket_of(path).c_str(), F_OK), 0);
+  EXPECT_EQ(listener.end().size(), 2U);
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  EXPECT_NE(::access(operators_socket_of(path).c_str(), F_OK), 0);
   EXPECT_FALSE(listener.is_open());
-  EXPECT_FALSE(listener.end());
+  EXPECT_TRUE(listener.end().empty());
   listener.resume();  // no harm
+}
+
+// Those who have gone again stay in it until they are accepted.
+TEST_F(ListenerTest, OperatorsComeInWhileTheBacklogOfAllIsFull) {
+  ASSERT_EQ(listener.open_for_operators(path, std::nullopt), 0);
+  listener.watch(epoll.get(), kKey);
+  constexpr timeval kPatience{.tv_sec = 0, .tv_usec = 1'000};
+  constexpr int kMoreThanItHolds = 100'000;
+  for (int i = 0; error == 0; ++i) {
+    ASSERT_LT(i, kMoreThanItHolds);
+    error = connect_to(path, client, kPatience);
+  }
+  ASSERT_EQ(error, -EAGAIN);
+  ASSERT_EQ(connect_to_watch(path, client, kPatience), 0);
+  EXPECT_EQ(name_of_peer(client), operators_socket_of(path));
+  // It is one of the next two that are accepted.
+  int operators = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto socket = listener.accept(error);
+    ASSERT_TRUE(socket);
+    operators += name_of(socket) == operators_socket_of(path) ? 1 : 0;
+  }
+  EXPECT_EQ(operators, 1);
+}
+
+TEST_F(ListenerTest, OthersMayNotOpenTheSocketOfOperators) {
+  constexpr gid_t kGroup = 65'529;
+  constexpr uid_t kNobody = 65'530;
+  struct stat status {};
+  ASSERT_EQ(listener.open_for_operators(path, std::nullopt), 0);
+  ASSERT_EQ(::stat(operators_socket_of(path).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give it to a group";
+  Listener other;
+  const auto elsewhere = directory.path() + "/other";
+  ASSERT_EQ(other.open(elsewhere, {}), 0);
+  ASSERT_EQ(other.open_for_operators(elsewhere, kGroup), 0);
+  ASSERT_EQ(::stat(operators_socket_of(elsewhere).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0660U);
+  EXPECT_EQ(status.st_gid, kGroup);
+  // One that another user has made in its place is not taken for it.
+  ASSERT_EQ(::chown(operators_socket_of(elsewhere).c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(connect_to_watch(elsewhere, client), 0);
+  EXPECT_EQ(name_of_peer(client), elsewhere);
 }
 
 TEST(Listener, OnlyAShortageMakesClientsWait) {

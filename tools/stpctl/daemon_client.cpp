@@ -51,7 +51,7 @@ std::string why_silent(int error) {
 }  // namespace
 
 DaemonClient::DaemonClient(std::string socket) : path_(std::move(socket)) {
-  const auto error = service::connect_to(path_, socket_, kPatience);
+  const auto error = service::connect_to_watch(path_, socket_, kPatience);
   if (error == -EAGAIN) throw Failure("daemon at " + path_ + ": " + why_silent(error));
   if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
   // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
