@@ -22,7 +22,7 @@ int ForeignFiles::receive(int socket, uid_t user, Request& request, std::vector<
 
 void ForeignFiles::hang_up(uid_t user, UniqueFd socket) {
   ::shutdown(socket.get(), SHUT_RDWR);
-  closer_.close(user, std::move(socket), Closer::Kind::kSocket);
+  close_socket(user, std::move(socket));
 }
 
 std::optional<ForeignFiles::Lost> ForeignFiles::tend() {

@@ -30,8 +30,12 @@ class ForeignFiles {
   int receive(int socket, uid_t user, Request& request, std::vector<UniqueFd>& fds);
   // Closes what nobody has taken over. Never blocks.
   void close(uid_t user, std::vector<UniqueFd>& fds) { closer_.close(user, fds); }
-  // The client sees the end of its connection at once; the socket is closed like a descriptor.
+  // Closes a socket of a client, in which descriptors may be left, as it closes descriptors.
+  // hang_up(): the client sees the end of its connection at once.
   void hang_up(uid_t user, UniqueFd socket);
+  void close_socket(uid_t user, UniqueFd socket) {
+    closer_.close(user, std::move(socket), Closer::Kind::kSocket);
+  }
 
   // Too many of this user wait to be closed, or one cannot be closed.
   [[nodiscard]] bool is_stuck(uid_t user) const {

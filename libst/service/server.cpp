@@ -238,6 +238,11 @@ void Server::judge(std::uint64_t key, int result) {
     case -ETOOMANYREFS:
       ++counts_.bad_messages;
       return drop(key, "sent descriptors while earlier ones of its user cannot be closed");
+    case -ETIME:
+      ++counts_.slow_sockets;
+      return drop(key,
+                  "so many wait for its socket that each reply takes stpd long; its user is "
+                  "served no more for a hundred times as long");
     case -EAGAIN:
       ++counts_.slow_readers;
       return drop(key, "does not read its replies");
@@ -357,8 +362,13 @@ int Server::reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bel
   std::size_t fd_count = 0;
   if (attachments.memory && reply.result == 0) reply_fds[fd_count++] = attachments.memory->fd();
   if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
-  return send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count),
-                    Wait::kDontWait);
+  int result = 0;
+  const auto time = time_of([&] {
+    result =
+        send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
+  });
+  const bool costs = slow_sockets_.replied(peer.identity.uid, time, peer.last_reply);
+  return costs && result == 0 ? -ETIME : result;
 }
 
 void Server::drop(std::uint64_t key, const std::string& why, bool expected) {

@@ -25,6 +25,7 @@
 #include "libst/service/listener.h"
 #include "libst/service/log_budget.h"
 #include "libst/service/service.h"
+#include "libst/service/slow_sockets.h"
 #include "libst/service/user_workers.h"
 #include "libst/service/waiting_room.h"
 
@@ -43,6 +44,8 @@ class Server {
     std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
     // Descriptors of clients on which a thread has been lost for at least a second.
     std::atomic<std::uint64_t> stuck_descriptors{0};
+    // Disconnected because so many wait for their sockets that each reply takes long.
+    std::atomic<std::uint64_t> slow_sockets{0};
     std::atomic<std::uint64_t> torn_memory{0};  // disconnected for taking away memory in use
   };
 
@@ -95,6 +98,7 @@ class Server {
     bool operating = false;          // has a place reserved for operators
     bool uses_link = false;          // has asked for more than what is_watching() names
     std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
+    SlowSockets::Time last_reply{0};  // what it took to send
   };
 
   void end_thread();
@@ -131,7 +135,7 @@ class Server {
   int say_hello(Peer& peer, unsigned shard, Reply& reply);
   [[nodiscard]] bool makes_sense(const Peer& peer, const Request& request,
                                  std::size_t fd_count) const;
-  static int reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell = -1);
+  int reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell = -1);
   void hear(const Peer& peer, bool requests);
   int begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds);
   int begin_mapped(Peer& peer, const Request& request);
@@ -158,6 +162,7 @@ class Server {
   std::shared_ptr<UserWorkers> workers_;
   std::optional<ForeignFiles> foreign_;
   std::optional<WaitingRoom> waiting_;
+  SlowSockets slow_sockets_;
   std::optional<Errands> errands_;
   Listener listener_;
   UniqueFd epoll_, stop_;

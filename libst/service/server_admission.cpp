@@ -79,11 +79,16 @@ void Server::admit(WaitingRoom::Guest guest) {
   if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket));  // it was refused
 }
 
-// Only a socket with unread descriptors can block who closes it. Any other one is closed here, so
-// that no client keeps a descriptor after it was refused.
+// Only a socket with unread descriptors can block who closes it, and only one that is watched by
+// many takes long. Any other one is closed here, so that no client keeps a descriptor after it was
+// refused.
 void Server::hang_up(uid_t user, UniqueFd socket) {
-  ::shutdown(socket.get(), SHUT_RDWR);
-  if (has_unread_files(socket.get())) foreign_->hang_up(user, std::move(socket));
+  if (slow_sockets_.costs_too_much(user) && !foreign_->has_left_sockets(user))
+    return foreign_->close_socket(user, std::move(socket));
+  const auto time = time_of([&] { ::shutdown(socket.get(), SHUT_RDWR); });
+  slow_sockets_.took(user, time);
+  if (time >= SlowSockets::kSlow || has_unread_files(socket.get()))
+    foreign_->close_socket(user, std::move(socket));
 }
 
 void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
@@ -91,6 +96,8 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
     return refuse(who, "descriptors of its user cannot be closed");
   if (!who.administrator && workers_->has_slept(who.uid))
     return refuse(who, "programs of its user have kept files locked that they share");
+  if (!who.administrator && slow_sockets_.costs_too_much(who.uid))
+    return refuse(who, "too many wait for sockets of programs of its user");
   if (!who.administrator && foreign_->is_crowded())
     return refuse(who, "too many descriptors of clients wait to be closed");
   UniqueFd process;

@@ -61,6 +61,7 @@ constexpr std::array kTexts{
     Text{"clients_refused", "programs turned away: too many were connected, or files open"},
     Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
     Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
+    Text{"clients_slow_sockets", "programs disconnected because so many waited for their sockets"},
     Text{"bells_silenced", "times a program that rang for nothing was not listened to"},
     Text{"descriptors_stuck", "descriptors of programs that could not be closed for a second"},
     Text{"clients_torn_memory", "programs disconnected for taking away memory in use"},

@@ -307,6 +307,7 @@ std::vector<port::PortCounter> ServedLink::own_counters() {
           {"clients_refused", clients.refused},
           {"clients_bad_messages", clients.bad_messages},
           {"clients_slow_readers", clients.slow_readers},
+          {"clients_slow_sockets", clients.slow_sockets},
           {"bells_silenced", shards().first().silenced_bells()},
           {"descriptors_stuck", clients.stuck_descriptors},
           {"clients_torn_memory", clients.torn_memory},
