@@ -57,16 +57,21 @@ bool has_ended(int process) {
 
 }  // namespace
 
-std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group) {
+std::optional<ClientIdentity> identify_peer(int socket) {
   ucred who{};
   socklen_t length = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
-  ClientIdentity identity{.pid = who.pid, .uid = who.uid, .groups = groups_of(socket, who.gid)};
-  const auto& groups = identity.groups;
-  const auto in_group =
-      admin_group && std::find(groups.begin(), groups.end(), *admin_group) != groups.end();
-  identity.administrator = who.uid == 0 || who.uid == ::geteuid() || in_group;
-  return identity;
+  return ClientIdentity{.pid = who.pid,
+                        .uid = who.uid,
+                        .groups = {who.gid},
+                        .administrator = who.uid == 0 || who.uid == ::geteuid()};
+}
+
+void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& who) {
+  who.groups = groups_of(socket, who.groups.front());
+  if (!admin_group) return;
+  if (std::find(who.groups.begin(), who.groups.end(), *admin_group) != who.groups.end())
+    who.administrator = true;
 }
 
 int open_process(int socket, pid_t pid, UniqueFd& out) {

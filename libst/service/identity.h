@@ -25,9 +25,12 @@ struct ClientIdentity {
   bool administrator = false;
 };
 
-// Identifies the process at the other end of a Unix socket. nullopt: the system does not tell.
-// Members of `admin_group` are administrators, as are root and the user of this process.
-std::optional<ClientIdentity> identify_peer(int socket, std::optional<gid_t> admin_group);
+// Identifies the process at the other end of a Unix socket, by its primary group only. Root and the
+// user of this process are administrators. nullopt: the system does not tell.
+std::optional<ClientIdentity> identify_peer(int socket);
+// Adds the other groups, of which a process may have 65,536: then this takes half a millisecond.
+// Members of `admin_group` are administrators, too.
+void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& who);
 
 // Makes a descriptor that becomes readable when the connected process ends. `pid`: as the socket
 // reports it; 0: a process that this one cannot see. Returns 0 and sets `out`, which stays empty if

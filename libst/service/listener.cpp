@@ -69,12 +69,14 @@ void Listener::resume_if_due() {
   if (Clock::now() >= accepts_from_) resume();
 }
 
-UniqueFd Listener::accept(int& error) {
+UniqueFd Listener::accept(int& error, bool& as_operator) {
   last_ = (last_ + 1) % doors_.size();
   UniqueFd socket;
   for (std::size_t i = 0; i < doors_.size() && !socket; ++i) {
-    const auto& door = doors_[(last_ + i) % doors_.size()];
+    const auto which = (last_ + i) % doors_.size();
+    const auto& door = doors_[which];
     if (!door.socket) continue;
+    as_operator = which == kOperators;
     socket.reset(::accept4(door.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     error = socket ? 0 : errno;
     if (starved(error)) break;

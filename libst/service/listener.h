@@ -43,7 +43,8 @@ class Listener {
 
   // Accepts a client, of each socket in turn. Without one, `error` is an errno; starved(error)
   // tells whether clients have to wait because the process or the machine is short of something.
-  UniqueFd accept(int& error);
+  // `as_operator`: it came through the operators' socket.
+  UniqueFd accept(int& error, bool& as_operator);
   static bool starved(int error);
 
  private:

@@ -111,7 +111,7 @@ class Server {
   void tend();
   void accept_clients();
   void accept_failed(int error);
-  void receive(UniqueFd socket);
+  void receive(UniqueFd socket, bool as_operator);
   void admit_clients();
   void admit(WaitingRoom::Guest guest);
   void admit(const ClientIdentity& who, UniqueFd& socket);

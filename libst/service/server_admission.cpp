@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -24,15 +25,18 @@ bool has_hung_up(int socket) {
 }  // namespace
 
 // Takes clients out of the backlog, which knows no users, so that each waits in the line of its
-// own.
+// own. Goes on for a moment: clients that are admitted already have their turn in between.
 void Server::accept_clients() {
-  constexpr int kAtOnce = 256;
-  for (int i = 0; i < kAtOnce; ++i) {
+  constexpr std::chrono::milliseconds kMoment{1};
+  constexpr int kAtLeast = 64;
+  const auto until = Clock::now() + kMoment;
+  for (int i = 0; i < kAtLeast || Clock::now() < until; ++i) {
     int error = 0;
-    auto socket = listener_.accept(error);
+    bool as_operator = false;
+    auto socket = listener_.accept(error, as_operator);
     if (!socket) return accept_failed(error);
     starved_ = false;
-    receive(std::move(socket));
+    receive(std::move(socket), as_operator);
   }
 }
 
@@ -46,11 +50,12 @@ void Server::accept_failed(int error) {
 
 // One that has gone again takes nobody's turn, and little time: thousands of them may be before an
 // operator in the backlog.
-void Server::receive(UniqueFd socket) {
+void Server::receive(UniqueFd socket, bool as_operator) {
   const auto gone = has_hung_up(socket.get());
   if (gone && refuses_files(socket.get())) return;
-  auto who = identify_peer(socket.get(), admin_group_);
+  auto who = identify_peer(socket.get());
   if (!who || gone) return hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  who->administrator |= as_operator;  // nobody else may open that socket
   auto refused = waiting_->enter({std::move(*who), std::move(socket)});
   if (!refused) return;
   refuse(refused->who, "too many clients of its user connect at once");
@@ -72,6 +77,7 @@ void Server::admit_clients() {
 
 void Server::admit(WaitingRoom::Guest guest) {
   try {
+    find_groups(guest.socket.get(), admin_group_, guest.who);
     admit(guest.who, guest.socket);
   } catch (const std::exception& failure) {
     log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());

@@ -50,15 +50,16 @@ class ListenerTest : public testing::Test {
   Listener listener;
   UniqueFd client;
   int error = 0;
+  bool as_operator = false;
 };
 
 TEST_F(ListenerTest, AcceptsAClientThatEpollReports) {
   EXPECT_FALSE(is_reported());
-  EXPECT_FALSE(listener.accept(error));
+  EXPECT_FALSE(listener.accept(error, as_operator));
   EXPECT_EQ(error, EAGAIN);
   ASSERT_EQ(connect_to(path, client), 0);
   EXPECT_TRUE(is_reported());
-  EXPECT_TRUE(listener.accept(error));
+  EXPECT_TRUE(listener.accept(error, as_operator));
   EXPECT_EQ(error, 0);
 }
 
@@ -109,8 +110,9 @@ TEST_F(ListenerTest, OperatorsComeInWhileTheBacklogOfAllIsFull) {
   // It is one of the next two that are accepted.
   int operators = 0;
   for (int i = 0; i < 2; ++i) {
-    const auto socket = listener.accept(error);
+    const auto socket = listener.accept(error, as_operator);
     ASSERT_TRUE(socket);
+    EXPECT_EQ(as_operator, name_of(socket) == operators_socket_of(path));
     operators += name_of(socket) == operators_socket_of(path) ? 1 : 0;
   }
   EXPECT_EQ(operators, 1);

@@ -223,7 +223,7 @@ TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd one(ends[0]), other(ends[1]);
-  const auto self = identify_peer(one.get(), std::nullopt);
+  const auto self = identify_peer(one.get());
   ASSERT_TRUE(self);
   EXPECT_EQ(self->pid, ::getpid());
   EXPECT_EQ(self->uid, ::getuid());
