@@ -4,7 +4,7 @@
 FROM debian:12 AS build
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     g++ cmake ninja-build pkg-config libdpdk-dev libpcap-dev libcli11-dev libboost-dev libxxhash-dev scdoc \
-    dpkg-dev file
+    python3-dev pybind11-dev dpkg-dev file
 COPY . /stp
 WORKDIR /stp
 RUN cmake --preset package && cmake --build build-package && cd build-package && cpack

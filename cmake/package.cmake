@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # `cpack` in the build directory makes Debian packages of what `cmake --install` installs: stp, to run
-# programs, stp-dev, to build them, stp-doc, to read about them, and libfabric-provider-stp, if the
-# provider is built.
+# programs, stp-dev, to build them, stp-doc, to read about them, and libfabric-provider-stp and python3-stp,
+# if the provider and the package for Python are built.
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL runtime dev doc)
 if(STP_WITH_LIBFABRIC)
   list(APPEND CPACK_COMPONENTS_ALL libfabric)
+endif()
+if(STP_WITH_PYTHON_PACKAGE)
+  list(APPEND CPACK_COMPONENTS_ALL python)
 endif()
 set(CPACK_PACKAGE_NAME stp)
 set(STP_MAINTAINER "The STP authors <stp@localhost>" CACHE STRING
@@ -75,6 +78,20 @@ agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
 .
 This package has the provider by which libfabric, and so Open MPI, sends over
 STP: fi_stp(7).")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-stp)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+# The extension is for one minor version of Python.
+math(EXPR python_after "${Python3_VERSION_MINOR} + 1")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "stp (= ${PROJECT_VERSION}), python3 (>= 3.${Python3_VERSION_MINOR}~), python3 (<< 3.${python_after})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+"Data goes from the memory of one program to the memory of another, to a place
+agreed before, over Ethernet or UDP and in user space (ANSI NCITS 337-2000).
+.
+This package has the module stp for Python 3: messages, and memory that peers
+read and write, with blocking calls and for asyncio.")
 include(CPack)
 
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
@@ -92,20 +109,24 @@ foreach(part dev doc)
   install(FILES ${packaging}/lintian-overrides-${part} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
           RENAME stp-${part} COMPONENT ${part} EXCLUDE_FROM_ALL)
 endforeach()
+# Packages that are there only if their part is built: COMPONENT PACKAGE.
+function(package_of component package)
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} RENAME copyright
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package}
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${packaging}/lintian-overrides-${component} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+          RENAME ${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
 if(STP_WITH_LIBFABRIC)
-  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp
-          RENAME copyright COMPONENT libfabric EXCLUDE_FROM_ALL)
-  install(FILES ${CMAKE_BINARY_DIR}/changelog.gz
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-provider-stp
-          COMPONENT libfabric EXCLUDE_FROM_ALL)
-  install(FILES ${packaging}/lintian-overrides-libfabric
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
-          RENAME libfabric-provider-stp COMPONENT libfabric EXCLUDE_FROM_ALL)
+  package_of(libfabric libfabric-provider-stp)
+endif()
+if(STP_WITH_PYTHON_PACKAGE)
+  package_of(python python3-stp)
 endif()
 # The pages as they are at the time of the installation, with links that lead somewhere there.
 install(CODE "execute_process(COMMAND ${packaging}/pages ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/pages
                               COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/pages/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-        COMPONENT dev FILES_MATCHING PATTERN *.c PATTERN *.cpp PATTERN *.h PATTERN README.md)
+        COMPONENT dev FILES_MATCHING PATTERN *.c PATTERN *.cpp PATTERN *.h PATTERN *.py PATTERN README.md)

@@ -22,10 +22,11 @@ command -v tshark >/dev/null || skip "no tshark here"
 make_work_directory
 mkdir "$work/blocks" "$work/bin" "$work/covered"
 mkdir "$work/root"
-for package in "$build"/tests/install/packages/stp{,-dev}_*.deb; do
+for package in "$build"/tests/install/packages/{stp,stp-dev,python3-stp}_*.deb; do
   [ ! -e "$package" ] || dpkg-deb --extract "$package" "$work/root" || fail "cannot unpack $package"
 done
-[ -e "$work/root/usr" ] || DESTDIR=$work/root cmake --install "$build" --prefix /usr >"$work/installed" 2>&1 ||
+install() { DESTDIR=$work/root cmake --install "$build" --prefix /usr "$@" >"$work/installed" 2>&1; }
+[ -e "$work/root/usr" ] || { install && install --component python; } ||
   { tail -n 5 "$work/installed" && fail "cmake --install"; }
 
 # The files of the packages appear below /usr of one host only. The file systems are read only.
@@ -47,7 +48,7 @@ for name in "${@:2}"; do
   case $name in
     -*) ;;
     ./stp_*.deb) [ -e "$name" ] && install_packages || exit 1 ;;
-    ./stp-dev_*.deb) [ -e "$name" ] || exit 1 ;;
+    ./stp-dev_*.deb | ./python3-stp_*.deb) [ -e "$name" ] || exit 1 ;;
     *) [ "$(wc -l <<<"$known")" -lt 10000 ] || grep -qxF -- "$name" <<<"$known" || { echo "no package $name"; exit 1; }
       echo "$name" >>"$WORK/packages" ;;
   esac
@@ -59,9 +60,10 @@ cat >"$work/bin/cmake" <<'SH'
 [ "$1" != --build ] || exec test -d "$2"
 "$REAL_CMAKE" --list-presets | grep -qF "\"$2\"" && mkdir -p build-package
 SH
-printf '#!/bin/sh\ntouch stp_0.1.0_amd64.deb stp-dev_0.1.0_amd64.deb\n' >"$work/bin/cpack"
+printf '#!/bin/bash\ntouch {stp,stp-dev,python3-stp}_0.1.0_amd64.deb\n' >"$work/bin/cpack"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\nfor file; do [ "$file" = 10.9.0.2: ] || cp "$file" "$WORK/b/"; done\n' >"$work/bin/scp"
+[ ! -x /usr/bin/python3 ] || ln -s /usr/bin/python3 "$work/bin/" # the one that has Debian's packages
 chmod +x "$work/bin/"*
 export WORK=$work
 REAL_CMAKE=$(command -v cmake)
@@ -153,6 +155,10 @@ for file; do
 done
 
 # Other statements of the page.
+for part in "$work"/a/part??; do
+  [ "$(grep -c "^$(sha256sum <"$part" | cut -c1-64) .*${part##*/}" "$work"/*.a.log | awk -F: '{ n += $2 } END { print n }')" = 2 ] ||
+    fail "the service and sha256sum do not say the same of $part"
+done
 cmp "$work/a/big" "$work/b/arrived/big" || fail "the file is another one"
 wait_for 20 grep -qx 'Hello from A' "$work"/*.b.log || fail "the server has not printed the text"
 operations=$(HOME=$work tshark -X "lua_script:$root/tools/wireshark/stp-st.lua" -r "$work/a/first.pcapng" -Y stp-st \

@@ -32,6 +32,17 @@ if [ -e "$build/lib/libfabric/libstp-fi.so" ]; then
   expect grep -qw libfabric1 <(dpkg-deb --field "$provider" Depends)
   packages+=("$provider")
 fi
+python=$(echo "$made"/python3-stp_*.deb)
+if [ -e "$build/python/stp" ]; then
+  expect test -e "$python"
+  expect grep -q 'dist-packages/stp/_stp[.].*[.]so$' <(dpkg-deb --fsys-tarfile "$python" | tar -t)
+  expect grep -q 'dist-packages/stp/py.typed$' <(dpkg-deb --fsys-tarfile "$python" | tar -t)
+  expect grep -qF "stp (= $version)" <(dpkg-deb --field "$python" Depends)
+  expect grep -qw 'python3 (<< 3[.][0-9]*)' <(dpkg-deb --field "$python" Depends)
+  # Links to the sources would lead nowhere.
+  expect test -z "$(dpkg-deb --fsys-tarfile "$python" | tar -tv | grep ' -> ')"
+  packages+=("$python")
+fi
 # lintian takes longer than all the rest.
 if [ -n "${STP_LONG-}" ] && command -v lintian >/dev/null; then
   expect lintian --allow-root --fail-on error,warning "${packages[@]}"

@@ -3,7 +3,7 @@
 # Builds the project on any machine: packages, configuration, compilation. Sourced, never run.
 
 packages=(g++ lld cmake ninja-build pkg-config libdpdk-dev libpcap-dev libgtest-dev libcli11-dev libboost-dev
-  libxxhash-dev scdoc iproute2 nftables procps util-linux)
+  libxxhash-dev scdoc iproute2 nftables procps python3-dev pybind11-dev util-linux)
 
 newly_installed= # not empty if this run has installed packages
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/python/operation.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "libst/python/connection.h"
+#include "libst/python/domain.h"
+
+namespace stp::python {
+namespace {
+
+// Up to here a copy costs less than registering memory.
+constexpr std::size_t kCopied = 32768;
+// How long an operation that was taken back may take to end before it is left alone: microseconds.
+constexpr std::int64_t kGrace = 50'000;
+
+}  // namespace
+
+Operation::~Operation() {
+  if (own_ != nullptr) stm_memory_release(own_);  // it was never posted
+  if (place_.memory != nullptr) domain_->staging().give(place_);
+}
+
+bool Operation::wait(std::int64_t timeout) {
+  return domain_->wait(*this, timeout);
+}
+
+PyObject* Operation::finish(std::int64_t timeout) {
+  const auto self = shared_from_this();
+  bool over = false;
+  try {
+    over = wait(timeout);
+  } catch (...) {
+    cancel();
+    throw;
+  }
+  if (over) return result();
+  cancel();
+  if (!wait(kGrace) || status_ == -ECANCELED)
+    throw Failed{-ETIMEDOUT, "not done in the time given"};
+  return result();
+}
+
+PyObject* Operation::result() {
+  if (!done_) throw Failed{-EINPROGRESS, "the operation is not done"};
+  if (status_ < 0) throw Failed{status_, text_};
+  switch (gives_) {
+    case Gives::kBytes:
+      return bytes();
+    case Gives::kLength:
+      return PyLong_FromUnsignedLongLong(length);
+    case Gives::kNumber: {
+      std::uint64_t number;
+      std::memcpy(&number, at, sizeof number);
+      return PyLong_FromUnsignedLongLong(number);
+    }
+    default:
+      Py_RETURN_NONE;
+  }
+}
+
+PyObject* Operation::bytes() const {
+  auto* const bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
+  if (bytes == nullptr) throw Raised{};
+  if (length <= kCopied)
+    std::memcpy(PyBytes_AS_STRING(bytes), at, length);
+  else
+    outside([&] { return std::memcpy(PyBytes_AS_STRING(bytes), at, length); });
+  return bytes;
+}
+
+bool Operation::cancel() {
+  if (ended_) return false;
+  const auto self = shared_from_this();
+  switch (by) {
+    case By::kRequest:
+      listener->withdraw(self);
+      break;
+    case By::kLink:
+      connection->cancel(self);
+      return true;
+    default:
+      connection->withdraw(self);
+  }
+  domain_->tell();
+  return true;
+}
+
+void Operation::on_done(PyObject* call) {
+  if (!done_) {
+    call_ = Reference::to(call);
+    return;
+  }
+  auto* const result = PyObject_CallNoArgs(call);
+  if (result == nullptr) throw Raised{};
+  Py_DECREF(result);
+}
+
+void Operation::use_place(std::size_t wanted) {
+  if (wanted > Staging::kMost)
+    throw Failed{-EINVAL, "size: at most 1 GiB is received as bytes; receive_into() takes more"};
+  place_ = domain_->staging().take(domain_->handle(), wanted);
+  memory = place_.memory;
+  at = place_.at;
+  size = wanted;
+}
+
+void Operation::use_buffer(Buffer buffer, bool is_written) {
+  size = buffer.size();
+  at = buffer.data();
+  buffer_ = std::move(buffer);
+  if (size == 0) return;
+  memory = domain_->registered(at, size);
+  if (memory != nullptr) return;
+  if (size > kCopied) {
+    const auto domain = domain_->handle();
+    const auto error = outside([&] {
+      return stm_memory_register(domain, at, size, is_written ? STM_LOCAL_WRITE : STM_LOCAL_READ,
+                                 &own_);
+    });
+    memory = own_;
+    if (error == 0) return;
+    // Memory that cannot be shared with stpd.
+    if (error != -EOPNOTSUPP) fail(error, "registering the buffer");
+  }
+  use_place(size);
+  if (!is_written) std::memcpy(at, buffer_.data(), size);
+  copies_back_ = is_written;
+}
+
+void Operation::end(int status, std::string text) {
+  if (ended_) return;
+  ended_ = true;
+  status_ = status;
+  text_ = std::move(text);
+  domain_->has_ended(shared_from_this());
+}
+
+void Operation::let_go() {
+  if (copies_back_ && status_ == 0) std::memcpy(buffer_.data(), at, length);
+  buffer_.release();
+}
+
+}  // namespace stp::python

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scheduled Transfers from Python: messages, and memory that peers read and write.
+
+    import stp
+
+    with stp.Domain("udp:") as domain:                    # the link; None: what STP_LINK says
+        with domain.connect("10.0.0.5:3000") as peer:
+            peer.send(b"a question")
+            print(peer.receive())
+
+and at 10.0.0.5:
+
+    with stp.Domain("udp:") as domain, domain.listen(":3000") as listener:
+        with listener.accept() as peer:
+            for message in peer:                          # until the peer disconnects
+                peer.send(message)
+
+Objects: a Domain is a link with all that lives on it; a Listener accepts Connections; a Region is
+memory that peers may access by its `remote`.
+
+Times are seconds, None for ever. Calls that wait let other threads run, and any thread may make any
+call; KeyboardInterrupt ends them. Failures are exceptions below stp.Error, an OSError: `errno`, what
+failed and why (`strerror`), and what to do (`remedy`). A domain works in the process that opened it
+alone, not in children of fork().
+
+The module stp.aio has the same for asyncio. docs/python.md describes both.
+"""
+import atexit
+import os
+from types import TracebackType
+from typing import Any, Iterator, Optional, Tuple, Type
+
+from . import _base, _stp
+from ._base import DomainInfo, LinkInfo, Region, Remote
+from ._errors import (
+    AccessDenied,
+    AddressInUse,
+    Busy,
+    Canceled,
+    Closed,
+    ConnectionRefused,
+    Error,
+    InvalidArgument,
+    MessageTooLong,
+    NobodyReceives,
+    NoLink,
+    NotUnderstood,
+    OutOfRange,
+    PeerBroke,
+    PeerGone,
+    QuotaExceeded,
+    TimedOut,
+    Unreachable,
+)
+
+__all__ = [
+    "AccessDenied", "AddressInUse", "Busy", "Canceled", "Closed", "Connection", "ConnectionRefused", "Domain",
+    "DomainInfo", "Error", "InvalidArgument", "LinkInfo", "Listener", "MessageTooLong", "NoLink", "NobodyReceives",
+    "NotUnderstood", "Operation", "OutOfRange", "PeerBroke", "PeerGone", "QuotaExceeded", "Region", "Remote",
+    "Request", "TimedOut", "Unreachable",
+]  # fmt: skip
+
+# An interpreter that ends closes all domains first: nothing writes into its memory any more.
+atexit.register(_stp.end_all)
+os.register_at_fork(after_in_child=_stp.forked)
+
+_us = _base.microseconds
+
+
+class Operation:
+    """One that is under way, from the calls begin_...: the buffers that it uses must not be changed
+    (read, for those that it fills) before it is done."""
+
+    def __init__(self, native: _stp.Operation) -> None:
+        self._native = native
+
+    @property
+    def done(self) -> bool:
+        return self._native.done
+
+    @property
+    def tag(self) -> int:
+        """Of a message that was received: what its sender gave along."""
+        return self._native.tag
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Its result: of a receive the bytes, or how many there are; else None. TimedOut: it is still
+        under way."""
+        if not self._native.wait(_us(timeout)):
+            raise TimedOut(110, "the operation is still under way")
+        return self._native.result()
+
+    def cancel(self) -> bool:
+        """Asks for its end: `wait` raises Canceled, or gives its result if it was too late. A receive
+        always ends as Canceled; a message that it gets nevertheless is the next receive's. False: it
+        was done."""
+        return self._native.cancel()
+
+
+class Connection(_base.BaseConnection):
+    """A peer. Made by `Domain.connect` and `Listener.accept`. Used in `with` it is closed at the
+    end: in good order, or, when an exception passes, by breaking it off."""
+
+    def send(self, data: Any, tag: int = 0, *, fence: bool = False, timeout: Optional[float] = None) -> None:
+        """Sends one message, any bytes-like object; returns when it is with the peer. `tag`: a number
+        of 32 bits that goes along. `fence`: only after all that was posted before is done."""
+        self._send(data, tag, fence).finish(_us(timeout))
+
+    def receive(self, size: int = _base.SIZE, timeout: Optional[float] = None) -> bytes:
+        """The next message, of at most `size` bytes (longer: MessageTooLong, and it is lost).
+        PeerGone: there is none any more."""
+        result: bytes = self._receive(size).finish(_us(timeout))
+        return result
+
+    def receive_message(self, size: int = _base.SIZE, timeout: Optional[float] = None) -> Tuple[bytes, int]:
+        """As `receive`, with the tag of the message."""
+        operation = self._receive(size)
+        result: bytes = operation.finish(_us(timeout))
+        return result, operation.tag
+
+    def receive_into(self, buffer: Any, timeout: Optional[float] = None) -> int:
+        """Receives the next message into a writable object; gives its length. Long messages (above
+        32 KiB) are not copied."""
+        result: int = self._native.receive_into(buffer).finish(_us(timeout))
+        return result
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The messages, each of at most 64 KiB, until the peer has disconnected in good order."""
+        while True:
+            try:
+                message = self.receive()
+            except PeerGone:
+                if self.reason is not None:
+                    raise
+                return
+            yield message
+
+    def put(
+        self, data: Any, remote: Remote, offset: int = 0, *, fence: bool = False, timeout: Optional[float] = None
+    ) -> None:
+        """Writes into a region of the peer, without its program."""
+        self._put(data, remote, offset, fence).finish(_us(timeout))
+
+    def get(
+        self, remote: Remote, length: Optional[int] = None, offset: int = 0, timeout: Optional[float] = None
+    ) -> bytes:
+        """Reads from a region of the peer, without its program; None: to its end."""
+        landing = self._landing(remote, length, offset)
+        self._get(landing, remote, offset).finish(_us(timeout))
+        return bytes(landing)
+
+    def get_into(self, buffer: Any, remote: Remote, offset: int = 0, timeout: Optional[float] = None) -> None:
+        """Fills a writable object from a region of the peer."""
+        self._get(buffer, remote, offset).finish(_us(timeout))
+
+    def fetch_add(self, remote: Remote, value: int = 1, offset: int = 0, timeout: Optional[float] = None) -> int:
+        """Adds to the 8 bytes there (its byte order, without a sign), atomically; gives what was
+        there before."""
+        result: int = self._fetch_add(remote, value, offset).finish(_us(timeout))
+        return result
+
+    def compare_and_swap(
+        self, remote: Remote, expected: int, value: int, offset: int = 0, timeout: Optional[float] = None
+    ) -> int:
+        """Puts `value` into the 8 bytes there if they are `expected`; gives what was there before."""
+        result: int = self._swap(remote, expected, value, offset).finish(_us(timeout))
+        return result
+
+    def begin_send(self, data: Any, tag: int = 0, *, fence: bool = False) -> Operation:
+        """As `send`, without waiting: several messages are under way at once, in order."""
+        return Operation(self._send(data, tag, fence))
+
+    def begin_receive(self, size: int = _base.SIZE) -> Operation:
+        return Operation(self._receive(size))
+
+    def begin_receive_into(self, buffer: Any) -> Operation:
+        return Operation(self._native.receive_into(buffer))
+
+    def begin_put(self, data: Any, remote: Remote, offset: int = 0, *, fence: bool = False) -> Operation:
+        return Operation(self._put(data, remote, offset, fence))
+
+    def begin_get_into(self, buffer: Any, remote: Remote, offset: int = 0) -> Operation:
+        return Operation(self._get(buffer, remote, offset))
+
+    def close(self, timeout: Optional[float] = 5.0) -> None:
+        """Ends it: what was posted is done, but for receives. After the time-out it ends at once."""
+        patience = _us(timeout)
+        ending = self._begin_close()
+        try:
+            if ending is not None:
+                ending.wait(patience)
+        finally:
+            self._native.close()
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class Request:
+    """Somebody wants to connect; `data` is what came along."""
+
+    def __init__(self, native: _stp.Connection) -> None:
+        self._native = native
+
+    @property
+    def data(self) -> bytes:
+        return self._native.data
+
+    def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
+        """`data`: at most 1024 bytes that go back."""
+        patience = _us(timeout)
+        operation = self._native.accept(_base.private(data))
+        with _base.closed_unless_up(self._native):
+            operation.finish(patience)
+        return Connection(operation.connection)
+
+    def reject(self, data: Any = b"") -> None:
+        """The peer gets ConnectionRefused."""
+        self._native.reject(_base.private(data))
+
+
+class Listener:
+    """Takes connections of a port. Made by `Domain.listen`."""
+
+    def __init__(self, native: _stp.Listener) -> None:
+        self._native = native
+
+    def request(self, timeout: Optional[float] = None) -> Request:
+        """The next request, to look at before it is accepted or rejected."""
+        operation = self._native.request()
+        operation.finish(_us(timeout))
+        return Request(operation.connection)
+
+    def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
+        """The next connection. Requesters that have gone meanwhile are passed over."""
+        while True:
+            request = self.request(timeout)
+            try:
+                return request.accept(data)
+            except (PeerGone, TimedOut, Canceled):
+                continue
+
+    def close(self) -> None:
+        """Requests that wait are rejected; connections stay."""
+        self._native.close()
+
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Domain(_base.BaseDomain):
+    """A link, and all that lives on it. `link` is a link string ("iface:eth0", "udp:", ...); None:
+    what STP_LINK says, or its default. `checksum`: every frame that leaves carries one. `shard`: of a
+    link with several queues, 1 is its first, 0 the next in turn."""
+
+    def connect(self, peer: str, *, data: Any = b"", timeout: Optional[float] = 30.0) -> Connection:
+        """Connects to "host:port". `data`: at most 1024 bytes that go along; those of a refusal are the
+        `data` of ConnectionRefused."""
+        patience = _us(timeout)
+        operation = self._native.connect(_base.text("peer", peer), patience, _base.private(data))
+        with _base.closed_unless_up(operation.connection):
+            operation.finish(patience)
+        return Connection(operation.connection)
+
+    def listen(self, port: str, *, backlog: int = 0) -> Listener:
+        """Takes connections of ":port". `backlog`: how many may wait; 0: 64."""
+        return Listener(self._native.listen(_base.text("port", port), _base._number("backlog", backlog, 0xFFFFFFFF)))
+
+    def close(self) -> None:
+        """Ends all that is on the domain, abruptly. Who waits gets Canceled."""
+        self._native.close()
+
+    def __enter__(self) -> "Domain":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python3 -m stp: small programs, which are worked examples as well."""
+import argparse
+import sys
+import time
+from typing import Optional
+
+import stp
+
+
+def info(link: Optional[str]) -> None:
+    with stp.Domain(link) as domain:
+        about, state = domain.info(), domain.link()
+        print(f"mac {about.mac}\nipv4 {about.ipv4 or 'none'}\nmtu {about.mtu}\nstate {state.state}")
+        if state.trouble:
+            print(state.trouble)
+
+
+def receive(link: Optional[str], port: str, answers: bool) -> None:
+    """Writes the messages of one peer, each a line, or sends them back."""
+    with stp.Domain(link) as domain, domain.listen(port) as listener:
+        print("listening", file=sys.stderr, flush=True)
+        with listener.accept() as peer:
+            for message in peer:
+                if answers:
+                    peer.send(message)
+                else:
+                    sys.stdout.buffer.write(message + b"\n")
+                    sys.stdout.buffer.flush()
+
+
+def send(link: Optional[str], peer_name: str) -> None:
+    """Each line of the input is a message."""
+    with stp.Domain(link) as domain, domain.connect(peer_name) as peer:
+        for line in sys.stdin.buffer:
+            peer.send(line.rstrip(b"\n"))
+
+
+def ping(link: Optional[str], peer_name: str, count: int, size: int) -> None:
+    """Messages there and back; the peer runs `receive --answer`."""
+    times = []
+    with stp.Domain(link) as domain, domain.connect(peer_name) as peer:
+        for _ in range(count):
+            begun = time.perf_counter()
+            peer.send(bytes(size))
+            peer.receive(max(size, 1))
+            times.append((time.perf_counter() - begun) * 1e6)
+    times.sort()
+    print(f"{count} round trips of {size} bytes: least {times[0]:.1f}, median {times[count // 2]:.1f} us")
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"a number above 0, not {text}")
+    return value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python3 -m stp", description="Small programs over STP.")
+    parser.add_argument("--link", help="a link string, as in STP_LINK; default: what that says")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="addresses and state of the link")
+    receiving = commands.add_parser("receive", help="print the messages of one peer")
+    receiving.add_argument("port", metavar=":PORT")
+    receiving.add_argument("--answer", action="store_true", help="send them back instead")
+    sending = commands.add_parser("send", help="send each line of the input")
+    sending.add_argument("peer", metavar="HOST:PORT")
+    pinging = commands.add_parser("ping", help="measure round trips to `receive --answer`")
+    pinging.add_argument("peer", metavar="HOST:PORT")
+    pinging.add_argument("--count", type=positive, default=10)
+    pinging.add_argument("--size", type=int, choices=range(65537), default=8, metavar="BYTES")
+    arguments = parser.parse_args()
+    if arguments.command == "info":
+        info(arguments.link)
+    elif arguments.command == "receive":
+        receive(arguments.link, arguments.port, arguments.answer)
+    elif arguments.command == "send":
+        send(arguments.link, arguments.peer)
+    else:
+        ping(arguments.link, arguments.peer, arguments.count, arguments.size)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except stp.Error as error:
+        sys.exit(f"stp: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

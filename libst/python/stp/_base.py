@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the blocking classes and those for asyncio share."""
+import warnings
+from contextlib import contextmanager
+from typing import Any, Iterator, NamedTuple, Optional, Tuple, Union
+
+from . import _stp
+from ._errors import Error, InvalidArgument, error_of
+
+FENCE = 2  # of stp/managed.h: begins when all that was posted before is done
+_REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC = 4, 8, 16
+_ADD, _COMPARE_AND_SWAP = 4, 5
+_MASK = (1 << 64) - 1
+GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
+SIZE = 65536  # of a receive that says none
+
+_LINK_STATES = ("unknown", "up", "down", "no carrier", "gone", "no peer", "taken", "mtu", "mac", "duplicate")
+
+
+class Remote(NamedTuple):
+    """What a peer needs to know of a region: send it `bytes(remote)`, 24 bytes; it makes the same
+    Remote of them by `Remote.decode(data)`."""
+
+    address: int
+    length: int
+    key: int
+    access: int
+    encoded: bytes
+
+    @classmethod
+    def decode(cls, data: Any) -> "Remote":
+        encoded = bytes(data)
+        return cls(*_stp.decode_remote(encoded), encoded)
+
+    def __bytes__(self) -> bytes:
+        return self.encoded
+
+
+class LinkInfo(NamedTuple):
+    """The state of a link: "up", or what is wrong with it, and what to do about it (`trouble`)."""
+
+    state: str
+    changes: int
+    seconds: float
+    mtu: int
+    megabits: int
+    trouble: str
+
+
+class DomainInfo(NamedTuple):
+    """Addresses of the link. `ipv4` is "" if it has none."""
+
+    mac: str
+    ipv4: str
+    mtu: int
+
+
+def microseconds(timeout: Optional[float]) -> int:
+    """A time of the library: None is for ever."""
+    if timeout is None:
+        return -1
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout: a number of seconds or None, not {type(timeout).__name__}")
+    if not 0 <= timeout < 1e9:
+        raise InvalidArgument(22, f"timeout: 0 to 1e9 seconds, not {timeout}")
+    return int(timeout * 1_000_000)
+
+
+def _number(argument: str, value: int, most: int) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{argument}: a whole number, not {type(value).__name__}")
+    if not 0 <= value <= most:
+        raise InvalidArgument(22, f"{argument}: 0 to {most}, not {value}")
+    return value
+
+
+def place(remote: Remote, offset: int) -> Tuple[int, int]:
+    """The key and the address of the byte at `offset` of a region."""
+    if not isinstance(remote, Remote):
+        raise TypeError(f"remote: a stp.Remote (Remote.decode makes it of bytes), not {type(remote).__name__}")
+    return remote.key, remote.address + _number("offset", offset, _MASK - remote.address)
+
+
+def text(argument: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}: a str, not {type(value).__name__}")
+    value.encode()  # or an error: half of a character is no text
+    return value
+
+
+def private(value: Any) -> bytes:
+    """Bytes that go along with a request or an answer: at most 1024."""
+    if isinstance(value, (str, int)):
+        raise TypeError(f"data: a bytes-like object, not {type(value).__name__}")
+    return bytes(value)
+
+
+@contextmanager
+def closed_unless_up(native: _stp.Connection) -> Iterator[None]:
+    """A connection that does not come about leaves nothing behind."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Error):
+            error.data = native.data
+        native.close()
+        raise
+
+
+class Region:
+    """Memory that peers may access: made by `domain.region`. The object whose memory it is stays
+    exported (a bytearray cannot change its size) until `close`, also if the Region is forgotten:
+    peers may still write there."""
+
+    def __init__(self, native: _stp.Region) -> None:
+        self._native = native
+        self.remote = Remote.decode(native.remote)
+
+    def close(self) -> None:
+        """Revokes: when it returns no peer reads or writes there any more. Busy: an operation of
+        this program uses the memory; peers are shut out nevertheless."""
+        self._native.close()
+
+    def __enter__(self) -> "Region":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class BaseDomain:
+    def __init__(self, link: Optional[str] = None, *, checksum: bool = False, shard: int = 0) -> None:
+        if link is not None:
+            text("link", link)
+        self._native = _stp.Domain(link, bool(checksum), _number("shard", shard, _MASK))
+
+    def region(
+        self,
+        buffer: Any,
+        *,
+        read: bool = True,
+        write: bool = True,
+        atomic: bool = False,
+        only: "Optional[BaseConnection]" = None,
+    ) -> Region:
+        """Lets peers access the memory of a bytes-like object (bytearray, mmap, array, numpy...; one
+        piece, nothing is copied): `read` for get, `write` for put, `atomic` for fetch_add and
+        compare_and_swap. `only`: this connection alone may, instead of all of the domain. With none
+        of the three it is memory for this program's own operations: those with long buffers that
+        lie in a region need no registration."""
+        access = _REMOTE_READ * bool(read) | _REMOTE_WRITE * bool(write) | _REMOTE_ATOMIC * bool(atomic)
+        view = memoryview(buffer)
+        if (write or atomic) and view.readonly:
+            raise TypeError("buffer: it is read-only, and peers are to write there")
+        if view.nbytes == 0:
+            raise InvalidArgument(22, "buffer: it is empty")
+        return Region(self._native.region(buffer, access, not view.readonly, only._native if only else None))
+
+    def info(self) -> DomainInfo:
+        mac, ipv4, mtu = self._native.info()
+        octets = mac.to_bytes(8, "big")[2:]
+        return DomainInfo(
+            ":".join(f"{o:02x}" for o in octets),
+            ".".join(str(o) for o in ipv4.to_bytes(4, "big")) if ipv4 else "",
+            mtu,
+        )
+
+    def link(self) -> LinkInfo:
+        """The state of the link, and what to do about it."""
+        state, changes, age, mtu, megabits, trouble = self._native.link()
+        name = _LINK_STATES[state] if state < len(_LINK_STATES) else str(state)
+        return LinkInfo(name, changes, age / 1e6, mtu, megabits, trouble)
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    def fileno(self) -> int:
+        """A descriptor for select(), readable while events wait. It belongs to the domain."""
+        return self._native.fileno()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_native") and not self._native.closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+            self._native.close()
+
+
+class BaseConnection:
+    def __init__(self, native: _stp.Connection) -> None:
+        self._native = native
+
+    @property
+    def data(self) -> bytes:
+        """What the peer has sent along with its request or its answer."""
+        return self._native.data
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    @property
+    def over(self) -> bool:
+        """It has ended, by whichever side."""
+        return self._native.over
+
+    @property
+    def reason(self) -> Optional[Error]:
+        """Why it has ended: None in good order, or while it is up."""
+        number = self._native.reason
+        return error_of(-number, _stp.strerror(-number)) if number else None
+
+    @property
+    def peer(self) -> str:
+        """MAC address and port of the other side."""
+        info = self._native.info()
+        octets = info[2].to_bytes(8, "big")[2:]
+        return "[" + ":".join(f"{o:02x}" for o in octets) + f"]:{info[7]}"
+
+    def abort(self) -> None:
+        """Breaks the connection off: the peer gets PeerBroke. What is under way ends as Canceled."""
+        if not self._native.closed:
+            if not self._native.over:
+                self._native.disconnect(BROKEN)
+            self._native.close()
+
+    def _send(self, data: Any, tag: int, fence: bool) -> _stp.Operation:
+        return self._native.send(data, tag if tag == 0 else _number("tag", tag, 0xFFFFFFFF), FENCE * bool(fence))
+
+    def _receive(self, size: int) -> _stp.Operation:
+        return self._native.receive(_number("size", size, 1 << 62))
+
+    def _put(self, data: Any, remote: Remote, offset: int, fence: bool) -> _stp.Operation:
+        return self._native.put(data, *place(remote, offset), FENCE * bool(fence))
+
+    def _get(self, buffer: Any, remote: Remote, offset: int) -> _stp.Operation:
+        return self._native.get(buffer, *place(remote, offset), 0)
+
+    def _fetch_add(self, remote: Remote, value: int, offset: int) -> _stp.Operation:
+        return self._native.fetch(_ADD, value & _MASK, 0, *place(remote, offset), 0)
+
+    def _swap(self, remote: Remote, expected: int, value: int, offset: int) -> _stp.Operation:
+        return self._native.fetch(
+            _COMPARE_AND_SWAP, value & _MASK, expected & _MASK, *place(remote, offset), 0
+        )
+
+    def _begin_close(self) -> Optional[_stp.Operation]:
+        """Begins a graceful end; None: it is over already."""
+        if self._native.closed or self._native.over:
+            return None
+        self._native.disconnect(GRACEFUL)
+        return self._native.ended()
+
+    def _landing(self, remote: Remote, length: Optional[int], offset: int) -> bytearray:
+        place(remote, offset)
+        if length is None:
+            length = max(remote.length - offset, 0)
+        return bytearray(_number("length", length, 1 << 62))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_native") and not self._native.closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+            self._native.close()
+
+
+Buffer = Union[bytes, bytearray, memoryview]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""stp.aio: one descriptor in the loop, any number of connections, cancellation."""
+import asyncio
+import threading
+import unittest
+
+import stp
+import stp.aio
+from support import PATIENCE
+
+
+async def within(awaitable):
+    return await asyncio.wait_for(awaitable, PATIENCE)
+
+
+async def echo(peer):
+    async for message in peer:
+        await peer.send(message)
+    await peer.close()
+
+
+class Loops(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.domain = stp.aio.Domain("loop")
+        self.addCleanup(self.domain.close)
+        self.listener = self.domain.listen(":3000")
+
+    async def pair(self):
+        a, b = await within(asyncio.gather(self.domain.connect(":3000", data=b"me"), self.listener.accept(b"yes")))
+        self.addCleanup(a.abort)
+        self.addCleanup(b.abort)
+        return a, b
+
+    async def test_messages_and_regions(self):
+        a, b = await self.pair()
+        self.assertEqual((a.data, b.data), (b"yes", b"me"))
+        for length in (0, 100, 100_000):
+            _, message = await within(asyncio.gather(a.send(b"x" * length, 7), b.receive_message(1 << 20)))
+            self.assertEqual(message, (b"x" * length, 7))
+        memory = bytearray(50_000)
+        with self.domain.region(memory, atomic=True) as region:
+            await within(a.put(b"hello", region.remote, 8))
+            self.assertEqual(memory[8:13], b"hello")
+            self.assertEqual(await within(a.fetch_add(region.remote, 3)), 0)
+            self.assertEqual(await within(a.compare_and_swap(region.remote, 3, 0)), 3)
+            self.assertEqual(await within(a.get(region.remote)), memory)
+            with self.assertRaises(stp.OutOfRange):
+                await within(a.get(region.remote, 1, 50_000))
+
+    async def test_many_connections_without_a_thread(self):
+        served = []
+
+        async def serve():
+            async for peer in self.listener:
+                served.append(asyncio.create_task(echo(peer)))
+
+        async def ask(n):
+            async with await self.domain.connect(":3000") as peer:
+                for i in range(3):
+                    await peer.send(b"%d %d" % (n, i))
+                    self.assertEqual(await peer.receive(256), b"%d %d" % (n, i))
+
+        server = asyncio.create_task(serve())
+        await within(asyncio.gather(*(ask(n) for n in range(60))))  # a listener keeps 64 requests
+        self.assertEqual(threading.active_count(), 1)
+        await within(asyncio.gather(*served))
+        server.cancel()
+        self.assertEqual(len(served), 60)
+
+    async def test_a_task_that_is_cancelled_loses_no_message(self):
+        a, b = await self.pair()
+        for n in range(50):
+            receiving = asyncio.create_task(b.receive())
+            await asyncio.sleep(0)
+            sending = asyncio.create_task(a.send(bytes([n])))
+            if n % 2:
+                await asyncio.sleep(0)
+            receiving.cancel()
+            try:
+                message = await receiving
+            except asyncio.CancelledError:
+                message = await within(b.receive())
+            self.assertEqual(message, bytes([n]))
+            await within(sending)
+
+    async def test_time_limits(self):
+        _, b = await self.pair()
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(b.receive(), 0.01)
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(self.listener.accept(), 0.01)
+
+    async def test_closing_ends_what_waits(self):
+        _, b = await self.pair()
+        waiting = [asyncio.create_task(b.receive()), asyncio.create_task(self.listener.accept())]
+        await asyncio.sleep(0)
+        self.domain.close()
+        for task in waiting:
+            with self.assertRaises(stp.Canceled):
+                await within(task)
+        with self.assertRaises(stp.Closed):
+            await b.receive()
+
+    async def test_requests_can_be_rejected(self):
+        async def reject():
+            request = await self.listener.request()
+            request.reject(b"no")
+
+        with self.assertRaises(stp.ConnectionRefused):
+            await within(asyncio.gather(self.domain.connect(":3000"), reject()))
+
+    async def test_a_blocking_peer_answers(self):
+        """A domain for asyncio and the blocking calls of another thread, which share nothing."""
+
+        def ask():
+            with stp.Domain("loop") as domain, domain.listen(":1") as listener:
+                return listener.accept(timeout=0.01)
+
+        with self.assertRaises(stp.TimedOut):
+            await within(asyncio.get_running_loop().run_in_executor(None, ask))
+
+    def test_takes_a_loop(self):
+        self.assertRaises(RuntimeError, stp.aio.Domain, "loop")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Wrong use ends in an exception that names its cause, never in a crash or a wait without end."""
+import os
+import random
+import unittest
+
+import stp
+from support import PATIENCE, PairCase, Thread, eventually, interrupted, program
+
+# Two ends on one domain, for programs of their own.
+PREAMBLE = """
+import os, stp, sys, threading
+domain = stp.Domain("loop")
+listener = domain.listen(":3000")
+answers = []
+thread = threading.Thread(target=lambda: answers.append(listener.accept()))
+thread.start()
+a = domain.connect(":3000")
+thread.join()
+b = answers[0]
+"""
+
+
+class Arguments(PairCase):
+    def assertNames(self, kind, argument, call, *arguments, **named):
+        with self.assertRaises(kind) as caught:
+            call(*arguments, **named)
+        self.assertIn(argument, str(caught.exception))
+
+    def test_of_a_wrong_type_are_named(self):
+        self.assertNames(TypeError, "data", self.a.send, "text")
+        self.assertNames(TypeError, "data", self.a.send, 5)
+        self.assertNames(TypeError, "data", self.a.send, None)
+        self.assertNames(TypeError, "tag", self.a.send, b"", "tag")
+        self.assertNames(TypeError, "size", self.a.receive, 1.5)
+        self.assertNames(TypeError, "timeout", self.a.receive, timeout="1")
+        self.assertNames(TypeError, "remote", self.a.put, b"", b"key")
+        self.assertNames(TypeError, "peer", self.domain.connect, 3000)
+        self.assertNames(TypeError, "port", self.domain.listen, 3000)
+        self.assertNames(TypeError, "link", stp.Domain, b"loop")
+        self.assertNames(TypeError, "data", self.domain.connect, ":3000", data="text")
+
+    def test_of_a_wrong_value_are_named(self):
+        self.assertNames(ValueError, "tag", self.a.send, b"", -1)
+        self.assertNames(ValueError, "tag", self.a.send, b"", 1 << 32)
+        self.assertNames(ValueError, "size", self.a.receive, -1)
+        self.assertNames(ValueError, "size", self.a.receive, 1 << 40)
+        self.assertNames(ValueError, "timeout", self.a.receive, timeout=-1)
+        self.assertNames(ValueError, "timeout", self.a.receive, timeout=float("nan"))
+        self.assertNames(ValueError, "remote", stp.Remote.decode, b"short")
+        self.assertNames(stp.MessageTooLong, "1024", self.domain.connect, ":3000", data=bytes(1025))
+        for text in (":30\0", "\0"):
+            self.assertNames(ValueError, "peer", self.domain.connect, text)
+            self.assertNames(ValueError, "port", self.domain.listen, text)
+            self.assertNames(ValueError, "link", stp.Domain, text)
+        for text in (":99999999999", "no port", "", "\udc80"):
+            self.assertRaises((stp.Error, UnicodeError), self.domain.connect, text, timeout=PATIENCE)
+            self.assertRaises((stp.Error, UnicodeError), self.domain.listen, text)
+
+    def test_are_buffers_of_one_piece_and_writable(self):
+        scattered = memoryview(bytearray(10))[::2]
+        self.assertNames(BufferError, "data", self.a.send, scattered)
+        self.assertNames(BufferError, "buffer", self.a.receive_into, scattered)
+        self.assertNames(BufferError, "buffer", self.a.receive_into, b"constant")
+        self.assertNames(TypeError, "buffer", self.domain.region, b"constant")
+        self.assertNames(ValueError, "buffer", self.domain.region, bytearray())
+        with self.domain.region(bytearray(8)) as region:
+            self.assertNames(BufferError, "buffer", self.a.get_into, b"constant", region.remote)
+            self.assertNames(ValueError, "offset", self.a.put, b"", region.remote, -1)
+            self.assertNames(ValueError, "length", self.a.get, region.remote, -1)
+            self.assertRaises(stp.OutOfRange, self.a.put, b"x", region.remote, 1 << 60)
+            self.assertRaises(stp.Error, self.a.fetch_add, region.remote, 1, 3)
+
+    def test_keys_that_are_none_are_refused(self):
+        remote = stp.Remote.decode(bytes(range(24)))
+        self.assertRaises(stp.Error, self.a.put, b"x", remote, timeout=PATIENCE)
+
+
+class ClosedObjects(PairCase):
+    def assertClosed(self, call, *arguments):
+        self.assertRaises((stp.Closed, stp.Canceled, stp.PeerGone), call, *arguments)
+
+    def test_raise(self):
+        with self.domain.region(bytearray(8)) as region:
+            remote = region.remote
+        listener = self.domain.listen(":3001")
+        listener.close()
+        self.assertClosed(listener.accept)
+        self.a.close()
+        self.assertClosed(self.a.receive)
+        self.assertClosed(self.a.send, b"x")
+        self.assertClosed(self.a.put, b"x", remote)
+        self.assertClosed(self.a.get, remote)
+        self.assertClosed(self.a.fetch_add, remote)
+        self.assertClosed(self.a.receive_into, bytearray(8))
+        self.assertClosed(lambda: self.a.peer)
+        self.a.close()
+        self.a.abort()
+        self.domain.close()
+        self.domain.close()
+        self.assertClosed(self.b.receive)
+        self.assertClosed(self.domain.connect, ":3000")
+        self.assertClosed(self.domain.listen, ":3000")
+        self.assertClosed(self.domain.region, bytearray(8))
+        self.assertClosed(self.domain.link)
+        self.assertClosed(self.domain.info)
+        self.assertClosed(self.domain.fileno)
+        listener.close()
+        region.close()
+
+    def test_end_the_calls_of_other_threads(self):
+        landing = bytearray(100_000)
+        listener = self.domain.listen(":3001")
+        waiting = [
+            Thread(self.a.receive_into, landing),
+            Thread(self.a.send, b"x" * 100_000),  # b receives nothing
+            Thread(listener.accept),
+        ]
+        eventually(lambda: self.a._native.info()[3:5] == (1, 1))
+        listener.close()
+        self.assertClosed(waiting[2].result)
+        self.a.abort()
+        self.assertClosed(waiting[0].result)
+        self.assertClosed(waiting[1].result)
+        self.assertRaises(stp.PeerBroke, self.b.receive, timeout=PATIENCE)
+        landing.clear()
+
+    def test_a_domain_ends_the_calls_of_other_threads(self):
+        waiting = [Thread(self.b.receive), Thread(self.a.receive), Thread(self.domain.listen(":3001").accept)]
+        eventually(lambda: self.b._native.info()[4] == 1 and self.a._native.info()[4] == 1)
+        self.domain.close()
+        for thread in waiting:
+            self.assertClosed(thread.result)
+
+    def test_a_connection_that_is_to_be_is_ended_with_its_domain(self):
+        domain = stp.Domain(f"memif:@stp-python-{os.getpid()},role=client")
+        connecting = Thread(domain.connect, "[02:00:00:00:00:77]:3000")
+        self.assertRaises(stp.TimedOut, domain.listen(":1").accept, timeout=0.05)
+        domain.close()
+        self.assertRaises(stp.Error, connecting.result)
+
+
+class Interrupts(PairCase):
+    """The bound is 0.1 s on an idle machine; here it only has to be less than what ends the call else."""
+
+    def assertEnds(self, call, *arguments):
+        self.assertLess(interrupted(call, *arguments), 5)
+
+    def test_end_each_call_that_waits(self):
+        with self.domain.listen(":3001") as listener:
+            self.assertEnds(listener.accept)
+        self.assertEnds(self.a.receive)
+        self.assertEnds(self.a.receive_into, bytearray(100_000))
+        self.assertEnds(self.a.send, b"x" * 100_000)  # b receives nothing
+        other = Thread(self.b.receive)  # takes the events; the main thread waits for it
+        self.assertEnds(self.a.receive)
+        self.a.begin_send(b"for b")
+        self.assertEqual(other.result(), b"for b")
+
+    def test_end_a_connection_that_is_to_be(self):
+        self.domain.listen(":3002")  # nobody accepts
+        self.assertEnds(self.domain.connect, ":3002")
+        domain = stp.Domain(f"memif:@stp-python-i{os.getpid()},role=client")  # no peer
+        self.assertEnds(domain.connect, "[02:00:00:00:00:77]:3000")
+        domain.close()
+
+    def test_lose_no_message(self):
+        self.assertEnds(self.b.receive)
+        self.a.begin_send(b"first")
+        self.a.begin_send(b"second")
+        self.assertEqual([self.b.receive(), self.b.receive()], [b"first", b"second"])
+
+
+class Endings(unittest.TestCase):
+    def assertEnds(self, text, status=0):
+        ended, output = program(PREAMBLE + text)
+        self.assertEqual(ended, status, output)
+        self.assertNotIn("Fatal", output)
+        return output
+
+    def test_of_the_interpreter_with_operations_under_way(self):
+        self.assertEnds(
+            """
+memory = bytearray(1 << 20)
+region = domain.region(memory)
+landing = bytearray(1 << 20)
+pending = [b.begin_receive_into(landing), a.begin_send(bytes(1 << 20)), a.begin_put(bytes(1 << 20), region.remote),
+           a.begin_receive()]
+"""
+        )
+
+    def test_of_the_interpreter_while_threads_wait(self):
+        self.assertEnds(
+            """
+for call in (b.receive, a.receive, listener.accept, lambda: a.send(bytes(1 << 20))):
+    threading.Thread(target=call, daemon=True).start()
+import time; time.sleep(0.1)
+"""
+        )
+
+    def test_of_the_interpreter_while_threads_send(self):
+        self.assertEnds(
+            """
+def send():
+    while True: a.send(b"x" * 5000)
+def receive():
+    while True: b.receive()
+for call in (send, receive):
+    threading.Thread(target=call, daemon=True).start()
+import time; time.sleep(0.1)
+"""
+        )
+
+    def test_of_the_interpreter_by_an_exception(self):
+        self.assertIn("boom", self.assertEnds("a.begin_receive(); raise ValueError('boom')", 1))
+
+    def test_of_a_child_leave_the_parent_alone(self):
+        output = self.assertEnds(
+            """
+child = os.fork()
+if child == 0:
+    for call in (a.receive, domain.link, lambda: a.send(b"x"), lambda: domain.connect(":3000"), domain.close):
+        try: call()
+        except stp.Error as error: print(type(error).__name__, flush=True)
+    sys.exit(0)
+status = os.waitpid(child, 0)[1]
+assert status == 0, status
+a.begin_send(b"still there")
+print(b.receive())
+"""
+        )
+        self.assertIn("still there", output)
+        self.assertGreaterEqual(output.count("Closed"), 4, output)
+
+    def test_of_forgotten_objects_are_told(self):
+        output = self.assertEnds("import gc; del domain, listener, a, b, answers, thread; gc.collect()")
+        self.assertEqual(output, "")
+        ended, output = program("import warnings; warnings.simplefilter('always')" + PREAMBLE + "del a")
+        self.assertEqual(ended, 0)
+        self.assertIn("ResourceWarning: unclosed <stp.Connection", output)
+
+
+class Sequences(unittest.TestCase):
+    """Any calls in any order: exceptions of the package, or a result."""
+
+    ROUNDS = 400
+
+    def step(self, dice, things):
+        a, b, operations, regions, domain = things
+        peer = dice.choice((a, b))
+        memory = bytearray(dice.choice((1, 100, 40_000, 100_000)))
+        remote = dice.choice(regions).remote if regions else stp.Remote.decode(bytes(range(24)))
+        if len(operations) > 30:
+            operations.pop(0).cancel()
+        choice = dice.randrange(14)
+        if choice < 3:
+            operations.append(peer.begin_send(memory, dice.randrange(9), fence=dice.random() < 0.1))
+        elif choice < 5:
+            operations.append(peer.begin_receive(dice.choice((0, 10, 50_000, 200_000))))
+        elif choice == 5:
+            operations.append(peer.begin_receive_into(memory))
+        elif choice == 6:
+            operations.append(peer.begin_put(memory, remote, dice.choice((0, 5, 1 << 40))))
+        elif choice == 7:
+            operations.append(peer.begin_get_into(memory, remote))
+        elif choice == 8 and operations:
+            dice.choice(operations).cancel()
+        elif choice == 9 and operations:
+            operations.pop(dice.randrange(len(operations))).wait(dice.choice((0, 0.001)))
+        elif choice == 10:
+            regions.append(domain.region(memory))
+        elif choice == 11 and regions:
+            regions.pop(0).close()
+        elif choice == 12:
+            peer.receive(timeout=0)
+        elif choice == 13 and dice.random() < 0.05:
+            dice.choice((a.abort, b.abort, lambda: a.close(0.01), domain.close))()
+
+    def test_end_in_exceptions_of_the_package(self):
+        for seed in range(4):
+            dice = random.Random(seed)
+            with stp.Domain("loop") as domain:
+                with domain.listen(":3000") as listener:
+                    accepted = Thread(listener.accept)
+                    things = (domain.connect(":3000"), accepted.result(), [], [], domain)
+                for _ in range(self.ROUNDS):
+                    try:
+                        self.step(dice, things)
+                    except stp.Error:
+                        pass
+                things[0].abort()
+                things[1].abort()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""usage: service_test.py BIN EXAMPLES
+tools/examples/request_service.py through stpd: each request gets its reply once, also when the server is killed and
+started again; the server ends in good order. And the programs of python3 -m stp."""
+import asyncio
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+import stp.aio
+from support import PATIENCE, eventually
+
+BIN, EXAMPLES = sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, EXAMPLES)
+import request_service  # noqa: E402
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.work = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(contextlib.chdir(self.work))
+        self.logs = []
+        self.begin("ready", f"{BIN}/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
+        self.environment = unittest.mock.patch.dict(os.environ, STP_LINK=f"stpd:{self.work}/stpd.sock")
+        self.environment.start()
+        self.addCleanup(self.environment.stop)
+
+    def begin(self, text, *command):
+        """A program that runs on once it has said TEXT."""
+        log = open(f"{self.work}/{len(self.logs)}.log", "w+")
+        self.logs.append(log)
+        self.addCleanup(log.close)
+        begun = subprocess.Popen(command, stdout=log, stderr=log)
+        self.addCleanup(begun.wait)
+        self.addCleanup(begun.kill)
+
+        def has_said():
+            with open(log.name) as file:
+                said = file.read()
+            self.assertIsNone(begun.poll(), said)
+            return text in said
+
+        eventually(has_said)
+        return begun
+
+    def serve(self):
+        return self.begin("serving", sys.executable, f"{EXAMPLES}/request_service.py", "serve", ":3000")
+
+    def run_program(self, *command, **options):
+        return subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, timeout=PATIENCE, check=False, **options
+        )
+
+    def test_a_server_that_is_killed_and_started_again_loses_no_reply(self):
+        dice = random.Random(1)
+        requests = [dice.randbytes(dice.choice((1, 5000, 40_000, 1 << 20))) for _ in range(30)]
+        first = self.serve()
+
+        async def ask_all():
+            async with stp.aio.Domain() as domain:
+                client = request_service.Client(domain, ":3000")
+                asking = [asyncio.create_task(client.ask(request, PATIENCE)) for request in requests]
+                await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+                first.kill()
+                first.wait()
+                await asyncio.get_running_loop().run_in_executor(None, self.serve)
+                replies = await asyncio.gather(*asking)
+                await client.close()
+                return replies
+
+        self.assertEqual(asyncio.run(ask_all()), [hashlib.sha256(request).digest() for request in requests])
+
+    def test_a_server_ends_in_good_order_and_its_client_says_what_is_missing(self):
+        server = self.serve()
+        with open("file", "wb") as file:
+            file.write(b"abc")
+        open("empty", "w").close()
+        program = f"{EXAMPLES}/request_service.py"
+        asked = self.run_program(program, "ask", ":3000", "file", "empty", "none")
+        self.assertEqual(asked.returncode, 1)
+        self.assertEqual(asked.stdout, f"{hashlib.sha256(b'abc').hexdigest()} file\n")
+        self.assertIn("empty: not 1 byte", asked.stderr)
+        self.assertIn("none: ", asked.stderr)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE), 0)
+
+    def test_the_small_programs(self):
+        receiver = self.begin("listening", sys.executable, "-m", "stp", "receive", ":3001")
+        self.assertEqual(self.run_program("-m", "stp", "send", ":3001", input="one\ntwo\n").stderr, "")
+        self.assertEqual(receiver.wait(PATIENCE), 0)
+        with open(self.logs[-1].name) as log:
+            self.assertIn("one\ntwo\n", log.read())
+        self.begin("listening", sys.executable, "-m", "stp", "receive", "--answer", ":3002")
+        self.assertRegex(self.run_program("-m", "stp", "ping", ":3002").stdout, r"^10 round trips of 8 bytes: least")
+        self.assertIn("state up", self.run_program("-m", "stp", "info").stdout)
+        self.assertRegex(self.run_program("-m", "stp", "ping", ":3999").stderr, "^stp: .*refused")
+
+
+if __name__ == "__main__":
+    unittest.main()

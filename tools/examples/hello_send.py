@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sends a message and prints the answer. The link is that of STP_LINK.
+import sys
+
+import stp
+
+with stp.Domain() as domain, domain.connect(sys.argv[1]) as peer:
+    peer.send(b"Hello from the other program")
+    print(peer.receive().decode())
