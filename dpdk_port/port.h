@@ -92,6 +92,16 @@ class Port {
   [[nodiscard]] bool link_up() const { return carries_frames(state()); }
   // What prevents the link from carrying all frames, and the remedy; "": nothing known.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
+  // The same of frames for one station. A link that tells stations apart leaves out what concerns
+  // others only.
+  [[nodiscard]] virtual std::string trouble_of(const MacAddr& /*station*/) const {
+    return trouble();
+  }
+  // How users name that station, without a port of STP: 10.0.0.5/8181, [2001:db8::5]/8181, or its
+  // MAC address in brackets.
+  [[nodiscard]] virtual std::string name_of_station(const MacAddr& station) const {
+    return "[" + to_string(station) + "]";
+  }
   // What decides which shard a received frame comes to first, and why; "": there is one shard. The
   // first shard knows.
   [[nodiscard]] virtual std::string steering() const { return {}; }

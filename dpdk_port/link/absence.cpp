@@ -50,10 +50,7 @@ std::optional<Absence> absence_of_udp(const std::string& target) {
   const std::string interface = brackets && percent != std::string::npos
                                     ? target.substr(percent + 1, target.size() - percent - 2)
                                     : target;
-  // A mistake in an address is no name of an interface.
-  const bool is_name = interface.find_first_of("/:[] ") == std::string::npos &&
-                       interface.find_first_not_of("0123456789.") != std::string::npos;
-  if (!is_name || index_of_interface(interface) != 0) return std::nullopt;
+  if (index_of_interface(interface) != 0) return std::nullopt;
   return absence_of(interface, {});
 }
 

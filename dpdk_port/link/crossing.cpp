@@ -49,14 +49,14 @@ void Seat::each_outgoing(Visit&& visit) {
   }
 }
 
-bool Seat::all_have_room() {
+bool Seat::all_have_room(std::size_t frames) {
   bool room = true;
-  each_outgoing([&](FrameRing& ring, unsigned) { room &= ring.has_room(kBurst); });
+  each_outgoing([&](FrameRing& ring, unsigned) { room &= ring.has_room(frames); });
   return room;
 }
 
-bool Seat::may_send(Time now) {
-  if (all_have_room()) {
+bool Seat::may_send(Time now, std::size_t frames) {
+  if (all_have_room(frames)) {
     waiting_since_ = kNever;
     return true;
   }

@@ -81,9 +81,9 @@ class Seat {
     return crossing_->shards().owner_of(head, shard_);
   }
 
-  // Whether a burst of this shard's frames may be sent: each has room, wherever it goes, or the
+  // Whether so many of this shard's frames may be sent: each has room, wherever it goes, or the
   // wait was long enough.
-  bool may_send(Time now);
+  bool may_send(Time now, std::size_t frames = kBurst);
   // Copies the frame. False: dropped and counted.
   bool give(unsigned to, Bytes head, Bytes rest, bool local);
   bool give_to_link(Bytes head, Bytes rest);
@@ -106,7 +106,7 @@ class Seat {
 
  private:
   unsigned deliver(FrameRing& ring, unsigned from, Engine& engine, Time now);
-  [[nodiscard]] bool all_have_room();
+  [[nodiscard]] bool all_have_room(std::size_t frames);
   template <typename Visit>
   void each_outgoing(Visit&& visit);
 

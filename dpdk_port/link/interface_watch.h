@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "dpdk_port/link/interface_news.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 
@@ -37,18 +38,12 @@ class InterfaceWatch {
   // kUp, kDown, kNoCarrier or kGone.
   [[nodiscard]] LinkState state() const;
 
-  // The interval of asking without reports.
-  static constexpr Time kInterval = 100 * kMillisecond;
-
  private:
-  bool told();
   [[nodiscard]] unsigned ask_speed(const std::string& name) const;
-  [[nodiscard]] bool concerns_us(const void* messages, std::size_t size) const;
 
   const std::string name_;
   int asking_ = -1;  // socket for questions
-  int news_ = -1;    // rtnetlink; -1: none
-  Time ask_at_ = 0;  // next question, without rtnetlink
+  InterfaceNews news_;
   Facts facts_;
 };
 

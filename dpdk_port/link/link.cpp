@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/link.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -225,6 +227,32 @@ bool is_pci_address(const std::string& text) {
 constexpr std::size_t kMaxInterfaceName = 127;  // of an alternative one: ALTIFNAMSIZ, less the zero
 constexpr std::size_t kMaxSocketPath = 107;
 
+// What cannot be an address of this host, whatever its interfaces are called. Which interfaces and
+// IPv6 scopes there are is seen when the link is opened.
+std::string check_udp_target(const std::string& target) {
+  constexpr auto kRight =
+      ": after udp: stands 10.0.0.5, [2001:db8::5], an interface such as eth0, or nothing for all "
+      "addresses";
+  const auto wrong = [&](const char* why) { return "'" + target + "' " + why + kRight; };
+  if (target == "localhost") return "localhost is a host and no interface: write udp:127.0.0.1";
+  if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
+  const bool brackets = target.starts_with('[') && target.ends_with(']');
+  const std::string text = brackets ? target.substr(1, target.size() - 2) : target;
+  if (text.find(':') != std::string::npos) {
+    in6_addr six;
+    const bool legal = ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &six) == 1;
+    if (!legal) return wrong("is no IPv6 address");
+    return six.s6_addr[0] == 0xff ? wrong("is an address of many hosts") : "";
+  }
+  if (brackets) return wrong("is no IPv6 address, and only these stand in brackets");
+  if (target.find_first_of("/[] ") != std::string::npos) return wrong("is no name of an interface");
+  if (target.empty() || target.find_first_not_of("0123456789.") != std::string::npos) return "";
+  const auto four = parse_ipv4(target);
+  if (!four) return wrong("is no IPv4 address");
+  const bool many = four->value >> 29 == 7;
+  return many ? wrong("is an address of many hosts, or none") : "";
+}
+
 std::string check_target(const LinkConfig& link) {
   const std::string& target = link.target;
   switch (link.kind) {
@@ -238,8 +266,9 @@ std::string check_target(const LinkConfig& link) {
     case LinkKind::kMemif:
       if (target.size() > kMaxSocketPath) return "a socket path has at most 107 characters";
       break;
-    case LinkKind::kVdev:
     case LinkKind::kUdp:
+      return check_udp_target(target);
+    case LinkKind::kVdev:
     case LinkKind::kLoop:
       break;
   }

@@ -11,7 +11,7 @@
 //                                     udp:[2001:db8::5], udp:eth0, udp: for all addresses
 //   loop                              this process alone
 // Options follow after commas. For every link but stpd: (its daemon has its own) and udp: (which
-// has mtu, copy and queues=1 only):
+// has mtu, copy and queues only):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
 //   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP

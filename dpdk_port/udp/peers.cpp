@@ -20,6 +20,12 @@ std::optional<Ipv4> ipv4_in(const MacAddr& name) {
   return Ipv4{static_cast<std::uint32_t>(name.to_u64())};
 }
 
+// Of a name that is one.
+std::optional<InternetAddress> address_in(const MacAddr& name) {
+  const auto address = InternetAddress::of(*ipv4_in(name), kUdpPort);
+  return address.is_host() ? std::optional(address) : std::nullopt;
+}
+
 }  // namespace
 
 MacAddr Peers::name_of(const InternetAddress& address) const {
@@ -52,6 +58,7 @@ std::optional<MacAddr> Peers::note(const InternetAddress& address, Kind kind, Ti
   const MacAddr name = name_of(address);
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
+  const std::lock_guard lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
     entries_.emplace(key, enter(key, address, kind, now));
@@ -63,14 +70,34 @@ std::optional<MacAddr> Peers::note(const InternetAddress& address, Kind kind, Ti
 }
 
 std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, Time now) {
-  if (const auto four = ipv4_in(name)) {
-    const auto address = InternetAddress::of(*four, kUdpPort);
-    return address.is_host() ? std::optional(address) : std::nullopt;
-  }
+  if (ipv4_in(name)) return address_in(name);
+  const std::lock_guard lock(mutex_);
   const auto found = entries_.find(name.to_u64());
   if (found == entries_.end()) return std::nullopt;
   use(found->second, connected ? kMet : kStranger, now);
   return found->second->address;
+}
+
+std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
+  if (ipv4_in(name)) return address_in(name);
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name.to_u64());
+  return found == entries_.end() ? std::nullopt : std::optional(found->second->address);
+}
+
+std::size_t Peers::strangers() const {
+  const std::lock_guard lock(mutex_);
+  return orders_[kStranger].size();
+}
+
+std::size_t Peers::known() const {
+  const std::lock_guard lock(mutex_);
+  return orders_[kNamed].size() + orders_[kMet].size();
+}
+
+std::uint64_t Peers::displaced() const {
+  const std::lock_guard lock(mutex_);
+  return displaced_;
 }
 
 void Peers::make_room(Kind kind) {
@@ -97,7 +124,9 @@ void Peers::use(Order::iterator entry, Kind kind, Time now) {
   entry->used = now;
   Order& to = orders_[entry->kind];
   to.splice(to.end(), from, entry);
-  STP_ASSERT(entries_.size() == strangers() + known(), "each entry is in one order");
+  STP_ASSERT(
+      entries_.size() == orders_[kStranger].size() + orders_[kNamed].size() + orders_[kMet].size(),
+      "each entry is in one order");
 }
 
 }  // namespace stp::port

@@ -9,11 +9,14 @@
 // that the Node has a connection with. In each the one that was not used for longest gives way: so
 // neither strangers nor users who name many stations displace one that somebody is connected to. A
 // station whose entry is gone gets the same name with its next datagram.
+//
+// Thread-safe: all shards of a link have one table.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -45,9 +48,12 @@ class Peers {
   // sent there is no answer to a stranger, so the Node has a connection with it.
   std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
-  [[nodiscard]] std::size_t strangers() const { return orders_[kStranger].size(); }
-  [[nodiscard]] std::size_t known() const { return orders_[kNamed].size() + orders_[kMet].size(); }
-  [[nodiscard]] std::uint64_t displaced() const { return displaced_; }
+  // The same, for somebody who only looks: it counts as no use.
+  [[nodiscard]] std::optional<InternetAddress> look_up(const MacAddr& name) const;
+
+  [[nodiscard]] std::size_t strangers() const;
+  [[nodiscard]] std::size_t known() const;
+  [[nodiscard]] std::uint64_t displaced() const;
 
  private:
   // A station never comes to be less.
@@ -66,6 +72,7 @@ class Peers {
   std::optional<MacAddr> note(const InternetAddress& address, Kind kind, Time now);
 
   KeyedHash hash_;
+  mutable std::mutex mutex_;  // guards the members below
   std::array<Order, kKinds> orders_;
   std::unordered_map<std::uint64_t, Order::iterator> entries_;
   std::uint64_t displaced_ = 0;

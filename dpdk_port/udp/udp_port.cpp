@@ -1,15 +1,82 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The link of a UDP socket: any IP network, no driver, no privileges.
-#include "dpdk_port/link/clock.h"
+// The link of UDP sockets, one for each of its shards: any IP network, no driver, no privileges.
+#include <mutex>
+
+#include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/random.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_receiver.h"
 #include "dpdk_port/udp/udp_sender.h"
 #include "dpdk_port/udp/udp_socket.h"
+#include "dpdk_port/udp/udp_troubles.h"
+#include "dpdk_port/udp/udp_ways.h"
 
 namespace stp::port {
 namespace {
+
+// What all shards of a link have. Their sockets end with the last shard: the places of sockets that
+// share a port change when one of them closes. The first shard looks after it.
+class UdpLink {
+ public:
+  UdpLink(LinkConfig config, Random& random)
+      : peers(random),
+        config_(std::move(config)),
+        watch_(config_),
+        index_(watch_.index()),
+        absence_(watch_.absence()) {}
+
+  // "": it is open.
+  std::string open(unsigned shards) {
+    std::string error;
+    sockets_ = UdpSocket::open(config_, shards, troubles, error);
+    return error;
+  }
+  [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
+  [[nodiscard]] const std::string& not_steered() const { return sockets_.front()->not_steered(); }
+
+  void look(Time now) {
+    if (!watch_.look(now)) return;
+    const std::string failure = follow_interface();
+    if (!failure.empty()) troubles.tell(UdpTroubles::About::kOther, failure, now);
+    const std::lock_guard lock(mutex_);
+    absence_ = watch_.absence();
+  }
+  std::optional<Absence> absence() {
+    const std::lock_guard lock(mutex_);
+    return absence_;
+  }
+
+  Peers peers;
+  UdpTroubles troubles;
+
+ private:
+  std::string follow_interface();
+
+  const LinkConfig config_;
+  AddressWatch watch_;
+  unsigned index_;  // of the interface that the sockets are bound to; 0: none
+  std::vector<std::unique_ptr<UdpSocket>> sockets_;
+  std::mutex mutex_;  // guards absence_
+  std::optional<Absence> absence_;
+};
+
+// An interface that was made anew is another one for the sockets, even with the same name.
+std::string UdpLink::follow_interface() {
+  if (watch_.absence() || watch_.index() == index_) return "";
+  LinkConfig config = config_;
+  config.options["port"] = std::to_string(sockets_.front()->address().port);
+  std::string error;
+  const auto anew =
+      UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), troubles, error);
+  for (std::size_t i = 0; i < anew.size() && error.empty(); ++i)
+    error = anew[i]->take_place_of(*sockets_[i]);
+  if (!error.empty())
+    return "the interface is there again, but the link cannot use it: " + error +
+           "; restart this program";
+  index_ = watch_.index();
+  return "";
+}
 
 std::string driver_of(const UdpSocket& socket) {
   return std::string("udp") + (socket.segments() ? "+segment" : "") +
@@ -18,12 +85,14 @@ std::string driver_of(const UdpSocket& socket) {
 
 class UdpPort final : public LinkPort {
  public:
-  UdpPort(PortInfo info, std::unique_ptr<UdpSocket> socket, std::unique_ptr<Peers> peers)
-      : LinkPort(std::move(info)),
-        socket_(std::move(socket)),
-        peers_(std::move(peers)),
-        receiver_(*socket_, *peers_, info_.mac),
-        sender_(*socket_, *peers_, loopback_, info_.mac, frame_room(info_.mtu)) {}
+  UdpPort(PortInfo info, std::shared_ptr<UdpLink> link, const std::shared_ptr<Crossing>& crossing)
+      : LinkPort(std::move(info), crossing),
+        link_(std::move(link)),
+        socket_(link_->socket(info_.shard)),
+        receiver_(socket_, link_->peers, ways_, info_.mac, seat_ ? &*seat_ : nullptr,
+                  link_->not_steered().empty()),
+        sender_(socket_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
+                seat_ ? &*seat_ : nullptr) {}
 
   unsigned turn(Engine& engine, Time now) override;
 
@@ -34,69 +103,113 @@ class UdpPort final : public LinkPort {
 
   [[nodiscard]] std::vector<PortCounter> counters() const override;
   [[nodiscard]] LinkState state() const override {
-    return socket_->has_long_trouble(seen_) ? LinkState::kMtu : LinkState::kUp;
+    if (const auto absence = link_->absence()) return absence->state;
+    return link_->troubles.are_about_length(seen_) ? LinkState::kMtu : LinkState::kUp;
   }
-  [[nodiscard]] std::string trouble() const override { return socket_->trouble(seen_); }
-  [[nodiscard]] int wake_fd() const override { return socket_->fd(); }
+  [[nodiscard]] std::string trouble() const override {
+    const auto absence = link_->absence();
+    return absence ? absence->trouble : link_->troubles.text(seen_);
+  }
+  [[nodiscard]] std::string trouble_of(const MacAddr& station) const override;
+  [[nodiscard]] std::string name_of_station(const MacAddr& station) const override {
+    const auto address =
+        station == info_.mac ? std::optional(socket_.address()) : link_->peers.look_up(station);
+    return address ? to_string(*address) : LinkPort::name_of_station(station);
+  }
+  [[nodiscard]] std::string steering() const override;
+  [[nodiscard]] int wake_fd() const override { return socket_.fd(); }
   bool prepare_to_sleep() override { return !sender_.is_waiting() && LinkPort::prepare_to_sleep(); }
 
  private:
-  const std::unique_ptr<UdpSocket> socket_;
-  const std::unique_ptr<Peers> peers_;
+  const std::shared_ptr<UdpLink> link_;
+  UdpSocket& socket_;
+  UdpWays ways_;
   UdpReceiver receiver_;
   UdpSender sender_;
-  bool segments_ = socket_->segments();  // as info_ says
-  Time seen_ = 0;                        // the time of the last turn
+  bool segments_ = socket_.segments();  // as info_ says
+  Time seen_ = 0;                       // the time of the last turn
 };
 
 // Answers leave in the next turn, as on other links.
 unsigned UdpPort::turn(Engine& engine, Time now) {
   seen_ = now;
-  socket_->hear_again(now);
+  socket_.hear_again(now);
+  if (info_.shard == Crossing::kOwner) link_->look(now);
   unsigned moved = loopback_.deliver(engine, now);
+  if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {
     // This thread may not have run for long: frames that arrived meanwhile end the silence.
     moved += receiver_.run(engine, tap_, now);
     engine.expire(now);
   }
   moved += sender_.run(engine, tap_, now);
-  if (segments_ != socket_->segments()) {
-    segments_ = socket_->segments();
-    info_.driver = driver_of(*socket_);
+  if (segments_ != socket_.segments()) {
+    segments_ = socket_.segments();
+    info_.driver = driver_of(socket_);
   }
   return moved + receiver_.run(engine, tap_, now);
+}
+
+std::string UdpPort::trouble_of(const MacAddr& station) const {
+  if (const auto absence = link_->absence()) return absence->trouble;
+  const auto address = link_->peers.look_up(station);
+  if (!address) return "";
+  std::string text = link_->troubles.text_of(*address, seen_);
+  const std::size_t longest = ways_.longest(station, seen_);
+  if (!text.empty() || longest == 0) return text;
+  // protocol: 13.6
+  const std::string host = host_of(*address), length = std::to_string(longest);
+  return host + " answers, and gets datagrams of up to " + length +
+         " bytes: if it is these that do not arrive, the way carries shorter packets than the "
+         "interface, and no router says so; see whether 'ping -M do -s " +
+         length + " " + host +
+         "' is answered, and if not, open the links of both hosts with mtu= of the way";
+}
+
+std::string UdpPort::steering() const {
+  if (!seat_) return "";
+  const auto sockets = std::to_string(seat_->crossing().count()) + " sockets at one UDP port";
+  const std::string& why = link_->not_steered();
+  return (why.empty() ? "the kernel picks the socket by D_Port: " + sockets
+                      : "shards hand frames over: " + why) +
+         "; each shard sends on its own";
 }
 
 std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Time now) {
   InternetAddress to = address;
   if (to.port == 0) to.port = info_.peer_udp_port;
-  const InternetAddress& own = socket_->address();
+  const InternetAddress& own = socket_.address();
   if (to == own) return info_.mac;
   const bool carried =
-      to.ipv4() ? socket_->family() == AF_INET || socket_->is_any() : socket_->family() == AF_INET6;
-  return carried ? peers_->know(to, now) : std::nullopt;
+      to.ipv4() ? socket_.family() == AF_INET || socket_.is_any() : socket_.family() == AF_INET6;
+  return carried ? link_->peers.know(to, now) : std::nullopt;
 }
 
 std::vector<PortCounter> UdpPort::counters() const {
   const UdpSendCounters& sent = sender_.counters();
   const UdpReceiveCounters& received = receiver_.counters();
-  const UdpErrors& errors = socket_->errors();
-  return {{"udp_rx_datagrams", received.datagrams},
-          {"udp_rx_joined", received.joined},
-          {"udp_rx_no_station", received.no_station},
-          {"udp_tx_datagrams", sent.datagrams},
-          {"udp_tx_calls", sent.calls},
-          {"udp_tx_unknown", sent.unknown},
-          {"udp_tx_too_long", errors.too_long},
-          {"udp_tx_refused", errors.refused},
-          {"udp_reports", errors.reports},
-          {"udp_report_floods", errors.floods},
-          {"udp_peers", peers_->known()},
-          {"udp_strangers", peers_->strangers()},
-          {"udp_displaced", peers_->displaced()},
-          {"tx_kept", sent.kept},
-          {"tx_dropped", sent.dropped},
-          {"looped", loopback_.total()}};
+  const UdpErrors& errors = socket_.errors();
+  std::vector<PortCounter> all{{"udp_rx_datagrams", received.datagrams},
+                               {"udp_rx_joined", received.joined},
+                               {"udp_rx_no_station", received.no_station},
+                               {"udp_tx_datagrams", sent.datagrams},
+                               {"udp_tx_calls", sent.calls},
+                               {"udp_tx_unknown", sent.unknown},
+                               {"udp_tx_too_long", errors.too_long},
+                               {"udp_tx_refused", errors.refused},
+                               {"udp_reports", errors.reports},
+                               {"udp_report_floods", errors.floods},
+                               {"udp_failed", errors.failed},
+                               {"tx_kept", sent.kept},
+                               {"tx_dropped", sent.dropped},
+                               {"looped", loopback_.total()}};
+  if (info_.shard == Crossing::kOwner)
+    all.insert(all.end(), {{"udp_peers", link_->peers.known()},
+                           {"udp_strangers", link_->peers.strangers()},
+                           {"udp_displaced", link_->peers.displaced()}});
+  if (seat_) all.push_back({"wrong_queue", received.wrong_queue});
+  add_seat_counters(all);
+  return all;
 }
 
 PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers& peers) {
@@ -122,16 +235,15 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
 }  // namespace
 
 LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error) {
-  if (shards != 1) {
-    error = "a udp: link has one queue: leave queues= out";
-    return {};
-  }
-  auto socket = UdpSocket::open(config, error);
-  if (!socket) return {};
-  auto peers = std::make_unique<Peers>(system_random());
-  PortInfo info = describe(config, *socket, *peers);
+  const auto link = std::make_shared<UdpLink>(config, system_random());
+  error = link->open(shards);
+  if (!error.empty()) return {};
+  PortInfo info = describe(config, link->socket(0), link->peers);
+  const auto crossing =
+      shards > 1 ? std::make_shared<Crossing>(shards, frame_room(info.mtu)) : nullptr;
   LinkPorts ports;
-  ports.push_back(std::make_unique<UdpPort>(std::move(info), std::move(socket), std::move(peers)));
+  for (info.shard = 0; info.shard < shards; ++info.shard)
+    ports.push_back(std::make_unique<UdpPort>(info, link, crossing));
   return ports;
 }
 

@@ -31,8 +31,15 @@ std::size_t segment_of(const msghdr& message) {
 
 }  // namespace
 
-UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, const MacAddr& own)
-    : socket_(socket), peers_(peers), own_(own), heads_(kFrames, whole_cache_lines(kDatagramHead)) {
+UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own,
+                         Seat* seat, bool steered)
+    : socket_(socket),
+      peers_(peers),
+      ways_(ways),
+      own_(own),
+      seat_(seat),
+      steered_(steered),
+      heads_(kFrames, whole_cache_lines(kDatagramHead)) {
   for (std::size_t i = 0; i < kMessages; ++i) {
     pieces_[i] = {buffers_.at(i), kBufferSize};
     msghdr& message = messages_[i].msg_hdr;
@@ -50,6 +57,7 @@ unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
     if (count <= 0) break;
     for (int i = 0; i < count; ++i) moved += take(static_cast<std::size_t>(i), engine, tap, now);
     deliver(engine, now);
+    if (seat_ != nullptr) seat_->publish();
     if (count < static_cast<int>(kMessages)) break;
   }
   return moved;
@@ -60,10 +68,15 @@ int UdpReceiver::receive(Time now) {
     messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
     messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
   }
-  for (int tries = 0;; ++tries) {
+  UdpSocket::Attempts attempts;
+  for (;;) {
     const int count = ::recvmmsg(socket_.fd(), messages_.data(), kMessages, MSG_DONTWAIT, nullptr);
     if (count >= 0) return count;
-    if (!socket_.is_of_earlier(errno, tries, now)) return 0;
+    const int error = errno;
+    if (error == EAGAIN) return 0;
+    if (socket_.is_of_earlier(error, attempts, now)) continue;
+    socket_.count_failed(error, now);
+    return 0;
   }
 }
 
@@ -74,6 +87,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
   const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));
   const auto name = from ? peers_.heard(*from, now) : std::nullopt;
+  if (name) ways_.heard(*name, now);
   unsigned datagrams = 0;
   std::size_t at = 0;
   do {
@@ -102,9 +116,19 @@ void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
   std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
   const Bytes first = datagram.first(std::min(datagram.size(), wire::kHeaderSize));
   std::ranges::copy(first, body);
-  LoopedFrame& frame = frames_[count_++];
+  LoopedFrame& frame = frames_[count_];
   frame.head = {head, wire::kEthernetSize + first.size()};
   frame.attached = datagram.subspan(first.size());
+  if (seat_ == nullptr || !hand_over(frame)) ++count_;
+}
+
+// True: it belongs to another shard.
+bool UdpReceiver::hand_over(const LoopedFrame& frame) {
+  const unsigned owner = seat_->owner_of(frame.head);
+  if (owner == seat_->shard()) return false;
+  if (steered_ && Shards::port_of(frame.head) != 0) ++counters_.wrong_queue;
+  seat_->give(owner, frame.head, frame.attached, false);
+  return true;
 }
 
 void UdpReceiver::deliver(Engine& engine, Time now) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives datagrams: several in one call, each perhaps of many that the kernel has joined. It
 // copies a Schedule Header behind the Ethernet header that the Node expects; everything else stays
-// where the kernel has written it.
+// where the kernel has written it. What belongs to another shard is handed to it: the kernel looks
+// at the first of several datagrams that it has joined, and the others may be for anybody.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,24 +10,29 @@
 
 #include <array>
 
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
+#include "dpdk_port/udp/udp_ways.h"
 
 namespace stp::port {
 
 struct UdpReceiveCounters {
   std::uint64_t datagrams = 0;
-  std::uint64_t joined = 0;      // of these, received together with others
-  std::uint64_t no_station = 0;  // dropped: their sender's address is not that of a host
+  std::uint64_t joined = 0;       // of these, received together with others
+  std::uint64_t no_station = 0;   // dropped: their sender's address is not that of a host
+  std::uint64_t wrong_queue = 0;  // handed over, though the kernel picks the socket
 };
 
 class UdpReceiver {
  public:
-  UdpReceiver(UdpSocket& socket, Peers& peers, const MacAddr& own);
+  // `seat`: nullptr, or that of one of several shards; `steered`: the kernel picks their sockets.
+  UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own, Seat* seat,
+              bool steered);
 
   // Returns the number of datagrams.
   unsigned run(Engine& engine, Tap* tap, Time now);
@@ -41,11 +47,15 @@ class UdpReceiver {
   int receive(Time now);
   unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
   void add(Bytes datagram, const MacAddr& from);
+  bool hand_over(const LoopedFrame& frame);
   void deliver(Engine& engine, Time now);
 
   UdpSocket& socket_;
   Peers& peers_;
+  UdpWays& ways_;
   const MacAddr own_;
+  Seat* const seat_;
+  const bool steered_;
   FrameBuffers buffers_{kMessages, kBufferSize};
   FrameBuffers heads_;
   std::array<sockaddr_storage, kMessages> names_{};

@@ -37,6 +37,12 @@ bool has_no_room(int error) {
   return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
+// What concerns the way to a station, whatever is sent there.
+bool is_about_way(int error) {
+  return error == EPERM || error == EACCES || error == ENETUNREACH || error == EHOSTUNREACH ||
+         error == ENETDOWN;
+}
+
 // What a kernel says that does not segment for this device.
 bool is_about_segments(int error) {
   return error == EIO || error == EINVAL || error == ENOPROTOOPT || error == EOPNOTSUPP;
@@ -44,12 +50,14 @@ bool is_about_segments(int error) {
 
 }  // namespace
 
-UdpSender::UdpSender(UdpSocket& socket, Peers& peers, Loopback& loopback, const MacAddr& own,
-                     std::size_t frame_room)
+UdpSender::UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& loopback,
+                     const MacAddr& own, std::size_t frame_room, Seat* seat)
     : socket_(socket),
       peers_(peers),
+      ways_(ways),
       loopback_(loopback),
       own_(own),
+      seat_(seat),
       buffers_(kBurstSize, frame_room) {
   for (std::size_t i = 0; i < kBurstSize; ++i) frames_[i].head = buffers_.at(i);
   waiting_.reserve(kBurstSize);
@@ -61,10 +69,12 @@ unsigned UdpSender::run(Engine& engine, Tap* tap, Time now) {
   flush(engine, now);
   auto moved = static_cast<unsigned>(waited - (waiting_.size() - next_));
   for (std::size_t burst = 0; burst < kBursts && !is_waiting(); ++burst) {
+    if (seat_ != nullptr && !seat_->may_send(now, kBurstSize)) break;
     const unsigned taken = take(engine, tap, now);
     if (taken == 0) break;
     moved += taken;
     flush(engine, now);
+    if (seat_ != nullptr) seat_->publish();
   }
   return moved;
 }
@@ -81,7 +91,7 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
     const MutableBytes payload = payload_of(frame);
     if (tap != nullptr) show(*tap, to, payload, frame.attached, now);
     if (to == own_) {
-      loopback_.push(frame);
+      loop(frame);
       continue;
     }
     waiting_.push_back({to,
@@ -92,6 +102,15 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
                         frame.token});
   }
   return static_cast<unsigned>(count);
+}
+
+// For a user of this host.
+void UdpSender::loop(const TxFrame& frame) {
+  const Bytes head(frame.head, frame.head_length);
+  const unsigned owner = seat_ == nullptr ? 0 : seat_->owner_of(head);
+  if (seat_ == nullptr || owner == seat_->shard()) return loopback_.push(frame);
+  seat_->give(owner, head, frame.attached, true);
+  if (frame.token.region != kNoneId) tokens_.push_back(frame.token);
 }
 
 // Not what no station gets.
@@ -118,15 +137,20 @@ void UdpSender::flush(Engine& engine, Time now) {
 }
 
 // How many datagrams from the first waiting one on can leave in one call: they have one length, but
-// the last may be shorter.
+// the last may be shorter. A peer that has shards gets those for one Port together, because its
+// kernel looks at the first one only. Whoever has shards expects that of its peers, too.
 std::size_t UdpSender::next_run() const {
   const Datagram& first = waiting_[next_];
   const std::size_t segment = first.size();
+  const auto port_of = [](const Datagram& each) {
+    return wire::load16(static_cast<const std::byte*>(each.pieces[0].iov_base) + wire::at::kDPort);
+  };
   std::size_t count = 1, bytes = segment;
   while (next_ + count < waiting_.size()) {
     const Datagram& each = waiting_[next_ + count];
     const std::size_t size = each.size();
     if (each.to != first.to || size > segment || bytes + size > kLongestDatagram) break;
+    if (seat_ != nullptr && port_of(each) != port_of(first)) break;
     bytes += size;
     ++count;
     if (size < segment) break;
@@ -145,6 +169,7 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   }
   const std::size_t settled = send_to(*to, run, now);
   if (settled > 0) {
+    ways_.sent(run.front().to, run.front().size(), now);
     full_since_ = kNever;
     return settled;
   }
@@ -156,7 +181,8 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
 }
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
-  for (int tries = 0;; ++tries) {
+  UdpSocket::Attempts attempts;
+  for (;;) {
     const int sent = run.size() > 1 && socket_.segments() ? send_joined(run) : send_singly(run);
     if (sent >= 0) {
       ++counters_.calls;
@@ -164,7 +190,7 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
       return static_cast<std::size_t>(sent);
     }
     const int error = errno;
-    if (!socket_.is_of_earlier(error, tries, now)) return settle(error, to, run, now);
+    if (!socket_.is_of_earlier(error, attempts, now)) return settle(error, to, run, now);
   }
 }
 
@@ -172,6 +198,7 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
 std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Datagram> run,
                               Time now) {
   if (has_no_room(error)) return 0;
+  if (is_about_way(error)) return give_up(error, to, run, now);
   const auto first = run.first(1);
   const bool cannot_read = error == EFAULT && first[0].pieces[1].iov_len > 0;
   if (cannot_read) {
@@ -182,9 +209,10 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
   }
   if (cannot_read || run.size() > 1) {
     // Alone it shows whether the fault is that of several in one call.
-    for (int tries = 0; send_singly(first) != 1; ++tries) {
+    UdpSocket::Attempts attempts;
+    while (send_singly(first) != 1) {
       const int alone = errno;
-      if (socket_.is_of_earlier(alone, tries, now)) continue;
+      if (socket_.is_of_earlier(alone, attempts, now)) continue;
       return has_no_room(alone) ? 0 : give_up(alone, to, run, now);
     }
     if (is_about_segments(error)) socket_.stop_segmenting();

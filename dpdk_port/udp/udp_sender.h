@@ -11,6 +11,7 @@
 #include <array>
 #include <vector>
 
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/loopback.h"
@@ -18,6 +19,7 @@
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
+#include "dpdk_port/udp/udp_ways.h"
 
 namespace stp::port {
 
@@ -34,8 +36,9 @@ class UdpSender {
   // How long the socket may be full before what waits is dropped.
   static constexpr Time kPatience = 100 * kMillisecond;
 
-  UdpSender(UdpSocket& socket, Peers& peers, Loopback& loopback, const MacAddr& own,
-            std::size_t frame_room);
+  // `seat`: nullptr, or that of one of several shards.
+  UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& loopback, const MacAddr& own,
+            std::size_t frame_room, Seat* seat);
 
   // Sends what waits, then frames of the engine. Returns the number of frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
@@ -58,6 +61,7 @@ class UdpSender {
   };
 
   unsigned take(Engine& engine, Tap* tap, Time now);
+  void loop(const TxFrame& frame);
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
   std::size_t next_run() const;
@@ -70,8 +74,10 @@ class UdpSender {
 
   UdpSocket& socket_;
   Peers& peers_;
+  UdpWays& ways_;
   Loopback& loopback_;
   const MacAddr own_;
+  Seat* const seat_;
   FrameBuffers buffers_;
   std::array<TxFrame, kBurstSize> frames_{};
   std::vector<Datagram> waiting_;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/udp/udp_socket.h"
 
-#include <ifaddrs.h>
+#include <fcntl.h>
 #include <linux/errqueue.h>
+#include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/own_addresses.h"
 #include "dpdk_port/udp/peers.h"
+#include "stp/wire/layout.h"
 
 namespace stp::port {
 namespace {
@@ -36,74 +39,6 @@ void set_buffer(int fd, int forced, int usual) {
   const int size = kSocketBuffer;
   if (::setsockopt(fd, SOL_SOCKET, forced, &size, sizeof size) != 0)
     set_option(fd, SOL_SOCKET, usual, size);
-}
-
-unsigned mtu_of(const std::string& interface) {
-  ifreq request{};
-  interface.copy(request.ifr_name, IF_NAMESIZE - 1);
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool known = fd >= 0 && ::ioctl(fd, SIOCGIFMTU, &request) == 0;
-  if (fd >= 0) ::close(fd);
-  return known ? static_cast<unsigned>(request.ifr_mtu) : 0;
-}
-
-using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-InterfaceList all_addresses() {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) all = nullptr;
-  return {all, &::freeifaddrs};
-}
-
-// "": no interface has it.
-std::string interface_with(const InternetAddress& address) {
-  const InterfaceList all = all_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
-    auto found = from_socket_address(at->ifa_addr);
-    if (!found) continue;
-    found->port = address.port;
-    if (*found == address) return at->ifa_name;
-  }
-  return "";
-}
-
-// The first IPv4 address of an interface, or its first IPv6 one that is not link-local.
-std::optional<InternetAddress> address_of(const std::string& interface) {
-  const InterfaceList all = all_addresses();
-  std::optional<InternetAddress> six;
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || interface != at->ifa_name) continue;
-    const auto found = from_socket_address(at->ifa_addr);
-    if (!found) continue;
-    if (found->ipv4()) return found;
-    if (!six && found->scope == 0) six = found;
-  }
-  return six;
-}
-
-// The address that packets to other networks come from: connecting a socket sends none. Without
-// such a way, that of any interface.
-std::optional<InternetAddress> usual_address() {
-  const auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kUdpPort);  // 192.0.2.1: RFC 5737
-  sockaddr_storage name{};
-  socklen_t length = to_socket_address(elsewhere, AF_INET, name);
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
-  const bool known = fd >= 0 && ::connect(fd, as_any, length) == 0 &&
-                     ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
-  if (fd >= 0) ::close(fd);
-  if (known) return from_socket_address(as_any);
-  std::optional<InternetAddress> loopback;
-  const InterfaceList all = all_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
-    const auto found = from_socket_address(at->ifa_addr);
-    if (!found || !found->is_host() || found->scope != 0) continue;
-    if (!found->is_loopback()) return found;
-    if (!loopback) loopback = found;
-  }
-  return loopback;
 }
 
 // The errors that the kernel makes of ICMP messages, and of nothing that is wrong with a call.
@@ -138,7 +73,23 @@ std::string explain_bind(int error, const InternetAddress& to) {
 
 }  // namespace
 
-std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, std::string& error) {
+std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
+                                                        UdpTroubles& troubles, std::string& error) {
+  std::vector<std::unique_ptr<UdpSocket>> all;
+  for (unsigned place = 0; place < count; ++place) {
+    auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error);
+    if (!next) return {};
+    // Only now may others have the port as well: so the first one has seen that nobody has it. The
+    // kernel lets in those of the same user.
+    if (place == 0 && count > 1) set_option(next->fd_, SOL_SOCKET, SO_REUSEPORT, 1);
+    all.push_back(std::move(next));
+  }
+  if (count > 1) all.front()->steer(count);
+  return all;
+}
+
+std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSocket* first,
+                                           UdpTroubles& troubles, std::string& error) {
   std::string target = config.target;
   if (target.starts_with('[') && target.ends_with(']'))
     target = target.substr(1, target.size() - 2);
@@ -150,9 +101,6 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, std::string
             "[2001:db8::5], an interface such as eth0, or nothing for all addresses";
     return nullptr;
   }
-  const auto given = config.options.find("port");
-  const auto port = static_cast<std::uint16_t>(
-      given == config.options.end() ? kUdpPort : std::stoul(given->second));
   // One for both families reaches everybody.
   int family = address && address->ipv4() ? AF_INET : AF_INET6;
   int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -162,7 +110,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, std::string
     error = std::string("no UDP socket: ") + std::strerror(errno);
     return nullptr;
   }
-  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family));
+  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, troubles));
   if (address && !address->is_unspecified() && !address->is_host()) {
     error =
         "'" + config.target +
@@ -172,11 +120,32 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, std::string
   }
   out->any_ = !address || address->is_unspecified();
   out->set_options();
+  if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   InternetAddress to = address.value_or(InternetAddress{});
   if (!address && family == AF_INET) to = InternetAddress::of(Ipv4{0}, 0);
-  error = out->bind(config, to, port);
+  const auto given = config.options.find("port");
+  to.port = first != nullptr                ? first->address_.port
+            : given == config.options.end() ? kUdpPort
+                                            : static_cast<std::uint16_t>(std::stoul(given->second));
+  error = out->bind(interface, to);
   if (error.empty()) error = out->find_longest(config, interface);
   return error.empty() ? std::move(out) : nullptr;
+}
+
+// The kernel asks the program with the data of a datagram, or with those of several that it has
+// joined, one behind the other. Of a datagram that is too short, the answer is 0.
+void UdpSocket::steer(unsigned count) {
+  std::array<sock_filter, 3> code{{BPF_STMT(BPF_LD | BPF_H | BPF_ABS, wire::at::kDPort),
+                                   BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, count),
+                                   BPF_STMT(BPF_RET | BPF_A, 0)}};
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  if (::setsockopt(fd_, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program) != 0)
+    not_steered_ = std::string("the kernel takes no program that picks one of several sockets (") +
+                   std::strerror(errno) + ")";
+}
+
+std::string UdpSocket::take_place_of(UdpSocket& other) {
+  return ::dup3(fd_, other.fd_, O_CLOEXEC) < 0 ? std::strerror(errno) : "";
 }
 
 UdpSocket::~UdpSocket() {
@@ -204,27 +173,22 @@ void UdpSocket::set_options() {
   joins_ = ::setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
 }
 
-std::string UdpSocket::bind(const LinkConfig& config, const InternetAddress& to,
-                            std::uint16_t port) {
-  const bool to_interface = any_ && !config.target.empty() &&
-                            !parse_internet_address(config.target) &&
-                            !config.target.starts_with('[');
-  if (to_interface && ::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, config.target.data(),
-                                   static_cast<socklen_t>(config.target.size())) != 0)
+// `interface`: "" if the link has an address, or all of them.
+std::string UdpSocket::bind(const std::string& interface, const InternetAddress& to) {
+  if (!interface.empty() && ::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
+                                         static_cast<socklen_t>(interface.size())) != 0)
     return "cannot be bound to the interface: " + std::string(std::strerror(errno)) +
            ": name its address instead";
   if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_V6ONLY, any_ ? 0 : 1);
-  InternetAddress wanted = to;
-  wanted.port = port;
   sockaddr_storage name{};
-  socklen_t length = to_socket_address(wanted, family_, name);
+  socklen_t length = to_socket_address(to, family_, name);
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
-  if (::bind(fd_, as_any, length) != 0) return explain_bind(errno, wanted);
+  if (::bind(fd_, as_any, length) != 0) return explain_bind(errno, to);
   length = sizeof name;
   if (::getsockname(fd_, as_any, &length) != 0) return std::strerror(errno);
-  address_ = from_socket_address(as_any).value_or(wanted);
+  address_ = from_socket_address(as_any).value_or(to);
   if (!any_) return "";
-  const auto own = to_interface ? address_of(config.target) : usual_address();
+  const auto own = interface.empty() ? usual_address() : address_of(interface);
   if (own) {
     address_.ip = own->ip;
     address_.scope = own->scope;
@@ -246,11 +210,12 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
 
 void UdpSocket::count_too_long(std::size_t bytes, Time now) {
   ++errors_.too_long;
-  long_ = {
+  troubles_.tell(
+      UdpTroubles::About::kLength,
       "a datagram of " + std::to_string(bytes) +
           " bytes is longer than the interface carries: raise its MTU, or open the link with a "
           "smaller mtu=",
-      now};
+      now);
 }
 
 void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, int error,
@@ -260,7 +225,15 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   if (error == EPERM) text += ": a firewall of this host forbids it";
   if (error == EACCES) text += ": it is the address of all hosts of a network";
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
-  other_ = {std::move(text), now};
+  troubles_.tell(UdpTroubles::About::kOther, to, std::move(text), now);
+}
+
+void UdpSocket::count_failed(int error, Time now) {
+  ++errors_.failed;
+  troubles_.tell(UdpTroubles::About::kOther,
+                 "a socket of the link fails: " + std::string(std::strerror(error)) +
+                     ": if it goes on, restart this program",
+                 now);
 }
 
 // Without these options an ICMP message changes nothing of a socket that is not connected.
@@ -270,12 +243,16 @@ void UdpSocket::mute(bool on, Time until) {
   if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_RECVERR, on ? 0 : 1);
 }
 
-bool UdpSocket::is_of_earlier(int error, int tries, Time now) {
+bool UdpSocket::is_of_earlier(int error, Attempts& attempts, Time now) {
   if (error == EINTR) return true;
-  if (!may_be_reported(error) || tries > kTries + 1) return false;
+  if (!may_be_reported(error) || attempts.made > kTries + 1) return false;
+  const int made = attempts.made++;
   const std::uint64_t before = errors_.reports;
   read_reports(now);
-  if (tries < kTries) return true;
+  // A report may have been read just before its error was told: so there is one try without any.
+  attempts.silent = errors_.reports == before ? attempts.silent + 1 : 0;
+  if (attempts.silent > 1) return false;
+  if (made < kTries) return true;
   if (muted_until_ == kNever) {
     if (errors_.reports != before) ++errors_.floods;
     mute(true, now + kMuted);
@@ -284,6 +261,7 @@ bool UdpSocket::is_of_earlier(int error, int tries, Time now) {
   int last = 0;
   socklen_t length = sizeof last;
   ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &last, &length);
+  attempts.silent = 0;
   return true;
 }
 
@@ -317,22 +295,18 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
     const int error = static_cast<int>(report.ee_errno);
     if (error == EMSGSIZE) {
       const auto mtu = std::to_string(report.ee_info);
-      long_ = {"the way to " + whom + " carries packets of " + mtu +
-                   " bytes only: open the link with mtu=" + mtu,
-               now};
-    } else if (error == ECONNREFUSED) {
-      other_ = {whom + " has no socket for that port: no udp: link is open there", now};
+      troubles_.tell(UdpTroubles::About::kLength, *to,
+                     "the way to " + whom + " carries packets of " + mtu +
+                         " bytes only: open the link with mtu=" + mtu,
+                     now);
     } else {
-      other_ = {"the way to " + whom + " reports: " + std::strerror(error), now};
+      troubles_.tell(UdpTroubles::About::kOther, *to,
+                     error == ECONNREFUSED
+                         ? whom + " has no socket for that port: no udp: link is open there"
+                         : "the way to " + whom + " reports: " + std::strerror(error),
+                     now);
     }
   }
-}
-
-std::string UdpSocket::trouble(Time now) const {
-  std::string text;
-  for (const Fault* fault : {&long_, &other_})
-    if (is_told(*fault, now)) text += (text.empty() ? "" : "; ") + fault->text;
-  return text;
 }
 
 }  // namespace stp::port

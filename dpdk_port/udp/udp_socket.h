@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A UDP socket of a link: opened, with what the kernel offers for it, and what it has told of
-// datagrams that did not arrive.
+// datagrams that did not arrive. A link of several shards has one for each, all at one port.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/udp/udp_troubles.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -23,17 +25,19 @@ struct UdpErrors {
   std::uint64_t refused = 0;   // datagrams that the kernel did not send
   std::uint64_t reports = 0;   // errors that hosts and routers have reported (ICMP)
   std::uint64_t floods = 0;    // times that they came faster than they could be read
+  std::uint64_t failed = 0;    // calls that failed for a reason of the socket's own
 };
 
 class UdpSocket {
  public:
-  // How long a fault is told after it was last seen.
-  static constexpr Time kTold = 10 * kSecond;
   // How long the kernel keeps reports to itself after a flood of them.
   static constexpr Time kMuted = kSecond;
 
-  // nullptr: `error` names the fault and the remedy.
-  static std::unique_ptr<UdpSocket> open(const LinkConfig& config, std::string& error);
+  // `count` sockets at one address and port: the kernel gives a datagram to the one whose place
+  // among them is its D_Port modulo `count`, if is_steered(). `troubles` outlives them. Empty:
+  // `error` names the fault and the remedy.
+  static std::vector<std::unique_ptr<UdpSocket>> open(const LinkConfig& config, unsigned count,
+                                                      UdpTroubles& troubles, std::string& error);
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -48,39 +52,46 @@ class UdpSocket {
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
 
+  // Why the kernel does not pick the socket, which the first one of several knows; "": it does.
+  [[nodiscard]] const std::string& not_steered() const { return not_steered_; }
+
+  // The descriptor of `other` is this socket from now on. Any thread may use it meanwhile. Returns
+  // the fault; "": none.
+  std::string take_place_of(UdpSocket& other);
+
   // The device or the kernel cannot do it after all.
   void stop_segmenting() { segments_ = false; }
 
-  // A call on the socket has failed with `error`, after as many tries before. True: make it again,
-  // because the error may be that of an earlier datagram, of which the kernel tells once, in place
-  // of what any later call would have done. This reads such reports, and after some tries it mutes
-  // them. False: the error is that of the call itself.
+  // Of one call that is made again and again.
+  struct Attempts {
+    int made = 0;
+    int silent = 0;  // the last ones, after which no report was found
+  };
+  // A call on the socket has failed with `error`. True: make it again, because the error may be
+  // that of an earlier datagram, of which the kernel tells once, in place of what any later call
+  // would have done. This reads such reports, and after some attempts it mutes them. False: the
+  // error is that of the call itself.
   // protocol: 13.8
-  bool is_of_earlier(int error, int tries, Time now);
+  bool is_of_earlier(int error, Attempts& attempts, Time now);
   // Reports are heard again when their time has come. Once per turn.
   void hear_again(Time now) {
     if (muted_until_ != kNever && now >= muted_until_) mute(false, kNever);
   }
   void count_too_long(std::size_t bytes, Time now);
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
+  void count_failed(int error, Time now);
 
   [[nodiscard]] const UdpErrors& errors() const { return errors_; }
-  // "" if none was seen lately. `too_long`: about datagrams that are too long for the way.
-  [[nodiscard]] std::string trouble(Time now) const;
-  [[nodiscard]] bool has_long_trouble(Time now) const { return is_told(long_, now); }
 
  private:
-  struct Fault {
-    std::string text;
-    Time seen = kNever;
-  };
-  static bool is_told(const Fault& fault, Time now) {
-    return fault.seen != kNever && now - fault.seen < kTold;
-  }
-
-  UdpSocket(int fd, int family) : fd_(fd), family_(family) {}
+  UdpSocket(int fd, int family, UdpTroubles& troubles)
+      : fd_(fd), family_(family), troubles_(troubles) {}
+  // `first`: nullptr, or the one whose port it shares.
+  static std::unique_ptr<UdpSocket> open(const LinkConfig& config, const UdpSocket* first,
+                                         UdpTroubles& troubles, std::string& error);
+  void steer(unsigned count);
   void set_options();
-  std::string bind(const LinkConfig& config, const InternetAddress& to, std::uint16_t port);
+  std::string bind(const std::string& interface, const InternetAddress& to);
   std::string find_longest(const LinkConfig& config, const std::string& interface);
   void read_reports(Time now);
   void note_report(const msghdr& message, Time now);
@@ -88,6 +99,7 @@ class UdpSocket {
 
   const int fd_;
   const int family_;
+  UdpTroubles& troubles_;
   InternetAddress address_;
   bool any_ = false;
   unsigned longest_ = 0;
@@ -95,7 +107,7 @@ class UdpSocket {
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard
   UdpErrors errors_;
-  Fault long_, other_;
+  std::string not_steered_;
 };
 
 }  // namespace stp::port

@@ -571,11 +571,10 @@ TEST_F(Iface, ALinkWaitsForItsAddressOrItsFolderAsWell) {
   ASSERT_TRUE(NetworkNamespace::make_veth(1500));
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.7/24 dev stp0"));
   ASSERT_TRUE(NetworkNamespace::ip("address add 2001:db8::7/64 dev stp0 nodad"));
-  // Wrong ones, and what others make, do not wait either.
+  // What others make does not wait either.
   for (const auto* const link :
-       {"udp:10.9.0.7", "udp:[2001:db8::7]", "udp:stp0", "udp:", "udp:10.9.0.300", "udp:[::x]",
-        "udp:224.0.0.1", "memif:/tmp/m.sock,role=server", "memif:/nowhere/m.sock",
-        "iface:nowhere0,driver=af_xdp", "pci:0000:3b:00.0"})
+       {"udp:10.9.0.7", "udp:[2001:db8::7]", "udp:stp0", "udp:", "memif:/tmp/m.sock,role=server",
+        "memif:/nowhere/m.sock", "iface:nowhere0,driver=af_xdp", "pci:0000:3b:00.0"})
     EXPECT_FALSE(absence_of(config_of(link))) << link;
 }
 

@@ -110,6 +110,28 @@ else
 fi
 stop_both
 
+# Two shards at each end: the kernel brings each frame to its own.
+start_both udp:10.9.1.2,queues=2 udp:10.9.2.2,queues=2
+steered='the kernel picks the socket by D_Port: 2 sockets at one UDP port; each shard sends on its own'
+"$bin/stpctl" --socket "$work/b.sock" links >"$work/links"
+expect says "$work/links" "steering: $steered"
+for number in 1 2; do
+  start_receiver "receiver$number" b "$work/out$number" "300$number" --once
+  receivers[number]=$!
+  await_receiver "receiver$number"
+done
+for number in 1 2; do
+  STP_LINK=stpd:$work/a.sock start "$work/sender$number.log" timeout 120 "$bin/stp-send" "$work/file" "10.9.2.2:300$number"
+  senders[number]=$!
+done
+for number in 1 2; do
+  expect wait "${senders[number]}"
+  expect wait "${receivers[number]}"
+  expect same "$work/file" "$work/out$number/file"
+done
+expect [ "$(of_daemons "a b" wrong_queue shard_full)" -eq 0 ]
+stop_both
+
 # Ports of one's own, one socket each for IPv4.
 start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002 --pcap "$work/run_a/trace.pcapng"
 carry "$work/short" 10.9.2.2/9002

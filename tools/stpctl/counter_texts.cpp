@@ -47,6 +47,7 @@ constexpr std::array kTexts{
     Text{"udp_tx_refused", "datagrams that the kernel did not send: no route, or a firewall"},
     Text{"udp_reports", "errors that hosts and routers reported (ICMP)"},
     Text{"udp_report_floods", "times that they came faster than they could be read"},
+    Text{"udp_failed", "calls that failed for a reason of the socket's own"},
     Text{"udp_peers", "addresses of peers in the table now"},
     Text{"udp_strangers", "addresses of others in the table now"},
     Text{"udp_displaced", "addresses that gave way to others: the table was full"},

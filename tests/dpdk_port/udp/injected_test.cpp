@@ -110,9 +110,11 @@ TEST_F(UdpFaults, WithoutJoiningEachDatagramArrivesByItself) {
 TEST_F(UdpFaults, ReportsInThePlaceOfACallDoNotEndSegmentation) {
   if (!segments()) GTEST_SKIP() << "no UDP_SEGMENT here";
   // The errors that hosts can report and that devices without segmentation have, too.
-  fail_with({ENOPROTOOPT, EOPNOTSUPP, ENOPROTOOPT, EOPNOTSUPP, ENOPROTOOPT});
-  send(50);
-  ASSERT_NO_FATAL_FAILURE(expect_all());
+  for (const int error : {ENOPROTOOPT, EOPNOTSUPP}) {
+    fail_with({error});
+    send(50);
+    ASSERT_NO_FATAL_FAILURE(expect_all());
+  }
   EXPECT_TRUE(segments());
   EXPECT_EQ(count("udp_tx_refused"), 0U);
 }

@@ -233,6 +233,10 @@ TEST(UdpPort, TellsThatNobodyListens) {
       << end.port->trouble();
   EXPECT_GT(counter(*end.port, "udp_reports"), 0U);
   EXPECT_EQ(end.port->state(), LinkState::kUp) << "others are reached";
+  EXPECT_EQ(end.port->trouble_of(there), end.port->trouble());
+  address.port = closed == 1 ? 2 : 1;
+  const MacAddr other = end.port->find_station(address, now()).value();
+  EXPECT_EQ(end.port->trouble_of(other), "") << "that says nothing of others";
 }
 
 // protocol: 13.6
@@ -525,6 +529,13 @@ INSTANTIATE_TEST_SUITE_P(
     Port, BadUdpLinks,
     ::testing::Values(
         BadUdpLink{"udp:no-such-host", "neither an address nor an interface"},
+        BadUdpLink{"udp:10.0.0.300", "is no IPv4 address: after udp: stands 10.0.0.5"},
+        BadUdpLink{"udp:224.0.0.1", "is an address of many hosts"},
+        BadUdpLink{"udp:[ff02::1]", "is an address of many hosts"},
+        BadUdpLink{"udp:[2001:db8::5", "is no IPv6 address"},
+        BadUdpLink{"udp:[10.0.0.5]", "only these stand in brackets"},
+        BadUdpLink{"udp:10.0.0.5/24", "no name of an interface"},
+        BadUdpLink{"udp:localhost", "write udp:127.0.0.1"},
         BadUdpLink{"udp:[fe80::1]", "needs its interface"},
         BadUdpLink{"udp:192.0.2.77", "no interface of this host has the address"},
         BadUdpLink{"udp:127.0.0.1,port=0,mtu=387", "388 (over IPv6 from 408) to 65640"},
@@ -540,14 +551,6 @@ TEST(UdpPort, AnAddressInUseIsRefused) {
   EXPECT_EQ(open_link("udp:127.0.0.1,port=" + std::to_string(first.port->info().udp_port), error),
             nullptr);
   EXPECT_NE(error.find("another program has this UDP port"), std::string::npos) << error;
-}
-
-TEST(UdpPort, SeveralQueuesAreRefused) {
-  LinkConfig config;
-  std::string error;
-  ASSERT_TRUE(parse_link("udp:127.0.0.1,port=0,queues=2", config, error));
-  EXPECT_TRUE(Port::open_shards(config, error).empty());
-  EXPECT_NE(error.find("one queue"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the sockets of a link have learnt of datagrams that do not arrive: of the link itself, and
+// of single peers, each of which is told apart. Anybody can forge what routers report, about any
+// peer, so as many peers are remembered as fit, for some seconds, and nothing follows from it.
+// Thread-safe: the kernel may report to any socket of a link.
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dpdk_port/link/internet_address.h"
+#include "stp/types.h"
+
+namespace stp::port {
+
+class UdpTroubles {
+ public:
+  // How long a fault is told after it was last seen.
+  static constexpr Time kTold = 10 * kSecond;
+  // Faults of peers that are remembered, and how many of them are told of the link as a whole.
+  static constexpr std::size_t kMostPeers = 64, kShown = 3;
+
+  enum class About : std::size_t { kLength, kOther };  // datagrams too long for the way; the rest
+
+  void tell(About what, std::string text, Time now);
+  void tell(About what, const InternetAddress& peer, std::string text, Time now);
+
+  // Of the link, and of the peers with the newest faults. "": none was seen lately.
+  [[nodiscard]] std::string text(Time now) const;
+  // Of the link, and of that peer.
+  [[nodiscard]] std::string text_of(const InternetAddress& peer, Time now) const;
+  [[nodiscard]] bool are_about_length(Time now) const;
+
+ private:
+  struct Fault {
+    std::string text;
+    Time seen = kNever;
+    [[nodiscard]] bool is_told(Time now) const { return seen != kNever && now - seen < kTold; }
+  };
+  struct PeerFault : Fault {
+    InternetAddress peer;
+    About about = About::kOther;
+  };
+  [[nodiscard]] std::string own_text(Time now) const;
+
+  mutable std::mutex mutex_;  // guards all members
+  std::array<Fault, 2> own_;
+  std::vector<PeerFault> peers_;  // the newest is last
+};
+
+}  // namespace stp::port

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Links of UDP sockets whose address or interface goes away and comes back.
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include "tests/dpdk_port/link_pair.h"
+#include "tests/dpdk_port/network_namespace.h"
+#include "tests/dpdk_port/shards_fixture.h"
+
+namespace stp::port::udp_address_test {
+namespace {
+
+class UdpAddress : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!space.missing().empty()) GTEST_SKIP() << space.missing();
+    ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+    ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+    ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.1.1/24 dev stp1"));
+  }
+  // Until the link says that, and these words stand in its trouble.
+  static bool comes_to(LinkEnd& end, LinkState state, const std::string& words) {
+    const Time limit = now() + 30 * kSecond;
+    while (now() < limit) {
+      end.turn();
+      if (end.port->state() == state && end.port->trouble().find(words) != std::string::npos &&
+          end.port->trouble().empty() == words.empty())
+        return true;
+    }
+    return false;
+  }
+  static void expect_frame(LinkEnd& from, LinkEnd& to) {
+    const auto address = InternetAddress::of(*to.port->info().address, to.port->info().udp_port);
+    const MacAddr there = from.port->find_station(address, now()).value();
+    to.engine.received.clear();
+    from.engine.send(make_frame(there, from.mac(), 100, 1));
+    EXPECT_TRUE(turn_until(from, to, [&] { return !to.engine.received.empty(); }));
+  }
+
+  NetworkNamespace space;
+};
+
+TEST_F(UdpAddress, WithoutItsAddressALinkIsGoneAndSaysSo) {
+  LinkEnd a, b;
+  a.open("udp:10.9.0.1");
+  b.open("udp:10.9.1.1");
+  ASSERT_TRUE(comes_to(a, LinkState::kUp, ""));
+  ASSERT_NO_FATAL_FAILURE(expect_frame(a, b));
+  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
+  EXPECT_TRUE(comes_to(a, LinkState::kGone, "no interface of this host has the address 10.9.0.1"))
+      << a.port->trouble();
+  EXPECT_EQ(b.port->state(), LinkState::kUp) << "its own address is there";
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp1"));
+  EXPECT_TRUE(comes_to(a, LinkState::kUp, "")) << "on whatever interface; " << a.port->trouble();
+  ASSERT_NO_FATAL_FAILURE(expect_frame(a, b));
+  ASSERT_NO_FATAL_FAILURE(expect_frame(b, a));
+}
+
+TEST_F(UdpAddress, WhoseInterfaceIsDownALinkIsDown) {
+  LinkEnd end;
+  end.open("udp:10.9.0.1");
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 down"));
+  EXPECT_TRUE(comes_to(end, LinkState::kDown, "ip link set stp0 up")) << end.port->trouble();
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 up"));
+  EXPECT_TRUE(comes_to(end, LinkState::kUp, "")) << end.port->trouble();
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp1 down"));
+  EXPECT_TRUE(comes_to(end, LinkState::kNoCarrier, "stp0 has no carrier")) << end.port->trouble();
+}
+
+TEST_F(UdpAddress, AllAddressesAreThereAsLongAsTheHostIs) {
+  LinkEnd end;
+  end.open("udp:,port=0");
+  ASSERT_TRUE(NetworkNamespace::ip("link del stp0"));
+  for (unsigned i = 0; i < 100; ++i) end.turn();
+  EXPECT_EQ(end.port->state(), LinkState::kUp) << end.port->trouble();
+}
+
+// The kernel knows interfaces by number, and a new one has another number.
+TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
+  ShardedEnd end;
+  end.open("udp:stp0,queues=2");
+  const auto bound_to = [&](std::size_t shard) {
+    int index = 0;
+    socklen_t length = sizeof index;
+    ::getsockopt(end.ports[shard]->wake_fd(), SOL_SOCKET, SO_BINDTOIFINDEX, &index, &length);
+    return static_cast<unsigned>(index);
+  };
+  const auto state_comes = [&](LinkState state) {
+    const Time limit = now() + 30 * kSecond;
+    while (end.ports[1]->state() != state && now() < limit) end.turn();
+    return end.ports[1]->state() == state;
+  };
+  const unsigned before = ::if_nametoindex("stp0");
+  EXPECT_EQ(bound_to(0), before);
+  ASSERT_TRUE(NetworkNamespace::ip("link del stp0"));
+  EXPECT_TRUE(state_comes(LinkState::kGone));
+  EXPECT_NE(end.ports[1]->trouble().find("there is no interface stp0"), std::string::npos)
+      << end.ports[1]->trouble();
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  EXPECT_TRUE(state_comes(LinkState::kUp)) << end.ports[1]->trouble();
+  ASSERT_NE(::if_nametoindex("stp0"), before);
+  for (const std::size_t shard : {0U, 1U}) EXPECT_EQ(bound_to(shard), ::if_nametoindex("stp0"));
+  EXPECT_EQ(end.ports[0]->info().udp_port, 8181);
+}
+
+// No route to a peer is told of that peer, and costs few calls each time.
+TEST_F(UdpAddress, WhatThisHostRefusesIsToldOfThatPeerOnly) {
+  LinkEnd a, b;
+  a.open("udp:10.9.0.1");
+  b.open("udp:10.9.1.1");
+  const auto nowhere = InternetAddress::of(*parse_ipv4("192.0.2.1"), 8181);
+  const MacAddr lost = a.port->find_station(nowhere, now()).value();
+  const MacAddr there =
+      a.port->find_station(InternetAddress::of(*parse_ipv4("10.9.1.1"), 8181), now()).value();
+  for (unsigned i = 0; i < 20; ++i) a.engine.send(make_frame(lost, a.mac(), 100, i));
+  a.engine.send(make_frame(there, a.mac(), 100, 1));
+  ASSERT_TRUE(turn_until(a, b, [&] { return !b.engine.received.empty(); }));
+  EXPECT_EQ(counter(*a.port, "udp_tx_refused"), 20U);
+  EXPECT_EQ(counter(*a.port, "udp_report_floods"), 0U) << "reports are still heard";
+  EXPECT_NE(a.port->trouble_of(lost).find("no route leads there"), std::string::npos);
+  EXPECT_EQ(a.port->trouble_of(there), "");
+  EXPECT_NE(a.port->trouble().find("192.0.2.1/8181"), std::string::npos) << a.port->trouble();
+}
+
+}  // namespace
+}  // namespace stp::port::udp_address_test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/udp_troubles.h"
+
+#include <gtest/gtest.h>
+
+#include "dpdk_port/udp/udp_ways.h"
+
+namespace stp::port::udp_troubles_test {
+namespace {
+
+using About = UdpTroubles::About;
+
+InternetAddress peer(unsigned number) {
+  return InternetAddress::of(Ipv4{0x0a000000 + number}, 8181);
+}
+
+TEST(UdpTroubles, WhatConcernsAPeerIsToldOfThatPeerOnly) {
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "one is closed", kSecond);
+  troubles.tell(About::kLength, peer(2), "two is narrow", kSecond);
+  troubles.tell(About::kOther, "the socket fails", kSecond);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond), "the socket fails; one is closed");
+  EXPECT_EQ(troubles.text_of(peer(2), kSecond), "the socket fails; two is narrow");
+  EXPECT_EQ(troubles.text_of(peer(3), kSecond), "the socket fails");
+  EXPECT_EQ(troubles.text(kSecond), "the socket fails; two is narrow; one is closed");
+}
+
+TEST(UdpTroubles, TheNewestOfAKindCountsForSomeSeconds) {
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "closed", 0);
+  troubles.tell(About::kOther, peer(1), "unreachable", kSecond);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond), "unreachable");
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond + UdpTroubles::kTold), "");
+  EXPECT_FALSE(troubles.are_about_length(kSecond));
+  troubles.tell(About::kLength, peer(1), "narrow", kSecond);
+  EXPECT_TRUE(troubles.are_about_length(kSecond));
+  EXPECT_FALSE(troubles.are_about_length(kSecond + UdpTroubles::kTold));
+}
+
+// Reports can be forged, about any peer.
+TEST(UdpTroubles, AFloodIsBoundedAndHidesNothingOfTheLinkItself) {
+  UdpTroubles troubles;
+  troubles.tell(About::kLength, "too long for the interface", 0);
+  for (unsigned i = 0; i < 10'000; ++i) troubles.tell(About::kOther, peer(i), "forged", i);
+  EXPECT_EQ(troubles.text(10'000),
+            "too long for the interface; forged; forged; forged; and 61 more of such reports");
+  EXPECT_EQ(troubles.text_of(peer(9'999), 10'000), "too long for the interface; forged");
+  EXPECT_EQ(troubles.text_of(peer(1), 10'000), "too long for the interface");
+}
+
+constexpr MacAddr kThere{{2, 4, 10, 0, 0, 1}}, kElsewhere{{2, 4, 10, 0, 0, 2}};
+
+TEST(UdpWays, AStationThatAnswersAndGetsLongDatagramsIsInDoubt) {
+  UdpWays ways;
+  const Time time = 100 * kSecond;
+  ways.heard(kThere, time);
+  EXPECT_EQ(ways.longest(kThere, time), 0U) << "nothing was sent";
+  ways.sent(kThere, 8'000, time);
+  ways.sent(kThere, 500, time);
+  EXPECT_EQ(ways.longest(kThere, time), 0U) << "it does not answer";
+  ways.heard(kThere, time + kSecond);
+  EXPECT_EQ(ways.longest(kThere, time + kSecond), 8'000U);
+  EXPECT_EQ(ways.longest(kElsewhere, time + kSecond), 0U);
+  EXPECT_EQ(ways.longest(kThere, time + 5 * kSecond), 0U) << "it has gone";
+  ways.heard(kThere, time + 11 * kSecond);
+  EXPECT_EQ(ways.longest(kThere, time + 11 * kSecond), 0U) << "that was long ago";
+}
+
+TEST(UdpWays, ShortDatagramsRaiseNoDoubt) {
+  UdpWays ways;
+  ways.sent(kThere, UdpWays::kEverywhere, kSecond);
+  ways.heard(kThere, kSecond);
+  EXPECT_EQ(ways.longest(kThere, kSecond), 0U);
+}
+
+TEST(UdpWays, StrangersTakeNoPlace) {
+  UdpWays ways;
+  ways.sent(kThere, 8'000, kSecond);
+  ways.heard(kThere, kSecond);
+  for (std::uint64_t i = 0; i < 100'000; ++i)
+    ways.heard(MacAddr::from_u64(0x0204'0b00'0000 + i), kSecond);
+  EXPECT_EQ(ways.longest(kThere, kSecond), 8'000U);
+}
+
+}  // namespace
+}  // namespace stp::port::udp_troubles_test
