@@ -37,7 +37,10 @@ class UdpTroubles {
   struct Fault {
     std::string text;
     Time seen = kNever;
-    [[nodiscard]] bool is_told(Time now) const { return seen != kNever && now - seen < kTold; }
+    // The clock of another shard, which has seen it, may be ahead.
+    [[nodiscard]] bool is_told(Time now) const {
+      return seen != kNever && (now < seen || now - seen < kTold);
+    }
   };
   struct PeerFault : Fault {
     InternetAddress peer;

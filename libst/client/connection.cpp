@@ -19,6 +19,7 @@ Connection::Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
       backend_(endpoint_->backend()),
       vc_(made.vc),
       bell_(made.channel),
+      peer_(MacAddr::from_u64(made.mac)),
       memory_(std::move(memory)),
       bufsize_(endpoint_->config().bufsize),
       channel_(memory_->data()),
@@ -30,7 +31,7 @@ int Connection::wait_open(Time deadline) {
     return channel_.state() != ChannelState::kConnecting || endpoint_->ended();
   };
   const auto waited = wait_until(backend_, channel_, deadline, answered);
-  if (waited == -EWOULDBLOCK) return fail_in_time(backend_);
+  if (waited == -EWOULDBLOCK) return fail_in_time(backend_, peer_);
   if (waited != 0) return waited;
   if (endpoint_->ended()) return -ECANCELED;
   if (channel_.state() == ChannelState::kFailed) return why_over();
@@ -73,7 +74,7 @@ int Connection::over() const {
 // The same, with a text for st_strerror.
 int Connection::why_over() const {
   const auto reason = over();
-  return reason == -ETIMEDOUT ? fail_in_time(backend_) : reason;
+  return reason == -ETIMEDOUT ? fail_in_time(backend_, peer_) : reason;
 }
 
 int Connection::end_of_channel() const {

@@ -79,6 +79,7 @@ class Connection {
   Backend& backend_;
   const VcId vc_;
   const std::uint32_t bell_;
+  const MacAddr peer_;  // zero: it is connectionless
   const std::shared_ptr<SharedMemory> memory_;
   const unsigned bufsize_;       // of this side
   unsigned remote_bufsize_ = 0;  // of the peer: set by wait_open()

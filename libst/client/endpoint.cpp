@@ -201,6 +201,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   Reply made{};
   Payload payload;
   if (const auto error = backend_->exchange(asking, payload, made); error != 0) return error;
+  made.mac = asking.mac;
   const auto connection =
       std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
   const auto error = connection->wait_open(deadline);

@@ -87,9 +87,11 @@ int fail_to_reach(const port::InternetAddress& address) {
                                    "' is an address of each network: name the interface that leads "
                                    "there, as in [" +
                                    host + "%eth0]");
-  return fail(-EHOSTUNREACH, "the link cannot reach " + host +
-                                 ": it is no address of a host, or of a family that the link has "
-                                 "no address of");
+  if (!address.is_host())
+    return fail(-EHOSTUNREACH, host + " is the address of many hosts, or of none: name one host");
+  return fail(-EHOSTUNREACH, "the link has no " + std::string(address.ipv4() ? "IPv4" : "IPv6") +
+                                 " address, and so it cannot reach " + host +
+                                 ": open it for both (udp:), or at an address of that kind");
 }
 
 bool has_no_peer(const Backend& backend) {

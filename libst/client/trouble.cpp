@@ -13,11 +13,12 @@ constexpr std::size_t kLongest = 1'024;
 
 }  // namespace
 
-std::string trouble_of(Backend& backend) {
+std::string trouble_of(Backend& backend, const MacAddr& peer) {
   std::string text;
   while (text.size() < kLongest) {
     auto request = request_for(RequestKind::kTrouble);
     request.index = static_cast<std::uint32_t>(text.size());
+    request.mac = peer.to_u64();
     Reply reply{};
     if (backend.exchange(request, reply) != 0) break;
     const auto piece = service::text_of(reply.text);
@@ -27,8 +28,8 @@ std::string trouble_of(Backend& backend) {
   return text;
 }
 
-int fail_in_time(Backend& backend) {
-  const auto trouble = trouble_of(backend);
+int fail_in_time(Backend& backend, const MacAddr& peer) {
+  const auto trouble = trouble_of(backend, peer);
   if (trouble.empty()) return -ETIMEDOUT;
   return fail(-ETIMEDOUT, "nobody answered in time, and the link has trouble: " + trouble);
 }

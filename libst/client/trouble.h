@@ -9,9 +9,9 @@
 
 namespace stp::client {
 
-// "": no known trouble.
-std::string trouble_of(Backend& backend);
+// "": no known trouble. `peer`: leaves out what concerns other stations only.
+std::string trouble_of(Backend& backend, const MacAddr& peer = {});
 // Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
-int fail_in_time(Backend& backend);
+int fail_in_time(Backend& backend, const MacAddr& peer = {});
 
 }  // namespace stp::client

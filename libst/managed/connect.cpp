@@ -3,6 +3,7 @@
 // messages.
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
+#include "libst/service/text_field.h"
 #include "stp/base/assert.h"
 #include "stp/wire/tiling.h"
 
@@ -23,6 +24,7 @@ void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
 void Connection::connect(EndpointId endpoint, const client::Reply& made,
                          std::shared_ptr<service::SharedMemory> memory, const Staging& staging,
                          Hello hello, Time deadline) {
+  peer_mac_ = MacAddr::from_u64(made.mac);
   handshake_.connect(std::move(hello), deadline);
   state_.must(Event::kConnect);
   take_channel(endpoint, made, std::move(memory), staging);
@@ -52,6 +54,7 @@ bool Connection::opened(Time now) {
     return false;
   }
   peer_mac_ = MacAddr::from_u64(info.mac);
+  peer_name_ = service::text_of(info.text);
   local_port_ = static_cast<std::uint16_t>(info.local_port);
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   SequencerConfig config;

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "dpdk_port/link/link.h"
 #include "libst/managed/channel.h"
 #include "libst/managed/connection_state.h"
 #include "libst/managed/domain.h"
@@ -42,6 +43,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Its request has not come, and other connections need its place.
   void give_up() { end(failure(-ETIMEDOUT)); }
   [[nodiscard]] const MacAddr& peer_mac() const { return peer_mac_; }
+  // How users name its station: by its MAC address until it has answered.
+  [[nodiscard]] std::string peer_name() const {
+    return peer_name_.empty() ? "[" + port::to_string(peer_mac_) + "]" : peer_name_;
+  }
   // -EAGAIN: the queues have no free places.
   int set_outlets(Outlets outlets) { return reports_.open(std::move(outlets)); }
   int accept(Outlets outlets, const Hello& hello);
@@ -158,6 +163,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   EndpointId endpoint_ = kNoneId;
   Staging staging_;
   MacAddr peer_mac_;
+  std::string peer_name_;  // of its station; "": not known yet
   std::uint16_t local_port_ = 0, peer_port_ = 0;
   std::optional<Session> session_;  // once the Virtual Connection is open
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: connections.
 #include "libst/client/names.h"
+#include "libst/client/trouble.h"
 #include "libst/managed/api.h"
 #include "libst/managed/listener.h"
 
@@ -88,6 +89,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   stp::client::Payload payload;
   if (const auto error = domain.backend().exchange(request, payload, made); error != 0)
     return error;
+  made.mac = request.mac;
   connection.connect(request.endpoint, made, std::move(payload.memory), domain.staging().take(),
                      std::move(hello), deadline);
   domain.look_before(domain.now());
@@ -282,6 +284,24 @@ int stm_connection_query(stm_connection_t connection, stm_connection_info_t* inf
     stm_connection_info_t known{};
     std::lock_guard const guard(found->domain()->mutex());
     found->query(known);
+    return write_info(known, info);
+  });
+}
+
+int stm_peer_query(stm_connection_t connection, stm_peer_info_t* info) {
+  return guarded([&] {
+    const auto found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    stm_peer_info_t known{};
+    stp::MacAddr peer;
+    {
+      std::lock_guard const guard(found->domain()->mutex());
+      peer = found->peer_mac();
+      found->peer_name().copy(known.address, sizeof known.address - 1);
+    }
+    if (peer.is_zero()) return fail(-ENOTCONN, "the connection has no peer yet");
+    const auto trouble = stp::client::trouble_of(found->domain()->backend(), peer);
+    trouble.copy(known.trouble, sizeof known.trouble - 1);
     return write_info(known, info);
   });
 }

@@ -6,6 +6,7 @@
 #include "libst/managed/api.h"
 
 using stp::client::Handle;
+using stp::managed::Connection;
 using stp::managed::Domain;
 using stp::managed::Memory;
 using stp::managed::MemoryUse;
@@ -18,11 +19,19 @@ namespace {
 
 constexpr std::size_t kMostReceives = std::size_t{1} << 20;
 
-// If an operation timed out, makes st_strerror() name the link's trouble, if there is any.
+stp::MacAddr peer_of(Domain& domain, stm_connection_t connection) {
+  const auto found = find<Connection>(connection);
+  std::lock_guard const guard(domain.mutex());
+  return found ? found->peer_mac() : stp::MacAddr{};
+}
+
+// If an operation timed out, makes st_strerror() name what the link knows of its peer, if there is
+// any.
 int explained(Domain& domain, const stm_event_t* events, int count) {
   const auto late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
-  if (std::any_of(events, events + std::max(count, 0), late))
-    stp::client::fail_in_time(domain.backend());
+  const auto* const end = events + std::max(count, 0);
+  const auto* const first = std::find_if(events, end, late);
+  if (first != end) stp::client::fail_in_time(domain.backend(), peer_of(domain, first->connection));
   return count;
 }
 

@@ -92,6 +92,7 @@ int Inspection::connection(const Viewer& viewer, const Request& request, Reply& 
     const auto* const owner = clients_.find(client_in(info.cookie));
     if (owner == nullptr || !may_see(viewer, *owner)) continue;
     set_vc_info(vc, info, reply);
+    set_text(reply.text, port_.name_of_station(info.peer_mac));
     reply.local_key = reply.remote_key = 0;  // whoever knows the Keys could forge frames
     reply.option = {};                       // private data of the two programs
     set_owner(entry, *owner);

@@ -35,7 +35,7 @@ enum class RequestKind : std::uint32_t {
   kDecide,   // vc, admit, option: accepts or rejects a connection that a peer asks for
   // connectionless endpoint -> vc, channel, fds: channel memory; -EBUSY: it has one
   kOpenPort,
-  kVcInfo,   // vc -> info
+  kVcInfo,   // vc -> info, text: how users name the peer's station (port::Port::name_of_station)
   kClose,    // vc, at_once, option; at the end the channel's state becomes kClosed (or kFailed)
   kMap,      // endpoint, direction, base, segments (+ fds) -> region
   kUnmap,    // region; -EINPROGRESS while frames still read it: retry
@@ -44,9 +44,11 @@ enum class RequestKind : std::uint32_t {
   // ipv4, or if it is 0 ip and ip_scope; udp_port (0: the usual one) -> mac; -EAGAIN: retry later;
   // -EHOSTUNREACH: the link cannot reach such an address
   kResolve,
-  kStats,      // -> next counter name and value from `index` on; -ENOENT: no more
-  kUnlisten,   // endpoint: disconnects the connections waiting to be accepted
-  kTrouble,    // -> text: trouble of the link from character `index` on, what fits; "": no more
+  kStats,     // -> next counter name and value from `index` on; -ENOENT: no more
+  kUnlisten,  // endpoint: disconnects the connections waiting to be accepted
+  // mac (0: any) -> text: trouble of the link, or of what it sends to that station, from character
+  // `index` on, what fits; "": no more
+  kTrouble,
   kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
                // ipv4
   kSettle,     // region; 0: no frame on its way out reads it; -EINPROGRESS: some do, retry
@@ -185,7 +187,8 @@ struct Reply {
   std::uint32_t local_slots, remote_slots;
   std::uint32_t peer_uport;
   WireOption option;  // the option of the peer's RC or CA
-  // kHello: the link. kTrouble: the trouble. kStats: a counter. -EDQUOT: the exhausted resource,
+  // kHello: the link. kTrouble: the trouble. kVcInfo, kAdminConnection: the
+  // peer. kStats: a counter. -EDQUOT: the exhausted resource,
   // its total, and the remedy.
   char text[128];
   std::uint64_t value;

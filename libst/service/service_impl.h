@@ -38,6 +38,7 @@ struct Service::Impl {
 
   // Requests. They return 0 or a negative errno.
   int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
+  int info(Client& client, VcId vc, Reply& reply);
   int hello(Client& client, Attachments& attachments, Reply& reply);
   int mapped(Client& client, VcId vc);
   int resolve(Client& client, const Request& request, Reply& reply);

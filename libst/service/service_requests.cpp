@@ -12,7 +12,8 @@ namespace {
 
 // The text is longer than a reply: the client asks for it part by part.
 int trouble(const port::Port& port, const Request& request, Reply& reply) {
-  const auto text = port.trouble();
+  const auto station = MacAddr::from_u64(request.mac);
+  const auto text = station.is_zero() ? port.trouble() : port.trouble_of(station);
   const auto from = std::min<std::size_t>(request.index, text.size());
   set_text(reply.text, std::string_view(text).substr(from));
   return 0;
@@ -81,7 +82,7 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
     case RequestKind::kOpenPort:
       return connections.open_port(client, request.endpoint, attachments, reply);
     case RequestKind::kVcInfo:
-      return connections.info(client, request.vc, reply);
+      return info(client, request.vc, reply);
     case RequestKind::kClose:
       return connections.close(client, request);
     case RequestKind::kMap:
@@ -114,6 +115,12 @@ int Service::Impl::answer(Client& client, const Request& request, Attachments& a
       return -EOPNOTSUPP;  // whoever owns the service answers these
   }
   return -EINVAL;
+}
+
+int Service::Impl::info(Client& client, VcId vc, Reply& reply) {
+  const auto error = connections.info(client, vc, reply);
+  if (error == 0) set_text(reply.text, port->name_of_station(MacAddr::from_u64(reply.mac)));
+  return error;
 }
 
 int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply) {

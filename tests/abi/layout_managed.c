@@ -88,6 +88,13 @@ static void connection_info(void) {
   FIELD(stm_connection_info_t, reserved, 68, 4);
 }
 
+static void peer_info(void) {
+  TYPE(stm_peer_info_t, 592);
+  FIELD(stm_peer_info_t, size, 0, 8);
+  FIELD(stm_peer_info_t, address, 8, 72);
+  FIELD(stm_peer_info_t, trouble, 80, 512);
+}
+
 static void link_info(void) {
   TYPE(stm_link_info_t, 544);
   FIELD(stm_link_info_t, size, 0, 8);
@@ -170,6 +177,7 @@ int main(void) {
   operation();
   connection_attr();
   connection_info();
+  peer_info();
   link_info();
   events();
   link_states();

@@ -5,6 +5,7 @@
 //   across  the same into memory on the next shard: each frame goes from Node to Node
 //   wire    between the two ends of a memif, each with so many shards: for each shard a thread of
 //           one end puts, and one of the other end takes what comes
+//   udp     the same between two links of UDP sockets on the loopback interface
 // Each thread is pinned to a CPU of its own. What there are too few CPUs for is marked. Prints
 // figures and does not judge them.
 #include <sched.h>
@@ -41,14 +42,17 @@ void pin_to(int cpu) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
-enum class Where { kApart, kAcross, kWire };
+enum class Where { kApart, kAcross, kWire, kUdp };
 struct Place {
   Where where;
   const char* name;
   unsigned threads;  // for each shard
 };
 constexpr std::array kPlaces{Place{Where::kApart, "apart", 1}, Place{Where::kAcross, "across", 1},
-                             Place{Where::kWire, "wire", 2}};
+                             Place{Where::kWire, "wire", 2}, Place{Where::kUdp, "udp", 2}};
+bool has_two_ends(Where where) {
+  return where == Where::kWire || where == Where::kUdp;
+}
 
 struct Run {
   unsigned shards;
@@ -65,6 +69,12 @@ PairPlaces places_of(const Run& run, unsigned i) {
   places.port = ":" + std::to_string(3000 + i);
   places.link_a = places.link_b = "loop" + queues;
   if (run.where == Where::kAcross) places.shard_b = (i + 1) % run.shards + 1;
+  if (run.where == Where::kUdp) {
+    // Another program may have STP's own port.
+    places.link_a = "udp:127.0.0.1,mtu=9000,port=28181" + queues;
+    places.link_b = "udp:127.0.0.1,mtu=9000,port=28182" + queues;
+    places.host = "127.0.0.1/28182";
+  }
   if (run.where != Where::kWire) return places;
   constexpr auto kMac = "02:00:00:00:00:0b";
   const auto memif = "memif:/tmp/stp-scale-" + std::to_string(::getpid()) + ".sock" + queues;
@@ -88,7 +98,7 @@ double rate(const Run& run, const std::vector<int>& cpus) {
       pin_to(cpus[i % cpus.size()]);
       done[i] = pairs[i]->puts_until(stop, run.window, run.length);
     });
-    if (run.where != Where::kWire) continue;
+    if (!has_two_ends(run.where)) continue;
     servers.emplace_back([&, i] {
       pin_to(cpus[(run.shards + i) % cpus.size()]);
       pairs[i]->serve_until(served);

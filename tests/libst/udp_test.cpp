@@ -111,13 +111,37 @@ TEST(UdpLinks, WithAPortThatIsFreeTakeLocalhostForTheUsualOne) {
   EXPECT_EQ(mac, 0x0204'7f00'0001U) << "127.0.0.1 with port 8181";
 }
 
+// Anybody can be the reason of what the link has heard last.
+TEST(UdpLinks, TellOfAPeerOnlyWhatIsTrueOfIt) {
+  const auto [own, closed, silent] = free_ports<3>();
+  const Daemon daemon("udp:127.0.0.1,port=" + own);
+  const int bound = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  name.sin_port = htons(static_cast<std::uint16_t>(std::stoul(silent)));
+  ASSERT_EQ(::bind(bound, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  const UseLink link(daemon.link());
+  Endpoint client;
+  set_option(client, ST_OPT_CONNECT_PATIENCE, 300);
+  const auto reason = [&](const std::string& port) {
+    st_chandle_t connected = nullptr;
+    EXPECT_EQ(st_connect(client, ("127.0.0.1/" + port + ":3000").c_str(), &connected), -ETIMEDOUT);
+    return std::string(st_strerror(-ETIMEDOUT));
+  };
+  EXPECT_NE(reason(closed).find("127.0.0.1/" + closed + " has no socket"), std::string::npos);
+  EXPECT_EQ(reason(silent).find("has no socket"), std::string::npos) << reason(silent);
+  ::close(bound);
+}
+
 TEST(UdpLinks, RefuseWhatTheyCannotReach) {
   const auto [own] = free_ports<1>();
   const UseLink link("udp:127.0.0.1,port=" + own);
   Endpoint client;
   st_macaddr_t mac = 0;
   EXPECT_EQ(st_macaddr(client, "224.0.0.1", &mac), -EHOSTUNREACH);
-  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("224.0.0.1"), std::string::npos);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("224.0.0.1 is the address of many hosts"),
+            std::string::npos);
   EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
   const std::string other = st_strerror(-EHOSTUNREACH);
   EXPECT_NE(other.find("IPv6 address only"), std::string::npos) << other;

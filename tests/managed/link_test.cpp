@@ -170,6 +170,33 @@ TEST(LinkFacts, TheTroubleIsToldWithItsRemedyAndTheSpeed) {
   EXPECT_EQ(info.changes, 1U);
 }
 
+// protocol: 13.4
+TEST(LinkFacts, APeerOverUdpIsNamedByItsAddressAndPort) {
+  const UseLink link("udp:127.0.0.1,port=0");
+  TwoSides sides;
+  stm_peer_info_t info{};
+  info.size = sizeof info;
+  const auto attr = sides.client.attr(1);
+  stm_connection_t unused = nullptr;
+  ASSERT_EQ(stm_connection_create(sides.client.domain, &attr, &unused), 0);
+  EXPECT_EQ(stm_peer_query(unused, &info), -ENOTCONN);
+  EXPECT_EQ(stm_connection_close(unused), 0);
+  ASSERT_NO_FATAL_FAILURE(sides.establish());
+  ASSERT_EQ(stm_peer_query(sides.client.connection, &info), 0);
+  EXPECT_EQ(std::string(info.address).find("127.0.0.1/"), 0U) << info.address;
+  EXPECT_EQ(std::string(info.trouble), "");
+}
+
+TEST(LinkFacts, APeerOnEthernetIsNamedByItsMacAddress) {
+  const UseLink link("loop");
+  TwoSides sides;
+  ASSERT_NO_FATAL_FAILURE(sides.establish());
+  stm_peer_info_t info{};
+  info.size = sizeof info;
+  ASSERT_EQ(stm_peer_query(sides.client.connection, &info), 0);
+  EXPECT_EQ(std::string(info.address), "[02:00:00:00:00:01]");
+}
+
 TEST(LinkFacts, TheAddressIsThePresentOne) {
   const RoughLink link;
   Side side;

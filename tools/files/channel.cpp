@@ -44,8 +44,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 
 // `sent_` has the places for content first, then those for control messages.
 Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration patience)
-    : link_(link),
-      attend_(std::move(attend)),
+    : attend_(std::move(attend)),
       chunk_(chunk_for(link)),
       layout_(layout_of_sender(chunk_)),
       memory_(link, layout_.all()),
@@ -67,8 +66,7 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration pa
 }
 
 Channel::Channel(Link& link, stm_connection_t request, Attend attend)
-    : link_(link),
-      attend_(std::move(attend)),
+    : attend_(std::move(attend)),
       chunk_(chunk_for(link)),
       layout_{kChunk, 0},
       memory_(link, layout_.all()),
@@ -85,7 +83,7 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
   if (const auto error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
       error != 0) {
     ::stm_connection_close(connection_);
-    throw_connection_failure(error, link_.trouble());
+    throw_connection_failure(error, trouble());
   }
   connected_ = true;
   for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
@@ -139,9 +137,9 @@ void Channel::await_connection(const std::string& peer, Duration patience) {
     const auto answered = host_has_answered();
     if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
     if (ended_ && other_version_ != 0) throw other_receiver(peer, other_version_);
-    if (ended_) throw connect_failure(reason_, peer, link_.trouble());
+    if (ended_) throw connect_failure(reason_, peer, trouble());
     if (!answered && std::chrono::steady_clock::now() > until)
-      throw connect_failure(-ETIMEDOUT, peer, link_.trouble());
+      throw connect_failure(-ETIMEDOUT, peer, trouble());
     step(kAttention);
   }
 }
@@ -152,11 +150,17 @@ bool Channel::host_has_answered() const {
   return ::stm_connection_query(connection_, &info) == 0 && info.peer_port != 0;
 }
 
+std::string Channel::trouble() const {
+  stm_peer_info_t info{};
+  info.size = sizeof info;
+  return ::stm_peer_query(connection_, &info) == 0 ? info.trouble : "";
+}
+
 void Channel::post_receive(std::size_t place) {
   const auto to = memory_.bytes().subspan(place * layout_.received, layout_.received);
   const auto error = ::stm_receive(connection_, place, memory_.handle(), to.data(), to.size());
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
-  if (error != 0 && !ended_) throw_connection_failure(error, link_.trouble());
+  if (error != 0 && !ended_) throw_connection_failure(error, trouble());
 }
 
 std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t count) const {
@@ -170,7 +174,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
                                 memory_.handle(), memory_.bytes().data() + at, length);
   if (error != 0) {
     check_ended();
-    throw_connection_failure(error, link_.trouble());
+    throw_connection_failure(error, trouble());
   }
   sent_[place] = {place < kDepth ? length : 0, true};
 }
@@ -231,7 +235,7 @@ void Channel::done_with(const Message& message) {
 void Channel::check_ended() const {
   if (!ended_) return;
   if (reason_ == 0) throw Closed();
-  throw_connection_failure(reason_, link_.trouble());
+  throw_connection_failure(reason_, trouble());
 }
 
 bool Channel::step(Duration wait) {

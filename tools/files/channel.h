@@ -96,13 +96,14 @@ class Channel {
   void await_connection(const std::string& peer, Duration patience);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
+  // What the link knows to be wrong with the way to the peer, and the remedy; "": nothing.
+  [[nodiscard]] std::string trouble() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
   // Limit of all content under way, in STUs: the usual length of a driver's receive ring (512
   // frames), less room for control operations.
   static constexpr std::size_t kStusUnderWay = 384;
 
-  const Link& link_;
   const Attend attend_;
   const std::size_t chunk_;  // of content
   const Layout layout_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/files/failure.h"
+#include "tools/files/host.h"
 
 namespace stp::files {
 
@@ -11,10 +12,10 @@ namespace {
 
 constexpr std::size_t kWaitingRequests = 16;
 
-st_macaddr_t address_of(stm_connection_t request) {
-  stm_connection_info_t info{};
+std::string host_of(stm_connection_t request) {
+  stm_peer_info_t info{};
   info.size = sizeof info;
-  return ::stm_connection_query(request, &info) == 0 ? info.peer_mac : 0;
+  return ::stm_peer_query(request, &info) == 0 ? host_in(info.address) : "";
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ bool Receiver::run(bool once) {
   do {
     auto* const request = await_request();
     if (request == nullptr) break;
-    const auto peer = address_of(request);
+    const auto peer = host_of(request);
     if (has_enough_of(peer)) {
       Channel::refuse(request);
       context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");
@@ -69,8 +70,8 @@ bool Receiver::await_place() {
   return true;
 }
 
-bool Receiver::has_enough_of(st_macaddr_t peer) const {
-  const auto same = [peer](const Place& place) { return place.peer == peer && !place.done; };
+bool Receiver::has_enough_of(const std::string& peer) const {
+  const auto same = [&peer](const Place& place) { return place.peer == peer && !place.done; };
   return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), same)) >=
          context_.most_per_peer;
 }
@@ -88,7 +89,7 @@ void Receiver::ask_the_most_silent_to_leave() {
     most_silent->presence.leave = true;
 }
 
-void Receiver::begin(stm_connection_t request, st_macaddr_t peer) {
+void Receiver::begin(stm_connection_t request, const std::string& peer) {
   auto& place = places_.emplace_back(peer);
   try {
     place.thread = std::thread([this, request, &place] {

@@ -25,8 +25,8 @@ class Receiver {
 
  private:
   struct Place {
-    explicit Place(st_macaddr_t who) : peer(who) {}
-    const st_macaddr_t peer;
+    explicit Place(std::string who) : peer(std::move(who)) {}
+    const std::string peer;  // its host
     std::thread thread;
     std::atomic<bool> done{false};
     Presence presence;
@@ -35,9 +35,9 @@ class Receiver {
   stm_connection_t await_request();
   // False: the program is to stop.
   bool await_place();
-  [[nodiscard]] bool has_enough_of(st_macaddr_t peer) const;
+  [[nodiscard]] bool has_enough_of(const std::string& peer) const;
   void ask_the_most_silent_to_leave();
-  void begin(stm_connection_t request, st_macaddr_t peer);
+  void begin(stm_connection_t request, const std::string& peer);
   void serve(stm_connection_t request, Presence& presence);
   void reap(bool all);
 

@@ -97,7 +97,7 @@ void add(Json& json, const Connection& c) {
   json.value("connectionless", c.connectionless);
   json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
   json.value("shard", c.shard).value("local_port", c.local_port);
-  json.value("peer_mac", c.peer).value("peer_port", c.peer_port);
+  json.value("peer", c.peer).value("peer_mac", c.peer_mac).value("peer_port", c.peer_port);
   json.value("state", service::name_of(c.state)).value("accepted", c.accepted);
   c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
   json.value("max_stu_bytes", 1U << c.max_stu);

@@ -74,6 +74,13 @@ Owner owner_of(const Reply& reply) {
   return {reply.admin.pid, reply.admin.uid};
 }
 
+// An stpd of an earlier version tells the MAC address only.
+std::string peer_of(const Reply& reply) {
+  const auto named = std::string(service::text_of(reply.text));
+  const auto mac = port::to_string(MacAddr::from_u64(reply.mac));
+  return named.empty() || named == "[" + mac + "]" ? mac : named;
+}
+
 Connection connection_of(const Reply& reply, unsigned shard) {
   const auto& entry = reply.admin;
   return {.owner = owner_of(reply),
@@ -86,7 +93,8 @@ Connection connection_of(const Reply& reply, unsigned shard) {
           .uport = entry.uport,
           .local_port = reply.local_port,
           .peer_port = reply.remote_port,
-          .peer = port::to_string(MacAddr::from_u64(reply.mac)),
+          .peer = peer_of(reply),
+          .peer_mac = port::to_string(MacAddr::from_u64(reply.mac)),
           .max_stu = std::min(reply.local_max_stu, reply.remote_max_stu),
           .slots = reply.remote_slots,
           .credit = entry.credit,

@@ -42,7 +42,8 @@ struct Connection {
   bool passive = false, accepted = false, connectionless = false;
   unsigned shard = 1;  // from 1 on
   unsigned uport = 0, local_port = 0, peer_port = 0;
-  std::string peer;
+  std::string peer;  // 10.0.0.5/8181, or what peer_mac is
+  std::string peer_mac;
   unsigned max_stu = 0;  // exponent: the smaller of both sides'
   unsigned slots = 0, credit = 0;
   Time round_trip = 0;

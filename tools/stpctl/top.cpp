@@ -213,7 +213,8 @@ std::string json_of(const Look& look, const Rates& rates) {
   for (const auto& busy : rates.connections) {
     const auto& c = *busy.connection;
     json.object().value("pid", c.owner.pid).value("shard", c.shard).value("uport", c.uport);
-    json.value("local_port", c.local_port).value("peer_mac", c.peer);
+    json.value("local_port", c.local_port).value("peer", c.peer);
+    json.value("peer_mac", c.peer_mac);
     json.value("peer_port", c.peer_port).value("state", service::name_of(c.state));
     json.value("rx_bytes_per_second", busy.rx_bytes);
     json.value("tx_bytes_per_second", busy.tx_bytes);

@@ -315,6 +315,17 @@ typedef struct stm_connection_info {
   uint32_t reserved;
 } stm_connection_info_t;
 ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
+typedef struct stm_peer_info {
+  size_t size;
+  char address[72];  /* how to name the peer's host, ended by 0: 10.0.0.5/8181, [2001:db8::5]/8181
+                        (with its UDP port) on a link over UDP, once it has answered; else
+                        [02:00:00:00:00:02] */
+  char trouble[512]; /* what the link knows to be wrong with the way to the peer, and the remedy,
+                        ended by 0; "": nothing */
+} stm_peer_info_t;
+/* Of the other side of a connection, also when it has ended. -ENOTCONN: it was never to be
+ * connected. It may wait for stpd. */
+ST_API int stm_peer_query(stm_connection_t connection, stm_peer_info_t* info);
 
 /* ---- receives --------------------------------------------------------------------------------
  * Messages take receives in the order in which they were sent, and are told in it; one message, one

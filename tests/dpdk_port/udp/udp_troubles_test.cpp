@@ -37,6 +37,12 @@ TEST(UdpTroubles, TheNewestOfAKindCountsForSomeSeconds) {
   EXPECT_FALSE(troubles.are_about_length(kSecond + UdpTroubles::kTold));
 }
 
+TEST(UdpTroubles, WhatAnotherShardHasSeenMeanwhileIsToldAtOnce) {
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "closed", kSecond + 5);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond), "closed");
+}
+
 // Reports can be forged, about any peer.
 TEST(UdpTroubles, AFloodIsBoundedAndHidesNothingOfTheLinkItself) {
   UdpTroubles troubles;
