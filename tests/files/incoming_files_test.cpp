@@ -527,7 +527,8 @@ TEST_F(IncomingFilesTest, of_what_is_offered_dry_nothing_is_done) {
   EXPECT_EQ(offer(metadata).digest, digest_of("hello"));
   tell(NoteKind::kGo);
   EXPECT_FALSE(understood_) << "no content may follow";
-  EXPECT_EQ(offer(directory("d/file")).reason, Reason::kWrite);
+  EXPECT_EQ(ask(directory("d/file")), kWanted);
+  EXPECT_EQ(directory_.content("d/file"), "hello");
 }
 
 TEST_F(IncomingFilesTest, only_some_are_compared_at_once_and_the_others_have_their_turn) {
@@ -664,6 +665,33 @@ TEST_F(FurtherNamesTest, a_file_that_changed_gets_no_further_name) {
   EXPECT_EQ(tell(1, NoteKind::kCommit, 4, digest_of("abcd")).kind, NoteKind::kWanted);
 }
 
+TEST_F(FurtherNamesTest, a_dry_run_tells_which_names_would_become_those_of_one_file) {
+  const auto ask = [this](Metadata metadata) {
+    metadata.dry = true;
+    const auto note = offer(metadata);
+    if (note.kind == NoteKind::kWanted) tell(note.file, NoteKind::kAbandon, 0, {});
+    return note.kind;
+  };
+  const auto more = [](const std::string& path) {
+    auto metadata = further(path, 3, 3);
+    metadata.more_names = true;
+    return metadata;
+  };
+  for (const auto* name : {"a", "copy"}) {
+    send(first(name, 3), "abc");
+    tell(NoteKind::kSettle);
+  }
+  std::filesystem::create_hard_link(directory_ / "a", directory_ / "linked");
+  EXPECT_EQ(ask(first("a", 3)), NoteKind::kDone);  // the third
+  EXPECT_EQ(ask(more("linked")), NoteKind::kDone);
+  EXPECT_EQ(ask(more("copy")), NoteKind::kWanted) << "it would become a name of the other";
+  EXPECT_EQ(ask(further("none", 3, 3)), NoteKind::kWanted);
+  auto newer = first("a", 3);
+  newer.modified.tv_sec += 1;
+  EXPECT_EQ(ask(newer), NoteKind::kWanted);  // the seventh
+  EXPECT_EQ(ask(further("linked", 3, 7)), NoteKind::kWanted) << "the other would be a new file";
+}
+
 // Others may write to the directory, too.
 TEST_F(FurtherNamesTest, no_name_is_given_to_what_another_program_has_put_there) {
   send(first("a", 3), "abc");
@@ -718,6 +746,34 @@ TEST_F(IncomingFilesTest, what_is_below_a_read_only_directory_is_replaced_the_ne
     EXPECT_EQ(directory_.content("d/inner/file"), "second");
     EXPECT_EQ(std::filesystem::read_symlink(directory_ / "d/link"), "second");
   }
+}
+
+TEST_F(IncomingFilesTest, a_dry_run_looks_into_no_directory_that_is_closed_to_it) {
+  const test::Unprivileged unprivileged(out_);
+  ASSERT_EQ(begin("d/file", 1), Reason::kNone);
+  append("x");
+  commit("x");
+  auto closed = directory("d");
+  closed.mode = 0;
+  offer(closed);
+  auto metadata = file("d/file", 1);
+  metadata.dry = true;
+  EXPECT_EQ(offer(metadata).kind, NoteKind::kWanted) << "as it would be sent";
+  struct stat found {};
+  ASSERT_EQ(::stat((directory_ / "d").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777U, 0U);
+  ::chmod((directory_ / "d").c_str(), 0700);
+}
+
+TEST_F(IncomingFilesTest, a_file_gives_way_to_a_directory) {
+  ASSERT_EQ(begin("d", 1), Reason::kNone);
+  append("x");
+  commit("x");
+  ASSERT_EQ(begin("d/e/file", 1), Reason::kNone);
+  append("y");
+  ASSERT_EQ(commit("y").reason, Reason::kNone);
+  EXPECT_EQ(offer(directory("d/e/file")).kind, NoteKind::kDone);
+  EXPECT_TRUE(std::filesystem::is_directory(directory_ / "d/e/file"));
 }
 
 TEST_F(IncomingFilesTest, a_file_that_its_owner_may_not_open_gets_another_mode) {

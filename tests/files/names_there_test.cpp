@@ -98,6 +98,23 @@ TEST(NamesThere, deletion_is_for_trees_and_never_for_what_another_argument_sends
   EXPECT_TRUE(contains(complaint(sending), "send it alone"));
 }
 
+TEST(NamesThere, arguments_overlap_where_one_lies_in_another) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::create_directories(directory / "tree/sub");
+  std::filesystem::create_directories(directory / "tree-2");
+  std::filesystem::create_directory_symlink("tree/sub", directory / "link");
+  const auto in = [&](const std::vector<std::string>& names) {
+    std::vector<std::string> paths;
+    for (const auto& name : names) paths.push_back((directory / name).string());
+    return overlap(paths);
+  };
+  EXPECT_TRUE(in({"tree/sub", "tree-2", "tree"}));
+  EXPECT_TRUE(in({"link", "tree/./"}));
+  EXPECT_TRUE(in({"tree", "tree/."}));
+  EXPECT_FALSE(in({"tree", "tree-2", "missing"}));
+  EXPECT_FALSE(in({"tree"}));
+}
+
 TEST(NamesThere, a_list_is_for_one_directory) {
   auto sending = sending_of({"a"}, true);
   sending.listed = {"b"};

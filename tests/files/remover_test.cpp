@@ -9,6 +9,7 @@
 #include "tests/files/limited_descriptors.h"
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
+#include "tools/files/name.h"
 #include "tools/files/source_directory.h"
 
 namespace stp::files {
@@ -102,6 +103,18 @@ TEST(Removal, is_told_as_a_path_and_names) {
   message.pop_back();
   EXPECT_TRUE(take_removal(message).empty());
   EXPECT_TRUE(take_removal({}).empty());
+}
+
+// A receiver can name as many as it likes.
+TEST(NamesToRemove, are_kept_up_to_a_number_of_bytes) {
+  NamesToRemove names;
+  const std::string name(kMaxPathLength, 'x');
+  std::size_t added = 0;
+  while (names.add(name)) ++added;
+  EXPECT_EQ(added, NamesToRemove::kMostBytes / (name.size() + 1));
+  std::size_t visited = 0;
+  names.each([&](std::string_view each) { visited += each == name ? 1 : 0; });
+  EXPECT_EQ(visited, added);
 }
 
 TEST_F(RemoverTest, a_tree_goes_with_all_that_it_holds_and_no_link_is_followed) {

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "tests/temporary_directory.h"
+#include "tests/unprivileged.h"
 #include "tools/files/directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
@@ -318,9 +319,9 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
 
 class NamesOfOneFile : public TransferTest {
  protected:
-  void send_tree_with_names() {
+  void send_tree_with_names(const std::vector<std::string>& paths = {"tree"}) {
     Sending sending;
-    sending.paths = {(directory_ / "tree").string()};
+    for (const auto& path : paths) sending.paths.push_back((directory_ / path).string());
     sending.destination = "localhost:3000";
     sending.trees = sending.hard_links = true;
     const ErrorLog log(directory_ / "said");
@@ -328,6 +329,17 @@ class NamesOfOneFile : public TransferTest {
     await_receiver();
   }
 };
+
+TEST_F(NamesOfOneFile, are_so_where_arguments_overlap) {
+  std::filesystem::create_directories(directory_ / "tree/sub");
+  make_file("tree/sub/a", 100);
+  std::filesystem::create_hard_link(directory_ / "tree/sub/a", directory_ / "tree/sub/b");
+  send_tree_with_names({"tree", "tree/sub"});
+  for (const std::string name : {"tree/sub/b", "sub/a", "sub/b"})
+    EXPECT_TRUE(
+        std::filesystem::equivalent(directory_ / "out/tree/sub/a", directory_ / ("out/" + name)))
+        << name;
+}
 
 TEST_F(NamesOfOneFile, arrive_as_such) {
   std::filesystem::create_directories(directory_ / "tree/sub");
@@ -463,6 +475,14 @@ class DeletionTest : public TransferTest {
     return std::filesystem::exists(directory_ / ("out/" + name));
   }
   std::size_t send() { return send_all(sending_, stop_sender_, progress_); }
+  static void list(Client& client, const std::string& path) {
+    client.sender.names_there(path, [](const NameThere&) {});
+  }
+  static void remove(Client& client, const std::string& path, const std::string& name) {
+    NamesToRemove names;
+    names.add(name);
+    client.sender.remove_there(path, names);
+  }
 
   Sending sending_;
 };
@@ -491,9 +511,51 @@ TEST_F(DeletionTest, the_receiver_s_directory_itself_is_cleaned_for_a_tree_witho
 }
 
 TEST_F(DeletionTest, nothing_goes_when_not_everything_has_arrived) {
-  std::filesystem::create_directory(directory_ / "out/tree/a");  // in the way of the file
-  EXPECT_EQ(send(), 1U);
+  std::filesystem::create_directory_symlink("old", directory_ / "tree/sub/link");
+  std::filesystem::create_directory(directory_ / "tree/dir");
+  std::ofstream(directory_ / "tree/dir/file") << 1;
+  std::filesystem::create_directory_symlink("sub", directory_ / "out/tree/dir");
+  EXPECT_EQ(send(), 2U) << "no link is followed";
   EXPECT_TRUE(exists("tree/sub/gone"));
+}
+
+TEST_F(DeletionTest, a_directory_in_the_way_of_a_file_goes) {
+  for (const auto* name : {"a", "sub/b"}) {
+    std::filesystem::remove(directory_ / "out/tree" / name);
+    std::filesystem::create_directories(directory_ / "out/tree" / name / "deep/down");
+  }
+  sending_.dry = true;
+  EXPECT_EQ(send(), 0U);
+  EXPECT_TRUE(exists("tree/a/deep/down"));
+  sending_.dry = sending_.remove = false;
+  EXPECT_EQ(send(), 2U) << "not unless it was asked for";
+  EXPECT_TRUE(exists("tree/a/deep/down"));
+  sending_.remove = true;
+  EXPECT_EQ(send(), 0U);
+  for (const auto* name : {"tree/a", "tree/sub/b"})
+    EXPECT_EQ(directory_.content("out/" + std::string(name)), directory_.content(name));
+  EXPECT_FALSE(exists("tree/sub/gone"));
+}
+
+// A dry run, and one that finds nothing to delete.
+TEST_F(DeletionTest, looking_for_names_changes_no_permissions) {
+  const auto out = (directory_ / "out").string();
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(out.c_str(), 65534, 65534), 0);
+  }
+  const test::Unprivileged unprivileged(directory_.path());
+  std::filesystem::create_directory(directory_ / "mine");
+  std::ofstream(directory_ / "mine/file") << 1;
+  const auto read_only = std::filesystem::perms{0555};
+  std::filesystem::permissions(directory_ / "mine", read_only);
+  sending_.paths = {(directory_ / "mine").string()};
+  for (const auto dry : {false, true, false}) {
+    sending_.dry = dry;
+    EXPECT_EQ(send(), 0U);
+    EXPECT_EQ(std::filesystem::status(directory_ / "out/mine").permissions(), read_only);
+  }
+  for (const auto* name : {"mine", "out/mine"})
+    std::filesystem::permissions(directory_ / name, std::filesystem::perms::owner_all);
 }
 
 class NoDeletionTest : public DeletionTest {
@@ -506,8 +568,8 @@ TEST_F(NoDeletionTest, a_receiver_deletes_and_lists_nothing_unless_it_was_told_t
   EXPECT_TRUE(exists("tree/sub/gone"));
   EXPECT_TRUE(exists("tree/sub/b")) << "the rest has arrived";
   Client client(stop_sender_);
-  EXPECT_THROW(client.sender.names_there("other"), FileFailure);
-  EXPECT_THROW(client.sender.remove_there("", {"other"}), FileFailure);
+  EXPECT_THROW(list(client, "other"), FileFailure);
+  EXPECT_THROW(remove(client, "", "other"), FileFailure);
   EXPECT_TRUE(exists("other/file"));
 }
 
@@ -515,10 +577,10 @@ TEST_F(DeletionTest, no_path_leads_out_of_the_receiver_s_directory) {
   std::ofstream(directory_ / "secret") << 1;
   std::filesystem::create_directory_symlink("..", directory_ / "out/up");
   Client client(stop_sender_);
-  EXPECT_THROW(client.sender.names_there(".."), FileFailure);
-  EXPECT_THROW(client.sender.names_there("up"), FileFailure);
-  EXPECT_THROW(client.sender.remove_there("up", {"secret"}), FileFailure);
-  EXPECT_THROW(client.sender.remove_there("other", {"../../secret"}), LinkFailure);
+  EXPECT_THROW(list(client, ".."), FileFailure);
+  EXPECT_THROW(list(client, "up"), FileFailure);
+  EXPECT_THROW(remove(client, "up", "secret"), FileFailure);
+  EXPECT_THROW(remove(client, "other", "../../secret"), LinkFailure);
   EXPECT_TRUE(std::filesystem::exists(directory_ / "secret"));
 }
 

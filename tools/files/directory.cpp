@@ -48,13 +48,29 @@ service::UniqueFd open_for_content(int above, const std::string& name) {
   return opened;
 }
 
+// Makes a directory in place of a file, as a file replaces another one. True if there was none.
+bool replace_file(int above, const std::string& name, mode_t mode) {
+  struct stat found {};
+  if (::fstatat(above, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode))
+    return true;
+  return ::unlinkat(above, name.c_str(), 0) == 0 && ::mkdirat(above, name.c_str(), mode) == 0;
+}
+
+bool belongs_to_user(int directory, const std::string& name) {
+  struct stat found {};
+  return ::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+         !S_ISLNK(found.st_mode) && found.st_uid == ::geteuid();
+}
+
 }  // namespace
 
 int DirectoriesBelow::find(std::span<const std::string> names, Directory& directory) const {
   service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
   for (const auto& name : names) {
     if (!at) break;
-    at = service::UniqueFd(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
+    service::UniqueFd next(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
+    if (!next && errno == EACCES) errno = belongs_to_user(at.get(), name) ? EAGAIN : EACCES;
+    at = std::move(next);
   }
   if (!at) return -errno;
   directory = std::make_shared<const service::UniqueFd>(std::move(at));
@@ -75,7 +91,9 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
   for (const auto& name : names) {
     if (at.get() < 0) break;
     // Only the owner has access until the directory's own entry arrives, after its content.
-    if (::mkdirat(at.get(), name.c_str(), mode_of_new) != 0 && errno != EEXIST) return -errno;
+    if (::mkdirat(at.get(), name.c_str(), mode_of_new) != 0 &&
+        (errno != EEXIST || !replace_file(at.get(), name, mode_of_new)))
+      return -errno;
     at = open_for_content(at.get(), name);
   }
   if (at.get() < 0) return -errno;

@@ -25,12 +25,14 @@ using Directory = std::shared_ptr<const service::UniqueFd>;
 class DirectoriesBelow {
  public:
   explicit DirectoriesBelow(const std::string& root) : root_(root) {}
-  // Opens the directory that `names` lead to, to write into it. Makes what is missing on the way.
+  // Opens the directory that `names` lead to, to write into it. Makes what is missing on the way,
+  // also in place of files. -ENOTDIR: something else is there.
   // Directories of this user become writable for it.
   int open(std::span<const std::string> names, Directory& directory) {
     return open(names, directory, S_IRWXU);
   }
-  // Makes nothing: -ENOENT.
+  // Makes nothing: -ENOENT. Nor does it change anything: -EAGAIN where a directory of this user
+  // has no permission to read, which open() would give it.
   int find(std::span<const std::string> names, Directory& directory) const;
   // As open(), but what is missing gets the usual permissions, because no entry of its own follows.
   int make(std::span<const std::string> names, Directory& directory);

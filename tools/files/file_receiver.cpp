@@ -15,6 +15,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The names of a path below the receiver's directory; none: that itself.
+std::optional<std::vector<std::string>> accepted_or_root(const std::string& path) {
+  if (path.empty()) return std::vector<std::string>();
+  return accepted_path(path);
+}
+
 }  // namespace
 
 void FileReceiver::serve() {
@@ -130,6 +136,8 @@ bool FileReceiver::remove(std::span<const std::byte> message) {
   Directory directory;
   const auto& path = texts.front();
   auto answer = reason_against_removal(std::as_bytes(std::span(path)), directory);
+  // It is there: so this makes nothing, but lets the user write into it.
+  if (directory) DirectoriesBelow(context_.directory).open(*accepted_or_root(path), directory);
   Removal removal;
   for (std::size_t i = 1; i < texts.size() && answer.reason == Reason::kNone && directory; ++i) {
     // A name of one component, and not one of our own.
@@ -152,19 +160,16 @@ bool FileReceiver::remove(std::span<const std::byte> message) {
 Note FileReceiver::reason_against_removal(std::span<const std::byte> path,
                                           Directory& directory) const {
   Note note;
-  const std::string text(reinterpret_cast<const char*>(path.data()), path.size());
-  auto names = accepted_path(text);
-  if (text.empty()) names.emplace();
-  DirectoriesBelow below(context_.directory);
+  const auto names =
+      accepted_or_root(std::string(reinterpret_cast<const char*>(path.data()), path.size()));
+  const DirectoriesBelow below(context_.directory);
   int error = 0;
   if (!context_.allow_delete || context_.to_stdout)
     note = because(Reason::kKeeps);
   else if (!names)
     note = because(Reason::kName);
   else if (error = below.find(*names, directory); error != 0 && error != -ENOENT)
-    note = result_of(error);
-  // It is there: so this makes nothing, but lets the user write into it.
-  if (directory) below.open(*names, directory);
+    note = result_of(error == -EAGAIN ? -EACCES : error);
   note.kind = NoteKind::kRemoved;
   return note;
 }

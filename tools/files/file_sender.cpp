@@ -69,22 +69,27 @@ void FileSender::finish() {
   work_until([this] { return entries_.empty(); });
 }
 
-std::vector<NameThere> FileSender::names_there(const std::string& path) {
-  names_.clear();
+void FileSender::names_there(const std::string& path, Visit visit) {
+  visit_ = std::move(visit);
   name_room_ = kMostOfDirectory;
   send_control(MessageTag::kList, std::as_bytes(std::span(path)));
   await_answer();
-  return std::move(names_);
+  visit_ = nullptr;
 }
 
-void FileSender::remove_there(const std::string& path, const std::vector<std::string>& names) {
-  for (std::size_t i = 0; i < names.size();) {
-    auto message = begin_removal(path);
-    const auto most = message.size() + kMostOfNames / 2;
-    for (; i < names.size() && message.size() < most; ++i) add_name(message, names[i]);
+void FileSender::remove_there(const std::string& path, const NamesToRemove& names) {
+  auto message = begin_removal(path);
+  const auto empty = message.size();
+  const auto send = [&] {
     send_control(MessageTag::kRemove, message);
     await_answer();
-  }
+    message.resize(empty);
+  };
+  names.each([&](std::string_view name) {
+    add_name(message, name);
+    if (message.size() >= empty + kMostOfNames / 2) send();
+  });
+  if (message.size() != empty) send();
 }
 
 void FileSender::await_answer() {
@@ -98,8 +103,10 @@ void FileSender::await_answer() {
 }
 
 void FileSender::heard_names(std::span<const std::byte> message) {
-  const auto is_last = take_names(message, names_, name_room_);
-  if (!asked_ || !is_last) throw nonsense();
+  std::vector<NameThere> names;
+  const auto is_last = take_names(message, names, name_room_);
+  if (!asked_ || !visit_ || !is_last) throw nonsense();
+  for (const auto& name : names) visit_(name);
   if (!*is_last) return;
   asked_ = false;
   answer_.emplace();

@@ -58,10 +58,11 @@ class FileSender {
   // Waits until every offered file has been reported.
   void finish();
   // Both wait for the answer, and want that nothing is under way. FileFailure: the receiver
-  // refuses. What is in a directory there; nothing if it is missing.
-  std::vector<NameThere> names_there(const std::string& path);
+  // refuses. Visits what is in a directory there; nothing if it is missing. Names are not kept.
+  using Visit = std::function<void(const NameThere&)>;
+  void names_there(const std::string& path, Visit visit);
   // Removes names in a directory there, with all that they hold.
-  void remove_there(const std::string& path, const std::vector<std::string>& names);
+  void remove_there(const std::string& path, const NamesToRemove& names);
 
  private:
   enum class State : std::uint8_t { kOffered, kWanted, kSent, kOver };
@@ -124,10 +125,10 @@ class FileSender {
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
   // Of the receiver's directory.
-  bool asked_ = false;            // an answer is to come
-  std::optional<Note> answer_;    // there it is
-  std::vector<NameThere> names_;  // before it
-  std::size_t name_room_ = 0;     // memory that more of them may take
+  bool asked_ = false;          // an answer is to come
+  std::optional<Note> answer_;  // there it is
+  Visit visit_;                 // the names before it
+  std::size_t name_room_ = 0;   // memory that they may still take
 };
 
 }  // namespace stp::files

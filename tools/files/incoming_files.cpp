@@ -118,19 +118,21 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
   struct stat found {};
   const auto error =
       directories_.find(std::span(offer.path).first(offer.path.size() - 1), directory);
-  if (error != 0 && error != -ENOENT) return fail(number, offer, result_of(error));
+  if (error != 0 && error != -ENOENT && error != -EAGAIN)
+    return fail(number, offer, result_of(error));
   const auto at = error == 0 ? directory->get() : -1;
   const auto is_there = error == 0 && ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
   const auto in_the_way =
       is_there && S_ISDIR(found.st_mode) != (metadata.kind == FileKind::kDirectory);
   if (in_the_way && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
-  if (in_the_way && metadata.kind == FileKind::kDirectory)
+  if (in_the_way && metadata.kind == FileKind::kDirectory && !S_ISREG(found.st_mode))
     return fail(number, offer, result_of(-ENOTDIR));
   const auto same_size = is_there && S_ISREG(found.st_mode) &&
                          static_cast<std::uint64_t>(found.st_size) == metadata.size;
+  if (is_file && !may_be_unchanged(number, metadata, at, same_size)) return want(number, offer, {});
   if (is_file && same_size && metadata.checksum && metadata.size != 0)
     return want(number, offer, open_to_compare(offer, directory));
-  const auto same = metadata.kind == FileKind::kDirectory ? is_there
+  const auto same = metadata.kind == FileKind::kDirectory ? is_there && !in_the_way
                     : is_file ? same_size && (metadata.checksum || has_time(found, metadata))
                               : is_there && S_ISLNK(found.st_mode) && has_time(found, metadata) &&
                                     is_link_to(at, name, metadata.target);
@@ -140,6 +142,24 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
   over(offer);
   done(number);
   ++files_;
+}
+
+// Of files with several names: false if it would become a further name of another file.
+bool IncomingFiles::may_be_unchanged(std::uint32_t number, const Metadata& metadata, int directory,
+                                     bool same_size) {
+  const auto name = accepted_path(metadata.path)->back();
+  if (metadata.more_names && metadata.first == 0) {
+    linked_.begin(number, metadata.path);
+    // One that would be replaced has no further names there.
+    struct stat found {};
+    if (same_size && ::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (metadata.checksum || has_time(found, metadata)))
+      linked_.found(number, directory, name);
+  }
+  if (metadata.first == 0) return true;
+  const auto first = linked_.find(metadata.first);
+  if (!metadata.more_names) linked_.forget(metadata.first);
+  return !first || first->is_named(directory, name);
 }
 
 // A file that has gone meanwhile is wanted without a digest.
@@ -368,11 +388,12 @@ void IncomingFiles::commit(std::uint32_t number, Offer& offer, const Note& note)
 
 void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
   if (number == under_way_) under_way_ = 0;
-  if (offer.metadata.dry)
+  if (offer.metadata.dry) {
     ++files_;
-  else
+  } else {
     fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
-  linked_.forget(number);
+    linked_.forget(number);
+  }
   over(offer);
 }
 

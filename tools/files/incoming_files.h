@@ -91,6 +91,8 @@ class IncomingFiles {
   void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);
   void look_at_for_sink(std::uint32_t number, Offer& offer);
   void look_at_dry(std::uint32_t number, Offer& offer);
+  bool may_be_unchanged(std::uint32_t number, const Metadata& metadata, int directory,
+                        bool same_size);
   Note open_to_compare(Offer& offer, const Directory& directory);
   void look_at_link(std::uint32_t number, Offer& offer, const Directory& directory);
   [[nodiscard]] bool add_name(std::uint32_t number, Offer& offer);

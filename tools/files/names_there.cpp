@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/names_there.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -53,6 +54,21 @@ std::string name_there(const Sending& sending, const std::string& path) {
   const auto name = own_name(sending, path);
   if (sending.into.empty() || name.empty()) return sending.into + name;
   return sending.into + "/" + name;
+}
+
+bool overlap(const std::vector<std::string>& paths) {
+  std::vector<std::string> places;
+  for (const auto& path : paths) {
+    std::error_code unknown;  // the walk tells
+    const auto place = std::filesystem::canonical(path, unknown).string();
+    if (path != "-" && !unknown) places.push_back(place + "/");
+  }
+  // What lies below a place comes next to it.
+  std::sort(places.begin(), places.end());
+  const auto is_below = [](const std::string& above, const std::string& place) {
+    return place.starts_with(above);
+  };
+  return std::adjacent_find(places.begin(), places.end(), is_below) != places.end();
 }
 
 void check_names(const Sending& sending) {

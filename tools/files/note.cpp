@@ -56,6 +56,17 @@ std::vector<Note> decode_notes(std::span<const std::byte> bytes) {
   return notes;
 }
 
+namespace {
+
+std::string remedy(int error) {
+  if (error == EISDIR) return "remove the directory of that name there, or send with --delete";
+  if (error == ENOTDIR || error == ELOOP)
+    return "what is there in place of a directory is none, or a symbolic link; remove it";
+  return "check its --out directory";
+}
+
+}  // namespace
+
 std::string describe(const Note& note) {
   switch (note.reason) {
     case Reason::kNone:
@@ -70,8 +81,8 @@ std::string describe(const Note& note) {
       if (note.error == EBUSY)
         return "another transfer writes this file at the receiver; send it again when that has "
                "ended";
-      return "the receiver cannot write the file: " + error_text(note.error) +
-             "; check its --out directory";
+      return "the receiver cannot write the file: " + error_text(note.error) + "; " +
+             remedy(note.error);
     case Reason::kDigest:
       return "what arrived differs from what was sent; send it again, and see whether the file "
              "changed meanwhile";

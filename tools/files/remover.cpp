@@ -103,6 +103,21 @@ std::optional<bool> take_names(std::span<const std::byte> message, std::vector<N
   return message.front() == kLastOnes;
 }
 
+bool NamesToRemove::add(std::string_view name) {
+  if (name.size() + 1 > kMostBytes - text_.size()) return false;
+  text_ += name;
+  text_ += '\0';
+  return true;
+}
+
+void NamesToRemove::each(const std::function<void(std::string_view)>& visit) const {
+  for (std::string_view rest = text_; !rest.empty();) {
+    const auto end = rest.find('\0');
+    visit(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+  }
+}
+
 std::vector<std::byte> begin_removal(std::string_view path) {
   std::vector<std::byte> message;
   add_text(message, path);

@@ -32,6 +32,21 @@ struct NameThere {
   bool is_directory = false;
   std::string name;
 };
+// The names in one directory there that are to go. A receiver can name as many as it likes, so
+// they are bounded; what is beyond is left for the next time.
+class NamesToRemove {
+ public:
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+  // False: there is no room.
+  bool add(std::string_view name);
+  void each(const std::function<void(std::string_view)>& visit) const;
+  [[nodiscard]] bool is_empty() const { return text_.empty(); }
+
+ private:
+  std::string text_;  // each name, and a 0
+};
+
 struct Removal {
   std::uint64_t removed = 0;  // files and directories
   int error = 0;              // negative errno of the first failure

@@ -92,6 +92,9 @@ class Complaints {
 // Files of the trees with several names, of which some are still to come.
 class FilesWithNames {
  public:
+  // Names are met more than once, because arguments overlap: nobody knows which one is the last.
+  explicit FilesWithNames(bool overlap = false) : overlap_(overlap) {}
+
   // Marks the file if others of its names have come or may come.
   void mark(const struct stat& found, FileReader& file) {
     last_ = nullptr;
@@ -107,7 +110,7 @@ class FilesWithNames {
       last_ = &known;
       return file.has_names(0, true);
     }
-    const auto more = --known.left != 0;
+    const auto more = overlap_ || --known.left != 0;
     file.has_names(known.number, more);
     if (!more) files_.erase(place);
   }
@@ -124,6 +127,7 @@ class FilesWithNames {
     std::timespec modified{};
     nlink_t left = 0;
   };
+  bool overlap_;
   std::map<std::pair<dev_t, ino_t>, Known> files_;
   Known* last_ = nullptr;  // one that is the first of its names
 };
@@ -166,7 +170,7 @@ class Sender {
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
       offered_ = 0;
-      with_names_ = {};  // numbers are of one connection
+      with_names_ = FilesWithNames(sending_.hard_links && overlap(sending_.paths));
       finished_ = sending_.trees ? 0 : next_;
       const NoCount at_the_end{progress_};
       for (; next_ != sending_.paths.size(); ++next_, begun_ = false)
@@ -217,6 +221,8 @@ class Sender {
       tally_.begin_again();
     } else {
       tally_ = {};
+      in_the_way_.clear();
+      way_is_free_ = false;
       word_failures_ = complaints_.count();
     }
     try {
@@ -225,6 +231,11 @@ class Sender {
       throw LinkFailure(printable(path) + ": " + failure.what());
     }
     const auto is_tree = sending_.trees && path != "-";
+    if (!in_the_way_.empty()) {
+      remove_what_is_in_the_way(files, path);
+      tally_.begin_again();
+      send_files_of(files, path);
+    }
     if (is_tree && sending_.remove) {
       const auto tally = tally_;  // the directories are offered again
       remove_others(files, path);
@@ -277,6 +288,23 @@ class Sender {
       walk_tree(root, name, filter, visit, failed);
   }
 
+  // Directories there, where files are here. What is met there in the second walk stays.
+  void remove_what_is_in_the_way(FileSender& files, const std::string& root) {
+    way_is_free_ = true;
+    for (const auto& path : std::exchange(in_the_way_, {})) {
+      const auto slash = path.rfind('/');
+      const auto above = slash == std::string::npos ? "" : path.substr(0, slash);
+      NamesToRemove name;
+      name.add(std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1));
+      try {
+        files.remove_there(above, name);
+        progress_.say("deleted " + printable(path));
+      } catch (const FileFailure& failure) {
+        complaints_.add(root + " (--delete)", failure.what());
+      }
+    }
+  }
+
   // After everything has arrived.
   void remove_others(FileSender& files, const std::string& root) {
     if (complaints_.count() != word_failures_)
@@ -303,22 +331,29 @@ class Sender {
   }
 
   void remove_others_in(FileSender& files, const TreeEntry& here, const Filter& filter) {
-    std::vector<std::string> own, others;
+    std::vector<std::string> own;
     const auto error = here.directory ? names_in(here.at(), own) : errno;
     if (error != 0) return complaints_.add(here.path, "cannot read it: " + error_text(error));
-    for (const auto& there : files.names_there(here.path_there)) {
-      const auto path = here.path_there.empty() ? there.name : here.path_there + "/" + there.name;
+    const auto below = here.path_there.empty() ? "" : here.path_there + "/";
+    NamesToRemove others;
+    bool all = true;
+    files.names_there(here.path_there, [&](const NameThere& there) {
+      const auto path = below + there.name;
       // What is left out stays, and so does what no sender could have put there.
       if (std::binary_search(own.begin(), own.end(), there.name) || !accepted_path(path) ||
           filter.leaves_out(path, there.is_directory))
-        continue;
-      others.push_back(there.name);
-    }
-    if (others.empty()) return;
+        return;
+      all = all && others.add(there.name);
+    });
+    if (others.is_empty()) return;
     if (!sending_.dry) files.remove_there(here.path_there, others);
-    for (const auto& name : others)
+    others.each([&](std::string_view name) {
       progress_.say((sending_.dry ? "would delete " : "deleted ") +
-                    printable(here.path_there + (here.path_there.empty() ? "" : "/") + name));
+                    printable(below + std::string(name)));
+    });
+    if (!all)
+      complaints_.add(here.path + " (--delete)",
+                      "the receiver has more to delete there than goes at once; send it again");
     // The removal changed its time.
     if (!sending_.dry && !here.path_there.empty())
       offer(files, here.path, [&] { return FileReader::in_tree(here); });
@@ -357,6 +392,10 @@ class Sender {
     show_count();
     if (outcome.error == EBUSY && may_wait_for_held())
       throw HeldFile(printable(outcome.file.path()) + ": " + outcome.failure);
+    if (outcome.error == EISDIR && sending_.remove && !way_is_free_) {
+      if (sending_.dry) return learn_dry_in_the_way(outcome);
+      return in_the_way_.push_back(outcome.file.metadata().path);
+    }
     if (!outcome.failure.empty())
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
     if (sending_.dry) return learn_dry(outcome);
@@ -383,6 +422,11 @@ class Sender {
     return outcome.file.metadata().first != 0 && outcome.unchanged;
   }
 
+  void learn_dry_in_the_way(const Outcome& outcome) {
+    progress_.say("would delete " + printable(outcome.file.metadata().path));
+    learn_dry({outcome.file, 0, outcome.file.metadata().size, 0, false, Reason::kNone, "", 0});
+  }
+
   void learn_dry(const Outcome& outcome) {
     const auto& metadata = outcome.file.metadata();
     const auto is_file = metadata.kind == FileKind::kRegular && metadata.first == 0;
@@ -406,6 +450,8 @@ class Sender {
   Pace pace_;
   Tally tally_;
   FilesWithNames with_names_;
+  std::vector<std::string> in_the_way_;  // of files: directories there, which --delete removes
+  bool way_is_free_ = false;
   std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
   bool begun_ = false;                      // that one
