@@ -32,6 +32,11 @@ for page in "$pages"/*.[18].scd; do
   for subcommand in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do
     [[ $commands =~ (^|[^A-Za-z0-9_])$subcommand\* ]] || complain "$page has not $name $subcommand"
   done
+  section_of "$page" "EXIT STATUS" | grep -q . || complain "$page does not tell the EXIT STATUS"
+done
+# operations.md has them all in a table.
+for subcommand in $("$2/stpctl" --help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p'); do
+  grep -q "^| \`stpctl $subcommand\b" docs/operations.md || complain "docs/operations.md has no row for stpctl $subcommand"
 done
 [ $count -ge 3 ] || complain "only $count programs found"
 exit $wrong
