@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -24,7 +25,9 @@ using ClosedStreams = std::array<bool, 3>;
 // Call first. A program may be started without these descriptors; without this, the first files and
 // sockets that it opens would get their numbers, and be read from or written to in their place.
 // Here /dev/null takes the number. Reading fails with EBADF, as it would without it.
+// A write beyond the limit of file sizes (ulimit -f) then fails with EFBIG and ends no program.
 inline ClosedStreams hold_standard_streams(ClosedOutput output = ClosedOutput::kFails) {
+  std::signal(SIGXFSZ, SIG_IGN);
   ClosedStreams closed{};
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -46,4 +46,10 @@ expect says "$work/small.log" "at most 1024 bytes (ulimit -f)"
   fail "1024 bytes are not enough, and no program notices"
 expect says "$work/perf.log" "File too large"
 expect kill -0 "$small"
+
+# A program that may write only that much fails, and is not ended by a signal.
+(ulimit -f 1 && exec "$bin/stp-replay" ladder "$tools/../captures/write.pcapng" -o "$work/small.html") \
+  2>"$work/ladder.log"
+expect [ $? -eq 2 ]
+expect says "$work/ladder.log" "File too large"
 passed

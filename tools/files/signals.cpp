@@ -15,7 +15,6 @@ namespace {
 
 int block_signals() {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);

@@ -35,7 +35,6 @@ sigset_t block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Writing to a closed pipe or socket then returns EPIPE instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // EFBIG
   return signals;
 }
 
