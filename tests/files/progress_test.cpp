@@ -77,7 +77,8 @@ TEST_F(ProgressTest, fits_the_terminal_also_when_that_changes) {
 
 TEST_F(ProgressTest, counts_small_files) {
   Progress progress("test", false);
-  progress.count(6, 40, true);
+  progress.count(4, 40, true);
+  progress.sent(2);
   progress.moved(1'000'000);
   const auto line = next_line_with("small files");
   EXPECT_NE(line.find("1.00 MB"), std::string::npos) << line;

@@ -213,10 +213,16 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
     --offered_;
     if (is_late(entry->file.metadata())) --offered_late_;
   }
+  if (entry->state == State::kSent) progress_.sent(--sent_);
   const auto all_was_there = entry->from != 0 && entry->from == entry->size;
   const auto unchanged = entry->state == State::kOffered || all_was_there;
   entry->state = State::kOver;
   report_({entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error});
+}
+
+void FileSender::is_sent(Entry& entry) {
+  entry.state = State::kSent;
+  progress_.sent(++sent_);
 }
 
 void FileSender::let_go() {
@@ -266,7 +272,7 @@ void FileSender::only_compare(std::uint32_t number) {
   }
   say(NoteKind::kAbandon, number, 0, {});
   if (auto* const asked = find(number); asked != nullptr && asked->state == State::kWanted) {
-    asked->state = State::kSent;
+    is_sent(*asked);
     over(number, Reason::kNone, "");
   }
 }
@@ -307,7 +313,7 @@ void FileSender::send_packed(std::uint32_t number) {
   entry->file.check_whole();
   put_pack_head(pack_.subspan(packed_), number, size, digest_of(content));
   packed_ += kPackHead + size;
-  entry->state = State::kSent;
+  is_sent(*entry);
   entry->sent = size;
   ++unsettled_;
   progress_.moved(size);
@@ -328,7 +334,7 @@ void FileSender::send_alone(std::uint32_t number) {
   auto* const sent = find(number);
   if (sent == nullptr || sent->state != State::kWanted) return;  // refused meanwhile
   sent->file.check_whole();
-  sent->state = State::kSent;
+  is_sent(*sent);
   sent->from = from;
   sent->size = end;
   ++unsettled_;

@@ -84,6 +84,7 @@ class FileSender {
   void wanted(std::uint32_t number, const Note& note);
   void over(std::uint32_t number, Reason reason, const std::string& failure, int error = 0);
   void let_go();
+  void is_sent(Entry& entry);
 
   void send(std::uint32_t number);
   void only_compare(std::uint32_t number);
@@ -119,6 +120,7 @@ class FileSender {
   std::size_t entry_bytes_ = 0;
   std::size_t offered_ = 0;       // not answered yet...
   std::size_t offered_late_ = 0;  // ...of which these may be answered only when settled
+  std::size_t sent_ = 0;          // not answered since
   std::size_t unsettled_ = 0;     // sent, and the receiver was not asked to settle since
   std::deque<std::uint32_t> wanted_;
   std::vector<std::byte> offers_;  // that were not sent yet

@@ -109,6 +109,12 @@ void Progress::count(std::size_t finished, std::size_t files, bool more) {
   if (!is_busy()) erase();
 }
 
+void Progress::sent(std::size_t files) {
+  if (!bar_) return;
+  std::lock_guard const lock(mutex_);
+  sent_ = files;
+}
+
 void Progress::moved(std::uint64_t bytes) {
   if (!bar_) return;
   std::lock_guard const lock(mutex_);
@@ -179,7 +185,7 @@ ProgressView Progress::view(Clock::time_point now) const {
   const auto& [since, before] = samples_.front();
   const auto seconds = std::chrono::duration<double>(now - since).count();
   shown.rate = seconds > 0 ? static_cast<double>(moved_ - before) / seconds : 0;
-  shown.file = std::min(finished_ + 1, files_);
+  shown.file = std::min(finished_ + sent_ + 1, files_);
   shown.files = files_;
   shown.more = more_;
   if (now - moved_at_ >= stalled_after_)

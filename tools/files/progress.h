@@ -61,6 +61,8 @@ class Progress {
 
   // So many of the files that are known are finished; `more`: others will follow.
   void count(std::size_t finished, std::size_t files, bool more);
+  // Of those that are not finished, so many have been sent: they wait for the receiver.
+  void sent(std::size_t files);
   // Bytes of files that are too small for an Item.
   void moved(std::uint64_t bytes);
   // Nothing moves because the program waits by intention.
@@ -92,7 +94,7 @@ class Progress {
   std::mutex mutex_;  // of the following
   bool drawn_ = false, unwritten_ = false, end_ = false;
   std::set<const Item*> items_;
-  std::size_t finished_ = 0, files_ = 0;
+  std::size_t finished_ = 0, sent_ = 0, files_ = 0;
   bool more_ = false, on_disk_ = false;
   std::uint64_t moved_ = 0;  // bytes, of all files
   Clock::time_point moved_at_ = Clock::now();

@@ -135,7 +135,10 @@ class FilesWithNames {
 // Ends the display of a count, however the try ends.
 struct NoCount {
   Progress& progress;
-  ~NoCount() { progress.count(0, 0, false); }
+  ~NoCount() {
+    progress.count(0, 0, false);
+    progress.sent(0);
+  }
 };
 
 // Sends all arguments of the command line, over as many connections as it takes.
