@@ -20,6 +20,7 @@ refuses 2 "the window of level0 must be 1 to 1024" --link loop rate --op level0 
 refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --connections 2
 refuses 2 "raw needs a --link" raw
 refuses 2 "subcommand" --link loop
+refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy
 refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
 STP_LINK='' refuses 1 "nonsense" --link nonsense latency

@@ -43,8 +43,8 @@ ParseError ParseError::missing(const std::string& names) {
   return ParseError(CLI::RequiredError(names));
 }
 
-int ParseError::status() const {
-  return error_->get_exit_code();
+bool ParseError::asks_for_help() const {
+  return error_->get_exit_code() == 0;
 }
 
 // ---- Option
@@ -246,13 +246,6 @@ bool App::has_subcommand() const {
   return !app_.get_subcommands().empty();
 }
 
-std::vector<std::string> App::subcommands() const {
-  std::vector<std::string> names;
-  for (const auto* const sub : app_.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(sub->get_name());
-  return names;
-}
-
 std::vector<std::string> App::option_names() const {
   std::vector<std::string> names;
   for (const auto* const option : app_.get_options()) names.push_back(option->get_single_name());
@@ -292,9 +285,19 @@ std::string App::wrong_option() const {
   return {};
 }
 
+std::string App::wrong_command() const {
+  const auto words = remaining();
+  const auto commands = app_.get_subcommands([](const CLI::App*) { return true; });
+  if (words.empty() || commands.empty() || has_subcommand()) return {};
+  std::string text = "there is no command '" + words.front() + "'; there are";
+  for (const auto* const command : commands) text += ' ' + command->get_name();
+  return text;
+}
+
 int App::report(const ParseError& error, int status) const {
   if (error.asks_for_help()) return app_.exit(*error.error_);
-  const auto wrong = wrong_option();
+  auto wrong = wrong_option();
+  if (wrong.empty()) wrong = wrong_command();
   return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
 }
 

@@ -30,8 +30,7 @@ class ParseError : public std::runtime_error {
   explicit ParseError(const CLI::Error& error);
   // As if CLI11 had found that an option of these names is missing.
   static ParseError missing(const std::string& names);
-  [[nodiscard]] bool asks_for_help() const { return status() == 0; }
-  [[nodiscard]] int status() const;
+  [[nodiscard]] bool asks_for_help() const;
 
  private:
   friend class App;
@@ -111,7 +110,6 @@ class App {
   [[nodiscard]] bool parsed() const;  // this subcommand was given
   [[nodiscard]] std::string get_name() const;
   [[nodiscard]] bool has_subcommand() const;                    // one was given
-  [[nodiscard]] std::vector<std::string> subcommands() const;   // names of those there are
   [[nodiscard]] std::vector<std::string> option_names() const;  // in the order they were added
   [[nodiscard]] bool has_option(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> remaining(bool of_subcommands = false) const;
@@ -122,6 +120,9 @@ class App {
   // Tells of an option that there is not, which explains what else seems to be wrong. "": none was
   // given.
   [[nodiscard]] std::string wrong_option() const;
+  // Tells of a command that there is not, and lists those there are. "": a command was given, or
+  // none at all.
+  [[nodiscard]] std::string wrong_command() const;
 
   // Prints help or version, or reports what is wrong. Returns 0 for help, else `status`.
   int report(const ParseError& error, int status) const;

@@ -10,6 +10,8 @@
 namespace stp::sim {
 namespace {
 
+constexpr int kUsageError = 2;
+
 // "1..2000"
 std::string parse_range(const std::string& text, Options& options) {
   const auto* const end = text.data() + text.size();
@@ -71,7 +73,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     if (std::all_of(what.begin(), what.end(), [](const auto* option) { return option->empty(); }))
       throw cli::ParseError::missing("--seed, --seeds, --list, --incast, --overhead or --soak");
   } catch (const cli::ParseError& error) {
-    exit_status = app.report(error, error.status());
+    exit_status = app.report(error, kUsageError);
     return std::nullopt;
   }
   return options;

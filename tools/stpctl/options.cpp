@@ -171,9 +171,7 @@ std::string unknown_command(const cli::App& app) {
   if (const auto option = app.wrong_option(); !option.empty()) return option;
   if (app.has_subcommand())
     return "'" + words.front() + "' is too much: see '" + app.command() + " --help'";
-  std::string text = "there is no command '" + words.front() + "'; there are";
-  for (const auto& name : app.subcommands()) text += ' ' + name;
-  return text;
+  return app.wrong_command();
 }
 
 // Checks combinations of options. Returns the error; "": nothing is wrong.
