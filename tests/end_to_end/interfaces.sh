@@ -33,6 +33,11 @@ for i in 1 2 3 4; do
   within "$many" ip link set "many$i" up
   within "$many" ip link set "more$i" up
 done
+# One interface under two names.
+within "$many" ip link property add dev many1 altname the-first-port-of-the-card
+printf '[link.%s]\nlink = "iface:%s"\n' a many1 b the-first-port-of-the-card >"$work/two.conf"
+! within "$many" "$bin/stpd" --check "$work/two.conf" 2>"$work/check.log" || fail "two links on one interface pass"
+expect says "$work/check.log" "are on one device"
 for i in 1 2 3 4; do
   for end in many more; do start_stpd "$end$i" "$many" "iface:$end$i"; done
 done

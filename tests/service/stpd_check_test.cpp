@@ -81,6 +81,17 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
   const std::string two = "[link.a]\nlink = \"iface:eth0\"\n[link.b]\nlink = \"iface:eth0";
   finds(two + ",mtu=1500\"", "'a' and 'b' are on one device");
   EXPECT_EQ(check(two + ",mac=02:00:00:00:00:07\"\n"), 0) << program->output();
+  const auto pair = [](const std::string& one, const std::string& other) {
+    return "[link.a]\nlink = \"" + one + "\"\n[link.b]\nlink = \"" + other + "\"\n";
+  };
+  finds(pair("udp:", "udp:127.0.0.1"), "have one UDP port");
+  EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
+  EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
+  finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), "serve one memif");
+  EXPECT_EQ(check(pair("memif:/x/m,role=server", "memif:/x/m,role=server,id=1")), 0)
+      << program->output();
+  finds("link = loop\nsocket = /nowhere/at/all.sock", "no directory /nowhere");
+  finds("pcap = /x.pcapng\n[link.a]\nlink = loop", "write it into the section of its link");
   EXPECT_EQ(check("link = loop\npcap = \"" + directory.path() + "/trace.pcapng\"\n"), 0)
       << program->output();
 }

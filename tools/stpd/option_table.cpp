@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link/link.h"
 #include "libst/service/socket.h"
 #include "libst/service/users.h"
@@ -321,15 +322,47 @@ void add_daemon_options(cli::App& app, Options& out) {
 
 namespace {
 
-// An interface or NIC takes one link, unless the links have addresses of their own.
-bool are_on_one_device(const LinkOptions& one, const LinkOptions& other) {
+std::string option_of(const port::LinkConfig& link, const std::string& name,
+                      const std::string& otherwise) {
+  const auto found = link.options.find(name);
+  return found == link.options.end() ? otherwise : found->second;
+}
+
+// An interface may be named by an alternative name.
+bool are_of_one_interface(const std::string& one, const std::string& other) {
+  const auto index = port::index_of_interface(one);
+  return one == other || (index != 0 && index == port::index_of_interface(other));
+}
+
+// Why two links cannot be open at once. "": they can.
+std::string collision(const LinkOptions& one, const LinkOptions& other) {
   port::LinkConfig a, b;
   std::string ignored;
-  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored))
-    return false;
-  const bool shares = a.kind == b.kind && a.target == b.target;
-  return shares &&
-         (a.kind == port::LinkKind::kPci || (a.kind == port::LinkKind::kIface && a.mac == b.mac));
+  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored) ||
+      a.kind != b.kind)
+    return {};
+  const auto same = [&](const char* name, const char* otherwise) {
+    return option_of(a, name, otherwise) == option_of(b, name, otherwise);
+  };
+  constexpr const char* kOneDevice =
+      "are on one device with one address: leave one out, or give it an address of its own (mac=) "
+      "on an interface";
+  switch (a.kind) {
+    case port::LinkKind::kPci:
+      return a.target == b.target ? kOneDevice : "";
+    case port::LinkKind::kIface:
+      return are_of_one_interface(a.target, b.target) && a.mac == b.mac ? kOneDevice : "";
+    case port::LinkKind::kUdp:
+      if (option_of(a, "port", "") == "0" || !same("port", "8181")) return {};
+      if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
+      return "have one UDP port: give one of them another (port=)";
+    case port::LinkKind::kMemif:
+      if (a.target != b.target || option_of(a, "role", "client") != "server") return {};
+      if (!same("role", "client") || !same("id", "0")) return {};
+      return "serve one memif: give one of them another socket, or another id=";
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -354,10 +387,8 @@ bool complete(Options& options, std::vector<std::string>& errors) {
       else if (one->socket == other->socket)
         errors.push_back("links '" + other->name + "' and '" + one->name + "' have one socket, " +
                          one->socket + ": give each its own");
-      if (are_on_one_device(*one, *other))
-        errors.push_back("links '" + other->name + "' and '" + one->name +
-                         "' are on one device with one address: leave one out, or give it an "
-                         "address of its own (mac=) on an interface");
+      if (const auto why = collision(*one, *other); !why.empty())
+        errors.push_back("links '" + other->name + "' and '" + one->name + "' " + why);
     }
   return errors.size() == before;
 }

@@ -60,8 +60,13 @@ void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
   if (!link.socket.starts_with('/'))
     complain("socket " + link.socket +
              ": write the whole path, beginning with /: stpd may start in any directory");
-  if (link.pcap.empty()) return;
   std::error_code error;
+  // stpd makes the last one that is missing.
+  const auto above = std::filesystem::path(link.socket).parent_path().parent_path();
+  if (link.socket.starts_with('/') && !std::filesystem::is_directory(above, error))
+    complain("socket " + link.socket + ": there is no directory " + above.string() +
+             ": make it (mkdir -p)");
+  if (link.pcap.empty()) return;
   const auto directory = std::filesystem::path(link.pcap).parent_path();
   if (!link.pcap.starts_with('/'))
     complain("pcap " + link.pcap +
@@ -76,6 +81,14 @@ int check(const std::string& path) {
   std::vector<std::string> errors;
   if (read_config(path, options, errors) && complete(options, errors))
     for (const auto& link : options.links) check_places(link, errors);
+  // Each other setting above the first section is of a link there.
+  LinkOptions unused;
+  unused.poll = options.main.poll;
+  if (options.main.link.empty() && options.main != unused)
+    errors.push_back(
+        "a setting of a link (socket, address, cpus, granted, pcap) stands above the first "
+        "section, "
+        "where no link is: write it into the section of its link");
   for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
   if (!errors.empty()) return 1;
   std::printf("%s: nothing is wrong; links:", path.c_str());
