@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dpdk_port/link/ipv4_addresses.h"
+
 namespace stp::port {
 namespace {
 
@@ -60,7 +62,7 @@ std::optional<InternetAddress> parse_internet_address(const std::string& text) {
   if (::inet_pton(AF_INET6, text.substr(0, percent).c_str(), out.ip.data()) != 1)
     return std::nullopt;
   if (percent == std::string::npos) return out;
-  out.scope = ::if_nametoindex(text.c_str() + percent + 1);
+  out.scope = static_cast<std::uint32_t>(index_of_interface(text.substr(percent + 1)));
   if (out.scope == 0 || !out.is_link_local()) return std::nullopt;
   return out;
 }

@@ -428,6 +428,9 @@ TEST_F(Iface, AnAlternativeNameMayBeLongerThanOthers) {
   LinkEnd c;
   c.open("udp:" + name + ",port=0");
   EXPECT_EQ(c.port->info().address, parse_ipv4("10.9.0.1"));
+  const auto scoped = parse_internet_address("fe80::1%" + name);
+  ASSERT_TRUE(scoped);
+  EXPECT_EQ(scoped->scope, ::if_nametoindex("stp0"));
 }
 
 // Each side probes according to RFC 5227 and names the other one.

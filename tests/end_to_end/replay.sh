@@ -24,7 +24,11 @@ stop "$stpd_a"
 expect breaks_no_rule "$work/real.pcapng"
 expect [ "$("$bin/stp-replay" decode --json "$work/real.pcapng" | grep -c '"op":"DATA"')" -ge 256 ]
 
-play() { within "$side_a" "$bin/stp-replay" play "$captures/$1.pcapng" --as "$station" --link stp0; }
+# A name that no ioctl takes.
+expect within "$side_a" ip link property add dev stp0 altname the-first-port-of-the-card
+play() {
+  within "$side_a" "$bin/stp-replay" play "$captures/$1.pcapng" --as "$station" --link the-first-port-of-the-card
+}
 expect play connect-refused >"$work/play.log"
 expect says "$work/play.log" "1 of 1 answered as in the trace, 0 differences"
 ! play broken-reject-port >"$work/differs.log" || fail "a difference went unseen"
@@ -32,6 +36,8 @@ expect says "$work/differs.log" "  live:  CA Reject Port=0>101"
 ! within "$side_a" "$bin/stp-replay" play "$captures/write.pcapng" --as "$station" --link nowhere \
   2>"$work/nowhere.log" || fail "an interface that is not there was used"
 expect says "$work/nowhere.log" "nowhere"
+! "$bin/stp-replay" chek "$captures/write.pcapng" 2>"$work/chek.log" || fail "there is a command chek"
+expect says "$work/chek.log" "there is no command 'chek'; there are decode check"
 
 # A second play waits until the station has forgotten the connections of the first.
 start "$work/ping.log" "$bin/stpctl" --socket "$work/b.sock" ping --serve :3000

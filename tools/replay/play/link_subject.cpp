@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/play/link_subject.h"
 
-#include <net/if.h>
 #include <pcap/pcap.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "dpdk_port/link/ipv4_addresses.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -67,7 +67,9 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
                                                const std::set<MacAddr>& others, Output output,
                                                std::string& error) {
   std::array<char, PCAP_ERRBUF_SIZE> why{};
-  std::unique_ptr<pcap, Close> file(pcap_create(link.c_str(), why.data()));
+  // libpcap knows no alternative names. Without an interface its message is of the name as it is.
+  const auto own = port::name_of_interface(link);
+  std::unique_ptr<pcap, Close> file(pcap_create((own.empty() ? link : own).c_str(), why.data()));
   const auto fail = [&](const std::string& text) {
     error = link + ": " + text;
     return nullptr;
@@ -88,7 +90,7 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
   pcap_freecode(&program);
   if (set != 0 || pcap_setnonblock(file.get(), 1, why.data()) != 0)
     return fail(pcap_geterr(file.get()));
-  const auto index = static_cast<int>(::if_nametoindex(link.c_str()));
+  const auto index = port::index_of_interface(link);
   const auto last = LastPlay::with(index, station);
   std::unique_ptr<LinkSubject> subject(
       new LinkSubject(file.release(), station, std::move(output), last));
