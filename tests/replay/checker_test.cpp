@@ -92,6 +92,31 @@ TEST_F(Checking, an_rd_made_of_the_fields_of_a_ghost_answers_it_and_no_other_doe
   EXPECT_EQ(findings[1].rule, Rule::kNotEstablished);
 }
 
+// As tcpdump sees it on the host of the answerer: its own frames pass the capture by.
+TEST_F(Checking, who_does_not_wait_for_a_ca_is_told_when_something_comes_back) {
+  auto rc = header_of(Op::kRequestConnection);
+  rc.s_port = 5;
+  rc.d_port = 0;
+  rc.bufx = 12;
+  rc.offset = 1;
+  rc.sync = 10;
+  say(rc, kMacA, kMacB);
+  auto early = named(Op::kNoOperation, 5, 9);
+  early.d_port = 6;
+  for (int i = 0; i < 100; ++i) say(early, kMacA, kMacB);
+  EXPECT_TRUE(findings.empty());
+  auto ca = rc;
+  ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
+  ca.s_port = 6;
+  ca.d_port = 5;
+  ca.d_key = 1;
+  ca.offset = 9;
+  say(ca, kMacB, kMacA);
+  ASSERT_EQ(findings.size(), 64U);
+  EXPECT_EQ(findings[0].rule, Rule::kNotEstablished);
+  EXPECT_EQ(findings[0].frame, 2U);
+}
+
 // protocol: 5.18
 TEST_F(Checking, one_mistake_is_told_once_and_what_nobody_takes_changes_nothing) {
   connect(5, 0xabc);

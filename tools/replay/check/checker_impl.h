@@ -4,6 +4,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "tools/replay/check/checker.h"
 #include "tools/replay/check/connection_table.h"
@@ -126,6 +127,10 @@ struct Checker::Impl {
 
   // --- directions.cpp
   void note_direction(const Decoded& frame);
+  // False: the capture has nothing that the receiver has sent to the sender.
+  bool was_answered(const Decoded& frame);
+  // Reports it if anything comes from the receiver; else its answer may be what the capture lacks.
+  void report_if_answered(const Decoded& frame, Rule rule, std::string expected, std::string seen);
   void tell_one_sided();
 
   // --- checker.cpp
@@ -200,8 +205,15 @@ struct Checker::Impl {
     std::uint64_t first = 0;  // that shows that the other side has sent something; 0: none
     TraceTime time = kNotYet;
   };
+  struct Held {
+    std::uint64_t frame = 0;
+    TraceTime time = kNotYet;
+    Rule rule{};
+    std::string expected, seen;
+  };
   struct Ways {
     Way up, down;  // from the lower address to the higher one, and back
+    std::vector<Held> held;
   };
   Sink sink;
   CheckerOptions options;

@@ -234,8 +234,12 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
                 to_string(frame.frame.src) + ' ' + named("S_Port", h.s_port));
   }
   if (const auto* const asked = connecting.find(from);
-      asked != nullptr && asked->to == frame.frame.dst && !asked->tries.answered)
-    return tell(Rule::kNotEstablished, "nothing before the CA", operation_text(frame));
+      asked != nullptr && asked->to == frame.frame.dst && !asked->tries.answered) {
+    if (surely(frame, forgot, Kept::kConnections))
+      report_if_answered(frame, Rule::kNotEstablished, "nothing before the CA",
+                         operation_text(frame));
+    return nullptr;
+  }
   if (follow_endpoint(frame)) return nullptr;
   if (h.op() == Op::kDisconnectAnswer || h.op() == Op::kDisconnectComplete) {
     if (!settled(frame.time)) return nullptr;

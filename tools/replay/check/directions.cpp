@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Notices that a capture has the frames of one direction only, as it is made on a host whose own
 // frames pass the capturing program by.
+#include <utility>
+
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -8,6 +10,9 @@ namespace stp::replay {
 namespace {
 
 using wire::Op;
+
+// Of one direction. Further ones are of the same kind.
+constexpr std::size_t kMostHeld = 64;
 
 // Whether the sender has heard from the receiver: a connection is up, or ends. Others may be the
 // frames of a station that nobody answers, or of one that speaks to an endpoint.
@@ -25,10 +30,33 @@ void Checker::Impl::note_direction(const Decoded& frame) {
   auto* seen = stations.find(pair);
   if (seen == nullptr) seen = &stations.put(pair, {});
   auto& way = src < dst ? seen->up : seen->down;
-  ++way.frames;
+  if (++way.frames == 1) {
+    for (auto& held : std::exchange(seen->held, {})) {
+      Decoded earlier;
+      earlier.number = held.frame;
+      earlier.time = held.time;
+      report(earlier, held.rule, std::move(held.expected), std::move(held.seen), options.lossy);
+    }
+  }
   if (way.first != 0 || !presupposes_answer(frame.frame.header.op())) return;
   way.first = frame.number;
   way.time = frame.time;
+}
+
+bool Checker::Impl::was_answered(const Decoded& frame) {
+  const auto src = frame.frame.src.to_u64(), dst = frame.frame.dst.to_u64();
+  const auto* const seen = stations.find({std::min(src, dst), std::max(src, dst)});
+  return src == dst || seen == nullptr || (src < dst ? seen->down : seen->up).frames != 0;
+}
+
+void Checker::Impl::report_if_answered(const Decoded& frame, Rule rule, std::string expected,
+                                       std::string seen) {
+  if (was_answered(frame))
+    return report(frame, rule, std::move(expected), std::move(seen), options.lossy);
+  const auto src = frame.frame.src.to_u64(), dst = frame.frame.dst.to_u64();
+  auto& held = stations.find({std::min(src, dst), std::max(src, dst)})->held;
+  if (held.size() < kMostHeld)
+    held.push_back({frame.number, frame.time, rule, std::move(expected), std::move(seen)});
 }
 
 void Checker::Impl::tell_one_sided() {
