@@ -76,6 +76,7 @@ struct ChannelControl {
   std::atomic<std::uint32_t> cts_repeated;    // CTS sent again because STUs were lost
   std::atomic<std::uint32_t> wake;            // futex word: incremented to wake a sleeping user
   std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track the grants
+  std::atomic<std::uint32_t> path_block;      // exponent of the Block that suits the path; 0: any
 
   // Written by the user's side only.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads

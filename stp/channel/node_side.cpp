@@ -49,6 +49,7 @@ void NodeChannel::move_to(std::byte* memory) {
   copy(from.error, control_->error);
   copy(from.state, control_->state);
   copy(from.cts_repeated, control_->cts_repeated);
+  copy(from.path_block, control_->path_block);
   copy(from.wake, control_->wake);
   control_->rx_head.store(rx_head_, std::memory_order_release);
 }

@@ -60,6 +60,8 @@ class NodeChannel {
   // Drops all requests now in the transmit queue, as refused.
   void refuse_all();
   void count_cts_repeated();
+  // Blocks of 2^`log2` bytes suit the path from the peer.
+  void suggest_block(unsigned log2) { control_->path_block.store(log2, std::memory_order_relaxed); }
 
   void set_state(ChannelState state, int error = 0);
   [[nodiscard]] ChannelState state() const { return state_; }

@@ -52,6 +52,10 @@ class UserChannel {
   [[nodiscard]] std::uint32_t cts_repeated() const {
     return control_->cts_repeated.load(std::memory_order_relaxed);
   }
+  // Exponent of the Block that suits the path from the peer. 0: any.
+  [[nodiscard]] unsigned path_block() const {
+    return control_->path_block.load(std::memory_order_relaxed);
+  }
 
   // To sleep: seen = begin_sleep(); check again for the awaited event; wait on wake_word() while it
   // equals `seen` (futex); end_sleep().

@@ -22,7 +22,7 @@ void Expiry::expire(Time now) {
   use_.common.seen = now;
   use_.common.unfinished = false;
   use_.departures.start_clocks(use_.vcs, now);
-  use_.pacing.write_off(now);
+  use_.pacing.expire(now);
   use_.tidying.turn();
   // The rest stay due and come in the next turn.
   for (auto left = kMostExpired; left > 0 && use_.timers.next() <= now;) {

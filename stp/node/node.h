@@ -46,6 +46,9 @@ struct NodeConfig {
   // over all connections. An STU shorter than the longest counts as one of the longest. An owner
   // with nothing outstanding may always grant one more Block. 0: no limit.
   std::uint64_t granted_limit = 0;
+  // The way to other stations leads through a network that others use, too: what is granted is
+  // also limited by what the path from each of them carries.
+  bool routed = false;
   // Budget of the memory that tracks data under way. When it refuses, CTS wait and MRA are
   // rejected. Must outlive the Node. nullptr: no limit.
   WindowBudget* windows = nullptr;

@@ -2,6 +2,7 @@
 #include "stp/node/pacing.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stp {
 namespace {
@@ -26,16 +27,23 @@ Inbound::Demand demand_of(const Vc& vc, const SendEntry& entry) {
 
 }  // namespace
 
+GrantAccount Pacing::account(Vc& vc, unsigned stu_log2) {
+  if (routed_) vc.paced.path_ = paths_.find(vc.peer_mac, std::uint64_t{1} << stu_log2);
+  return {sums_, vc.endpoint->owner->granted, max_stu_ - stu_log2, vc.paced.path()};
+}
+
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   const auto& h = entry.header;
-  if (limit_ == 0 || vc.connectionless()) return false;
+  if ((limit_ == 0 && !routed_) || vc.connectionless()) return false;
   if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
   if (held_.contains(transfer_of(vc, entry), h.b_num)) return true;
   write_off(now);
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
-  if (demand.charge == 0 || owner.granted == 0 || owner.held == kMaxHeld) return false;
-  if (sums_.charged + demand.charge <= limit_) return false;
+  if (demand.charge == 0 || owner.held == kMaxHeld) return false;
+  const auto* const path = vc.paced.path();
+  if (fits_memory(owner, demand.charge) && (path == nullptr || path->has_room(demand.bytes)))
+    return false;
   sums_.look_again = true;
   hold(vc, entry, demand);
   return true;
@@ -82,6 +90,23 @@ void Pacing::begin_burst(Time now) {
   if (memory_freed_ || now >= memory_look_) sums_.look_again = true;
   memory_freed_ = false;
   if (now >= memory_look_) memory_look_ = kNever;
+  if (!paths_.roomy().empty()) look_at_paths();
+}
+
+// The connections whose CTS wait for room on a path take turns.
+// protocol: 13.9
+void Pacing::look_at_paths() {
+  auto& roomy = paths_.roomy();
+  for (auto left = kMostLooks; left > 0 && !roomy.empty(); --left) {
+    auto& path = roomy.front();
+    work::count("connections that wait for a path");
+    const auto id = path.next();
+    auto* const vc = vcs_.find(id);
+    if (vc == nullptr) continue;
+    vc->paced.waits_ = false;
+    if (vc->paced.held_ != 0) held_.unpark(id);
+  }
+  sums_.look_again = true;
 }
 
 std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
@@ -93,7 +118,7 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
     const auto chosen =
         held_.choose(releases_ % kOldestEvery == 0, [&](VcId id, const Inbound::Demand& demand) {
           auto* const vc = vcs_.find(id);
-          if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoCredit;
+          if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoRoom;
           const auto& owner = *vc->endpoint->owner;
           if (!vc->inbound.has_room(demand.memory)) {
             look_at_memory_by(now + kGrantPatience);
@@ -103,10 +128,14 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             }
             return HeldGrants::Fit::kTooMuch;
           }
+          if (auto* const path = vc->paced.path();
+              path != nullptr && !path->has_room(demand.bytes)) {
+            if (!std::exchange(vc->paced.waits_, true)) path->wait(id, demand.bytes);
+            return HeldGrants::Fit::kNoRoom;
+          }
           smallest = std::min(smallest, demand.charge);
-          const bool fits =
-              limit_ == 0 || owner.granted == 0 || sums_.charged + demand.charge <= limit_;
-          return fits ? HeldGrants::Fit::kFits : HeldGrants::Fit::kTooMuch;
+          return fits_memory(owner, demand.charge) ? HeldGrants::Fit::kFits
+                                                   : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
       // Finished Transfers of its own connection are forgotten first.
@@ -146,9 +175,20 @@ void Pacing::drop(Vc& vc, std::uint32_t r_id) {
 }
 
 void Pacing::watch(Vc& vc, Time now) {
-  if (limit_ == 0 || vc.in<IsWatched>()) return;
+  if ((limit_ == 0 && !routed_) || vc.in<IsWatched>()) return;
   vc.paced.look_at_ = now + kGrantPatience;
   watched_.push_back(vc);
+}
+
+// What was asked for a moment ago cannot have come over a long path.
+Time Pacing::patience(const Vc& vc) {
+  const auto* const path = vc.paced.path();
+  return path == nullptr ? kGrantPatience : std::max(kGrantPatience, 4 * path->round_trip());
+}
+
+void Pacing::expire(Time now) {
+  write_off(now);
+  if (!paths_.roomy().empty()) look_at_paths();
 }
 
 void Pacing::write_off(Time now) {
@@ -158,10 +198,10 @@ void Pacing::write_off(Time now) {
     work::count("connections whose grants are watched");
     if (vc.inbound.outstanding() == 0) continue;
     const auto silence = now - vc.inbound.open_blocks().silent_since();
-    if (silence >= kSilence) {
+    if (silence >= std::max(kSilence, patience(vc))) {
       vc.inbound.account().forget();
-    } else if (silence >= kGrantPatience) {
-      vc.inbound.account().write_off(limit_);
+    } else if (silence >= patience(vc)) {
+      vc.inbound.account().write_off(limit_ == 0 ? kNever : limit_);
     }
     vc.paced.look_at_ = now + kGrantPatience;
     watched_.push_back(vc);
@@ -170,6 +210,7 @@ void Pacing::write_off(Time now) {
 
 Time Pacing::deadline() const {
   if (held_.empty()) return kNever;
+  if (!paths_.roomy().empty()) return 0;
   return watched_.empty() ? memory_look_ : std::min(watched_.front().paced.look_at_, memory_look_);
 }
 

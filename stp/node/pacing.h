@@ -19,14 +19,14 @@ class Pacing {
 
   // `limit`: bytes that may be granted over all connections in STUs of 2^`max_stu` bytes, or as
   // many shorter STUs; 0: no limit. `vcs` and `counters` must outlive this.
-  Pacing(std::uint64_t limit, unsigned max_stu, PortTable& vcs, Counters& counters)
-      : limit_(limit), max_stu_(max_stu), vcs_(vcs), counters_(counters) {}
+  // `routed`: as in NodeConfig.
+  Pacing(std::uint64_t limit, unsigned max_stu, PortTable& vcs, Counters& counters,
+         bool routed = false)
+      : limit_(limit), max_stu_(max_stu), routed_(routed), vcs_(vcs), counters_(counters) {}
 
-  // account: for a new connection of `owner`, with STUs of 2^`stu_log2` bytes. memory_freed:
-  // WindowPurse sets it when memory that was short is free again.
-  GrantAccount account(Owner& owner, unsigned stu_log2) {
-    return {sums_, owner.granted, max_stu_ - stu_log2};
-  }
+  // account: for the new connection `vc`, whose peer is known, with STUs of 2^`stu_log2` bytes.
+  // memory_freed: WindowPurse sets it when memory that was short is free again.
+  GrantAccount account(Vc& vc, unsigned stu_log2);
   bool& memory_freed() { return memory_freed_; }
 
   // The user of `vc` wants to send the CTS `entry`. True: it waits here, or the CTS that it repeats
@@ -63,22 +63,31 @@ class Pacing {
 
   // A CTS of `vc` leaves: checks from now on whether its grants make progress.
   void watch(Vc& vc, Time now);
-  // Grants without progress for long no longer delay others.
-  // protocol: 10.12
-  void write_off(Time now);
+  // Grants without progress for long no longer delay others, and CTS that waited for room on a path
+  // may go. Call when deadline() has passed, and before transmit().
+  void expire(Time now);
   // Time of the next check; kNever while no CTS is held.
   [[nodiscard]] Time deadline() const;
 
  private:
   void hold(Vc& vc, const SendEntry& entry, const Inbound::Demand& demand);
+  [[nodiscard]] bool fits_memory(const Owner& owner, std::uint64_t charge) const {
+    return limit_ == 0 || owner.granted == 0 || sums_.charged + charge <= limit_;
+  }
+  // protocol: 10.12
+  void write_off(Time now);
+  void look_at_paths();
+  static Time patience(const Vc& vc);
   void look_at_memory_by(Time time) { memory_look_ = std::min(memory_look_, time); }
   void forget_idle_transfers();
 
   const std::uint64_t limit_;
   const unsigned max_stu_;
+  const bool routed_;
   PortTable& vcs_;
   Counters& counters_;
   NodeGrants sums_;
+  PathTable paths_;
   HeldGrants held_;
   bool memory_freed_ = false;  // memory that was short is free again
   // Time to check whether there is memory for a held CTS: others may have returned some to the

@@ -17,7 +17,7 @@ namespace flag = wire::flag;
 constexpr std::uint64_t kMaxPiece = 65'536;  // the most that a GET's 16-bit length can express
 // protocol: 9.16
 constexpr std::size_t kOutstanding = 64;  // the most G_nums from the oldest to the newest
-constexpr std::size_t kMaxQueued = 65'536;
+constexpr std::size_t kMaxQueuedGets = 65'536;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ int Gets::add(Context context, Completion::Kind kind, const RemoteRegion& region
   const auto length = landing.length;
   if (length == 0 || offset > region.length || length > region.length - offset) return -EINVAL;
   const auto count = length / kMaxPiece + (length % kMaxPiece != 0);
-  if (count > kMaxQueued - pieces_.size()) return -EAGAIN;
+  if (count > kMaxQueuedGets - pieces_.size()) return -EAGAIN;
   for (std::uint64_t at = 0; at < length; at += kMaxPiece) {
     const auto bytes = std::min(kMaxPiece, length - at);
     const auto from = Address::from_linear(region.at.linear(config_.remote_bufsize) + offset + at,

@@ -192,8 +192,16 @@ bool Sequencer::is_stuck() const {
   return impl_->outbox.is_stuck();
 }
 
-void Sequencer::observe_loss(std::uint32_t cts_repeated) {
+// Blocks that suit a path are short. So more of them are granted at once, and the Node holds back
+// those for which the path has no room.
+// protocol: 13.13
+void Sequencer::observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
+  constexpr std::uint32_t kManyBlocks = 64;
   impl_->writes_in.observe_loss(cts_repeated);
+  auto& config = impl_->config;
+  if (path_block == config.path_block) return;
+  config.path_block = path_block;
+  config.cts_window = std::max(config.cts_window, kManyBlocks);
 }
 
 void Sequencer::fail(int error) {

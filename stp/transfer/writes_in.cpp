@@ -36,7 +36,8 @@ unsigned WritesIn::choose_blocksize(std::uint64_t length, unsigned max_block) co
   const auto stu = config_.receive_stu_log2;
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
   const auto lossy = stu + loss_.max_block_stus_log2(stu);
-  return std::max(wire::kMinBlocksize, std::min({config_.max_block, max_block, whole, lossy,
+  const auto path = config_.path_block != 0 ? config_.path_block : wire::kMaxBlocksize;
+  return std::max(wire::kMinBlocksize, std::min({config_.max_block, max_block, whole, lossy, path,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
 

@@ -146,5 +146,65 @@ TEST(shared, each_write_and_each_flow_of_tcp_is_counted) {
   EXPECT_LT(played.cubic_share, 3);
 }
 
+// What congestion control makes of a path of 100 Mbit/s and 20 ms, with a queue of one round trip.
+SharedPath routed(unsigned writes, unsigned cubic) {
+  return {.bottleneck = {.queue = 250'000},
+          .writes = writes,
+          .cubic = cubic,
+          .max_block = 13,
+          .routed = true,
+          .every = 100 * kMillisecond,
+          .warm_up = 4 * kSecond,
+          .lasts = 2 * kSecond};
+}
+
+// protocol: 13.9, 13.10, 13.11
+TEST(congestion, one_write_uses_the_path_and_waits_less_than_tcp) {
+  const auto write = play_shared(routed(1, 0));
+  EXPECT_TRUE(write.passed);
+  EXPECT_GT(write.use, 0.9);
+  EXPECT_EQ(write.drops, 0U);
+  EXPECT_LT(4 * write.delay, play_cubic({.queue = 250'000}, 1).delay);
+}
+
+// Each begins when the earlier ones have filled the queue, and cannot know how long the path is.
+TEST(congestion, ten_writes_have_equal_shares) {
+  const auto writes = play_shared(routed(10, 0));
+  EXPECT_TRUE(writes.passed);
+  EXPECT_GT(writes.use, 0.9);
+  EXPECT_GT(writes.fair, 0.95);
+  EXPECT_LT(writes.delay, 5 * kMillisecond);
+}
+
+TEST(congestion, tcp_keeps_its_share) {
+  for (const bool codel : {false, true}) {
+    auto path = routed(1, 1);
+    path.bottleneck.codel = codel;
+    const auto both = play_shared(path);
+    EXPECT_TRUE(both.passed);
+    EXPECT_GT(both.use, 0.9);
+    EXPECT_GT(both.cubic_share, 0.7);
+  }
+}
+
+// The path takes 4 ms to pass one Block of each write, and 50 us without a queue.
+TEST(congestion, a_short_and_slow_path_is_shared_too) {
+  auto path = routed(10, 0);
+  path.bottleneck.delay = 25 * kMicrosecond;
+  const auto writes = play_shared(path);
+  EXPECT_TRUE(writes.passed);
+  EXPECT_GT(writes.use, 0.9);
+  EXPECT_GT(writes.fair, 0.95);
+}
+
+// protocol: 13.12
+TEST(congestion, a_queue_that_is_too_short_for_all_is_used_well) {
+  auto path = routed(10, 0);
+  path.bottleneck.queue = 30'000;
+  const auto writes = play_shared(path);
+  EXPECT_TRUE(writes.passed);
+  EXPECT_GT(writes.use, 0.9);
+}
+
 }  // namespace
 }  // namespace stp::sim::shared_path_test

@@ -12,6 +12,7 @@ namespace stp::sim {
 void BulkParty::begin(Time now) {
   const auto& bulk = workload_.bulk;
   sequencer_.emplace(sequencer_config(info_, workload_.max_block, bulk.cts_window));
+  sequencer_->observe_loss(end_->cts_repeated(), end_->path_block());
   host_ = &end_->host();
   const auto& memory = sends_ ? bulk.source : bulk.landing;
   const auto copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
@@ -27,19 +28,19 @@ void BulkParty::begin(Time now) {
 Time BulkParty::next_deadline() const {
   if (!sequencer_) return kNever;
   const auto next = sequencer_->next_deadline();
-  return sends_ && !begun_ ? std::min(next, workload_.bulk.start) : next;
+  return sends_ && !begun_ ? std::min(next, start_) : next;
 }
 
 void BulkParty::expire(Time now) {
   sequencer_->expire(now);
-  if (!sends_ || begun_ || now < workload_.bulk.start) return;
+  if (!sends_ || begun_ || now < start_) return;
   begun_ = true;
   expect(sequencer_->write(0, at_, workload_.bulk.length) == 0, "a long write cannot begin");
 }
 
 void BulkParty::work(Time now) {
   sequencer_->taken(end_->taken());
-  sequencer_->observe_loss(end_->cts_repeated());
+  sequencer_->observe_loss(end_->cts_repeated(), end_->path_block());
   for (Completion c{}; sequencer_->next_completion(c);) on_completion(c, now);
 }
 
@@ -63,7 +64,7 @@ void BulkParty::stop(int error, Time now) {
 }
 
 std::string BulkSession::overdue(Time now) {
-  if (client_.done() || now < config_.workload.bulk.start + config_.workload.patience) return {};
+  if (client_.done() || now < client_.start() + config_.workload.patience) return {};
   return "a long write never ends";
 }
 

@@ -10,7 +10,9 @@ namespace stp::sim {
 class BulkParty : public Party {
  public:
   BulkParty(Run& run, const SessionConfig& config, bool sends)
-      : Party(run, config), sends_(sends) {}
+      : Party(run, config),
+        sends_(sends),
+        start_(config.workload.bulk.start + (config.number - 1) * config.workload.bulk.every) {}
 
   void receive(const ReceivedEntry& entry, Time now) override { sequencer_->receive(entry, now); }
   void work(Time now) override;
@@ -19,6 +21,7 @@ class BulkParty : public Party {
   void expire(Time now) override;
   [[nodiscard]] bool wants_close() const override { return sends_ && done_; }
   [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] Time start() const { return start_; }
 
  protected:
   void begin(Time now) override;
@@ -27,7 +30,9 @@ class BulkParty : public Party {
  private:
   void on_completion(const Completion& c, Time now);
 
-  bool sends_, begun_ = false, done_ = false;
+  const bool sends_;
+  const Time start_;  // of the write
+  bool begun_ = false, done_ = false;
   std::optional<Sequencer> sequencer_;
   Host* host_ = nullptr;
   RegionId region_ = kNoneId;

@@ -13,9 +13,10 @@ struct Bulk {
   std::uint64_t length = 0;
   // Mapped repeatedly until the length is reached.
   std::shared_ptr<Memory> source, landing;
-  Time start = 0;
+  Time start = 0;  // of the first session's; each further one begins `every` later
   std::vector<Time>* finished = nullptr;  // arrival time of each write
   std::uint32_t cts_window = 4;           // Blocks that are granted at once
+  Time every = 0;
 };
 
 // What the programs of a session do.

@@ -19,6 +19,7 @@ HostConfig host(unsigned number, const SharedPath& path) {
   h.node.mac = MacAddr::from_u64(0x020000000001 + number);
   h.node.max_stu = path.max_stu;
   h.node.attach_from = 1024;
+  h.node.routed = path.routed;
   h.endpoint.bufsize = kSharedBufsize;
   h.endpoint.recover = true;
   h.endpoint.slots = h.endpoint.credits = 512;
@@ -48,6 +49,7 @@ Scenario shared(const SharedPath& path, std::vector<Time>& finished) {
   bulk.source = std::make_shared<Memory>(memory);
   bulk.landing = std::make_shared<Memory>(memory);
   bulk.start = kSharedStart;
+  bulk.every = path.every;
   bulk.finished = &finished;
   bulk.cts_window = path.cts_window;
   fill_pattern(bulk.source->all(), 1);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "stp/base/assert.h"
+#include "stp/node/inbound/path.h"
 
 namespace stp {
 
@@ -23,8 +24,9 @@ class GrantAccount {
   // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
   // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
   // protocol: 10.8
-  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0)
-      : node_(&node), owner_(&owner), shorter_(shorter) {}
+  // `path`: if not nullptr, the bytes are also charged to it, as they are.
+  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0, Path* path = nullptr)
+      : node_(&node), owner_(&owner), path_(path), shorter_(shorter) {}
 
   [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
 
@@ -66,11 +68,14 @@ class GrantAccount {
     grant(bytes);
   }
   [[nodiscard]] std::uint64_t outstanding() const { return counted_ + silent_; }
+  // nullptr: the way from the peer is not shared with others.
+  [[nodiscard]] Path* path() const { return path_; }
 
  private:
   void add(std::uint64_t bytes) const {
     node_->charged += charge_of(bytes);
     *owner_ += charge_of(bytes);
+    if (path_ != nullptr) path_->grant(bytes);
   }
   void take(std::uint64_t bytes) const {
     STP_ASSERT(charge_of(bytes) <= *owner_ && *owner_ <= node_->charged,
@@ -78,6 +83,7 @@ class GrantAccount {
     node_->charged -= charge_of(bytes);
     *owner_ -= charge_of(bytes);
     if (*owner_ == 0) node_->look_again = true;
+    if (path_ != nullptr) path_->settle(bytes);
   }
   void leave_silence(std::uint64_t bytes) {
     leave_sum(bytes);
@@ -92,6 +98,7 @@ class GrantAccount {
 
   NodeGrants* node_ = nullptr;
   std::uint64_t* owner_ = nullptr;
+  Path* path_ = nullptr;
   unsigned shorter_ = 0;
   std::uint64_t counted_ = 0;  // in `charged`
   std::uint64_t silent_ = 0;   // in `silent`, or forgotten

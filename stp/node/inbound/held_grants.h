@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CTS held back by pacing or for lack of memory. CTS of one Transfer keep their order. Between
 // Transfers, the one that lacks the fewest bytes or the one that has waited longest goes first.
-// Only the next CTS of each owner is examined, and connections without credit are parked: choosing
-// takes a few steps per owner, however many CTS are held.
+// Only the next CTS of each owner is examined, and connections without credit or room are parked:
+// choosing takes a few steps per owner, however many CTS are held.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace stp {
 class HeldGrants {
  public:
   using Transfer = std::pair<VcId, std::uint32_t>;  // connection, R_id
-  // Whether a CTS may go now. kTooMuch: it needs too much. kNoCredit: nothing of its connection can
-  // go until unpark().
-  enum class Fit { kFits, kTooMuch, kNoCredit };
+  // Whether a CTS may go now. kTooMuch: it needs too much. kNoRoom: nothing of its connection can
+  // go until unpark(), for lack of credit or because its path is full.
+  enum class Fit { kFits, kTooMuch, kNoRoom };
 
   [[nodiscard]] bool empty() const { return vcs_.empty(); }
   [[nodiscard]] bool contains(const Transfer& transfer, std::uint32_t b_num) const;
@@ -35,7 +35,7 @@ class HeldGrants {
   // returns kFits.
   template <typename Fits>
   [[nodiscard]] std::optional<Transfer> choose(bool by_age, Fits&& fits);
-  // The connection has credit again.
+  // The connection has credit again, or its path may have room.
   void unpark(VcId vc);
   // Removes and returns the first CTS of `transfer`. There is one.
   SendEntry pop(const Transfer& transfer);
@@ -109,7 +109,7 @@ std::optional<HeldGrants::Transfer> HeldGrants::choose(bool by_age, Fits&& fits)
     auto& of = vcs_.at(vc);
     const auto& held = first_of(of, by_age);
     const auto fit = fits(vc, held.demand);
-    if (fit == Fit::kNoCredit) {
+    if (fit == Fit::kNoRoom) {
       const auto next = owner.by_age.size() == 1 ? std::next(at) : at;
       leave(vc, of);
       of.parked = true;

@@ -229,6 +229,7 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
   Demand demand{.remaining = block};
   if (offer != nullptr) demand.remaining = offer->t_len - before;
   const auto bytes = std::min(block, demand.remaining);
+  demand.bytes = bytes;
   demand.charge = account_.charge_of(bytes);
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   demand.memory = window_memory::of_block(stu_count(start, bytes, tiles_.stu_log2));
@@ -314,8 +315,33 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   STP_ASSERT(length <= block.transfer->outstanding, "what arrives was outstanding");
   block.transfer->outstanding -= length;
   account_.arrived();
+  if (account_.path() == nullptr) {
+    account_.settle(length);
+    return open_.arrived(block, begun, sync, now);
+  }
+  tell_path(block, length, now);
   account_.settle(length);
   return open_.arrived(block, begun, sync, now);
+}
+
+// The first STU of a Block shows how long the path is: it was asked for when the CTS left. After a
+// repeated CTS nobody knows which of them it answers.
+// protocol: 13.10
+void Inbound::tell_path(const InboundBlock& block, std::size_t length, Time now) const {
+  const bool first = block.received == length && block.repeats == 0;
+  account_.path()->arrived(length, first ? std::max<Time>(now - block.progress, 1) : 0, now);
+}
+
+// A Block is complete: what has been sent before it and is not here is lost, unless it is only a
+// few STUs behind.
+// protocol: 13.12
+void Inbound::look_for_loss(const InboundBlock& complete) {
+  constexpr std::uint64_t kReordered = 4;  // STUs
+  auto* const first = open_.first();
+  if (first == nullptr || first->missed || first->serial >= complete.serial) return;
+  if ((complete.serial - first->serial) * complete.stus.placed() < kReordered) return;
+  first->missed = true;
+  account_.path()->lost(open_.last_arrival());
 }
 
 void Inbound::complete(InboundBlock& block) {
@@ -334,6 +360,7 @@ void Inbound::complete(InboundBlock& block) {
     const auto at = transfer.blocks.find(b_num);
     STP_ASSERT(at != transfer.blocks.end() && &at->second == &block,
                "a Block that completes is one of its Transfer");
+    if (account_.path() != nullptr) look_for_loss(block);
     drop_block(at->second);
     transfer.blocks.erase(at);
   }

@@ -45,9 +45,10 @@ class Inbound {
   int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
   // What pacing is charged for the bytes that a CTS would grant, and the bytes that its Transfer
   // lacks from there on; 0 if it would be refused or grants nothing new. `memory`: the bytes needed
-  // to track them.
+  // to track them. `bytes`: those that it would grant.
   struct Demand {
     std::uint64_t charge = 0, remaining = 0, memory = 0;
+    std::uint64_t bytes = 0;
   };
   [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
   // Whether `bytes` of memory are available. If not, forgets Transfers with nothing outstanding,
@@ -96,6 +97,8 @@ class Inbound {
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:
+  void tell_path(const InboundBlock& block, std::size_t length, Time now) const;
+  void look_for_loss(const InboundBlock& complete);
   DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);

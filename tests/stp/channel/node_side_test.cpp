@@ -165,6 +165,9 @@ TEST_F(NodeSide, requests_are_refused_and_counted) {
   EXPECT_TRUE(send(4)) << "their places are free";
   node.count_cts_repeated();
   EXPECT_EQ(user.cts_repeated(), 1U);
+  EXPECT_EQ(user.path_block(), 0U);
+  node.suggest_block(13);
+  EXPECT_EQ(user.path_block(), 13U);
 }
 
 TEST_F(NodeSide, the_word_changes_only_for_a_user_that_sleeps) {

@@ -64,6 +64,40 @@ TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   EXPECT_EQ(third->header.b_num, 2U);
 }
 
+class PacingOfPaths : public Writing {
+ protected:
+  static constexpr std::size_t kBlock = 4'096;
+  PacingOfPaths()
+      : Writing(NodeConfig{
+            .mac = {}, .max_stu = kBufsize, .vlan = {}, .attach_from = 512, .routed = true}) {}
+};
+
+// The first window is 16 KiB. There is no limit of memory.
+// protocol: 13.9
+TEST_F(PacingOfPaths, no_more_is_granted_than_the_path_may_carry) {
+  put(a, ca, rts(6 * kBlock));
+  settle();
+  ASSERT_TRUE(get(cb));
+  for (std::uint32_t b_num = 0; b_num < 6; ++b_num)
+    put(b, cb, cts(b_num, kTargetBufx + b_num, 0, 12));
+  settle();
+  EXPECT_EQ(b.count(Counter::kCtsHeld), 2U);
+  const auto first = get(ca);
+  ASSERT_TRUE(first);
+  for (unsigned i = 1; i < 4; ++i) ASSERT_TRUE(get(ca));
+  EXPECT_FALSE(get(ca));
+  put(a, ca, data(first->header, kBlock));
+  settle();
+  const auto fifth = get(ca);
+  ASSERT_TRUE(fifth) << "a Block arrived: there is room for the next";
+  EXPECT_EQ(fifth->header.b_num, 4U);
+}
+
+// protocol: 13.13
+TEST_F(PacingOfPaths, programs_are_told_which_blocks_suit_the_path) {
+  EXPECT_EQ(cb.user.path_block(), 14U) << "four STUs while nothing is known";
+}
+
 class PacingOfShortStus : public Pacing {
  protected:
   PacingOfShortStus() : Pacing(kBufsize + 1) {}

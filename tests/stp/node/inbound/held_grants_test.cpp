@@ -25,7 +25,7 @@ class HeldGrantsTest : public ::testing::Test {
   }
   std::optional<Transfer> choose(bool by_age = false) {
     return held.choose(by_age, [&](VcId vc, const Inbound::Demand& demand) {
-      if (without_credit.contains(vc)) return Fit::kNoCredit;
+      if (without_credit.contains(vc)) return Fit::kNoRoom;
       return demand.charge <= room ? Fit::kFits : Fit::kTooMuch;
     });
   }
