@@ -130,7 +130,8 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   if (telemetry_wanted()) std::atexit(remove_runtime_directory);
   const HugepageChoice hugepages = hugepages_here();
   eal.notice = hugepages.trouble;
-  const Lcores lcores = make_lcores(usable_cpus(), dpdk_knows_cpu);
+  const auto usable = usable_cpus();
+  const Lcores lcores = make_lcores(usable, dpdk_knows_cpu);
   std::vector<std::string> list = arguments(pci_address, megabytes, lcores.list, hugepages.use);
   std::vector<char*> argv;
   argv.reserve(list.size());
@@ -141,10 +142,7 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
   if (result < 0 && rte_errno != EALREADY) {
     const std::string said = take_dpdk_message();
     eal.error = "DPDK does not start: " + (said.empty() ? rte_strerror(rte_errno) : said);
-    if (lcores.foreign) {
-      eal.error += "; it knows none of the CPUs that this process may use: permit one below " +
-                   std::to_string(kDpdkCpus);
-    }
+    if (lcores.foreign) eal.error += "; " + why_foreign(usable);
     return;
   }
   if (result < 0) return;

@@ -27,6 +27,14 @@ Lcores make_lcores(const std::vector<unsigned>& usable,
   return {"0@" + std::to_string(other % kDpdkCpus), true};
 }
 
+std::string why_foreign(const std::vector<unsigned>& usable) {
+  std::string text = "it knows none of the CPUs that this process may use";
+  if (usable.empty()) return text;
+  text += " (the first is " + std::to_string(usable.front()) + "): ";
+  if (usable.front() >= kDpdkCpus) return text + "permit one below " + std::to_string(kDpdkCpus);
+  return text + "they are not in /sys/devices/system/cpu: permit one that is there";
+}
+
 bool dpdk_knows_cpu(unsigned cpu) {
   const auto file = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/core_id";
   return ::access(file.c_str(), F_OK) == 0;

@@ -19,6 +19,9 @@ struct Lcores {
 // `knows`: whether DPDK finds that CPU.
 Lcores make_lcores(const std::vector<unsigned>& usable, const std::function<bool(unsigned)>& knows);
 
+// Why DPDK knows none of these CPUs, and what to do about it.
+std::string why_foreign(const std::vector<unsigned>& usable);
+
 // As DPDK looks for it.
 bool dpdk_knows_cpu(unsigned cpu);
 

@@ -38,5 +38,10 @@ TEST(Lcores, WithoutAnyThatDpdkKnowsAnotherOneIsTried) {
   EXPECT_EQ(make_lcores({}, [](unsigned) { return false; }).list, "0@0");
 }
 
+TEST(Lcores, AnErrorSaysWhyDpdkKnowsNoCpu) {
+  EXPECT_TRUE(why_foreign({1'500, 1'501}).ends_with("(the first is 1500): permit one below 1024"));
+  EXPECT_NE(why_foreign({200}).find("not in /sys/devices/system/cpu"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stp::port
