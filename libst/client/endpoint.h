@@ -4,20 +4,72 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "libst/client/handle_table.h"
-#include "libst/client/mappings.h"
 #include "libst/client/names.h"
 #include "libst/client/options.h"
+#include "stp/node/node.h"
 
 struct st_ehandle;
 
 namespace stp::client {
+
+// The memory and the Mx of an endpoint. With it st_tx rejects at once what the Node would reject
+// later. The Node does not rely on it. Thread-safe.
+struct BufxInterval {
+  std::uint32_t first = 0, count = 0;
+  [[nodiscard]] bool contains(std::uint32_t bufx) const { return bufx - first < count; }
+};
+
+class Mappings {
+ public:
+  void add(RegionId region, Direction direction, BufxInterval interval);
+  // Also removes every Mx on the region.
+  void remove(RegionId region);
+
+  void add_mx(std::uint16_t mx, RegionId region, VcId vc);
+  // Whether `vc` may use `mx`.
+  [[nodiscard]] bool owns_mx(VcId vc, std::uint16_t mx) const;
+  void remove_mx(std::uint16_t mx);
+  void remove_mx_of(VcId vc);
+
+  // Whether `length` bytes (not 0) from (bufx, offset) on are mapped for sending.
+  [[nodiscard]] bool can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t length,
+                              unsigned bufsize) const;
+  // Whether `vc` may let its peer write to `bufx` through `mx`.
+  [[nodiscard]] bool can_grant(VcId vc, std::uint16_t mx, std::uint32_t bufx) const;
+
+ private:
+  struct MxRecord {
+    RegionId region;
+    VcId vc;  // kNoneId: any connection of the endpoint
+    BufxInterval interval;
+  };
+  struct RegionRecord {
+    Direction direction;
+    BufxInterval interval;
+  };
+  [[nodiscard]] const MxRecord* find_mx(VcId vc, std::uint16_t mx) const;
+
+  [[nodiscard]] bool find_transmit(std::uint32_t bufx, std::uint64_t last) const;
+
+  // The interval of transmit memory found last, first << 32 | count; 0: none. Most lookups hit it
+  // and need no lock.
+  mutable std::atomic<std::uint64_t> found_{0};
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<RegionId, RegionRecord> regions_;
+  std::map<std::uint32_t, std::uint32_t> transmit_;  // first Bufx -> count; none overlap
+  std::unordered_map<std::uint16_t, MxRecord> mxs_;
+};
 
 class Connection;
 
@@ -99,5 +151,33 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
 // st_create and st_endpoint.
 int make_endpoint(const char* str, bool connectionless, st_ehandle** out);
+
+// The object behind st_map: user memory bound to Bufx entries. Functions return 0 or a negative
+// errno. Thread-safe.
+class Region {
+ public:
+  static constexpr Kind kKind = Kind::kRegion;
+
+  Region(std::shared_ptr<Endpoint> endpoint, RegionId id, Direction direction,
+         std::shared_ptr<void> keep)
+      : endpoint_(std::move(endpoint)), id_(id), direction_(direction), keep_(std::move(keep)) {}
+
+  // Allocates an Mx on the region, for `vc` or (kNoneId) for every connection of the endpoint.
+  int allocate_mx(VcId vc, std::uint16_t& out);
+  // Call after the handle has been retired. Waits, without a timeout, until the link no longer uses
+  // the memory.
+  int unmap();
+
+  [[nodiscard]] const Endpoint& endpoint() const { return *endpoint_; }
+  [[nodiscard]] Direction direction() const { return direction_; }
+  void set_handle(Handle handle) { handle_ = handle; }
+
+ private:
+  const std::shared_ptr<Endpoint> endpoint_;
+  const RegionId id_;
+  const Direction direction_;
+  const std::shared_ptr<void> keep_;
+  Handle handle_ = 0;
+};
 
 }  // namespace stp::client

@@ -1,10 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/error.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace stp::client {
+namespace {
+
+struct Hooks {
+  std::mutex mutex;
+  Hook of[2];
+  std::atomic<bool> any{false};
+};
+
+Hooks& hooks() {
+  static auto* const all = new Hooks;  // never destroyed, as HandleTable
+  return *all;
+}
+
+Hook hook(HookKind kind) {
+  std::lock_guard const guard(hooks().mutex);
+  return hooks().of[static_cast<std::size_t>(kind)];
+}
+
+// True while a hook runs: calls that the hook itself makes are not reported.
+thread_local bool inside = false;
+
+void tell(HookKind kind, const char* call, int result) {
+  const auto to = hook(kind);
+  if (to.function != nullptr) to.function(to.context, call, result, describe(result));
+}
+
+bool expected(int result) {
+  return result == -EWOULDBLOCK || result == -EINTR;
+}
+
+}  // namespace
+
+void set_hook(HookKind kind, Hook wanted) {
+  std::lock_guard const guard(hooks().mutex);
+  auto& all = hooks();
+  all.of[static_cast<std::size_t>(kind)] = wanted;
+  all.any = all.of[0].function != nullptr || all.of[1].function != nullptr;
+}
+
+void call_over(const char* call, int result, bool per_frame) {
+  if (!hooks().any.load(std::memory_order_relaxed) || inside) return;
+  if (per_frame && (result >= 0 || expected(result))) return;
+  inside = true;
+  {
+    const KeepFailure keep;  // the program may still ask st_strerror about this call
+    tell(HookKind::kLog, call, result);
+    if (result < 0) tell(HookKind::kError, call, result);
+  }
+  inside = false;
+}
+
 namespace {
 
 // The thread's last failure: its errno (positive) and its text. A new call clears only the number:
@@ -43,3 +97,11 @@ const char* describe(int error) {
 }
 
 }  // namespace stp::client
+
+void st_set_error_handler(st_hook_t* handler, void* context) {
+  stp::client::set_hook(stp::client::HookKind::kError, {handler, context});
+}
+
+void st_set_log(st_hook_t* log, void* context) {
+  stp::client::set_hook(stp::client::HookKind::kLog, {log, context});
+}

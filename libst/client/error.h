@@ -7,9 +7,22 @@
 #include <string>
 #include <system_error>
 
-#include "libst/client/hooks.h"
+#include "libst/include/stp/st.h"
 
 namespace stp::client {
+
+// The functions that a program sets to observe its calls: st_set_error_handler, st_set_log.
+struct Hook {
+  st_hook_t* function = nullptr;
+  void* context = nullptr;
+};
+
+enum class HookKind { kError, kLog };
+
+void set_hook(HookKind kind, Hook hook);
+// Reports the end of a call. `per_frame`: a call that moves frames; only its errors are reported,
+// except results that a loop around such calls expects. Cheap if no hook is set.
+void call_over(const char* call, int result, bool per_frame);
 
 // Stores `text` for this thread as the description of `error`. Returns `error`.
 int fail(int error, std::string text);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selects a link for an endpoint. All endpoints of this process on one shard of a link share one
+// Selects a link for an endpoint, and tells of its trouble. All endpoints of this process on one shard of a link share one
 // Backend. Thread-safe.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "libst/client/backend.h"
 
@@ -22,5 +23,13 @@ struct ShardChoice {
 int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard = {});
 // Uses the link that `text` describes.
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard = {});
+
+// Describes trouble of a link in the text of an error that it may have caused: for example, that
+// frames of some length cannot be sent.
+
+// "": no known trouble. `peer`: leaves out what concerns other stations only.
+std::string trouble_of(Backend& backend, const MacAddr& peer = {});
+// Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
+int fail_in_time(Backend& backend, const MacAddr& peer = {});
 
 }  // namespace stp::client

@@ -13,7 +13,7 @@
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 #include "libst/client/error.h"
-#include "libst/client/trouble.h"
+#include "libst/client/links.h"
 #include "libst/client/wait.h"
 
 namespace stp::client {

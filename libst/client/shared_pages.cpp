@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/shared_pages.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "libst/client/error.h"
+#include "libst/client/handle_table.h"
 #include "libst/client/write_freeze.h"
 #include "libst/service/messages.h"
 #include "stp/base/assert.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 namespace stp::client {
 namespace {
@@ -246,6 +254,202 @@ int SharedPages::replace(const MappedArea& area, Share::Part& out) {
     return fail(-EOPNOTSUPP, std::string("the pages cannot be replaced: ") + std::strerror(mapped));
   out = {memory, 0, pages.size()};
   return 0;
+}
+
+// SharedPages during a fork(): what the child gets of shared pages.
+
+SharedPages::SharedPages() {
+  HandleTable::instance();  // registers its handler first, so that it runs first in a child
+  keep_maps_open();
+  ::pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork_in_parent(); },
+                   [] { instance().after_fork_in_child(); });
+}
+
+Lease::~Lease() {
+  if (bytes_.empty()) return;
+  auto& all = SharedPages::instance();
+  std::lock_guard const guard(all.mutex_);
+  all.lent_.remove(bytes_);
+}
+
+// In a child that forks again nothing is to be done: it shares no pages with stpd.
+void SharedPages::before_fork() {
+  mutex_.lock();
+  leaving_ = !HandleTable::instance().inherited();
+  if (leaving_) leave_to_child();
+}
+
+// If memory or information is missing, the child gets none of the pages: that is safer than sharing
+// them.
+void SharedPages::leave_to_child() {
+  try {
+    end_rests();
+    std::vector<MappedArea> areas;
+    if (placements_.find(areas)) {
+      for (const auto& area : areas) leave_to_child(area);
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    put_back();
+  }
+  all_left_out_ = true;
+  placements_.advise(MADV_DONTFORK);
+}
+
+void SharedPages::leave_to_child(const MappedArea& area) {
+  const auto protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
+  const auto memory = known(area);
+  for (const auto& [pages, kind] : lent_.parts({area.begin, area.end})) {
+    const auto offset = area.offset + (pages.begin - area.begin);
+    // Advised once more: the first time may have failed, or the program may have undone it.
+    if (kind == LentRanges::Kind::kFilled && memory != nullptr &&
+        ::madvise(reinterpret_cast<void*>(pages.begin), pages.size(), MADV_DONTFORK) == 0)
+      views_.push_back({pages, protection, memory, offset});
+    else if (kind == LentRanges::Kind::kFree)
+      make_private(pages, protection, {area.inode, offset});
+    else
+      aside_.emplace_back(pages, protection, memory, SetAside::Place{area.inode, offset});
+  }
+}
+
+// Pages that are no longer lent. Another thread may unmap some of them at this moment, and use the
+// addresses for other memory. That is left alone, and the rest becomes private all the same.
+void SharedPages::make_private(Span pages, int protection, const SetAside::Place& place) {
+  constexpr int kLooks = 4;
+  std::vector<Span> left{pages};
+  for (int i = 0; i < kLooks && !left.empty(); ++i) {
+    std::vector<Span> changed;
+    for (const auto& part : left) {
+      SetAside::Place const at{place.inode, place.offset + (part.begin - pages.begin)};
+      aside_.emplace_back(part, protection, nullptr, at);
+      if (!aside_.back().has_gone()) continue;
+      aside_.pop_back();
+      for (const auto& there : SetAside::left_of(part, at)) changed.push_back(there);
+    }
+    left = std::move(changed);
+  }
+}
+
+void SharedPages::put_back() {
+  for (const auto& pages : aside_)
+    if (!pages.put_back()) cut_off_ = true;
+  aside_.clear();
+}
+
+void SharedPages::after_fork_in_parent() {
+  if (leaving_) {
+    put_back();
+    views_.clear();
+    if (all_left_out_) {
+      placements_.advise(MADV_DOFORK);
+      lent_.leave_out();
+      all_left_out_ = false;
+    }
+  }
+  mutex_.unlock();
+}
+
+// Makes system calls only: locks that other threads held at the fork stay locked in the child.
+void SharedPages::after_fork_in_child() {
+  if (leaving_)
+    for (const auto& [pages, protection, memory, offset] : views_)
+      ::mmap(reinterpret_cast<void*>(pages.begin), pages.size(), protection,
+             MAP_PRIVATE | MAP_FIXED_NOREPLACE, memory->fd(), static_cast<off_t>(offset));
+  mutex_.unlock();
+}
+
+// Shares that rest: nobody uses their region, but the pages stay shared for the next registration
+// of the same memory. Their bytes count as lent. A fork ends that, so that the child gets a copy of
+// them as of any private page.
+
+namespace {
+
+// Whether the parts of the share are mapped where they were. `areas`: what is mapped there now.
+bool is_there(const Share& share, std::span<const AreaAt> areas) {
+  auto at = reinterpret_cast<std::uintptr_t>(share.pages.data());
+  auto area = areas.begin();
+  for (const auto& part : share.parts) {
+    const auto begin = at, end = at + part.length;
+    while (at < end) {
+      while (area != areas.end() && area->end <= at) ++area;
+      if (area == areas.end() || area->begin > at) return false;
+      if (!area->shared || area->inode != part.inode || area->device != part.device ||
+          area->offset + (at - area->begin) != part.offset + (at - begin))
+        return false;
+      at = std::min(area->end, end);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Share::~Share() {
+  if (!has_rested) return;
+  auto& all = SharedPages::instance();
+  std::lock_guard const guard(all.mutex_);
+  if (all.leave_rest(*this)) all.end_leases(*this);
+}
+
+void Share::rest() {
+  SharedPages::instance().rest(*this);
+}
+
+bool Share::resume(std::span<const AreaAt> areas) {
+  return SharedPages::instance().resume(*this, areas);
+}
+
+void SharedPages::rest(Share& share) {
+  std::lock_guard const guard(mutex_);
+  if (!share.has_rested) {
+    for (auto& part : share.parts) {
+      struct stat status {};
+      ::fstat(part.memory->fd(), &status);  // on failure, inode 0 is found nowhere
+      part.device = status.st_dev;
+      part.inode = status.st_ino;
+    }
+    // The program may call realloc() from now on. The advice stays with the pages.
+    for (const auto& lease : share.leases) LentRanges::keep_from_growing(lease.bytes_);
+  }
+  share.has_rested = true;
+  resting_.push_back(&share);
+}
+
+bool SharedPages::resume(Share& share, std::span<const AreaAt> areas) {
+  std::lock_guard const guard(mutex_);
+  if (!leave_rest(share)) return false;
+  if (share.pieces.size() == 1 && is_there(share, areas)) return true;
+  end_leases(share);
+  return false;
+}
+
+// False: the share does not rest. A fork has ended its leases, or it is in use.
+bool SharedPages::leave_rest(const Share& share) {
+  const auto at = std::find(resting_.rbegin(), resting_.rend(), &share);
+  if (at == resting_.rend()) return false;
+  *at = resting_.back();
+  resting_.pop_back();
+  return true;
+}
+
+// The program may have unmapped the pages meanwhile. What it has mapped there since is left alone.
+void SharedPages::end_leases(Share& share) {
+  std::vector<AreaAt> areas;
+  const auto there = areas_at(share.pages, areas) && is_there(share, areas);
+  for (auto& lease : share.leases) {
+    const auto bytes = std::exchange(lease.bytes_, {});
+    there ? lent_.remove(bytes) : lent_.forget(bytes);
+  }
+}
+
+// Their memfds are held no more, so that the pages count as private ones. False: none rests.
+bool SharedPages::end_rests() {
+  if (resting_.empty()) return false;
+  for (; !resting_.empty(); resting_.pop_back()) {
+    end_leases(*resting_.back());
+    resting_.back()->parts.clear();
+  }
+  return true;
 }
 
 }  // namespace stp::client

@@ -99,7 +99,6 @@ class SharedPages {
   void make_private(Span pages, int protection, const SetAside::Place& place);
   void put_back();
 
-  // shared_pages_rest.cpp
   void rest(Share& share);
   bool resume(Share& share, std::span<const AreaAt> areas);
   bool leave_rest(const Share& share);

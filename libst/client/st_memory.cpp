@@ -6,8 +6,8 @@
 #include "libst/client/address_space.h"
 #include "libst/client/allocation.h"
 #include "libst/client/connection.h"
+#include "libst/client/endpoint.h"
 #include "libst/client/error.h"
-#include "libst/client/region.h"
 #include "libst/include/stp/st.h"
 
 using stp::Direction;

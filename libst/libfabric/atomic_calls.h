@@ -5,7 +5,7 @@
 
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/calls.h"
-#include "libst/libfabric/request.h"
+#include "libst/libfabric/op.h"
 
 namespace stp::fi {
 

@@ -11,7 +11,6 @@
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/request.h"
 
 namespace stp::fi {
 namespace {

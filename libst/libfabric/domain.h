@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A domain: owns queues, counters, memory and endpoints.
+// A fabric, which is an open link, and a domain, which owns queues, counters, memory and endpoints.
 #pragma once
 
+#include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 
 #include <atomic>
+#include <memory>
 #include <unordered_map>
 
-#include "libst/libfabric/fabric.h"
+#include "libst/libfabric/link.h"
 
 namespace stp::fi {
+
+// A fabric: a link that is open.
+class Fabric : public fid_fabric {
+ public:
+  static int open(const fi_fabric_attr& attr, void* context, fid_fabric*& out);
+
+  [[nodiscard]] Link& link() const { return *link_; }
+  void use() { ++users_; }
+  void unuse() { --users_; }
+
+  int close();
+  int try_wait(fid_t* objects, int count);
+
+ private:
+  Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* context);
+
+  const std::unique_ptr<Link> link_;
+  std::atomic<unsigned> users_{0};
+};
 
 class Mr;
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "libst/libfabric/calls.h"
-#include "libst/libfabric/fabric.h"
+#include "libst/libfabric/domain.h"
 
 namespace stp::fi {
 namespace {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares a program's hints with what the provider offers.
+// What the provider offers, compared with a program's hints, and the flags of an endpoint's calls.
 #pragma once
 
 #include <rdma/fabric.h>
 
+#include <cstdint>
 #include <string>
 
 namespace stp::fi {
@@ -22,5 +23,14 @@ extern const Offer kMsgOffer, kRdmOffer;
 [[nodiscard]] bool needs_mr_mode(const Offer& offer, const fi_info& hints);
 // Returns the reason why the hints cannot be met; empty: they can.
 [[nodiscard]] std::string why_not(const Offer& offer, std::uint32_t version, const fi_info* hints);
+
+// The flags that an endpoint's calls without a flags argument have: FI_GETOPSFLAG, FI_SETOPSFLAG.
+struct OpFlags {
+  std::uint64_t tx = 0, rx = 0;
+
+  explicit OpFlags(const fi_info& info);
+  // FI_GETOPSFLAG or FI_SETOPSFLAG; `argument` as in fi_control. -FI_ENOSYS: another command.
+  int control(int command, void* argument, const Offer& offer);
+};
 
 }  // namespace stp::fi

@@ -16,7 +16,6 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
 #include "libst/libfabric/wait.h"
 
@@ -105,5 +104,11 @@ class Link {
   stm_connection_t dialed_ = nullptr;
   bool closing_ = false;
 };
+
+// Listening at a port of the link, or at any that is free.
+
+// Listens at the port of `name`. If that is 0, at a free one, which `name` gets. Returns 0 or a
+// libfabric error, which the log explains.
+int listen_at(const Link& link, sockaddr_in& name, Acceptor& acceptor, stm_listener_t& listener);
 
 }  // namespace stp::fi

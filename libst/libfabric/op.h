@@ -10,12 +10,43 @@
 #include <cstdint>
 #include <memory>
 
+#include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/limits.h"
-#include "libst/libfabric/owner.h"
 #include "libst/libfabric/staging.h"
 
 namespace stp::fi {
+
+// Who is told of what happens on the link. All calls come under the link's mutex.
+struct Op;
+struct RxBuffer;
+
+// Of a connection, and of the operations on it.
+class Owner {
+ public:
+  // The connection is up, or has ended.
+  virtual void connection_event(const stm_event_t& event) = 0;
+  // Connecting could not begin.
+  virtual void not_dialed(int status) = 0;
+  // A message has arrived in `buffer`, or the receive has failed.
+  virtual void arrived(RxBuffer& buffer, const stm_event_t& event) = 0;
+  // The peer asks to read.
+  virtual void serve(const stm_event_t& event) = 0;
+  // A part of the operation has ended.
+  virtual void part_done(Op& op, int status) = 0;
+
+ protected:
+  ~Owner() = default;
+};
+
+// Of connection requests.
+class Acceptor {
+ public:
+  virtual void requested(stm_connection_t connection) = 0;
+
+ protected:
+  ~Acceptor() = default;
+};
 
 namespace rdm {
 struct Shared;
@@ -78,6 +109,23 @@ struct Op : OpState {
     landing.count = landing.length = 0;
     static_cast<OpState&>(*this) = {};
   }
+};
+
+// The arguments of a program's call that transfers bytes.
+
+// An internal flag of fi_inject and similar calls: they report nothing, not even an error.
+inline constexpr std::uint64_t kUntold = std::uint64_t{1} << 63;
+
+struct Request {
+  Segments segments;
+  void* context = nullptr;
+  std::uint64_t flags = 0;  // FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE, kUntold
+  std::uint64_t data = 0;
+};
+
+struct Target {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
 };
 
 }  // namespace stp::fi

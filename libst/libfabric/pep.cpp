@@ -5,10 +5,10 @@
 
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cm_data.h"
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/eq.h"
-#include "libst/libfabric/fabric.h"
 #include "libst/libfabric/info.h"
-#include "libst/libfabric/listen.h"
+#include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "libst/include/stp/managed.h"
-#include "libst/libfabric/owner.h"
+#include "libst/libfabric/op.h"
 
 namespace stp::fi {
 

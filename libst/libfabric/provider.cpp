@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "libst/libfabric/calls.h"
-#include "libst/libfabric/fabric.h"
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/info.h"
 
 namespace stp::fi {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "libst/libfabric/calls.h"
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/ep.h"
 
 namespace stp::fi {
@@ -68,6 +70,103 @@ void scatter(const std::byte* from, const Segments& to, std::size_t length) {
     from += part;
     length -= part;
   }
+}
+
+// ---- srx
+
+namespace {
+
+Srx& srx_of(fid_ep* ep) {
+  return *static_cast<Srx*>(ep);
+}
+
+fi_ops srx_object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return object_of<Srx, fid_ep>(id).close(); }); },
+    .bind = refuse,
+    .control = [](fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_ep srx_ep_calls{
+    .size = sizeof(fi_ops_ep),
+    .cancel = refuse,
+    .getopt = refuse,
+    .setopt = refuse,
+    .tx_ctx = refuse,
+    .rx_ctx = refuse,
+    .rx_size_left = refuse,
+    .tx_size_left = refuse,
+};
+
+fi_ops_msg msg_calls{
+    .size = sizeof(fi_ops_msg),
+    .recv =
+        [](fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t, void* context) {
+          return guarded([&] {
+            return srx_of(ep).post(
+                {.context = context, .segments = one_segment(buffer, length, desc)});
+          });
+        },
+    .recvv = [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
+                void* context) -> ssize_t {
+      PostedReceive receive{.context = context, .segments = {}};
+      if (const auto error = read_segments(iov, desc, count, receive.segments); error != 0)
+        return error;
+      return guarded([&] { return srx_of(ep).post(std::move(receive)); });
+    },
+    .recvmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
+      PostedReceive receive{.context = msg->context, .flags = flags, .segments = {}};
+      const auto error = read_segments(msg->msg_iov, msg->desc, msg->iov_count, receive.segments);
+      if (error != 0) return error;
+      return guarded([&] { return srx_of(ep).post(std::move(receive)); });
+    },
+    .send = refuse,
+    .sendv = refuse,
+    .sendmsg = refuse,
+    .inject = refuse,
+    .senddata = refuse,
+    .injectdata = refuse,
+};
+
+}  // namespace
+
+Srx::Srx(Domain& domain, const fi_rx_attr* attr, void* context)
+    : fid_ep{.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_object_calls},
+             .ops = &srx_ep_calls,
+             .cm = nullptr,
+             .msg = &msg_calls,
+             .rma = nullptr,
+             .tagged = nullptr,
+             .atomic = nullptr,
+             .collective = nullptr},
+      domain_(domain),
+      link_(domain.link()) {
+  if (attr != nullptr && attr->size != 0) receives_.most = attr->size;
+  domain_.use();
+}
+
+int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out) {
+  if (attr != nullptr && attr->size > kMostRxSize) return -FI_EINVAL;
+  out = new Srx(domain, attr, context);
+  return 0;
+}
+
+int Srx::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+ssize_t Srx::post(PostedReceive&& receive) {
+  std::lock_guard const lock(link_.mutex());
+  return receives_.post(std::move(receive));
 }
 
 }  // namespace stp::fi

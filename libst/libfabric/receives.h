@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that a program has posted, on one endpoint or shared by several (srx.h). The provider
+// Receives that a program has posted, on one endpoint or shared by several (Srx). The provider
 // matches them itself, not the managed API: a short message lands in memory of the provider.
 #pragma once
+
+#include <rdma/fi_endpoint.h>
 
 #include <deque>
 
@@ -36,5 +38,30 @@ inline void scatter(const std::byte* from, const Segments& to) {
   scatter(from, to, to.length);
 }
 void gather(const Segments& from, std::byte* to);
+
+// A shared receive context: receives for all endpoints bound to it.
+class Domain;
+class Link;
+
+class Srx : public fid_ep {
+ public:
+  static int open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out);
+
+  // ---- under the link's mutex ----
+  Receives& receives() { return receives_; }
+  void use() { ++users_; }
+  void unuse() { --users_; }
+
+  int close();
+  ssize_t post(PostedReceive&& receive);
+
+ private:
+  Srx(Domain& domain, const fi_rx_attr* attr, void* context);
+
+  Domain& domain_;
+  Link& link_;
+  Receives receives_;
+  unsigned users_ = 0;
+};
 
 }  // namespace stp::fi

@@ -6,8 +6,8 @@
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cntr.h"
 #include "libst/libfabric/cq.h"
+#include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
-#include "libst/libfabric/request.h"
 
 namespace stp::fi {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: connections.
+#include "libst/client/links.h"
 #include "libst/client/names.h"
-#include "libst/client/trouble.h"
 #include "libst/managed/api.h"
 #include "libst/managed/listener.h"
 

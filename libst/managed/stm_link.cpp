@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: the state of a domain's link.
-#include "libst/client/trouble.h"
+#include "libst/client/links.h"
 #include "libst/managed/api.h"
 
 using stp::managed::Domain;

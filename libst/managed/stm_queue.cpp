@@ -2,7 +2,7 @@
 // The managed C API: queues and pools.
 #include <algorithm>
 
-#include "libst/client/trouble.h"
+#include "libst/client/links.h"
 #include "libst/managed/api.h"
 
 using stp::client::Handle;

@@ -2,10 +2,9 @@
 // The DAT objects as a front sees them: two IAs on one link, each with EVDs, a PZ and memory.
 #pragma once
 
-#include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
-#include "libst/udapl/core/rmr.h"
+#include "libst/udapl/core/memory.h"
 #include "libst/udapl/core/service_point.h"
 #include "tests/libst/libst_fixture.h"
 

@@ -12,7 +12,7 @@
 #include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/cq.h"
 #include "libst/libfabric/domain.h"
-#include "libst/libfabric/listen.h"
+#include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi::rdm {

@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "libst/libfabric/calls.h"
+#include "libst/libfabric/hints.h"
 #include "libst/libfabric/link.h"
-#include "libst/libfabric/op_flags.h"
+#include "libst/libfabric/op.h"
 #include "libst/libfabric/rdm/incoming.h"
 #include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/rdm/outgoing.h"
 #include "libst/libfabric/receives.h"
 #include "libst/libfabric/reports.h"
-#include "libst/libfabric/request.h"
 
 namespace stp::fi::rdm {
 

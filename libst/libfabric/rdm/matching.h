@@ -12,7 +12,6 @@
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/rdm/av.h"
 #include "libst/libfabric/rdm/wire.h"
-#include "libst/libfabric/request.h"
 
 namespace stp::fi::rdm {
 

@@ -1,20 +1,107 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An Endpoint. By subject:
-//   ep.cpp            made, queried, freed        ep_connect.cpp    states and connections
-//   ep_requests.cpp   send, RDMA, bind            ep_receives.cpp   receives, of its own or an
-//   SRQ's
+// An Endpoint: its states and attributes, and itself. ep.cpp makes, connects and frees it,
+// ep_transfers.cpp moves data.
 // What says so happens under the IA's mutex.
 #pragma once
 
-#include "libst/udapl/core/ep_attr.h"
-#include "libst/udapl/core/ep_state.h"
+#include <cstdint>
+
 #include "libst/udapl/core/evd.h"
 #include "libst/udapl/core/iov.h"
+#include "libst/udapl/core/object.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/ring.h"
 #include "libst/udapl/core/srq.h"
+#include "stp/base/state_machine.h"
 
 namespace stp::udapl {
+
+// The states of an Endpoint.
+//
+//   Unconnected <--- unreserve ---.----------------------.
+//    |     |  |                   |                      |
+//    |     |  '---- reserve --> Reserved -- request --> PassivePending
+//    |     | accept                                      |
+//    |     '------------------------------.              | accept
+//    | connect                            v              |
+//    v                             CompletionPending <---'
+//   ActivePending                         |
+//    |                                    |
+//    '---- establish ---> Connected <-----' establish
+//
+//   ActivePending, CompletionPending, Connected -- disconnect --> DisconnectPending
+//   each of these four ---- end ----> Disconnected ---- reset ---> Unconnected
+//
+// Without effect: reset of an Unconnected one, disconnect of a DisconnectPending one, disconnect
+// and end of a Disconnected one.
+enum class EpState : std::uint8_t {
+  kUnconnected,
+  kReserved,
+  kPassivePending,
+  kActivePending,
+  kCompletionPending,
+  kConnected,
+  kDisconnectPending,
+  kDisconnected,
+};
+
+enum class EpInput : std::uint8_t {
+  kReserve,     // an RSP is made with it
+  kUnreserve,   // the RSP is freed, or its request rejected
+  kRequest,     // a request came to its RSP
+  kConnect,     // dat_ep_connect
+  kAccept,      // dat_cr_accept
+  kEstablish,   // both sides have said yes
+  kDisconnect,  // dat_ep_disconnect
+  kEnd,         // the connection is no more, or did not come about
+  kReset,       // dat_ep_reset
+};
+
+inline constexpr Transition<EpState, EpInput> kEpTransitions[] = {
+    {EpState::kUnconnected, EpInput::kReserve, EpState::kReserved},
+    {EpState::kUnconnected, EpInput::kConnect, EpState::kActivePending},
+    {EpState::kUnconnected, EpInput::kAccept, EpState::kCompletionPending},
+    {EpState::kUnconnected, EpInput::kReset, EpState::kUnconnected},
+    {EpState::kReserved, EpInput::kUnreserve, EpState::kUnconnected},
+    {EpState::kReserved, EpInput::kRequest, EpState::kPassivePending},
+    {EpState::kPassivePending, EpInput::kUnreserve, EpState::kUnconnected},
+    {EpState::kPassivePending, EpInput::kAccept, EpState::kCompletionPending},
+    {EpState::kActivePending, EpInput::kEstablish, EpState::kConnected},
+    {EpState::kActivePending, EpInput::kDisconnect, EpState::kDisconnectPending},
+    {EpState::kActivePending, EpInput::kEnd, EpState::kDisconnected},
+    {EpState::kCompletionPending, EpInput::kEstablish, EpState::kConnected},
+    {EpState::kCompletionPending, EpInput::kDisconnect, EpState::kDisconnectPending},
+    {EpState::kCompletionPending, EpInput::kEnd, EpState::kDisconnected},
+    {EpState::kConnected, EpInput::kDisconnect, EpState::kDisconnectPending},
+    {EpState::kConnected, EpInput::kEnd, EpState::kDisconnected},
+    {EpState::kDisconnectPending, EpInput::kDisconnect, EpState::kDisconnectPending},
+    {EpState::kDisconnectPending, EpInput::kEnd, EpState::kDisconnected},
+    {EpState::kDisconnected, EpInput::kDisconnect, EpState::kDisconnected},
+    {EpState::kDisconnected, EpInput::kEnd, EpState::kDisconnected},
+    {EpState::kDisconnected, EpInput::kReset, EpState::kUnconnected},
+};
+
+// Attributes of Endpoints, and the limits of an IA.
+
+inline constexpr int kMaxDtos = 65'536;  // of one kind on an EP
+inline constexpr int kMaxReads = 256;
+inline constexpr int kMaxEps = 65535;  // of an IA: a connection each, and each has a Port
+inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30;
+
+struct EpAttr {
+  std::uint64_t max_message_size = kMaxMessage, max_rdma_size = kMaxMessage;
+  Flags recv_flags = 0, request_flags = 0;
+  int max_recv_dtos = 256, max_request_dtos = 256;
+  int max_recv_iov = 16, max_request_iov = 16;
+  int max_rdma_read_in = 16, max_rdma_read_out = 16;
+  int max_rdma_read_iov = 16, max_rdma_write_iov = 16;
+  int soft_watermark = -1;  // of buffers from the SRQ; negative: none
+  // How long a message of the peer may wait for a receive, in microseconds.
+  std::int64_t receive_wait = 30'000'000;
+};
+
+// False: beyond a limit, or an invalid combination.
+[[nodiscard]] bool is_valid(const EpAttr& attr);
 
 class Rmr;
 

@@ -1,20 +1,88 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An Event Dispatcher: a bounded queue of events of any streams, with at most one waiter.
+// Events, and the objects that report them: EVDs and CNOs.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 
-#include "libst/udapl/core/event.h"
-#include "libst/udapl/core/flags.h"
 #include "libst/udapl/core/object.h"
 #include "libst/udapl/core/progress.h"
-#include "libst/udapl/core/result.h"
 #include "libst/udapl/core/ring.h"
 
 namespace stp::udapl {
 
+// Events of an EVD. Numbers and statuses are those of both DAT interfaces.
+enum class EventNumber : std::uint32_t {
+  kNone = 0,
+  kDtoCompletion = 0x00001,
+  kRmrBindCompletion = 0x01001,
+  kConnectionRequest = 0x02001,
+  kEstablished = 0x04001,
+  kPeerRejected = 0x04002,
+  kNonPeerRejected = 0x04003,
+  kAcceptCompletionError = 0x04004,
+  kDisconnected = 0x04005,
+  kBroken = 0x04006,
+  kTimedOut = 0x04007,
+  kUnreachable = 0x04008,
+  kEvdOverflow = 0x08001,
+  kIaCatastrophic = 0x08002,
+  kEpBroken = 0x08003,
+  kProviderInternalError = 0x08005,
+  kSoftware = 0x10001,
+};
+
+enum class DtoStatus : std::uint32_t {
+  kSuccess = 0,
+  kFlushed = 1,
+  kLocalLength = 2,
+  kLocalProtection = 4,
+  kRemoteAccess = 6,
+  kRemoteResponder = 7,
+  kTransport = 8,
+  kReceiverNotReady = 9,
+};
+
+enum class Dto : std::uint8_t { kSend, kRdmaWrite, kRdmaRead, kReceive, kBind };
+
+// Why an asynchronous error: of an EP, of an SRQ, of an EVD, of an IA.
+enum class AsyncReason : std::uint8_t {
+  kOther,
+  kSoftHighWatermark,
+  kLowWatermark,
+  kOverflow,
+  kCatastrophic
+};
+
+class Srq;
+
+struct Event {
+  EventNumber number = EventNumber::kNone;
+  bool notify = true;      // unblocks a waiter, triggers the CNO
+  void* handle = nullptr;  // EP, RMR, service point, or what the error is of
+  // DTO, bind
+  Dto dto = Dto::kSend;
+  DtoStatus status = DtoStatus::kSuccess;
+  AsyncReason reason = AsyncReason::kOther;
+  std::uint64_t cookie = 0;
+  std::uint64_t length = 0;
+  // connection: the requester's view of what the peer sent along; request: its CR and qualifier
+  const std::byte* private_data = nullptr;
+  std::size_t private_size = 0;
+  void* cr = nullptr;
+  std::uint64_t conn_qual = 0;
+  void* pointer = nullptr;  // software
+  // A buffer of that SRQ: it counts as outstanding until the event is taken.
+  std::shared_ptr<Srq> srq;
+};
+
 class Cno;
 
+// An Event Dispatcher: a bounded queue of events of any streams, with at most one waiter.
 class Evd : public Object {
  public:
   static constexpr int kMaxLength = 1 << 20;
@@ -77,6 +145,42 @@ class Evd : public Object {
   Progress::Waiter* waiter_ = nullptr;
   int threshold_ = 0;
   bool notified_ = false;  // since the waiter went to sleep
+};
+
+// A Consumer Notification Object: reports which of several EVDs has new events.
+class Cno : public Object {
+ public:
+  // Called once, with the EVD's handle, from a thread of the IA. Empty: no agent.
+  using Agent = std::function<void(void*)>;
+
+  explicit Cno(Ia& ia) : Object(Kind::kCno, ia) {}
+  ~Cno() override;
+  static Result create(Ia& ia, Agent agent, std::shared_ptr<Cno>& out);
+  // Also makes a descriptor that is readable while a trigger waits.
+  static Result create_with_fd(Ia& ia, int& fd, std::shared_ptr<Cno>& out);
+  Result free();
+  Result modify_agent(Agent agent);
+  // `evd`: the handle of the EVD that triggered.
+  Result wait(std::uint32_t timeout, void*& evd);
+  // Takes the next trigger without waiting. kQueueEmpty: there is none.
+  Result take_trigger(void*& evd);
+  // Whether an agent from create() or modify_agent() is set and no trigger has used it up.
+  [[nodiscard]] bool has_agent();
+  [[nodiscard]] int fd() const { return fd_; }
+
+  // ---- under the IA's mutex ----
+  void trigger(const std::shared_ptr<Evd>& evd);
+  void forget(const Evd& evd);
+  void abort();
+  void abandon() override;
+
+ private:
+  void* next();
+
+  Agent agent_;
+  int fd_ = -1;
+  std::deque<std::shared_ptr<Evd>> triggered_;
+  std::deque<Progress::Waiter*> waiters_;
 };
 
 }  // namespace stp::udapl

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"

@@ -9,12 +9,12 @@
 #include <thread>
 #include <unordered_map>
 
-#include "libst/udapl/core/cno.h"
-#include "libst/udapl/core/ep_attr.h"
-#include "libst/udapl/core/listeners.h"
-#include "libst/udapl/core/lmr.h"
+#include "libst/udapl/core/ep.h"
+#include "libst/udapl/core/evd.h"
+#include "libst/udapl/core/iov.h"
+#include "libst/udapl/core/memory.h"
+#include "libst/udapl/core/service_point.h"
 #include "libst/udapl/core/srq.h"
-#include "libst/udapl/core/staging.h"
 #include "stp/base/assert.h"
 
 namespace stp::udapl {

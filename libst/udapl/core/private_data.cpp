@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "libst/udapl/core/qualifier.h"
-
 namespace stp::udapl {
 namespace {
 

@@ -1,11 +1,110 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/service_point.h"
 
-#include "libst/udapl/core/cr.h"
+#include <cerrno>
+#include <string>
+
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/ia.h"
+#include "libst/udapl/core/private_data.h"
 
 namespace stp::udapl {
+
+int Listeners::add(stm_domain_t domain, stm_queue_t queue,
+                   const std::shared_ptr<ServicePoint>& point) {
+  const auto number = port_of(point->conn_qual());
+  const auto known = by_port_.find(number);
+  if (known != by_port_.end())
+    return known->second.points.emplace(point->conn_qual(), point).second ? 0 : -EADDRINUSE;
+  Listener made{nullptr, ++listened_ << 32 | number, {{point->conn_qual(), point}}};
+  const auto port = ":" + std::to_string(number);
+  const auto error = stm_listen(domain, port.c_str(), queue, made.context, 0, &made.handle);
+  if (error == 0) by_port_.emplace(number, std::move(made));
+  return error;
+}
+
+void Listeners::remove(const ServicePoint& point) {
+  const auto at = by_port_.find(port_of(point.conn_qual()));
+  if (at == by_port_.end()) return;
+  at->second.points.erase(point.conn_qual());
+  if (!at->second.points.empty()) return;
+  stm_listener_close(at->second.handle);
+  by_port_.erase(at);
+}
+
+void Listeners::forget() {
+  by_port_.clear();
+}
+
+std::shared_ptr<ServicePoint> Listeners::find(std::uint64_t conn_qual) const {
+  const auto at = by_port_.find(port_of(conn_qual));
+  if (at == by_port_.end()) return nullptr;
+  const auto& points = at->second.points;
+  const auto point = points.find(conn_qual);
+  return point == points.end() ? nullptr : point->second;
+}
+
+std::shared_ptr<ServicePoint> Listeners::asked(std::uint64_t context,
+                                               std::optional<std::uint64_t> conn_qual) const {
+  const auto at = by_port_.find(static_cast<std::uint32_t>(context));
+  if (at == by_port_.end() || at->second.context != context) return nullptr;
+  const auto& points = at->second.points;
+  const auto point = points.find(conn_qual.value_or(at->first));
+  return point == points.end() ? nullptr : point->second;
+}
+
+// ---- connection requests
+
+Cr::Cr(Ia& ia, stm_connection_t connection, PrivateData data, std::shared_ptr<Ep> reserved)
+    : Object(Kind::kCr, ia),
+      connection_(connection),
+      data_(std::move(data)),
+      remote_port_(info_of(connection).peer_port),
+      reserved_(std::move(reserved)) {}
+
+Cr::~Cr() = default;
+
+Result Cr::accept(std::shared_ptr<Ep> ep, std::span<const std::byte> private_data) {
+  const Lock lock(ia().mutex());
+  if (freed() || (ep && ep->freed())) return Result::kInvalidHandle;
+  if (reserved_ && ep && ep != reserved_) return Result::kInvalidParameter;
+  if (!ep) ep = reserved_;
+  if (!ep) return Result::kInvalidParameter;
+  const auto keep = shared_from_this();
+  if (const auto result = ep->accept(connection_, private_data); result != Result::kSuccess)
+    return result;
+  ia().forget(*this);
+  return Result::kSuccess;
+}
+
+Result Cr::reject(std::span<const std::byte> private_data) {
+  const Lock lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  if (private_data.size() > kMaxPrivateData) return Result::kInvalidParameter;
+  const auto keep = shared_from_this();
+  const auto packed = pack(ia().info().ipv4, private_data);
+  stm_reject(connection_, packed.data(), packed.size());
+  if (reserved_) reserved_->enter(EpInput::kUnreserve);
+  ia().forget(*this);
+  return Result::kSuccess;
+}
+
+Result Cr::handoff(std::uint64_t conn_qual) {
+  const Lock lock(ia().mutex());
+  if (freed()) return Result::kInvalidHandle;
+  const auto point = ia().listeners().find(conn_qual);
+  if (!point) return Result::kInvalidParameter;
+  const auto keep = shared_from_this();
+  if (reserved_) reserved_->enter(EpInput::kUnreserve);
+  ia().forget(*this);
+  point->arrived(connection_);
+  return Result::kSuccess;
+}
+
+void Cr::abandon() {
+  reserved_.reset();
+}
+
 namespace {
 
 // IANA's dynamic ports.

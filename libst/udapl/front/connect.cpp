@@ -5,7 +5,6 @@
 
 #include <array>
 
-#include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/service_point.h"
 #include "libst/udapl/front/front.h"

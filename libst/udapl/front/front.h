@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,9 +15,9 @@
 #include <type_traits>
 
 #include "interface.h"
-#include "libst/udapl/core/cr.h"
 #include "libst/udapl/core/ia.h"
-#include "libst/udapl/core/rmr.h"
+#include "libst/udapl/core/memory.h"
+#include "libst/udapl/core/service_point.h"
 
 namespace stp::udapl::front {
 
@@ -199,5 +200,24 @@ void fill_own(const Lmr::Attr& attr, DAT_LMR_PARAM& param);
 void fill_own(DAT_RMR_PARAM& param);
 // How the CNO tells of a trigger to whom does not wait in it.
 void fill_own(const Cno& cno, const DAT_OS_WAIT_PROXY_AGENT& agent, DAT_CNO_PARAM& param);
+
+// Segment lists of DAT as those of the core.
+class Segments {
+ public:
+  Segments(const DAT_LMR_TRIPLET* given, DAT_COUNT count)
+      : valid_(count >= 0 && count <= kMaxIov && (count == 0 || given != nullptr)) {
+    if (!valid_) return;
+    count_ = static_cast<std::size_t>(count);
+    for (std::size_t i = 0; i < count_; ++i)
+      segments_[i] = {given[i].virtual_address, given[i].segment_length, given[i].lmr_context};
+  }
+  [[nodiscard]] bool valid() const { return valid_; }
+  [[nodiscard]] std::span<const LmrTriplet> get() const { return {segments_.data(), count_}; }
+
+ private:
+  bool valid_;
+  std::size_t count_ = 0;
+  std::array<LmrTriplet, kMaxIov> segments_;
+};
 
 }  // namespace stp::udapl::front

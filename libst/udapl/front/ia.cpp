@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "libst/udapl/core/ep_attr.h"
+#include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/front/front.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/udapl/core/srq.h"
 
-#include "libst/udapl/front/segments.h"
+#include "libst/udapl/front/front.h"
 
 namespace stp::udapl::front {
 namespace {

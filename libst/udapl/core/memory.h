@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Local Memory Region: registered memory, and the region that peers of the zone's EPs may access
-// if its privileges allow that.
+// Memory of DAT: zones, and what a program and its peers may access.
 #pragma once
 
 #include <stp/managed.h>
 
-#include "libst/udapl/core/flags.h"
-#include "libst/udapl/core/pz.h"
+#include "libst/udapl/core/object.h"
 
 namespace stp::udapl {
+
+class Ep;
+
+// A Protection Zone: groups memory and EPs.
+class Pz : public Object {
+ public:
+  explicit Pz(Ia& ia) : Object(Kind::kPz, ia) {}
+  static Result create(Ia& ia, std::shared_ptr<Pz>& out);
+  Result free();
+  // The group that the managed API has for the EPs of this zone.
+  [[nodiscard]] std::uint64_t group() const { return reinterpret_cast<std::uintptr_t>(this); }
+};
 
 // A part of an LMR. Addresses are virtual, or relative to the LMR's first byte if it is zero-based.
 struct LmrTriplet {
@@ -23,6 +33,8 @@ struct RmrTriplet {
   std::uint32_t context = 0;
 };
 
+// A Local Memory Region: registered memory, and the region that peers of the zone's EPs may access
+// if its privileges allow that.
 class Lmr : public Object {
  public:
   struct Attr {
@@ -72,5 +84,37 @@ class Lmr : public Object {
 
 // Converts these privileges for the managed API.
 unsigned access_of(unsigned privileges);
+
+// A Remote Memory Region: a part of an LMR that the peer of one EP may access, until it is bound
+// to something else or freed.
+class Rmr : public Object {
+ public:
+  struct Param {
+    std::shared_ptr<Pz> pz;
+    LmrTriplet triplet;
+    unsigned privileges;
+    std::uint32_t context;
+  };
+
+  Rmr(Ia& ia, std::shared_ptr<Pz> pz) : Object(Kind::kRmr, ia), pz_(std::move(pz)) {}
+  static Result create(Ia& ia, const std::shared_ptr<Pz>& pz, std::shared_ptr<Rmr>& out);
+  Result free();
+  // A length of 0 unbinds. Revokes the previous binding before it returns.
+  Result bind(const LmrTriplet& triplet, unsigned privileges, bool zero_based, Ep& ep,
+              std::uint64_t cookie, Flags flags, std::uint32_t& context);
+  Result query(Param& out);
+  void abandon() override;
+
+ private:
+  Result open(const LmrTriplet& triplet, unsigned privileges, bool zero_based, const Ep& ep);
+  void unbind();
+
+  const std::shared_ptr<Pz> pz_;
+  std::shared_ptr<Lmr> lmr_;
+  stm_region_t region_ = nullptr;
+  LmrTriplet triplet_{};
+  unsigned privileges_ = 0;
+  std::uint32_t context_ = 0;
+};
 
 }  // namespace stp::udapl

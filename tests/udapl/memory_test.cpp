@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // LMRs of the same bytes that are made and freed again and again, as programs do for each message.
-#include "libst/udapl/core/lmr.h"
+#include "libst/udapl/core/memory.h"
 
 #include <sys/utsname.h>
 

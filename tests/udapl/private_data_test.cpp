@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connection qualifiers of 64 bits, several of which map to one port.
-#include "libst/udapl/core/qualifier.h"
+#include "libst/udapl/core/private_data.h"
 
 #include <cstring>
 
