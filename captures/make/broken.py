@@ -221,6 +221,7 @@ def _():
     t = Talk()
     t.rc()
     t.a("NOP")
+    t.ca()
     return t
 
 

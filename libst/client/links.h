@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selects a link for an endpoint, and tells of its trouble. All endpoints of this process on one shard of a link share one
-// Backend. Thread-safe.
+// Selects a link for an endpoint, and tells of its trouble. All endpoints of this process on one
+// shard of a link share one Backend. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -161,9 +161,9 @@ class PacedVc {
  private:
   friend class Pacing;
   std::uint32_t held_ = 0;  // its CTS that pacing holds
+  bool waits_ = false;      // for room on the path
   Time look_at_ = 0;        // time of the next check, if its grants are watched
-  std::shared_ptr<Path> path_;
-  bool waits_ = false;  // for room on the path
+  PathTable::Share path_;
 };
 
 // A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a

@@ -99,9 +99,9 @@ class GrantAccount {
   NodeGrants* node_ = nullptr;
   std::uint64_t* owner_ = nullptr;
   Path* path_ = nullptr;
-  unsigned shorter_ = 0;
   std::uint64_t counted_ = 0;  // in `charged`
   std::uint64_t silent_ = 0;   // in `silent`, or forgotten
+  unsigned shorter_ = 0;
   bool forgotten_ = false;
 };
 

@@ -15,15 +15,17 @@ unsigned Path::block_log2() const {
   return std::min(static_cast<unsigned>(std::bit_width(suits)) - 1, wire::kMaxBlocksize);
 }
 
-std::shared_ptr<Path> PathTable::find(const MacAddr& station, std::uint64_t stu) {
-  auto& known = paths_[station];
-  if (auto path = known.lock()) return path;
-  const std::shared_ptr<Path> path(new Path(stu, roomy_), [this, station](Path* over) {
-    paths_.erase(station);
-    delete over;
-  });
-  known = path;
-  return path;
+PathTable::Share PathTable::find(const MacAddr& station, std::uint64_t stu) {
+  auto& entry = paths_.try_emplace(station, *this, station, stu).first->second;
+  ++entry.shares;
+  return Share(&entry);
+}
+
+void PathTable::Leave::operator()(Path* path) const {
+  auto& entry = static_cast<Entry&>(*path);
+  if (--entry.shares != 0) return;
+  const auto station = entry.station;
+  entry.table.paths_.erase(station);
 }
 
 }  // namespace stp

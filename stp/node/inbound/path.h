@@ -77,16 +77,34 @@ class Path : public Link<HasRoom> {
   std::uint64_t promised_ = 0;  // to those that next() has returned
 };
 
-// The paths of a Node. One lives as long as a connection with its station.
+// The paths of a Node. One lives as long as a connection with its station has a share in it.
 class PathTable {
+  struct Entry;
+  struct Leave {
+    void operator()(Path* path) const;
+  };
+
  public:
-  std::shared_ptr<Path> find(const MacAddr& station, std::uint64_t stu);
+  using Share = std::unique_ptr<Path, Leave>;
+
+  PathTable() = default;
+  PathTable(const PathTable&) = delete;
+  PathTable& operator=(const PathTable&) = delete;
+  // The table must outlive the share.
+  Share find(const MacAddr& station, std::uint64_t stu);
   [[nodiscard]] Path::Roomy& roomy() { return roomy_; }
   [[nodiscard]] const Path::Roomy& roomy() const { return roomy_; }
 
  private:
+  struct Entry : Path {
+    Entry(PathTable& all, const MacAddr& of, std::uint64_t stu)
+        : Path(stu, all.roomy_), table(all), station(of) {}
+    PathTable& table;
+    const MacAddr station;
+    std::size_t shares = 0;
+  };
   Path::Roomy roomy_;
-  std::map<MacAddr, std::weak_ptr<Path>> paths_;
+  std::map<MacAddr, Entry> paths_;
 };
 
 }  // namespace stp

@@ -12,7 +12,7 @@ constexpr std::uint64_t kPathStu = 1'024, kPathWindow = 16'384;
 class PathTest : public ::testing::Test {
  protected:
   PathTable table;
-  std::shared_ptr<Path> path = table.find(MacAddr::from_u64(1), kPathStu);
+  PathTable::Share path = table.find(MacAddr::from_u64(1), kPathStu);
 };
 
 TEST_F(PathTest, connections_with_one_station_share_it) {
