@@ -2,7 +2,6 @@
 #include "dpdk_port/udp/udp_troubles.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace stp::port {
 namespace {
@@ -40,7 +39,8 @@ std::string UdpTroubles::text(Time now) const {
   const std::lock_guard lock(mutex_);
   std::string text = own_text(now);
   std::size_t told = 0, untold = 0;
-  for (const PeerFault& fault : peers_ | std::views::reverse) {
+  for (auto at = peers_.rbegin(); at != peers_.rend(); ++at) {
+    const PeerFault& fault = *at;
     if (!fault.is_told(now)) break;
     if (told == kShown) {
       ++untold;
