@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 #include "tools/files/failure.h"
-#include "tools/files/host.h"
 
 namespace stp::files {
 
@@ -19,6 +21,19 @@ std::string host_of(stm_connection_t request) {
 }
 
 }  // namespace
+
+std::string host_in(const std::string& station) {
+  const std::string host = station.substr(0, station.rfind('/'));
+  in6_addr six;
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  if (!brackets || ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) != 1)
+    return host;
+  if (IN6_IS_ADDR_LINKLOCAL(&six)) return host;
+  std::fill(std::begin(six.s6_addr) + 8, std::end(six.s6_addr), 0);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET6, &six, text.data(), text.size());
+  return std::string(text.data()) + "/64";
+}
 
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
     : context_(context), requests_(link_, kWaitingRequests) {

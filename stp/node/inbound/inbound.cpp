@@ -315,11 +315,7 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   STP_ASSERT(length <= block.transfer->outstanding, "what arrives was outstanding");
   block.transfer->outstanding -= length;
   account_.arrived();
-  if (account_.path() == nullptr) {
-    account_.settle(length);
-    return open_.arrived(block, begun, sync, now);
-  }
-  tell_path(block, length, now);
+  if (account_.path() != nullptr) tell_path(block, length, now);
   account_.settle(length);
   return open_.arrived(block, begun, sync, now);
 }
