@@ -130,8 +130,10 @@ class Connection(_base.BaseConnection):
             try:
                 message = self.receive()
             except PeerGone:
+                # A receive may fail before the reason of the end is known here.
+                self._native.ended().wait(_us(_base.END))
                 if self.reason is not None:
-                    raise
+                    raise self.reason from None
                 return
             yield message
 

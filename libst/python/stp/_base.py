@@ -13,6 +13,7 @@ _ADD, _COMPARE_AND_SWAP = 4, 5
 _MASK = (1 << 64) - 1
 GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
 SIZE = 65536  # of a receive that says none
+END = 5.0  # seconds within which a connection that is over says why
 
 _LINK_STATES = ("unknown", "up", "down", "no carrier", "gone", "no peer", "taken", "mtu", "mac", "duplicate")
 

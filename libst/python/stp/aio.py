@@ -91,8 +91,10 @@ class Connection(_base.BaseConnection):
             try:
                 message = await self.receive()
             except PeerGone:
+                # A receive may fail before the reason of the end is known here.
+                await self._loop.finish(self._native.ended())
                 if self.reason is not None:
-                    raise
+                    raise self.reason from None
                 return
             yield message
 
