@@ -104,24 +104,28 @@ class Connection(_base.BaseConnection):
     def send(self, data: Any, tag: int = 0, *, fence: bool = False, timeout: Optional[float] = None) -> None:
         """Sends one message, any bytes-like object; returns when it is with the peer. `tag`: a number
         of 32 bits that goes along. `fence`: only after all that was posted before is done."""
-        self._send(data, tag, fence).finish(_us(timeout))
+        patience = _us(timeout)
+        self._send(data, tag, fence).finish(patience)
 
     def receive(self, size: int = _base.SIZE, timeout: Optional[float] = None) -> bytes:
         """The next message, of at most `size` bytes (longer: MessageTooLong, and it is lost).
         PeerGone: there is none any more."""
-        result: bytes = self._receive(size).finish(_us(timeout))
+        patience = _us(timeout)
+        result: bytes = self._receive(size).finish(patience)
         return result
 
     def receive_message(self, size: int = _base.SIZE, timeout: Optional[float] = None) -> Tuple[bytes, int]:
         """As `receive`, with the tag of the message."""
+        patience = _us(timeout)
         operation = self._receive(size)
-        result: bytes = operation.finish(_us(timeout))
+        result: bytes = operation.finish(patience)
         return result, operation.tag
 
     def receive_into(self, buffer: Any, timeout: Optional[float] = None) -> int:
         """Receives the next message into a writable object; gives its length. Long messages (above
         32 KiB) are not copied."""
-        result: int = self._native.receive_into(buffer).finish(_us(timeout))
+        patience = _us(timeout)
+        result: int = self._native.receive_into(buffer).finish(patience)
         return result
 
     def __iter__(self) -> Iterator[bytes]:
@@ -141,31 +145,36 @@ class Connection(_base.BaseConnection):
         self, data: Any, remote: Remote, offset: int = 0, *, fence: bool = False, timeout: Optional[float] = None
     ) -> None:
         """Writes into a region of the peer, without its program."""
-        self._put(data, remote, offset, fence).finish(_us(timeout))
+        patience = _us(timeout)
+        self._put(data, remote, offset, fence).finish(patience)
 
     def get(
         self, remote: Remote, length: Optional[int] = None, offset: int = 0, timeout: Optional[float] = None
     ) -> bytes:
         """Reads from a region of the peer, without its program; None: to its end."""
         landing = self._landing(remote, length, offset)
-        self._get(landing, remote, offset).finish(_us(timeout))
+        patience = _us(timeout)
+        self._get(landing, remote, offset).finish(patience)
         return bytes(landing)
 
     def get_into(self, buffer: Any, remote: Remote, offset: int = 0, timeout: Optional[float] = None) -> None:
         """Fills a writable object from a region of the peer."""
-        self._get(buffer, remote, offset).finish(_us(timeout))
+        patience = _us(timeout)
+        self._get(buffer, remote, offset).finish(patience)
 
     def fetch_add(self, remote: Remote, value: int = 1, offset: int = 0, timeout: Optional[float] = None) -> int:
         """Adds to the 8 bytes there (its byte order, without a sign), atomically; gives what was
         there before."""
-        result: int = self._fetch_add(remote, value, offset).finish(_us(timeout))
+        patience = _us(timeout)
+        result: int = self._fetch_add(remote, value, offset).finish(patience)
         return result
 
     def compare_and_swap(
         self, remote: Remote, expected: int, value: int, offset: int = 0, timeout: Optional[float] = None
     ) -> int:
         """Puts `value` into the 8 bytes there if they are `expected`; gives what was there before."""
-        result: int = self._swap(remote, expected, value, offset).finish(_us(timeout))
+        patience = _us(timeout)
+        result: int = self._swap(remote, expected, value, offset).finish(patience)
         return result
 
     def begin_send(self, data: Any, tag: int = 0, *, fence: bool = False) -> Operation:
@@ -240,8 +249,9 @@ class Listener:
 
     def request(self, timeout: Optional[float] = None) -> Request:
         """The next request, to look at before it is accepted or rejected."""
+        patience = _us(timeout)
         operation = self._native.request()
-        operation.finish(_us(timeout))
+        operation.finish(patience)
         return Request(operation.connection)
 
     def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
