@@ -40,10 +40,21 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "librte-meta-bus, librte-meta-mempool, 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS stp-doc)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+# Which package has which library. CPack would find out by running `file` on each file of each package.
+set(shlibs ${CMAKE_BINARY_DIR}/packaging/shlibs)
+set(libraries "libstp 0")
+if(TARGET daplstp1)
+  list(APPEND libraries "libdaplstp1 0" "libdat 1")
+endif()
+if(TARGET daplstp)
+  list(APPEND libraries "libdaplstp 0")
+endif()
+list(TRANSFORM libraries APPEND " stp (= ${PROJECT_VERSION})\n")
+list(JOIN libraries "" libraries)
+file(CONFIGURE OUTPUT ${shlibs} CONTENT "${libraries}")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
-    ${packaging}/postinst ${packaging}/prerm ${packaging}/postrm ${packaging}/triggers)
+    ${packaging}/postinst ${packaging}/prerm ${packaging}/postrm ${packaging}/triggers ${shlibs})
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME stp-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Errors where GCC sees them. clang, which builds for the sanitizers and fuzzers, only warns.
+# Errors where GCC is the compiler. clang, which builds for the sanitizers and fuzzers, only warns.
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror)
@@ -16,7 +16,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND STP_SANITIZE)
   add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
-if(STP_SANITIZE MATCHES "thread")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND STP_SANITIZE MATCHES "thread")
   # -Wtsan says that fences are not instrumented. No ordering here depends on a fence alone.
   add_compile_options(-Wno-tsan)
 endif()

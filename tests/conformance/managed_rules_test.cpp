@@ -138,7 +138,7 @@ TEST_F(ManagedRules, puts_are_silent_unless_they_wake_and_ask_for_state) {
 // protocol: 9.27, 10.6
 TEST_F(ManagedRules, a_put_that_no_answer_confirms_is_sent_again) {
   const auto region = open_region(10'000);
-  wire = [this, lost = 0](const Frame& f, bool) mutable {
+  wire = [lost = 0](const Frame& f, bool) mutable {
     return parsed(f).header.op() == Op::kData && lost++ < 1 ? 0U : 1U;
   };
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 100), 0);

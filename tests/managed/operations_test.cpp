@@ -142,7 +142,6 @@ TEST_F(PostedOperations, AShortMessageGoesThroughTheRing) {
 
 TEST_F(PostedOperations, AfterThePeerHasRevokedItsRingMessagesAreWrites) {
   serve_ring(b, a);
-  RemoteRegion ring;
   ASSERT_EQ(b.session->sequencer.close_region(1), 0);
   carry(b, a);
   for (const auto& c : a.completions()) a.session->eager_out.on_revoked(c.region);

@@ -81,7 +81,7 @@ TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
 // protocol: 8.9, 8.12, 9.5
 TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   const auto permission = grant(20'000);
-  wire = [this](const Frame& f, bool) {
+  wire = [](const Frame& f, bool) {
     const auto h = parsed(f).header;
     return h.op() == Op::kData && h.param >= 3 ? 0U : 1U;
   };

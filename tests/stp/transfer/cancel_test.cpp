@@ -32,7 +32,7 @@ class Cancel : public Managed {
 // protocol: 10.6
 TEST_F(Cancel, what_is_repeated_of_a_cancelled_put_is_never_what_its_memory_held_later) {
   const auto region = open_region(4 * kBlock);
-  wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
+  wire = [](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), kBlock), 0);
   run(kMillisecond);
   ASSERT_EQ(sa.sequencer->cancel(1), 0);
@@ -48,7 +48,7 @@ TEST_F(Cancel, what_is_repeated_of_a_cancelled_put_is_never_what_its_memory_held
 
 TEST_F(Cancel, what_has_not_been_sent_of_a_put_never_is) {
   const auto region = open_region(8 * kBlock, 2);
-  wire = [this](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
+  wire = [](const Frame& f, bool) { return parsed(f).header.op() == Op::kData ? 0U : 1U; };
   ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 8 * kBlock), 0);
   run(kMillisecond);
   ASSERT_EQ(sa.sequencer->cancel(1), 0);

@@ -96,7 +96,11 @@ class Managed : public TwoNodes {
     const auto end = now + span;
     for (;;) {
       settle();
-      while (drive(a, ca, sa) | drive(b, cb, sb)) settle();
+      const auto one_has_sent = [this] {
+        const bool first = drive(a, ca, sa), second = drive(b, cb, sb);
+        return first || second;
+      };
+      while (one_has_sent()) settle();
       const auto next = std::min({a.node.next_deadline(), b.node.next_deadline(),
                                   sa.sequencer->next_deadline(), sb.sequencer->next_deadline()});
       if (next > end) break;

@@ -64,7 +64,7 @@ class Recover : public Writing {
 // protocol: 9.5, 10.3
 TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
   const auto permission = grant(20'000);
-  wire = [this](const Frame& f, bool) {
+  wire = [](const Frame& f, bool) {
     const auto h = parsed(f).header;
     return h.op() == Op::kData && h.param == 2 ? 0U : 1U;
   };

@@ -169,7 +169,7 @@ TEST_F(Slots, a_reader_that_goes_back_breaks_its_own_ring) {
 // protocol: 10.7
 TEST_F(Slots, a_lost_request_state_is_asked_again) {
   connect({}, {.slots = 2});
-  wire = [this, left = 3](const Frame& f, bool) mutable -> unsigned {
+  wire = [left = 3](const Frame& f, bool) mutable -> unsigned {
     return parsed(f).header.op() == Op::kRequestState && left-- > 0 ? 0 : 1;
   };
   std::uint32_t next = 0;
