@@ -223,7 +223,9 @@ TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
       "[link.a]\nlink = loop\nsocket = \"" +
       directory.path() +
       "/a.sock\"\n"
-      "[link.b]\nlink = \"loop,mac=02:00:00:00:00:0b\"\npoll = busy\ncpus = 0\n"
+      "[link.b]\nlink = \"loop,mac=02:00:00:00:00:0b\"\npoll = busy\ncpus = " +
+      std::to_string(usable_cpus().front()) +
+      "\n"
       "socket = \"" +
       directory.path() + "/b.sock\"\n");
   const auto program = stpd({"--config", config});
