@@ -4,7 +4,9 @@
 // programs only: the library does not change the limits of its process.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +23,17 @@ inline rlim_t raise_file_limit() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
-// The same for the length of files, which also limits memory that is shared by descriptors.
+// Makes the kernel's table of this process's files as long as it can get. Call it before threads
+// start: with threads, the call that first needs a longer table waits for all processors, and with
+// it everybody whom that thread serves (120 ms were measured).
+inline void make_room_for_files(rlim_t files) {
+  constexpr rlim_t kMost = 1U << 20U;  // 8 MiB of the kernel's memory
+  const int last =
+      ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(std::min(files, kMost)) - 1);
+  if (last >= 0) ::close(last);
+}
+
+// Raises the limit of the length of files, which also limits memory that is shared by descriptors.
 inline rlim_t raise_file_size_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return RLIM_INFINITY;

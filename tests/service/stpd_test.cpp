@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -213,6 +214,18 @@ TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {
       stpd({"--link", "loop", "--socket", socket, "--pcap", "/nowhere/trace.pcapng"});
   EXPECT_EQ(program->wait(), 1);
   EXPECT_NE(program->output().find("/nowhere/trace.pcapng"), std::string::npos);
+}
+
+// Where the table becomes longer later, the thread that opens a file waits for all processors.
+TEST_F(StpdTest, TheKernelsTableOfItsFilesIsAsLongAsItWillGet) {
+  const auto program = serving({});
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::ifstream status("/proc/" + std::to_string(program->pid()) + "/status");
+  rlim_t size = 0;
+  for (std::string word; size == 0 && status >> word;)
+    if (word == "FDSize:") status >> size;
+  EXPECT_GE(size, std::min<rlim_t>(limit.rlim_max, 1U << 20U));
 }
 
 // ---- several links, and the configuration file ----

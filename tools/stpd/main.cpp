@@ -106,7 +106,7 @@ void warn_of_size_limit() {
 
 int run(int argc, char** argv, const Options& options) {
   const auto signals = block_signals();
-  stp::service::raise_file_limit();
+  stp::service::make_room_for_files(stp::service::raise_file_limit());
   stp::stpd::set_log(options.log_level, options.log_format);
   warn_of_size_limit();
   const stp::stpd::Notifier notifier;
