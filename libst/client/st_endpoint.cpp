@@ -19,7 +19,10 @@ using stp::client::OptionRule;
 int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_t* out) {
   if (out == nullptr) return not_set("ehandle");
   auto& table = HandleTable::instance();
-  if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
+  if (table.inherited())
+    return fail(-EBADF,
+                "libst does not work in a child of fork() whose parent has used it: fork first, or "
+                "call exec()");
   std::optional<Name> name;
   if (str != nullptr) {
     name.emplace();

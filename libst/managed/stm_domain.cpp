@@ -96,7 +96,10 @@ int stm_domain_open(const stm_domain_attr_t* given, stm_domain_t* domain) {
   return guarded([&] {
     if (domain == nullptr) return missing("domain");
     auto& table = stp::client::HandleTable::instance();
-    if (table.inherited()) return fail(-EBADF, "libst does not work in a child of fork()");
+    if (table.inherited())
+      return fail(-EBADF,
+                  "libst does not work in a child of fork() whose parent has used it: fork first, "
+                  "or call exec()");
     stm_domain_attr_t attr;
     if (const auto error = read_attributes(given, attr); error != 0) return error;
     if (const auto error = complete(attr); error != 0) return error;

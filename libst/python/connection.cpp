@@ -14,13 +14,15 @@ using Gives = Operation::Gives;
 
 stm_connection_t Connection::need() const {
   if (handle == nullptr) throw Failed{-EBADF, "the connection is closed"};
+  domain_->handle();
   return handle;
 }
 
 // ---- its beginning ----
 
-std::shared_ptr<Operation> Connection::begin_opening() {
+std::shared_ptr<Operation> Connection::begin_opening(std::string what) {
   opening_ = std::make_shared<Operation>(domain_, By::kOpening, Gives::kConnection);
+  opening_->what = std::move(what);
   opening_->connection = shared_from_this();
   return opening_;
 }
@@ -41,14 +43,12 @@ void Connection::learn_data() {
 std::shared_ptr<Operation> Connection::accept(const std::string& answer) {
   const auto request = need();
   if (!is_request) throw Failed{-EISCONN, "the connection is no request, or it was decided"};
-  if (answer.size() > STM_PRIVATE_DATA) throw Failed{-EMSGSIZE, "data: more than 1024 bytes"};
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
   attr.context = context;
   attr.events = domain_->queue();
-  domain_->handle();
   domain_->add(shared_from_this());
-  auto opening = begin_opening();
+  auto opening = begin_opening("accepting");
   is_request = false;
   int error;
   do error = outside([&] { return stm_accept(request, &attr, answer.data(), answer.size()); });
@@ -63,7 +63,6 @@ std::shared_ptr<Operation> Connection::accept(const std::string& answer) {
 void Connection::reject(const std::string& answer) {
   const auto request = need();
   if (!is_request) throw Failed{-EISCONN, "the connection is no request, or it was decided"};
-  if (answer.size() > STM_PRIVATE_DATA) throw Failed{-EMSGSIZE, "data: more than 1024 bytes"};
   handle = nullptr;
   is_request = false;
   outside([&] { return stm_reject(request, answer.data(), answer.size()); });
@@ -157,6 +156,7 @@ std::shared_ptr<Operation> Connection::receive_into(Buffer buffer) {
 
 std::shared_ptr<Operation> Connection::begin_receive(const Pending& operation) {
   operation->connection = shared_from_this();
+  operation->what = "receiving";
   operation->is_receive = true;
   if (abandoned_ > 0 || !later_.empty()) {
     operation->by = By::kLater;
@@ -165,7 +165,7 @@ std::shared_ptr<Operation> Connection::begin_receive(const Pending& operation) {
     domain_->tell();
   } else {
     const auto to = need();
-    domain_->post(operation, "receiving", [&] {
+    domain_->post(operation, [&] {
       return stm_receive(to, operation->context, operation->memory, operation->at, operation->size);
     });
   }
@@ -187,9 +187,9 @@ bool Connection::deliver_kept(const Pending& operation) {
   return true;
 }
 
-void Connection::received(const Pending& operation, int status, std::string text) {
+void Connection::received(const Pending& operation, int status) {
   if (!operation->abandoned) {
-    operation->end(status, std::move(text));
+    operation->end(status);
     return;
   }
   --abandoned_;
@@ -237,17 +237,18 @@ void Connection::withdraw(const Pending& operation) {
 
 // ---- what moves bytes ----
 
-std::shared_ptr<Operation> Connection::begin(Gives gives) {
+std::shared_ptr<Operation> Connection::begin(const char* what, Gives gives) {
   auto operation = std::make_shared<Operation>(domain_, By::kLink, gives);
+  operation->what = what;
   operation->connection = shared_from_this();
   return operation;
 }
 
 std::shared_ptr<Operation> Connection::send(Buffer bytes, std::uint32_t tag, unsigned flags) {
   const auto to = need();
-  auto operation = begin(Gives::kNothing);
+  auto operation = begin("sending", Gives::kNothing);
   operation->use_buffer(std::move(bytes), false);
-  domain_->post(operation, "sending", [&] {
+  domain_->post(operation, [&] {
     return stm_send(to, operation->context, flags, tag, operation->memory, operation->at,
                     operation->size);
   });
@@ -257,9 +258,9 @@ std::shared_ptr<Operation> Connection::send(Buffer bytes, std::uint32_t tag, uns
 std::shared_ptr<Operation> Connection::put(Buffer bytes, std::uint32_t key, std::uint64_t address,
                                            unsigned flags) {
   const auto to = need();
-  auto operation = begin(Gives::kNothing);
+  auto operation = begin("putting", Gives::kNothing);
   operation->use_buffer(std::move(bytes), false);
-  domain_->post(operation, "putting", [&] {
+  domain_->post(operation, [&] {
     return stm_put(to, operation->context, flags, operation->memory, operation->at, operation->size,
                    key, address);
   });
@@ -269,9 +270,9 @@ std::shared_ptr<Operation> Connection::put(Buffer bytes, std::uint32_t key, std:
 std::shared_ptr<Operation> Connection::get(Buffer buffer, std::uint32_t key, std::uint64_t address,
                                            unsigned flags) {
   const auto from = need();
-  auto operation = begin(Gives::kLength);
+  auto operation = begin("getting", Gives::kLength);
   operation->use_buffer(std::move(buffer), true);
-  domain_->post(operation, "getting", [&] {
+  domain_->post(operation, [&] {
     return stm_get(from, operation->context, flags, operation->memory, operation->at,
                    operation->size, key, address);
   });
@@ -282,9 +283,9 @@ std::shared_ptr<Operation> Connection::fetch(unsigned op, std::uint64_t operand,
                                              std::uint64_t compare, std::uint32_t key,
                                              std::uint64_t address, unsigned flags) {
   const auto at = need();
-  auto operation = begin(Gives::kNumber);
+  auto operation = begin("a fetch-and-op", Gives::kNumber);
   operation->use_place(sizeof(std::uint64_t));
-  domain_->post(operation, "a fetch-and-op", [&] {
+  domain_->post(operation, [&] {
     return stm_fetch(at, operation->context, flags, static_cast<stm_fetch_op>(op), operand, compare,
                      operation->memory, operation->at, key, address);
   });

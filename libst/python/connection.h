@@ -40,11 +40,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // For the domain.
   void hear(const stm_event_t& event);
-  void received(const Pending& operation, int status, std::string text);  // a receive is over
+  void received(const Pending& operation, int status);  // a receive is over
   void end(int reason);
   void cancel(const Pending& operation);    // one that was posted
   void withdraw(const Pending& operation);  // one that was not
-  std::shared_ptr<Operation> begin_opening();
+  std::shared_ptr<Operation> begin_opening(std::string what);
   void fail_opening(int error, const std::string& text);
   void learn_data();
   const std::uint64_t context;
@@ -59,7 +59,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   stm_connection_t need() const;  // fails when it is closed
-  Pending begin(Operation::Gives gives);
+  Pending begin(const char* what, Operation::Gives gives);
   Pending begin_receive(const Pending& operation);
   bool deliver_kept(const Pending& operation);
   void go_on();

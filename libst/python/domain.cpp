@@ -55,6 +55,7 @@ std::shared_ptr<Domain> Domain::open(const char* link, bool checksum, std::uint6
   attr.link = link;
   attr.checksum = checksum ? 1 : 0;
   attr.shard = shard;
+  opened_ = true;
   auto domain = std::make_shared<Domain>();
   checked(outside([&] {
             SignalsBlocked const blocked;
@@ -104,7 +105,14 @@ void Domain::end_all() {
 
 stm_domain_t Domain::handle() {
   if (closed()) throw Failed{-EBADF, "the domain is closed"};
+  if (inherited_) throw Failed{-EBADF, "the domain belongs to the parent of this process"};
   return handle_;
+}
+
+bool Domain::forked() {
+  Outside::forked();
+  inherited_ = opened_;
+  return inherited_;
 }
 
 int Domain::descriptor() {
@@ -159,7 +167,6 @@ void Domain::add(const std::shared_ptr<Connection>& connection) {
 std::shared_ptr<Operation> Domain::connect(const std::string& peer, std::int64_t timeout,
                                            const std::string& data) {
   join_dials(false);
-  if (data.size() > STM_PRIVATE_DATA) throw Failed{-EMSGSIZE, "data: more than 1024 bytes"};
   auto connection = std::make_shared<Connection>(shared_from_this(), number());
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
@@ -170,7 +177,7 @@ std::shared_ptr<Operation> Domain::connect(const std::string& peer, std::int64_t
   while (error == -EAGAIN && grow());
   checked(error, "making a connection");
   add(connection);
-  auto opening = connection->begin_opening();
+  auto opening = connection->begin_opening("connecting to " + peer);
   auto& dial = *dials_.emplace_back(std::make_unique<Dial>());
   dial.context = connection->context;
   const SignalsBlocked blocked;
@@ -307,11 +314,10 @@ void Domain::handle_completion(const stm_event_t& event) {
   operations_.erase(found);
   operation->tag = event.tag;
   operation->length = event.kind == STM_RECEIVE ? event.length : operation->size;
-  std::string text = event.status < 0 ? st_strerror(event.status) : "";
   if (operation->is_receive)
-    operation->connection->received(operation, event.status, std::move(text));
+    operation->connection->received(operation, event.status);
   else
-    operation->end(event.status, std::move(text));
+    operation->end(event.status);
 }
 
 // ---- who waits ----
@@ -411,6 +417,7 @@ std::shared_ptr<Operation> Listener::request() {
   if (handle == nullptr) throw Failed{-EBADF, "the listener is closed"};
   auto operation =
       std::make_shared<Operation>(domain_, Operation::By::kRequest, Operation::Gives::kConnection);
+  operation->what = "waiting for a request";
   operation->listener = shared_from_this();
   waiting_.push_back(operation);
   if (requests_.empty()) return operation;

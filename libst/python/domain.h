@@ -35,6 +35,9 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] bool closed() const { return handle_ == nullptr; }
   // Closes all of them, and waits until no thread is outside of the interpreter.
   static void end_all();
+  // This process is a child of fork(). True: nothing works in it, because its parent has opened a
+  // domain.
+  static bool forked();
 
   int descriptor();
   // Takes what is there, without waiting: the number of events.
@@ -58,7 +61,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // CALL is made with the interpreter's lock let go, again until the queue has a place for its
   // event.
   template <typename Post>
-  void post(const std::shared_ptr<Operation>& operation, const char* what, Post&& call) {
+  void post(const std::shared_ptr<Operation>& operation, Post&& call) {
     handle();
     operation->context = number();
     operations_[operation->context] = operation;
@@ -67,7 +70,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
     while (error == -EAGAIN && grow());
     if (error >= 0) return;
     operations_.erase(operation->context);
-    fail(error, what);
+    fail(error, operation->what.c_str());
   }
   // The same while events are handled: the lock stays, and the operation ends if it fails.
   template <typename Post>
@@ -79,7 +82,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
     while (error == -EAGAIN && grow());
     if (error >= 0) return;
     operations_.erase(operation->context);
-    operation->end(error, st_strerror(error));
+    operation->end(error);
   }
   // Makes room in the queue; false: it has all that it may have.
   bool grow();
@@ -107,6 +110,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void join_dials(bool all);
 
   static inline std::unordered_set<Domain*> open_domains_;
+  static inline bool opened_ = false;     // a domain, ever
+  static inline bool inherited_ = false;  // by this process, from its parent
 
   stm_domain_t handle_ = nullptr;
   stm_queue_t queue_ = nullptr;

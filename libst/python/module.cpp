@@ -163,5 +163,5 @@ PYBIND11_MODULE(_stp, module) {
     return py::make_tuple(remote.address, remote.length, remote.key, remote.access);
   });
   module.def("end_all", &Domain::end_all);
-  module.def("forked", &Outside::forked);
+  module.def("forked", &Domain::forked);
 }

@@ -38,13 +38,13 @@ PyObject* Operation::finish(std::int64_t timeout) {
   if (over) return result();
   cancel();
   if (!wait(kGrace) || status_ == -ECANCELED)
-    throw Failed{-ETIMEDOUT, "not done in the time given"};
+    throw Failed{-ETIMEDOUT, what + ": not done in the time given"};
   return result();
 }
 
 PyObject* Operation::result() {
   if (!done_) throw Failed{-EINPROGRESS, "the operation is not done"};
-  if (status_ < 0) throw Failed{status_, text_};
+  if (status_ < 0) throw Failed{status_, what.empty() ? text_ : what + ": " + text_};
   switch (gives_) {
     case Gives::kBytes:
       return bytes();
@@ -135,6 +135,10 @@ void Operation::end(int status, std::string text) {
   status_ = status;
   text_ = std::move(text);
   domain_->has_ended(shared_from_this());
+}
+
+void Operation::end(int status) {
+  end(status, status < 0 ? st_strerror(status) : "");
 }
 
 void Operation::let_go() {

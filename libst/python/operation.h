@@ -49,9 +49,12 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   // Sets the outcome, once. Who waits learns of it by Domain::tell.
   void end(int status, std::string text);
+  // The same, with the text that the library has for it.
+  void end(int status);
   [[nodiscard]] bool done() const { return done_; }
 
   By by;
+  std::string what;  // the operation, as texts of errors name it: "sending"
   std::uint64_t context = 0;
   std::shared_ptr<Connection> connection;  // of the operation, or the one that it gives
   std::shared_ptr<Listener> listener;      // of a request

@@ -20,8 +20,8 @@ memory that peers may access by its `remote`.
 
 Times are seconds, None for ever. Calls that wait let other threads run, and any thread may make any
 call; KeyboardInterrupt ends them. Failures are exceptions below stp.Error, an OSError: `errno`, what
-failed and why (`strerror`), and what to do (`remedy`). A domain works in the process that opened it
-alone, not in children of fork().
+failed and why (`strerror`), and what to do (`remedy`). In a child of fork() whose parent has
+opened a domain nothing of stp works: fork first, or start a new interpreter.
 
 The module stp.aio has the same for asyncio. docs/python.md describes both.
 """
@@ -30,7 +30,7 @@ import os
 from types import TracebackType
 from typing import Any, Iterator, Optional, Tuple, Type
 
-from . import _base, _stp
+from . import _base, _errors, _stp
 from ._base import DomainInfo, LinkInfo, Region, Remote
 from ._errors import (
     AccessDenied,
@@ -62,7 +62,7 @@ __all__ = [
 
 # An interpreter that ends closes all domains first: nothing writes into its memory any more.
 atexit.register(_stp.end_all)
-os.register_at_fork(after_in_child=_stp.forked)
+os.register_at_fork(after_in_child=_errors.forked)
 
 _us = _base.microseconds
 

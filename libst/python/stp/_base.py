@@ -13,6 +13,7 @@ _ADD, _COMPARE_AND_SWAP = 4, 5
 _MASK = (1 << 64) - 1
 GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
 SIZE = 65536  # of a receive that says none
+PRIVATE = 1024  # bytes that go along with a request or an answer
 END = 5.0  # seconds within which a connection that is over says why
 
 _LINK_STATES = ("unknown", "up", "down", "no carrier", "gone", "no peer", "taken", "mtu", "mac", "duplicate")
@@ -30,7 +31,7 @@ class Remote(NamedTuple):
 
     @classmethod
     def decode(cls, data: Any) -> "Remote":
-        encoded = bytes(data)
+        encoded = bytes(view("remote", data))
         return cls(*_stp.decode_remote(encoded), encoded)
 
     def __bytes__(self) -> bytes:
@@ -67,12 +68,17 @@ def microseconds(timeout: Optional[float]) -> int:
     return int(timeout * 1_000_000)
 
 
-def _number(argument: str, value: int, most: int) -> int:
+def _number(argument: str, value: int, most: int, least: int = 0) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{argument}: a whole number, not {type(value).__name__}")
-    if not 0 <= value <= most:
-        raise InvalidArgument(22, f"{argument}: 0 to {most}, not {value}")
+    if not least <= value <= most:
+        raise InvalidArgument(22, f"{argument}: {least} to {most}, not {value}")
     return value
+
+
+def word(argument: str, value: int) -> int:
+    """8 bytes for the peer's memory, with or without a sign."""
+    return _number(argument, value, _MASK, -1 << 63) & _MASK
 
 
 def place(remote: Remote, offset: int) -> Tuple[int, int]:
@@ -85,15 +91,30 @@ def place(remote: Remote, offset: int) -> Tuple[int, int]:
 def text(argument: str, value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{argument}: a str, not {type(value).__name__}")
-    value.encode()  # or an error: half of a character is no text
+    try:
+        value.encode()
+    except UnicodeError:
+        raise InvalidArgument(22, f"{argument}: {value!a} has half of a character") from None
     return value
 
 
 def private(value: Any) -> bytes:
-    """Bytes that go along with a request or an answer: at most 1024."""
-    if isinstance(value, (str, int)):
-        raise TypeError(f"data: a bytes-like object, not {type(value).__name__}")
-    return bytes(value)
+    """Bytes that go along with a request or an answer."""
+    data = bytes(view("data", value))
+    if len(data) > PRIVATE:
+        raise error_of(
+            90,
+            f"data: {len(data)} bytes, and at most {PRIVATE} go along with a request or an answer",
+            "send the rest as a message when the connection is up",
+        )
+    return data
+
+
+def view(argument: str, value: Any) -> memoryview:
+    try:
+        return memoryview(value)
+    except TypeError:
+        raise TypeError(f"{argument}: a bytes-like object, not {type(value).__name__}") from None
 
 
 @contextmanager
@@ -150,12 +171,15 @@ class BaseDomain:
         of the three it is memory for this program's own operations: those with long buffers that
         lie in a region need no registration."""
         access = _REMOTE_READ * bool(read) | _REMOTE_WRITE * bool(write) | _REMOTE_ATOMIC * bool(atomic)
-        view = memoryview(buffer)
-        if (write or atomic) and view.readonly:
+        memory = view("buffer", buffer)
+        if (write or atomic) and memory.readonly:
             raise TypeError("buffer: it is read-only, and peers are to write there")
-        if view.nbytes == 0:
+        if memory.nbytes == 0:
             raise InvalidArgument(22, "buffer: it is empty")
-        return Region(self._native.region(buffer, access, not view.readonly, only._native if only else None))
+        if only is not None and not isinstance(only, BaseConnection):
+            raise TypeError(f"only: a Connection or None, not {type(only).__name__}")
+        of = only._native if only is not None else None
+        return Region(self._native.region(buffer, access, not memory.readonly, of))
 
     def info(self) -> DomainInfo:
         mac, ipv4, mtu = self._native.info()
@@ -208,7 +232,7 @@ class BaseConnection:
     def reason(self) -> Optional[Error]:
         """Why it has ended: None in good order, or while it is up."""
         number = self._native.reason
-        return error_of(-number, _stp.strerror(-number)) if number else None
+        return error_of(-number, "the connection has ended: " + _stp.strerror(-number)) if number else None
 
     @property
     def peer(self) -> str:
@@ -225,7 +249,7 @@ class BaseConnection:
             self._native.close()
 
     def _send(self, data: Any, tag: int, fence: bool) -> _stp.Operation:
-        return self._native.send(data, tag if tag == 0 else _number("tag", tag, 0xFFFFFFFF), FENCE * bool(fence))
+        return self._native.send(data, _number("tag", tag, 0xFFFFFFFF), FENCE * bool(fence))
 
     def _receive(self, size: int) -> _stp.Operation:
         return self._native.receive(_number("size", size, 1 << 62))
@@ -237,12 +261,11 @@ class BaseConnection:
         return self._native.get(buffer, *place(remote, offset), 0)
 
     def _fetch_add(self, remote: Remote, value: int, offset: int) -> _stp.Operation:
-        return self._native.fetch(_ADD, value & _MASK, 0, *place(remote, offset), 0)
+        return self._native.fetch(_ADD, word("value", value), 0, *place(remote, offset), 0)
 
     def _swap(self, remote: Remote, expected: int, value: int, offset: int) -> _stp.Operation:
-        return self._native.fetch(
-            _COMPARE_AND_SWAP, value & _MASK, expected & _MASK, *place(remote, offset), 0
-        )
+        swap, compare = word("value", value), word("expected", expected)
+        return self._native.fetch(_COMPARE_AND_SWAP, swap, compare, *place(remote, offset), 0)
 
     def _begin_close(self) -> Optional[_stp.Operation]:
         """Begins a graceful end; None: it is over already."""

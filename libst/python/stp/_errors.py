@@ -20,7 +20,7 @@ class Error(OSError):
 class Closed(Error, ValueError):
     """The object was closed, or belongs to the parent of this process."""
 
-    remedy = "open a new one; after fork() each process opens its own domain"
+    remedy = "open a new one"
 
 
 class Canceled(Error):
@@ -56,7 +56,7 @@ class TimedOut(Error, TimeoutError):
 class MessageTooLong(Error):
     """A message is longer than the receive that it came to."""
 
-    remedy = "receive with a larger `size`"
+    remedy = "receive with a larger `size`; a sender: let the peer do so"
 
 
 class AccessDenied(Error, PermissionError):
@@ -143,9 +143,21 @@ _CLASSES: Dict[int, Type[Error]] = {
 }
 
 
-def error_of(number: int, text: str) -> Error:
-    """The exception for an errno (positive)."""
-    return _CLASSES.get(number, Error)(number, text)
+def error_of(number: int, text: str, remedy: str = "") -> Error:
+    """The exception for an errno (positive). `remedy`: in place of that of its class."""
+    error = _CLASSES.get(number, Error)(number, text)
+    if remedy:
+        error.remedy = remedy
+    return error
+
+
+def forked() -> None:
+    """This process is a child of fork(). If its parent has opened a domain, nothing can be opened."""
+    if _stp.forked():
+        Closed.remedy = (
+            "fork() before the first domain is opened, or start a new interpreter: multiprocessing "
+            "with spawn or forkserver, subprocess"
+        )
 
 
 _stp.set_error_maker(error_of)
