@@ -48,8 +48,8 @@ TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
                   "frobnicate = 1\n"
                   "link = iface:eth0,mtu=9000\n"
                   "cpus = 77777\n"
-                  "listen = [\"user:no-such-user-here:1\",\n"
-                  "          \"all:2\"]\n"
+                  "listen = [\"user:no-such-user-here:1\", \"all:7-3\",\n"
+                  "          \"all:2\", \"group:no-such-group-here:1\"]\n"
                   "[links.a]\n"
                   "[link.b]\n"
                   "link = \"loop,frob=1\"\n"
@@ -62,7 +62,9 @@ TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
   EXPECT_TRUE(says(2, "there is no option")) << program->output();
   EXPECT_TRUE(says(3, "double quotes")) << program->output();
   EXPECT_TRUE(says(4, "write numbers")) << program->output();
-  EXPECT_TRUE(says(6, "no user")) << program->output();
+  for (const auto* wrong :
+       {"no user 'no-such-user-here'", "'all:7-3'", "no group 'no-such-group-here'"})
+    EXPECT_TRUE(says(6, wrong)) << program->output();
   EXPECT_TRUE(says(7, "[link.NAME]")) << program->output();
   EXPECT_TRUE(says(9, "frob")) << program->output();
   EXPECT_TRUE(says(10, "move it above")) << program->output();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "tools/stpd/option_table.h"
 
@@ -140,7 +141,8 @@ class Reader {
     try {
       table.parse(arguments);
     } catch (const cli::ParseError& error) {
-      complain(error.what());
+      std::istringstream lines(error.what());
+      for (std::string line; std::getline(lines, line);) complain(line);
     }
   }
 

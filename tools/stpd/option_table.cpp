@@ -112,12 +112,15 @@ gid_t group_named(const std::string& option, const std::string& name) {
 
 std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts) {
   std::vector<service::PortRule> rules;
+  std::string errors;  // one a line
   for (const auto& text : texts) {
     std::string error;
-    const auto rule = service::PortRules::parse(text, error);
-    if (!rule) refuse("--listen " + error);
-    rules.push_back(*rule);
+    if (const auto rule = service::PortRules::parse(text, error))
+      rules.push_back(*rule);
+    else
+      errors += (errors.empty() ? "--listen " : "\n--listen ") + error;
   }
+  if (!errors.empty()) refuse(errors);
   return rules;
 }
 
