@@ -108,6 +108,8 @@ TEST(ReadingCaptures, a_compressed_file_is_refused_with_the_program_that_unpacks
   std::string error;
   EXPECT_FALSE(Capture::read(fmemopen(packed.data(), packed.size(), "rb"), "x.gz", error));
   EXPECT_NE(error.find("zcat <x.gz | stp-replay check -"), std::string::npos) << error;
+  EXPECT_FALSE(Capture::read(fmemopen(packed.data(), packed.size(), "rb"), "-", error));
+  EXPECT_NE(error.find("zcat | stp-replay check -"), std::string::npos) << error;
 }
 
 TEST(Decoding, lengths_of_a_frame_that_the_capture_cut_are_those_of_the_wire) {

@@ -69,8 +69,8 @@ std::optional<Capture> Capture::read(std::FILE* stream, const std::string& name,
     error = name + ": not a capture that can be read: " + why.data();
     for (const auto& packed : kPacked)
       if (first == packed.first)
-        error = name + ": looks like a compressed file; unpack it: " + packed.program + " <" +
-                name + " | stp-replay check -";
+        error = name + ": looks like a compressed file; unpack it: " + packed.program +
+                (name == "-" ? "" : " <" + name) + " | stp-replay check -";
     return std::nullopt;
   }
   Capture capture(std::move(pcapng), file, name);
