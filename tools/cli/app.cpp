@@ -3,11 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <sstream>
+#include <type_traits>
 
 namespace stp::cli {
 namespace {
@@ -32,6 +35,26 @@ std::function<void(const T&)> with_errors_of_cli11(const std::function<void(cons
       throw CLI::ValidationError(error.what());
     }
   };
+}
+
+template <typename T>
+struct Plain {
+  using Type = T;
+};
+template <typename T>
+struct Plain<std::optional<T>> {
+  using Type = T;
+};
+
+// CLI11 takes the largest number that there is for one that is larger.
+template <typename T>
+std::string reason_against_number(const std::string& text) {
+  T number{};
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  const auto is_out_of_range = read.ec == std::errc::result_out_of_range && read.ptr == end;
+  return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
+                         : "";
 }
 
 }  // namespace
@@ -167,7 +190,10 @@ void App::group(const std::string& title) {
 
 template <typename T>
 Option* App::add_option(const std::string& names, T& value, const std::string& text) {
-  return own(app_.add_option(names, value, text));
+  auto* const option = app_.add_option(names, value, text);
+  if constexpr (std::is_integral_v<typename Plain<T>::Type>)
+    option->check(reason_against_number<typename Plain<T>::Type>);
+  return own(option);
 }
 template Option* App::add_option(const std::string&, std::string&, const std::string&);
 template Option* App::add_option(const std::string&, std::vector<std::string>&, const std::string&);
