@@ -34,12 +34,16 @@ class ProgressTest : public ::testing::Test {
   std::string next_line(const Enough& enough) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (std::chrono::steady_clock::now() < until) {
-      const std::string begin = "\r\033[K";
+      const std::string begin = "\r\033[";  // then K, or J to clear what is below, too
       if (const auto at = text_.find(begin); at != std::string::npos) {
-        const auto end = text_.find(begin, at + begin.size());
+        const auto line_at = at + begin.size() + 1;
+        const auto end = text_.find(begin, line_at);
         if (end != std::string::npos) {
-          const auto line = text_.substr(at + begin.size(), end - at - begin.size());
+          cleared_below_ += text_[line_at - 1] == 'J' ? 1 : 0;
+          auto line = text_.substr(line_at, end - line_at);
           text_.erase(0, end);
+          EXPECT_TRUE(line.ends_with('\r')) << line;
+          line.pop_back();
           if (enough(line)) return line;
           continue;
         }
@@ -59,6 +63,7 @@ class ProgressTest : public ::testing::Test {
   service::UniqueFd terminal_;
   const service::UniqueFd before_{::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
   std::string text_;
+  unsigned cleared_below_ = 0;
 };
 
 TEST_F(ProgressTest, fits_the_terminal_also_when_that_changes) {
@@ -73,6 +78,7 @@ TEST_F(ProgressTest, fits_the_terminal_also_when_that_changes) {
     EXPECT_EQ(line.size(), room);
     EXPECT_NE(line.find("50%"), std::string::npos) << line;
   }
+  EXPECT_EQ(cleared_below_, 1U) << "when it became narrower: it may have broken the line";
 }
 
 TEST_F(ProgressTest, counts_small_files) {

@@ -156,10 +156,14 @@ void Progress::draw(std::unique_lock<std::mutex>& lock) {
   auto shown = view(Clock::now());
   shown.trouble = std::move(trouble);
   if (items_.empty() && on_disk_ && shown.trouble.empty()) shown.stalled = {};
-  // The last column stays free: some terminals begin a new line behind it.
-  std::fprintf(stderr, "\r\033[K%s", progress_line(shown, terminal_columns() - 1).c_str());
+  // The last column stays free: some terminals begin a new line behind it. The cursor waits at the
+  // begin: where a terminal that becomes narrower breaks the line, it stays there, above the rest.
+  const auto columns = terminal_columns() - 1;
+  const auto line = progress_line(shown, columns);
+  std::fprintf(stderr, "%s%s\r", clearing(columns), line.c_str());
   std::fflush(stderr);
   drawn_ = true;
+  drawn_columns_ = columns_of(line);
 }
 
 void Progress::sample(Clock::time_point now) {
@@ -193,9 +197,16 @@ ProgressView Progress::view(Clock::time_point now) const {
   return shown;
 }
 
+// What clears the line that was drawn, and its rest below it where the terminal has become
+// narrower.
+const char* Progress::clearing(std::size_t columns) const {
+  return drawn_ && drawn_columns_ > columns ? "\r\033[J" : "\r\033[K";
+}
+
 void Progress::erase() {
-  if (!std::exchange(drawn_, false)) return;
-  std::fputs("\r\033[K", stderr);
+  if (!drawn_) return;
+  std::fputs(clearing(terminal_columns() - 1), stderr);
+  drawn_ = false;
   std::fflush(stderr);
 }
 

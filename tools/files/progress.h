@@ -83,6 +83,7 @@ class Progress {
   [[nodiscard]] bool is_busy() const { return !items_.empty() || finished_ < files_; }
   [[nodiscard]] ProgressView view(Clock::time_point now) const;
   void sample(Clock::time_point now);
+  [[nodiscard]] const char* clearing(std::size_t columns) const;
   void erase();
 
   const std::string program_;
@@ -93,6 +94,7 @@ class Progress {
   std::function<std::string()> trouble_;
   std::mutex mutex_;  // of the following
   bool drawn_ = false, unwritten_ = false, end_ = false;
+  std::size_t drawn_columns_ = 0;
   std::set<const Item*> items_;
   std::size_t finished_ = 0, sent_ = 0, files_ = 0;
   bool more_ = false, on_disk_ = false;
