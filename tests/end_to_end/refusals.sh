@@ -17,11 +17,12 @@ refused_with() {
 
 expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0.2:3999
 expect refused_with "does not answer" --connect-timeout 3 "$work/file" '[02:00:00:00:00:77]:3000'
-expect refused_with "is not a destination" "$work/file" nonsense
+expect refused_with "is not a destination: 'nonsense' does not have the form host:port" "$work/file" nonsense
+expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
 
 # What is wrong with the command line: the program, and the wrong option before whatever else.
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
-expect refused_with "stp-send: FILE" "$work/file"
+expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"
 ! "$bin/stp-recv" --out "$work/out" --lsten :3000 2>"$work/said" || fail "stp-recv takes any option"
 expect says "$work/said" "stp-recv: there is no option --lsten"
 

@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   long retry = 0, connect_timeout = 30;
   app.add_option("FILE", sending.paths, "FILE... HOST:PORT; - is standard input")
       ->required()
-      ->expected(2, -1);
+      ->expected(1, -1);
   app.add_flag("-r,--recursive", sending.trees,
                "Send directories with their content: names, permissions, times, symbolic links");
   app.add_flag("-H,--hard-links", sending.hard_links,
@@ -164,6 +164,11 @@ int main(int argc, char** argv) {
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;
+  if (sending.paths.size() == 1)
+    return stp::cli::usage_error(
+        "stp-send",
+        "FILE... HOST:PORT is needed, and there is only " + stp::printable(sending.paths.front()),
+        EXIT_FAILURE);
 
   try {
     if (!limit.empty()) sending.bytes_per_second = rate_of(limit);
