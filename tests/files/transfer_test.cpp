@@ -317,6 +317,31 @@ TEST_F(TransferTest, a_tree_arrives_with_names_modes_times_and_links) {
   }
 }
 
+// Each batch is settled with the disk in another thread, which tells when it is done.
+class FewDescriptorsTest : public TransferTest {
+ protected:
+  FewDescriptorsTest()
+      : TransferTest(true, [](ReceiverContext& context) {
+          context.descriptors = descriptors_within(64, context.most_senders);
+        }) {}
+};
+
+TEST_F(FewDescriptorsTest, many_directories_arrive) {
+  constexpr int kDirectories = 150;
+  Sending sending;
+  sending.paths = {(directory_ / "tree").string()};
+  sending.destination = "localhost:3000";
+  sending.trees = true;
+  for (int i = 0; i < kDirectories; ++i) {
+    const auto name = "tree/" + std::to_string(i);
+    std::filesystem::create_directories(directory_ / name);
+    std::ofstream(directory_ / (name + "/file")) << i;
+  }
+  EXPECT_EQ(send_all(sending, stop_sender_, progress_), 0U);
+  await_receiver();
+  EXPECT_TRUE(complete_);
+}
+
 class NamesOfOneFile : public TransferTest {
  protected:
   void send_tree_with_names(const std::vector<std::string>& paths = {"tree"}) {

@@ -277,6 +277,9 @@ void Channel::handle(const stm_event_t& event) {
     case STM_DISCONNECTED:
       ended_ = true;
       break;
+    case STM_USER:
+      woken_ = false;
+      break;
     default:
       break;
   }

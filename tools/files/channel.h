@@ -2,6 +2,7 @@
 // One connection between stp-send and stp-recv: messages in order, each with a tag.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -58,8 +59,11 @@ class Channel {
   void send_content(MessageTag tag, std::span<const std::byte> filled);
   // The next message; false: none is there yet. Returns early if something else happens.
   bool receive(Message& message, Duration wait);
-  // Any thread: ends a wait in receive() early.
-  void wake() const { ::stm_queue_post(queue_.handle(), 0); }
+  // Any thread: ends a wait in receive() early. Takes one place of the queue, however often it is
+  // called: messages need the others.
+  void wake() {
+    if (!woken_.exchange(true) && ::stm_queue_post(queue_.handle(), 0) != 0) woken_ = false;
+  }
   // Releases the buffer of a message for the next one.
   void done_with(const Message& message);
 
@@ -112,6 +116,7 @@ class Channel {
   stm_connection_t connection_ = nullptr;
   bool connected_ = false, ended_ = false;
   bool broken_ = false;  // a message is missing
+  std::atomic<bool> woken_ = false;
   int reason_ = 0;
   std::uint16_t other_version_ = 0;  // of a receiver that has refused for that
   std::vector<Sent> sent_;
