@@ -86,13 +86,13 @@ expect send_from a 120 -n -r "$work/dry" 10.9.0.2:3000 >"$work/sent"
 expect [ ! -e "$work/out/dry" ]
 expect grep -qxF "would send $work/dry/f2: 2000 bytes" "$work/sent"
 expect grep -qxF "would make $work/dry/empty" "$work/sent"
-expect grep -qE "^would send $work/dry: 40 files \(0 unchanged\), 3 directories and links, 820000 bytes$" "$work/sent"
+expect grep -qE "^would send $work/dry: 40 files \(0 unchanged\), 3 directories and symbolic links, 820000 bytes$" "$work/sent"
 expect send_from a 120 -q -r "$work/dry" 10.9.0.2:3000
 echo more >>"$work/dry/f7"
 for how in --retry=1 --checksum; do
   expect send_from a 120 -n "$how" -r "$work/dry" 10.9.0.2:3000 >"$work/sent"
   expect grep -qxF "would send $work/dry/f7: 7005 bytes" "$work/sent"
-  expect grep -qE "^would send $work/dry: 40 files \(39 unchanged\), 0 directories and links, 7005 bytes$" "$work/sent"
+  expect grep -qE "^would send $work/dry: 40 files \(39 unchanged\), 0 directories and symbolic links, 7005 bytes$" "$work/sent"
 done
 expect [ "$(stat -c %s "$work/out/dry/f7")" = 7000 ]
 say "what is not in the tree is deleted only where the receiver permits it"
@@ -113,7 +113,7 @@ ln "$work/names/a" "$work/names/b"
 expect send_from a 120 -n -r -H "$work/names" 10.9.0.2:3001 >"$work/sent"
 expect grep -qxF "would link $work/names/b" "$work/sent"
 expect send_from a 120 -r -H "$work/names" 10.9.0.2:3001 >"$work/sent"
-expect grep -qE ": 1 files \(0 unchanged\), 2 directories and links, 300000 bytes" "$work/sent"
+expect grep -qE ": 1 files \(0 unchanged\), 1 hard links, 1 directories and symbolic links, 300000 bytes" "$work/sent"
 expect [ "$work/out/names/a" -ef "$work/out/names/b" ]
 stop "$deleting"
 passed

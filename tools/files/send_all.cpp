@@ -36,7 +36,7 @@ struct Tally {
   // A new try begins, over a new connection: all is offered again.
   void begin_again() {
     arrived_before += files - unchanged;
-    files = others = unchanged = 0;
+    files = others = names = unchanged = 0;
     there = 0;
   }
   // What an earlier try has sent is found unchanged by a later one.
@@ -45,6 +45,7 @@ struct Tally {
   }
 
   std::size_t files = 0, others = 0;  // others: directories and symbolic links
+  std::size_t names = 0;              // further ones of files
   std::size_t unchanged = 0;          // files whose content the receiver already had
   std::size_t arrived_before = 0;     // files that an earlier try has sent
   std::uint64_t sent = 0;             // bytes, of all tries
@@ -63,7 +64,8 @@ std::string summary(const std::string& path, const Tally& tally, bool is_tree, b
   const auto begin = (dry ? "would send " : "sent ") + printable(path) + ": ";
   if (!is_tree) return begin + (tally.never_sent() == 0 ? bytes : "unchanged");
   return begin + std::to_string(tally.files) + " files (" + std::to_string(tally.never_sent()) +
-         " unchanged), " + std::to_string(tally.others) + " directories and links, " + bytes;
+         " unchanged), " + (tally.names == 0 ? "" : std::to_string(tally.names) + " hard links, ") +
+         std::to_string(tally.others) + " directories and symbolic links, " + bytes;
 }
 
 // Reports one line per file, and one line for all files for which there was no space. A file is
@@ -403,7 +405,11 @@ class Sender {
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
     if (sending_.dry) return learn_dry(outcome);
     const auto& metadata = outcome.file.metadata();
-    if (metadata.kind != FileKind::kRegular || is_link(outcome)) {
+    if (is_link(outcome)) {
+      ++tally_.names;
+      return;
+    }
+    if (metadata.kind != FileKind::kRegular) {
       if (!metadata.only_make) ++tally_.others;
       return;
     }
@@ -438,7 +444,7 @@ class Sender {
       tally_.unchanged += outcome.unchanged ? 1 : 0;
       tally_.sent += outcome.unchanged ? 0 : outcome.size;
     } else if (!metadata.only_make && !outcome.unchanged) {
-      ++tally_.others;
+      ++(metadata.first != 0 ? tally_.names : tally_.others);
     }
     if (outcome.unchanged || !sending_.trees) return;
     const auto path = printable(outcome.file.path());
