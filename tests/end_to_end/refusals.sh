@@ -80,7 +80,7 @@ stop "$mute"
 mkdir "$work/out/taken"
 cp "$work/file" "$work/taken"
 expect refused_with "Is a directory" "$work/taken" 10.9.0.2:3000
-expect says "$work/receiver.log" "taken: the receiver cannot write the file"
+expect wait_for 20 contains "$work/receiver.log" "taken: it is not written: Is a directory"
 truncate -s 1P "$work/huge" 2>/dev/null || truncate -s 8T "$work/huge"
 expect refused_with "not enough space" "$work/huge" 10.9.0.2:3000
 rm -r "$work/out"

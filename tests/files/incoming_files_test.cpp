@@ -527,7 +527,10 @@ TEST_F(IncomingFilesTest, of_what_is_offered_dry_nothing_is_done) {
   EXPECT_EQ(offer(metadata).digest, digest_of("hello"));
   tell(NoteKind::kGo);
   EXPECT_FALSE(understood_) << "no content may follow";
-  EXPECT_EQ(ask(directory("d/file")), kWanted);
+  for (const auto& below : {directory("d/file"), file("d/file/below", 1), directory("d/file/deep")})
+    EXPECT_EQ(ask(below), kWanted) << "as a directory replaces a file";
+  EXPECT_EQ(ask(file("d/link/below", 1)), NoteKind::kFailed) << "but no link";
+  EXPECT_EQ(files_->failures(), 0U) << "nothing was to come";
   EXPECT_EQ(directory_.content("d/file"), "hello");
 }
 

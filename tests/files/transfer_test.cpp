@@ -33,8 +33,7 @@ class TransferTest : public ::testing::Test {
     ::setenv("STP_LINK", "loop", 1);
     std::filesystem::create_directory(directory_ / "out");
     adapt(context_);
-    receiver_.emplace(":3000", context_);
-    thread_ = std::thread([this, once] { complete_ = receiver_->run(once); });
+    serve(once);
   }
   ~TransferTest() override {
     stop_receiver_ = true;
@@ -79,6 +78,16 @@ class TransferTest : public ::testing::Test {
     FileSender sender;
   };
   void await_receiver() { thread_.join(); }
+  // A new receiver, for one sender.
+  void serve_one() {
+    stop_receiver_ = false;
+    serve(true);
+  }
+  void serve(bool once) {
+    receiver_.reset();
+    receiver_.emplace(":3000", context_);
+    thread_ = std::thread([this, once] { complete_ = receiver_->run(once); });
+  }
   [[nodiscard]] bool arrived(const std::string& name) const {
     return directory_.content("out/" + name) == directory_.content(name) &&
            std::filesystem::exists(directory_ / ("out/" + name));
@@ -555,8 +564,16 @@ TEST_F(DeletionTest, a_directory_in_the_way_of_a_file_goes) {
   sending_.dry = sending_.remove = false;
   EXPECT_EQ(send(), 2U) << "not unless it was asked for";
   EXPECT_TRUE(exists("tree/a/deep/down"));
+  stop_receiver_ = true;
+  await_receiver();
+  EXPECT_FALSE(complete_);
   sending_.remove = true;
+  const ErrorLog log(directory_ / "said");
+  serve_one();
   EXPECT_EQ(send(), 0U);
+  await_receiver();
+  EXPECT_TRUE(complete_) << "what came on the second try has come";
+  EXPECT_FALSE(log.says("Is a directory"));
   for (const auto* name : {"tree/a", "tree/sub/b"})
     EXPECT_EQ(directory_.content("out/" + std::string(name)), directory_.content(name));
   EXPECT_FALSE(exists("tree/sub/gone"));

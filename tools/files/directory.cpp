@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace stp::files {
 namespace {
@@ -30,16 +31,17 @@ mode_t umask_at_start() {
   return mask;
 }
 
+service::UniqueFd open_as_it_is(int above, const std::string& name) {
+  return service::UniqueFd(::openat(above, name.c_str(), kOpenDirectory | O_NOFOLLOW));
+}
+
 // Opens a directory to write into it. An earlier transfer may have given a directory of this user
 // a mode without write permission; its own entry, which comes after its content, does so again.
 service::UniqueFd open_for_content(int above, const std::string& name) {
-  const auto open = [&] {
-    return service::UniqueFd(::openat(above, name.c_str(), kOpenDirectory | O_NOFOLLOW));
-  };
-  auto opened = open();
+  auto opened = open_as_it_is(above, name);
   if (!opened && errno == EACCES) {
     if (grant_to_owner(above, name, S_IRWXU))
-      opened = open();
+      opened = open_as_it_is(above, name);
     else
       errno = EACCES;
   }
@@ -56,24 +58,59 @@ bool replace_file(int above, const std::string& name, mode_t mode) {
   return ::unlinkat(above, name.c_str(), 0) == 0 && ::mkdirat(above, name.c_str(), mode) == 0;
 }
 
-bool belongs_to_user(int directory, const std::string& name) {
+struct Opened {
+  service::UniqueFd fd;
+  bool has_more = false;  // permissions, for a moment
+  mode_t before = 0;      // its own
+  void restore() {
+    const auto error = errno;
+    if (fd && std::exchange(has_more, false)) ::fchmod(fd.get(), before);
+    errno = error;
+  }
+};
+
+// A directory of this user gets the permissions that it lacks, until they are restored.
+Opened open_closed_too(int above, const std::string& name) {
+  Opened opened{open_as_it_is(above, name)};
+  const auto error = errno;
   struct stat found {};
-  return ::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
-         !S_ISLNK(found.st_mode) && found.st_uid == ::geteuid();
+  if ((opened.fd ? ::faccessat(opened.fd.get(), ".", X_OK, AT_EACCESS) == 0 : error != EACCES) ||
+      ::fstatat(above, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !grant_to_owner(above, name, S_IRUSR | S_IXUSR)) {
+    errno = error;
+    return opened;
+  }
+  if (!opened.fd) opened.fd = open_as_it_is(above, name);
+  opened.has_more = true;
+  opened.before = found.st_mode & 07777U;
+  return opened;
+}
+
+// What a name that leads to no directory is for find(): an errno.
+int reason_against(int above, const std::string& name, int error) {
+  struct stat found {};
+  if (::fstatat(above, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return error;
+  if (error == ENOTDIR && S_ISREG(found.st_mode)) return ENOENT;
+  const auto own = !S_ISLNK(found.st_mode) && found.st_uid == ::geteuid();
+  return error == EACCES && own ? EAGAIN : error;
 }
 
 }  // namespace
 
-int DirectoriesBelow::find(std::span<const std::string> names, Directory& directory) const {
-  service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
+int DirectoriesBelow::find(std::span<const std::string> names, Directory& directory,
+                           bool closed_ones) const {
+  Opened at{service::UniqueFd(::open(root_.c_str(), kOpenDirectory))};
   for (const auto& name : names) {
-    if (!at) break;
-    service::UniqueFd next(::openat(at.get(), name.c_str(), kOpenDirectory | O_NOFOLLOW));
-    if (!next && errno == EACCES) errno = belongs_to_user(at.get(), name) ? EAGAIN : EACCES;
+    if (!at.fd) break;
+    auto next =
+        closed_ones ? open_closed_too(at.fd.get(), name) : Opened{open_as_it_is(at.fd.get(), name)};
+    if (!next.fd) errno = reason_against(at.fd.get(), name, errno);
+    at.restore();
     at = std::move(next);
   }
-  if (!at) return -errno;
-  directory = std::make_shared<const service::UniqueFd>(std::move(at));
+  at.restore();
+  if (!at.fd) return -errno;
+  directory = std::make_shared<const service::UniqueFd>(std::move(at.fd));
   return 0;
 }
 

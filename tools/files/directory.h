@@ -31,14 +31,23 @@ class DirectoriesBelow {
   int open(std::span<const std::string> names, Directory& directory) {
     return open(names, directory, S_IRWXU);
   }
-  // Makes nothing: -ENOENT. Nor does it change anything: -EAGAIN where a directory of this user
-  // has no permission to read, which open() would give it.
-  int find(std::span<const std::string> names, Directory& directory) const;
+  // Makes nothing: -ENOENT, also where a file is that open() would replace. Nor does it change
+  // anything: -EAGAIN where a directory of this user has no permission to read, which open() would
+  // give it.
+  int find(std::span<const std::string> names, Directory& directory) const {
+    return find(names, directory, false);
+  }
+  // As find(), but opens directories of this user whatever their permissions, which stay as they
+  // are.
+  int look(std::span<const std::string> names, Directory& directory) const {
+    return find(names, directory, true);
+  }
   // As open(), but what is missing gets the usual permissions, because no entry of its own follows.
   int make(std::span<const std::string> names, Directory& directory);
 
  private:
   int open(std::span<const std::string> names, Directory& directory, mode_t mode_of_new);
+  int find(std::span<const std::string> names, Directory& directory, bool closed_ones) const;
 
   const std::string& root_;
   std::vector<std::string> last_names_;

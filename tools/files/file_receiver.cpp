@@ -31,7 +31,7 @@ void FileReceiver::serve() {
     answers_.clear();
     const auto name = files_.name_under_way();
     files_.settle();
-    files_.complain_of_space();
+    files_.complain_of_the_rest();
     const auto closed = dynamic_cast<const Closed*>(&failure) != nullptr;
     if (closed && name.empty()) return;
     ++broken_;
@@ -168,7 +168,7 @@ Note FileReceiver::reason_against_removal(std::span<const std::byte> path,
     note = because(Reason::kKeeps);
   else if (!names)
     note = because(Reason::kName);
-  else if (error = below.find(*names, directory); error != 0 && error != -ENOENT)
+  else if (error = below.look(*names, directory); error != 0 && error != -ENOENT)
     note = result_of(error == -EAGAIN ? -EACCES : error);
   note.kind = NoteKind::kRemoved;
   return note;

@@ -80,6 +80,7 @@ void IncomingFiles::advance() {
 
 void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   auto path = accepted_path(offer.metadata.path);
+  if (!failed_.empty()) failed_.erase(printable(offer.metadata.path));
   if (!path) return fail(number, offer, because(Reason::kName));
   offer.path = std::move(*path);
   if (offer.metadata.dry) return look_at_dry(number, offer);
@@ -552,18 +553,31 @@ void IncomingFiles::flush_done() {
 
 void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
   const auto name = printable(offer.metadata.path);
+  const auto dry = offer.metadata.dry;
   if (number == under_way_) under_way_ = 0;
   over(offer);
-  fail(number, name, note);
+  if (!dry) return fail(number, name, note);
+  ++files_;  // looked at: the sender tells
+  refuse(number, note);
 }
 
 // With number 0 the sender already knows and is not notified.
 void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
-  ++failures_;
   linked_.forget(number);
-  if (note.reason != Reason::kNoSpace || without_space_++ == 0)
-    progress_.complain((name.empty() ? "a file" : name) + ": " + describe(note));
-  if (number == 0) return;
+  const auto line = (name.empty() ? "a file" : name) + ": " + describe_here(note);
+  const auto known = failed_.size() < kMostFailed;
+  // A sender with --delete removes the directory, and sends the file again.
+  const auto later = known && note.reason == Reason::kWrite && note.error == EISDIR;
+  if (known)
+    failed_[name] = later ? line : "";
+  else
+    ++failed_unnamed_;
+  if (!later && (note.reason != Reason::kNoSpace || without_space_++ == 0))
+    progress_.complain(line);
+  if (number != 0) refuse(number, note);
+}
+
+void IncomingFiles::refuse(std::uint32_t number, Note note) {
   flush_done();
   note.kind = NoteKind::kFailed;
   note.file = number;
@@ -576,10 +590,13 @@ bool IncomingFiles::end(Reason reason) {
   settle();
   if (under_way) fail(under_way_, *offer, because(reason));
   flush_done();
+  complain_of_the_rest();
   return under_way;
 }
 
-void IncomingFiles::complain_of_space() {
+void IncomingFiles::complain_of_the_rest() {
+  for (auto& [name, line] : failed_)
+    if (!line.empty()) progress_.complain(std::exchange(line, {}));
   if (without_space_ > 1)
     progress_.complain(std::to_string(without_space_ - 1) +
                        " more files were not received: no space is left");

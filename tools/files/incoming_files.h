@@ -55,8 +55,9 @@ class IncomingFiles {
   void settle();
   // Settles, and tells the sender why a file whose content is coming stops. True: there was one.
   bool end(Reason reason);
-  // One log line about the files that were left out because space was short.
-  void complain_of_space();
+  // Log lines about the files of which it is certain only now that they do not come, and one about
+  // those that were left out because space was short.
+  void complain_of_the_rest();
 
   // The sender reads its files to compare them with those that exist here.
   [[nodiscard]] bool is_compared() const { return compared_ > (under_way_ != 0 ? 1U : 0U); }
@@ -65,7 +66,10 @@ class IncomingFiles {
   // The path of the file whose content is coming; empty: none.
   [[nodiscard]] std::string name_under_way() const;
   [[nodiscard]] unsigned files() const { return files_; }
-  [[nodiscard]] unsigned failures() const { return failures_; }
+  // Files that did not come: one that came when it was offered again is none of them.
+  [[nodiscard]] unsigned failures() const {
+    return static_cast<unsigned>(failed_.size()) + failed_unnamed_;
+  }
 
  private:
   enum class State : std::uint8_t { kOffered, kWanted, kWritten, kName, kLast, kOver };
@@ -111,6 +115,7 @@ class IncomingFiles {
   void done(std::uint32_t number);
   void fail(std::uint32_t number, Offer& offer, Note note);
   void fail(std::uint32_t number, const std::string& name, Note note);
+  void refuse(std::uint32_t number, Note note);
   void flush_done();
   void settle_in_time();
   void report(const Batch& batch);
@@ -135,7 +140,11 @@ class IncomingFiles {
   LinkedFiles linked_;
   Note done_;  // have == 0: none
   std::string lines_;
-  unsigned files_ = 0, failures_ = 0, without_space_ = 0;
+  // By their names as printed: what is to be said in the end, or "". Only so many are known by
+  // name.
+  static constexpr std::size_t kMostFailed = 4'096;
+  std::map<std::string, std::string> failed_;
+  unsigned files_ = 0, failed_unnamed_ = 0, without_space_ = 0;
   Settler settler_;
   SmallFiles small_files_;
 };

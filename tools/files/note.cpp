@@ -61,7 +61,8 @@ namespace {
 std::string remedy(int error) {
   if (error == EISDIR) return "remove the directory of that name there, or send with --delete";
   if (error == ENOTDIR || error == ELOOP)
-    return "what is there in place of a directory is none, or a symbolic link; remove it";
+    return "a directory is needed there, and something else has its name, perhaps a symbolic link; "
+           "remove that";
   return "check its --out directory";
 }
 
@@ -99,6 +100,13 @@ std::string describe(const Note& note) {
       return "the receiver deletes nothing; start stp-recv there with --allow-delete";
   }
   return "unknown reason";
+}
+
+std::string describe_here(const Note& note) {
+  if (note.reason == Reason::kWrite && note.error == EISDIR)
+    return "it is not written: " + error_text(EISDIR) +
+           "; remove the directory, or start with --allow-delete and let the sender use --delete";
+  return describe(note);
 }
 
 }  // namespace stp::files

@@ -108,5 +108,7 @@ std::optional<Note> decode_note(std::span<const std::byte> bytes);
 std::vector<Note> decode_notes(std::span<const std::byte> bytes);
 // The text for the user: the cause and the remedy.
 std::string describe(const Note& note);
+// The same for the receiver's own user.
+std::string describe_here(const Note& note);
 
 }  // namespace stp::files
