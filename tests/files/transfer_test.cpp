@@ -600,6 +600,28 @@ TEST_F(DeletionTest, looking_for_names_changes_no_permissions) {
     std::filesystem::permissions(directory_ / name, std::filesystem::perms::owner_all);
 }
 
+TEST_F(DeletionTest, directories_that_are_closed_to_the_receiver_s_user_are_cleaned_too) {
+  const auto out = (directory_ / "out").string();
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(out.c_str(), 65534, 65534), 0);
+  }
+  const test::Unprivileged unprivileged(directory_.path());
+  std::filesystem::create_directories(directory_ / "mine/sub");
+  for (const auto* name : {"mine/file", "mine/sub/gone"}) std::ofstream(directory_ / name) << 1;
+  sending_.paths = {(directory_ / "mine").string()};
+  sending_.modes = ModeChanges::parse("D0");
+  EXPECT_EQ(send(), 0U);
+  std::filesystem::remove(directory_ / "mine/sub/gone");
+  EXPECT_EQ(send(), 0U);
+  const auto none = std::filesystem::perms::none, all = std::filesystem::perms::owner_all;
+  const auto mine = directory_ / "out/mine", sub = directory_ / "out/mine/sub";
+  EXPECT_EQ(std::filesystem::status(mine).permissions(), none);
+  std::filesystem::permissions(mine, all);
+  EXPECT_EQ(std::filesystem::status(sub).permissions(), none);
+  std::filesystem::permissions(sub, all);
+  EXPECT_FALSE(exists("mine/sub/gone"));
+}
+
 class NoDeletionTest : public DeletionTest {
  protected:
   NoDeletionTest() : DeletionTest(false) {}

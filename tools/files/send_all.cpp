@@ -317,6 +317,7 @@ class Sender {
                                 ": nothing is deleted, because not everything has arrived");
     const auto name = name_there(sending_, root);
     const Filter filter(sending_.rules, name);
+    changed_.clear();
     const auto failed = [&](const std::string& path, const std::string& why) {
       complaints_.add(path, why);
     };
@@ -342,6 +343,7 @@ class Sender {
     const auto below = here.path_there.empty() ? "" : here.path_there + "/";
     NamesToRemove others;
     bool all = true;
+    if (changed_.starts_with(below)) changed_ = here.path_there;
     files.names_there(here.path_there, [&](const NameThere& there) {
       const auto path = below + there.name;
       // What is left out stays, and so does what no sender could have put there.
@@ -350,18 +352,23 @@ class Sender {
         return;
       all = all && others.add(there.name);
     });
-    if (others.is_empty()) return;
+    if (!others.is_empty()) remove_these(files, here, below, others);
+    if (!all)
+      complaints_.add(here.path + " (--delete)",
+                      "the receiver has more to delete there than goes at once; send it again");
+    // The removal changed its time, and perhaps its permissions, and those of what is above it.
+    if (!sending_.dry && !here.path_there.empty() && changed_ == here.path_there)
+      offer(files, here.path, [&] { return FileReader::in_tree(here); });
+  }
+
+  void remove_these(FileSender& files, const TreeEntry& here, const std::string& below,
+                    const NamesToRemove& others) {
     if (!sending_.dry) files.remove_there(here.path_there, others);
+    changed_ = here.path_there;
     others.each([&](std::string_view name) {
       progress_.say((sending_.dry ? "would delete " : "deleted ") +
                     printable(below + std::string(name)));
     });
-    if (!all)
-      complaints_.add(here.path + " (--delete)",
-                      "the receiver has more to delete there than goes at once; send it again");
-    // The removal changed its time.
-    if (!sending_.dry && !here.path_there.empty())
-      offer(files, here.path, [&] { return FileReader::in_tree(here); });
   }
 
   // The directories above a name get the usual permissions, because no entry of their own follows.
@@ -461,6 +468,8 @@ class Sender {
   FilesWithNames with_names_;
   std::vector<std::string> in_the_way_;  // of files: directories there, which --delete removes
   bool way_is_free_ = false;
+  // The directory where something was deleted last. What is below a directory comes before it.
+  std::string changed_;
   std::size_t next_ = 0;  // the first argument that is not done
   std::size_t word_failures_ = 0;
   bool begun_ = false;                      // that one

@@ -82,10 +82,13 @@ void SourceDirectory::close() {
 int each_entry(int directory, const std::function<void(const dirent&)>& use) {
   // A new descriptor, because fdopendir() takes it over.
   service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // It was opened when that was permitted.
+  if (!fd && errno == EACCES) fd = service::UniqueFd(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
   if (!fd) return errno;
   const std::unique_ptr<DIR, CloseDirectory> list(::fdopendir(fd.get()));
   if (!list) return errno;
   [[maybe_unused]] const auto taken = fd.release();
+  ::rewinddir(list.get());
   for (;;) {
     errno = 0;
     const auto* const entry = ::readdir(list.get());
