@@ -111,6 +111,10 @@ void Eq::tell_error(fid_t about, int status, std::vector<std::byte> data) {
   wait_.wake();
 }
 
+bool Eq::knows_of(fid_t about) const {
+  return std::ranges::find(news_, about, &News::about) != news_.end();
+}
+
 void Eq::forget(fid_t about) {
   std::erase_if(news_, [about](const News& news) {
     if (news.about != about) return false;

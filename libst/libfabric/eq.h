@@ -32,6 +32,8 @@ class Eq : public fid_eq {
   // An event of a connection: a fi_eq_cm_entry and those bytes.
   void tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data);
   void tell_error(fid_t about, int status, std::vector<std::byte> data);
+  // Whether it has events of it that were not read.
+  [[nodiscard]] bool knows_of(fid_t about) const;
   // Reports no further events of it.
   void forget(fid_t about);
   void use() { ++users_; }

@@ -149,6 +149,10 @@ ends_soon() {
   wait "$mpi" && fail "$1: it tells of no error"
   say "$1: it has ended after $((SECONDS - begun)) s: $(grep -m 1 -iE 'signal 9|abort|error' "$work/$1.log")"
 }
+# ends_without_signal NAME: no rank has got an error that it cannot take. One of ofi_rxm has no operation.
+ends_without_signal() {
+  [ "$provider" != stp ] || ! grep -q "Segmentation fault" "$work/$1.log" || fail "$1: a rank has ended with SIGSEGV"
+}
 ends() { ! kill -0 "$1" 2>/dev/null; }
 is_under_way() { # NAME: all ranks exchange messages
   expect wait_for 60 contains "$work/$1.log" "it runs"
@@ -178,6 +182,7 @@ is_under_way stpd-killed
 # shellcheck disable=SC2154 # start_pair_in
 kill_at_once "$stpd_b"
 ends_soon stpd-killed
+ends_without_signal stpd-killed
 stop "$stpd_a"
 
 start_stpd one - loop --address 10.9.0.1/24

@@ -12,6 +12,7 @@
 #include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/cq.h"
 #include "libst/libfabric/domain.h"
+#include "libst/libfabric/eq.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
 
@@ -140,6 +141,10 @@ int Endpoint::close() {
       tell(outcome, receive.shared.get());
     }
     reports_.release();
+    if (eq_ != nullptr) {
+      eq_->forget(&fid);
+      eq_->unuse();
+    }
     if (av_ != nullptr) av_->unuse();
   }
   domain_.unuse();
@@ -185,8 +190,12 @@ int Endpoint::bind(fid_t other, std::uint64_t flags) {
       av_ = &object_of<Av, fid_av>(other);
       av_->use();
       return 0;
-    case FI_CLASS_EQ:  // it would tell of nothing
-      return flags != 0 ? -FI_EBADFLAGS : 0;
+    case FI_CLASS_EQ:
+      if (flags != 0) return -FI_EBADFLAGS;
+      if (eq_ != nullptr) return -FI_EINVAL;
+      eq_ = &object_of<Eq, fid_eq>(other);
+      eq_->use();
+      return 0;
     case FI_CLASS_CQ:
       return reports_.bind_cq(other, flags);
     case FI_CLASS_CNTR:

@@ -24,6 +24,10 @@
 #include "libst/libfabric/receives.h"
 #include "libst/libfabric/reports.h"
 
+namespace stp::fi {
+class Eq;
+}
+
 namespace stp::fi::rdm {
 
 // A message to send.
@@ -117,6 +121,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   Domain& domain_;
   Link& link_;
   Av* av_ = nullptr;
+  Eq* eq_ = nullptr;  // told when something that was injected is lost
   Reports reports_;
   OpFlags op_flags_;
   std::size_t tx_size_, rx_size_;

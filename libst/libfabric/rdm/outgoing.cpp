@@ -8,6 +8,7 @@
 
 #include "libst/libfabric/calls.h"
 #include "libst/libfabric/cm_data.h"
+#include "libst/libfabric/eq.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/endpoint.h"
 
@@ -282,8 +283,9 @@ void Endpoint::leaves(const Op& op) {
 
 void Endpoint::finish(Op& op) {
   leaves(op);
-  // A message that is lost is told of, whoever has sent it: its receiver waits for it.
-  if (op.status != 0) op.injected = false;
+  // What was injected has no context, so no entry of a completion queue could tell of its loss.
+  if (op.status != 0 && op.injected && eq_ != nullptr && !eq_->knows_of(&fid))
+    eq_->tell_error(&fid, op.status, {});
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   reports_.complete(op);
   link_.free_op(op);
