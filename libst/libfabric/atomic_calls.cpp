@@ -8,7 +8,7 @@ namespace {
 
 // The number is in the peer's memory when the operation is complete: FI_DELIVERY_COMPLETE asks for
 // nothing more.
-constexpr std::uint64_t kAtomicFlags = kTxOpFlags | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kAtomicFlags = kTxOpFlags | FI_FENCE | FI_MORE;
 
 }  // namespace
 

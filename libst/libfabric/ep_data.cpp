@@ -93,7 +93,9 @@ ssize_t Ep::send(const Request& request) {
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
-  return length <= kShortMost ? send_short(request) : announce(request);
+  // Who has read an announced message has it in the memory of its receive.
+  const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
+  return length <= kShortMost && !delivered ? send_short(request) : announce(request);
 }
 
 ssize_t Ep::send_short(const Request& request) {
@@ -127,7 +129,9 @@ ssize_t Ep::announce(const Request& request) {
   if (error != 0) return posted(op, error);
   store64(op.note.data, request.segments.length);
   store64(op.note.data + 8, with_data ? request.data : 0);
-  error = link_.span_of(request.segments, true, op.span);
+  auto segments = request.segments;
+  if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
+  error = link_.span_of(segments, true, op.span);
   const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   const auto kind = with_data ? MessageKind::kAnnouncedData : MessageKind::kAnnounced;
   if (error == 0)
@@ -141,16 +145,18 @@ ssize_t Ep::announce(const Request& request) {
 }
 
 void Ep::serve(const stm_event_t& event) {
-  if (announced_.empty() || event.length > announced_.front()->length) {
+  // An empty message is read as one byte of any value.
+  if (announced_.empty() || event.length > std::max<std::size_t>(announced_.front()->length, 1)) {
     stm_refuse_read(connection_, event.request);
     break_off("it reads what was not announced");
     return;
   }
   auto& op = *announced_.front();
   announced_.pop_front();
+  const auto& from = op.length != 0 ? op.span : op.note;
   const auto error =
       stm_serve_read(connection_, event.request, reinterpret_cast<std::uintptr_t>(&op), 0,
-                     op.span.memory, op.span.data, static_cast<std::size_t>(event.length));
+                     from.memory, from.data, static_cast<std::size_t>(event.length));
   if (error != 0) part_done(op, error);
 }
 
@@ -298,8 +304,7 @@ ssize_t Ep::cancel(void* context) {
 namespace {
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
-constexpr std::uint64_t kRmaFlags =
-    kTxOpFlags | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kRmaFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t write(fid_ep* ep, Request&& request, const Target& target, std::uint64_t flags) {
   return guarded([&] {

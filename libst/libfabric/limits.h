@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kRxCaps =
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 inline constexpr std::uint64_t kTxOpFlags =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE;
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 // Of endpoints of FI_EP_RDM.
 inline constexpr std::uint64_t kRdmTxCaps =
@@ -42,7 +42,6 @@ inline constexpr std::uint64_t kRdmRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATO
                                             FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DIRECTED_RECV |
                                             FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT;
 inline constexpr std::uint64_t kRdmCaps = kRdmTxCaps | kRdmRxCaps | kDomainCaps;
-inline constexpr std::uint64_t kRdmTxOpFlags = kTxOpFlags | FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t kRdmRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::uint64_t kOrder = FI_ORDER_SAS;
 inline constexpr int kMrMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

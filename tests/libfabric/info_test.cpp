@@ -44,7 +44,7 @@ TEST(FiInfo, WhatIsNotOfferedIsNoData) {
   EXPECT_TRUE(refused([](fi_info& i) { i.domain_attr->mr_mode = FI_MR_LOCAL; }));
   EXPECT_TRUE(refused([](fi_info& i) { i.domain_attr->name = ::strdup("iface:none"); }));
   EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->inject_size = 1 << 20; }));
-  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->op_flags = FI_COMMIT_COMPLETE; }));
   EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_order_waw_size = 1; }));
   EXPECT_EQ(get_info("10.1.2.3", "1", 0, hints(), info), -FI_ENODATA);
   EXPECT_EQ(get_info(nullptr, "no-port", FI_SOURCE, hints(), info), -FI_ENODATA);

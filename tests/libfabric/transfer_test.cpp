@@ -102,6 +102,32 @@ TEST_F(FiTransfer, InjectedBytesAreFreeAtOnceAndTellNothing) {
   EXPECT_EQ(fi_inject(connected_.get(), large.data(), large.size(), 0), -FI_EMSGSIZE);
 }
 
+TEST_F(FiTransfer, DeliveryIsToldWhenTheReceiverHasTheMessage) {
+  connect();
+  for (const std::size_t size : {0, 10, 4'000, 30'000}) {
+    auto sent = pattern(size);
+    std::vector<char> got(size);
+    const iovec iov{sent.data(), size};
+    fi_msg message{};
+    message.msg_iov = &iov;
+    message.iov_count = 1;
+    // Bytes of the last but one are copied, too.
+    const auto inject = size == 4'000 ? FI_INJECT : 0;
+    ASSERT_EQ(fi_sendmsg(connected_.get(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE | inject),
+              0);
+    if (inject != 0) std::fill(sent.begin(), sent.end(), 'x');
+    fi_cq_data_entry entry{};
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(fi_cq_read(client_->tx.get(), &entry, 1), -FI_EAGAIN);
+      fi_cq_read(server_->rx.get(), nullptr, 0);
+    }
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), size, nullptr, 0, nullptr), 0);
+    EXPECT_EQ(server_->completed(server_->rx.get()).len, size);
+    EXPECT_EQ(got, pattern(size));
+    client_->completed(client_->tx.get());
+  }
+}
+
 TEST_F(FiTransfer, TheFlagInjectFreesBytesAndIsTold) {
   connect();
   std::vector<char> got(5);

@@ -6,7 +6,7 @@
 namespace stp::fi::rdm {
 namespace {
 
-constexpr std::uint64_t kMessageFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kMessageFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t send(fid_ep* ep, Outbound&& message, std::uint64_t flags) {
   return guarded([&] {
@@ -96,7 +96,7 @@ fi_ops_msg msg_calls{
 
 namespace {
 
-constexpr std::uint64_t kTaggedFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kTaggedFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 constexpr std::uint64_t kKnownRxFlags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 ssize_t send(fid_ep* ep, Request&& request, fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
@@ -193,7 +193,7 @@ fi_ops_tagged tagged_calls{
 
 namespace {
 
-constexpr std::uint64_t kRmaFlags = kRdmTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kRmaFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 // Both directions: `call` is &Endpoint::write or &Endpoint::read.
 template <class Call>

@@ -312,10 +312,12 @@ ssize_t Endpoint::send(const Outbound& message) {
   }
   store(head, op.note.data);
   // Who has read an announced message has it in the memory of its receive.
-  const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0 && !inject;
+  const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
   if (length > kEagerMost || delivered) {
     op.action = Action::kAnnounce;
-    return post(op, *to, link_.span_of(request.segments, true, op.span));
+    auto segments = request.segments;
+    if (inject) segments.desc = {};  // the bytes are copied
+    return post(op, *to, link_.span_of(segments, true, op.span));
   }
   op.action = Action::kMessage;
   gather(request.segments, op.note.data + kHead);
