@@ -75,9 +75,8 @@ std::string why_not(const Offer& offer, std::uint32_t version, const fi_info& hi
   if (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO)
     return "progress is FI_PROGRESS_MANUAL";
   if (version < FI_VERSION(1, 5)) {
-    if (domain.mr_mode != FI_MR_UNSPEC && domain.mr_mode != FI_MR_BASIC)
-      return "mr_mode is FI_MR_BASIC";
-  } else if (needs_mr_mode(offer, hints) && domain.mr_mode != FI_MR_BASIC &&
+    if (domain.mr_mode != 0 && domain.mr_mode != kMrBasic) return "mr_mode is FI_MR_BASIC";
+  } else if (needs_mr_mode(offer, hints) && domain.mr_mode != kMrBasic &&
              (domain.mr_mode & kMrMode) != kMrMode) {
     return "mr_mode needs FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY";
   }

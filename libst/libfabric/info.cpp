@@ -288,7 +288,7 @@ void fill_contexts(const Offer& offer, fi_info& info, const fi_info* hints) {
                    .mode = 0,
                    .op_flags = tx != nullptr ? tx->op_flags : 0,
                    .msg_order = kOrder,
-                   .comp_order = FI_ORDER_NONE,
+                   .comp_order = 0,
                    .inject_size = offer.inject_most,
                    .size = tx != nullptr ? asked_or(tx->size, kTxSize) : kTxSize,
                    .iov_limit = kSegments,
@@ -298,7 +298,7 @@ void fill_contexts(const Offer& offer, fi_info& info, const fi_info* hints) {
                    .mode = 0,
                    .op_flags = rx != nullptr ? rx->op_flags : 0,
                    .msg_order = kOrder,
-                   .comp_order = FI_ORDER_NONE,
+                   .comp_order = 0,
                    .total_buffered_recv = 0,
                    .size = rx != nullptr ? asked_or(rx->size, kRxSize) : kRxSize,
                    .iov_limit = kSegments};
@@ -320,12 +320,12 @@ void fill_endpoint(const Offer& offer, fi_ep_attr& ep, const fi_info* hints) {
 }
 
 int mr_mode_for(const Offer& offer, std::uint32_t version, const fi_info* hints) {
-  if (version < FI_VERSION(1, 5)) return FI_MR_BASIC;
+  if (version < FI_VERSION(1, 5)) return kMrBasic;
   // Registering memory for local use spares endpoints of FI_EP_MSG copies.
   const auto local = offer.type == FI_EP_MSG ? FI_MR_LOCAL : 0;
   if (hints == nullptr || hints->domain_attr == nullptr) return kMrMode | local;
   const auto asked = hints->domain_attr->mr_mode;
-  if (asked == FI_MR_BASIC) return asked;
+  if (asked == kMrBasic) return asked;
   return needs_mr_mode(offer, *hints) ? kMrMode | (asked & local) : asked & kMrMode;
 }
 

@@ -44,6 +44,8 @@ inline constexpr std::uint64_t kRdmRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATO
 inline constexpr std::uint64_t kRdmCaps = kRdmTxCaps | kRdmRxCaps | kDomainCaps;
 inline constexpr std::uint64_t kRdmRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::uint64_t kOrder = FI_ORDER_SAS;
+// FI_MR_BASIC, which newer headers have as a deprecated name.
+inline constexpr int kMrBasic = 1;
 inline constexpr int kMrMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 // "STP" and the version of the protocol between endpoints (wire.h).
 inline constexpr std::uint32_t kProtocol = 0x53545000;

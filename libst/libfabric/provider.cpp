@@ -13,6 +13,10 @@ namespace stp::fi {
 namespace {
 
 constexpr std::uint32_t kVersion = FI_VERSION(0, 1);
+// The newest API whose rules list_info keeps, whichever headers the provider is built with: what
+// newer ones add to structures comes after what it reads. libfabric shows a provider to programs
+// that ask for this version or an older one.
+constexpr std::uint32_t kNewestApi = FI_VERSION(2, 6);
 constexpr std::size_t kLeastBuffers = 4, kMostBuffers = 4096;
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
@@ -27,7 +31,7 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
 }  // namespace
 
 fi_provider provider{.version = kVersion,
-                     .fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+                     .fi_version = kNewestApi,
                      .context = {},
                      .name = "stp",
                      .getinfo = get_info,

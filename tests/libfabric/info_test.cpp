@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fi_getinfo: by node, service and hints.
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <rdma/providers/fi_prov.h>
 
 #include <cstdlib>
 
@@ -109,6 +111,30 @@ TEST(FiInfo, ASourceOnThisHostIsTheAddressOfTheLink) {
   }
   EXPECT_EQ(get_info("10.9.0.8", "3000", FI_SOURCE, hints(), info), -FI_ENODATA);
   ::setenv("STP_LINK", "loop", 1);
+}
+
+// libfabric asks a provider if its fi_version is not older than what a program asks for.
+TEST(FiInfo, ProgramsOfOlderAndNewerApisFindIt) {
+  const auto path = std::string(std::getenv("FI_PROVIDER_PATH")) + "/libstp-fi.so";
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto begin = reinterpret_cast<fi_provider* (*)()>(::dlsym(library, "fi_prov_ini"));
+  ASSERT_NE(begin, nullptr);
+  const auto* const provider = begin();
+  for (const auto version :
+       {FI_VERSION(1, 9), FI_VERSION(1, 17), FI_VERSION(1, 20), FI_VERSION(2, 0), FI_VERSION(2, 6)})
+    for (const auto& asked : {hints(), rdm_hints()}) {
+      EXPECT_GE(provider->fi_version, version);
+      // FI_PROGRESS_CONTROL_UNIFIED, which newer programs may ask for.
+      if (version >= FI_VERSION(1, 20))
+        asked->domain_attr->control_progress = static_cast<fi_progress>(3);
+      fi_info* found = nullptr;
+      ASSERT_EQ(provider->getinfo(version, nullptr, nullptr, 0, asked.get(), &found), 0);
+      EXPECT_EQ(found->fabric_attr->api_version, version);
+      EXPECT_EQ(found->ep_attr->type, asked->ep_attr->type);
+      EXPECT_EQ(found->domain_attr->control_progress, FI_PROGRESS_MANUAL);
+      fi_freeinfo(found);
+    }
 }
 
 TEST(FiInfo, OfiRxmLayersEndpointsOfRdm) {

@@ -44,37 +44,35 @@ fi_ops av_object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_av av_calls{
-    .size = sizeof(fi_ops_av),
-    .insert =
-        [](fid_av* av, const void* addresses, std::size_t count, fi_addr_t* out,
-           std::uint64_t flags, void* context) {
-          return guarded([&] { return av_of(av).insert(addresses, count, out, flags, context); });
-        },
-    .insertsvc =
-        [](fid_av* av, const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,
-           void* context) {
-          return guarded(
-              [&] { return av_of(av).insert_names(node, 1, service, 1, out, flags, context); });
-        },
-    .insertsym =
-        [](fid_av* av, const char* node, std::size_t nodes, const char* service,
-           std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
-          return guarded([&] {
-            return av_of(av).insert_names(node, nodes, service, services, out, flags, context);
-          });
-        },
-    .remove =
-        [](fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) {
-          return guarded([&] { return av_of(av).remove(addresses, count, flags); });
-        },
-    .lookup =
-        [](fid_av* av, fi_addr_t address, void* out, std::size_t* length) {
-          return guarded([&] { return av_of(av).lookup(address, out, length); });
-        },
-    .straddr = describe,
-    .av_set = refuse,
-};
+// Newer libfabrics have calls for authorization keys, too. They are left empty.
+fi_ops_av av_calls = [] {
+  fi_ops_av calls{};
+  calls.size = sizeof calls;
+  calls.insert = [](fid_av* av, const void* addresses, std::size_t count, fi_addr_t* out,
+                    std::uint64_t flags, void* context) {
+    return guarded([&] { return av_of(av).insert(addresses, count, out, flags, context); });
+  };
+  calls.insertsvc = [](fid_av* av, const char* node, const char* service, fi_addr_t* out,
+                       std::uint64_t flags, void* context) {
+    return guarded(
+        [&] { return av_of(av).insert_names(node, 1, service, 1, out, flags, context); });
+  };
+  calls.insertsym = [](fid_av* av, const char* node, std::size_t nodes, const char* service,
+                       std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
+    return guarded([&] {
+      return av_of(av).insert_names(node, nodes, service, services, out, flags, context);
+    });
+  };
+  calls.remove = [](fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) {
+    return guarded([&] { return av_of(av).remove(addresses, count, flags); });
+  };
+  calls.lookup = [](fid_av* av, fi_addr_t address, void* out, std::size_t* length) {
+    return guarded([&] { return av_of(av).lookup(address, out, length); });
+  };
+  calls.straddr = describe;
+  calls.av_set = refuse;
+  return calls;
+}();
 
 // The IPv4 address of a host, in host order.
 std::optional<std::uint32_t> resolve(const char* node) {
