@@ -95,7 +95,7 @@ int Cntr::try_wait() {
 }
 
 std::uint64_t Cntr::read(bool errors) {
-  std::lock_guard const lock(link_.mutex());
+  const PollLock lock(link_.mutex());
   link_.progress();
   return errors ? errors_ : value_;
 }

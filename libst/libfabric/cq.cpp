@@ -121,7 +121,7 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
-  std::lock_guard const lock(link_.mutex());
+  const PollLock lock(link_.mutex());
   // Of 0 entries: a program makes progress only.
   if (completions_.empty() || count == 0) link_.progress();
   return take(buffer, count, sources);

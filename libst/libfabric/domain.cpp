@@ -88,7 +88,7 @@ int Fabric::close() {
 }
 
 int Fabric::try_wait(fid_t* objects, int count) {
-  std::lock_guard const lock(link_->mutex());
+  const PollLock lock(link_->mutex());
   for (int i = 0; i < count; ++i) {
     auto result = -FI_EINVAL;
     if (objects[i]->fclass == FI_CLASS_CQ)

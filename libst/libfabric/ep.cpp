@@ -124,7 +124,7 @@ int Ep::close() {
   return 0;
 }
 
-void Ep::linger(std::unique_lock<std::mutex>& lock) {
+void Ep::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
   while (injected_ != 0 && (state_ == State::kUp || state_ == State::kShutDown) &&
          Clock::now() < deadline) {

@@ -114,7 +114,7 @@ class Ep final : public fid_ep, public Owner {
   // Ends the connection: the peer violates the protocol.
   void break_off(const char* why);
   // Waits until injected messages have arrived, the connection has ended, or a timeout has passed.
-  void linger(std::unique_lock<std::mutex>& lock);
+  void linger(LinkLock& lock);
 
   [[nodiscard]] int may_post(std::uint64_t flags) const;
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);

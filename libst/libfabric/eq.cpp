@@ -150,7 +150,7 @@ ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::ui
 }
 
 ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const PollLock lock(link_.mutex());
   if (news_.empty()) link_.progress();
   return take(event, buffer, length, flags);
 }

@@ -200,7 +200,7 @@ void Link::dial(Dial&& dial) {
   dial_.notify_all();
 }
 
-void Link::stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner) {
+void Link::stop_dialing(LinkLock& lock, const Owner& owner) {
   std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
   if (dialing_ != &owner) return;
   stm_connection_close(dialed_);  // so the thread does not wait for the peer any longer

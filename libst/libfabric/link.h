@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
+#include "libst/libfabric/link_mutex.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/staging.h"
 #include "libst/libfabric/wait.h"
@@ -51,7 +52,7 @@ class Link {
   // 0 or a status of the managed API.
   int open(const std::string& text);
 
-  [[nodiscard]] std::mutex& mutex() { return mutex_; }
+  [[nodiscard]] LinkMutex& mutex() { return mutex_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
   // Its present address; of one without an address 127.0.0.1.
@@ -78,7 +79,7 @@ class Link {
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
   void dial(Dial&& dial);
   // Afterwards no thread connects for `owner`. If one does now, the connection is closed.
-  void stop_dialing(std::unique_lock<std::mutex>& lock, const Owner& owner);
+  void stop_dialing(LinkLock& lock, const Owner& owner);
 
  private:
   static void dispatch(const stm_event_t& event);
@@ -86,7 +87,7 @@ class Link {
   void look_for_loss();
   void run_dialer();
 
-  std::mutex mutex_;
+  LinkMutex mutex_;
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;
@@ -98,7 +99,7 @@ class Link {
   std::vector<Op*> free_ops_;
 
   std::thread dialer_;
-  std::condition_variable dial_;
+  std::condition_variable_any dial_;
   std::deque<Dial> dials_;
   const Owner* dialing_ = nullptr;
   stm_connection_t dialed_ = nullptr;

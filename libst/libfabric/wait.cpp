@@ -79,7 +79,7 @@ int Wait::control(int command, void* argument, bool has_events) {
   return 0;
 }
 
-int Wait::sleep(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const {
+int Wait::sleep(LinkLock& lock, Clock::time_point deadline) const {
   auto limit = -1;
   if (deadline != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();

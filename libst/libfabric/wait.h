@@ -7,7 +7,8 @@
 #include <rdma/fi_eq.h>
 
 #include <chrono>
-#include <mutex>
+
+#include "libst/libfabric/link_mutex.h"
 
 namespace stp::fi {
 
@@ -41,7 +42,7 @@ class Wait {
 
   // Sleeps without the mutex, which `lock` holds. Returns 0, also when the deadline has passed, or
   // -FI_EINTR: a signal has arrived before.
-  int sleep(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
+  int sleep(LinkLock& lock, Clock::time_point deadline) const;
 
  private:
   [[nodiscard]] bool is_open() const { return epoll_ >= 0; }

@@ -152,7 +152,7 @@ int Endpoint::close() {
   return 0;
 }
 
-void Endpoint::linger(std::unique_lock<std::mutex>& lock) {
+void Endpoint::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
   while (injected_ != 0 && Clock::now() < deadline) {
     link_.progress();

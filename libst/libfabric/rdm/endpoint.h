@@ -99,7 +99,7 @@ class Endpoint final : public fid_ep, public Acceptor {
  private:
   Endpoint(Domain& domain, const fi_info& info, void* context);
   int enable();
-  void linger(std::unique_lock<std::mutex>& lock);
+  void linger(LinkLock& lock);
   void bury();
   void bury_incoming();
   [[nodiscard]] std::size_t peers_that_send() const;
