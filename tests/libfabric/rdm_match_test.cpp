@@ -103,6 +103,37 @@ TEST_F(RdmMatch, ADiscardedMessageIsGoneAndItsSenderIsDone) {
   EXPECT_EQ(receive_message(FI_DISCARD, this), -FI_EBADFLAGS);
 }
 
+TEST_F(RdmMatch, MessagesWithoutTagsArePeekedClaimedAndDiscardedToo) {
+  const auto look = [&](std::uint64_t flags, std::vector<char>* to = nullptr) {
+    const iovec iov{to != nullptr ? to->data() : nullptr, to != nullptr ? to->size() : 0};
+    fi_msg message{};
+    message.msg_iov = &iov;
+    message.iov_count = to != nullptr ? 1 : 0;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = this;
+    return fi_recvmsg(b_->ep.get(), &message, flags);
+  };
+  ASSERT_EQ(look(FI_PEEK), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+  for (const char* const text : {"first", "second"})
+    ASSERT_EQ(fi_inject(a_->ep.get(), text, std::strlen(text), to_b_), 0);
+  send_early("x", 4);  // has arrived after them, and is none of them
+  await_message(4);
+  ASSERT_EQ(look(FI_PEEK | FI_CLAIM), 0);
+  const auto told = b_->completed(b_->rx.get());
+  EXPECT_EQ(told.len, 5U);
+  EXPECT_EQ(told.flags, FI_RECV | FI_MSG);
+  ASSERT_EQ(look(FI_PEEK | FI_DISCARD), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, 6U);
+  ASSERT_EQ(look(FI_PEEK), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+  std::vector<char> got(5);
+  ASSERT_EQ(look(FI_CLAIM, &got), 0);
+  b_->completed(b_->rx.get());
+  EXPECT_EQ(std::string(got.begin(), got.end()), "first");
+  EXPECT_EQ(look(FI_DISCARD), -FI_EBADFLAGS);
+}
+
 TEST_F(RdmMatch, AReceiveIsCancelled) {
   char room = 0;
   ASSERT_EQ(fi_trecv(b_->ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &room), 0);

@@ -6,6 +6,15 @@
 namespace stp::fi::rdm {
 namespace {
 
+// Of receives that look for a message that has come.
+constexpr std::uint64_t kLooks = FI_PEEK | FI_CLAIM | FI_DISCARD;
+
+// 0, or what is wrong with the flags of a receive.
+int check_receive(std::uint64_t flags, std::uint64_t known) {
+  if ((flags & ~(known | kLooks | FI_MORE)) != 0) return -FI_EBADFLAGS;
+  return (flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0 ? -FI_EBADFLAGS : 0;
+}
+
 constexpr std::uint64_t kMessageFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t send(fid_ep* ep, Outbound&& message, std::uint64_t flags) {
@@ -46,7 +55,7 @@ fi_ops_msg msg_calls{
           return receive(ep, iov, desc, count, from, context, endpoint_of(ep).rx_flags());
         },
     .recvmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~(kRdmRxOpFlags | FI_MORE)) != 0) return -FI_EBADFLAGS;
+      if (const auto error = check_receive(flags, kRdmRxOpFlags); error != 0) return error;
       return receive(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->context, flags);
     },
     .send =
@@ -97,7 +106,6 @@ fi_ops_msg msg_calls{
 namespace {
 
 constexpr std::uint64_t kTaggedFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-constexpr std::uint64_t kKnownRxFlags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 ssize_t send(fid_ep* ep, Request&& request, fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
   return guarded([&] {
@@ -145,8 +153,7 @@ fi_ops_tagged tagged_calls{
                          {.context = context, .flags = rx_flags(ep), .tag = tag, .ignore = ignore});
         },
     .recvmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kKnownRxFlags) != 0) return -FI_EBADFLAGS;
-      if ((flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0) return -FI_EBADFLAGS;
+      if (const auto error = check_receive(flags, kRxOpFlags); error != 0) return error;
       return receive(
           ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr,
           {.context = msg->context, .flags = flags, .tag = msg->tag, .ignore = msg->ignore});
