@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
@@ -63,7 +64,7 @@ struct Segments {
 };
 
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
-enum class Action : std::uint8_t { kMessage, kAnnounce, kWrite, kRead, kAtomic };
+enum class Action : std::uint8_t { kMessage, kParts, kAnnounce, kWrite, kRead, kAtomic };
 
 // What is told of an operation when it is complete.
 struct Outcome {
@@ -97,6 +98,7 @@ struct Op : OpState {
   Span span;
   std::unique_ptr<Atomic> atomic;  // of an atomic operation
   Span note;                       // of a write with immediate data: the message that reports it
+  std::vector<Span> more;          // of a message in parts: those after the first
   std::shared_ptr<rdm::Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
   Segments landing;                     // the destination of the data that arrives in `span`
 
@@ -104,6 +106,8 @@ struct Op : OpState {
   void clear() {
     span.release();
     note.release();
+    for (auto& each : more) each.release();
+    more.clear();
     if (atomic) atomic.reset();
     if (shared) shared.reset();
     landing.count = landing.length = 0;

@@ -55,6 +55,19 @@ Segments shortened(const Segments& segments, std::size_t length) {
   return result;
 }
 
+Segments without(const Segments& segments, std::size_t length) {
+  auto result = segments;
+  result.length -= std::min(length, result.length);
+  for (std::size_t i = 0; i < result.count; ++i) {
+    auto& part = result.iov[i];
+    const auto left_out = std::min(length, part.iov_len);
+    if (left_out != 0) part.iov_base = static_cast<std::byte*>(part.iov_base) + left_out;
+    part.iov_len -= left_out;
+    length -= left_out;
+  }
+  return result;
+}
+
 void gather(const Segments& from, std::byte* to) {
   for (std::size_t i = 0; i < from.count; ++i) {
     if (from.iov[i].iov_len != 0) std::memcpy(to, from.iov[i].iov_base, from.iov[i].iov_len);

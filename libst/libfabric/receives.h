@@ -31,6 +31,8 @@ struct Receives {
 // Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
 int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
 Segments one_segment(const void* buffer, std::size_t length, void* desc);
+// The segments without their first `length` bytes.
+Segments without(const Segments& segments, std::size_t length);
 // Cuts the segments to their first `length` bytes.
 Segments shortened(const Segments& segments, std::size_t length);
 void scatter(const std::byte* from, const Segments& to, std::size_t length);

@@ -49,7 +49,7 @@ TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {
   const auto none = b_->failed(b_->rx.get());
   EXPECT_EQ(none.err, FI_ENOMSG);
   EXPECT_EQ(none.op_context, this);
-  for (const std::size_t size : {5, 50'000}) {
+  for (const std::size_t size : {5, 50'000, 100'000}) {
     const auto sent = pattern(size);
     ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
     await_message(4);
@@ -66,7 +66,7 @@ TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {
 }
 
 TEST_F(RdmMatch, AClaimedMessageIsForWhoHasClaimedIt) {
-  for (const std::size_t size : {5, 50'000}) {
+  for (const std::size_t size : {5, 50'000, 100'000}) {
     const auto sent = pattern(size);
     ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
     await_message(4);
@@ -85,7 +85,7 @@ TEST_F(RdmMatch, AClaimedMessageIsForWhoHasClaimedIt) {
 
 TEST_F(RdmMatch, ADiscardedMessageIsGoneAndItsSenderIsDone) {
   for (const auto how : {FI_PEEK | FI_DISCARD, FI_CLAIM | FI_DISCARD})
-    for (const std::size_t size : {5, 50'000}) {
+    for (const std::size_t size : {5, 50'000, 100'000}) {
       const auto sent = pattern(size);
       ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), size, nullptr, to_b_, 4, nullptr), 0);
       await_message(4);
@@ -162,12 +162,12 @@ TEST_F(RdmMatch, ABufferTakesSeveralMessages) {
 }
 
 TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenTheLastOneHasCome) {
-  const auto first = pattern(40'000), second = pattern(30'000, 3);
+  const auto first = pattern(90'000), second = pattern(30'000, 3);
   ASSERT_EQ(fi_send(a_->ep.get(), first.data(), first.size(), nullptr, to_b_, nullptr), 0);
   ASSERT_EQ(fi_send(a_->ep.get(), second.data(), second.size(), nullptr, to_b_, nullptr), 0);
   ASSERT_EQ(fi_tinject(a_->ep.get(), "z", 1, to_b_, 1), 0);
   await_message(1);  // both are there before it
-  std::vector<char> buffer(70'100);
+  std::vector<char> buffer(120'100);
   post_multi(buffer, 300);
   unsigned given_back = 0;
   for (int i = 0; i < 2; ++i) {

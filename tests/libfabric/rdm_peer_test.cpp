@@ -13,9 +13,9 @@ namespace stp::test::rdm_peer_test {
 namespace {
 
 constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
-                        kAccessed = 0x104;
+                        kAccessed = 0x104, kFirst = 0x105, kMore = 0x106;
 constexpr std::uint32_t kMagic = 0x53544652;
-constexpr std::size_t kHead = 32;
+constexpr std::size_t kHead = 32, kPart = 17'384;
 
 // The header as the wire has it, not as the provider's own code does.
 std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
@@ -165,6 +165,54 @@ TEST_F(RdmPeer, AWriteThatIsTaggedEndsTheConnection) {
 TEST_F(RdmPeer, AnAccessThatNobodyCountsEndsTheConnection) {
   expect_broken_off(kAccessed, head(0, 1, 1, 0), kHead);
 }
+TEST_F(RdmPeer, AFirstPartOfAMessageWithoutOthersEndsTheConnection) {
+  expect_broken_off(kFirst, head(1, kPart, 0, 1), kHead + kPart);
+}
+TEST_F(RdmPeer, AFirstPartOfAMessageTooLongEndsTheConnection) {
+  expect_broken_off(kFirst, head(1, 4 * kPart + 1, 0, 1), kHead + kPart);
+}
+TEST_F(RdmPeer, APartOfNothingEndsTheConnection) {
+  expect_broken_off(kMore, head(0, kPart, 0, 0), kHead + 10);
+}
+
+// What follows the first part is not the next one, or no part. The receive fails that it was for.
+TEST_F(RdmPeer, PartsThatDoNotFollowEachOtherEndTheConnection) {
+  struct Case {
+    std::uint32_t kind;
+    std::uint64_t length;
+    std::uint32_t flags;
+    std::size_t bytes;
+  };
+  for (const auto& each :
+       {Case{kMore, 0, 0, 10}, Case{kMore, kPart, 0, 9}, Case{kMore, kPart, 0, 11},
+        Case{kMore, kPart, 1, 10}, Case{kEager, 10, 1, 10}, Case{kAnnounced, 10, 1, 0},
+        Case{kFirst, 2 * kPart, 1, kPart}}) {
+    std::vector<char> got(2 * kPart);
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+    ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, &got),
+              0);
+    stranger_.send(kFirst, head(7, kPart + 10, 0, 1), kHead + kPart);
+    stranger_.send(each.kind, head(0, each.length, 0, each.flags), kHead + each.bytes);
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+    EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &got);
+  }
+}
+
+// Nobody waits for it, and nothing of it stays.
+TEST_F(RdmPeer, AMessageWhoseLastPartsNeverComeIsNone) {
+  {
+    Stranger other;
+    other.progress = stranger_.progress;
+    ASSERT_EQ(other.connect(b_->name()), STM_CONNECTED);
+    other.send(kEager, head(6, 0, 0, 1), kHead);
+    other.send(kFirst, head(7, kPart + 10, 0, 1), kHead + kPart);
+    await_message(6);
+  }
+  std::vector<char> got(2 * kPart);
+  send_early("whole", 7);
+  EXPECT_EQ(receive(got, 7).len, 5U);
+}
+
 TEST_F(RdmPeer, AMessageLongerThanABufferEndsTheConnection) {
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
   stranger_.send(kEager, head(1, 17'500, 0, 1), kHead + 17'500);
@@ -195,6 +243,31 @@ TEST_F(RdmPeer, AnAnnouncedMessageOfAPeerThatHasGoneFails) {
   message.tag = 9;
   ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_PEEK), 0);
   EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+}
+
+// It lies in a buffer of the connection, because none may be kept. Its bytes never came.
+TEST_F(RdmPeer, AnAnnouncedMessageThatIsClaimedEndsWithItsPeer) {
+  ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "0", 1), 0);
+  make();
+  ::unsetenv("FI_STP_RDM_KEPT");
+  fi_msg_tagged message{};
+  message.addr = FI_ADDR_UNSPEC;
+  message.tag = 8;
+  message.context = this;
+  {
+    Stranger other;
+    other.progress = stranger_.progress;
+    ASSERT_EQ(other.connect(b_->name()), STM_CONNECTED);
+    other.send(kAnnounced, head(8, std::uint64_t{1} << 32, 1, 1), kHead);
+    await_message(8);
+    ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_PEEK | FI_CLAIM), 0);
+    b_->completed(b_->rx.get());
+  }
+  std::vector<char> got(5);
+  send_early("after", 1);
+  EXPECT_EQ(receive(got, 1).len, 5U);  // meanwhile the end of the other one is noticed
+  ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_CLAIM), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).op_context, this);
 }
 
 // They have left as much as their connections could keep: nobody else may leave more, until it is
@@ -233,10 +306,10 @@ TEST_F(RdmPeer, WhatIsNotAnnouncedIsNotPulled) {
     std::size_t size;
   };
   const auto to = a_->insert(stranger_.listen());
-  const std::vector<char> bytes(20'000);
-  for (const auto& each : {Case{kPull, 2, 20'000, kHead}, Case{kPull, 1, 20'001, kHead},
-                           Case{kPull, 1, 0, kHead}, Case{kPull, 1, 20'000, kHead - 1},
-                           Case{kEager, 1, 0, kHead}, Case{kPull, 1, 20'000, kHead + 100}}) {
+  const std::vector<char> bytes(100'000);
+  for (const auto& each : {Case{kPull, 2, 100'000, kHead}, Case{kPull, 1, 100'001, kHead},
+                           Case{kPull, 1, 0, kHead}, Case{kPull, 1, 100'000, kHead - 1},
+                           Case{kEager, 1, 0, kHead}, Case{kPull, 1, 100'000, kHead + 100}}) {
     ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to, 1, nullptr), 0);
     stranger_.accept();
     EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);

@@ -59,6 +59,8 @@ class Endpoint final : public fid_ep, public Acceptor {
     return matching_.take_receive(message, least_left_);
   }
   void deliver(Message&& message, Receive&& receive);
+  // The message has not arrived whole, and never will.
+  void lose(const Message& message, const Receive& receive, int status);
   // The operation that reads an announced message into that receive.
   Op& begin_receive(const Message& message, Receive&& receive);
   // That operation is done.
@@ -109,6 +111,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // The operation is no longer outstanding.
   void leaves(const Op& op);
+  // Fills in what a message consists of that goes in parts. A status.
+  int take_parts(Op& op, const Segments& segments, const Head& head);
   // Begins the operation on a connection: gives it up if that fails.
   ssize_t post(Op& op, Outgoing& to, int error);
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
@@ -139,7 +143,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;
   std::size_t outstanding_ = 0, injected_ = 0;
-  std::size_t repeating_ = 0;  // atomic operations that may take further steps
+  std::size_t part_slots_ = 0;  // of messages that go in parts
+  std::size_t repeating_ = 0;   // atomic operations that may take further steps
 };
 
 extern fi_ops_cm cm_calls;

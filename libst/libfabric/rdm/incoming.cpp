@@ -78,6 +78,8 @@ void Incoming::connection_event(const stm_event_t& event) {
 
 void Incoming::give_up(int status) {
   endpoint_.matching().forget(*this);
+  if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
+    endpoint_.lose(cut->message, *cut->receive, status);
   for (auto* const op : std::exchange(waiting_, {})) {
     op->status = status;
     endpoint_.received(*op);
@@ -100,6 +102,9 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
     break_off("a message is none of the protocol");
     return;
   }
+  if (assembly_.has_value() != (kind == Kind::kMore))
+    return break_off("the parts of a message do not follow each other");
+  if (kind == Kind::kMore) return take_more(message.head, buffer, size - kHead);
   if (kind == Kind::kAccessed && !endpoint_.counts_accesses())
     return break_off("it tells of accesses unasked");
   if (kind == Kind::kWritten) endpoint_.written(message);
@@ -107,23 +112,63 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
     endpoint_.accessed(message.head);
     return post(buffer);
   }
+  if (kind == Kind::kFirst) return take_first(std::move(message), buffer);
   message.buffer = &buffer;
+  match(std::move(message));
+}
+
+void Incoming::match(Message&& message) {
   if (auto receive = endpoint_.receive_for(message); receive)
     endpoint_.deliver(std::move(message), std::move(*receive));
   else
     keep(std::move(message));
 }
 
-// The message waits for a receive: in a copy, as long as the connection may have more of them.
+// ---- messages in parts ----
+
+// If no receive awaits it, it lies in a copy, and none gets it before it is whole.
+void Incoming::take_first(Message&& message, RxBuffer& buffer) {
+  message.kind = Kind::kEager;
+  assembly_.emplace();
+  assembly_->receive = endpoint_.receive_for(message);
+  if (!assembly_->receive)
+    message.copy = std::make_unique_for_overwrite<std::byte[]>(message.head.length);
+  assembly_->message = std::move(message);
+  take_part(buffer, kEagerMost);
+  post(buffer);
+}
+
+void Incoming::take_more(const Head& head, RxBuffer& buffer, std::size_t length) {
+  const auto whole = assembly_->message.head.length;
+  if (head.length != assembly_->arrived || length != part_length(whole, assembly_->arrived))
+    return break_off("a part of a message is not the next one");
+  take_part(buffer, length);
+  if (assembly_->arrived < whole) return post(buffer);
+  auto done = std::move(*assembly_);
+  assembly_.reset();
+  done.message.buffer = &buffer;
+  if (!done.receive) return match(std::move(done.message));
+  done.message.landed = true;
+  endpoint_.deliver(std::move(done.message), std::move(*done.receive));
+}
+
+void Incoming::take_part(const RxBuffer& buffer, std::size_t length) {
+  auto& [message, receive, arrived] = *assembly_;
+  if (receive)
+    scatter(buffer.data + kHead, without(receive->segments, arrived), length);
+  else
+    std::memcpy(message.copy.get() + arrived, buffer.data + kHead, length);
+  arrived += length;
+}
+
+// The message waits for a receive: in a copy, as long as the connection may have more of them. Then
+// its last buffer stays in use.
 void Incoming::keep(Message&& message) {
-  const auto length = message.kind == Kind::kEager ? message.head.length : 0;
   if (kept_ < endpoint_.most_kept()) {
-    if (length != 0) {
-      message.copy = std::make_unique_for_overwrite<std::byte[]>(length);
-      std::memcpy(message.copy.get(), message.bytes(), length);
-    }
-    kept_ += length + kCostOfMessage;
-    post(*std::exchange(message.buffer, nullptr));
+    auto& buffer = *message.buffer;
+    copy_out(message);
+    kept_ += (message.kind == Kind::kEager ? message.head.length : 0) + kCostOfMessage;
+    post(buffer);
   }
   endpoint_.matching().add(std::move(message));
 }
@@ -230,9 +275,15 @@ void Endpoint::deliver(Message&& message, Receive&& receive) {
   auto outcome = outcome_of(message, receive);
   if (message.kind == Kind::kAnnounced)
     outcome.status = -ENOTCONN;  // it was claimed, and its sender has gone
-  else
+  else if (!message.landed)
     scatter(message.bytes(), receive.segments, outcome.length);
   if (from != nullptr) from->done_with(message);
+  tell(outcome, receive.shared.get());
+}
+
+void Endpoint::lose(const Message& message, const Receive& receive, int status) {
+  auto outcome = outcome_of(message, receive);
+  outcome.status = status;
   tell(outcome, receive.shared.get());
 }
 

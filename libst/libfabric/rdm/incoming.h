@@ -5,6 +5,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "libst/libfabric/rdm/matching.h"
@@ -12,6 +13,13 @@
 namespace stp::fi::rdm {
 
 class Endpoint;
+
+// A message of which not all parts have come.
+struct Assembly {
+  Message message;
+  std::optional<Receive> receive;  // where it goes, if it is awaited
+  std::size_t arrived = 0;         // bytes
+};
 
 class Incoming final : public Owner {
  public:
@@ -42,6 +50,11 @@ class Incoming final : public Owner {
 
  private:
   void post(RxBuffer& buffer);
+  // The message goes to its receive, or waits for one.
+  void match(Message&& message);
+  void take_first(Message&& message, RxBuffer& buffer);
+  void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
+  void take_part(const RxBuffer& buffer, std::size_t length);
   void read_next();
   int read(Op& op);
   void keep(Message&& message);
@@ -53,6 +66,7 @@ class Incoming final : public Owner {
   std::unique_ptr<std::byte, FreeBlock> bytes_;
   stm_memory_t memory_ = nullptr;
   std::vector<RxBuffer> buffers_;
+  std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;    // bytes of messages that wait for receives in copies
   std::list<Op*> waiting_;  // reads to begin
   std::vector<Op*> reading_;

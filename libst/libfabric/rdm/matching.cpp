@@ -23,17 +23,16 @@ std::size_t cost_of(const Message& message) {
   return message.head.length + kCostOfMessage;
 }
 
-// Its bytes no longer lie in a buffer of the connection.
-void copy_out(Message& message) {
-  if (message.buffer == nullptr) return;
-  if (message.head.length != 0) {
-    message.copy = std::make_unique_for_overwrite<std::byte[]>(message.head.length);
-    std::memcpy(message.copy.get(), message.bytes(), message.head.length);
-  }
-  message.buffer = nullptr;
-}
-
 }  // namespace
+
+void copy_out(Message& message) {
+  const auto* const buffer = std::exchange(message.buffer, nullptr);
+  if (buffer == nullptr || message.copy || message.kind != Kind::kEager) return;
+  const auto length = message.head.length;
+  if (length == 0) return;
+  message.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  std::memcpy(message.copy.get(), buffer->data + kHead, length);
+}
 
 bool fits(const Receive& receive, const Message& message) {
   if (receive.source != 0 && receive.source != message.source) return false;

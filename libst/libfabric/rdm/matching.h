@@ -43,16 +43,20 @@ struct Message {
   Place source = 0;
   Kind kind = Kind::kEager;
   Head head;
-  std::unique_ptr<std::byte[]> copy;  // its bytes, or
-  RxBuffer* buffer = nullptr;         // where they are, behind the header
+  std::unique_ptr<std::byte[]> copy;  // its bytes
+  RxBuffer* buffer = nullptr;         // where they are, behind the header, if there is no copy
+  bool landed = false;                // they are in the memory of the receive
 
   [[nodiscard]] const std::byte* bytes() const {
-    return buffer != nullptr ? buffer->data + kHead : copy.get();
+    return buffer != nullptr && !copy ? buffer->data + kHead : copy.get();
   }
   [[nodiscard]] bool tagged() const { return (head.flags & kTagged) != 0; }
 };
 
 [[nodiscard]] bool fits(const Receive& receive, const Message& message);
+
+// Its bytes no longer lie in a buffer of the connection.
+void copy_out(Message& message);
 
 class Matching {
  public:

@@ -18,6 +18,9 @@ namespace {
 // For what the peer sends here: kPull alone.
 constexpr std::size_t kPullBuffers = 32, kPullSize = 64;
 static_assert(kPullSize >= kHead);
+// So much memory of the provider holds messages of an endpoint that go in parts. Beyond that, they
+// are announced, and wait in the memory of the program.
+constexpr std::size_t kMostPartSlots = 256;
 // A peer has fewer reads under way at a time.
 constexpr std::size_t kMostReadsOfPeer = 64;
 
@@ -99,6 +102,8 @@ int Outgoing::begin(Op& op) {
       announced_.emplace(op.id, &op);
       return 0;
     }
+    case Action::kParts:
+      return begin_parts(op);
     case Action::kRead:
       return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
                      op.remote_key, op.remote_address);
@@ -115,6 +120,28 @@ int Outgoing::begin(Op& op) {
   error = stm_send(connection_, context, STM_FENCE, static_cast<std::uint32_t>(Kind::kWritten),
                    op.note.memory, op.note.data, kHead);
   if (error != 0) part_done(op, error);
+  return 0;
+}
+
+// All parts at once: nothing else comes between them.
+int Outgoing::begin_parts(Op& op) {
+  const auto context = reinterpret_cast<std::uintptr_t>(&op);
+  const auto error =
+      stm_send(connection_, context, op.stm_flags, static_cast<std::uint32_t>(Kind::kFirst),
+               op.note.memory, op.note.data, kBuffer);
+  if (error != 0) return error;
+  auto offset = kEagerMost;
+  for (const auto& span : op.more) {
+    const auto length = part_length(op.length, offset);
+    op.status = stm_send(connection_, context, 0, static_cast<std::uint32_t>(Kind::kMore),
+                         span.memory, span.data, kHead + length);
+    if (op.status != 0) {
+      break_off("a part of a message cannot be sent");  // so the others complete
+      return 0;
+    }
+    ++op.parts;
+    offset += length;
+  }
   return 0;
 }
 
@@ -137,7 +164,8 @@ void Outgoing::part_done(Op& op, int status) {
 }
 
 bool Outgoing::tell_access(Op& op) {
-  const auto is_message = op.action == Action::kMessage || op.action == Action::kAnnounce;
+  const auto is_message = op.action == Action::kMessage || op.action == Action::kParts ||
+                          op.action == Action::kAnnounce;
   if (is_message || op.note.data != nullptr) return false;  // told
   op.status = endpoint_.link().slots().take(op.note);
   if (op.status != 0) return false;
@@ -278,6 +306,7 @@ ssize_t Endpoint::post(Op& op, Outgoing& to, int error) {
 void Endpoint::leaves(const Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
+  part_slots_ -= op.more.size();
   if (op.atomic && op.atomic->repeats()) --repeating_;
 }
 
@@ -289,6 +318,21 @@ void Endpoint::finish(Op& op) {
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   reports_.complete(op);
   link_.free_op(op);
+}
+
+int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
+  op.action = Action::kParts;
+  store(head, op.note.data);
+  gather(shortened(segments, kEagerMost), op.note.data + kHead);
+  for (auto offset = kEagerMost; offset < op.length; offset += kEagerMost) {
+    Span span;
+    if (const auto error = link_.slots().take(span); error != 0) return error;
+    store({.length = offset}, span.data);
+    gather(shortened(without(segments, offset), kEagerMost), span.data + kHead);
+    op.more.push_back(std::move(span));
+    ++part_slots_;
+  }
+  return 0;
 }
 
 ssize_t Endpoint::send(const Outbound& message) {
@@ -313,7 +357,10 @@ ssize_t Endpoint::send(const Outbound& message) {
   store(head, op.note.data);
   // Who has read an announced message has it in the memory of its receive.
   const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
-  if (length > kEagerMost || delivered) {
+  const auto long_one = length > kEagerMost;
+  if (long_one && length <= kPartsMost && !delivered && part_slots_ < kMostPartSlots)
+    return post(op, *to, take_parts(op, request.segments, head));
+  if (long_one || delivered) {
     op.action = Action::kAnnounce;
     auto segments = request.segments;
     if (inject) segments.desc = {};  // the bytes are copied

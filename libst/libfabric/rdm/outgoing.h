@@ -52,6 +52,7 @@ class Outgoing final : public Owner {
   };
 
   int begin(Op& op);
+  int begin_parts(Op& op);
   void flush();
   void post(RxBuffer& buffer);
   void pair();

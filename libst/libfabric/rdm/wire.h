@@ -5,11 +5,14 @@
 //
 //    0  tag of a tagged message
 //    8  immediate data
-//   16  length: of the message (kEager, kAnnounced), of the write (kWritten), of the read (kPull)
+//   16  length: of the message (kEager, kFirst, kAnnounced), of the write (kWritten), of the read
+//       (kPull); where in its message a part begins (kMore)
 //   24  id: numbers an announced message (kAnnounced, kPull); the key of the memory (kWritten,
 //   kAccessed) 28  flags
 //
-// The bytes of a message follow the header of kEager. One that is announced is read: the receiver
+// The bytes of a message follow the header of kEager. A longer one may come in parts: kFirst brings
+// its header and first bytes, each kMore the next ones. All but the last are as long as possible,
+// and nothing else comes between them. A message that is announced is read: the receiver
 // sends kPull with its id, and reads (stm_read) as many bytes as kPull says. It has one read of a
 // length under way at a time, so the sender knows by the length which read belongs to which kPull.
 // An empty message that is announced is read as one byte of any value.
@@ -21,6 +24,7 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,11 +40,15 @@ enum class Kind : std::uint32_t {
   kPull = 0x102,
   kWritten = 0x103,
   kAccessed = 0x104,
+  kFirst = 0x105,
+  kMore = 0x106,
 };
 
 inline constexpr std::size_t kHead = 32;
 // The longest message that is sent with its header.
 inline constexpr std::size_t kEagerMost = kBuffer - kHead;
+// The longest message that comes in parts.
+inline constexpr std::size_t kPartsMost = 4 * kEagerMost;
 static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the managed API");
 // The first word of a connection request: "STFR".
 inline constexpr std::uint32_t kMagic = 0x53544652;
@@ -72,13 +80,27 @@ inline Head load(const std::byte* from) {
           .flags = static_cast<std::uint32_t>(last)};
 }
 
+// The bytes of the part that begins at `offset`.
+inline std::size_t part_length(std::size_t length, std::size_t offset) {
+  return std::min(kEagerMost, length - offset);
+}
+
+// The flags of messages of that kind.
+inline std::uint32_t known_flags(Kind kind) {
+  if (kind == Kind::kMore) return 0;
+  return kind == Kind::kAccessed ? kReads : kTagged | kWithData;
+}
+
 // Whether a sender may send that: a message of `size` bytes with its header.
 inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
-  const auto known = kind == Kind::kAccessed ? kReads : kTagged | kWithData;
-  if ((head.flags & ~static_cast<std::uint32_t>(known)) != 0) return false;
+  if ((head.flags & ~known_flags(kind)) != 0) return false;
   switch (kind) {
     case Kind::kEager:
       return head.length == size - kHead && head.length <= kEagerMost;
+    case Kind::kFirst:
+      return size == kBuffer && head.length > kEagerMost && head.length <= kPartsMost;
+    case Kind::kMore:
+      return size > kHead && head.length < kPartsMost;
     case Kind::kAnnounced:
       return size == kHead && head.length <= kMostMessage;
     case Kind::kWritten:
