@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace stp::port::memif {
 namespace {
@@ -43,18 +44,23 @@ bool Handshake::broken() const {
 }
 
 Handshake::Progress Handshake::go_on() {
-  for (int i = 0; i < kMessages && reason_.empty(); ++i) {
+  if (work_ && work_->done()) end_work();
+  hear();
+  if (!reason_.empty()) return Progress::kEnded;
+  return connected_ ? Progress::kConnected : Progress::kWaits;
+}
+
+void Handshake::hear() {
+  for (int i = 0; i < kMessages && reason_.empty() && !work_; ++i) {
     Message message;
     FileDescriptor attached;
     const Came came = receive_message(socket_, message, attached);
-    if (came == Came::kNothing) break;
+    if (came == Came::kNothing) return;
     if (came == Came::kEnd)
       reason_ = "it has gone";
     else
       obey(message, std::move(attached));
   }
-  if (!reason_.empty()) return Progress::kEnded;
-  return connected_ ? Progress::kConnected : Progress::kWaits;
 }
 
 void Handshake::end(const std::string& reason) {
@@ -82,11 +88,10 @@ bool Handshake::obey(const Message& message, FileDescriptor attached) {
     case MessageType::kConnected:
       if (settings_.serves || sent_ != messages())
         return fail("connected comes last, from the server");
-      for (Receiver& receiver : receivers_) receiver.begin();
-      connected_ = true;
-      return true;
+      work_ = MemoryWork::seal(file_);
+      return work_ || fail("there is no thread to seal its memory");
     case MessageType::kAddRegion:
-      return settings_.serves ? add_region(message.body.add_region, attached)
+      return settings_.serves ? add_region(message.body.add_region, std::move(attached))
                               : fail("a client adds memory");
     case MessageType::kAddRing:
       return settings_.serves ? add_ring(message.body.add_ring) : fail("a client adds rings");
@@ -219,7 +224,7 @@ int Handshake::next_message(Message& message) const {
 
 // ---- the server
 
-bool Handshake::add_region(const AddRegion& said, const FileDescriptor& file) {
+bool Handshake::add_region(const AddRegion& said, FileDescriptor file) {
   if (said.index != regions_.size() || regions_.size() == kMostRegions)
     return fail("memory is numbered from 0, and has at most " + std::to_string(kMostRegions) +
                 " regions");
@@ -228,10 +233,18 @@ bool Handshake::add_region(const AddRegion& said, const FileDescriptor& file) {
   for (const Region& region : regions_) mapped += region.size();
   if (said.size > Region::kGreatest - mapped)
     return fail("its memory is more than " + std::to_string(Region::kGreatest) + " bytes");
-  std::string error;
-  Region region = Region::map(file, said.size, error);
-  if (!region) return fail(error);
-  regions_.push_back(std::move(region));
+  work_ = MemoryWork::map(std::move(file), said.size);
+  return work_ || fail("there is no thread to map its memory");
+}
+
+bool Handshake::end_work() {
+  const auto work = std::exchange(work_, {});
+  if (!settings_.serves) {
+    for (Receiver& receiver : receivers_) receiver.begin();
+    return connected_ = true;
+  }
+  if (!work->region) return fail(work->error);
+  regions_.push_back(std::move(work->region));
   return send_message(socket_, make_message(MessageType::kAck)) || fail("it takes no messages");
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dpdk_port/memif/control_socket.h"
+#include "dpdk_port/memif/memory_work.h"
 #include "dpdk_port/memif/ring.h"
 #include "stp/node/shards.h"
 
@@ -54,6 +55,8 @@ class Handshake {
   [[nodiscard]] const std::string& reason() const { return reason_; }
   // This side ends it, and says why.
   void end(const std::string& reason);
+  // Memory of the peer that is being mapped or sealed; expires when that has been done.
+  [[nodiscard]] std::weak_ptr<MemoryWork> work() const { return work_; }
 
   // After kConnected: the rings to fill and to empty, at least one of each.
   [[nodiscard]] std::vector<Sender>& senders() { return senders_; }
@@ -66,6 +69,8 @@ class Handshake {
  private:
   enum Which : std::size_t { kClientRings, kServerRings, kWays };
 
+  void hear();
+  bool end_work();
   bool obey(const Message& message, FileDescriptor attached);
   bool fail(const std::string& reason);
   // The client's part.
@@ -78,7 +83,7 @@ class Handshake {
   bool send_next();
   int next_message(Message& message) const;
   // The server's part.
-  bool add_region(const AddRegion& said, const FileDescriptor& file);
+  bool add_region(const AddRegion& said, FileDescriptor file);
   bool add_ring(const AddRing& said);
   bool connect();
 
@@ -87,6 +92,7 @@ class Handshake {
   bool modest_ = false;
   bool connected_ = false;
   std::string reason_;
+  std::shared_ptr<MemoryWork> work_;  // under way: no message is read until it has been done
   // The client's messages: init, region, a ring each, connect.
   static constexpr std::size_t kBeforeRings = 2;
   std::size_t sent_ = 0;

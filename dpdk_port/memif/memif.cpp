@@ -31,7 +31,12 @@ void Memif::look(Time now) {
   if (connected() && listener_ && now >= refuse_at_) refuse_others(now);
 }
 
+// At most one thread waits for memory of peers.
 void Memif::begin(Time now) {
+  if (!work_.expired()) {
+    begin_at_ = now + kSeek;
+    return;
+  }
   FileDescriptor socket;
   if (settings_.serves) {
     socket = listener_->take(settings_.id, now);
@@ -74,6 +79,7 @@ void Memif::drop(Time now) {
   // A server may have refused the number of rings.
   modest_ = settings_.shards > 1 && !connected() && !modest_;
   gate_.close();
+  work_ = peer_->work();
   peer_.reset();
   begin_at_ = now + kSeek;
 }

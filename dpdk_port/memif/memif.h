@@ -55,6 +55,7 @@ class Memif {
   const Settings settings_;
   std::shared_ptr<Listener> listener_;
   std::unique_ptr<Handshake> peer_;
+  std::weak_ptr<MemoryWork> work_;  // of an earlier peer, whose thread still waits
   Gate gate_;
   bool modest_ = false;  // a client: ask for few rings
   std::string obstacle_;

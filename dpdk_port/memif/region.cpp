@@ -23,6 +23,16 @@ int make_memory_file() {
   return fd >= 0 || errno != EINVAL ? fd : ::memfd_create("stp-memif", kFlags);
 }
 
+// Older headers lack F_SEAL_FUTURE_WRITE.
+constexpr int kSealFutureWrites = 0x10;
+constexpr int kAgainstTaking = F_SEAL_WRITE | kSealFutureWrites;
+
+// Waits until nobody takes pages out of the file, which happens under the lock that lseek() takes.
+// Who maps it at such a time makes the whole process wait, who waits here only this thread.
+void await_rest(int fd, std::uint64_t size) {
+  ::lseek(fd, static_cast<off_t>(size - 1), SEEK_DATA);
+}
+
 std::span<std::byte> map_bytes(int fd, std::size_t size, std::string& error) {
   void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) {
@@ -62,7 +72,23 @@ Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& 
             " are mapped";
     return {};
   }
-  return Region(map_bytes(file.get(), size, error));
+  if ((seals & F_SEAL_SEAL) != 0 && (seals & kAgainstTaking) == 0) {
+    error = "its memory is sealed against the seal that keeps its pages";
+    return {};
+  }
+  await_rest(file.get(), size);
+  Region mapped(map_bytes(file.get(), size, error));
+  if (mapped && !keep_pages(file)) {
+    error = "its memory cannot be sealed, so that it keeps its pages";
+    return {};
+  }
+  return mapped;
+}
+
+bool keep_pages(const FileDescriptor& file) {
+  if (::fcntl(file.get(), F_ADD_SEALS, kSealFutureWrites) == 0 || errno == EINVAL) return true;
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & kAgainstTaking) != 0;
 }
 
 Region::Region(Region&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -18,7 +18,7 @@ class Region {
   // Zeros. Empty: `error` says why.
   static Region make(std::size_t size, FileDescriptor& file, std::string& error);
   // Of the peer. Only memory that cannot shrink while it is mapped: else an access would kill this
-  // process.
+  // process. Seals it, so that it also keeps its pages. May wait for whoever works on the file.
   static Region map(const FileDescriptor& file, std::uint64_t size, std::string& error);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
@@ -39,6 +39,11 @@ class Region {
   explicit Region(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;
 };
+
+// Seals a file that both sides have mapped: from now on nobody can take pages of it away, nor map
+// it for writing once more. False: it can never be sealed so. Kernels before 5.1 do not know that
+// seal: there it returns true. May wait for whoever works on the file.
+bool keep_pages(const FileDescriptor& file);
 
 using Regions = std::vector<Region>;
 

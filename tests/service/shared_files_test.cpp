@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "libst/service/file_mapping.h"
-#include "tests/service/held_file.h"
+#include "tests/held_file.h"
 #include "tests/service/huge_pages.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_pair.h"

@@ -10,12 +10,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "dpdk_port/link/clock.h"
+#include "tests/held_file.h"
 
 namespace stp::port::memif {
 namespace {
@@ -136,6 +139,48 @@ TEST_F(MemifPeer, MemoryThatMayShrinkIsNotMapped) {
   say(init());
   EXPECT_NE(reason_in(say(region(kMemory), make_file(kMemory, F_SEAL_GROW).get())).find("sealed"),
             std::string::npos);
+}
+
+// Whether somebody can take a page away, so that whoever uses it has to wait meanwhile.
+bool loses_pages(const FileDescriptor& file) {
+  return ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+}
+
+TEST_F(MemifPeer, MemoryThatIsMappedKeepsItsPages) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  EXPECT_TRUE(loses_pages(file));
+  EXPECT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
+  EXPECT_FALSE(loses_pages(file));
+}
+
+TEST_F(MemifPeer, MemoryThatCannotBeSealedIsNotMapped) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK | F_SEAL_SEAL);
+  EXPECT_NE(reason_in(say(region(kMemory), file.get())).find("keeps its pages"), std::string::npos);
+}
+
+// The link goes on, and others are not taken until the thread that waits has ended.
+TEST_F(MemifPeer, WhoWorksOnItsMemoryHoldsUpNobody) {
+  say(init());
+  const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
+  test::HeldFile held(file.get());
+  if (!held.held()) GTEST_SKIP() << "userfaultfd is not permitted";
+  EXPECT_TRUE(send_message(socket, region(kMemory), file.get()));
+  // Where the link does wait, it would wait for ever.
+  std::promise<void> tended;
+  auto rescue = std::async(std::launch::async, [&] {
+    const auto waited = tended.get_future().wait_for(std::chrono::seconds(2));
+    if (waited == std::future_status::timeout) held.release();
+    return waited;
+  });
+  const Time began = now();
+  for (int i = 0; i < 50; ++i) server->tend(began + i * kMillisecond);
+  tended.set_value();
+  EXPECT_EQ(rescue.get(), std::future_status::ready);
+  EXPECT_FALSE(server->connected());
+  held.release();
+  EXPECT_EQ(hear().type, MessageType::kAck);
 }
 
 TEST_F(MemifPeer, AFileOfAnotherKindIsNotMapped) {
@@ -465,6 +510,28 @@ TEST_F(MemifServer, MoreAcknowledgementsThanMessagesEndIt) {
   say(MessageType::kHello);
   for (int i = 0; i < 5; ++i) say(MessageType::kAck);
   EXPECT_TRUE(hangs_up());
+}
+
+TEST_F(MemifServer, TakesNoPageAwayThatItsClientUses) {
+  say(MessageType::kHello);
+  FileDescriptor memory;
+  for (int messages = 0; messages < 5; ++messages) {
+    Message message;
+    FileDescriptor attached;
+    ASSERT_TRUE(await([&] {
+      client->tend(now());
+      return receive_message(socket, message, attached) == Came::kMessage;
+    }));
+    if (message.type == MessageType::kAddRegion) memory = std::move(attached);
+    if (message.type != MessageType::kConnect) say(MessageType::kAck);
+  }
+  EXPECT_TRUE(loses_pages(memory));
+  say(MessageType::kConnected);
+  EXPECT_TRUE(await([&] {
+    client->tend(now());
+    return client->connected();
+  }));
+  EXPECT_FALSE(loses_pages(memory));
 }
 
 TEST_F(MemifServer, ASecondHelloEndsIt) {

@@ -11,11 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <thread>
-
-#include "libst/os/unique_fd.h"
-#include "libst/service/shared_memory.h"
 
 namespace stp::test {
 
@@ -23,24 +21,24 @@ class HeldFile {
  public:
   // `file` is open for writing, and not sealed against it.
   explicit HeldFile(int file) {
-    watcher_.reset(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)));
+    watcher_ = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
     uffdio_api wanted{};
     wanted.api = UFFD_API;
-    const auto size = service::page_size();
-    page_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    page_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uffdio_register range{};
-    range.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = size};
+    range.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = size_};
     range.mode = UFFDIO_REGISTER_MODE_MISSING;
-    if (!watcher_ || ::ioctl(watcher_.get(), UFFDIO_API, &wanted) != 0 ||
-        ::ioctl(watcher_.get(), UFFDIO_REGISTER, &range) != 0)
+    if (watcher_ < 0 || ::ioctl(watcher_, UFFDIO_API, &wanted) != 0 ||
+        ::ioctl(watcher_, UFFDIO_REGISTER, &range) != 0)
       return;
     writer_ = std::thread([this, file] { written_ = ::pwrite(file, page_, 1, 0); });
     uffd_msg missing{};
-    held_ = ::read(watcher_.get(), &missing, sizeof missing) == sizeof missing;
+    held_ = ::read(watcher_, &missing, sizeof missing) == sizeof missing;
   }
   ~HeldFile() {
     release();
-    ::munmap(page_, service::page_size());
+    ::munmap(page_, size_);
+    if (watcher_ >= 0) ::close(watcher_);
   }
   HeldFile(const HeldFile&) = delete;
   HeldFile& operator=(const HeldFile&) = delete;
@@ -50,13 +48,14 @@ class HeldFile {
   void release() {
     if (!writer_.joinable()) return;
     uffdio_zeropage zeros{};
-    zeros.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = service::page_size()};
-    ::ioctl(watcher_.get(), UFFDIO_ZEROPAGE, &zeros);
+    zeros.range = {.start = reinterpret_cast<std::uintptr_t>(page_), .len = size_};
+    ::ioctl(watcher_, UFFDIO_ZEROPAGE, &zeros);
     writer_.join();
   }
 
  private:
-  service::UniqueFd watcher_;
+  const std::size_t size_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  int watcher_ = -1;
   void* page_ = nullptr;
   bool held_ = false;
   ssize_t written_ = 0;
