@@ -140,7 +140,9 @@ std::string operators_socket_of(const std::string& path) {
 
 int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience) {
   const auto beside = operators_socket_of(path);
-  if (is_made_by_owner_of(path, beside) && connect_to(beside, out, patience) == 0) return 0;
+  if (is_made_by_owner_of(path, beside) && connect_to(beside, out, patience) == 0 &&
+      is_served_by_owner_of(path, out.get()))
+    return 0;
   return connect_to(path, out, patience);
 }
 

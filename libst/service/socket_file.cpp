@@ -36,6 +36,12 @@ int set_mode(int file, mode_t mode) {
   return ::chmod(("/proc/self/fd/" + std::to_string(file)).c_str(), mode) == 0 ? 0 : -errno;
 }
 
+bool is_trusted_at(const std::string& path, uid_t user) {
+  struct stat status {};
+  return user == 0 || user == ::geteuid() ||
+         (::stat(path.c_str(), &status) == 0 && user == status.st_uid);
+}
+
 }  // namespace
 
 int SocketFile::open_directory(const std::string& path) {
@@ -101,11 +107,15 @@ bool directory_is_safe(const std::string& path) {
 }
 
 bool is_made_by_owner_of(const std::string& path, const std::string& beside) {
-  struct stat one {
-  }, other{};
-  if (::lstat(beside.c_str(), &other) != 0) return false;
-  return other.st_uid == 0 || other.st_uid == ::geteuid() ||
-         (::stat(path.c_str(), &one) == 0 && other.st_uid == one.st_uid);
+  struct stat status {};
+  return ::lstat(beside.c_str(), &status) == 0 && is_trusted_at(path, status.st_uid);
+}
+
+bool is_served_by_owner_of(const std::string& path, int connected) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  return ::getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+         is_trusted_at(path, who.uid);
 }
 
 int make_directory_of(const std::string& path, std::optional<uid_t> owner) {

@@ -48,6 +48,9 @@ bool directory_is_safe(const std::string& path);
 
 // True if `beside` belongs to root, to this user, or to the owner of `path`.
 bool is_made_by_owner_of(const std::string& path, const std::string& beside);
+// The same of whoever listens at the other end of `connected`: somebody may have replaced a file
+// since it was looked at.
+bool is_served_by_owner_of(const std::string& path, int connected);
 
 // Creates the directory of `path`, accessible to all and writable for `owner`. Leaves an existing
 // directory as it is. Returns 0 or a negative errno.

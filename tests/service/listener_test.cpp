@@ -137,6 +137,17 @@ TEST_F(ListenerTest, OthersMayNotOpenTheSocketOfOperators) {
   ASSERT_EQ(::chown(operators_socket_of(elsewhere).c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(connect_to_watch(elsewhere, client), 0);
   EXPECT_EQ(name_of_peer(client), elsewhere);
+  // Nor is one at which another user listens.
+  const UniqueFd foreign(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un name{};
+  ASSERT_EQ(address_of(operators_socket_of(path), name), 0);
+  ASSERT_EQ(::unlink(name.sun_path), 0);
+  ASSERT_EQ(::bind(foreign.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  EXPECT_EQ(::listen(foreign.get(), 1), 0);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(connect_to_watch(path, client), 0);
+  EXPECT_EQ(name_of_peer(client), path);
 }
 
 TEST(Listener, OnlyAShortageMakesClientsWait) {
