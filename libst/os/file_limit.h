@@ -60,7 +60,7 @@ inline int first_reserved_file() {
 
 // Returns how many clients may wait to be admitted.
 inline std::size_t room_for_newcomers() {
-  constexpr rlim_t kLeast = 64, kMost = 1'024;
+  constexpr rlim_t kLeast = 16, kMost = 1'024;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
   return std::clamp(limit.rlim_cur / 16, kLeast, kMost);

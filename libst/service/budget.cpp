@@ -37,14 +37,13 @@ const ResourceName& describe(Resource resource) {
 }
 
 std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t users,
-                       unsigned percent) {
+                       unsigned percent, std::uint64_t least) {
   __extension__ using Wide = unsigned __int128;
   if (total == kNoBound) return kNoBound;
   const auto left = total - std::min(total, others);
   const auto parts = 100 + std::uint64_t{percent} * (std::max<std::size_t>(users, 1) - 1);
   const auto share = static_cast<std::uint64_t>(Wide{left} * percent / parts);
-  const auto least = std::max<std::uint64_t>(total / kLeastPart, 1);
-  return std::min(left, std::max(share, least));
+  return std::min(left, std::max({share, total / kLeastPart, least}));
 }
 
 // ---- Budgets
@@ -79,7 +78,8 @@ std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
   const auto others = whole.used - own;
   if (whole.total == kNoBound) return kNoBound;
   if (user.trusted) return whole.total - std::min(whole.total, others);
-  return share_of(whole.total, others, whole.users + (own == 0 ? 1 : 0), percent_);
+  const auto least = resource == index_of(Resource::kFiles) ? kFilesOfAProgram : 1;
+  return share_of(whole.total, others, whole.users + (own == 0 ? 1 : 0), percent_, least);
 }
 
 bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {

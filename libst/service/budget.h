@@ -6,8 +6,8 @@
 // and N counts the users that hold some of the resource, this one included. So the first user may
 // have a half, and there is always something left for a newcomer: at least a sixth of the total for
 // the second user, a twelfth for the third. Everybody may have 1/256 of the total while that much
-// is left. Only the total limits root, the user of the daemon, and a program with a Node of its
-// own.
+// is left, and of open files as many as one program needs. Only the total limits root, the user of
+// the daemon, and a program with a Node of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -48,9 +48,14 @@ inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 inline constexpr unsigned kUserShare = 50;  // per cent of the total, for a user who is alone
 
 // The most that one of `users` may hold while the others hold `others` of `total`. `percent`: what
-// a single user may have; 50 gives the rule above.
+// a single user may have; 50 gives the rule above. `least`: what everybody may have while there is
+// something, if 1/256 is less.
 std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t users,
-                       unsigned percent);
+                       unsigned percent, std::uint64_t least = 1);
+
+// Open files that the first program of a user takes: five, and some for connections and regions
+// that are just being made.
+inline constexpr std::uint64_t kFilesOfAProgram = 8;
 
 class Account;
 class Reservation;

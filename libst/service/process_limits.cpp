@@ -14,8 +14,9 @@ namespace {
 
 // Reserved for the process: stacks, the heap's arenas, what DPDK maps later.
 constexpr std::uint64_t kOwnMappings = 2'048;
-// Reserved for descriptors that are attached to requests, and for a few files of the process.
-constexpr std::uint64_t kOwnFiles = 64;
+// Reserved for descriptors that are attached to requests, and for a few files of the process. Fewer
+// where few files may be open at all.
+constexpr std::uint64_t kOwnFiles = 64, kOwnPart = 16;
 // The kernel's default, for systems where vm.max_map_count cannot be read.
 constexpr std::uint64_t kUsualMappings = 65'530;
 
@@ -42,8 +43,8 @@ std::uint64_t free_files() {
   std::error_code ignored;
   std::filesystem::directory_iterator const files("/proc/self/fd", ignored);
   const auto now = ignored ? 0 : std::distance(begin(files), end(files));
-  return left(static_cast<std::uint64_t>(first_reserved_file()),
-              static_cast<std::uint64_t>(now) + kOwnFiles);
+  const auto most = static_cast<std::uint64_t>(first_reserved_file());
+  return left(most, static_cast<std::uint64_t>(now) + std::min(kOwnFiles, most / kOwnPart));
 }
 
 }  // namespace stp::service

@@ -84,6 +84,11 @@ int Server::start(std::size_t links) {
   first_reserved_file_ = first_reserved_file();
   workers_ = std::make_shared<UserWorkers>();
   const auto mappings = free_mappings() / links, files = free_files() / links;
+  if (constexpr std::uint64_t kFew = 16; files < kFew * kFilesOfAProgram)
+    log(LogLevel::kWarning, "programs may have " + std::to_string(files) +
+                                " open files of stpd, which is enough for some " +
+                                std::to_string(files / kFilesOfAProgram) +
+                                " of them: raise LimitNOFILE");
   for (auto* const service : shards_) {
     std::lock_guard guard(service->lock());
     service->reserve_files_from(first_reserved_file_);

@@ -45,7 +45,8 @@ void Server::accept_failed(int error) {
   listener_.pause();
   if (std::exchange(starved_, true)) return;
   log(LogLevel::kError, std::string("a client waits, because it cannot be accepted: ") +
-                            std::strerror(error) + "; raise LimitNOFILE");
+                            std::strerror(error) +
+                            (error == ENFILE ? "; raise fs.file-max" : "; raise LimitNOFILE"));
 }
 
 // One that has gone again takes nobody's turn, and little time: thousands of them may be before an

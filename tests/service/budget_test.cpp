@@ -61,6 +61,21 @@ TEST_F(BudgetsTest, WhateverSomeTakeAnotherUserFindsSomething) {
     EXPECT_GE(take_all(budgets->account(uid, false)), 1U) << uid;
 }
 
+// As of a daemon that may have 256 files open.
+TEST_F(BudgetsTest, OfFewFilesSomeTakeAllTheyGetAndAnotherUserHasEnoughForAProgram) {
+  budgets->set_total(Resource::kFiles, 84);
+  std::vector<Account> accounts;
+  std::vector<Reservation> held;
+  for (uid_t uid = 1'001; uid <= 1'003; ++uid) {
+    accounts.push_back(budgets->account(uid, false));
+    Reservation one;
+    while (accounts.back().reserve(Resource::kFiles, 1, one)) held.push_back(std::move(one));
+  }
+  const auto another = budgets->account(1'004, false);
+  Reservation program;
+  EXPECT_TRUE(another.reserve(Resource::kFiles, kFilesOfAProgram, program)) << held.size();
+}
+
 TEST_F(BudgetsTest, AllProgramsOfAUserShareOneBudget) {
   const auto one = budgets->account(kAlice, false), other = budgets->account(kAlice, false);
   EXPECT_EQ(take_all(one) + take_all(other), 128U);

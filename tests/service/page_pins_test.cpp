@@ -85,12 +85,12 @@ TEST_F(Pinned, ThereAreAsManyAsTheSystemPermits) {
   EXPECT_TRUE(test::becomes_huge(memory->fd()));
 }
 
-// A user may have two of four files: one for the pages that it lends for writing, and one for each
-// memory that it lends for reading only.
+// A user may have the two files that there are: one for the pages that it lends for writing, and
+// one for each memory that it lends for reading only.
 TEST(PinnedPages, TakeFilesOfTheirUser) {
   if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
   const auto budgets = std::make_shared<Budgets>();
-  budgets->set_total(Resource::kFiles, 4);
+  budgets->set_total(Resource::kFiles, 2);
   const auto payer = budgets->account(kPinning, false);
   const auto memory = SharedMemory::lend("pinned", 2 * page_size());
   std::memset(memory->data(), 1, memory->size());

@@ -62,5 +62,16 @@ TEST_F(ScarceFiles, CostAProgramWhatItAsksForAndNothingThatItHas) {
   EXPECT_EQ(program.ask(RequestKind::kConnect, endpoint), 0);
 }
 
+// Where there was none, nobody but operators came in as soon as one had to be closed.
+TEST(FewFiles, HaveRoomForThoseThatClientsSend) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  rlimit few = usual;
+  few.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_GE(room_for_foreign_files(), 16U);
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+}
+
 }  // namespace
 }  // namespace stp::service
