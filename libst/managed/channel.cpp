@@ -25,7 +25,7 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   ReceivedEntry entry;
   while (rings_.receive(entry)) sequencer.receive(entry, now);
   sequencer.taken(rings_.taken(), now);
-  sequencer.observe_loss(rings_.cts_repeated());
+  sequencer.observe_loss(rings_.cts_repeated(), rings_.path_block());
   sequencer.expire(now);
 }
 

@@ -155,15 +155,10 @@ class DepartingClocks {
 // State that Pacing keeps for a connection.
 class PacedVc {
  public:
-  // nullptr: the way to the peer is not shared with others.
-  [[nodiscard]] Path* path() const { return path_.get(); }
-
- private:
   friend class Pacing;
   std::uint32_t held_ = 0;  // its CTS that pacing holds
   bool waits_ = false;      // for room on the path
   Time look_at_ = 0;        // time of the next check, if its grants are watched
-  PathTable::Share path_;
 };
 
 // A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a

@@ -28,8 +28,8 @@ Inbound::Demand demand_of(const Vc& vc, const SendEntry& entry) {
 }  // namespace
 
 GrantAccount Pacing::account(Vc& vc, unsigned stu_log2) {
-  if (routed_) vc.paced.path_ = paths_.find(vc.peer_mac, std::uint64_t{1} << stu_log2);
-  return {sums_, vc.endpoint->owner->granted, max_stu_ - stu_log2, vc.paced.path()};
+  auto path = routed_ ? paths_.find(vc.peer_mac, std::uint64_t{1} << stu_log2) : nullptr;
+  return {sums_, vc.endpoint->owner->granted, max_stu_ - stu_log2, std::move(path)};
 }
 
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
@@ -41,7 +41,7 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
   if (demand.charge == 0 || owner.held == kMaxHeld) return false;
-  const auto* const path = vc.paced.path();
+  const auto* const path = vc.inbound.account().path();
   if (fits_memory(owner, demand.charge) && (path == nullptr || path->has_room(demand.bytes)))
     return false;
   sums_.look_again = true;
@@ -128,7 +128,7 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             }
             return HeldGrants::Fit::kTooMuch;
           }
-          if (auto* const path = vc->paced.path();
+          if (auto* const path = vc->inbound.account().path();
               path != nullptr && !path->has_room(demand.bytes)) {
             if (!std::exchange(vc->paced.waits_, true)) path->wait(id, demand.bytes);
             return HeldGrants::Fit::kNoRoom;
@@ -182,7 +182,7 @@ void Pacing::watch(Vc& vc, Time now) {
 
 // What was asked for a moment ago cannot have come over a long path.
 Time Pacing::patience(const Vc& vc) {
-  const auto* const path = vc.paced.path();
+  const auto* const path = vc.inbound.account().path();
   return path == nullptr ? kGrantPatience : std::max(kGrantPatience, 4 * path->round_trip());
 }
 

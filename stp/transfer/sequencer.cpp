@@ -192,16 +192,10 @@ bool Sequencer::is_stuck() const {
   return impl_->outbox.is_stuck();
 }
 
-// Blocks that suit a path are short. So more of them are granted at once, and the Node holds back
-// those for which the path has no room.
-// protocol: 13.13
 void Sequencer::observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
-  constexpr std::uint32_t kManyBlocks = 64;
-  impl_->writes_in.observe_loss(cts_repeated);
-  auto& config = impl_->config;
-  if (path_block == config.path_block) return;
-  config.path_block = path_block;
-  config.cts_window = std::max(config.cts_window, kManyBlocks);
+  auto& self = *impl_;
+  self.writes_in.observe_loss(cts_repeated, path_block);
+  self.writes_out.want(self.writes_in.cts_window());
 }
 
 void Sequencer::fail(int error) {

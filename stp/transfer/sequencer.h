@@ -93,7 +93,6 @@ struct SequencerConfig {
   unsigned send_stu_log2 = 10, receive_stu_log2 = 10;  // STU sizes of the two directions
   unsigned max_block = 20;         // exponent: longest Block granted or asked for
   std::uint32_t cts_window = 4;    // Blocks granted, or wanted, at once
-  unsigned path_block = 0;         // exponent: the Block that suits the path; 0: any
   std::uint32_t remote_slots = 0;  // the peer's, all of them; 0: not known
 };
 
@@ -187,8 +186,9 @@ class Sequencer {
   // The Node has taken nothing for 30 s although requests wait: the peer has no free Slot for them.
   // Nothing can finish meanwhile, so the caller must end the connection and call fail().
   [[nodiscard]] bool is_stuck() const;
-  // Pass UserChannel::cts_repeated() and path_block(). Block sizes are chosen from them.
-  void observe_loss(std::uint32_t cts_repeated, unsigned path_block = 0);
+  // Pass UserChannel::cts_repeated() and path_block(). Block sizes are chosen from them, and how
+  // many Blocks are granted at once.
+  void observe_loss(std::uint32_t cts_repeated, unsigned path_block);
   // The connection has ended: everything outstanding completes with `error`. Frames on their way
   // may still read the memory being sent, and the peer may accept them: keep its bytes until
   // UserChannel::done() says that the frames have left.

@@ -37,7 +37,7 @@ struct Sequencer::Impl {
   void on_end(const ReceivedEntry& entry);
   void on_notice(const wire::NoOperation& nop);
 
-  SequencerConfig config;
+  const SequencerConfig config;
   int ended = 0;  // why the connection ended
   Clock clock;
   Ids ids;

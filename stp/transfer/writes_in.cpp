@@ -25,7 +25,7 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   in.msn = offer.msn;
   in.blocksize = choose_blocksize(offer.length, offer.max_block);
   // protocol: 9.3, 9.25
-  in.window = std::clamp(offer.cts_wanted, 1U, config_.cts_window);
+  in.window = std::clamp(offer.cts_wanted, 1U, cts_window());
   in.progress = clock_.now();
   clock_.due_at(Alarm::kWritesIn, in.progress + kProgressPatience);
   grant(in);
@@ -36,7 +36,7 @@ unsigned WritesIn::choose_blocksize(std::uint64_t length, unsigned max_block) co
   const auto stu = config_.receive_stu_log2;
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
   const auto lossy = stu + loss_.max_block_stus_log2(stu);
-  const auto path = config_.path_block != 0 ? config_.path_block : wire::kMaxBlocksize;
+  const auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
   return std::max(wire::kMinBlocksize, std::min({config_.max_block, max_block, whole, lossy, path,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }

@@ -5,6 +5,7 @@
 // the peer may still write into its memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,8 +43,19 @@ class WritesIn {
   // Grants the first Blocks of a Transfer into `landing`, which is long enough.
   void begin(const OfferedWrite& offer, Completion::Kind kind, Context context,
              const Landing& landing);
-  // CTS that the Node has repeated so far.
-  void observe_loss(std::uint32_t cts_repeated) { cts_repeated_ = cts_repeated; }
+  // CTS that the Node has repeated so far, and the exponent of the Block that suits the path from
+  // the peer (0: any).
+  void observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
+    cts_repeated_ = cts_repeated;
+    path_block_ = path_block;
+  }
+  // The Blocks that are granted at once. Those that suit a path are short, so it is more of them,
+  // and the Node holds back those for which the path has no room.
+  // protocol: 13.13
+  [[nodiscard]] std::uint32_t cts_window() const {
+    constexpr std::uint32_t kManyBlocks = 64;
+    return path_block_ == 0 ? config_.cts_window : std::max(config_.cts_window, kManyBlocks);
+  }
   // Ends the Transfer of `context` at both sides. False: there is none.
   bool cancel(Context context);
 
@@ -99,6 +111,7 @@ class WritesIn {
   std::map<std::uint32_t, Incoming> transfers_;  // by our R_id
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
+  unsigned path_block_ = 0;
 };
 
 }  // namespace stp

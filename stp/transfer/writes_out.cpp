@@ -47,7 +47,7 @@ void WritesOut::send_offer(Outbound& out) {
   STP_ASSERT(out.state != OutboundState::kSending, "what has been granted is not offered again");
   auto& entry = outbox_.add();
   entry.header = wire::to_header(wire::RequestToSend{
-      .cts_req = static_cast<std::uint16_t>(config_.cts_window),
+      .cts_req = static_cast<std::uint16_t>(cts_wanted_),
       .max_block = static_cast<std::uint16_t>(
           std::min(config_.max_block, config_.send_stu_log2 + wire::kMaxStusOfBlockLog2)),
       .t_len = out.length,

@@ -28,11 +28,14 @@ class WritesOut {
         outbox_(outbox),
         completions_(completions),
         repeats_(repeats),
-        endings_(endings) {}
+        endings_(endings),
+        cts_wanted_(config.cts_window) {}
 
   void write(Context context, Address source, std::uint64_t length, const WriteOptions& options);
   // Answers the read that the peer calls `i_id`.
   void serve(std::uint32_t i_id, Context context, Address source, std::uint64_t length);
+  // How many CTS are asked for at once from now on.
+  void want(std::uint32_t cts) { cts_wanted_ = cts; }
   // Takes the number of the next message.
   std::uint32_t take_message() { return next_msn_++; }
   // Ends the Transfer of `context` at both sides. False: there is none.
@@ -99,6 +102,7 @@ class WritesOut {
   Endings& endings_;
   std::map<std::uint32_t, Outbound> transfers_;  // by our I_id
   std::uint32_t next_msn_ = 1;
+  std::uint32_t cts_wanted_;
 };
 
 }  // namespace stp

@@ -61,6 +61,18 @@ TEST_F(ScriptedChannel, RequestsOfTheSequencerReachTheNodeInOrderAndOneBellRings
   EXPECT_FALSE(channel.send(sequencer, kSecond)) << "each once";
 }
 
+// protocol: 13.13
+TEST_F(ScriptedChannel, TheSequencerLearnsWhichBlocksSuitThePath) {
+  take();
+  node.suggest_block(12);
+  channel.receive(sequencer, kSecond);
+  ASSERT_EQ(sequencer.write(1, {}, 100), 0);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  SendEntry entry;
+  ASSERT_TRUE(node.peek(entry));
+  EXPECT_EQ(wire::decode_as<wire::RequestToSend>(entry.header).cts_req, 64U) << "short ones";
+}
+
 TEST_F(ScriptedChannel, LetGoOnceTheNodeUsesNoMemoryForThemAnyMore) {
   take();
   EXPECT_TRUE(channel.let_go()) << "nothing was sent";

@@ -54,7 +54,8 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
   const auto stu_log2 = stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize);
   vc.inbound.configure({bufsize, stu_log2}, !vc.endpoint->config.recover,
                        use_.pacing.account(vc, stu_log2), vc.endpoint->owner->windows);
-  if (const auto* const path = vc.paced.path()) vc.channel.suggest_block(path->block_log2());
+  if (const auto* const path = vc.inbound.account().path())
+    vc.channel.suggest_block(path->block_log2());
 }
 
 int Openings::connect(Endpoint& endpoint, const MacAddr& peer, std::uint32_t uport,

@@ -109,7 +109,7 @@ Time Recovery::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
     const bool due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
     if (due && !ask_again(vc, *block, now)) break;
     // protocol: 13.12
-    if (due && vc.paced.path() != nullptr) vc.paced.path()->lost(now);
+    if (due && vc.inbound.account().path() != nullptr) vc.inbound.account().path()->lost(now);
     block = vc.inbound.open_blocks().after(*block);
   }
   vc.inbound.open_blocks().ask_in_silence();

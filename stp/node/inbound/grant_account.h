@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "stp/base/assert.h"
 #include "stp/node/inbound/path.h"
@@ -24,9 +25,10 @@ class GrantAccount {
   // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
   // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
   // protocol: 10.8
-  // `path`: if not nullptr, the bytes are also charged to it, as they are.
-  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0, Path* path = nullptr)
-      : node_(&node), owner_(&owner), path_(path), shorter_(shorter) {}
+  // `path`: if there is one, the bytes are also charged to it, as they are.
+  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0,
+               PathTable::Share path = nullptr)
+      : node_(&node), owner_(&owner), path_(std::move(path)), shorter_(shorter) {}
 
   [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
 
@@ -69,7 +71,7 @@ class GrantAccount {
   }
   [[nodiscard]] std::uint64_t outstanding() const { return counted_ + silent_; }
   // nullptr: the way from the peer is not shared with others.
-  [[nodiscard]] Path* path() const { return path_; }
+  [[nodiscard]] Path* path() const { return path_.get(); }
 
  private:
   void add(std::uint64_t bytes) const {
@@ -98,7 +100,7 @@ class GrantAccount {
 
   NodeGrants* node_ = nullptr;
   std::uint64_t* owner_ = nullptr;
-  Path* path_ = nullptr;
+  PathTable::Share path_;
   std::uint64_t counted_ = 0;  // in `charged`
   std::uint64_t silent_ = 0;   // in `silent`, or forgotten
   unsigned shorter_ = 0;

@@ -22,11 +22,11 @@ std::uint64_t memory_of_transfer(std::uint64_t t_len, unsigned blocksize) {
 
 }  // namespace
 
-void Inbound::configure(const Tiles& tiles, bool reuses_ids, const GrantAccount& account,
+void Inbound::configure(const Tiles& tiles, bool reuses_ids, GrantAccount account,
                         std::shared_ptr<WindowPurse> purse) {
   reuses_ids_ = reuses_ids;
   tiles_ = tiles;
-  account_ = account;
+  account_ = std::move(account);
   purse_ = std::move(purse);
   remains_ = InboundRemains(purse_);
 }

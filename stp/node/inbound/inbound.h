@@ -28,7 +28,7 @@ class Inbound {
 
   // `reuses_ids`: the user may begin a new Transfer with the ids of a finished one. `purse` pays
   // for the memory used here; without one there is no limit.
-  void configure(const Tiles& tiles, bool reuses_ids, const GrantAccount& account,
+  void configure(const Tiles& tiles, bool reuses_ids, GrantAccount account,
                  std::shared_ptr<WindowPurse> purse = {});
 
   // A Request_To_Send arrived: its T_len and Max_Block bound what a CTS for it grants.
@@ -94,6 +94,7 @@ class Inbound {
   // Bytes granted that have not arrived.
   [[nodiscard]] std::uint64_t outstanding() const { return account_.outstanding(); }
   GrantAccount& account() { return account_; }
+  [[nodiscard]] const GrantAccount& account() const { return account_; }
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:

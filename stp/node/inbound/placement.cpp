@@ -63,7 +63,8 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   auto* const transfer = block->transfer;
   const auto first = transfer != nullptr ? transfer->b_seq : 0;
   vc.inbound.complete(*block);
-  if (const auto* const path = vc.paced.path()) vc.channel.suggest_block(path->block_log2());
+  if (const auto* const path = vc.inbound.account().path())
+    vc.channel.suggest_block(path->block_log2());
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
   if (asks) use_.states.answer(vc, sync, h.b_num, h.d_id, 0);

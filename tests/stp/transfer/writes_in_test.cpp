@@ -131,10 +131,21 @@ TEST_F(WritesInTest, makes_blocks_short_when_much_is_lost) {
   writes.begin(offer, Kind::kReceive, 1, kLanding);
   const auto cts = next_is<wire::ClearToSend>();
   EXPECT_EQ(cts.blocksize, 16U) << "all in one Block";
-  writes.observe_loss(50);
+  writes.observe_loss(50, 0);
   writes.on_block(block(cts));
   writes.begin(offer, Kind::kReceive, 1, kLanding);
   EXPECT_EQ(next_is<wire::ClearToSend>().blocksize, config.receive_stu_log2) << "one STU";
+}
+
+// protocol: 13.13
+TEST_F(WritesInTest, grants_many_short_blocks_while_the_path_suits_them) {
+  config.cts_window = 4;
+  writes.observe_loss(0, 10);
+  begin(50'000, 100);
+  EXPECT_EQ(next_is<wire::ClearToSend>().blocksize, 10U);
+  for (unsigned i = 1; i < 49; ++i) ASSERT_TRUE(next());
+  writes.observe_loss(0, 0);
+  EXPECT_EQ(writes.cts_window(), 4U) << "it is not known any more that others use the path";
 }
 
 TEST_F(WritesInTest, completes_when_the_connection_ends) {
