@@ -33,6 +33,9 @@ struct PortInfo {
   // IPv6. 0: its stations have MAC addresses.
   std::uint16_t udp_port = 0, peer_udp_port = 0;
   bool ipv6 = false;
+  // As in NodeConfig. `sources` lives as long as the Port.
+  bool routed = false;
+  const Sources* sources = nullptr;
   unsigned megabits = 0;  // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.
   std::shared_ptr<Shards> shards;

@@ -154,6 +154,11 @@ constexpr std::array kKindOptions{
     KindOption{LinkKind::kUdp, "port",
                [](const std::string& v) { return parse_number(v, 0, 65'535).has_value(); },
                "a UDP port, or 0 for one that is free"},
+    KindOption{LinkKind::kUdp, "congestion",
+               [](const std::string& v) {
+                 return one_of(v, {"on", "off"});
+               },
+               "on or off"},
 };
 
 // A virtual device's driver may have an option of its own that is called queues. A UDP socket has
@@ -162,6 +167,12 @@ bool is_of(const CommonOption& option, LinkKind kind) {
   if (kind == LinkKind::kUdp && !one_of(std::string(option.name), {"mtu", "copy", "queues"}))
     return false;
   return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
+}
+
+// A socket for all addresses, or for an interface, carries IPv6.
+unsigned least_mtu(const LinkConfig& link) {
+  if (link.kind != LinkKind::kUdp) return kMinMtu;
+  return parse_ipv4(link.target) ? kMinUdpMtu : kMinUdpMtuOverIpv6;
 }
 
 std::string_view right_of(const CommonOption& option, LinkKind kind) {
@@ -197,7 +208,7 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
   for (const auto& known : kCommonOptions) {
     if (known.name != name || !is_of(known, out.kind)) continue;
     if (!known.set(value, out)) return wrong_value(option, right_of(known, out.kind));
-    if (out.kind == LinkKind::kUdp && out.mtu.value_or(kMinUdpMtu) < kMinUdpMtu)
+    if (out.mtu.value_or(kMaxMtu) < least_mtu(out))
       return wrong_value(option, right_of(known, out.kind));
     return "";
   }
@@ -242,14 +253,17 @@ std::string check_udp_target(const std::string& target) {
     in6_addr six;
     const bool legal = ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &six) == 1;
     if (!legal) return wrong("is no IPv6 address");
-    return six.s6_addr[0] == 0xff ? wrong("is an address of many hosts") : "";
+    if (six.s6_addr[0] == 0xff) return wrong("is an address of many hosts");
+    if (IN6_IS_ADDR_LINKLOCAL(&six) && text.find('%') == std::string::npos)
+      return wrong("needs its interface, as in [fe80::1%eth0]");
+    return "";
   }
   if (brackets) return wrong("is no IPv6 address, and only these stand in brackets");
   if (target.find_first_of("/[] ") != std::string::npos) return wrong("is no name of an interface");
   if (target.empty() || target.find_first_not_of("0123456789.") != std::string::npos) return "";
   const auto four = parse_ipv4(target);
   if (!four) return wrong("is no IPv4 address");
-  const bool many = four->value >> 29 == 7;
+  const bool many = four->value >> 29 == 7 || (four->value != 0 && four->value >> 24 == 0);
   return many ? wrong("is an address of many hosts, or none") : "";
 }
 

@@ -11,7 +11,7 @@
 //                                     udp:[2001:db8::5], udp:eth0, udp: for all addresses
 //   loop                              this process alone
 // Options follow after commas. For every link but stpd: (its daemon has its own) and udp: (which
-// has mtu, copy and queues only):
+// has mtu, copy and queues, and its own):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
 //   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP
@@ -27,6 +27,7 @@
 //           qdisc=0|1 (1: what is sent passes tc, and tcpdump sees it)
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
 //   udp:    port=0..65535  the UDP port (8181; 0: a free one)
+//           congestion=on|off  on: what peers may send yields to others who use the way (off)
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
 #pragma once
@@ -73,8 +74,8 @@ inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
 // The smallest MTU fits 256-byte STUs; the largest, 65536-byte STUs.
 inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
-// That of a udp: link is the length of IP packets: with at least 28 bytes of headers.
-inline constexpr unsigned kMinUdpMtu = kMinMtu + 28;
+// That of a udp: link is the length of IP packets: with 28 bytes of headers, or 48 over IPv6.
+inline constexpr unsigned kMinUdpMtu = kMinMtu + 28, kMinUdpMtuOverIpv6 = kMinMtu + 48;
 
 // False: `error` names the fault and what would be right.
 bool parse_link(const std::string& text, LinkConfig& out, std::string& error);

@@ -85,6 +85,16 @@ std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
   return found == entries_.end() ? std::nullopt : std::optional(found->second->address);
 }
 
+MacAddr Peers::source_of(const MacAddr& station) const {
+  const auto address = look_up(station);
+  if (!address) return station;
+  if (const auto four = address->ipv4()) return name_of(InternetAddress::of(*four, kUdpPort));
+  std::uint64_t network = 0;
+  std::memcpy(&network, address->ip.data(), sizeof network);
+  constexpr std::uint64_t kNetwork = ~std::uint64_t{0};  // no single station has this word
+  return MacAddr::from_u64(hash_(std::array{network, std::uint64_t{address->scope}, kNetwork}));
+}
+
 std::size_t Peers::strangers() const {
   const std::lock_guard lock(mutex_);
   return orders_[kStranger].size();

@@ -22,6 +22,7 @@
 
 #include "dpdk_port/link/internet_address.h"
 #include "stp/base/keyed_hash.h"
+#include "stp/node/node.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -29,7 +30,7 @@ namespace stp::port {
 // protocol: 13.2
 inline constexpr std::uint16_t kUdpPort = 8181;
 
-class Peers {
+class Peers final : public Sources {
  public:
   static constexpr std::size_t kMostStrangers = 1'024, kMostNamed = 65'536, kMostMet = 65'536;
   // Uses of an entry within this time count as one.
@@ -48,7 +49,11 @@ class Peers {
   // sent there is no answer to a stranger, so the Node has a connection with it.
   std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
-  // The same, for somebody who only looks: it counts as no use.
+  // All ports of an IPv4 address, and all addresses of an IPv6 network of 64 bits, are one source.
+  // protocol: 13.14
+  [[nodiscard]] MacAddr source_of(const MacAddr& station) const override;
+
+  // As find(), for somebody who only looks: it counts as no use.
   [[nodiscard]] std::optional<InternetAddress> look_up(const MacAddr& name) const;
 
   [[nodiscard]] std::size_t strangers() const;

@@ -212,6 +212,12 @@ std::vector<PortCounter> UdpPort::counters() const {
   return all;
 }
 
+// protocol: 13.9
+bool is_routed(const LinkConfig& config) {
+  const auto given = config.options.find("congestion");
+  return given != config.options.end() && given->second == "on";
+}
+
 PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers& peers) {
   PortInfo info;
   info.link = config.text;
@@ -229,6 +235,8 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.peer_udp_port =
       given != config.options.end() && given->second != "0" ? info.udp_port : kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
+  info.routed = is_routed(config);
+  info.sources = &peers;
   return info;
 }
 

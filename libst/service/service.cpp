@@ -34,6 +34,8 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   const std::uint64_t shards = info.shards ? info.shards->count() : 1;
   const auto limit = granted.value_or(default_granted_stus(info.receive_queue) << info.max_stu);
   config.granted_limit = (limit + shards - 1) / shards;
+  config.routed = info.routed;
+  config.sources = info.sources;
   config.shards = info.shards.get();
   config.shard = info.shard;
   return config;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Queues of the frames that a Node sends of its own accord: to peers, and to strangers (stations
 // without a connection here). There may be any number of strangers, under any addresses. So they
-// get few places, few of those per address, and a small share of the frames that leave while users
-// have something to send.
+// get few places, few of those per source (Sources), and a small share of the frames that leave
+// while users have something to send.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ struct Answer {
   wire::Header header;
   bool checksum = false;
   OptionPayload option;
-  std::uint64_t order = 0;  // sequence number of add() and add_for_stranger()
+  std::uint64_t order = 0;   // sequence number of add() and add_for_stranger()
+  std::size_t of_group = 0;  // of sources
 
   // Must leave before users' data: a connection's data must not overtake the frame that opens it.
   [[nodiscard]] bool pressing() const { return header.op() != wire::Op::kRequestStateResponse; }
@@ -36,10 +37,10 @@ class Answers {
 
   [[nodiscard]] bool empty() const { return peers_.count + strangers_.count == 0; }
   [[nodiscard]] bool has_pressing() const { return pressing_ != 0; }
-  // Whether there is room for `frames` more to that address.
-  [[nodiscard]] Added room_for_stranger(const MacAddr& address, std::size_t frames) const {
+  // Whether there is room for `frames` more to stations of that source.
+  [[nodiscard]] Added room_for_stranger(const MacAddr& source, std::size_t frames) const {
     if (strangers_.count + frames > kToStrangers) return Added::kFull;
-    return waiting_[group(address)] + frames > kToOneStranger ? Added::kAddressFull : Added::kYes;
+    return waiting_[group(source)] + frames > kToOneStranger ? Added::kAddressFull : Added::kYes;
   }
   bool add(const Answer& answer) {
     if (peers_.count == kToPeers) return false;
@@ -47,9 +48,9 @@ class Answers {
     return true;
   }
   // Requires room_for_stranger().
-  void add_for_stranger(const Answer& answer) {
-    ++waiting_[group(answer.dst)];
-    put(strangers_, answer);
+  void add_for_stranger(const Answer& answer, const MacAddr& source) {
+    put(strangers_, answer).of_group = group(source);
+    ++waiting_[group(source)];
   }
 
   // The answer to send next; nullptr: none, or users go first.
@@ -67,7 +68,7 @@ class Answers {
     const auto& answer = turn_->front();
     pressing_ -= answer.pressing() ? 1 : 0;
     if (turn_ == &strangers_) {
-      --waiting_[group(answer.dst)];
+      --waiting_[answer.of_group];
       if (users_wait) credit_ -= kShare - 1;
     }
     turn_->drop();
@@ -89,14 +90,15 @@ class Answers {
     std::vector<Answer> places;
     std::size_t first = 0, count = 0;
   };
-  static std::size_t group(const MacAddr& address) {
-    return (address.to_u64() * 0x9e3779b97f4a7c15 >> 48) % kGroups;
+  static std::size_t group(const MacAddr& source) {
+    return (source.to_u64() * 0x9e3779b97f4a7c15 >> 48) % kGroups;
   }
-  void put(Ring& ring, const Answer& answer) {
+  Answer& put(Ring& ring, const Answer& answer) {
     auto& place = ring.places[(ring.first + ring.count++) % ring.places.size()];
     place = answer;
     place.order = order_++;
     pressing_ += answer.pressing() ? 1 : 0;
+    return place;
   }
 
   Ring peers_{kToPeers}, strangers_{kToStrangers};
@@ -104,7 +106,7 @@ class Answers {
   std::size_t pressing_ = 0;
   std::uint64_t order_ = 0;
   std::size_t credit_ = kMostCredit;
-  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers per group of addresses
+  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers per group of sources
 };
 
 }  // namespace stp

@@ -34,13 +34,19 @@ struct Common {
   // protocol: 5.41
   bool answer_stranger(const MacAddr& dst, std::initializer_list<wire::Header> headers,
                        bool checksum = false, const OptionPayload& option = {}) {
-    if (const auto room = answers.room_for_stranger(dst, headers.size());
+    const auto source = source_of(dst);
+    if (const auto room = answers.room_for_stranger(source, headers.size());
         room != Answers::Added::kYes) {
       counters.add(room == Answers::Added::kFull ? Counter::kAnswersFull : Counter::kAddressFull);
       return false;
     }
-    for (const auto& header : headers) answers.add_for_stranger({dst, header, checksum, option});
+    for (const auto& header : headers)
+      answers.add_for_stranger({dst, header, checksum, option}, source);
     return true;
+  }
+  // protocol: 13.14
+  [[nodiscard]] MacAddr source_of(const MacAddr& station) const {
+    return config.sources == nullptr ? station : config.sources->source_of(station);
   }
   // The frame has our address as its source but did not come from here.
   // protocol: 5.42

@@ -35,6 +35,14 @@ inline constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxPorts = 0xffff;
 inline constexpr std::size_t kMaxMxs = 0xffff;
 
+// Which stations count as one where strangers have few places each: whoever has a network of
+// addresses can use any number of them.
+class Sources {
+ public:
+  virtual ~Sources() = default;
+  [[nodiscard]] virtual MacAddr source_of(const MacAddr& station) const = 0;
+};
+
 struct NodeConfig {
   MacAddr mac;
   unsigned max_stu = 10;              // exponent: the longest STU the link carries, both ways
@@ -49,6 +57,8 @@ struct NodeConfig {
   // The way to other stations leads through a network that others use, too: what is granted is
   // also limited by what the path from each of them carries.
   bool routed = false;
+  // Must outlive the Node. nullptr: each station is a source of its own.
+  const Sources* sources = nullptr;
   // Budget of the memory that tracks data under way. When it refuses, CTS wait and MRA are
   // rejected. Must outlive the Node. nullptr: no limit.
   WindowBudget* windows = nullptr;

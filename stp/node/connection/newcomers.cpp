@@ -34,7 +34,10 @@ void Newcomers::remove_proven() {
 }
 
 void Newcomers::add(const Vc& vc, Time now) {
-  unproven_.add({.vc = vc.id, .listener = vc.endpoint->id, .mac = vc.peer_mac, .made = now});
+  unproven_.add({.vc = vc.id,
+                 .listener = vc.endpoint->id,
+                 .source = use_.common.source_of(vc.peer_mac),
+                 .made = now});
 }
 
 void Newcomers::admitted(const Vc& vc, Time now) {
@@ -57,10 +60,11 @@ void Newcomers::look(Time now) {
 }
 
 bool Newcomers::must_prove(const Endpoint& endpoint, const MacAddr& from, Time now) {
-  if (!unproven_.is_full(endpoint.id, from)) return false;
+  const auto source = use_.common.source_of(from);
+  if (!unproven_.is_full(endpoint.id, source)) return false;
   if (!unproven_.is_worth_a_look(now)) return true;
   look(now);
-  return unproven_.is_full(endpoint.id, from);
+  return unproven_.is_full(endpoint.id, source);
 }
 
 bool Newcomers::reclaim(Endpoint& endpoint, Time now) {
@@ -87,7 +91,8 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time 
     return false;
   }
   remove_proven();
-  if (!endpoint.stock.empty() && !unproven_.is_full(endpoint.id, peer.mac)) return true;
+  const auto source = use_.common.source_of(peer.mac);
+  if (!endpoint.stock.empty() && !unproven_.is_full(endpoint.id, source)) return true;
   const auto goes = std::ranges::find_if(unproven_.entries(), [&](const auto& entry) {
     return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
            use_.vcs.find(entry.vc)->state == VcState::kAsked;
@@ -97,7 +102,7 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time 
     give_up(*use_.vcs.find(goes->vc), now);
     remove_proven();
   }
-  if (!unproven_.is_full(endpoint.id, peer.mac)) return true;
+  if (!unproven_.is_full(endpoint.id, source)) return true;
   use_.common.drop(DropReason::kBacklogFull);
   return false;
 }

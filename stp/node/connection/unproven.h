@@ -22,21 +22,21 @@ class Unproven {
   struct Entry {
     VcId vc = kNoneId;
     EndpointId listener = kNoneId;
-    MacAddr mac;
+    MacAddr source;  // Common::source_of()
     Time made = 0;
     Time asked = kNever;
   };
 
   Unproven() { entries_.reserve(kOfNode); }
 
-  // Whether there is no place for one more from `mac` at `listener`.
-  [[nodiscard]] bool is_full(EndpointId listener, const MacAddr& mac) const {
+  // Whether there is no place for one more from `source` at `listener`.
+  [[nodiscard]] bool is_full(EndpointId listener, const MacAddr& source) const {
     if (entries_.size() == kOfNode) return true;
     std::size_t here = 0, from_there = 0;
     for (const auto& entry : entries_)
       if (entry.listener == listener) {
         ++here;
-        from_there += entry.mac == mac;
+        from_there += entry.source == source;
       }
     return here >= kOfListener || from_there >= kOfSource;
   }

@@ -21,7 +21,10 @@ TEST(Link, EveryKindIsKnownByItsFirstWord) {
   EXPECT_EQ(good("memif:/run/a.sock").kind, LinkKind::kMemif);
   EXPECT_EQ(good("vdev:net_ring0").kind, LinkKind::kVdev);
   EXPECT_EQ(good("udp:10.0.0.5").kind, LinkKind::kUdp);
-  EXPECT_EQ(good("udp:,port=9000").kind, LinkKind::kUdp) << "all addresses of the host";
+  for (const char* all : {"udp:,port=9000", "udp,port=9000"}) {
+    EXPECT_EQ(good(all).kind, LinkKind::kUdp);
+    EXPECT_EQ(good(all).target, "") << "all addresses of the host";
+  }
   EXPECT_EQ(good("loop").kind, LinkKind::kLoop);
 }
 
@@ -159,7 +162,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"memif:/a,rsize=15", "1 to 14"}, BadLink{"memif:/a,bsize=64", "256 to 65535"},
         BadLink{"memif:/a,id=-1", "a number"},
         BadLink{"memif:/a,zero-copy=yes", "no option 'zero-copy'"},
-        BadLink{"iface:eth0,driver=pcap", "af_packet or af_xdp"}));
+        BadLink{"iface:eth0,driver=pcap", "af_packet or af_xdp"},
+        BadLink{"udp:[fe80::1]", "needs its interface, as in [fe80::1%eth0]"},
+        BadLink{"udp:0.0.0.1", "address of many hosts, or none"},
+        BadLink{"udp:[2001:db8::5],mtu=400", "over IPv6 from 408"},
+        BadLink{"udp:,mtu=400", "over IPv6 from 408"},
+        BadLink{"udp:10.0.0.5,congestion=1", "on or off"}));
 
 TEST(Link, SocketPathsFitASocketAddress) {
   LinkConfig link;

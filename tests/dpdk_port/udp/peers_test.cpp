@@ -70,6 +70,24 @@ TEST(Peers, NoHostHasTheseAddresses) {
   EXPECT_FALSE(peers.find(MacAddr{{2, 4, 255, 255, 255, 255}}, true, 0));
 }
 
+// protocol: 13.14
+TEST(Peers, NetworksOfIpv6AndHostsOfIpv4AreTheSourcesThatCount) {
+  Peers peers(system_random());
+  const auto source = [&](const InternetAddress& from) {
+    return peers.source_of(peers.heard(from, 0).value());
+  };
+  EXPECT_EQ(source(address("2001:db8::1")), source(address("2001:db8::ffff:1:2:3", 9)));
+  EXPECT_NE(source(address("2001:db8::1")), source(address("2001:db8:0:1::1")));
+  EXPECT_EQ(source(address("10.0.0.5")), source(address("10.0.0.5", 9)));
+  EXPECT_NE(source(address("10.0.0.5")), source(address("10.0.0.6")));
+  auto near = address("fe80::1"), other = address("fe80::2");
+  near.scope = 1;
+  other.scope = 2;
+  EXPECT_NE(source(near), source(other)) << "another interface";
+  other.scope = 1;
+  EXPECT_EQ(source(near), source(other));
+}
+
 TEST(Peers, StrangersGiveWayToEachOtherOnly) {
   Peers peers(system_random());
   const auto known = peers.know(stranger(1'000'000), 0).value();

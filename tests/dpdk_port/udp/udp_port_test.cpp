@@ -540,9 +540,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadUdpLink{"udp:192.0.2.77", "no interface of this host has the address"},
         BadUdpLink{"udp:127.0.0.1,port=0,mtu=387", "388 (over IPv6 from 408) to 65640"},
         BadUdpLink{"udp:127.0.0.1,port=0,mtu=359", "388 (over IPv6 from 408)"},
-        BadUdpLink{"udp:[::1],port=0,mtu=400", "needs 408 over IPv6"},
+        BadUdpLink{"udp:[::1],port=0,mtu=400", "388 (over IPv6 from 408)"},
         BadUdpLink{"udp:127.0.0.1,port=65536", "a UDP port"},
-        BadUdpLink{"udp:127.0.0.1,mac=02:00:00:00:00:01", "there are mtu, copy, queues, port"}));
+        BadUdpLink{"udp:127.0.0.1,mac=02:00:00:00:00:01",
+                   "there are mtu, copy, queues, port, congestion"}));
+
+TEST(UdpPort, CongestionIsControlledWhereTheLinkSaysSo) {
+  for (const std::string option : {"", ",congestion=off", ",congestion=on"}) {
+    LinkEnd end;
+    end.open("udp:127.0.0.1,port=0" + option);
+    EXPECT_EQ(end.port->info().routed, option == ",congestion=on");
+  }
+}
 
 TEST(UdpPort, AnAddressInUseIsRefused) {
   LinkEnd first;

@@ -32,7 +32,7 @@ class AnswersTest : public ::testing::Test {
     std::size_t added = 0;
     for (std::uint64_t i = 0; i < 4 * Answers::kToStrangers; ++i) {
       if (answers.room_for_stranger(stranger(i), 1) != Answers::Added::kYes) continue;
-      answers.add_for_stranger(to(stranger(i)));
+      answers.add_for_stranger(to(stranger(i)), stranger(i));
       ++added;
     }
     return added;
@@ -51,7 +51,7 @@ TEST_F(AnswersTest, leave_in_the_order_in_which_they_were_made) {
   EXPECT_TRUE(answers.empty());
   EXPECT_EQ(answers.next(false), nullptr);
   ASSERT_TRUE(answers.add(to(kOurPeer)));
-  answers.add_for_stranger(to(kStranger));
+  answers.add_for_stranger(to(kStranger), kStranger);
   ASSERT_TRUE(answers.add(to(kOurPeer)));
   EXPECT_FALSE(answers.empty());
   EXPECT_EQ(send(false), kOurPeer);
@@ -72,7 +72,7 @@ TEST_F(AnswersTest, what_peers_cause_is_bounded) {
 TEST_F(AnswersTest, one_stranger_gets_few_places_of_those_of_all) {
   EXPECT_EQ(answers.room_for_stranger(kStranger, kToOne), Answers::Added::kYes);
   EXPECT_EQ(answers.room_for_stranger(kStranger, kToOne + 1), Answers::Added::kAddressFull);
-  for (std::size_t i = 0; i < kToOne; ++i) answers.add_for_stranger(to(kStranger));
+  for (std::size_t i = 0; i < kToOne; ++i) answers.add_for_stranger(to(kStranger), kStranger);
   EXPECT_EQ(answers.room_for_stranger(kStranger, 1), Answers::Added::kAddressFull);
   EXPECT_EQ(answers.room_for_stranger(stranger(1), 1), Answers::Added::kYes);
   send(false);
@@ -120,7 +120,7 @@ TEST_F(AnswersTest, all_but_those_to_state_requests_press) {
   ASSERT_TRUE(answers.add(to(kOurPeer)));
   EXPECT_FALSE(answers.has_pressing());
   ASSERT_TRUE(answers.add(to(kOurPeer, wire::Op::kConnectionAnswer)));
-  answers.add_for_stranger(to(kStranger, wire::Op::kConnectionAnswer));
+  answers.add_for_stranger(to(kStranger, wire::Op::kConnectionAnswer), kStranger);
   send(false);
   EXPECT_TRUE(answers.has_pressing());
   send(false);

@@ -251,6 +251,42 @@ TEST_F(Strangers, one_address_has_few_answers_waiting) {
   EXPECT_EQ(answers().size(), 33U);
 }
 
+// Stations whose addresses differ in the last 16 bits only are one source.
+class Networks final : public Sources {
+ public:
+  [[nodiscard]] MacAddr source_of(const MacAddr& station) const override {
+    return MacAddr::from_u64(station.to_u64() >> 16);
+  }
+};
+
+class StrangersOfNetworks : public Strangers {
+ protected:
+  static inline const Networks networks{};
+  StrangersOfNetworks()
+      : Strangers(
+            {.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512, .sources = &networks}) {}
+};
+
+// protocol: 5.34, 5.41, 13.14
+TEST_F(StrangersOfNetworks, all_stations_of_one_network_have_the_places_of_one) {
+  const auto elsewhere = mac(0x20000);
+  listen();
+  for (unsigned i = 0; i < kOfListener; ++i) {
+    inject(b, spoofed(i), rc());
+    serve();
+  }
+  EXPECT_EQ(b.node.vc_count(), kOfSource);
+  inject(b, elsewhere, rc());
+  EXPECT_EQ(b.node.vc_count(), kOfSource + 1);
+  answers();
+  auto nobody = rc(7);
+  nobody.d_id = 4'000;  // is refused
+  for (unsigned i = 0; i < 100; ++i) inject(b, spoofed(i), nobody);
+  EXPECT_EQ(b.count(Counter::kAddressFull), 68U);
+  inject(b, elsewhere, nobody);
+  EXPECT_EQ(answers().size(), 33U);
+}
+
 // protocol: 5.42
 TEST_F(Strangers, our_own_address_is_nobody_elses) {
   listen();

@@ -19,7 +19,7 @@ class UnprovenTest : public ::testing::Test {
 
   void add(EndpointId listener, const MacAddr& mac, std::size_t count = 1) {
     for (std::size_t i = 0; i < count; ++i)
-      unproven.add({.vc = ++last_, .listener = listener, .mac = mac});
+      unproven.add({.vc = ++last_, .listener = listener, .source = mac});
   }
   VcId last_ = 0;
 };
@@ -42,7 +42,7 @@ TEST_F(UnprovenTest, a_listener_has_few_places_for_all_sources) {
   }
   EXPECT_TRUE(unproven.is_full(1, kOneSource));
   EXPECT_FALSE(unproven.is_full(2, kOneSource));
-  unproven.remove_if([](const auto& entry) { return entry.mac == station(3); });
+  unproven.remove_if([](const auto& entry) { return entry.source == station(3); });
   EXPECT_FALSE(unproven.is_full(1, kOneSource));
 }
 
