@@ -9,6 +9,7 @@
 
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/own_addresses.h"
 
 namespace stp::port {
 namespace {
@@ -34,11 +35,20 @@ bool is_of_this_host(const InternetAddress& address) {
   return bound || error != EADDRNOTAVAIL;
 }
 
+bool has_brackets(const std::string& target) {
+  return target.starts_with('[') && target.ends_with(']');
+}
+
+// nullopt: it is an interface.
+std::optional<InternetAddress> address_in(const std::string& target) {
+  return parse_internet_address(has_brackets(target) ? target.substr(1, target.size() - 2)
+                                                     : target);
+}
+
 std::optional<Absence> absence_of_udp(const std::string& target) {
   if (target.empty()) return std::nullopt;
-  const bool brackets = target.starts_with('[') && target.ends_with(']');
-  const auto address =
-      parse_internet_address(brackets ? target.substr(1, target.size() - 2) : target);
+  const bool brackets = has_brackets(target);
+  const auto address = address_in(target);
   if (address) {
     if (!address->is_host() || is_of_this_host(*address)) return std::nullopt;
     return Absence{LinkState::kGone, "no interface of this host has the address " +
@@ -63,6 +73,16 @@ std::optional<Absence> absence_of_folder(const std::string& socket) {
 }
 
 }  // namespace
+
+std::string unfit_here(const LinkConfig& link) {
+  const auto address = link.kind == LinkKind::kUdp ? address_in(link.target) : std::nullopt;
+  if (!address) return "";
+  const std::string interface = interface_with_broadcast(*address);
+  return interface.empty()
+             ? ""
+             : "'" + link.target + "' is the address of all hosts of the network of " + interface +
+                   ": name that of this host ('ip address' lists them)";
+}
 
 std::optional<Absence> absence_of(const LinkConfig& link) {
   switch (link.kind) {

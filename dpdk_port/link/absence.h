@@ -36,4 +36,8 @@ inline std::optional<Absence> absence_of(const std::string& interface) {
 // of this kind do not wait.
 std::optional<Absence> absence_of(const LinkConfig& link);
 
+// Why the link's address is none that it can have on this host, now or later; "": it can. What the
+// text of the link alone says is checked by parse_link().
+std::string unfit_here(const LinkConfig& link);
+
 }  // namespace stp::port

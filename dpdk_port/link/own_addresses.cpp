@@ -22,6 +22,11 @@ InterfaceList all_addresses() {
   return {all, &::freeifaddrs};
 }
 
+std::optional<Ipv4> ipv4_of(const sockaddr* address) {
+  const auto found = address == nullptr ? std::nullopt : from_socket_address(address);
+  return found ? found->ipv4() : std::nullopt;
+}
+
 }  // namespace
 
 unsigned mtu_of(const std::string& interface) {
@@ -41,6 +46,21 @@ std::string interface_with(const InternetAddress& address) {
     if (!found) continue;
     found->port = address.port;
     if (*found == address) return at->ifa_name;
+  }
+  return "";
+}
+
+// The kernel makes the last address of an IPv4 network one of all its hosts, and one that an
+// operator has set.
+std::string interface_with_broadcast(const InternetAddress& address) {
+  const auto wanted = address.ipv4();
+  const InterfaceList all = all_addresses();
+  for (const auto* at = all.get(); at != nullptr && wanted; at = at->ifa_next) {
+    const auto own = ipv4_of(at->ifa_addr), mask = ipv4_of(at->ifa_netmask);
+    if (!own || !mask || (at->ifa_flags & IFF_BROADCAST) == 0 || *own == *wanted) continue;
+    const bool has_last = ~mask->value > 1;  // two hosts need none
+    if (has_last && wanted->value == (own->value | ~mask->value)) return at->ifa_name;
+    if (ipv4_of(at->ifa_broadaddr) == wanted) return at->ifa_name;
   }
   return "";
 }

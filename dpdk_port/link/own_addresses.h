@@ -15,6 +15,9 @@ unsigned mtu_of(const std::string& interface);
 // The interface that has the address, whatever its port; "": none.
 std::string interface_with(const InternetAddress& address);
 
+// The interface that all hosts of its network are reached at by that IPv4 address; "": none.
+std::string interface_with_broadcast(const InternetAddress& address);
+
 // The first IPv4 address of an interface, or its first IPv6 one that is not link-local.
 std::optional<InternetAddress> address_of(const std::string& interface);
 

@@ -87,7 +87,10 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
   const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));
   const auto name = from ? peers_.heard(*from, now) : std::nullopt;
-  if (name) ways_.heard(*name, now);
+  if (name) {
+    ways_.heard(*name, now);
+    socket_.count_heard(*from, now);
+  }
   unsigned datagrams = 0;
   std::size_t at = 0;
   do {

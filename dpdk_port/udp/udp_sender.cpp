@@ -187,6 +187,7 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
     if (sent >= 0) {
       ++counters_.calls;
       counters_.datagrams += static_cast<std::size_t>(sent);
+      socket_.count_sent(to, run.front().size(), now);
       return static_cast<std::size_t>(sent);
     }
     const int error = errno;

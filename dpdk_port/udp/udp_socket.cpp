@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/own_addresses.h"
 #include "dpdk_port/udp/peers.h"
@@ -71,6 +72,12 @@ std::string explain_bind(int error, const InternetAddress& to) {
   return text;
 }
 
+// The shortest datagram whose packet has more than `mtu` bytes.
+std::size_t longer_than(const InternetAddress& to, std::size_t mtu) {
+  const std::size_t headers = to.ipv4() ? kIpv4Headers : kIpv6Headers;
+  return mtu < headers ? 0 : mtu - headers + 1;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
@@ -111,13 +118,8 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
     return nullptr;
   }
   std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, troubles));
-  if (address && !address->is_unspecified() && !address->is_host()) {
-    error =
-        "'" + config.target +
-        "' is not the address of one host; a link-local one (fe80:...) needs its interface, as in "
-        "[fe80::1%eth0]";
-    return nullptr;
-  }
+  error = unfit_here(config);
+  if (!error.empty()) return nullptr;
   out->any_ = !address || address->is_unspecified();
   out->set_options();
   if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -215,7 +217,7 @@ void UdpSocket::count_too_long(std::size_t bytes, Time now) {
       "a datagram of " + std::to_string(bytes) +
           " bytes is longer than the interface carries: raise its MTU, or open the link with a "
           "smaller mtu=",
-      now);
+      now, bytes);
 }
 
 void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, int error,
@@ -298,7 +300,7 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
       troubles_.tell(UdpTroubles::About::kLength, *to,
                      "the way to " + whom + " carries packets of " + mtu +
                          " bytes only: open the link with mtu=" + mtu,
-                     now);
+                     now, longer_than(*to, report.ee_info));
     } else {
       troubles_.tell(UdpTroubles::About::kOther, *to,
                      error == ECONNREFUSED

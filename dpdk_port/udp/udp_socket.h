@@ -77,6 +77,11 @@ class UdpSocket {
   void hear_again(Time now) {
     if (muted_until_ != kNever && now >= muted_until_) mute(false, kNever);
   }
+  // A datagram has left, or has come: faults of that peer may have healed.
+  void count_sent(const InternetAddress& to, std::size_t bytes, Time now) {
+    troubles_.sent(to, bytes, now);
+  }
+  void count_heard(const InternetAddress& from, Time now) { troubles_.heard(from, now); }
   void count_too_long(std::size_t bytes, Time now);
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
   void count_failed(int error, Time now);

@@ -12,20 +12,49 @@ void append_trouble(std::string& to, const std::string& text) {
 
 }  // namespace
 
-void UdpTroubles::tell(About what, std::string text, Time now) {
+void UdpTroubles::tell(About what, std::string text, Time now, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  own_[static_cast<std::size_t>(what)] = {std::move(text), now};
+  own_[static_cast<std::size_t>(what)] = {std::move(text), now, bytes};
+  any_ = true;
 }
 
-void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text, Time now) {
+void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text, Time now,
+                       std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  any_ = true;
   const auto same = [&](const PeerFault& each) { return each.peer == peer && each.about == what; };
   const auto known = std::ranges::find_if(peers_, same);
   if (known != peers_.end())
     peers_.erase(known);
   else if (peers_.size() == kMostPeers)
     peers_.erase(peers_.begin());
-  peers_.push_back({{std::move(text), now}, peer, what});
+  peers_.push_back({{std::move(text), now, bytes}, peer, what, kNever});
+}
+
+// Datagrams that are too long for the interface are refused at once.
+void UdpTroubles::note_sent(const InternetAddress& peer, std::size_t bytes, Time now) {
+  const std::lock_guard lock(mutex_);
+  Fault& length = own_[static_cast<std::size_t>(About::kLength)];
+  if (length.seen != kNever && bytes >= length.bytes) length.seen = kNever;
+  for (PeerFault& fault : peers_)
+    if (fault.peer == peer && bytes >= fault.bytes && fault.tried == kNever && fault.is_quiet(now))
+      fault.tried = now;
+  forget_old(now);
+}
+
+// Just after a fault it means nothing that the peer is heard: the two directions are not alike.
+void UdpTroubles::note_heard(const InternetAddress& peer, Time now) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(peers_, [&](const PeerFault& fault) {
+    return fault.peer == peer && fault.about == About::kOther && fault.is_quiet(now);
+  });
+  forget_old(now);
+}
+
+void UdpTroubles::forget_old(Time now) {
+  std::erase_if(peers_, [now](const PeerFault& fault) { return !fault.is_told(now); });
+  any_ = !peers_.empty() ||
+         std::ranges::any_of(own_, [now](const Fault& fault) { return fault.is_told(now); });
 }
 
 std::string UdpTroubles::own_text(Time now) const {
@@ -41,7 +70,7 @@ std::string UdpTroubles::text(Time now) const {
   std::size_t told = 0, untold = 0;
   for (auto at = peers_.rbegin(); at != peers_.rend(); ++at) {
     const PeerFault& fault = *at;
-    if (!fault.is_told(now)) break;
+    if (!fault.is_told(now)) continue;
     if (told == kShown) {
       ++untold;
     } else {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the sockets of a link have learnt of datagrams that do not arrive: of the link itself, and
 // of single peers, each of which is told apart. Anybody can forge what routers report, about any
-// peer, so as many peers are remembered as fit, for some seconds, and nothing follows from it.
-// Thread-safe: the kernel may report to any socket of a link.
+// peer, so as many peers are remembered as fit, for some seconds, and nothing follows from it. What
+// has healed is forgotten earlier. Thread-safe: the kernel may report to any socket of a link.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -24,8 +25,22 @@ class UdpTroubles {
 
   enum class About : std::size_t { kLength, kOther };  // datagrams too long for the way; the rest
 
-  void tell(About what, std::string text, Time now);
-  void tell(About what, const InternetAddress& peer, std::string text, Time now);
+  // After a fault of a peer, what is sent to it in this time may fail without being reported:
+  // routers report seldom. A later datagram that is not reported for kAnswer has got through.
+  static constexpr Time kQuiet = 3 * kSecond / 2, kAnswer = kSecond;
+
+  // `bytes`: the shortest datagrams that have the fault; shorter ones do not.
+  void tell(About what, std::string text, Time now, std::size_t bytes = 0);
+  void tell(About what, const InternetAddress& peer, std::string text, Time now,
+            std::size_t bytes = 0);
+  // The kernel took a datagram of so many bytes.
+  void sent(const InternetAddress& peer, std::size_t bytes, Time now) {
+    if (any_.load(std::memory_order_relaxed)) note_sent(peer, bytes, now);
+  }
+  // A datagram came from there.
+  void heard(const InternetAddress& peer, Time now) {
+    if (any_.load(std::memory_order_relaxed)) note_heard(peer, now);
+  }
 
   // Of the link, and of the peers with the newest faults. "": none was seen lately.
   [[nodiscard]] std::string text(Time now) const;
@@ -37,6 +52,7 @@ class UdpTroubles {
   struct Fault {
     std::string text;
     Time seen = kNever;
+    std::size_t bytes = 0;
     // The clock of another shard, which has seen it, may be ahead.
     [[nodiscard]] bool is_told(Time now) const {
       return seen != kNever && (now < seen || now - seen < kTold);
@@ -45,10 +61,20 @@ class UdpTroubles {
   struct PeerFault : Fault {
     InternetAddress peer;
     About about = About::kOther;
+    Time tried = kNever;  // the first datagram after it that would have been reported
+    [[nodiscard]] bool is_told(Time now) const {
+      return Fault::is_told(now) && (tried == kNever || now < tried + kAnswer);
+    }
+    [[nodiscard]] bool is_quiet(Time now) const { return now > seen && now - seen >= kQuiet; }
   };
   [[nodiscard]] std::string own_text(Time now) const;
 
-  mutable std::mutex mutex_;  // guards all members
+  void note_sent(const InternetAddress& peer, std::size_t bytes, Time now);
+  void note_heard(const InternetAddress& peer, Time now);
+  void forget_old(Time now);
+
+  std::atomic<bool> any_ = false;  // there may be faults
+  mutable std::mutex mutex_;       // guards all other members
   std::array<Fault, 2> own_;
   std::vector<PeerFault> peers_;  // the newest is last
 };

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link/link.h"
 #include "libst/service/socket.h"
@@ -71,6 +72,7 @@ void check_link(const std::string& text) {
   if (!port::parse_link(text, link, error)) refuse(error);  // it names the link
   if (link.kind == port::LinkKind::kStpd)
     refuse("--link " + text + ": stpd cannot use another stpd: name an interface or a device");
+  if (const auto why = port::unfit_here(link); !why.empty()) refuse("link '" + text + "': " + why);
 }
 
 std::uint64_t parse_between(const std::string& name, std::uint64_t value, std::uint64_t least,

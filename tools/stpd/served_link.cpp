@@ -256,11 +256,11 @@ void ServedLink::log_state() {
 
 void ServedLink::log_state(const service::LinkChange& change) {
   auto text = std::string(port::name_of(change.state));
-  if (!change.trouble.empty()) text += ": " + change.trouble;
+  const bool up = change.state == port::LinkState::kUp;
+  if (!change.trouble.empty()) text += (up ? ", with trouble: " : ": ") + change.trouble;
   if (text == logged_) return;
   logged_ = std::move(text);
-  log(change.state == port::LinkState::kUp ? LogLevel::kInfo : LogLevel::kWarning,
-      "link " + options_.link + " is " + logged_);
+  log(up ? LogLevel::kInfo : LogLevel::kWarning, "link " + options_.link + " is " + logged_);
 }
 
 void ServedLink::begin_to_leave() {

@@ -104,6 +104,18 @@ TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
   EXPECT_EQ(end.ports[0]->info().udp_port, 8181);
 }
 
+TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.2.1/24 broadcast 10.9.2.77 dev stp0"));
+  for (const char* all : {"udp:10.9.0.255", "udp:10.9.2.77"}) {
+    std::string error;
+    EXPECT_EQ(open_link(all, error), nullptr) << all;
+    EXPECT_NE(error.find("is the address of all hosts of the network of stp0"), std::string::npos)
+        << error;
+  }
+  LinkEnd end;
+  end.open("udp:10.9.2.1");
+}
+
 // No route to a peer is told of that peer, and costs few calls each time.
 TEST_F(UdpAddress, WhatThisHostRefusesIsToldOfThatPeerOnly) {
   LinkEnd a, b;

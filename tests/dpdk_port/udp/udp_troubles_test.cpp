@@ -43,6 +43,44 @@ TEST(UdpTroubles, WhatAnotherShardHasSeenMeanwhileIsToldAtOnce) {
   EXPECT_EQ(troubles.text_of(peer(1), kSecond), "closed");
 }
 
+TEST(UdpTroubles, APeerThatIsHeardHasNoneButThatOfItsWaysLength) {
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "closed", 0);
+  troubles.tell(About::kLength, peer(1), "narrow", 0);
+  troubles.tell(About::kOther, peer(2), "closed, too", 0);
+  troubles.heard(peer(1), UdpTroubles::kQuiet - 1);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond), "closed; narrow") << "it may be what failed";
+  troubles.heard(peer(1), UdpTroubles::kQuiet);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond), "narrow");
+  EXPECT_EQ(troubles.text_of(peer(2), kSecond), "closed, too");
+}
+
+// Routers report one of many, so what is sent soon after a report proves nothing.
+TEST(UdpTroubles, WhatIsSentAndNotReportedAgainHasHealed) {
+  constexpr Time kTried = UdpTroubles::kQuiet, kHealed = kTried + UdpTroubles::kAnswer;
+  UdpTroubles troubles;
+  troubles.tell(About::kLength, peer(1), "narrow", 0, 1'000);
+  troubles.sent(peer(1), 2'000, kTried - 1);
+  troubles.sent(peer(1), 999, kTried);
+  troubles.sent(peer(2), 2'000, kTried);
+  EXPECT_TRUE(troubles.are_about_length(kHealed)) << "none of these would have been reported";
+  troubles.sent(peer(1), 1'000, kTried);
+  EXPECT_TRUE(troubles.are_about_length(kHealed - 1)) << "the report may be on its way";
+  EXPECT_FALSE(troubles.are_about_length(kHealed));
+  EXPECT_EQ(troubles.text(kHealed), "");
+  troubles.tell(About::kLength, peer(1), "narrow", kHealed, 1'000);
+  EXPECT_TRUE(troubles.are_about_length(kHealed + 1));
+}
+
+TEST(UdpTroubles, AnInterfaceThatCarriesALongDatagramIsLongEnough) {
+  UdpTroubles troubles;
+  troubles.tell(About::kLength, "too long for the interface", 0, 1'000);
+  troubles.sent(peer(1), 999, 1);
+  EXPECT_TRUE(troubles.are_about_length(1));
+  troubles.sent(peer(1), 1'000, 1);
+  EXPECT_FALSE(troubles.are_about_length(1));
+}
+
 // Reports can be forged, about any peer.
 TEST(UdpTroubles, AFloodIsBoundedAndHidesNothingOfTheLinkItself) {
   UdpTroubles troubles;
