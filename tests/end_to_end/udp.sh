@@ -86,7 +86,18 @@ table ip worse {
 RULES
 }
 
+# narrow: from now on the way to b is slower than both ends, and its queue short. False: not here.
+narrow() { within "$router" tc qdisc add dev stp2 root tbf rate 200mbit burst 64kb limit 128kb 2>/dev/null; }
+# widen VARIABLE: no more; into it comes how many packets that has cost.
+widen() {
+  local -n overflowed=$1
+  # shellcheck disable=SC2034 # a reference
+  overflowed=$(within "$router" tc -s qdisc show dev stp2 | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p')
+  within "$router" tc qdisc delete dev stp2 root
+}
+
 random_file "$work/file" 20M
+random_file "$work/some" 6M
 random_file "$work/short" 300K
 
 start_both udp: udp:
@@ -107,6 +118,11 @@ if worsen; then
   within "$router" tc qdisc delete dev stp2 root
 else
   say "the kernel here makes no way worse: not tried"
+fi
+lost=
+if narrow; then
+  carry "$work/some" 10.9.2.2
+  widen lost
 fi
 stop_both
 
@@ -132,9 +148,18 @@ done
 expect [ "$(of_daemons "a b" wrong_queue shard_full)" -eq 0 ]
 stop_both
 
-# Ports of one's own, one socket each for IPv4.
-start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002 --pcap "$work/run_a/trace.pcapng"
+# Ports of one's own, one socket each for IPv4. The receiver asks for what the way carries.
+start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002,congestion=on --pcap "$work/run_a/trace.pcapng"
 carry "$work/short" 10.9.2.2/9002
+if [ -n "$lost" ]; then
+  lost_now=
+  narrow
+  carry "$work/some" 10.9.2.2/9002
+  widen lost_now
+  say "a queue that is too short: $lost packets lost, with congestion=on $lost_now"
+  expect [ "$((3 * lost_now))" -lt "$lost" ]
+  expect [ "$(of_daemons b cts_held)" -gt 0 ]
+fi
 stop_both
 expect breaks_no_rule "$work/run_a/trace.pcapng"
 expect [ "$("$bin/stp-replay" decode --json "$work/run_a/trace.pcapng" | grep -c '"op":"DATA"')" -ge 30 ]
@@ -145,4 +170,28 @@ within "$side_b" ip link set stp0 mtu 1400
 start_both udp:10.9.1.2,mtu=1400 udp:10.9.2.2
 carry "$work/short" 10.9.2.2
 stop_both
+
+# Neither host knows, and no router says so: who sends learns what that looks like.
+within "$side_b" ip link set stp0 mtu 9000
+if within "$router" nft -f - 2>/dev/null <<'RULES'
+table ip quiet {
+  chain out {
+    type filter hook output priority 0
+    icmp type destination-unreachable drop
+  }
+}
+RULES
+then
+  rm -rf "$work/out"
+  start_both udp:10.9.1.2 udp:10.9.2.2
+  start_receiver receiver b "$work/out" 3000 --once
+  receiver=$!
+  await_receiver receiver
+  STP_LINK=stpd:$work/a.sock start "$work/silent.log" "$bin/stp-send" "$work/short" 10.9.2.2:3000
+  sender=$!
+  wait_for 20 contains "$work/silent.log" 'mtu=' || fail "nothing arrives, and stp-send does not say why"
+  expect says "$work/silent.log" 'nothing arrives at the receiver any more: 10.9.2.2 answers'
+  stop "$sender" "$receiver"
+  stop_both
+fi
 passed

@@ -163,6 +163,11 @@ void Channel::post_receive(std::size_t place) {
   if (error != 0 && !ended_) throw_connection_failure(error, trouble());
 }
 
+Duration Channel::stuck() const {
+  if (under_way_ == 0) return Duration::zero();
+  return std::chrono::steady_clock::now() - moved_at_;
+}
+
 std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t count) const {
   for (auto place = first; place < first + count; ++place)
     if (!sent_[place].busy) return place;
@@ -177,6 +182,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
     throw_connection_failure(error, trouble());
   }
   sent_[place] = {place < kDepth ? length : 0, true};
+  if (under_way_++ == 0) moved_at_ = std::chrono::steady_clock::now();
 }
 
 void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
@@ -252,6 +258,8 @@ void Channel::handle(const stm_event_t& event) {
     case STM_SEND:
       if (event.status == 0) delivered_ += sent_[event.context].length;
       sent_[event.context].busy = false;
+      --under_way_;
+      moved_at_ = std::chrono::steady_clock::now();
       break;
     case STM_RECEIVE:
       // After a failed receive, later messages must not be taken for the next one. Failures other

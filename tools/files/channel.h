@@ -67,6 +67,12 @@ class Channel {
   // Releases the buffer of a message for the next one.
   void done_with(const Message& message);
 
+  // What the link knows to be wrong with the way to the peer, and the remedy; "": nothing. Any
+  // thread.
+  [[nodiscard]] std::string trouble() const;
+  // For how long messages have been under way without one that reached the peer; 0: none is.
+  [[nodiscard]] Duration stuck() const;
+
   // Content bytes that have reached the peer.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
@@ -100,8 +106,6 @@ class Channel {
   void await_connection(const std::string& peer, Duration patience);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
-  // What the link knows to be wrong with the way to the peer, and the remedy; "": nothing.
-  [[nodiscard]] std::string trouble() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
   // Limit of all content under way, in STUs: the usual length of a driver's receive ring (512
@@ -121,6 +125,8 @@ class Channel {
   std::uint16_t other_version_ = 0;  // of a receiver that has refused for that
   std::vector<Sent> sent_;
   std::uint64_t delivered_ = 0;
+  std::size_t under_way_ = 0;                       // messages
+  std::chrono::steady_clock::time_point moved_at_;  // when the last one arrived, or the first left
   std::deque<Message> arrived_;
 };
 

@@ -12,8 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-LinkFailure silence() {
-  return LinkFailure("the receiver makes no progress any more; see what holds it up");
+LinkFailure silence(const Channel& channel) {
+  const auto why = channel.trouble();
+  return LinkFailure("the receiver makes no progress any more" +
+                     (why.empty() ? "; see what holds it up" : ": " + why));
 }
 
 LinkFailure nonsense() {
@@ -97,7 +99,7 @@ void FileSender::await_answer() {
   answer_.reset();
   for (auto until = Clock::now() + kDiskPatience; !answer_;) {
     if (hear(kAttention)) until = Clock::now() + kDiskPatience;
-    if (Clock::now() > until) throw silence();
+    if (Clock::now() > until) throw silence(channel_);
   }
   if (answer_->reason != Reason::kNone) throw FileFailure(describe(*answer_));
 }
@@ -129,7 +131,7 @@ void FileSender::work_until(const std::function<bool()>& enough) {
     }
     if (offered_ == offered_late_ && wanted_.empty()) progress_.await_disk();
     if (hear(kAttention)) until = Clock::now() + patience();
-    if (Clock::now() > until) throw silence();
+    if (Clock::now() > until) throw silence(channel_);
   }
 }
 
@@ -151,7 +153,10 @@ bool FileSender::work() {
 bool FileSender::hear(Duration wait) {
   check_stop();  // a receiver that never falls silent does not keep the program
   Message message;
-  if (!channel_.receive(message, wait)) return false;
+  if (!channel_.receive(message, wait)) {
+    if (wait > Duration::zero()) look_at_way();
+    return false;
+  }
   if (message.tag == MessageTag::kNames) {
     heard_names(message.bytes);
     channel_.done_with(message);
@@ -164,6 +169,19 @@ bool FileSender::hear(Duration wait) {
   for (const auto& note : notes) heard(note);
   let_go();
   return true;
+}
+
+// Tells once what may keep messages from arriving.
+void FileSender::look_at_way() {
+  constexpr auto kStuck = std::chrono::seconds(3);
+  if (channel_.stuck() < kStuck) {
+    told_stuck_ = false;
+    return;
+  }
+  if (told_stuck_) return;
+  told_stuck_ = true;
+  if (const auto why = channel_.trouble(); !why.empty())
+    progress_.complain("nothing arrives at the receiver any more: " + why);
 }
 
 void FileSender::heard(const Note& note) {
@@ -419,7 +437,8 @@ std::span<std::byte> FileSender::await_buffer() {
       continue;
     }
     if (const auto buffer = channel_.content_buffer(kAttention); !buffer.empty()) return buffer;
-    if (Clock::now() > until) throw silence();
+    look_at_way();
+    if (Clock::now() > until) throw silence(channel_);
   }
 }
 
@@ -449,7 +468,7 @@ void FileSender::say(NoteKind kind, std::uint32_t file, std::uint64_t have, cons
 void FileSender::send_control(MessageTag tag, std::span<const std::byte> bytes) {
   const auto until = Clock::now() + kDiskPatience;
   while (!channel_.ready_to_send()) {
-    if (!hear(kAttention) && Clock::now() > until) throw silence();
+    if (!hear(kAttention) && Clock::now() > until) throw silence(channel_);
   }
   channel_.send(tag, bytes);
 }

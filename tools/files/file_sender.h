@@ -102,6 +102,7 @@ class FileSender {
   void send_pack();
   void say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest);
   void send_control(MessageTag tag, std::span<const std::byte> bytes);
+  void look_at_way();
   Entry* find(std::uint32_t number);
   [[nodiscard]] Duration patience() const;
   void check_stop() const;
@@ -126,6 +127,7 @@ class FileSender {
   std::vector<std::byte> offers_;  // that were not sent yet
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
+  bool told_stuck_ = false;  // since something arrived
   // Of the receiver's directory.
   bool asked_ = false;          // an answer is to come
   std::optional<Note> answer_;  // there it is

@@ -165,11 +165,11 @@ class Sender {
   bool try_once() {
     try {
       Link link;
-      const Progress::Watch watch(progress_, [&link] { return link.trouble(); });
       const auto attend = [this] {
         if (stop_) throw Stopped();
       };
       Channel channel(link, sending_.destination, attend, sending_.connect_timeout);
+      const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
       since_ = Clock::now();
       FileSender files(channel, stop_, progress_, pace_,
