@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "tests/replay/frame_file.h"
+#include "tools/replay/check/checker.h"
 
 namespace stp::replay::test {
 namespace {
@@ -109,6 +110,28 @@ TEST(Datagrams, of_others_and_fragments_are_not_ours) {
   auto tcp = datagram(data_of(1));
   tcp[14 + 9] = std::byte{6};
   EXPECT_FALSE(decode(decoder, tcp).is_stp());
+}
+
+// Others see both directions of UDP on the host itself, and know no MAC addresses.
+TEST(Datagrams, of_one_direction_only_are_told_with_their_addresses) {
+  for (const bool ipv6 : {false, true}) {
+    std::string seen;
+    Checker checker([&](const Finding& finding) {
+      if (finding.rule == Rule::kOneSided) seen = finding.seen;
+    });
+    Decoder decoder;
+    Octets data(wire::kHeaderSize);
+    wire::encode(header_of(Op::kRequestAnswer), data.data());
+    const auto whole = datagram(data, {.ipv6 = ipv6, .to = 9000});
+    auto frame = decode(decoder, whole);
+    frame.number = 1;
+    checker.frame(frame);
+    checker.finish();
+    const auto ends = ipv6 ? "from [2001:db8::1]/8181 to [2001:db8::2]/9000"
+                           : "from 10.0.0.1/8181 to 10.0.0.2/9000";
+    EXPECT_NE(seen.find(ends), std::string::npos) << seen;
+    EXPECT_EQ(seen.find("what it receives"), std::string::npos) << seen;
+  }
 }
 
 TEST(Datagrams, of_any_length_are_read_within_their_bounds) {

@@ -15,6 +15,12 @@ struct pcap;
 
 namespace stp::replay {
 
+// Between which addresses and UDP ports a datagram went.
+struct DatagramEnds {
+  Bytes source, destination;  // 4 or 16 bytes, of the captured frame
+  std::uint16_t from = 0, to = 0;
+};
+
 struct CapturedFrame {
   std::uint64_t number = 0;     // from 1, as Wireshark counts
   std::int64_t time = 0;        // nanoseconds since 1970, or since `epoch`
@@ -25,6 +31,7 @@ struct CapturedFrame {
   std::int64_t epoch = 0;
   std::uint64_t dropped = 0;  // by the capturing program before this frame, as far as the file says
   bool over_udp = false;      // captured by stpd at a link over UDP: of STP with any UDP port
+  std::optional<DatagramEnds> ends = {};  // of the datagram that this was taken from
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };

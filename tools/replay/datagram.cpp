@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/datagram.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
@@ -82,7 +85,16 @@ std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
   auto out = frame;
   out.bytes = buffer;
   out.wire_length = wire::kEthernetSize + length - kUdpHead;
+  out.ends = DatagramEnds{packet->source, packet->destination, from, to};
   return out;
+}
+
+std::string end_text(Bytes address, std::uint16_t port) {
+  const bool four = address.size() == 4;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(four ? AF_INET : AF_INET6, address.data(), text.data(), text.size());
+  const std::string host = text.data();
+  return (four ? host : "[" + host + "]") + "/" + std::to_string(port);
 }
 
 }  // namespace stp::replay

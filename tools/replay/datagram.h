@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/replay/capture.h"
@@ -16,5 +17,8 @@ namespace stp::replay {
 // `buffer`: keeps the bytes of the result. protocol: 13.1, 13.2
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
                                          std::vector<std::byte>& buffer);
+
+// 10.0.0.5/8181, [2001:db8::5]/8181.
+std::string end_text(Bytes address, std::uint16_t port);
 
 }  // namespace stp::replay

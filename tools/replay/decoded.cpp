@@ -71,6 +71,7 @@ Decoded Decoder::decode(const CapturedFrame& as_captured) {
   out.epoch = captured.epoch;
   out.wire_length = as_captured.wire_length;
   out.cut = captured.cut();
+  out.ends = captured.ends;
   if (!out.cut) {
     decode_whole(captured.bytes, out);
     return out;

@@ -27,7 +27,8 @@ struct Decoded {
   // are.
   std::size_t payload_held = std::numeric_limits<std::size_t>::max();
   Cksum cksum = Cksum::kNone;
-  wire::Frame frame;  // its spans have the lengths on the wire; missing bytes are 0
+  std::optional<DatagramEnds> ends;  // it came in a datagram; they point into the captured frame
+  wire::Frame frame;                 // its spans have the lengths on the wire; missing bytes are 0
 
   [[nodiscard]] bool is_stp() const { return cut_short || reason != DropReason::kNotStp; }
   [[nodiscard]] bool well_formed() const { return !cut_short && reason == DropReason::kNone; }

@@ -204,6 +204,7 @@ struct Checker::Impl {
     std::uint64_t frames = 0;
     std::uint64_t first = 0;  // that shows that the other side has sent something; 0: none
     TraceTime time = kNotYet;
+    std::string from, to;  // of datagrams; "": the stations have MAC addresses
   };
   struct Held {
     std::uint64_t frame = 0;

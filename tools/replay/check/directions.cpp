@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tools/replay/check/checker_impl.h"
+#include "tools/replay/datagram.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {
@@ -41,6 +42,9 @@ void Checker::Impl::note_direction(const Decoded& frame) {
   if (way.first != 0 || !presupposes_answer(frame.frame.header.op())) return;
   way.first = frame.number;
   way.time = frame.time;
+  if (!frame.ends) return;
+  way.from = end_text(frame.ends->source, frame.ends->from);
+  way.to = end_text(frame.ends->destination, frame.ends->to);
 }
 
 bool Checker::Impl::was_answered(const Decoded& frame) {
@@ -65,12 +69,17 @@ void Checker::Impl::tell_one_sided() {
     const bool down = seen.down.first != 0 && seen.up.frames == 0;
     if (!up && !down) continue;
     const auto& way = up ? seen.up : seen.down;
-    const auto from = to_string(MacAddr::from_u64(up ? pair.low : pair.high));
-    const auto to = to_string(MacAddr::from_u64(up ? pair.high : pair.low));
-    sink({way.first, way.time, epoch, Rule::kOneSided, "",
-          "the capture has " + std::to_string(way.frames) + " frames from " + from + " to " + to +
-              ", and none back, so most rules cannot be applied; tcpdump and dumpcap on a host "
-              "that runs stpd see only what it receives: capture with stpctl trace"});
+    const bool udp = !way.from.empty();
+    const auto from = udp ? way.from : to_string(MacAddr::from_u64(up ? pair.low : pair.high));
+    const auto to = udp ? way.to : to_string(MacAddr::from_u64(up ? pair.high : pair.low));
+    sink(
+        {way.first, way.time, epoch, Rule::kOneSided, "",
+         "the capture has " + std::to_string(way.frames) + " frames from " + from + " to " + to +
+             ", and none back, so most rules cannot be applied; " +
+             (udp ? "a filter of tcpdump by source or destination leaves one direction out, and so "
+                    "may ways that differ: capture at one of the two hosts, or with stpctl trace"
+                  : "tcpdump and dumpcap on a host that runs stpd see only what it receives: "
+                    "capture with stpctl trace")});
   }
 }
 
