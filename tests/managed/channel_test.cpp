@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "stp/wire/operation.h"
 #include "tests/managed/scripted_link.h"
 
 namespace stp::managed {
