@@ -289,9 +289,7 @@ TEST_F(Managed, a_region_may_be_refused) {
 
 // protocol: 9.18
 TEST_F(Managed, either_side_may_end_a_transfer) {
-  wire = [](const Frame& f, bool) {
-    return parsed(f).header.op() == wire::Op::kData ? 0U : 1U;
-  };
+  wire = [](const Frame& f, bool) { return parsed(f).header.op() == wire::Op::kData ? 0U : 1U; };
   ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, 100'000)), 0);
   ASSERT_EQ(sb.sequencer->post_receive(8, landing(sb, 200'000, 100'000)), 0);
   ASSERT_EQ(sa.sequencer->write(5, at(0), 100'000), 0);
