@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Errors where GCC is the compiler. clang, which builds for the sanitizers and fuzzers, only warns.
+# Errors where GCC is the project's compiler, also in tests that clang compiles then. In builds for the sanitizers and
+# fuzzers clang only warns.
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror)

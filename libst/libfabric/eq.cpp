@@ -111,6 +111,14 @@ void Eq::tell_error(fid_t about, int status, std::vector<std::byte> data) {
   wait_.wake();
 }
 
+int Eq::bind(Eq*& place, fid_t other, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (place != nullptr) return -FI_EINVAL;
+  place = &object_of<Eq, fid_eq>(other);
+  ++place->users_;
+  return 0;
+}
+
 bool Eq::knows_of(fid_t about) const {
   return std::ranges::find(news_, about, &News::about) != news_.end();
 }

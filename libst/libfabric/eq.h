@@ -36,7 +36,9 @@ class Eq : public fid_eq {
   [[nodiscard]] bool knows_of(fid_t about) const;
   // Reports no further events of it.
   void forget(fid_t about);
-  void use() { ++users_; }
+  // For an object that is bound to the event queue `other` and keeps it in `place` until it calls
+  // unuse().
+  static int bind(Eq*& place, fid_t other, std::uint64_t flags);
   void unuse() { --users_; }
   int try_wait();
 

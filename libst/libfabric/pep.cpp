@@ -144,11 +144,7 @@ int Pep::close() {
 
 int Pep::bind(fid_t other, std::uint64_t flags) {
   std::lock_guard const lock(link_.mutex());
-  if (flags != 0) return -FI_EBADFLAGS;
-  if (other->fclass != FI_CLASS_EQ || eq_ != nullptr) return -FI_EINVAL;
-  eq_ = &object_of<Eq, fid_eq>(other);
-  eq_->use();
-  return 0;
+  return other->fclass == FI_CLASS_EQ ? Eq::bind(eq_, other, flags) : -FI_EINVAL;
 }
 
 int Pep::listen() {

@@ -191,11 +191,7 @@ int Endpoint::bind(fid_t other, std::uint64_t flags) {
       av_->use();
       return 0;
     case FI_CLASS_EQ:
-      if (flags != 0) return -FI_EBADFLAGS;
-      if (eq_ != nullptr) return -FI_EINVAL;
-      eq_ = &object_of<Eq, fid_eq>(other);
-      eq_->use();
-      return 0;
+      return Eq::bind(eq_, other, flags);
     case FI_CLASS_CQ:
       return reports_.bind_cq(other, flags);
     case FI_CLASS_CNTR:
