@@ -9,19 +9,19 @@ PATH=$2:$PATH
 . tools/completion/stp.bash
 wrong=0
 
-# completed LINE: what the Tab key offers at the end of LINE.
-completed() {
+# complete_line LINE: puts into COMPREPLY what the Tab key offers at the end of LINE.
+complete_line() {
   # shellcheck disable=SC2034 # read by what bash calls
   COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
   _stp "${1%% *}" "" ""
-  printf '%s\n' "${COMPREPLY[@]}"
 }
 offers() { # LINE WORD...
   local line=$1 word offered
   shift
-  offered=$'\n'$(completed "$line")$'\n'
+  complete_line "$line"
+  printf -v offered '%s\n' "${COMPREPLY[@]}"
   for word; do
-    [[ $offered == *$'\n'"$word"$'\n'* ]] || { echo "'$line' is not completed by $word"; wrong=1; }
+    [[ $'\n'$offered == *$'\n'"$word"$'\n'* ]] || { echo "'$line' is not completed by $word"; wrong=1; }
   done
 }
 long_options() { grep -oE '^ +(-[a-zA-Z0-9],)?--[a-z0-9-]+' | grep -oE -- '--.*'; }
@@ -60,7 +60,9 @@ offers "stpctl links --js" --json
 offers "stp-replay check READ" README.md
 offers "stpctl --socket READ" README.md
 for line in "stpctl --socket " "stpctl links --socket " "stpd --link iface:lo --cpus "; do
-  ! completed "$line" | grep -xE 'PATH|NAME|LIST' || { echo "'$line' is completed by what stands for a value"; wrong=1; }
+  complete_line "$line"
+  [[ " ${COMPREPLY[*]} " != *\ @(PATH|NAME|LIST)\ * ]] || { echo "'$line' is completed by what stands for a value"; wrong=1; }
 done
-[ -z "$(completed "stp-send --quiet --nothing")" ] || { echo "something that is not there is offered"; wrong=1; }
+complete_line "stp-send --quiet --nothing"
+[ ${#COMPREPLY[@]} -eq 0 ] || { echo "something that is not there is offered"; wrong=1; }
 exit $wrong

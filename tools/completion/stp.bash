@@ -3,34 +3,55 @@
 # Completion for all programs. Reads options, their values and subcommands from --help, so that they
 # are in one place. Needs only bash.
 
-# _stp_option_names < HELP
+# What these functions find goes into variables of _stp: a process for each of them would take longer than all the rest.
+
+# _stp_option_names HELP: appends the options to `candidates`.
 _stp_option_names() {
-  sed -nE 's/^ +((-[a-zA-Z0-9]),)?(--[a-z0-9-]+).*/\2\n\3/p' | sed '/^$/d'
+  local line
+  while IFS= read -r line; do
+    [[ $line =~ ^' '+((-[a-zA-Z0-9]),)?(--[a-z0-9-]+) ]] || continue
+    candidates+=${BASH_REMATCH[2]:+${BASH_REMATCH[2]}$'\n'}${BASH_REMATCH[3]}$'\n'
+  done <<<"$1"
 }
 
-# _stp_subcommands < HELP: names below "Subcommands:".
+# _stp_subcommands HELP: puts the names below "Subcommands:" into `subcommands`, each on a line.
 _stp_subcommands() {
-  sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
+  local line inside=
+  subcommands=
+  while IFS= read -r line; do
+    if [[ $line == Subcommands:* ]]; then
+      inside=1
+    elif [ -z "$line" ]; then
+      inside=
+    elif [[ -n $inside && $line =~ ^'  '([a-z][a-z-]*) ]]; then
+      subcommands+=${BASH_REMATCH[1]}$'\n'
+    fi
+  done <<<"$1"
 }
 
-# _stp_read_help PROGRAM WORD...: puts --help of the innermost subcommand among the words into `inner`,
-# and --help of all levels into `help`, because their options may also follow the subcommand.
+# _stp_read_help PROGRAM WORD...: puts the subcommands of the innermost one among the words into `subcommands`, and
+# --help of all levels into `help`, because their options may also follow the subcommand.
 _stp_read_help() {
-  local command=("$1") word
-  inner=$("$1" --help 2>/dev/null)
-  help=$inner
+  local command=("$1") word inner
+  help=$("$1" --help 2>/dev/null)
+  _stp_subcommands "$help"
   for word in "${@:2}"; do
-    if _stp_subcommands <<<"$inner" | grep -xF -- "$word" >/dev/null; then
+    if [[ -n $word && $'\n'$subcommands == *$'\n'"$word"$'\n'* ]]; then
       command+=("$word")
       inner=$("${command[@]}" --help 2>/dev/null)
       help+=$'\n'$inner
+      _stp_subcommands "$inner"
     fi
   done
 }
 
-# _stp_type OPTION < HELP: the type of the option's value, if it has one.
+# _stp_type OPTION HELP: puts the type of the option's value into `type`, if it has one.
 _stp_type() {
-  sed -nE "s/^ +(-[a-zA-Z0-9],)?$1 ([^ ]+).*/\2/p" | grep -vE '^(Needs|Excludes):$'
+  local line
+  while IFS= read -r line; do
+    [[ $line =~ ^' '+(-[a-zA-Z0-9],)?"$1"' '([^ ]+) ]] || continue
+    case ${BASH_REMATCH[2]} in Needs: | Excludes:) ;; *) type=${BASH_REMATCH[2]} ;; esac
+  done <<<"$2"
 }
 
 # _stp_links CURRENT
@@ -59,7 +80,7 @@ _stp_values() {
 
 _stp() {
   local program=$1 line=${COMP_LINE:0:COMP_POINT} words current previous type candidates word
-  local inner help
+  local help subcommands
   read -ra words <<<"$line"
   [[ $line != *[[:space:]] ]] || words+=("")
   current=${words[-1]}
@@ -68,14 +89,15 @@ _stp() {
   if [[ $current == --*=* ]]; then previous=${current%%=*} current=${current#*=}; fi
   _stp_read_help "$program" "${words[@]:1:${#words[@]}-2}"
   type=
-  if [[ $previous == -* ]]; then type=$(_stp_type "$previous" <<<"$help" | tail -n 1); fi
+  if [[ $previous == -* ]]; then _stp_type "$previous" "$help"; fi
 
   if [ -n "$type" ]; then
     candidates=$(_stp_values "$program" "$previous" "$type" "$current")
   elif [[ $current == -* ]]; then
-    candidates=$(_stp_option_names <<<"$help" | sort -u)
+    candidates=
+    _stp_option_names "$help"
   else
-    candidates=$(_stp_subcommands <<<"$inner")
+    candidates=$subcommands
     [ -n "$candidates" ] || candidates=$(compgen -f -- "$current")
   fi
   COMPREPLY=()
