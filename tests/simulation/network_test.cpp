@@ -111,6 +111,26 @@ TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
   EXPECT_GT(unpaced.drops, 0U);
 }
 
+// protocol: 10.22
+TEST(lossy, one_percent_of_loss_leaves_nine_tenths_of_the_rate) {
+  const auto clean = play_lossy({}, 1);
+  ASSERT_TRUE(clean.passed);
+  constexpr std::uint64_t kRuns = 4;
+  double rate = 0;
+  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) rate += play_lossy(kOnePercent, seed).goodput;
+  EXPECT_GE(rate, 0.9 * kRuns * clean.goodput);
+}
+
+// protocol: 10.22
+TEST(lossy, frames_that_only_fall_behind_are_hardly_sent_twice) {
+  const auto clean = play_lossy({}, 1);
+  for (const auto by : {20 * kMicrosecond, 200 * kMicrosecond}) {
+    const auto late = play_lossy({.reorder = kAlways / 10, .reorder_by = by}, 1);
+    ASSERT_TRUE(late.passed);
+    EXPECT_LE(static_cast<double>(late.bytes), 1.02 * static_cast<double>(clean.bytes)) << by;
+  }
+}
+
 // protocol: 10.10
 TEST(lossy, one_percent_of_loss_costs_at_most_five_percent_more_bytes) {
   const auto clean = play_lossy({}, 1);

@@ -32,14 +32,15 @@ Time Recovery::timeout_in_silence(const Vc& vc) {
 
 // Since when `block` has made no progress although its sender could have sent.
 Time Recovery::idle_since(const Vc& vc, const InboundBlock& block) {
-  return std::max({block.progress, vc.inbound.open_blocks().last_arrival(), vc.recovery.granted_at_,
+  return std::max({block.progress, vc.inbound.open_blocks().silent_since(), vc.recovery.granted_at_,
                    vc.recovery.no_slot_until_});
 }
 
 // When `block` counts as stalled. An overtaken Block is judged by itself; a Block whose turn has
 // not come waits while anything arrives on the connection.
-// protocol: 10.4
+// protocol: 10.4, 10.22
 Time Recovery::stalled_at(const Vc& vc, const InboundBlock& block) {
+  if (vc.inbound.open_blocks().lost(block)) return block.progress;
   if (vc.inbound.open_blocks().overtaken(block))
     return block.progress + data_timeout(shortest_timeout(vc), block.repeats);
   return idle_since(vc, block) + data_timeout(timeout_in_silence(vc), block.repeats);
@@ -64,6 +65,13 @@ void Recovery::expect_data(Vc& vc, Time now) {
 // Brings the next check forward to the shortest timeout.
 void Recovery::look_earlier(Vc& vc, Time now) {
   vc.recovery.check_at_ = std::min(vc.recovery.check_at_, now + shortest_timeout(vc));
+  use_.timers.update(vc);
+}
+
+void Recovery::look_now(Vc& vc, Time now) {
+  // Without credit nothing can be asked for.
+  if (vc.recovery.check_at_ == kNever || !vc.credit.available()) return;
+  vc.recovery.check_at_ = now;
   use_.timers.update(vc);
 }
 

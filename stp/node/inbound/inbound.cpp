@@ -337,14 +337,18 @@ void Inbound::look_for_loss(const InboundBlock& complete) {
   if (first == nullptr || first->missed || first->serial >= complete.serial) return;
   if ((complete.serial - first->serial) * complete.stus.placed() < kReordered) return;
   first->missed = true;
-  account_.path()->lost(open_.last_arrival());
+  account_.path()->lost(open_.silent_since());
 }
 
-void Inbound::complete(InboundBlock& block) {
+bool Inbound::complete(InboundBlock& block) {
   STP_ASSERT(block.stus.complete(), "a Block that completes has all its STUs");
-  if (block.transfer == nullptr) return answers_.forget(block.r_id, block.b_num);
+  if (block.transfer == nullptr) {
+    answers_.forget(block.r_id, block.b_num);
+    return false;
+  }
   auto& transfer = *block.transfer;
   const auto b_num = block.b_num;
+  bool passes_lost = false;
   if (transfer.region) {
     STP_ASSERT(transfer.partial > 0, "a Block that completes has begun");
     --transfer.partial;
@@ -357,11 +361,13 @@ void Inbound::complete(InboundBlock& block) {
     STP_ASSERT(at != transfer.blocks.end() && &at->second == &block,
                "a Block that completes is one of its Transfer");
     if (account_.path() != nullptr) look_for_loss(block);
+    passes_lost = open_.passed_by(block);
     drop_block(at->second);
     transfer.blocks.erase(at);
   }
   transfer.complete(b_num);
   if (transfer.finished()) transfers_.finished(transfer);
+  return passes_lost;
 }
 
 }  // namespace stp

@@ -86,8 +86,9 @@ class Inbound {
   // `length` bytes of `block` have been placed, from a sending with the Sync `sync`. True: an
   // earlier sending lost part of the Block.
   bool progress(InboundBlock& block, std::size_t length, std::uint32_t sync, Time now);
-  // `block` is complete. The reference becomes invalid.
-  void complete(InboundBlock& block);
+  // `block` is complete. The reference becomes invalid. True: a Block that it has passed is lost.
+  // protocol: 10.22
+  bool complete(InboundBlock& block);
   // Scheduled Blocks that are granted and incomplete.
   OpenBlocks& open_blocks() { return open_; }
   [[nodiscard]] const OpenBlocks& open_blocks() const { return open_; }

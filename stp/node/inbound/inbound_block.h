@@ -47,8 +47,10 @@ struct InboundBlock {
   std::uint64_t serial = 0;  // order of grants
   bool asked_for = false;    // the STUs arriving now answer a repeated CTS
   bool overtaken = false;    // later Blocks had overtaken it when the CTS was repeated
-  bool missed = false;       // its loss has been counted for the path
-  std::uint32_t sync = 0;    // of the last STU placed: identifies the sending
+  bool unsure =
+      false;  // it may have been sent before the CTS was repeated, so it shows nothing of others
+  bool missed = false;     // its loss has been counted for the path
+  std::uint32_t sync = 0;  // of the last STU placed: identifies the sending
   // The header to deliver on completion; set by the Last STU.
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};

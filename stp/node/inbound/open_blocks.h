@@ -10,6 +10,7 @@
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 #include "stp/node/inbound/inbound_transfer.h"
+#include "stp/node/inbound/reordering.h"
 #include "stp/node/inbound/silence.h"
 
 namespace stp {
@@ -29,7 +30,7 @@ class OpenBlocks {
   // `blocks` of them are complete, were granted again, or belong to an ended Transfer.
   void closed(std::size_t blocks) {
     STP_ASSERT(blocks <= count_, "a Block that is closed was open");
-    count_ -= blocks;
+    count_ -= static_cast<std::uint32_t>(blocks);
   }
   // All have ended. They leave the list when destroyed.
   void clear() {
@@ -46,6 +47,10 @@ class OpenBlocks {
     STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
     if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
     const bool lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
+    if (block.repeats != 0) {
+      if (!block.asked_for) reordering_.came_late();
+      block.unsure = !begun || !block.asked_for;
+    }
     silence_.broken(block.serial, block.asked_for, now - silent_since_, now);
     silent_since_ = now;
     block.progress = now;
@@ -53,7 +58,6 @@ class OpenBlocks {
     block.overtaken = false;
     block.sync = sync;
     latest_serial_ = std::max(latest_serial_, block.serial);
-    last_arrival_ = now;
     return lost;
   }
 
@@ -66,9 +70,28 @@ class OpenBlocks {
   [[nodiscard]] bool overtaken(const InboundBlock& block) const {
     return block.serial < latest_serial_;
   }
+  // `complete` has all its STUs. True: a Block granted earlier lacks some, and is so far behind
+  // that they are lost.
+  bool passed_by(const InboundBlock& complete) {
+    if (complete.unsure) return false;
+    const auto stus = std::max<std::uint64_t>(complete.stus.placed(), 1);
+    const auto blocks = (reordering_.distance() + stus - 1) / stus;
+    if (complete.serial <= passed_serial_ + blocks) return false;
+    passed_serial_ = complete.serial - blocks;
+    const auto* const first = list_.first();
+    return first != nullptr && lost(*first);
+  }
+  // Whether what is missing of `block` is lost, because others that were granted later are
+  // complete.
+  [[nodiscard]] bool lost(const InboundBlock& block) const {
+    return block.serial <= passed_serial_;
+  }
+  // The first STU of a Block has come once more.
+  void came_twice() { reordering_.came_late(); }
   // Repeats the CTS of an overtaken Block, which counts as a new grant from now on.
   void grant_again(GrantedBlock& block) {
     STP_ASSERT(block.linked() && !block.transfer->over, "what is granted again is still open");
+    if (lost(block)) reordering_.asked();
     block.overtaken = true;
     block.serial = ++next_serial_;
     block.unlink();
@@ -77,10 +100,9 @@ class OpenBlocks {
   // Nothing has arrived at all: silence().asks() CTS are repeated.
   void ask_in_silence() { silence_.asked(next_serial_); }
   [[nodiscard]] const Silence& silence() const { return silence_; }
-  // Nothing has arrived since then, though Blocks are outstanding.
+  // Nothing has arrived since then, though Blocks are outstanding: when anything last arrived, or
+  // the first of them was granted.
   [[nodiscard]] Time silent_since() const { return silent_since_; }
-  // When anything last arrived.
-  [[nodiscard]] Time last_arrival() const { return last_arrival_; }
 
  private:
   // Blocks of an ended Transfer stay in the list until they are freed.
@@ -95,10 +117,11 @@ class OpenBlocks {
   }
 
   LinkedList<GrantedBlock, InOrderOfGrant> list_;
-  std::size_t count_ = 0;
+  std::uint32_t count_ = 0;
+  Reordering reordering_;
   std::uint64_t next_serial_ = 0;
   std::uint64_t latest_serial_ = 0;  // the latest grant of which an STU has arrived
-  Time last_arrival_ = 0;
+  std::uint64_t passed_serial_ = 0;  // what was granted until then and is not here is lost
   Time silent_since_ = 0;
   Silence silence_;
 };

@@ -47,6 +47,9 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
     // The sender may not know that the Block is complete: the state it asks for tells.
     // protocol: 6.16
     const bool repeat = why == DropReason::kDuplicateStu || why == DropReason::kDuplicateBlock;
+    // What is asked for again begins later than STU 0, or STU 0 was missing.
+    // protocol: 10.22
+    if (repeat && h.param == 0) vc.inbound.open_blocks().came_twice();
     if (repeat && h.has(wire::flag::kSendState)) use_.states.answer(vc, h.sync, h.b_num, h.d_id, 0);
     return;
   }
@@ -62,7 +65,7 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   const auto sync = block->last.sync;
   auto* const transfer = block->transfer;
   const auto first = transfer != nullptr ? transfer->b_seq : 0;
-  vc.inbound.complete(*block);
+  if (vc.inbound.complete(*block)) use_.recovery.look_now(vc, now);
   if (const auto* const path = vc.inbound.account().path())
     vc.channel.suggest_block(path->block_log2());
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);

@@ -11,6 +11,8 @@ using wire::Op;
 class Recover : public Writing {
  protected:
   static constexpr std::uint32_t kBlock = 4096;
+  // Much shorter than the data timeout.
+  static constexpr Time kShort = 3 * kMillisecond;
   // Longer than the data timeout, shorter than its first doubling.
   static constexpr Time kSilence = 60 * kMillisecond;
   // The same, after a CTS that was sent at the end of kSilence.
@@ -172,6 +174,38 @@ TEST_F(Recover, a_block_that_others_overtook_is_asked_for_alone_and_counts_as_lo
   put(a, ca, data(permissions[0], kBlock));
   settle();
   EXPECT_EQ(cb.user.cts_repeated(), 1U);
+}
+
+// protocol: 10.22
+TEST_F(Recover, a_block_that_others_passed_by_far_is_asked_for_at_once) {
+  const auto permissions = grant_blocks(12);
+  for (const auto i : {0, 2, 3, 4, 5, 6, 7, 8}) put(a, ca, data(permissions[i], kBlock));
+  EXPECT_EQ(asked_in(kShort).size(), 0U) << "seven STUs may have overtaken it on their way";
+  put(a, ca, data(permissions[9], kBlock));
+  EXPECT_EQ(asked_in(kShort), std::vector<std::uint32_t>({1}));
+  put(a, ca, data(permissions[10], kBlock));
+  EXPECT_EQ(asked_in(kShort).size(), 0U) << "it counts as granted last";
+}
+
+// protocol: 10.22
+TEST_F(Recover, a_block_is_asked_for_once_however_many_follow_that_were_granted_before) {
+  const auto permissions = grant_blocks(20);
+  for (int i = 1; i < 9; ++i) put(a, ca, data(permissions[i], kBlock));
+  EXPECT_EQ(asked_in(kShort), std::vector<std::uint32_t>({0}));
+  for (int i = 9; i < 20; ++i) put(a, ca, data(permissions[i], kBlock));
+  EXPECT_EQ(asked_in(kShort).size(), 0U);
+}
+
+// protocol: 10.22
+TEST_F(Recover, a_block_that_had_only_fallen_behind_doubles_how_far_others_may_go) {
+  const auto permissions = grant_blocks(28);
+  for (int i = 1; i < 9; ++i) put(a, ca, data(permissions[i], kBlock));
+  EXPECT_EQ(asked_in(kShort), std::vector<std::uint32_t>({0}));
+  for (int twice = 0; twice < 2; ++twice) put(a, ca, data(permissions[0], kBlock));
+  for (int i = 10; i < 25; ++i) put(a, ca, data(permissions[i], kBlock));
+  EXPECT_EQ(asked_in(kShort).size(), 0U) << "fifteen STUs have passed it: sixteen may";
+  put(a, ca, data(permissions[25], kBlock));
+  EXPECT_EQ(asked_in(kShort), std::vector<std::uint32_t>({9}));
 }
 
 // protocol: 10.13
