@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "tools/sim/incast.h"
-#include "tools/sim/lossy.h"
-#include "tools/sim/switch.h"
+#include "tools/sim/measures.h"
+#include "tools/sim/network.h"
 
 namespace stp::sim {
 namespace {

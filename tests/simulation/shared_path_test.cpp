@@ -4,8 +4,7 @@
 
 #include <memory>
 
-#include "tools/sim/cubic.h"
-#include "tools/sim/shared.h"
+#include "tools/sim/shared_path.h"
 
 namespace stp::sim::shared_path_test {
 namespace {

@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tools/sim/sequencer_config.h"
-
 namespace stp::sim {
 
 void BulkParty::begin(Time now) {

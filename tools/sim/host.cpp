@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/host.h"
 
+#include <cerrno>
+
+#include "stp/wire/big_endian.h"
+#include "stp/wire/checksum.h"
+#include "stp/wire/layout.h"
+
 namespace stp::sim {
 namespace {
 
@@ -248,10 +254,6 @@ void Host::unmap(RegionId region) {
   poke();
 }
 
-void Host::abort_all() {
-  for (auto& [cookie, end] : ends_) end->abort();
-}
-
 void Host::retire() {
   drain_events();
   retiring_ = true;
@@ -266,6 +268,302 @@ void Host::retire() {
   TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};
   verdict.require(node_->transmit({&frame, 1}, run_.now()) == 0,
                   "a Node with nothing left has something to say");
+}
+
+// --- the frames of a Host: from the cable to its Node and back, and to and from the other Nodes of
+// its machine
+
+namespace {
+
+constexpr std::size_t kDescriptors = 1024;  // of the receive ring; further frames are lost
+constexpr Time kFullRing = kMillisecond;    // after it a sender looks again whether there is room
+
+}  // namespace
+
+void Host::receive(const Frame& frame) {
+  if (!up_) return run_.trace.fault(run_.now(), Fault::kHostDown, frame);
+  if (!paused_) return take(frame);
+  if (unread_.size() == kDescriptors) return run_.trace.fault(run_.now(), Fault::kOverflow, frame);
+  unread_.push_back(frame);
+}
+
+void Host::take(const Frame& frame) {
+  run_.trace.received(run_.now(), frame);
+  if (liar_) liar_->overhear(frame);
+  if (hand_over(frame)) return;
+  const Bytes bytes(frame);
+  node_->receive({&bytes, 1}, run_.now());
+  look_again();
+  poke();
+}
+
+// True: the frame belongs to another Node of the machine.
+bool Host::hand_over(const Frame& frame) {
+  if (!seat_) return false;
+  const auto owner = seat_->owner_of(frame);
+  if (owner == seat_->shard()) return false;
+  if (!seat_->give(owner, frame, {}, false)) run_.trace.fault(run_.now(), Fault::kOverflow, frame);
+  seat_->publish();
+  place_.wake_others();
+  return true;
+}
+
+// Takes what other Nodes have handed over.
+void Host::take_over() {
+  if (!seat_) return;
+  port::NodeEngine engine(*node_);
+  if (seat_->deliver(engine, run_.now()) == 0) return;
+  look_again();
+  poke();
+  place_.wake_others();
+}
+
+// Gives the wire one frame at a time.
+void Host::send() {
+  if (place_.one_queue && place_.node != port::Crossing::kOwner) return give_to_first();
+  if (uplink_->busy()) return;
+  if (liar_) {
+    if (auto old = liar_->replay(); !old.empty()) {
+      run_.trace.fault(run_.now(), Fault::kLie, old);
+      const auto size = old.size();
+      return uplink_->send(place_.node, size, [old = std::move(old)] { return old; });
+    }
+  }
+  others_turn_ = !others_turn_;
+  if (others_turn_ && send_for_another()) return;
+  if (!send_own() && !others_turn_) send_for_another();
+}
+
+// The wire reads the frame, and the user's memory with it, until it asks for the content.
+bool Host::send_own() {
+  TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};
+  if (node_->transmit({&frame, 1}, run_.now()) == 0) return false;
+  const auto size = frame.head_length + frame.attached.size();
+  head_.resize(frame.head_length);
+  const auto content = [this, token = frame.token, attached = frame.attached, life = life_] {
+    if (life != life_) return Frame{};
+    Frame whole(std::move(head_));
+    whole.insert(whole.end(), attached.begin(), attached.end());
+    head_ = Frame(node_->frame_room());
+    node_->transmitted(token);
+    return sent(std::move(whole));
+  };
+  uplink_->send(place_.node, size, content);
+  return true;
+}
+
+// A frame of a Node that has no queue of its own.
+bool Host::send_for_another() {
+  if (!place_.one_queue) return false;
+  Frame frame;
+  seat_->take_for_link(1, [&](Bytes bytes) { frame.assign(bytes.begin(), bytes.end()); });
+  if (frame.empty()) return false;
+  place_.wake_others();
+  const auto size = frame.size();
+  uplink_->send(place_.node, size, [this, frame = std::move(frame), life = life_] {
+    return life == life_ ? sent(frame) : Frame{};
+  });
+  return true;
+}
+
+// Gives a burst to the first Node, which has the queue.
+void Host::give_to_first() {
+  for (std::size_t given = 0; given < port::kBurst; ++given) {
+    if (!seat_->may_send(run_.now())) {
+      run_.clock.after(kFullRing, [this] { poke(); });
+      break;
+    }
+    TxFrame frame{.head = head_.data(), .attached = {}, .token = {}};
+    if (node_->transmit({&frame, 1}, run_.now()) == 0) break;
+    const auto head = Bytes(head_).first(frame.head_length);
+    if (!seat_->give_to_link(head, frame.attached))
+      run_.trace.fault(run_.now(), Fault::kOverflow, head);
+    node_->transmitted(frame.token);
+    seat_->publish();
+    place_.wake_others();
+    poke();  // there may be more
+  }
+}
+
+Frame Host::sent(Frame frame) {
+  if (liar_ && liar_->mutate(frame)) run_.trace.fault(run_.now(), Fault::kLie, frame);
+  run_.trace.sent(run_.now(), frame);
+  return frame;
+}
+
+void End::attach(VcId id, Application& application) {
+  id_ = id;
+  application_ = &application;
+  user_ = UserChannel(channel_.data());
+  user_.begin_sleep();  // never ends: so the Node sends every wake-up
+  wake(0);
+}
+
+void End::wake(Time delay) {
+  const auto when = host_.run().now() + delay;
+  if (when >= next_run_) return;
+  next_run_ = when;
+  auto& host = host_;
+  host.run().clock.at(when, [&host, when, cookie = cookie_, life = host.life()] {
+    auto* const end = host.life() == life ? host.find(cookie) : nullptr;
+    if (end == nullptr || end->next_run_ != when) return;
+    end->next_run_ = kNever;
+    end->run();
+  });
+}
+
+void End::run() {
+  if (closed_ || application_ == nullptr || user_.state() == ChannelState::kConnecting) return;
+  const auto now = host_.run().now();
+  VcInfo info{};
+  if (!opened_ && user_.state() != ChannelState::kFailed && host_.node().vc_info(id_, info) == 0) {
+    opened_ = true;
+    application_->opened(*this, info, now);
+  }
+  ReceivedEntry entry;
+  while (opened_ && user_.receive(entry)) application_->receive(entry, now);
+  // Handles what arrived before the end first: both may be seen at the same time.
+  if (opened_) application_->work(now);
+  if (!end_if_over(now)) serve(now);
+  host_.poke();
+}
+
+bool End::end_if_over(Time now) {
+  switch (user_.state()) {
+    case ChannelState::kOpen:
+      return false;
+    case ChannelState::kFailed:
+      close(false, user_.error() != 0 ? user_.error() : -EIO, now);
+      return true;
+    default:
+      close(false, -EPIPE, now);
+      return true;
+  }
+}
+
+void End::serve(Time now) {
+  if (now >= application_->next_deadline()) application_->expire(now);
+  application_->work(now);
+  bool any = false;
+  SendEntry request{};
+  while (user_.writable() && application_->transmit(request, now)) {
+    user_.send(request);
+    any = true;
+  }
+  if (any) host_.node().kick(id_);
+  application_->work(now);
+  if (application_->wants_close()) return close(false, 0, now);
+  if (const auto next = application_->next_deadline(); next != kNever)
+    wake(next > now ? next - now : 0);
+}
+
+void End::abort() {
+  if (!closed_ && application_ != nullptr) close(true, 0, host_.run().now());
+}
+
+void End::close(bool at_once, int error, Time now) {
+  closed_ = true;
+  host_.node().close(id_, at_once, now);
+  application_->ended(error, now);
+  host_.poke();
+}
+
+namespace {
+
+using namespace wire;
+
+// Where the Schedule Header begins, in frames as this project sends them without a tag.
+std::size_t header_at(const Frame& frame) {
+  const bool snap = load16(frame.data() + kEthernetSize - 2) <= kMax8023Length;
+  return kEthernetSize + (snap ? kSnapSize : 0);
+}
+
+bool long_enough(const Frame& frame) {
+  return frame.size() >= kEthernetSize && frame.size() >= header_at(frame) + kHeaderSize;
+}
+
+}  // namespace
+
+void Liar::keep(const Frame& frame) {
+  if (kept_.size() < kKept)
+    kept_.push_back(frame);
+  else
+    kept_[next_kept_++ % kKept] = frame;
+}
+
+void Liar::overhear(const Frame& frame) {
+  if (!long_enough(frame)) return;
+  const auto at = header_at(frame) + 4 * dice_.below(kHeaderSize / 4);
+  const auto word = load32(frame.data() + at);
+  if (words_.size() < kKept)
+    words_.push_back(word);
+  else
+    words_[next_word_++ % kKept] = word;
+}
+
+std::uint32_t Liar::invent(std::uint32_t truth) {
+  switch (dice_.below(6)) {
+    case 0:
+      return dice_.next();
+    case 1:
+      return truth + 1;
+    case 2:
+      return truth - 1;
+    case 3:
+      return dice_.chance(kAlways / 2) ? 0 : ~0U;
+    case 4:
+      return truth ^ 1U << dice_.below(32);
+    default:
+      return words_.empty() ? 0 : words_[dice_.below(words_.size())];
+  }
+}
+
+void Liar::change_field(Frame& frame) {
+  auto* const header = frame.data() + header_at(frame);
+  if (dice_.chance(kAlways / 2)) {
+    auto* const field = header + 2 * dice_.below(kHeaderSize / 2);
+    store16(field, static_cast<std::uint16_t>(invent(load16(field))));
+  } else {
+    auto* const field = header + 4 * dice_.below(kHeaderSize / 4);
+    store32(field, invent(load32(field)));
+  }
+}
+
+void Liar::change_length(Frame& frame) {
+  if (dice_.chance(kAlways / 2))
+    frame.resize(dice_.between(1, frame.size()));
+  else
+    frame.resize(frame.size() + dice_.between(1, 64));
+}
+
+// Half of the changed frames get a correct checksum: it does not protect against its sender.
+void Liar::repair_checksum(Frame& frame) {
+  const auto at = header_at(frame);
+  auto* const cksum = frame.data() + at + at::kCksum;
+  if (load16(cksum) == 0) return;
+  store16(cksum, 0);
+  Checksum sum;
+  sum.add(Bytes(frame).subspan(at));
+  store16(cksum, sum.wire_value());
+}
+
+bool Liar::mutate(Frame& frame) {
+  keep(frame);
+  if (!dice_.chance(lies_) || !long_enough(frame)) return false;
+  if (dice_.chance(kAlways / 8)) {
+    change_length(frame);
+    return true;
+  }
+  for (auto changes = dice_.between(1, 2); changes > 0; --changes) change_field(frame);
+  if (dice_.chance(kAlways / 2)) repair_checksum(frame);
+  return true;
+}
+
+Frame Liar::replay() {
+  if (kept_.empty() || !dice_.chance(lies_ / 4)) return {};
+  auto frame = kept_[dice_.below(kept_.size())];
+  if (long_enough(frame) && dice_.chance(kAlways / 2)) change_field(frame);
+  return frame;
 }
 
 }  // namespace stp::sim

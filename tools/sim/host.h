@@ -1,19 +1,111 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Node, the loop that drives it, and the user programs with their memory. A machine (machine.h)
-// has one of them, or several behind one address.
+// A simulated host: the loop that drives its Node, the ends of its connections with the programs
+// that use them, and the lies of one that violates the protocol.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "dpdk_port/link/crossing.h"
-#include "tools/sim/end.h"
-#include "tools/sim/liar.h"
-#include "tools/sim/uplink.h"
+#include "stp/channel/layout.h"
+#include "stp/channel/user_side.h"
+#include "stp/node/node.h"
+#include "tools/sim/memory.h"
+#include "tools/sim/network.h"
 
 namespace stp::sim {
+
+class End;
+
+// A user program at one end of a connection. Its End calls these functions.
+class Application {
+ public:
+  virtual ~Application() = default;
+  // The connection is established. `end` lives until gone().
+  virtual void opened(End& end, const VcInfo& info, Time now) = 0;
+  virtual void receive(const ReceivedEntry& entry, Time now) = 0;
+  virtual void work(Time now) = 0;  // called after receive(), for all other work
+  virtual bool transmit(SendEntry& out, Time now) = 0;
+  [[nodiscard]] virtual Time next_deadline() const = 0;
+  virtual void expire(Time now) = 0;
+  [[nodiscard]] virtual bool wants_close() const = 0;
+  // The connection has ended. `error`: 0 if this side closed it, else a negative errno. Only gone()
+  // is called after it.
+  virtual void ended(int error, Time now) = 0;
+  virtual void gone() = 0;  // the Node has released the connection
+  virtual void lost() = 0;  // the host went down: all memory of the program is lost
+};
+
+class Host;
+
+// One end of a connection: the channel's memory, and the loop that runs the user program when the
+// Node wakes it or its deadline has come.
+class End {
+ public:
+  End(Host& host, std::uint64_t cookie, const ChannelGeometry& geometry)
+      : host_(host), cookie_(cookie), channel_(geometry.size()) {}
+
+  [[nodiscard]] std::byte* channel() const { return channel_.data(); }
+  [[nodiscard]] std::uint64_t cookie() const { return cookie_; }
+  [[nodiscard]] VcId id() const { return id_; }
+  [[nodiscard]] Host& host() const { return host_; }
+  [[nodiscard]] Application* application() const { return application_; }
+  [[nodiscard]] std::uint32_t taken() const { return user_.taken(); }
+  [[nodiscard]] std::uint32_t cts_repeated() const { return user_.cts_repeated(); }
+  [[nodiscard]] unsigned path_block() const { return user_.path_block(); }
+
+  void attach(VcId id, Application& application);
+  // The program looks at its connection after `delay`.
+  void wake(Time delay);
+  // Closes without waiting for queued operations.
+  void abort();
+
+ private:
+  void run();
+  bool end_if_over(Time now);
+  void serve(Time now);
+  void close(bool at_once, int error, Time now);
+
+  Host& host_;
+  std::uint64_t cookie_;
+  Memory channel_;
+  VcId id_ = kNoneId;
+  UserChannel user_;
+  Application* application_ = nullptr;
+  bool opened_ = false, closed_ = false;
+  Time next_run_ = kNever;
+};
+
+// A host that violates the protocol: changes fields of the frames that its Node sends, and sends
+// old frames again.
+class Liar {
+ public:
+  Liar(Rate lies, Dice dice) : lies_(lies), dice_(dice) {}
+
+  // Whether it changed the frame.
+  bool mutate(Frame& frame);
+  // Remembers values of other hosts' frames, which make more plausible lies.
+  void overhear(const Frame& frame);
+  // Returns an old frame to send again, or an empty one.
+  Frame replay();
+
+ private:
+  static constexpr std::size_t kKept = 32;
+  void change_field(Frame& frame);
+  void change_length(Frame& frame);
+  static void repair_checksum(Frame& frame);
+  [[nodiscard]] std::uint32_t invent(std::uint32_t truth);
+  void keep(const Frame& frame);
+
+  Rate lies_;
+  Dice dice_;
+  std::vector<Frame> kept_;
+  std::vector<std::uint32_t> words_;
+  std::size_t next_kept_ = 0, next_word_ = 0;
+};
 
 inline constexpr std::uint32_t kUport = 3000;  // of the first Node behind an address; then 3001...
 
@@ -33,6 +125,8 @@ struct HostConfig {
   Pauses pauses{};
 };
 
+// A Node, the loop that drives it, and the user programs with their memory. A Machine
+// has one of them, or several behind one address.
 class Host {
  public:
   // Called for an incoming connection. Returns the program that serves it.
@@ -76,8 +170,6 @@ class Host {
   // Opens a connectionless endpoint for one program. It is closed with the program's End.
   void open_port(Application& application);
   [[nodiscard]] End* find(std::uint64_t cookie) const;
-  [[nodiscard]] std::size_t connected_ends() const { return ends_.size() - stocked_; }
-  void abort_all();
 
   // Maps memory at free Bufx entries. The memory is kept until the Node has released it.
   RegionId map(EndpointId endpoint, Direction direction, const std::shared_ptr<Memory>& memory,

@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-#include "tools/sim/bottleneck.h"
+#include "tools/sim/network.h"
 #include "tools/sim/session.h"
 
 namespace stp::sim {

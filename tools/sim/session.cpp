@@ -1,7 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/session.h"
 
+#include <algorithm>
+
 namespace stp::sim {
+namespace {
+
+std::size_t round_up(std::size_t size, unsigned bufsize) {
+  const auto buffer = std::size_t{1} << bufsize;
+  return (size + buffer - 1) / buffer * buffer;
+}
+
+}  // namespace
+
+Arena::Arena(Host& host, EndpointId endpoint, Direction direction, std::size_t lots,
+             std::size_t lot_size)
+    : host_(host),
+      bufsize_(host.config().endpoint.bufsize),
+      lot_size_(round_up(lot_size + 2 * kMargin, bufsize_)),
+      memory_(std::make_shared<Memory>(lots * lot_size_)),
+      taken_(lots),
+      region_(host.map(endpoint, direction, memory_, 1, bufx_)) {
+  fill_canary(memory_->all());
+}
+
+std::optional<Lot> Arena::take(std::size_t length, std::size_t alignment, Dice& dice) {
+  auto index = dice.below(taken_.size());
+  for (auto left = taken_.size(); taken_[index]; index = (index + 1) % taken_.size())
+    if (--left == 0) return std::nullopt;
+  taken_[index] = true;
+  host_.run().verdict.require(open_ || has_canary(whole(index)),
+                              "bytes were written where no operation was under way");
+  const auto room = (largest() - length) / alignment;
+  const auto lead = kMargin + alignment * dice.between(0, room);
+  return Lot{index, index * lot_size_ + lead, length};
+}
+
+void Arena::give_back(const Lot& lot) {
+  fill_canary(whole(lot.index));
+  taken_[lot.index] = false;
+}
+
+Address Arena::address(const Lot& lot) const {
+  return Address::from_linear(Address{bufx_, 0}.linear(bufsize_) + lot.start, bufsize_);
+}
+
+std::uint16_t Arena::allow(VcId vc, std::uint8_t permissions) {
+  std::uint16_t mx = 0;
+  if (host_.node().alloc_mx(region_, vc, permissions, mx) != 0)
+    host_.run().verdict.fail("no Mx for memory that is mapped");
+  return mx;
+}
+
+bool Arena::intact_around(const Lot& lot) const {
+  const auto all = whole(lot.index);
+  const auto before = lot.start - lot.index * lot_size_;
+  return has_canary(all.first(before)) && has_canary(all.subspan(before + lot.length));
+}
+
+bool Arena::intact() const {
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    if (!open_ && !taken_[i] && !has_canary(whole(i))) return false;
+  return true;
+}
+
+void Arena::unmap() {
+  host_.unmap(region_);
+}
+
 namespace {
 
 // For each side's own operations, the peer's operations, and regions.
@@ -42,9 +108,22 @@ void Party::gone() {
 
 void Party::lost() {
   state_ = State::kGone;
-  lost_ = true;
   end_ = nullptr;
   forget();
+}
+
+SequencerConfig sequencer_config(const VcInfo& info, unsigned max_block, std::uint32_t cts_window) {
+  SequencerConfig config;
+  config.local_bufsize = info.local_bufsize;
+  config.remote_bufsize = info.remote_bufsize;
+  config.remote_slots = info.remote_slots;
+  config.send_stu_log2 =
+      stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
+  config.receive_stu_log2 =
+      stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
+  config.max_block = max_block;
+  config.cts_window = cts_window;
+  return config;
 }
 
 }  // namespace stp::sim

@@ -1,10 +1,148 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One run. A profile, a seed and the number of Nodes behind each address determine everything else.
+// One simulated run. A profile, a seed and the number of Nodes behind each address determine
+// everything else.
 #pragma once
 
+#include "tools/sim/host.h"
+#include "tools/sim/network.h"
 #include "tools/sim/scenario.h"
 
 namespace stp::sim {
+
+// A program for a connection that belongs to no session any more, because its peer has given up or
+// its own host has rebooted. Closes it after a while unless it ends by itself.
+class Stray : public Application {
+ public:
+  explicit Stray(Time since) : since_(since) {}
+  [[nodiscard]] bool is_gone() const { return gone_; }
+  [[nodiscard]] Time since() const { return since_; }
+
+  void opened(End&, const VcInfo&, Time) override {}
+  void receive(const ReceivedEntry&, Time) override {}
+  void work(Time) override {}
+  bool transmit(SendEntry&, Time) override { return false; }
+  [[nodiscard]] Time next_deadline() const override {
+    return closes_ ? kNever : since_ + kPatience;
+  }
+  void expire(Time) override { closes_ = true; }
+  [[nodiscard]] bool wants_close() const override { return closes_; }
+  void ended(int, Time) override {}
+  void gone() override { gone_ = true; }
+  void lost() override { gone_ = true; }
+
+ private:
+  static constexpr Time kPatience = kSecond;
+  Time since_;
+  bool closes_ = false, gone_ = false;
+};
+
+// One machine on the network: a Node, or several behind one address as the shards of a link are.
+// Between these is what a link uses (dpdk_port/link/crossing.h). The seed decides what its NIC
+// knows about them.
+class Machine {
+ public:
+  // `nodes`: at most Shards::kMost.
+  Machine(Run& run, const HostConfig& config, unsigned nodes, const Host::Accept& accept);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  [[nodiscard]] Host& host(unsigned node) const { return *hosts_[node]; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Host>>& hosts() const { return hosts_; }
+  [[nodiscard]] const HostConfig& config() const { return hosts_.front()->config(); }
+  [[nodiscard]] bool lies() const { return hosts_.front()->lies(); }
+  [[nodiscard]] bool up() const { return hosts_.front()->up(); }
+
+  void plug_in(Wire& wire);
+  void receive(const Frame& frame);
+  void go_down();
+  void boot();
+  // As Host::retire, for all of them.
+  void retire();
+
+ private:
+  // What picks the queue of a received frame.
+  enum class Steering : std::uint8_t {
+    kByPort,    // rules for the D_Port, or a peer that knows the Nodes
+    kBySender,  // a hash of the sender's address: Nodes hand over what is not theirs
+    kOneQueue,  // the first Node receives and sends for all
+  };
+  [[nodiscard]] unsigned queue_of(const Frame& frame) const;
+  void wake_others(unsigned node);
+
+  Run& run_;
+  Steering steering_ = Steering::kByPort;
+  std::shared_ptr<port::Crossing> crossing_;
+  std::optional<Uplink> uplink_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+};
+
+// The machines, cables and sessions of one scenario, from the first connection to the final check
+// that nothing was left behind.
+class World {
+ public:
+  World(Run& run, const Scenario& scenario);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  void play();
+  // Plays until `end` and stops in the middle of what goes on.
+  void play_until(Time end);
+  // Requires Scenario::bottleneck.
+  [[nodiscard]] Bottleneck& bottleneck() { return *bottleneck_; }
+  // Users' bytes placed in memory, by all Nodes.
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+  // CTS that Nodes sent again, and STUs that arrived again.
+  [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+  // Frames that Nodes handed to others behind the same address.
+  [[nodiscard]] std::uint64_t handed_over() const { return handed_over_; }
+
+ private:
+  struct Station {
+    std::unique_ptr<Machine> machine;
+    std::unique_ptr<Wire> uplink;
+    Wire* downlink = nullptr;
+  };
+  struct Pair {
+    std::size_t client, server;  // machines
+    unsigned cycles_left;
+    std::unique_ptr<Session> session{};
+    std::uint64_t number = 0;  // of the session
+    // What identifies the new connection at the client. The server recognizes it by that.
+    VcInfo names{};
+    bool taken = false;  // the server has accepted it
+    bool honest = true;
+    unsigned client_node = 0, server_node = 0;  // of the session
+    Time begun = 0;
+    Time parted = kNever;  // when the first end had ended
+  };
+  void build();
+  void forward(std::size_t from, Frame frame);
+  void plan_outages();
+  void begin(Pair& pair);
+  Application& accept(Host& host, End& end, const VcInfo& info);
+  [[nodiscard]] Machine& machine(std::size_t number) const { return *stations_[number].machine; }
+  [[nodiscard]] unsigned draw_node();
+  void abort_later(Pair& pair, Time span);
+  void watch();
+  void look_after(Pair& pair);
+  void finish(Pair& pair);
+  void set_outage(const Outage& outage, bool begins);
+  [[nodiscard]] bool all_done() const;
+  void start_pairs();
+  void flood();
+  void count(Machine& machine);
+  void retire();
+
+  Run& run_;
+  const Scenario& scenario_;
+  Switch switch_;
+  std::optional<Bottleneck> bottleneck_;
+  std::vector<Station> stations_;
+  std::vector<Pair> pairs_;
+  std::vector<std::unique_ptr<Stray>> strays_;
+  std::optional<Dice> flood_dice_;
+  std::uint64_t sessions_ = 0, delivered_ = 0, overruns_ = 0, repeats_ = 0, handed_over_ = 0;
+};
 
 struct Result {
   std::vector<std::string> failures;

@@ -4,9 +4,7 @@
 #include <cstdio>
 
 #include "libst/os/standard_streams.h"
-#include "tools/sim/incast.h"
-#include "tools/sim/lossy.h"
-#include "tools/sim/soak.h"
+#include "tools/sim/measures.h"
 #include "tools/stp-sim/campaign.h"
 #include "tools/stp-sim/options.h"
 

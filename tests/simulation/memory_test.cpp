@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tools/sim/memory.h"
-#include "tools/sim/region_truth.h"
 
 namespace stp::sim {
 namespace {

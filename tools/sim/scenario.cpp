@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/scenario.h"
+
 #include <algorithm>
 #include <array>
-
-#include "tools/sim/scenario.h"
 
 namespace stp::sim {
 namespace {
