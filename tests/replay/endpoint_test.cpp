@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What check learns about connectionless endpoints, and which faults it reports of which sender.
+#include "tools/replay/check/endpoint.h"
 #include "tests/replay/frame_file.h"
 #include "tools/replay/check/checker.h"
-#include "tools/replay/endpoint_sizes.h"
 
 namespace stp::replay::test {
 namespace {

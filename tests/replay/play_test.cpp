@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/replay/frame_file.h"
-#include "tools/replay/play/matcher.h"
 #include "tools/replay/play/node_subject.h"
 #include "tools/replay/play/player.h"
 

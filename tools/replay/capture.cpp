@@ -2,14 +2,221 @@
 #include "tools/replay/capture.h"
 
 #include <pcap/pcap.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace stp::replay {
+namespace {
+
+// Block types, options and sizes of the pcapng format.
+constexpr std::uint32_t kSection = 0x0a0d0d0a, kMagic = 0x1a2b3c4d;
+constexpr std::uint32_t kInterface = 1, kOldPacket = 2, kSimplePacket = 3, kStatistics = 5,
+                        kPacket = 6;
+constexpr std::size_t kHead = 8, kTail = 4;  // type and length; length once more
+constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
+constexpr std::uint16_t kInterfaceName = 2, kFcsLength = 13;  // of an interface
+constexpr std::uint16_t kPacketFlags = 2, kDropCount = 4;     // of a packet
+constexpr std::uint16_t kInterfaceDrop = 5, kSystemDrop = 7;  // of statistics
+constexpr std::size_t kMostInterfaces = 4096;
+constexpr unsigned kBitsOfByte = 8;
+constexpr std::string_view kUdpLink = "udp:";
+
+// The format once gave the length of an FCS in bits, and now in bytes.
+unsigned fcs_bytes(unsigned length) {
+  constexpr unsigned kLongest = 16;
+  return length > kLongest ? length / kBitsOfByte : length;
+}
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t both = 0;
+  return __builtin_add_overflow(a, b, &both) ? ~std::uint64_t{0} : both;
+}
+
+}  // namespace
+
+PcapngStream::PcapngStream(std::FILE* file) : file_(file) {}
+
+PcapngStream::~PcapngStream() {
+  if (file_ != stdin) std::fclose(file_);
+}
+
+std::FILE* PcapngStream::open() {
+  cookie_io_functions_t calls{};
+  calls.read = [](void* self, char* out, std::size_t size) {
+    return static_cast<ssize_t>(static_cast<PcapngStream*>(self)->read(out, size));
+  };
+  return ::fopencookie(this, "rb", calls);
+}
+
+std::size_t PcapngStream::read(char* out, std::size_t size) {
+  if (taken_ == block_.size() && !next_block()) return 0;
+  const auto now = std::min(size, block_.size() - taken_);
+  std::memcpy(out, block_.data() + taken_, now);
+  taken_ += now;
+  return now;
+}
+
+PcapngStream::Packet PcapngStream::next() {
+  if (packets_.empty()) return {};
+  const auto packet = packets_.front();
+  packets_.pop_front();
+  return packet;
+}
+
+// Both counts of an interface tell of the same frames.
+std::uint64_t PcapngStream::dropped() const {
+  auto all = dropped_before_;
+  for (const auto& interface : interfaces_)
+    all = sum(all, std::max(interface.before_packets, interface.in_all));
+  return all;
+}
+
+bool PcapngStream::read_rest(std::size_t size) {
+  const auto held = block_.size();
+  block_.resize(size);
+  const auto got = std::fread(block_.data() + held, 1, size - held, file_);
+  block_.resize(held + got);
+  return held + got == size;
+}
+
+bool PcapngStream::next_block() {
+  constexpr std::size_t kPiece = 4096;
+  taken_ = 0;
+  block_.clear();
+  if (passes_) {
+    read_rest(kPiece);
+    return !block_.empty();
+  }
+  if (!read_rest(kHead)) return !block_.empty();
+  auto type = load32(0);
+  if (type == kSection) {  // reads the same in both orders
+    if (!read_rest(kHead + sizeof kMagic)) return true;
+    std::uint32_t magic = 0;
+    std::memcpy(&magic, block_.data() + kHead, sizeof magic);
+    swapped_ = magic != kMagic;
+    dropped_before_ = dropped();
+    interfaces_.clear();
+  }
+  const auto length = load32(sizeof type);
+  if (length < block_.size() + kTail || length % 4 != 0 || length > kLongestBlock) {
+    passes_ = true;
+    return true;
+  }
+  if (read_rest(length)) look_at_block(type);
+  return true;
+}
+
+void PcapngStream::look_at_block(std::uint32_t type) {
+  constexpr std::size_t kInterfaceSize = kHead + 8, kSnapLengthAt = kHead + 4;
+  constexpr std::size_t kPacketSize = kHead + 20, kCapturedAt = kHead + 12;
+  constexpr std::size_t kStatisticsSize = kHead + 12;
+  const auto holds = [this](std::size_t size) { return block_.size() >= size + kTail; };
+  if (type == kInterface && holds(kInterfaceSize)) {
+    std::memset(block_.data() + kSnapLengthAt, 0, sizeof(std::uint32_t));  // 0: no limit
+    if (interfaces_.size() == kMostInterfaces) return;
+    auto& interface = interfaces_.emplace_back();
+    if (const auto at = find_option(kInterfaceSize, kFcsLength, 1); at != 0)
+      interface.fcs = fcs_bytes(static_cast<unsigned char>(block_[at]));
+    // stpd names the link.
+    if (const auto at = find_option(kInterfaceSize, kInterfaceName, kUdpLink.size()); at != 0)
+      interface.over_udp = std::string_view(&block_[at], kUdpLink.size()) == kUdpLink;
+  } else if (type == kPacket && holds(kPacketSize)) {
+    constexpr unsigned kFcsShift = 5, kFcsMask = 15;
+    const auto captured = std::size_t{load32(kCapturedAt)};
+    const auto options = kPacketSize + ((captured + 3) & ~std::size_t{3});
+    unsigned fcs = 0;
+    std::uint64_t dropped = 0;
+    if (const auto at = find_option(options, kPacketFlags, sizeof(std::uint32_t)); at != 0)
+      fcs = load32(at) >> kFcsShift & kFcsMask;
+    if (const auto at = find_option(options, kDropCount, sizeof(std::uint64_t)); at != 0)
+      dropped = load64(at);
+    add_packet(load32(kHead), fcs, dropped);
+  } else if (type == kOldPacket && holds(kPacketSize)) {
+    constexpr std::uint16_t kNotKnown = 0xffff;
+    const auto dropped = load16(kHead + 2);
+    add_packet(load16(kHead), 0, dropped == kNotKnown ? 0U : dropped);
+  } else if (type == kSimplePacket) {
+    add_packet(0, 0, 0);
+  } else if (type == kStatistics && holds(kStatisticsSize)) {
+    const auto number = load32(kHead);
+    if (number >= interfaces_.size()) return;
+    std::uint64_t all = 0;
+    for (const auto code : {kInterfaceDrop, kSystemDrop})
+      if (const auto at = find_option(kStatisticsSize, code, sizeof(std::uint64_t)); at != 0)
+        all = sum(all, load64(at));
+    interfaces_[number].in_all = std::max(interfaces_[number].in_all, all);
+  }
+}
+
+void PcapngStream::add_packet(std::uint32_t interface, unsigned fcs, std::uint64_t dropped) {
+  auto& packet = packets_.emplace_back();
+  packet.dropped = dropped;
+  packet.fcs = fcs;
+  if (interface >= interfaces_.size()) return;
+  auto& of = interfaces_[interface];
+  if (fcs == 0) packet.fcs = of.fcs;
+  packet.over_udp = of.over_udp;
+  of.before_packets = sum(of.before_packets, dropped);
+}
+
+std::size_t PcapngStream::find_option(std::size_t options, std::uint16_t code,
+                                      std::size_t length) const {
+  constexpr std::size_t kOptionHead = 4;
+  const auto end = block_.size() - kTail;
+  for (auto at = options; at + kOptionHead <= end;) {
+    const std::size_t held = load16(at + 2);
+    if (load16(at) == 0) return 0;
+    if (load16(at) == code && held >= length && at + kOptionHead + held <= end)
+      return at + kOptionHead;
+    at += kOptionHead + ((held + 3) & ~std::size_t{3});
+  }
+  return 0;
+}
+
+std::uint16_t PcapngStream::load16(std::size_t at) const {
+  std::uint16_t value = 0;
+  std::memcpy(&value, block_.data() + at, sizeof value);
+  return swapped_ ? __builtin_bswap16(value) : value;
+}
+std::uint32_t PcapngStream::load32(std::size_t at) const {
+  std::uint32_t value = 0;
+  std::memcpy(&value, block_.data() + at, sizeof value);
+  return swapped_ ? __builtin_bswap32(value) : value;
+}
+std::uint64_t PcapngStream::load64(std::size_t at) const {
+  std::uint64_t value = 0;
+  std::memcpy(&value, block_.data() + at, sizeof value);
+  return swapped_ ? __builtin_bswap64(value) : value;
+}
+
+// Reads all of it, as the options of a packet stand behind its bytes.
+std::uint64_t count_dropped(std::FILE* file) {
+  struct stat status {};
+  const auto number = ::fileno(file);
+  const auto begin = std::ftell(file);
+  if (number < 0 || begin < 0 || ::fstat(number, &status) != 0 || !S_ISREG(status.st_mode))
+    return 0;
+  auto* const again = ::fdopen(::dup(number), "rb");  // shares its place with `file`
+  if (again == nullptr) return 0;
+  PcapngStream stream(again);
+  if (auto* const through = std::fseek(again, begin, SEEK_SET) == 0 ? stream.open() : nullptr) {
+    std::array<char, 65'536> piece{};
+    while (std::fread(piece.data(), 1, piece.size(), through) != 0)
+      while (stream.has_next()) stream.next();
+    std::fclose(through);
+  }
+  std::fseek(file, begin, SEEK_SET);
+  return stream.dropped();
+}
+
 namespace {
 
 // Limit for the times in a file, which may be hostile: sums and differences of a few such times do

@@ -1,12 +1,102 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/decoded.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 #include "stp/wire/big_endian.h"
-#include "tools/replay/datagram.h"
+#include "stp/wire/layout.h"
 
 namespace stp::replay {
+namespace {
+
+constexpr std::uint16_t kStpPort = 8181, kIpv4Type = 0x0800, kIpv6Type = 0x86dd;
+constexpr std::uint8_t kUdpProtocol = 17;
+constexpr std::size_t kIpv4Head = 20, kIpv6Head = 40, kUdpHead = 8, kMacs = 12;
+
+struct Packet {
+  Bytes source, destination;  // addresses
+  Bytes udp;                  // the UDP header and what follows, as far as it was captured
+};
+
+std::optional<Packet> ipv4_in(Bytes ip) {
+  if (ip.size() < kIpv4Head) return std::nullopt;
+  const auto first = std::to_integer<unsigned>(ip[0]);
+  const std::size_t head = (first & 0xf) * std::size_t{4};
+  // More fragments, or an offset.
+  const bool fragment = (wire::load16(ip.data() + 6) & 0x3fff) != 0;
+  if (first >> 4 != 4 || head < kIpv4Head || head > ip.size() || fragment ||
+      std::to_integer<std::uint8_t>(ip[9]) != kUdpProtocol)
+    return std::nullopt;
+  return Packet{ip.subspan(12, 4), ip.subspan(16, 4), ip.subspan(head)};
+}
+
+std::optional<Packet> ipv6_in(Bytes ip) {
+  if (ip.size() < kIpv6Head || std::to_integer<unsigned>(ip[0]) >> 4 != 6 ||
+      std::to_integer<std::uint8_t>(ip[6]) != kUdpProtocol)
+    return std::nullopt;
+  return Packet{ip.subspan(8, 16), ip.subspan(24, 16), ip.subspan(kIpv6Head)};
+}
+
+std::optional<Packet> packet_in(Bytes frame) {
+  if (frame.size() < kMacs + 2) return std::nullopt;
+  auto type = wire::load16(frame.data() + kMacs);
+  auto rest = frame.subspan(kMacs + 2);
+  if (type == wire::kVlanEtherType && rest.size() >= wire::kVlanSize) {
+    type = wire::load16(rest.data() + 2);
+    rest = rest.subspan(wire::kVlanSize);
+  }
+  if (type == kIpv4Type) return ipv4_in(rest);
+  if (type == kIpv6Type) return ipv6_in(rest);
+  return std::nullopt;
+}
+
+// The same for an address in all captures.
+MacAddr name_of(Bytes address, std::uint16_t port) {
+  constexpr std::uint64_t kIpv4Names = 0x0204'0000'0000, kPrime = 0x100'0000'01b3;
+  if (address.size() == 4 && port == kStpPort)
+    return MacAddr::from_u64(kIpv4Names | wire::load32(address.data()));
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325 ^ port;
+  for (const auto octet : address) hash = (hash ^ std::to_integer<std::uint64_t>(octet)) * kPrime;
+  MacAddr name = MacAddr::from_u64(hash ^ hash >> 32);
+  name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfc) | 0x82);
+  return name;
+}
+
+}  // namespace
+
+std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
+                                         std::vector<std::byte>& buffer) {
+  const auto packet = packet_in(frame.bytes);
+  if (!packet || packet->udp.size() < kUdpHead) return std::nullopt;
+  const auto from = wire::load16(packet->udp.data()), to = wire::load16(packet->udp.data() + 2);
+  const std::size_t length = wire::load16(packet->udp.data() + 4);
+  const bool ours = frame.over_udp || from == kStpPort || to == kStpPort;
+  if (!ours || length < kUdpHead) return std::nullopt;
+  const auto data = packet->udp.first(std::min(packet->udp.size(), length)).subspan(kUdpHead);
+  buffer.clear();
+  for (const auto& name : {name_of(packet->destination, to), name_of(packet->source, from)})
+    for (const auto octet : name.octets) buffer.push_back(std::byte{octet});
+  buffer.push_back(std::byte{wire::kEtherType >> 8});
+  buffer.push_back(std::byte{wire::kEtherType & 0xff});
+  buffer.insert(buffer.end(), data.begin(), data.end());
+  auto out = frame;
+  out.bytes = buffer;
+  out.wire_length = wire::kEthernetSize + length - kUdpHead;
+  out.ends = DatagramEnds{packet->source, packet->destination, from, to};
+  return out;
+}
+
+std::string end_text(Bytes address, std::uint16_t port) {
+  const bool four = address.size() == 4;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(four ? AF_INET : AF_INET6, address.data(), text.data(), text.size());
+  const std::string host = text.data();
+  return (four ? host : "[" + host + "]") + "/" + std::to_string(port);
+}
+
 namespace {
 
 // The longest possible frame. Limits the memory for frames that a hostile file claims to be longer.

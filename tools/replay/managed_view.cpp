@@ -5,7 +5,7 @@
 #include <array>
 
 #include "stp/wire/big_endian.h"
-#include "tools/replay/managed_words.h"
+#include "tools/replay/check/connection.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "tools/replay/check/connection_table.h"
+#include "tools/replay/check/connection.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "tests/conformance/conversation/stage.h"
-#include "tools/replay/fields.h"
+#include "tools/replay/text.h"
 
 namespace stp::conversation {
 namespace {

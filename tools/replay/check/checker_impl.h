@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/replay/check/checker.h"
-#include "tools/replay/check/connection_table.h"
+#include "tools/replay/check/connection.h"
 #include "tools/replay/check/endpoint.h"
 
 namespace stp::replay {

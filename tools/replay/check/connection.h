@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the checker knows of one connection: two sides, and what each has asked, granted and sent.
+// What the checker knows of one connection, and all connections of a trace for which frames may
+// still arrive.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "stp/wire/header.h"
-#include "tools/replay/check/by_kind.h"
+#include "tools/replay/check/recent.h"
 
 namespace stp::replay {
+
+// The words of the managed layer in option payloads and messages (docs/managed-wire.md).
+namespace managed {
+
+// protocol: 9.30, 9.31, 9.34
+inline constexpr std::uint32_t kHelloMagic = 0x53544d48, kNoticeMark = 0x53544d4e,
+                               kEndMark = 0x53544d45;
+inline constexpr std::uint32_t kHelloHead = 12, kEagerHead = 16;
+enum HelloKind : std::uint32_t { kRequest = 1, kAccept = 2, kReject = 3 };
+enum EndReason : std::uint32_t { kBrokenOff = 1, kNoReceive = 2 };
+
+// The name of the region for short messages.
+// protocol: 9.29
+inline constexpr std::uint32_t kRingName = 1;
+
+}  // namespace managed
 
 using TraceTime = std::int64_t;
 inline constexpr TraceTime kNotYet = std::numeric_limits<TraceTime>::min();
@@ -188,6 +208,7 @@ struct Side {
   }
 };
 
+// What the checker knows of one connection: two sides, and what each has asked, granted and sent.
 struct Connection {
   std::array<Side, 2> sides;
   bool complete = false;   // seen from its RC on
@@ -213,6 +234,80 @@ struct Connection {
     }
     return any;
   }
+};
+
+// One end: a station and its Port.
+struct EndName {
+  std::uint64_t mac = 0;
+  std::uint16_t port = 0;
+  friend auto operator<=>(const EndName&, const EndName&) = default;
+};
+struct EndHash {
+  std::size_t operator()(const EndName& end) const {
+    return std::hash<std::uint64_t>()((end.mac << 16 ^ end.port) * 0x9e3779b97f4a7c15);
+  }
+};
+
+inline EndName end_of(const Side& side) {
+  return {side.mac.to_u64(), side.port};
+}
+// The side of a connection that has this end, and the other.
+inline Side& side_at(Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 0 : 1];
+}
+inline const Side& side_at(const Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 0 : 1];
+}
+inline const Side& peer_of(const Connection& c, const EndName& end) {
+  return c.sides[end_of(c.sides[0]) == end ? 1 : 0];
+}
+
+// All connections of a trace for which frames may still arrive.
+class ConnectionTable {
+ public:
+  // Called with each connection that is forgotten.
+  using Farewell = std::function<void(Connection&)>;
+  explicit ConnectionTable(Farewell farewell) : farewell_(std::move(farewell)) {}
+
+  // The connection between two ends in either order, or nullptr.
+  Connection* find(const EndName& a, const EndName& b);
+  // The newest connection with this end, or nullptr.
+  Connection* of_end(const EndName& end);
+  Connection& add(Connection connection);
+  // A frame of the connection was seen at `now`. Removes connections that have been silent for too
+  // long.
+  void touch(Connection& connection, TraceTime now);
+  void remove(Connection& connection);
+  void clear();  // calls the Farewell for all connections
+  // Whether connections have been dropped to make room for others.
+  [[nodiscard]] bool forgot() const { return forgot_; }
+
+ private:
+  struct Place;
+  using List = std::list<Place>;
+  struct Place : Connection {
+    TraceTime touched = kNotYet;
+    List::iterator self;
+  };
+  struct Pair {
+    EndName low, high;
+    friend bool operator==(const Pair&, const Pair&) = default;
+  };
+  struct PairHash {
+    std::size_t operator()(const Pair& pair) const {
+      return EndHash()(pair.low) * 31 + EndHash()(pair.high);
+    }
+  };
+  static Pair pair_of(const EndName& a, const EndName& b);
+  void forget(List& list, List::iterator place);
+  void forget_oldest(List& list) { forget(list, list.begin()); }
+  List& list_of(const Connection& connection) { return connection.ending ? ending_ : live_; }
+
+  Farewell farewell_;
+  bool forgot_ = false;
+  List live_, ending_;  // the least recently used first
+  std::unordered_map<Pair, Place*, PairHash> by_pair_;
+  std::unordered_map<EndName, Place*, EndHash> by_end_;
 };
 
 }  // namespace stp::replay

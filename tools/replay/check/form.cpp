@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks the form of a single frame (docs/protocol.md, sections 2 to 4 and 12).
 #include "tools/replay/check/checker_impl.h"
-#include "tools/replay/fields.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

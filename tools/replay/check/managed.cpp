@@ -2,7 +2,7 @@
 // The managed layer (docs/protocol.md, 9.21 to 9.35), on connections that begin with its request.
 #include "stp/wire/big_endian.h"
 #include "tools/replay/check/checker_impl.h"
-#include "tools/replay/managed_words.h"
+#include "tools/replay/check/connection.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

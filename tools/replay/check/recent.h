@@ -3,7 +3,9 @@
 // hostile a file is.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <list>
 #include <unordered_map>
@@ -66,6 +68,39 @@ class Recent {
   Order order_;
   std::unordered_map<Key, typename Order::iterator, Hash> index_;
   bool forgot_ = false;
+};
+
+enum class Kind { kTransfer, kRegion, kRing };
+
+template <typename Value>
+// The requests or grants of one side. Each kind makes room only for its own, so that regions stay
+// known, however many Transfers there are meanwhile.
+class ByKind {
+ public:
+  using Newest = Recent<std::uint32_t, Value, 512>;
+
+  Value* find(std::uint32_t id) {
+    for (auto& kept : kinds_)
+      if (auto* const value = kept.find(id)) return value;
+    return nullptr;
+  }
+  // As find(). The entry counts as new then.
+  Value* find_again(std::uint32_t id) {
+    for (auto& kept : kinds_)
+      if (auto* const value = kept.find_again(id)) return value;
+    return nullptr;
+  }
+  Value& put(std::uint32_t id, Value value) {
+    for (auto& kept : kinds_) kept.erase(id);
+    return kinds_[static_cast<std::size_t>(value.kind())].put(id, std::move(value));
+  }
+  [[nodiscard]] bool forgot() const {
+    return kinds_[0].forgot() || kinds_[1].forgot() || kinds_[2].forgot();
+  }
+  Newest& transfers() { return kinds_[static_cast<std::size_t>(Kind::kTransfer)]; }
+
+ private:
+  std::array<Newest, 3> kinds_;
 };
 
 }  // namespace stp::replay

@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
+#include "stp/wire/operations.h"
 #include "stp/wire/tiling.h"
 #include "tools/replay/text.h"
 
@@ -277,6 +279,241 @@ std::vector<std::string> NodeSubject::notes() const {
         std::to_string(unanswered_.size()) +
         " GETs had no complete answer when they were given up: it may have waited for credit");
   return notes;
+}
+
+// --- the decisions of the trace's users: to connect, to accept, to send, to close
+
+namespace {
+
+using wire::Op;
+
+// Operations that the Node sends by itself, without a user's request.
+bool is_nodes_own(const wire::Header& h) {
+  return h.op() <= Op::kDisconnectComplete || h.op() == Op::kRequestStateResponse ||
+         own_question(h) || (h.op() == Op::kGet && h.has(wire::flag::kReject));
+}
+
+}  // namespace
+
+bool NodeSubject::decide(std::size_t at) {
+  const auto before = decided_.find(at);
+  return before == decided_.end() ? decide_now(at) : before->second;
+}
+
+bool NodeSubject::decide_now(std::size_t at) {
+  const auto& h = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(h.s_port);
+  const bool endpoint = vc != nullptr && vc->user->plan->config.connectionless;
+  if (h.op() == Op::kRequestConnection) {
+    connect(at);
+  } else if (h.op() == Op::kConnectionAnswer) {
+    welcome(at);
+  } else if (h.op() == Op::kRequestDisconnect && vc != nullptr) {
+    close(*vc, trace_[at].decoded.frame);
+  } else if (h.op() == Op::kData && !requested_.contains(at) && plan_.is_torn(at)) {
+    torn_.push_back(trace_[at].decoded.number);
+    return false;
+  } else if (endpoint || !is_nodes_own(h)) {
+    if (vc != nullptr)
+      request(*vc, at);
+    else
+      trouble(at, "no such connection lives");
+  }
+  return true;
+}
+
+// An RD with other names answers an unexpected CA. The Node sends that by itself.
+// protocol: 5.9, 5.32
+void NodeSubject::close(Vc& vc, const wire::Frame& rd) {
+  VcInfo info{};
+  const bool same = node_.vc_info(vc.id, info) == 0 && rd.dst == info.peer_mac &&
+                    rd.header.d_port == info.remote_port && rd.header.d_key == info.remote_key &&
+                    names_.live(Name::kKey, rd.header.offset) == info.local_key;
+  if (!same || std::exchange(vc.closing, true)) return;
+  node_.close(vc.id, true, now_, to_option(rd.option));
+  pump();
+}
+
+// If the peer closed first, no frame shows when the user closes. It must have closed if an RD with
+// other names is answered by a DA made of that RD's fields. protocol: 5.12
+void NodeSubject::forget_gone(std::size_t at) {
+  const auto& h = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(h.d_port);
+  VcInfo info{};
+  if (vc == nullptr || node_.vc_info(vc->id, info) != 0) return;
+  const bool over = info.state == VcState::kPeerClosed || info.state == VcState::kFailed;
+  const bool same = info.remote_port == h.s_port && info.remote_key == h.offset &&
+                    info.local_key == names_.live(Name::kKey, h.d_key);
+  if (!over || same || !plan_.is_answered(at)) return;
+  node_.close(vc->id, true, now_, {});
+  pump();
+}
+
+// If the user decides about a connection, the decision is made when the trace shows the answer.
+void NodeSubject::welcome(std::size_t at) {
+  const auto& frame = trace_[at].decoded.frame;
+  for (auto& [port, vc] : vcs_) {
+    VcInfo info{};
+    if (node_.vc_info(vc.id, info) != 0 || info.state != VcState::kAsked) continue;
+    if (info.peer_mac != frame.dst || info.remote_port != frame.header.d_port) continue;
+    const auto option = to_option(frame.option);
+    if (frame.header.has(wire::flag::kReject))
+      node_.refuse(vc.id, option, now_);
+    else
+      node_.admit(vc.id, option, now_);
+    return pump();
+  }
+}
+
+void NodeSubject::connect(std::size_t at) {
+  const auto& frame = trace_[at].decoded.frame;
+  const auto& h = frame.header;
+  if (names_.knows(Name::kKey, h.offset)) return;  // the Node repeats it by itself
+  for (const auto& user : users_) {
+    if (user->plan != plan_.asker(h.offset)) continue;
+    auto* const channel = channel_of(*user);
+    VcId id = kNoneId;
+    if (node_.connect(user->endpoint, frame.dst, h.d_id, channel, channels_.size() - 1, id, now_,
+                      to_option(frame.option)) != 0)
+      return trouble(at, "the Node cannot connect");
+    VcInfo info{};
+    node_.vc_info(id, info);
+    vcs_[info.local_port] = {id, user.get(), UserChannel(channel), false, {}};
+    return pump();
+  }
+}
+
+// --- the users' requests and memory, as the trace shows them
+
+namespace {
+
+using wire::Op;
+
+void copy_payload(Bytes from, SendEntry& entry) {
+  std::ranges::copy(from, reinterpret_cast<std::byte*>(entry.payload));
+  entry.payload_length = static_cast<std::uint8_t>(from.size());
+}
+
+}  // namespace
+
+// Returns the live Mx for the memory that a CTS, MRA or GET names, or 0 if it is not the user's.
+std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
+  auto& user = *vc.user;
+  const bool get = h.op() == Op::kGet;
+  const auto at = (get ? Address{h.sync, h.b_num} : Address{h.bufx, h.offset})
+                      .linear(user.plan->config.bufsize);
+  auto* const landing = user.landing_of(at);
+  if (h.mx == 0 || landing == nullptr) return 0;
+  auto& mx = landing->mx[h.mx];
+  if (mx != 0) return mx;
+  if (node_.alloc_mx(landing->region, kNoneId, permit::kAll, mx) != 0) return 0;
+  names_.bind(Name::kMx, h.mx, mx);
+  return mx;
+}
+
+// A user may have written to its memory before a new grant, so its content is unknown again. A
+// repeated grant changes nothing.
+void NodeSubject::forget_bytes(Vc& vc, const wire::Header& grant) {
+  auto same = grant;
+  same.cksum = 0;
+  if (grant.op() == Op::kClearToSend) same.sync = 0;  // F_Offset
+  auto& before =
+      vc.grants[{grant.op(), grant.s_id, grant.op() == Op::kClearToSend ? grant.b_num : 0}];
+  if (std::exchange(before, same) == same) return;
+  const auto at = Address{grant.bufx, grant.offset}.linear(vc.user->plan->config.bufsize);
+  auto* const landing = vc.user->landing_of(at);
+  if (landing == nullptr) return;
+  const auto from = at - landing->start;
+  const auto length = std::min(granted_bytes(grant), landing->known.size() - from);
+  landing->known.forget(from, length);
+}
+
+void NodeSubject::request(Vc& vc, std::size_t at) {
+  const auto& frame = trace_[at].decoded.frame;
+  SendEntry entry{};
+  entry.header = frame.header;
+  entry.destination_mac = frame.dst.to_u64();
+  const auto op = frame.header.op();
+  if (op == Op::kData && !fill_data(vc, at, entry)) return;
+  if (op == Op::kClearToSend || op == Op::kMemoryRegionAvailable) forget_bytes(vc, frame.header);
+  if (wire::operation(op).own == wire::Own::kMx) entry.header.mx = live_mx(vc, frame.header);
+  if (op != Op::kData) copy_payload(frame.option, entry);
+  const auto refused = vc.channel.refused();
+  if (!vc.channel.send(entry)) return trouble(at, "the Node takes no more requests");
+  node_.kick(vc.id);
+  pump();
+  if (vc_of(frame.header.s_port) == &vc && vc.channel.refused() != refused)
+    trouble(at, "the Node does not send what breaks the protocol");
+}
+
+// Makes one request for a whole Block when its first STU is due. Returns false if there is none to
+// make.
+bool NodeSubject::fill_data(Vc& vc, std::size_t at, SendEntry& entry) {
+  const auto& h = trace_[at].decoded.frame.header;
+  const auto stus = plan_.request_at(at);
+  if (stus.empty()) return false;
+  auto& user = *vc.user;
+  const auto place = user.transmit_memory.all().subspan(user.sent);
+  std::size_t length = 0;
+  for (const auto stu : stus) {
+    const auto bytes = trace_[stu].decoded.frame.stu;
+    if (length + bytes.size() > place.size()) return false;
+    std::ranges::copy(bytes, place.begin() + static_cast<std::ptrdiff_t>(length));
+    length += bytes.size();
+    if (stu != at) requested_.insert(stu);
+  }
+  if (requested_.contains(at)) return false;
+  const auto& last = trace_[stus.back()].decoded.frame;
+  const auto from = Address::from_linear(user.sent, user.plan->config.bufsize);
+  // The flags of the Last apply to the Block.
+  entry.header.op_flags =
+      h.op_flags | (last.header.op_flags & (wire::flag::kSendState | wire::flag::kInterrupt));
+  entry.header.op_flags &= static_cast<std::uint16_t>(~(wire::flag::kLast | wire::flag::kAppend));
+  entry.length = static_cast<std::uint32_t>(length);
+  entry.bufx = from.bufx;
+  entry.offset = from.offset;
+  copy_payload(last.append, entry);
+  user.sent += length;
+  return true;
+}
+
+// Prepares the memory that a Get reads. Bytes that no earlier frame of the trace has written are
+// taken from the answer.
+void NodeSubject::prepare_get(std::size_t at) {
+  const auto& get = trace_[at].decoded.frame.header;
+  auto* const vc = vc_of(get.d_port);
+  if (vc == nullptr) return;
+  const auto place = Address{get.bufx, get.offset}.linear(vc->user->plan->config.bufsize);
+  auto* const landing = vc->user->landing_of(place);
+  if (landing == nullptr) return;
+  auto offset = place - landing->start;
+  const bool number = get.function() != wire::Function::kGet;
+  for (const auto stu : plan_.answer_to(at)) {
+    const auto told = trace_[stu].decoded.frame.stu;
+    std::vector<std::byte> bytes(told.begin(), told.end());
+    // protocol: 7.17
+    if (number && std::endian::native == std::endian::little) std::ranges::reverse(bytes);
+    for (const auto byte : bytes) {
+      if (offset < landing->known.size() && !landing->known.has(offset)) {
+        landing->memory.all()[offset] = byte;
+        landing->known.add(offset);
+      }
+      ++offset;
+    }
+  }
+}
+
+void NodeSubject::learn_data(std::size_t at) {
+  const auto& frame = trace_[at].decoded.frame;
+  auto* const vc = vc_of(frame.header.d_port);
+  if (vc == nullptr) return;
+  const auto place =
+      Address{frame.header.bufx, frame.header.offset}.linear(vc->user->plan->config.bufsize);
+  auto* const landing = vc->user->landing_of(place);
+  if (landing == nullptr) return;
+  const auto from = place - landing->start;
+  for (std::size_t i = 0; i < frame.stu.size() && from + i < landing->known.size(); ++i)
+    landing->known.add(from + i);
 }
 
 }  // namespace stp::replay

@@ -5,10 +5,9 @@
 #include <set>
 
 #include "stp/channel/user_side.h"
-#include "tools/replay/play/given_up.h"
 #include "tools/replay/play/plan.h"
-#include "tools/replay/play/shortage.h"
 #include "tools/replay/play/subject.h"
+#include "tools/replay/play/unseen.h"
 
 namespace stp::replay {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stp/node/node.h"
-#include "tools/replay/endpoint_sizes.h"
+#include "tools/replay/check/endpoint.h"
 #include "tools/replay/play/recording.h"
 
 namespace stp::replay {

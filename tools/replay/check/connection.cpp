@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/check/connection_table.h"
+#include "tools/replay/check/connection.h"
 
 namespace stp::replay {
 namespace {
