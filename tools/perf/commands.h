@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stp-perf, one function each; raw/raw.h has that for bare frames. Errors are
-// exceptions.
+// The commands of stp-perf, one function each, and the command line that chooses one; raw/raw.h has
+// that for bare frames. Errors are exceptions.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
-#include "tools/perf/pace.h"
-#include "tools/perf/result.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/plan.h"
 #include "tools/perf/room.h"
 
 namespace stp::perf {
+
+enum class Command { kServer, kLatency, kBandwidth, kRate, kRaw, kMemcpy };
+
+// The command line of stp-perf.
+struct Options {
+  Command command = Command::kServer;
+  Setup setup;
+  std::string peer;  // "": a server inside this program
+  std::string port = ":3000";
+  Plan plan;
+  Pace pace;
+  bool once = false;
+  bool serve = false;             // raw: the answering side
+  bool one_way = false;           // raw
+  std::uint64_t working_set = 0;  // memcpy
+  bool json = false;
+  std::optional<unsigned> cpu;
+};
+
+// nullopt: the program ends with `exit_status`.
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
 // Connects to a server, runs one test and returns its result. A latency test fills `latency`, and
 // the result refers to it.

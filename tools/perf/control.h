@@ -6,8 +6,8 @@
 #include <optional>
 #include <stp/managed.hpp>
 
+#include "tools/perf/measure.h"
 #include "tools/perf/room.h"
-#include "tools/perf/usage.h"
 
 namespace stp::perf {
 

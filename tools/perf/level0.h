@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections at level 0, and the memory that they use. The link is that of STP_LINK.
+// The tests at level 0: connections and the memory that they use, a ping-pong, and a window of
+// Blocks. The link is that of STP_LINK.
 #pragma once
 
 #include <stp/st.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "tools/perf/measure.h"
 #include "tools/perf/plan.h"
 
 namespace stp::perf {
@@ -42,6 +45,69 @@ class Level0 {
   std::unique_ptr<void, Level0End> source_, target_;  // destroyed after the endpoint
   std::unique_ptr<st_ehandle, Level0End> endpoint_;
   int mx_ = 0;
+};
+
+// A ping-pong at level 0: each side puts a Block into the other's memory by st_tx, and learns of
+// the other's Block from the header that st_rx returns.
+class Level0Ping {
+ public:
+  Level0Ping(const Plan& plan, Level0Connection connection);
+
+  // For the client: sends a Block and waits for the answer.
+  void round_trip();
+  // For the server: answers a Block, if one has come. Returns whether it has.
+  bool answer();
+
+ private:
+  void send();
+  // False: nothing has come yet.
+  bool receive();
+
+  const Plan plan_;
+  Level0Connection connection_;
+};
+
+// Sends Blocks at level 0, with a window of them outstanding on each connection. The receiving side
+// uses the same class and only calls turn(). The Blocks are Silent: the peer's program is not told
+// of them. A Block counts as done when the peer's Node has confirmed it; one Block in several asks
+// for confirmation.
+class Level0Stream {
+ public:
+  Level0Stream(const Plan& plan, std::vector<Level0Connection> connections);
+
+  void start();
+  void stop();
+  // Sends Blocks while the windows have room, and takes confirmations. Returns false if none came.
+  bool turn();
+  // After stop(): returns whether all Blocks are confirmed.
+  [[nodiscard]] bool drained() const;
+  // Returns how many Blocks of this side are confirmed.
+  [[nodiscard]] std::uint64_t operations() const { return done_; }
+
+ private:
+  // Blocks are numbered modulo 2^32.
+  struct Lane {
+    Level0Connection connection;
+    std::uint32_t next = 0;       // the next Block to send
+    std::uint32_t confirmed = 0;  // all Blocks before it are confirmed
+    std::uint32_t end = 0;        // after stop(): the end of the Blocks to send
+    std::uint32_t question = 0;   // number of the last RS
+    bool asked = false;           // the last RS is not answered yet
+    Clock::time_point ask_at, give_up_at;
+  };
+  void fill(Lane& lane);
+  void send(Lane& lane);
+  bool take(Lane& lane);
+  void confirm(Lane& lane, const st_header_t& state);
+  void ask(Lane& lane);
+  void wait(Lane& lane);
+  static void be_patient(Lane& lane);
+
+  const Plan plan_;
+  const std::uint32_t asks_;  // one Block in so many asks for confirmation; a power of two
+  std::vector<Lane> lanes_;
+  bool running_ = false;
+  std::uint64_t done_ = 0;
 };
 
 }  // namespace stp::perf

@@ -2,10 +2,12 @@
 // What is measured. The client decides, and tells the server when it connects.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stp/managed.hpp>
 #include <string>
 #include <string_view>
 
@@ -46,5 +48,22 @@ std::optional<Operation> operation_named(std::string_view name);
 std::size_t places_for_events(const Plan& plan);
 // Returns why this test cannot be run; "" if it can.
 std::string complaint(const Plan& plan);
+
+// The private data that client and server exchange while they connect.
+// Sent on the control connection: the test, and the client's memory. Other connections send
+// nothing.
+struct Greeting {
+  Plan plan;
+  stm_remote_t remote{};
+
+  static constexpr std::size_t kSize = kPlanSize + STM_REMOTE_SIZE;
+  [[nodiscard]] std::array<unsigned char, kSize> encoded() const;
+  // nullopt: the peer is another program, or another version of this one.
+  static std::optional<Greeting> of(stm_connection_t connection);
+};
+
+// The server's answer names its memory. nullopt: the peer has not sent one.
+std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote);
+std::optional<stm_remote_t> remote_of(stm_connection_t connection);
 
 }  // namespace stp::perf

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What client and server both need on their link for one test: a queue, and memory to send from, to
-// receive into, and to open to the peer.
+// What client and server both need on their link for one test: a queue and its events, and memory
+// to send from, to receive into, and to open to the peer.
 #pragma once
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <stp/managed.hpp>
@@ -11,6 +12,27 @@
 #include "tools/perf/plan.h"
 
 namespace stp::perf {
+
+// Waits for the events of a queue, by polling or by sleeping.
+class Events {
+ public:
+  // `crowded`: there are more pollers than cores. A poll without result then yields the core.
+  Events(stm_queue_t queue, bool sleeps, bool crowded);
+
+  // Passes waiting events to `handle`. If there are none and `sleeps` is set, it first sleeps, for
+  // 100 ms at most.
+  template <typename Handle>
+  void turn(Handle&& handle) {
+    for (int left = take(), i = 0; i < left; ++i) handle(batch_[static_cast<std::size_t>(i)]);
+  }
+
+ private:
+  int take();
+
+  stm_queue_t queue_;
+  bool sleeps_, crowded_;
+  std::array<stm_event_t, 64> batch_;
+};
 
 struct Setup {
   std::string link;          // "": the link of STP_LINK
@@ -21,6 +43,8 @@ Domain open_link(const Setup& setup);
 // two daemons need four.
 bool is_crowded(const Setup& setup);
 
+// What client and server both need on their link for one test: a queue, and memory to send from, to
+// receive into, and to open to the peer.
 class Room {
  public:
   Room(stm_domain_t domain, unsigned buffer_log2, const Plan& plan);

@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "tools/perf/control.h"
-#include "tools/perf/events.h"
-#include "tools/perf/greeting.h"
-#include "tools/perf/level0_ping.h"
-#include "tools/perf/level0_stream.h"
-#include "tools/perf/ping.h"
-#include "tools/perf/stream.h"
+#include "tools/perf/level0.h"
+#include "tools/perf/managed.h"
+#include "tools/perf/plan.h"
+#include "tools/perf/room.h"
 
 namespace stp::perf {
 namespace {

@@ -13,7 +13,6 @@
 #include "libst/service/link_choice.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
-#include "tools/perf/options.h"
 #include "tools/perf/raw/raw.h"
 
 namespace stp::perf {

@@ -7,8 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "tools/perf/pace.h"
-#include "tools/perf/result.h"
+#include "tools/perf/measure.h"
 
 namespace stp::perf {
 

@@ -1,13 +1,142 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/perf/result.h"
+#include "tools/perf/measure.h"
 
+#include <linux/perf_event.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/histogram.hpp>
 #include <cinttypes>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <vector>
 
 #include "tools/json/json.h"
 
 namespace stp::perf {
+namespace {
+
+constexpr auto kBetweenWords = std::chrono::seconds(1);
+
+}  // namespace
+
+Stretch::Stretch(std::chrono::duration<double> length, bool quiet, const char* name)
+    : end_(begin_ + std::chrono::duration_cast<Clock::duration>(length)),
+      next_word_(begin_ + kBetweenWords),
+      name_(name),
+      speaks_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
+
+Stretch::~Stretch() {
+  if (has_spoken_) std::fputs("\r\033[K", stderr);
+}
+
+bool Stretch::past(std::uint64_t operations) {
+  const auto now = Clock::now();
+  if (speaks_ && now >= next_word_) say(operations, now);
+  return now >= end_;
+}
+
+double Stretch::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+void Stretch::say(std::uint64_t operations, Clock::time_point now) {
+  next_word_ = now + kBetweenWords;
+  has_spoken_ = true;
+  std::fprintf(stderr, "\r\033[K%s: %.0f of %.0f s, %" PRIu64 " operations", name_, seconds(),
+               std::chrono::duration<double>(end_ - begin_).count(), operations);
+}
+
+namespace {
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+int open_instruction_counter() {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_HARDWARE;
+  attr.config = PERF_COUNT_HW_INSTRUCTIONS;
+  attr.inherit = 1;
+  attr.exclude_kernel = 1;  // what an ordinary user may count
+  attr.exclude_hv = 1;
+  return static_cast<int>(::syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+}  // namespace
+
+Usage operator-(const Usage& later, const Usage& earlier) {
+  Usage difference{later.cpu_seconds - earlier.cpu_seconds, std::nullopt};
+  if (later.instructions && earlier.instructions)
+    difference.instructions = *later.instructions - *earlier.instructions;
+  return difference;
+}
+
+UsageMeter::UsageMeter() : counter_(open_instruction_counter()) {}
+
+UsageMeter::~UsageMeter() {
+  if (counter_ >= 0) ::close(counter_);
+}
+
+Usage UsageMeter::now() const {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  Usage usage{seconds(used.ru_utime) + seconds(used.ru_stime), std::nullopt};
+  std::uint64_t count = 0;
+  if (counter_ >= 0 && ::read(counter_, &count, sizeof count) == sizeof count)
+    usage.instructions = count;
+  return usage;
+}
+
+namespace {
+
+namespace bh = boost::histogram;
+// From 10 ns to 100 s. Each bin is half a percent wider than the one before.
+constexpr double kFrom = 0.01, kTo = 1e8;
+constexpr unsigned kBins = 4606;
+
+}  // namespace
+
+struct Histogram::Bins {
+  using Axis = bh::axis::regular<double, bh::axis::transform::log>;
+  bh::histogram<std::tuple<Axis>, bh::dense_storage<std::uint64_t>> counts =
+      bh::make_histogram_with(bh::dense_storage<std::uint64_t>(), Axis(kBins, kFrom, kTo));
+};
+
+Histogram::Histogram() : bins_(std::make_unique<Bins>()) {}
+Histogram::~Histogram() = default;
+
+void Histogram::add(std::chrono::nanoseconds time) {
+  const Time value = time;
+  bins_->counts(value.count());
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = std::max(max_, value);
+  sum_ += value;
+  ++count_;
+}
+
+Histogram::Time Histogram::mean() const {
+  return count_ == 0 ? Time{} : sum_ / static_cast<double>(count_);
+}
+
+Histogram::Time Histogram::percentile(double percent) const {
+  if (count_ == 0) return {};
+  const auto rank = std::max(std::ceil(static_cast<double>(count_) * percent / 100), 1.0);
+  // The smallest and the largest value are known exactly, and the outermost bins have no centre.
+  if (rank <= 1) return min_;
+  if (rank >= static_cast<double>(count_)) return max_;
+  std::uint64_t seen = 0;
+  for (auto&& bin : bh::indexed(bins_->counts, bh::coverage::all)) {
+    seen += *bin;
+    if (static_cast<double>(seen) >= rank) return std::clamp(Time(bin.bin(0).center()), min_, max_);
+  }
+  return max_;
+}
+
 namespace {
 
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
