@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/prometheus.h"
+#include "tools/stpctl/counters.h"
 
 #include <gtest/gtest.h>
 
 #include "stp/counters.h"
-#include "tools/stpctl/counter_texts.h"
 
 namespace stp::stpctl {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/round_trips.h"
+#include "tools/stpctl/ping.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "libst/service/socket.h"
 #include "libst/service/text_field.h"
 #include "tests/temporary_directory.h"
-#include "tools/stpctl/failure.h"
+#include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {
 namespace {

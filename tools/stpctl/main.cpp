@@ -6,7 +6,6 @@
 
 #include "libst/os/standard_streams.h"
 #include "tools/stpctl/commands.h"
-#include "tools/stpctl/options.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/options.h"
+#include "tools/stpctl/commands.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,9 +8,8 @@
 #include "libst/service/admin.h"
 #include "libst/service/names.h"
 #include "tools/json/json.h"
-#include "tools/stpctl/counter_texts.h"
-#include "tools/stpctl/failure.h"
-#include "tools/stpctl/prometheus.h"
+#include "tools/stpctl/counters.h"
+#include "tools/stpctl/ending.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"
 

@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the state of a link from its daemon. Lists are read entry by entry while the daemon works,
-// so entries are from slightly different times. The functions throw Failure.
+// Reads the state of a link from its daemon.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "libst/os/unique_fd.h"
+#include "libst/service/messages.h"
 #include "stp/node/node.h"
-#include "tools/stpctl/daemon_client.h"
 
 namespace stp::stpctl {
+
+// A connection to one link of stpd. If the daemon cannot be reached, does not answer within 10
+// seconds, or is of another version, the functions throw Failure.
+class DaemonClient {
+ public:
+  explicit DaemonClient(std::string socket);
+
+  // Sends a request and waits for the reply. Returns its result: 0 or a negative errno.
+  int ask(service::Request request, service::Reply& reply, std::span<const int> fds = {});
+  int ask(service::RequestKind kind, service::Reply& reply);
+
+  [[nodiscard]] const std::string& socket() const { return path_; }
+
+ private:
+  std::string path_;
+  service::UniqueFd socket_;
+};
+
+// Reads the state of a link from its daemon. Lists are read entry by entry while the daemon works,
+// so entries are from slightly different times. The functions throw Failure.
 
 // Totals of one shard. Those of a link are the sums over its shards.
 struct ShardTotals {

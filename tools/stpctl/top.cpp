@@ -11,9 +11,8 @@
 
 #include "libst/service/names.h"
 #include "tools/json/json.h"
-#include "tools/stpctl/counter_texts.h"
-#include "tools/stpctl/interrupt.h"
-#include "tools/stpctl/keys.h"
+#include "tools/stpctl/counters.h"
+#include "tools/stpctl/ending.h"
 #include "tools/stpctl/snapshot.h"
 #include "tools/stpctl/table.h"
 

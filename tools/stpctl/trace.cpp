@@ -9,9 +9,8 @@
 #include <cstring>
 
 #include "tools/json/json.h"
-#include "tools/stpctl/daemon_client.h"
-#include "tools/stpctl/failure.h"
-#include "tools/stpctl/interrupt.h"
+#include "tools/stpctl/ending.h"
+#include "tools/stpctl/snapshot.h"
 
 namespace stp::stpctl {
 namespace {

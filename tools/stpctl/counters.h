@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters in the text exposition format of Prometheus.
+// Counters: what each means, and all of them in the text exposition format of Prometheus.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/stpctl/snapshot.h"
 
 namespace stp::stpctl {
 
+// A short description of the counter, or "" if this version does not know it.
+std::string_view text_of_counter(std::string_view name);
+// Returns whether the counter counts dropped frames.
+bool counts_drops(std::string_view name);
+
+// Counters in the text exposition format of Prometheus.
 struct LinkCounters {
   Link link;
   std::vector<CounterValue> counters;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/interrupt.h"
+#include "tools/stpctl/ending.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 
@@ -51,6 +54,36 @@ bool sleep_until(std::chrono::steady_clock::time_point until) {
     const auto slice = std::min<std::chrono::nanoseconds>(left, kSlice);
     const timespec length{.tv_sec = 0, .tv_nsec = static_cast<long>(slice.count())};
     ::nanosleep(&length, nullptr);
+  }
+}
+
+// A program in the background may not change its terminal: the kernel would stop it.
+Keys::Keys(bool wanted) {
+  if (!wanted || ::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) return;
+  if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+  termios raw = before_;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_cc[VMIN] = 1;
+  raw.c_cc[VTIME] = 0;
+  open_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+Keys::~Keys() {
+  if (open_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+}
+
+bool Keys::sleep_until(std::chrono::steady_clock::time_point until) {
+  if (!open_) return stpctl::sleep_until(until);
+  constexpr std::chrono::milliseconds kSlice{100};
+  for (;;) {
+    if (interrupted()) return false;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return true;
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (::poll(&input, 1, static_cast<int>(std::min(left, kSlice).count())) <= 0) continue;
+    char key = 0;
+    if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return false;
   }
 }
 

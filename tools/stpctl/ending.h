@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ends a command: a failure, a signal, a key.
+#pragma once
+
+#include <termios.h>
+
+#include <chrono>
+#include <stdexcept>
+
+namespace stp::stpctl {
+
+// Thrown when a command fails: stderr gets the cause and the remedy, and the exit status is 1.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Handles Ctrl-C (SIGINT) and SIGTERM as requests to end. Only the main thread receives them, so
+// any system call in which it sleeps returns with EINTR.
+
+// Call before any thread starts: threads begin with these signals blocked.
+void watch_for_interrupts();
+// Call in the main thread, once the threads have started.
+void let_interrupts_in();
+bool interrupted();
+// Sleeps until `until`. Returns false if it was interrupted before.
+bool sleep_until(std::chrono::steady_clock::time_point until);
+
+// Keys that are pressed on a terminal, one at a time. The terminal is as before when the object
+// ends.
+class Keys {
+ public:
+  // `wanted` false, or no terminal at standard input: there are none.
+  explicit Keys(bool wanted);
+  ~Keys();
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
+
+  // Sleeps until `until`. Returns false before, if q was pressed, or on an interrupt.
+  bool sleep_until(std::chrono::steady_clock::time_point until);
+
+ private:
+  bool open_ = false;
+  termios before_{};
+};
+
+}  // namespace stp::stpctl
