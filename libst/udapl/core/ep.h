@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An Endpoint: its states and attributes, and itself. ep.cpp makes, connects and frees it,
-// ep_transfers.cpp moves data.
-// What says so happens under the IA's mutex.
+// An Endpoint: its states and attributes, and itself. What says so happens under the IA's mutex.
 #pragma once
 
 #include <cstdint>
 
 #include "libst/udapl/core/evd.h"
-#include "libst/udapl/core/iov.h"
+#include "libst/udapl/core/memory.h"
 #include "libst/udapl/core/object.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/ring.h"

@@ -11,7 +11,6 @@
 
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/evd.h"
-#include "libst/udapl/core/iov.h"
 #include "libst/udapl/core/memory.h"
 #include "libst/udapl/core/service_point.h"
 #include "libst/udapl/core/srq.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "libst/udapl/core/iov.h"
+#include "libst/udapl/core/memory.h"
 #include "stp/base/assert.h"
 
 namespace stp::udapl {
