@@ -170,8 +170,11 @@ struct Traffic {
   Recent<std::uint32_t, Question, 256> questions;  // asked by this side
   ByKind<Request> requests;                        // made by this side
   ByKind<Landing> landings;                        // where this side receives
-  Recent<std::uint32_t, GetRequest, 256> gets;     // made by this side
-  Recent<std::uint64_t, Ending, 128> ends;         // sent by this side: D_id, S_id
+  // When the last granted of its Blocks that are complete was granted: earlier ones have been
+  // passed.
+  TraceTime passed = kNotYet;
+  Recent<std::uint32_t, GetRequest, 256> gets;  // made by this side
+  Recent<std::uint64_t, Ending, 128> ends;      // sent by this side: D_id, S_id
   std::optional<std::uint32_t> newest_get;
   std::unique_ptr<Messages> messages;
   // A G_num that was skipped and may still arrive.

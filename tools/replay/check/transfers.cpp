@@ -252,10 +252,14 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   if (h.sync != 0 && h.sync >= length)
     report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
            named("F_Offset", h.sync));
-  if (again) {  // protocol: 10.3
+  if (again) {  // protocol: 10.3, 10.22
     const auto gap = between(block->granted, now);
-    if (!disturbed(said) && gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5)
-      report(said, Rule::kCtsTooSoon, "a repeated CTS after 1 ms", "after " + seconds(gap) + " s");
+    const bool passed = block->granted <= from.with_traffic().passed;
+    const bool soon = gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5;
+    if (soon && !passed && !disturbed(said))
+      report(said, Rule::kCtsTooSoon,
+             "a repeated CTS after 1 ms, or after a Block that was granted later",
+             "after " + seconds(gap) + " s");
     block->granted = now;
     return;
   }
@@ -453,6 +457,10 @@ bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std
     ++block.seen_count;
   }
   if (h.has(flag::kLast)) block.last = h.param;
+  if (block.whole()) {
+    auto& passed = said.to.with_traffic().passed;
+    passed = std::max(passed, block.granted);
+  }
   count_data_slot(said, block);
   return true;
 }
