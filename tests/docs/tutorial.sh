@@ -156,8 +156,8 @@ done
 
 # Other statements of the page.
 for part in "$work"/a/part??; do
-  [ "$(grep -c "^$(sha256sum <"$part" | cut -c1-64) .*${part##*/}" "$work"/*.a.log | awk -F: '{ n += $2 } END { print n }')" = 2 ] ||
-    fail "the service and sha256sum do not say the same of $part"
+  [ "$(grep -c "^$(sha256sum <"$part" | cut -c1-64) .*${part##*/}" "$work"/*.a.log | awk -F: '{ n += $2 } END { print n }')" = 3 ] ||
+    fail "the services and sha256sum do not say the same of $part"
 done
 cmp "$work/a/big" "$work/b/arrived/big" || fail "the file is another one"
 wait_for 20 grep -qx 'Hello from A' "$work"/*.b.log || fail "the server has not printed the text"

@@ -2,11 +2,11 @@
 """A service of requests and replies: its clients send files, it replies with their SHA-256.
 
     python3 request_service.py serve :3000
-    python3 request_service.py ask HOST:3000 FILE...
+    python3 request_service.py ask [--timeout SECONDS] HOST:3000 FILE...
 
 A request is a message of 1 byte to 1 MiB; the reply is a message with the same tag, by which the client
-finds what it belongs to: replies come in the order in which the server is done. The link is that of
-STP_LINK.
+finds what it belongs to: replies come in the order in which the server is done. The services of request_service.c
+and request_service.cpp do the same: a client of one asks a server of another. The link is that of STP_LINK.
 
 - Back-pressure: the server takes at most 16 requests of a connection at a time. Further ones wait at
   their client, which has at most 64 on the way.
@@ -136,7 +136,7 @@ class Client:
             await self._peer.result().close()
 
 
-async def ask(server: str, names: List[str]) -> int:
+async def ask(server: str, names: List[str], timeout: float) -> int:
     async with stp.aio.Domain() as domain:
         client = Client(domain, server)
 
@@ -146,10 +146,10 @@ async def ask(server: str, names: List[str]) -> int:
                     request = file.read(LONGEST + 1)
                 if not 0 < len(request) <= LONGEST:
                     raise OSError("not 1 byte to 1 MiB long")
-                print((await client.ask(request)).hex(), name, flush=True)
+                print((await client.ask(request, timeout)).hex(), name, flush=True)
                 return True
             except (OSError, asyncio.TimeoutError) as error:
-                print(f"{name}: {error or 'no reply in time'}", file=sys.stderr)
+                print(f"{name}: {str(error) or 'no reply in time'}", file=sys.stderr)
                 return False
 
         answered = await asyncio.gather(*(ask_for(name) for name in names))
@@ -162,13 +162,14 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="reply to clients").add_argument("port", metavar=":PORT")
     asking = commands.add_parser("ask", help="send files, print their SHA-256 as the server has it")
+    asking.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS", help="default: 20")
     asking.add_argument("server", metavar="HOST:PORT")
     asking.add_argument("files", metavar="FILE", nargs="+")
     arguments = parser.parse_args()
     if arguments.command == "serve":
         asyncio.run(serve(arguments.port))
         return 0
-    return asyncio.run(ask(arguments.server, arguments.files))
+    return asyncio.run(ask(arguments.server, arguments.files, arguments.timeout))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""usage: request_services.py BUILD EXAMPLES
+The request services of tools/examples in C, C++ and Python through one stpd: clients of each ask servers of each. While
+they ask, each server is killed and started again: no reply is lost, and none comes twice. Without the package for Python
+in BUILD, those in C and C++ alone."""
+import fcntl
+import hashlib
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, EXAMPLES = sys.argv.pop(1), sys.argv.pop(1)
+PATIENCE = 120  # seconds, for what takes a second on an idle machine
+SERVICES = {
+    "C": [f"{BUILD}/bin/request_service_c"],
+    "C++": [f"{BUILD}/bin/request_service_cpp"],
+}
+if os.path.exists(f"{BUILD}/python/stp/__init__.py"):
+    SERVICES["Python"] = [sys.executable, f"{EXAMPLES}/request_service.py"]
+    os.environ["PYTHONPATH"] = f"{BUILD}/python"
+# More than a client has on the way, so that some are asked for after the restart. Each name is so long that a few lines
+# of output fill a pipe.
+FILES, PIPE = 72, 4096
+SIZES = (1, 63, 64, 65, 4096, 5000, 1 << 20, (1 << 20) - 1)
+
+
+class Services(unittest.TestCase):
+    def setUp(self):
+        self.work = self.enterContext(tempfile.TemporaryDirectory())
+        self.begin("ready", f"{BUILD}/bin/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
+        os.environ["STP_LINK"] = f"stpd:{self.work}/stpd.sock"
+        dice = random.Random(1)
+        self.files, self.lines = [], []
+        for i in range(FILES):
+            name = f"{self.work}/{'./' * 700}{i}"
+            content = dice.randbytes(SIZES[i] if i < len(SIZES) else dice.randrange(1, 3000))
+            with open(name, "wb") as file:
+                file.write(content)
+            self.files.append(name)
+            self.lines.append(f"{hashlib.sha256(content).hexdigest()} {name}")
+
+    def begin(self, text, *command):
+        """A program that runs on once it has said TEXT."""
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        said = ""
+        for line in program.stdout:
+            said += line
+            if text in line:
+                return program
+        self.fail(f"{command} has ended: {said}")
+
+    def serve(self, service, port):
+        return self.begin("serving", *SERVICES[service], "serve", f":{port}")
+
+    def ask(self, service, port, *words):
+        client = subprocess.Popen(
+            [*SERVICES[service], "ask", *words[:-1], f":{port}", *words[-1]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        fcntl.fcntl(client.stdout, fcntl.F_SETPIPE_SZ, PIPE)
+        self.addCleanup(client.kill)
+        return client
+
+    def test_clients_of_each_outlive_the_restart_of_servers_of_each(self):
+        ports = dict(zip(SERVICES, range(3000, 4000)))
+        servers = {service: self.serve(service, port) for service, port in ports.items()}
+        pairs = [(asks, serves) for asks in SERVICES for serves in SERVICES]
+        clients = {pair: self.ask(pair[0], ports[pair[1]], "--timeout", str(PATIENCE), self.files) for pair in pairs}
+        # Nobody reads what they print: each waits behind one of its first replies.
+        for pair, client in clients.items():
+            self.assertTrue(select.select([client.stdout], [], [], PATIENCE)[0], f"{pair}: no reply")
+        for server in servers.values():
+            server.kill()
+            server.wait()
+        servers = {service: self.serve(service, port) for service, port in ports.items()}
+        for pair, client in clients.items():
+            with self.subTest(asks=pair[0], serves=pair[1]):
+                said, complained = client.communicate(timeout=PATIENCE)
+                self.assertEqual(client.returncode, 0, complained)
+                # Not compared as lists: the difference would fill the log.
+                self.assertTrue(sorted(said.splitlines()) == sorted(self.lines), f"{len(said.splitlines())} replies")
+        for service, server in servers.items():
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(PATIENCE), 0, service)
+
+    def test_what_gets_no_reply_is_named(self):
+        """Nobody serves; a file is empty, one too long, one is not there."""
+        empty, long = f"{self.work}/empty", f"{self.work}/long"
+        open(empty, "wb").close()
+        with open(long, "wb") as file:
+            file.truncate((1 << 20) + 1)
+        clients = {
+            service: self.ask(service, 3999, "--timeout", "0.3", [empty, self.files[0], long, f"{self.work}/none"])
+            for service in SERVICES
+        }
+        for service, client in clients.items():
+            with self.subTest(service=service):
+                said, complained = client.communicate(timeout=PATIENCE)
+                self.assertEqual((client.returncode, said), (1, ""), complained)
+                for complaint in (
+                    f"{empty}: not 1 byte to 1 MiB long",
+                    f"{long}: not 1 byte to 1 MiB long",
+                    "/0: no reply in time",
+                ):
+                    self.assertIn(complaint, complained.replace("./", ""))
+                self.assertRegex(complained, rf"{self.work}/none: .")
+
+
+if __name__ == "__main__":
+    unittest.main()
