@@ -53,7 +53,8 @@ links_of_pages() {
   done < <(grep -roE --include='*.md' '\]\([^)]+\)' "$1" |
     sed -nE '/\((https?|#)/d; s/^([^:]+):\]\(([^)#]*).*/\1:\2/p' | sort -u)
   expect test "$count" -ge 100
-  expect test -e "$1/README.md" -a -e "$1/captures/write.pcapng" -a -e "$1/docs/tutorial/trace.svg"
+  expect test -e "$1/README.md" -a -e "$1/captures/write.pcapng" -a -e "$1/docs/tutorial/trace.svg" \
+    -a -e "$1/docs/dashboards/stpd.json" -a -e "$1/docs/dashboards/stpd.rules.yml"
 }
 
 # consumers PREFIX CC [all]: somebody's program is built with what pkg-config and CMake find, and runs. With all, or
