@@ -58,7 +58,7 @@ names_in "$documents" >"$work/names-doc"
 expect test -z "$(sort "$work/names" "$work/names-dev" "$work/names-doc" | uniq -d)"
 expect test -z "$(grep -E '[.](md|svg|pcapng)$' "$work/names")"
 expect grep -q 'usr/include/stp/st.h$' "$work/names-dev"
-for part in usr/include/ '\.so$' '/pkgconfig/' '/cmake/' '/man3/' 'examples/.*\.c$'; do
+for part in usr/include/ '\.so$' '/pkgconfig/' '/cmake/' '/man3/' 'examples/.*\.c$' 'examples/.*\.rs$'; do
   expect grep -qE "$part" "$work/names-dev"
   ! grep -E "$part" "$work/names" || fail "that belongs into stp-dev"
 done
