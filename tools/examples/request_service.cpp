@@ -52,7 +52,7 @@ struct Place {
   Peer* peer = nullptr;
   std::size_t length = 0;
   std::uint32_t tag = 0;
-  std::vector<unsigned char> request = std::vector<unsigned char>(kLongest);
+  std::unique_ptr<unsigned char[]> request{new unsigned char[kLongest]};
   std::array<unsigned char, kSha256Size> reply{};
   stp::Memory memory{}, reply_memory{};  // of `request` and of `reply`
 };
@@ -83,7 +83,7 @@ class Workers {
       auto* const place = places_.front();
       places_.pop_front();
       lock.unlock();
-      sha256(place->request.data(), place->length, place->reply.data());
+      sha256(place->request.get(), place->length, place->reply.data());
       stm_queue_post(queue_, reinterpret_cast<std::uintptr_t>(place));
     }
   }
@@ -123,7 +123,7 @@ class Server {
     auto peer = std::make_unique<Peer>();
     for (auto& place : peer->places) {
       place.peer = peer.get();
-      place.memory = stp::register_memory(domain_, place.request.data(), kLongest, STM_LOCAL_WRITE);
+      place.memory = stp::register_memory(domain_, place.request.get(), kLongest, STM_LOCAL_WRITE);
       place.reply_memory =
           stp::register_memory(domain_, place.reply.data(), kSha256Size, STM_LOCAL_READ);
     }
@@ -140,7 +140,7 @@ class Server {
   // If this fails, the connection has ended, and its last event comes.
   static void take_into(Place& place) {
     stm_receive(place.peer->connection, reinterpret_cast<std::uintptr_t>(&place), place.memory,
-                place.request.data(), kLongest);
+                place.request.get(), kLongest);
   }
   void reply(Place& place) {
     if (stm_send(place.peer->connection, reinterpret_cast<std::uintptr_t>(&place), 0, place.tag,
@@ -247,12 +247,13 @@ class Client {
   }
 
   void begin(const std::string& name) {
-    std::vector<char> bytes(kLongest + 1);
-    std::ifstream file(name, std::ios::binary);
+    std::ifstream file(name, std::ios::binary | std::ios::ate);
     if (!file) return complain(name, "cannot be opened");
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    bytes.resize(static_cast<std::size_t>(file.gcount()));
-    if (bytes.empty() || bytes.size() > kLongest) return complain(name, "not 1 byte to 1 MiB long");
+    const auto size = static_cast<std::size_t>(file.tellg());
+    if (size == 0 || size > kLongest) return complain(name, "not 1 byte to 1 MiB long");
+    std::vector<char> bytes(size);
+    if (!file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(size)))
+      return complain(name, "cannot be read");
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience_);
     auto& asked = asked_[++last_tag_] = Asked{name, std::move(bytes), until};
     asked.memory =
@@ -372,8 +373,7 @@ int main(int argc, char** argv) try {
   tell_link();
   const auto server = words.front();
   words.pop_front();
-  const auto client =
-      std::make_unique<Client>(server, patience);  // not on the stack, see stm_memory_register
+  const auto client = std::make_unique<Client>(server, patience);
   const auto is_complete = client->ask(std::move(words));
   client->end();
   return is_complete ? 0 : 1;
