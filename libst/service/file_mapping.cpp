@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "libst/service/limits.h"
@@ -30,18 +32,47 @@ int seal(int fd) {
   return seals >= 0 && (seals & kAgainstPunching) != 0 ? 0 : -EINVAL;
 }
 
-// Waits until nobody takes pages out of the file, which happens under the lock that lseek() takes:
-// this process maps nothing while it waits to map such a file, but may wait here.
-void await_quiet(int fd, std::uint64_t size) {
-  constexpr int kTries = 4;
-  constexpr std::chrono::milliseconds kQuiet{1};
-  for (int i = 0; i < kTries; ++i) {
-    const TimeOff off;
-    ::lseek(fd, static_cast<off_t>(size - 1), SEEK_DATA);
-    const auto waited = off.so_far();
-    MappingTurn::time_off() += waited;
-    if (waited < kQuiet) return;
+// The processor time of this thread, and how often it has slept. Who only loses its processor to
+// others does not sleep.
+struct ThreadUse {
+  std::chrono::microseconds time{0};
+  long sleeps = 0;
+
+  static ThreadUse now() {
+    rusage use{};
+    ::getrusage(RUSAGE_THREAD, &use);
+    return {std::chrono::seconds(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+                std::chrono::microseconds(use.ru_utime.tv_usec + use.ru_stime.tv_usec),
+            use.ru_nvcsw};
   }
+};
+
+// Whether somebody works on the file at present. The kernel takes pages out of it under the lock
+// that lseek() takes, and waits for that lock asleep, or turns on the processor. Nothing else lets
+// lseek() sleep.
+bool is_worked_on(int fd, std::uint64_t size) {
+  constexpr std::chrono::milliseconds kTurning{1};
+  const TimeOff off;
+  const auto before = ThreadUse::now();
+  ::lseek(fd, static_cast<off_t>(size - 1), SEEK_DATA);
+  const auto after = ThreadUse::now();
+  MappingTurn::time_off() += off.so_far();
+  return after.sleeps != before.sleeps || after.time - before.time >= kTurning;
+}
+
+// Waits until nobody works on the file: this process maps nothing while it waits to map such a
+// file, but may wait here. Who goes on and on is between two steps now and then, so several looks
+// have to find nobody. False: none did.
+bool await_quiet(int fd, std::uint64_t size) {
+  constexpr int kTries = 12, kWanted = 3;
+  constexpr std::chrono::milliseconds kPause{1};
+  if (!is_worked_on(fd, size)) return true;
+  int quiet = 0;
+  for (int i = 0; i < kTries && quiet < kWanted; ++i) {
+    std::this_thread::sleep_for(kPause);
+    quiet = is_worked_on(fd, size) ? 0 : quiet + 1;
+  }
+  return quiet == kWanted;
 }
 
 }  // namespace
@@ -78,7 +109,7 @@ int FileMapping::map(int fd, std::uint64_t size, int seals, bool for_writing,
                      std::shared_ptr<FileMapping>& out) {
   const auto writable = (seals & kAgainstPunching) == 0;
   if (for_writing && !writable) return -EPERM;
-  if (writable) await_quiet(fd, size);
+  if (writable && !await_quiet(fd, size)) return -EBUSY;
   const MappingTurn turn;
   auto* const at =
       ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);

@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "tests/service/raw_client.h"
 
@@ -50,6 +52,48 @@ class Lent {
 };
 
 constexpr std::size_t kSize = std::size_t{1} << 16;
+
+// Works on a file of this length without a pause, under the lock that whoever maps it has to wait
+// for.
+class Worker {
+ public:
+  explicit Worker(const Lent& lent)
+      : thread_([this, &lent] {
+          while (!stopping_) {
+            ::fallocate(lent.fd(), 0, 0, kLong);
+            static_cast<void>(lent.punch(0, kLong));
+            working_ = true;
+          }
+        }) {
+    while (!working_) std::this_thread::yield();
+  }
+  ~Worker() {
+    stopping_ = true;
+    thread_.join();
+  }
+  static constexpr std::size_t kLong = std::size_t{1} << 25;
+
+ private:
+  std::atomic<bool> working_{false}, stopping_{false};
+  std::thread thread_;
+};
+
+// A worker may pause, on a busy machine: then the file is taken. So it is tried with several files.
+TEST(LentMemoryOfABusyOwner, IsRefusedAndTakenOnceTheOwnerHasEnded) {
+  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+  int result = 0;
+  for (int tries = 0; tries < 100 && result != -EBUSY; ++tries) {
+    Lent lent(Worker::kLong, false);
+    {
+      const Worker worker(lent);
+      result = lent.map(Direction::kReceive);
+    }
+    if (result != -EBUSY) continue;
+    make_pages(lent.fd(), Worker::kLong);
+    EXPECT_EQ(lent.map(Direction::kReceive), 0);
+  }
+  EXPECT_EQ(result, -EBUSY);
+}
 
 class LentMemory : public testing::TestWithParam<Direction> {
  protected:
