@@ -23,6 +23,13 @@ expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
 # What is wrong with the command line: the program, and the wrong option before whatever else.
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
 expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"
+for option in --hard-links --delete "--exclude a.o" "--include a.c" "--exclude-from $work/none"; do
+  # shellcheck disable=SC2086
+  expect refused_with "stp-send: ${option%% *} is for directories: it needs -r" $option "$work/file" 10.9.0.2:3000
+done
+# Nobody listens there: nobody is asked.
+expect refused_with "$work/nowhere: No such file" "$work/nowhere" 10.9.0.2:3999
+! says "$work/said" refused || fail "a receiver was asked though there is nothing to send"
 ! "$bin/stp-recv" --out "$work/out" --lsten :3000 2>"$work/said" || fail "stp-recv takes any option"
 expect says "$work/said" "stp-recv: there is no option --lsten"
 

@@ -154,6 +154,7 @@ class Sender {
         pace_(sending.bytes_per_second) {}
 
   std::size_t run() {
+    if (nothing_is_there()) return complaints_.count();
     while (!try_once()) {
     }
     complaints_.finish();
@@ -161,6 +162,19 @@ class Sender {
   }
 
  private:
+  // Reports what is missing if that is everything: no receiver is asked for then.
+  bool nothing_is_there() {
+    std::vector<std::pair<std::string, int>> missing;
+    for (const auto& path : sending_.paths) {
+      struct stat found {};
+      if (path == "-" || ::stat(path.c_str(), &found) == 0) return false;
+      missing.emplace_back(path, errno);
+    }
+    for (const auto& [path, error] : missing) complaints_.add(path, error_text(error));
+    complaints_.finish();
+    return true;
+  }
+
   // Returns false if the link was lost and another try makes sense.
   bool try_once() {
     try {

@@ -107,6 +107,13 @@ class FilterOptions {
     }
     return rules;
   }
+  // The first of them that was given; "": none.
+  [[nodiscard]] std::string given() const {
+    if (!exclude_->results().empty()) return "--exclude";
+    if (!include_->results().empty()) return "--include";
+    if (!exclude_from_->results().empty()) return "--exclude-from";
+    return {};
+  }
 
  private:
   const stp::cli::Option* add(const std::string& name, const std::string& help) {
@@ -169,6 +176,15 @@ int main(int argc, char** argv) {
         "stp-send",
         "FILE... HOST:PORT is needed, and there is only " + stp::printable(sending.paths.front()),
         EXIT_FAILURE);
+
+  if (!sending.trees && list.empty()) {
+    const auto useless = sending.hard_links ? std::string("--hard-links")
+                         : sending.remove   ? "--delete"
+                                            : filter.given();
+    if (!useless.empty())
+      return stp::cli::usage_error(
+          "stp-send", useless + " is for directories: it needs -r (or --files-from)", EXIT_FAILURE);
+  }
 
   try {
     if (!limit.empty()) sending.bytes_per_second = rate_of(limit);
