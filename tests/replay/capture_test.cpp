@@ -105,6 +105,51 @@ TEST(ReadingCaptures, the_check_sequence_that_a_pcap_tells_of_is_no_part_of_a_fr
   EXPECT_EQ(frame.bytes.size(), 50U);
 }
 
+// The CRC as Ethernet has it, bit by bit.
+std::vector<std::byte> with_crc(Bytes frame) {
+  std::uint32_t crc = 0xffff'ffff;
+  for (const auto byte : frame) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb8'8320 : 0);
+  }
+  std::vector<std::byte> whole(frame.begin(), frame.end());
+  for (unsigned i = 0; i < 4; ++i) whole.push_back(static_cast<std::byte>(~crc >> 8 * i & 0xff));
+  return whole;
+}
+
+TEST(ReadingCaptures, a_check_sequence_that_the_file_does_not_tell_of_is_no_part_of_a_frame) {
+  const auto plain = frame_of(header_of(Op::kNoOperation));
+  const auto whole = with_crc(plain);
+  FrameFile file;
+  file.add(1, whole);
+  file.add(2, plain);  // sent by the capturing host: before the NIC appends one
+  file.add(3, Bytes(whole).first(50), static_cast<std::uint32_t>(whole.size()));
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  for (const std::size_t captured : {plain.size(), plain.size(), std::size_t{50}}) {
+    ASSERT_TRUE(capture->next(frame));
+    EXPECT_EQ(frame.wire_length, plain.size());
+    EXPECT_EQ(frame.bytes.size(), captured);
+  }
+  EXPECT_TRUE(capture->found_check_sequences());
+}
+
+TEST(ReadingCaptures, four_bytes_that_are_no_check_sequence_stay) {
+  auto longer = frame_of(header_of(Op::kNoOperation));
+  longer.resize(longer.size() + 4);
+  FrameFile file;
+  file.add(1, longer);
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  ASSERT_TRUE(capture->next(frame));
+  EXPECT_EQ(frame.bytes.size(), longer.size());
+  EXPECT_FALSE(capture->found_check_sequences());
+}
+
 TEST(ReadingCaptures, a_compressed_file_is_refused_with_the_program_that_unpacks_it) {
   std::string packed("\x1f\x8b\x08 and so on, longer than the header of a capture is");
   std::string error;

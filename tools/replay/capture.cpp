@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/crc.hpp>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -310,6 +311,22 @@ std::int64_t Capture::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
   return std::clamp(sum, -kLatest, kLatest);
 }
 
+bool CheckSequences::end(Bytes frame) {
+  if (frame.size() <= kSize || (!found_ && looks_ == kLooks)) return false;
+  ++looks_;
+  const auto length = frame.size() - kSize;
+  boost::crc_32_type crc;
+  crc.process_bytes(frame.data(), length);
+  // Sent from its lowest byte on.
+  std::uint32_t last = 0;
+  for (std::size_t i = kSize; i-- > 0;)
+    last = last << 8 | std::to_integer<std::uint32_t>(frame[length + i]);
+  const bool is_crc = crc.checksum() == last;
+  found_ |= is_crc;
+  looks_ = std::min(looks_, kLooks);
+  return is_crc;
+}
+
 bool Capture::next(CapturedFrame& out) {
   pcap_pkthdr* head = nullptr;
   const unsigned char* bytes = nullptr;
@@ -328,6 +345,13 @@ bool Capture::next(CapturedFrame& out) {
   if (out.wire_length > told.fcs) out.wire_length -= told.fcs;
   out.bytes = {reinterpret_cast<const std::byte*>(bytes),
                std::min<std::size_t>(head->caplen, out.wire_length)};
+  if (told.fcs != 0) return true;
+  // Of a frame that was cut it cannot be known: it is like those before.
+  const bool ends = out.cut() ? check_sequences_.found() && out.wire_length > CheckSequences::kSize
+                              : check_sequences_.end(out.bytes);
+  if (!ends) return true;
+  out.wire_length -= CheckSequences::kSize;
+  out.bytes = out.bytes.first(std::min(out.bytes.size(), out.wire_length));
   return true;
 }
 

@@ -98,6 +98,23 @@ struct CapturedFrame {
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };
 
+// Finds the check sequence (FCS) at the end of each frame in a file that does not tell of it: the
+// CRC of what stands before it, which no other four bytes are but once in four thousand million
+// frames.
+class CheckSequences {
+ public:
+  static constexpr std::size_t kSize = 4;
+  // Whether this whole frame ends so. Once the first kLooks frames do not, no frame is looked at
+  // any more.
+  bool end(Bytes frame);
+  [[nodiscard]] bool found() const { return found_; }
+
+ private:
+  static constexpr unsigned kLooks = 16;
+  unsigned looks_ = 0;
+  bool found_ = false;
+};
+
 class Capture {
  public:
   // Opens a file; "-" is standard input. Returns nullopt if it fails: `error` names the file, the
@@ -113,6 +130,9 @@ class Capture {
   // How many frames the capturing program dropped, as far as the file has said. For a file that can
   // be read twice, known from the beginning.
   [[nodiscard]] std::uint64_t dropped() const;
+  // Whether frames until now ended with check sequences that the file does not tell of. They are
+  // taken off.
+  [[nodiscard]] bool found_check_sequences() const { return check_sequences_.found(); }
 
  private:
   struct Close {
@@ -130,6 +150,7 @@ class Capture {
   std::int64_t epoch_ = 0;
   std::uint64_t dropped_ = 0;  // in all, if that was known at the beginning
   unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
+  CheckSequences check_sequences_;
 };
 
 }  // namespace stp::replay

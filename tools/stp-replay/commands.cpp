@@ -62,6 +62,15 @@ int no_station(const std::string& option, const std::string& text) {
   return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
 }
 
+void tell_of_check_sequences(const Capture& capture, const std::string& file) {
+  if (capture.found_check_sequences())
+    std::fprintf(stderr,
+                 "stp-replay: %s: frames end with check sequences (FCS), of which the file does "
+                 "not tell; they are taken "
+                 "off\n",
+                 file.c_str());
+}
+
 struct Counted {
   std::uint64_t frames = 0, of_stp = 0;
 };
@@ -98,6 +107,7 @@ std::optional<Counted> run_check(const Options& options, const Checker::Sink& te
   at_end.time = captured.time;
   if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
   checker.finish();
+  tell_of_check_sequences(*capture, options.file);
   if (capture->error().empty()) return counted;
   cannot_read(capture->error());
   return std::nullopt;
@@ -138,6 +148,7 @@ int decode(const Options& options) {
     const auto details = managed.look(frame);
     print(options.json ? json_of(frame, details) : line_of(frame, start, details));
   }
+  tell_of_check_sequences(*capture, options.file);
   return capture->error().empty() ? kNothingWrong : cannot_read(capture->error());
 }
 
