@@ -68,11 +68,17 @@ void Recovery::look_earlier(Vc& vc, Time now) {
   use_.timers.update(vc);
 }
 
-void Recovery::look_now(Vc& vc, Time now) {
-  // Without credit nothing can be asked for.
-  if (vc.recovery.check_at_ == kNever || !vc.credit.available()) return;
-  vc.recovery.check_at_ = now;
-  use_.timers.update(vc);
+// The rest is found by the next check.
+void Recovery::ask_for_lost(Vc& vc, Time now) {
+  constexpr unsigned kAtOnce = 16;
+  if (!vc.endpoint->config.recover) return;
+  auto& open = vc.inbound.open_blocks();
+  auto* block = open.first();
+  for (unsigned asked = 0; asked != kAtOnce && block != nullptr && open.lost(*block); ++asked) {
+    if (!ask_again(vc, *block, now)) return;
+    open.grant_again(*block);
+    block = open.first();
+  }
 }
 
 std::size_t Recovery::check(Vc& vc, Time now) {

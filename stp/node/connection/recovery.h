@@ -23,9 +23,9 @@ class Recovery {
   // A Block whose interval had been doubled makes progress again.
   // protocol: 10.3
   void look_earlier(Vc& vc, Time now);
-  // Others have passed a Block by so far that it is lost.
+  // Requests Blocks that others have passed by so far that they are lost.
   // protocol: 10.22
-  void look_now(Vc& vc, Time now);
+  void ask_for_lost(Vc& vc, Time now);
   // Requests the Blocks of `vc` that are stalled, if a check is due. Returns the number of Blocks
   // examined.
   // protocol: 10.3, 10.5

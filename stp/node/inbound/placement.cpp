@@ -65,7 +65,7 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   const auto sync = block->last.sync;
   auto* const transfer = block->transfer;
   const auto first = transfer != nullptr ? transfer->b_seq : 0;
-  if (vc.inbound.complete(*block)) use_.recovery.look_now(vc, now);
+  if (vc.inbound.complete(*block)) use_.recovery.ask_for_lost(vc, now);
   if (const auto* const path = vc.inbound.account().path())
     vc.channel.suggest_block(path->block_log2());
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
