@@ -60,22 +60,19 @@ bool is_worked_on(int fd, std::uint64_t size) {
   return after.sleeps != before.sleeps || after.time - before.time >= kTurning;
 }
 
-// Waits until nobody works on the file: this process maps nothing while it waits to map such a
-// file, but may wait here. Who goes on and on is between two steps now and then, so several looks
-// have to find nobody. False: none did.
-bool await_quiet(int fd, std::uint64_t size) {
+}  // namespace
+
+bool becomes_quiet(const std::function<bool()>& is_worked_on) {
   constexpr int kTries = 12, kWanted = 3;
   constexpr std::chrono::milliseconds kPause{1};
-  if (!is_worked_on(fd, size)) return true;
+  if (!is_worked_on()) return true;
   int quiet = 0;
   for (int i = 0; i < kTries && quiet < kWanted; ++i) {
     std::this_thread::sleep_for(kPause);
-    quiet = is_worked_on(fd, size) ? 0 : quiet + 1;
+    quiet = is_worked_on() ? 0 : quiet + 1;
   }
   return quiet == kWanted;
 }
-
-}  // namespace
 
 // The files that are mapped at present. Held only to look one up: mapping takes long if somebody
 // else works on the file.
@@ -109,7 +106,9 @@ int FileMapping::map(int fd, std::uint64_t size, int seals, bool for_writing,
                      std::shared_ptr<FileMapping>& out) {
   const auto writable = (seals & kAgainstPunching) == 0;
   if (for_writing && !writable) return -EPERM;
-  if (writable && !await_quiet(fd, size)) return -EBUSY;
+  // This process maps nothing while it waits to map a file that somebody works on, but may wait
+  // here.
+  if (writable && !becomes_quiet([&] { return is_worked_on(fd, size); })) return -EBUSY;
   const MappingTurn turn;
   auto* const at =
       ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);

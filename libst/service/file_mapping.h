@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -15,6 +16,11 @@
 #include "stp/types.h"
 
 namespace stp::service {
+
+// Looks, with pauses, until nobody works on a file. Who goes on and on is between two steps now and
+// then: after a look that finds somebody, three in a row have to find nobody. False: that does not
+// happen.
+bool becomes_quiet(const std::function<bool()>& is_worked_on);
 
 class FileMapping {
  public:

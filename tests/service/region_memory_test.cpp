@@ -6,10 +6,12 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <thread>
+#include <functional>
+#include <utility>
+#include <vector>
 
+#include "libst/service/file_mapping.h"
 #include "tests/service/raw_client.h"
 
 namespace stp::service {
@@ -53,46 +55,32 @@ class Lent {
 
 constexpr std::size_t kSize = std::size_t{1} << 16;
 
-// Works on a file of this length without a pause, under the lock that whoever maps it has to wait
-// for.
-class Worker {
+// Looks at a file that is worked on as often as `worked` says, and then no more.
+class Looks {
  public:
-  explicit Worker(const Lent& lent)
-      : thread_([this, &lent] {
-          while (!stopping_) {
-            ::fallocate(lent.fd(), 0, 0, kLong);
-            static_cast<void>(lent.punch(0, kLong));
-            working_ = true;
-          }
-        }) {
-    while (!working_) std::this_thread::yield();
-  }
-  ~Worker() {
-    stopping_ = true;
-    thread_.join();
-  }
-  static constexpr std::size_t kLong = std::size_t{1} << 25;
+  explicit Looks(std::vector<bool> worked) : worked_(std::move(worked)) {}
+  bool operator()() { return count_ < worked_.size() ? worked_[count_++] : (++count_, false); }
+  [[nodiscard]] std::size_t count() const { return count_; }
 
  private:
-  std::atomic<bool> working_{false}, stopping_{false};
-  std::thread thread_;
+  std::vector<bool> worked_;
+  std::size_t count_ = 0;
 };
 
-// A worker may pause, on a busy machine: then the file is taken. So it is tried with several files.
-TEST(LentMemoryOfABusyOwner, IsRefusedAndTakenOnceTheOwnerHasEnded) {
-  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
-  int result = 0;
-  for (int tries = 0; tries < 100 && result != -EBUSY; ++tries) {
-    Lent lent(Worker::kLong, false);
-    {
-      const Worker worker(lent);
-      result = lent.map(Direction::kReceive);
-    }
-    if (result != -EBUSY) continue;
-    make_pages(lent.fd(), Worker::kLong);
-    EXPECT_EQ(lent.map(Direction::kReceive), 0);
-  }
-  EXPECT_EQ(result, -EBUSY);
+TEST(FilesThatAreWorkedOn, AreQuietIfTheFirstLookOrThreeInARowFindNobody) {
+  Looks at_once({}), after_a_step({true}), after_more({true, false, false, true, false});
+  EXPECT_TRUE(becomes_quiet(std::ref(at_once)));
+  EXPECT_EQ(at_once.count(), 1U);
+  EXPECT_TRUE(becomes_quiet(std::ref(after_a_step)));
+  EXPECT_EQ(after_a_step.count(), 4U);
+  EXPECT_TRUE(becomes_quiet(std::ref(after_more)));
+  EXPECT_EQ(after_more.count(), 7U);
+}
+
+TEST(FilesThatAreWorkedOn, AreNotWaitedForWithoutEnd) {
+  Looks without_pause(std::vector<bool>(100, true));
+  EXPECT_FALSE(becomes_quiet(std::ref(without_pause)));
+  EXPECT_LE(without_pause.count(), 13U);
 }
 
 class LentMemory : public testing::TestWithParam<Direction> {
