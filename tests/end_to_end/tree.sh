@@ -76,6 +76,11 @@ expect same "$tree/sub/f2" "$work/out/some/place/part/sub/f2"
 expect [ "$(stat -c %a "$work"/out/some "$work"/out/some/place/part/sub{,/f2} | xargs)" = "755 750 600" ]
 expect grep -qxF "$work/part/sub/f2: 2000 bytes" "$work/sent"
 
+say "a symbolic link that leads nowhere is sent as what it is"
+ln -s nowhere "$work/lonely"
+expect send_from a 120 -r "$work/lonely" 10.9.0.2:3000
+expect [ "$(readlink "$work/out/lonely")" = nowhere ]
+
 say "of a list what it names arrives, with the directories on the way"
 find "$work/part" -name 'f1[0-2]' -printf '%P\0' >"$work/list"
 expect send_from a 120 --files-from "$work/list" --name listed "$work/part" 10.9.0.2:3000

@@ -122,13 +122,13 @@ TEST(ReadingCaptures, a_check_sequence_that_the_file_does_not_tell_of_is_no_part
   const auto whole = with_crc(plain);
   FrameFile file;
   file.add(1, whole);
-  file.add(2, plain);  // sent by the capturing host: before the NIC appends one
-  file.add(3, Bytes(whole).first(50), static_cast<std::uint32_t>(whole.size()));
+  file.add(2, Bytes(whole).first(50), static_cast<std::uint32_t>(whole.size()));
+  file.add(3, plain);  // sent by the capturing host: before the NIC appends one
   std::string error;
   auto capture = file.open(error);
   ASSERT_TRUE(capture) << error;
   CapturedFrame frame;
-  for (const std::size_t captured : {plain.size(), plain.size(), std::size_t{50}}) {
+  for (const std::size_t captured : {plain.size(), std::size_t{50}, plain.size()}) {
     ASSERT_TRUE(capture->next(frame));
     EXPECT_EQ(frame.wire_length, plain.size());
     EXPECT_EQ(frame.bytes.size(), captured);

@@ -167,7 +167,7 @@ class Sender {
     std::vector<std::pair<std::string, int>> missing;
     for (const auto& path : sending_.paths) {
       struct stat found {};
-      if (path == "-" || ::stat(path.c_str(), &found) == 0) return false;
+      if (path == "-" || ::lstat(path.c_str(), &found) == 0) return false;
       missing.emplace_back(path, errno);
     }
     for (const auto& [path, error] : missing) complaints_.add(path, error_text(error));

@@ -322,7 +322,7 @@ bool CheckSequences::end(Bytes frame) {
   for (std::size_t i = kSize; i-- > 0;)
     last = last << 8 | std::to_integer<std::uint32_t>(frame[length + i]);
   const bool is_crc = crc.checksum() == last;
-  found_ |= is_crc;
+  (is_crc ? found_ : missing_) = true;
   looks_ = std::min(looks_, kLooks);
   return is_crc;
 }
@@ -347,8 +347,9 @@ bool Capture::next(CapturedFrame& out) {
                std::min<std::size_t>(head->caplen, out.wire_length)};
   if (told.fcs != 0) return true;
   // Of a frame that was cut it cannot be known: it is like those before.
-  const bool ends = out.cut() ? check_sequences_.found() && out.wire_length > CheckSequences::kSize
-                              : check_sequences_.end(out.bytes);
+  const bool ends = out.cut()
+                        ? check_sequences_.end_all() && out.wire_length > CheckSequences::kSize
+                        : check_sequences_.end(out.bytes);
   if (!ends) return true;
   out.wire_length -= CheckSequences::kSize;
   out.bytes = out.bytes.first(std::min(out.bytes.size(), out.wire_length));

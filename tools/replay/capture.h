@@ -108,11 +108,13 @@ class CheckSequences {
   // any more.
   bool end(Bytes frame);
   [[nodiscard]] bool found() const { return found_; }
+  // Whether a frame that was cut ends so, as far as whole ones tell.
+  [[nodiscard]] bool end_all() const { return found_ && !missing_; }
 
  private:
-  static constexpr unsigned kLooks = 16;
+  static constexpr unsigned kLooks = 256;
   unsigned looks_ = 0;
-  bool found_ = false;
+  bool found_ = false, missing_ = false;  // at the end of a frame
 };
 
 class Capture {
