@@ -65,9 +65,8 @@ int no_station(const std::string& option, const std::string& text) {
 void tell_of_check_sequences(const Capture& capture, const std::string& file) {
   if (capture.found_check_sequences())
     std::fprintf(stderr,
-                 "stp-replay: %s: frames end with check sequences (FCS), of which the file does "
-                 "not tell; they are taken "
-                 "off\n",
+                 "stp-replay: %s: frames end with check sequences (FCS) of which the file does not "
+                 "tell: they are taken off\n",
                  file.c_str());
 }
 

@@ -89,7 +89,7 @@ class FilterOptions {
         exclude_(add("--exclude", "With -r: skip names that match this shell pattern")),
         include_(add("--include", "With -r: do not skip what a later --exclude matches")),
         exclude_from_(add("--exclude-from",
-                          "File with such patterns, one a line; - is standard "
+                          "With -r: file with such patterns, one a line; - is standard "
                           "input")) {}
   [[nodiscard]] std::vector<FilterRule> rules() const {
     std::vector<FilterRule> rules;

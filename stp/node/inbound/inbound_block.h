@@ -47,8 +47,8 @@ struct InboundBlock {
   std::uint64_t serial = 0;  // order of grants
   bool asked_for = false;    // the STUs arriving now answer a repeated CTS
   bool overtaken = false;    // later Blocks had overtaken it when the CTS was repeated
-  bool unsure =
-      false;  // it may have been sent before the CTS was repeated, so it shows nothing of others
+  // It may have been sent before its CTS was repeated: then it has passed no other Block.
+  bool unsure = false;
   bool missed = false;     // its loss has been counted for the path
   std::uint32_t sync = 0;  // of the last STU placed: identifies the sending
   // The header to deliver on completion; set by the Last STU.
