@@ -60,32 +60,41 @@ FileDescriptor connect_to(const std::string& path, std::string& error) {
   return {};
 }
 
-FileDescriptor accept_from(const FileDescriptor& listener) {
-  return FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+ControlSocket accept_from(const ControlSocket& listener) {
+  constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  return {FileDescriptor(::accept4(listener.get(), nullptr, nullptr, kFlags)), listener.closer()};
 }
 
-Came receive_message(const FileDescriptor& socket, Message& message, FileDescriptor& attached) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+// There is room for as many descriptors as a message can have: the kernel closes those that have
+// none, and makes the receiver wait for it.
+Came receive_message(const ControlSocket& socket, Message& message, SharedDescriptor& attached) {
+  constexpr std::size_t kMostDescriptors = 253;  // SCM_MAX_FD
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
   iovec part{&message, sizeof message};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = CMSG_LEN(sizeof(int));  // with its padding there would be room for two
+  header.msg_controllen = sizeof control;
   const ssize_t length = ::recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return Came::kNothing;
+  std::size_t descriptors = 0;
   for (auto* each = CMSG_FIRSTHDR(&header); length >= 0 && each != nullptr;
        each = CMSG_NXTHDR(&header, each)) {
-    int fd = -1;
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-    std::memcpy(&fd, CMSG_DATA(each), sizeof fd);
-    attached = FileDescriptor(fd);
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= each->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(each) + at, sizeof fd);
+      attached = SharedDescriptor(FileDescriptor(fd), socket.closer());
+      ++descriptors;
+    }
   }
   const bool cut = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-  return length == static_cast<ssize_t>(sizeof message) && !cut ? Came::kMessage : Came::kEnd;
+  const bool whole = length == static_cast<ssize_t>(sizeof message) && !cut && descriptors <= 1;
+  return whole ? Came::kMessage : Came::kEnd;
 }
 
-bool send_message(const FileDescriptor& socket, const Message& message, int attached) {
+bool send_message(const ControlSocket& socket, const Message& message, int attached) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
   iovec part{const_cast<Message*>(&message), sizeof message};
   msghdr header{};
@@ -104,7 +113,7 @@ bool send_message(const FileDescriptor& socket, const Message& message, int atta
          static_cast<ssize_t>(sizeof message);
 }
 
-void send_disconnect(const FileDescriptor& socket, const std::string& reason) {
+void send_disconnect(const ControlSocket& socket, const std::string& reason) {
   Message message;
   message.type = MessageType::kDisconnect;
   reason.copy(message.body.disconnect.reason, kReasonSize - 1);

@@ -24,14 +24,14 @@ Message make_message(MessageType type) {
 
 }  // namespace
 
-std::unique_ptr<Handshake> Handshake::ask(FileDescriptor socket, const Settings& settings,
+std::unique_ptr<Handshake> Handshake::ask(ControlSocket socket, const Settings& settings,
                                           bool modest) {
   auto out = std::make_unique<Handshake>(std::move(socket), settings);
   out->modest_ = modest;
   return out;
 }
 
-std::unique_ptr<Handshake> Handshake::answer(FileDescriptor socket, const Settings& settings) {
+std::unique_ptr<Handshake> Handshake::answer(ControlSocket socket, const Settings& settings) {
   auto out = std::make_unique<Handshake>(std::move(socket), settings);
   out->regions_.reserve(kMostRegions);
   if (!send_message(out->socket_, make_message(MessageType::kAck))) out->reason_ = "it has gone";
@@ -51,9 +51,9 @@ Handshake::Progress Handshake::go_on() {
 }
 
 void Handshake::hear() {
-  for (int i = 0; i < kMessages && reason_.empty() && !work_; ++i) {
+  for (int i = 0; i < kMessages && reason_.empty() && !work_ && !socket_.closer()->is_full(); ++i) {
     Message message;
-    FileDescriptor attached;
+    SharedDescriptor attached;
     const Came came = receive_message(socket_, message, attached);
     if (came == Came::kNothing) return;
     if (came == Came::kEnd)
@@ -73,7 +73,7 @@ bool Handshake::fail(const std::string& reason) {
   return false;
 }
 
-bool Handshake::obey(const Message& message, FileDescriptor attached) {
+bool Handshake::obey(const Message& message, SharedDescriptor attached) {
   if (message.type == MessageType::kDisconnect) {
     const std::string said = text_of(message.body.disconnect.reason, kReasonSize);
     reason_ = "it says: " + (said.empty() ? "disconnected" : said);
@@ -156,7 +156,8 @@ bool Handshake::make_memory(std::string& error) {
   shorten_rings();
   const std::size_t ring = ring_room();
   const std::size_t buffers = std::size_t{settings_.buffer} << settings_.log2_ring;
-  regions_.push_back(Region::make(memory_of(kClientRings) + memory_of(kServerRings), file_, error));
+  regions_.push_back(Region::make(memory_of(kClientRings) + memory_of(kServerRings),
+                                  socket_.closer(), file_, error));
   if (!regions_[0]) return false;
   interrupt_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!interrupt_) {
@@ -224,7 +225,7 @@ int Handshake::next_message(Message& message) const {
 
 // ---- the server
 
-bool Handshake::add_region(const AddRegion& said, FileDescriptor file) {
+bool Handshake::add_region(const AddRegion& said, SharedDescriptor file) {
   if (said.index != regions_.size() || regions_.size() == kMostRegions)
     return fail("memory is numbered from 0, and has at most " + std::to_string(kMostRegions) +
                 " regions");

@@ -44,10 +44,10 @@ class Handshake {
   static constexpr std::size_t kMostRegions = 16;
 
   // The client's, on a socket that has just been connected. `modest`: see above.
-  static std::unique_ptr<Handshake> ask(FileDescriptor socket, const Settings& settings,
+  static std::unique_ptr<Handshake> ask(ControlSocket socket, const Settings& settings,
                                         bool modest = false);
   // The server's, with a client that has said which interface it wants.
-  static std::unique_ptr<Handshake> answer(FileDescriptor socket, const Settings& settings);
+  static std::unique_ptr<Handshake> answer(ControlSocket socket, const Settings& settings);
 
   // Deals with what the peer has said. After kConnected: with its end.
   Progress go_on();
@@ -63,7 +63,7 @@ class Handshake {
   [[nodiscard]] std::vector<Receiver>& receivers() { return receivers_; }
   [[nodiscard]] bool broken() const;
 
-  Handshake(FileDescriptor socket, const Settings& settings)
+  Handshake(ControlSocket socket, const Settings& settings)
       : socket_(std::move(socket)), settings_(settings) {}
 
  private:
@@ -71,7 +71,7 @@ class Handshake {
 
   void hear();
   bool end_work();
-  bool obey(const Message& message, FileDescriptor attached);
+  bool obey(const Message& message, SharedDescriptor attached);
   bool fail(const std::string& reason);
   // The client's part.
   bool greet(const Hello& hello);
@@ -83,11 +83,11 @@ class Handshake {
   bool send_next();
   int next_message(Message& message) const;
   // The server's part.
-  bool add_region(const AddRegion& said, FileDescriptor file);
+  bool add_region(const AddRegion& said, SharedDescriptor file);
   bool add_ring(const AddRing& said);
   bool connect();
 
-  FileDescriptor socket_;
+  ControlSocket socket_;
   Settings settings_;
   bool modest_ = false;
   bool connected_ = false;
@@ -100,7 +100,7 @@ class Handshake {
   [[nodiscard]] std::size_t messages() const {
     return kBeforeRings + wanted_[kClientRings] + wanted_[kServerRings] + 1;
   }
-  FileDescriptor file_;
+  SharedDescriptor file_;
   FileDescriptor interrupt_;  // of all rings: who polls needs none, but a ring has to have one
   Regions regions_;
   std::array<std::vector<Ring>, kWays> rings_;

@@ -53,7 +53,7 @@ std::shared_ptr<Listener> Listener::at(const std::string& path, std::string& err
 }
 
 Listener::Listener(std::string path, FileDescriptor socket)
-    : path_(std::move(path)), socket_(std::move(socket)) {
+    : path_(std::move(path)), socket_(std::move(socket), closer_) {
   ::stat(path_.c_str(), &file_);
 }
 
@@ -82,19 +82,20 @@ void Listener::stop(std::uint32_t id) {
   served_.erase(at);
 }
 
-FileDescriptor Listener::take(std::uint32_t id, Time now) {
+ControlSocket Listener::take(std::uint32_t id, Time now) {
   const std::lock_guard guard(mutex_);
   accept(now);
   std::erase_if(newcomers_, [&](Newcomer& each) { return !hear(each, now); });
   const auto at = served_.find(id);
-  return at == served_.end() ? FileDescriptor() : std::exchange(at->second.wanted, {});
+  return at == served_.end() ? ControlSocket() : std::exchange(at->second.wanted, {});
 }
 
 void Listener::accept(Time now) {
   unsigned shards = 1;
   for (const auto& [id, served] : served_) shards = std::max(shards, served.shards);
-  for (std::size_t i = 0; i < kNewcomers && newcomers_.size() < kNewcomers; ++i) {
-    FileDescriptor socket = accept_from(socket_);
+  for (std::size_t i = 0; i < kNewcomers && newcomers_.size() < kNewcomers && !closer_->is_full();
+       ++i) {
+    ControlSocket socket = accept_from(socket_);
     if (!socket) return;
     if (send_message(socket, make_hello(shards))) newcomers_.push_back({std::move(socket), now});
   }
@@ -102,8 +103,9 @@ void Listener::accept(Time now) {
 
 bool Listener::hear(Newcomer& newcomer, Time now) {
   Message message;
-  FileDescriptor attached;
-  const Came came = receive_message(newcomer.socket, message, attached);
+  SharedDescriptor attached;
+  const Came came =
+      closer_->is_full() ? Came::kNothing : receive_message(newcomer.socket, message, attached);
   // Another thread, whose time is later, may have accepted it.
   if (came == Came::kNothing) return now < newcomer.since + kPatience;
   if (came == Came::kEnd) return false;
@@ -116,7 +118,7 @@ bool Listener::hear(Newcomer& newcomer, Time now) {
     send_disconnect(newcomer.socket, "no interface with id " + std::to_string(id));
   } else {
     // Of two, the later one: the former may have died.
-    FileDescriptor& wanted = at->second.wanted;
+    ControlSocket& wanted = at->second.wanted;
     if (wanted) send_disconnect(wanted, "another client wants this interface");
     wanted = std::move(newcomer.socket);
   }

@@ -29,7 +29,8 @@ class Listener {
   bool serve(std::uint32_t id, unsigned shards);
   void stop(std::uint32_t id);
   // A client that wants this id; empty: none. Also hears the others.
-  FileDescriptor take(std::uint32_t id, Time now);
+  ControlSocket take(std::uint32_t id, Time now);
+  [[nodiscard]] const std::shared_ptr<Closer>& closer() const { return closer_; }
 
  private:
   // Clients that have not said what they want yet: so many, and each for so long.
@@ -37,10 +38,10 @@ class Listener {
   static constexpr Time kPatience = 2 * kSecond;
   struct Served {
     unsigned shards = 1;
-    FileDescriptor wanted;  // a client; empty: none
+    ControlSocket wanted;  // a client; empty: none
   };
   struct Newcomer {
-    FileDescriptor socket;
+    ControlSocket socket;
     Time since = 0;
   };
 
@@ -49,7 +50,8 @@ class Listener {
   bool hear(Newcomer& newcomer, Time now);  // false: it is a newcomer no more
 
   const std::string path_;
-  FileDescriptor socket_;
+  const std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
+  ControlSocket socket_;
   struct stat file_ {};  // which file of that path is its own
   std::mutex mutex_;     // of what follows
   std::vector<Newcomer> newcomers_;

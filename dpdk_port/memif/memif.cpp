@@ -7,7 +7,10 @@ namespace stp::port::memif {
 
 std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error) {
   std::unique_ptr<Memif> memif(new Memif(settings));
-  if (!settings.serves) return memif;
+  if (!settings.serves) {
+    memif->closer_ = std::make_shared<Closer>();
+    return memif;
+  }
   auto listener = Listener::at(settings.socket, error);
   if (!listener) return nullptr;
   if (!listener->serve(settings.id, settings.shards)) {
@@ -15,6 +18,7 @@ std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error)
             settings.socket + ": give this link another id=";
     return nullptr;
   }
+  memif->closer_ = listener->closer();
   memif->listener_ = std::move(listener);
   return memif;
 }
@@ -37,12 +41,12 @@ void Memif::begin(Time now) {
     begin_at_ = now + kSeek;
     return;
   }
-  FileDescriptor socket;
+  ControlSocket socket;
   if (settings_.serves) {
     socket = listener_->take(settings_.id, now);
   } else {
     sought_ += std::exchange(looked_, true) ? 1 : 0;
-    socket = connect_to(settings_.socket, obstacle_);
+    socket = ControlSocket(connect_to(settings_.socket, obstacle_), closer_);
     if (!socket) begin_at_ = now + kSeek;
   }
   if (!socket) return;
@@ -86,7 +90,7 @@ void Memif::drop(Time now) {
 
 void Memif::refuse_others(Time now) {
   refuse_at_ = now + kSeek;
-  if (const FileDescriptor other = listener_->take(settings_.id, now))
+  if (const ControlSocket other = listener_->take(settings_.id, now))
     send_disconnect(other, "another client is connected");
 }
 

@@ -34,6 +34,9 @@ class Memif {
   // Peers that were disconnected because they broke the rules.
   [[nodiscard]] std::uint64_t broken() const { return broken_; }
 
+  // Descriptors and memory of peers that are still being closed.
+  [[nodiscard]] std::size_t closing() const { return closer_->waiting(); }
+
   // Open while it is connected. The users are the other threads.
   [[nodiscard]] Gate& gate() { return gate_; }
   [[nodiscard]] bool connected() const { return gate_.is_open(); }
@@ -54,6 +57,7 @@ class Memif {
 
   const Settings settings_;
   std::shared_ptr<Listener> listener_;
+  std::shared_ptr<Closer> closer_;  // a server's is that of its listener
   std::unique_ptr<Handshake> peer_;
   std::weak_ptr<MemoryWork> work_;  // of an earlier peer, whose thread still waits
   Gate gate_;

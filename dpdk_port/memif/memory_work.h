@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "dpdk_port/memif/file_descriptor.h"
+#include "dpdk_port/memif/closer.h"
 #include "dpdk_port/memif/region.h"
 
 namespace stp::port::memif {
@@ -19,9 +19,9 @@ namespace stp::port::memif {
 class MemoryWork {
  public:
   // Maps memory of the peer, and seals it. nullptr: there is no thread for it.
-  static std::shared_ptr<MemoryWork> map(FileDescriptor file, std::uint64_t size);
+  static std::shared_ptr<MemoryWork> map(SharedDescriptor file, std::uint64_t size);
   // Seals this side's memory, which the peer has mapped. It uses a copy of the descriptor.
-  static std::shared_ptr<MemoryWork> seal(const FileDescriptor& file);
+  static std::shared_ptr<MemoryWork> seal(const SharedDescriptor& file);
 
   // The members below are final. Whoever does not want to wait for that lets go of this object: the
   // thread has it until it ends.
@@ -30,12 +30,12 @@ class MemoryWork {
   std::string error;  // why there is none
 
   // Only begin() makes one.
-  explicit MemoryWork(FileDescriptor file) : file_(std::move(file)) {}
+  explicit MemoryWork(SharedDescriptor file) : file_(std::move(file)) {}
 
  private:
   template <typename Work>
-  static std::shared_ptr<MemoryWork> begin(FileDescriptor file, Work work);
-  FileDescriptor file_;
+  static std::shared_ptr<MemoryWork> begin(SharedDescriptor file, Work work);
+  SharedDescriptor file_;
   std::atomic<bool> done_{false};
 };
 

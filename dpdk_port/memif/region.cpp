@@ -45,17 +45,18 @@ std::span<std::byte> map_bytes(int fd, std::size_t size, std::string& error) {
 
 }  // namespace
 
-Region Region::make(std::size_t size, FileDescriptor& file, std::string& error) {
-  file = FileDescriptor(make_memory_file());
+Region Region::make(std::size_t size, const std::shared_ptr<Closer>& closer, SharedDescriptor& file,
+                    std::string& error) {
+  file = SharedDescriptor(FileDescriptor(make_memory_file()), closer);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
       ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     error = "no shared memory of " + std::to_string(size) + " bytes: " + std::strerror(errno);
     return {};
   }
-  return Region(map_bytes(file.get(), size, error));
+  return Region(map_bytes(file.get(), size, error), closer);
 }
 
-Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& error) {
+Region Region::map(const SharedDescriptor& file, std::uint64_t size, std::string& error) {
   struct stat status {};
   struct statfs system {};
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
@@ -77,7 +78,7 @@ Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& 
     return {};
   }
   await_rest(file.get(), size);
-  Region mapped(map_bytes(file.get(), size, error));
+  Region mapped(map_bytes(file.get(), size, error), file.closer());
   if (mapped && !keep_pages(file)) {
     error = "its memory cannot be sealed, so that it keeps its pages";
     return {};
@@ -85,21 +86,23 @@ Region Region::map(const FileDescriptor& file, std::uint64_t size, std::string& 
   return mapped;
 }
 
-bool keep_pages(const FileDescriptor& file) {
+bool keep_pages(const SharedDescriptor& file) {
   if (::fcntl(file.get(), F_ADD_SEALS, kSealFutureWrites) == 0 || errno == EINVAL) return true;
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   return seals >= 0 && (seals & kAgainstTaking) != 0;
 }
 
-Region::Region(Region&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+Region::Region(Region&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), closer_(std::move(other.closer_)) {}
 
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(closer_, other.closer_);
   return *this;
 }
 
 Region::~Region() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (!bytes_.empty()) closer_->unmap(bytes_);
 }
 
 }  // namespace stp::port::memif

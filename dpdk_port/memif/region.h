@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/memif/file_descriptor.h"
+#include "dpdk_port/memif/closer.h"
 #include "stp/types.h"
 
 namespace stp::port::memif {
@@ -16,10 +16,11 @@ class Region {
  public:
   Region() = default;
   // Zeros. Empty: `error` says why.
-  static Region make(std::size_t size, FileDescriptor& file, std::string& error);
+  static Region make(std::size_t size, const std::shared_ptr<Closer>& closer,
+                     SharedDescriptor& file, std::string& error);
   // Of the peer. Only memory that cannot shrink while it is mapped: else an access would kill this
   // process. Seals it, so that it also keeps its pages. May wait for whoever works on the file.
-  static Region map(const FileDescriptor& file, std::uint64_t size, std::string& error);
+  static Region map(const SharedDescriptor& file, std::uint64_t size, std::string& error);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
@@ -36,14 +37,16 @@ class Region {
   static constexpr std::uint64_t kGreatest = std::uint64_t{1} << 30;
 
  private:
-  explicit Region(std::span<std::byte> bytes) : bytes_(bytes) {}
+  Region(std::span<std::byte> bytes, std::shared_ptr<Closer> closer)
+      : bytes_(bytes), closer_(std::move(closer)) {}
   std::span<std::byte> bytes_;
+  std::shared_ptr<Closer> closer_;  // unmaps them
 };
 
 // Seals a file that both sides have mapped: from now on nobody can take pages of it away, nor map
 // it for writing once more. False: it can never be sealed so. Kernels before 5.1 do not know that
 // seal: there it returns true. May wait for whoever works on the file.
-bool keep_pages(const FileDescriptor& file);
+bool keep_pages(const SharedDescriptor& file);
 
 using Regions = std::vector<Region>;
 

@@ -7,9 +7,9 @@
 
 #include <array>
 
+#include "tests/lingering_socket.h"
 #include "tests/service/eventually.h"
 #include "tests/service/fuse_file.h"
-#include "tests/service/lingering_socket.h"
 
 namespace stp::service {
 namespace {

@@ -22,8 +22,8 @@
 
 #include "libst/os/file_limit.h"
 #include "libst/service/unread_files.h"
+#include "tests/lingering_socket.h"
 #include "tests/service/fuse_file.h"
-#include "tests/service/lingering_socket.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
 

@@ -19,6 +19,7 @@
 
 #include "dpdk_port/link/clock.h"
 #include "tests/held_file.h"
+#include "tests/lingering_socket.h"
 
 namespace stp::port::memif {
 namespace {
@@ -53,14 +54,14 @@ class MemifPeer : public ::testing::Test {
   }
   void connect() {
     std::string error;
-    socket = connect_to(path, error);
+    socket = ControlSocket(connect_to(path, error), closer);
     ASSERT_TRUE(socket) << error;
     ASSERT_EQ(hear().type, MessageType::kHello);
   }
   // The server's next message, or kNone if it has closed the socket.
   Message hear() {
     Message message;
-    FileDescriptor attached;
+    SharedDescriptor attached;
     Came came = Came::kNothing;
     EXPECT_TRUE(await([&] {
       server->tend(now());
@@ -109,7 +110,8 @@ class MemifPeer : public ::testing::Test {
 
   const std::string path = "/tmp/stp-memif-test-" + std::to_string(getpid()) + ".sock";
   std::unique_ptr<Memif> server;
-  FileDescriptor socket;
+  const std::shared_ptr<Closer> closer = std::make_shared<Closer>();
+  ControlSocket socket;
 };
 
 TEST_F(MemifPeer, OneThatKeepsTheRulesIsConnected) {
@@ -142,16 +144,16 @@ TEST_F(MemifPeer, MemoryThatMayShrinkIsNotMapped) {
 }
 
 // Whether somebody can take a page away, so that whoever uses it has to wait meanwhile.
-bool loses_pages(const FileDescriptor& file) {
-  return ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+bool loses_pages(int file) {
+  return ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
 }
 
 TEST_F(MemifPeer, MemoryThatIsMappedKeepsItsPages) {
   say(init());
   const FileDescriptor file = make_file(kMemory, F_SEAL_SHRINK);
-  EXPECT_TRUE(loses_pages(file));
+  EXPECT_TRUE(loses_pages(file.get()));
   EXPECT_EQ(say(region(kMemory), file.get()).type, MessageType::kAck);
-  EXPECT_FALSE(loses_pages(file));
+  EXPECT_FALSE(loses_pages(file.get()));
 }
 
 TEST_F(MemifPeer, MemoryThatCannotBeSealedIsNotMapped) {
@@ -343,28 +345,88 @@ int open_descriptors() {
   return count;
 }
 
+void send_with(const ControlSocket& socket, const Message& message, const std::vector<int>& files) {
+  const std::size_t bytes = files.size() * sizeof(int);
+  std::vector<char> control(CMSG_SPACE(bytes));
+  iovec part{const_cast<Message*>(&message), sizeof message};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(rights), files.data(), bytes);
+  ASSERT_GT(::sendmsg(socket.get(), &header, 0), 0);
+}
+
 TEST_F(MemifPeer, DescriptorsThatComeUnaskedAreClosed) {
   const int before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
-    const Message message = init();
-    const std::array<int, 3> fds{0, 0, 0};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)]{};
-    iovec part{const_cast<Message*>(&message), sizeof message};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof fds);
-    std::memcpy(CMSG_DATA(rights), fds.data(), sizeof fds);
-    ASSERT_GT(::sendmsg(socket.get(), &header, 0), 0);
+    send_with(socket, init(), {0, 0, 0});
     EXPECT_EQ(hear().type, MessageType::kNone) << "hung up";
     connect();
   }
-  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_TRUE(await([&] { return open_descriptors() <= before; }));
+}
+
+// The socket is full of data that nobody takes, so that whoever closes it last waits for a minute.
+TEST_F(MemifPeer, DescriptorsThatBlockHoldUpNobody) {
+  test::LingeringSocket blocks;
+  send_with(socket, init(), {blocks.fd.get()});
+  EXPECT_EQ(hear().type, MessageType::kAck);
+  send_with(socket, region(kMemory), {blocks.fd.get()});
+  ::close(blocks.fd.release());
+  EXPECT_NE(reason_in(hear()).find("no memfd"), std::string::npos);
+  EXPECT_GT(server->closing(), 0U);
+  connect();
+  EXPECT_EQ(say(init()).type, MessageType::kAck) << "another one is served meanwhile";
+  EXPECT_GT(server->closing(), 0U);
+}
+
+TEST_F(MemifPeer, MoreDescriptorsThanAMessageMayHaveHoldUpNobody) {
+  test::LingeringSocket blocks;
+  std::vector<int> files(252, 0);
+  files.push_back(blocks.fd.get());
+  send_with(socket, init(), files);
+  ::close(blocks.fd.release());
+  EXPECT_EQ(hear().type, MessageType::kNone) << "hung up";
+  connect();
+  EXPECT_EQ(say(init()).type, MessageType::kAck);
+  EXPECT_GE(server->closing(), 2U) << "the descriptor, and the socket that brought it";
+}
+
+// They stay in the socket, which is closed when the link goes.
+TEST_F(MemifPeer, DescriptorsThatNobodyReadsHoldUpNobody) {
+  test::LingeringSocket blocks;
+  for (int i = 0; i < 3; ++i) send_with(socket, init(7), {blocks.fd.get()});
+  ::close(blocks.fd.release());
+  EXPECT_NE(reason_in(hear()).find("no interface with id 7"), std::string::npos);
+  EXPECT_GE(server->closing(), 1U);
+}
+
+TEST_F(MemifPeer, SendsNoMoreDescriptorsThanAreClosed) {
+  {
+    test::LingeringSocket blocks;
+    send_with(socket, init(7), {blocks.fd.get()});
+    ::close(blocks.fd.release());
+    hear();
+    std::string error;
+    const ControlSocket second(connect_to(path, error), closer);
+    send_with(second, init(), std::vector<int>(253, 0));
+    ASSERT_TRUE(await([&] {
+      server->tend(now());
+      return server->closing() > Closer::kMost;
+    }));
+    socket = ControlSocket(connect_to(path, error), closer);
+    for (int i = 0; i < 5; ++i) server->tend(now() + i * 2 * Memif::kLook);
+    Message message;
+    SharedDescriptor attached;
+    EXPECT_EQ(receive_message(socket, message, attached), Came::kNothing) << "nobody is accepted";
+  }
+  EXPECT_EQ(hear().type, MessageType::kHello) << "it is when they have been closed";
 }
 
 // A peer that disconnects while this side sends and receives removes no memory that is still in
@@ -448,7 +510,7 @@ class MemifServer : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string error;
-    listener = listen_at(path, error);
+    listener = ControlSocket(listen_at(path, error), std::make_shared<Closer>());
     ASSERT_TRUE(listener) << error;
     client = Memif::open({.socket = path}, error);
     accept();
@@ -476,7 +538,7 @@ class MemifServer : public ::testing::Test {
   // Whether the client closes the socket with a reason.
   bool hangs_up() {
     Message message;
-    FileDescriptor attached;
+    SharedDescriptor attached;
     Came came = Came::kNothing;
     EXPECT_TRUE(await([&] {
       client->tend(now());
@@ -487,7 +549,7 @@ class MemifServer : public ::testing::Test {
   }
 
   const std::string path = "/tmp/stp-memif-server-" + std::to_string(getpid()) + ".sock";
-  FileDescriptor listener, socket;
+  ControlSocket listener, socket;
   std::unique_ptr<Memif> client;
 };
 
@@ -514,10 +576,10 @@ TEST_F(MemifServer, MoreAcknowledgementsThanMessagesEndIt) {
 
 TEST_F(MemifServer, TakesNoPageAwayThatItsClientUses) {
   say(MessageType::kHello);
-  FileDescriptor memory;
+  SharedDescriptor memory;
   for (int messages = 0; messages < 5; ++messages) {
     Message message;
-    FileDescriptor attached;
+    SharedDescriptor attached;
     ASSERT_TRUE(await([&] {
       client->tend(now());
       return receive_message(socket, message, attached) == Came::kMessage;
@@ -525,13 +587,13 @@ TEST_F(MemifServer, TakesNoPageAwayThatItsClientUses) {
     if (message.type == MessageType::kAddRegion) memory = std::move(attached);
     if (message.type != MessageType::kConnect) say(MessageType::kAck);
   }
-  EXPECT_TRUE(loses_pages(memory));
+  EXPECT_TRUE(loses_pages(memory.get()));
   say(MessageType::kConnected);
   EXPECT_TRUE(await([&] {
     client->tend(now());
     return client->connected();
   }));
-  EXPECT_FALSE(loses_pages(memory));
+  EXPECT_FALSE(loses_pages(memory.get()));
 }
 
 TEST_F(MemifServer, ASecondHelloEndsIt) {

@@ -29,9 +29,10 @@ Frame make_frame(std::size_t length, unsigned seed) {
 class MemifRing : public ::testing::Test {
  protected:
   void SetUp() override {
-    FileDescriptor file;
+    SharedDescriptor file;
     std::string error;
-    regions.push_back(Region::make(kRingBytes + (kBuffer << kLog2), file, error));
+    regions.push_back(
+        Region::make(kRingBytes + (kBuffer << kLog2), std::make_shared<Closer>(), file, error));
     ASSERT_TRUE(regions[0]) << error;
     ring = Ring(regions[0].part(0, kRingBytes), kLog2);
     ring.clear();

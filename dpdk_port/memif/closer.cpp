@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/memif/closer.h"
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "dpdk_port/memif/background.h"
+
+namespace stp::port::memif {
+
+struct Closer::Work {
+  FileDescriptor file;
+  std::span<std::byte> memory;
+};
+
+struct Closer::State {
+  std::mutex mutex;
+  std::condition_variable given, done;
+  std::deque<Work> queue;  // the first one is being done
+  bool has_thread = false, stopping = false;
+
+  static void start_thread(const std::shared_ptr<State>& state) {
+    state->has_thread = in_background([state] { state->work(); });
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      given.wait(lock, [this] { return stopping || !queue.empty(); });
+      if (queue.empty()) return;
+      Work work = std::move(queue.front());
+      lock.unlock();
+      if (!work.memory.empty()) ::munmap(work.memory.data(), work.memory.size());
+      work.file = {};
+      lock.lock();
+      queue.pop_front();
+      done.notify_all();
+    }
+  }
+};
+
+Closer::Closer() : state_(std::make_shared<State>()) {}
+
+Closer::~Closer() {
+  constexpr std::chrono::milliseconds kFarewell{100};
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
+  state_->given.notify_one();
+  state_->done.wait_for(lock, kFarewell, [this] { return state_->queue.empty(); });
+}
+
+void Closer::add(Work work) {
+  const std::lock_guard guard(state_->mutex);
+  state_->queue.push_back(std::move(work));
+  if (!state_->has_thread) State::start_thread(state_);
+  state_->given.notify_one();
+}
+
+void Closer::close(FileDescriptor file) {
+  add({std::move(file), {}});
+}
+
+void Closer::unmap(std::span<std::byte> memory) {
+  add({{}, memory});
+}
+
+std::size_t Closer::waiting() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->queue.size();
+}
+
+bool Closer::is_full() {
+  const std::lock_guard guard(state_->mutex);
+  if (!state_->queue.empty() && !state_->has_thread) State::start_thread(state_);
+  return state_->queue.size() >= kMost;
+}
+
+}  // namespace stp::port::memif
