@@ -46,19 +46,20 @@ unsigned remote_access(std::uint64_t access) {
 
 }  // namespace
 
-Mr::Mr(Domain& domain, void* buffer, std::size_t length, void* context)
+Mr::Mr(Domain& domain, void* buffer, std::size_t length, std::uint64_t access, void* context)
     : fid_mr{.fid = {.fclass = FI_CLASS_MR, .context = context, .ops = &mr_calls},
              .mem_desc = this,
              .key = 0},
       domain_(domain),
       buffer_(buffer),
-      length_(length) {
+      length_(length),
+      access_(access) {
   domain_.use();
 }
 
-int Mr::bind(std::uint64_t access) {
-  const auto remote = remote_access(access);
-  const auto written = (access & (FI_RECV | FI_READ)) != 0;
+int Mr::bind() {
+  const auto remote = remote_access(access_);
+  const auto written = (access_ & (FI_RECV | FI_READ)) != 0;
   const auto local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
   auto error =
       stm_memory_register(domain_.link().domain(), buffer_, length_, local | remote, &memory_);
@@ -79,9 +80,9 @@ int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64
   struct Close {
     void operator()(Mr* mr) const { mr->close(); }
   };
-  std::unique_ptr<Mr, Close> mr(new Mr(domain, const_cast<void*>(buffer), length, context));
+  std::unique_ptr<Mr, Close> mr(new Mr(domain, const_cast<void*>(buffer), length, access, context));
   if (length != 0)
-    if (const auto error = mr->bind(access); error != 0)
+    if (const auto error = mr->bind(); error != 0)
       return explain(FI_LOG_MR, "memory of " + std::to_string(length) + " bytes", error);
   out = mr.release();
   return 0;
@@ -106,6 +107,7 @@ int Mr::bind_cntr(fid_t other, std::uint64_t flags) {
 }
 
 void Mr::count_access(bool reads) const {
+  if ((access_ & (reads ? FI_REMOTE_READ : FI_REMOTE_WRITE)) == 0) return;
   if (auto* const counter = counters_[reads ? 1 : 0]; counter != nullptr) counter->count(false);
 }
 

@@ -27,18 +27,19 @@ class Mr : public fid_mr {
         reinterpret_cast<std::uintptr_t>(ptr) - reinterpret_cast<std::uintptr_t>(buffer_);
     return memory_ != nullptr && offset <= length_ && length <= length_ - offset;
   }
-  // Counts accesses of peers.
+  // Counts accesses that peers tell of, and that they may make.
   int bind_cntr(fid_t other, std::uint64_t flags);
   void count_access(bool reads) const;
   int close();
 
  private:
-  Mr(Domain& domain, void* buffer, std::size_t length, void* context);
-  int bind(std::uint64_t access);
+  Mr(Domain& domain, void* buffer, std::size_t length, std::uint64_t access, void* context);
+  int bind();
 
   Domain& domain_;
   void* const buffer_;
   const std::size_t length_;
+  const std::uint64_t access_;
   stm_memory_t memory_ = nullptr;
   stm_region_t region_ = nullptr;
   std::array<Cntr*, 2> counters_{};  // of writes and of reads

@@ -165,6 +165,24 @@ TEST_F(RdmPeer, AWriteThatIsTaggedEndsTheConnection) {
 TEST_F(RdmPeer, AnAccessThatNobodyCountsEndsTheConnection) {
   expect_broken_off(kAccessed, head(0, 1, 1, 0), kHead);
 }
+TEST_F(RdmPeer, AnAccessThatIsNotPermittedIsNotCounted) {
+  make(0, [](fi_info& asked) { asked.caps |= FI_RMA_EVENT; });
+  fi_cntr_attr attr{};
+  attr.events = FI_CNTR_EVENTS_COMP;
+  attr.wait_obj = FI_WAIT_NONE;
+  fid_cntr* made = nullptr;
+  ASSERT_EQ(fi_cntr_open(b_->domain.get(), &attr, &made, nullptr), 0);
+  const Fid<fid_cntr> counter(made);
+  std::vector<char> bytes(100);
+  const auto readable = b_->memory(bytes.data(), bytes.size(), FI_REMOTE_READ);
+  ASSERT_EQ(fi_mr_bind(readable.get(), &counter->fid, FI_REMOTE_READ | FI_REMOTE_WRITE), 0);
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  const auto key = static_cast<std::uint32_t>(fi_mr_key(readable.get()));
+  stranger_.send(kAccessed, head(0, 0, key, 0), kHead);
+  stranger_.send(99, head(0, 0, 0, 0), kHead);  // ends the connection after the other
+  stranger_.ended();
+  EXPECT_EQ(fi_cntr_read(counter.get()), 0U);
+}
 TEST_F(RdmPeer, AFirstPartOfAMessageWithoutOthersEndsTheConnection) {
   expect_broken_off(kFirst, head(1, kPart, 0, 1), kHead + kPart);
 }
