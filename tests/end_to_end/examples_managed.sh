@@ -22,15 +22,19 @@ done
 for n in 1 2 3 4; do expect wait "${setters[n]}"; done
 for n in 1 2 3 4; do expect [ "$("$bin/kv_store" get :3000 "key $n")" = "value $n" ]; done
 
-start "$work/epoll.log" "$bin/epoll_server" serve :3001
-server=$!
-expect wait_for 20 contains "$work/epoll.log" serving
+# One service by two programs: each serves the clients of both.
 long=$(printf 'y%.0s' $(seq 30000))
-for text in hello "$long" again; do
-  expect [ "$("$bin/epoll_server" ask :3001 "$text")" = "$text" ]
+for name in epoll_server coroutine_server; do
+  start "$work/$name.log" "$bin/$name" serve :3001
+  server=$!
+  expect wait_for 20 contains "$work/$name.log" serving
+  for text in hello "$long" again; do
+    expect [ "$("$bin/epoll_server" ask :3001 "$text")" = "$text" ]
+  done
+  expect [ "$("$bin/coroutine_server" ask :3001 "$long")" = "$long" ]
+  kill -TERM "$server"
+  expect wait "$server"
+  "$bin/$name" ask :3001 nobody 2>"$work/nobody.log" && fail "nobody is there"
+  expect says "$work/nobody.log" "Connection refused"
 done
-kill -TERM "$server"
-expect wait "$server"
-"$bin/epoll_server" ask :3001 nobody 2>"$work/nobody.log" && fail "nobody is there"
-expect says "$work/nobody.log" "Connection refused"
 passed

@@ -25,9 +25,6 @@ constexpr std::size_t kMessage = 65'536, kBuffers = 64;
 class Server {
  public:
   explicit Server(const char* port) : listener_(stp::listen(domain_, port, queue_)) {
-    stm_pool_t pool = nullptr;
-    stp::checked(stm_pool_create(domain_, kBuffers, &pool), "making a pool");
-    pool_ = pool;
     for (std::size_t i = 0; i < kBuffers; ++i) post(i);
   }
 
@@ -45,9 +42,7 @@ class Server {
  private:
   // A buffer is either in the pool or its message is being sent back. Its number is the context of
   // both.
-  void post(std::uint64_t buffer) {
-    stp::checked(stm_pool_post(pool_, buffer, memory_, at(buffer), kMessage), "posting a receive");
-  }
+  void post(std::uint64_t buffer) { stp::post(pool_, buffer, memory_, {at(buffer), kMessage}); }
   [[nodiscard]] char* at(std::uint64_t buffer) { return bytes_.data() + buffer * kMessage; }
 
   void handle(const stm_event_t& event) {
@@ -77,10 +72,9 @@ class Server {
   std::vector<char> bytes_ = std::vector<char>(kBuffers * kMessage);
   stp::Domain domain_ = stp::open_domain();
   stp::Queue queue_ = stp::make_queue(domain_, 4096);
-  stp::Memory memory_ =
-      stp::register_memory(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE);
+  stp::Memory memory_ = stp::register_memory(domain_, bytes_, STM_LOCAL_WRITE);
+  stp::Pool pool_ = stp::make_pool(domain_, kBuffers);
   stp::Listener listener_;
-  stm_pool_t pool_ = nullptr;  // closed with the domain
 };
 
 void add(int loop, int descriptor) {
