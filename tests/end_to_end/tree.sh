@@ -52,7 +52,7 @@ expect grep -qF " 0 bytes in " "$work/sent"
 
 say "with --checksum a change is found, whatever its size and time say"
 cp -p "$tree/sub/f9" "$work/f9"
-printf x | dd of="$tree/sub/f9" bs=1 seek=4000 conv=notrunc status=none
+printf "not at random" | dd of="$tree/sub/f9" bs=1 seek=4000 conv=notrunc status=none
 touch -r "$work/f9" "$tree/sub/f9"
 expect send_from a 120 --checksum -r "$tree" 10.9.0.2:3000 >"$work/sent"
 expect grep -qF "42 files (41 unchanged)" "$work/sent"
