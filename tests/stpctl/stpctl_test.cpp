@@ -107,6 +107,10 @@ TEST_F(StpctlTest, TopFitsItsTerminalAndEndsWithQ) {
   Terminal terminal(command({"top", "--interval", "0.05"}), 20, 40);
   ASSERT_TRUE(terminal.says("connections 0")) << terminal.text;
   ASSERT_TRUE(terminal.says("\033[2J")) << terminal.text;
+  terminal.press('c');
+  ASSERT_TRUE(terminal.says("connections 0 by rate")) << terminal.text;
+  terminal.press('?');
+  ASSERT_TRUE(terminal.says("order by the next")) << terminal.text;
   terminal.press('q');
   EXPECT_EQ(terminal.wait(), 0);
   std::istringstream lines(terminal.text);

@@ -72,19 +72,34 @@ Keys::~Keys() {
   if (open_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 }
 
-bool Keys::sleep_until(std::chrono::steady_clock::time_point until) {
-  if (!open_) return stpctl::sleep_until(until);
+// A sequence begins with ESC and [, and ends with a letter or ~.
+std::string Keys::take() {
+  std::size_t length = pressed_.empty() ? 0 : 1;
+  if (pressed_.starts_with("\033[")) {
+    const auto end = pressed_.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ~", 2);
+    length = end == std::string::npos ? pressed_.size() : end + 1;
+  }
+  const auto key = pressed_.substr(0, length);
+  pressed_.erase(0, length);
+  return key;
+}
+
+std::string Keys::next(std::chrono::steady_clock::time_point until) {
   constexpr std::chrono::milliseconds kSlice{100};
-  for (;;) {
-    if (interrupted()) return false;
+  if (!open_) return stpctl::sleep_until(until), "";
+  while (!interrupted()) {
+    if (!pressed_.empty()) return take();
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return true;
+    if (left.count() <= 0) return "";
     pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     if (::poll(&input, 1, static_cast<int>(std::min(left, kSlice).count())) <= 0) continue;
-    char key = 0;
-    if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return false;
+    char bytes[64];
+    const auto count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count <= 0) return "q";  // the terminal is gone
+    pressed_.assign(bytes, static_cast<std::size_t>(count));
   }
+  return "";
 }
 
 }  // namespace stp::stpctl

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <string>
 
 namespace stp::stpctl {
 
@@ -36,11 +37,14 @@ class Keys {
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
-  // Sleeps until `until`. Returns false before, if q was pressed, or on an interrupt.
-  bool sleep_until(std::chrono::steady_clock::time_point until);
+  // The next key, as the terminal sends it: "q", "\033[A". "": it is `until`, or interrupted().
+  std::string next(std::chrono::steady_clock::time_point until);
 
  private:
+  std::string take();
+
   bool open_ = false;
+  std::string pressed_;  // and not taken yet
   termios before_{};
 };
 

@@ -86,7 +86,8 @@ void add_lists(cli::App& app, Options& options, const std::function<void(cli::Ap
 }
 
 void add_top(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
-  auto* const top = app.add_subcommand("top", "Show live rates of links and connections");
+  auto* const top = app.add_subcommand(
+      "top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys");
   top->add_option("--interval", options.interval, "Seconds between two samples")
       ->between(0.05, kLongest)
       ->capture_default_str();
