@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | formats | ladder | rules [--accept]
+"""usage: captures.py STP-REPLAY ROOT regenerated | check | play | formats | udp | ladder | rules [--accept]
 
 captures/ is what its README says: made by captures/make, byte for byte; judged and played as the
 table there tells; each rule is broken by one of the traces, and docs/conformance.md says by which.
@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,41 @@ def formats():
         _, result = said(mixed)
         if result.returncode != 2 or "capture the Ethernet interface alone" not in result.stderr:
             wrong.append(f"interfaces of two kinds: {result.returncode} {result.stderr}")
+
+
+def in_datagram(frame, ports):
+    """What a link over UDP sends for a frame of Ethernet: from 10.0.0.N with the N-th port to the other station."""
+    to, source = frame[5], frame[11]
+    data = frame[14:]
+    udp = struct.pack(">HHHH", ports[source - 1], ports[to - 1], 8 + len(data), 0) + data
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0)
+    return frame[:12] + b"\x08\0" + head + bytes([10, 0, 0, source, 10, 0, 0, to]) + udp
+
+
+def udp():
+    """A conversation over UDP reads as the same one on Ethernet, whatever its ports, if they are named."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(HOME / "make"))
+    import files
+    import frames
+    talk = files.small().frames
+    named = "--udp-port", "9002", "--udp-port", "7"
+    with tempfile.TemporaryDirectory() as directory:
+        path, drawing = pathlib.Path(directory, "udp.pcapng"), pathlib.Path(directory, "udp.svg")
+        for ports, options in ((8181, 9001), ()), ((9001, 9002), named):
+            path.write_bytes(frames.pcapng([(time, in_datagram(frame, ports)) for time, frame in talk]))
+            read = objects(run("decode", "--json", *options, path).stdout)
+            if [frame.get("op") for frame in read] != [frame["op"] for frame in objects(
+                    run("decode", "--json", HOME / "format-pcap-micro.pcap").stdout)]:
+                wrong.append(f"datagrams of ports {ports} read as {read}")
+            for name, command in {"check": ["check"], "ladder": ["ladder", "-o", drawing],
+                                  "play": ["play", "--as", (read or [{}])[0].get("dst", "none")]}.items():
+                result = run(*command, *options, path)
+                if result.returncode != 0 or name == "play" and ", 0 differences" not in result.stdout:
+                    wrong.append(f"{name} of ports {ports}: {result.returncode} {result.stdout}{result.stderr}")
+        result = run("check", path)
+        if result.returncode != 2 or "--udp-port" not in result.stderr:
+            wrong.append(f"ports that are not named: {result.returncode} {result.stdout}{result.stderr}")
 
 
 def anchors(page):
@@ -242,6 +278,6 @@ def rules():
 
 
 {"regenerated": regenerated, "check": check, "play": play, "formats": formats, "ladder": ladder,
- "rules": rules}[WHAT]()
+ "rules": rules, "udp": udp}[WHAT]()
 print("\n".join(wrong))
 sys.exit(1 if wrong else 0)

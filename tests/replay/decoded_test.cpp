@@ -105,6 +105,10 @@ TEST(Datagrams, of_others_and_fragments_are_not_ours) {
   at_a_link.wire_length = other.size();
   at_a_link.over_udp = true;
   EXPECT_TRUE(decoder.decode(at_a_link).is_stp()) << "a link over UDP carries nothing else";
+  at_a_link.over_udp = false;
+  const std::uint16_t ports[] = {9001, 53};
+  at_a_link.udp_ports = ports;
+  EXPECT_TRUE(decoder.decode(at_a_link).is_stp()) << "the user has named the port";
   EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x2000})).is_stp());
   EXPECT_FALSE(decode(decoder, datagram(data_of(1), {.flags = 0x0001})).is_stp());
   auto tcp = datagram(data_of(1));

@@ -126,18 +126,32 @@ def names():
         wrong.append("loaded twice, it finds another number of frames")
 
 
+def finds_nop(path, port, *preferences):
+    result = subprocess.run(["tshark", *preferences, "-r", path, "-Y", f'udp.port == {port} && stp-st.op == "NOP"'],
+                            capture_output=True, text=True)
+    return len(result.stdout.splitlines()) == 1
+
+
 def datagram(folder):
-    """A NOP in a datagram of UDP."""
-    udp = struct.pack(">HHHH", 8181, 8181, 8 + 40, 0) + b"\x80" + bytes(39)
+    """A NOP in a datagram of UDP, of the usual port and of another one."""
+    usual, other = (nop_to(port, pathlib.Path(folder)) for port in (8181, 9001))
+    if not finds_nop(usual, 8181):
+        wrong.append("no NOP is found in a datagram")
+    if not finds_nop(other, 9001, "-o", "stp-st.udp_ports:8181,9001-9002"):
+        wrong.append("no NOP is found in a datagram of a port that the preferences name")
+    if finds_nop(usual, 8181, "-o", "stp-st.udp_ports:9001"):
+        wrong.append("a NOP is found at a port that the preferences no longer name")
+
+
+def nop_to(port, folder):
+    """The file with it."""
+    udp = struct.pack(">HHHH", port, port, 8 + 40, 0) + b"\x80" + bytes(39)
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
     frame = bytes(12) + b"\x08\0" + ip + udp
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-    path = pathlib.Path(folder) / "nop.pcap"
+    path = folder / f"{port}.pcap"
     path.write_bytes(head + struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame)
-    result = subprocess.run(["tshark", "-r", path, "-Y", 'udp.port == 8181 && stp-st.op == "NOP"'],
-                            capture_output=True, text=True)
-    if len(result.stdout.splitlines()) != 1:
-        wrong.append("no NOP is found in a datagram")
+    return path
 
 
 for program in "sharkd", "tshark":

@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 #include <type_traits>
+#include <vector>
 
 namespace stp::cli {
 namespace {
@@ -43,6 +44,10 @@ struct Plain {
 };
 template <typename T>
 struct Plain<std::optional<T>> {
+  using Type = T;
+};
+template <typename T>
+struct Plain<std::vector<T>> {
   using Type = T;
 };
 
@@ -197,6 +202,8 @@ Option* App::add_option(const std::string& names, T& value, const std::string& t
 }
 template Option* App::add_option(const std::string&, std::string&, const std::string&);
 template Option* App::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option* App::add_option(const std::string&, std::vector<std::uint16_t>&,
+                                 const std::string&);
 template Option* App::add_option(const std::string&, double&, const std::string&);
 template Option* App::add_option(const std::string&, std::uint16_t&, const std::string&);
 template Option* App::add_option(const std::string&, int&, const std::string&);

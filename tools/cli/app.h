@@ -83,8 +83,8 @@ class App {
   void no_help();
   void group(const std::string& title);  // of the options that are added from now on
 
-  // T: std::string, std::vector<std::string>, double, and whole numbers of 16 to 64 bits; or
-  // std::optional of these, but of the vector.
+  // T: std::string, double, and whole numbers of 16 to 64 bits; std::optional of these; or
+  // std::vector of std::string or of std::uint16_t.
   template <typename T>
   Option* add_option(const std::string& names, T& value, const std::string& text);
   Option* add_flag(const std::string& names, bool& value, const std::string& text);

@@ -340,6 +340,7 @@ bool Capture::next(CapturedFrame& out) {
   out.epoch = epoch_;
   out.dropped = told.dropped;
   out.over_udp = told.over_udp;
+  out.udp_ports = udp_ports_;
   out.number = ++count_;
   out.wire_length = std::max<std::size_t>(head->len, head->caplen);
   if (out.wire_length > told.fcs) out.wire_length -= told.fcs;

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,8 @@ struct CapturedFrame {
   std::int64_t epoch = 0;
   std::uint64_t dropped = 0;  // by the capturing program before this frame, as far as the file says
   bool over_udp = false;      // captured by stpd at a link over UDP: of STP with any UDP port
-  std::optional<DatagramEnds> ends = {};  // of the datagram that this was taken from
+  std::span<const std::uint16_t> udp_ports = {};  // of STP, too
+  std::optional<DatagramEnds> ends = {};          // of the datagram that this was taken from
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };
@@ -126,6 +128,9 @@ class Capture {
   static std::optional<Capture> read(std::FILE* stream, const std::string& name,
                                      std::string& error);
 
+  // Datagrams of UDP from or to these ports are of STP, too.
+  void set_udp_ports(std::vector<std::uint16_t> ports) { udp_ports_ = std::move(ports); }
+
   // Returns false at the end, or after an error: error() says how far the file could be read.
   bool next(CapturedFrame& out);
   [[nodiscard]] const std::string& error() const { return error_; }
@@ -153,6 +158,7 @@ class Capture {
   std::uint64_t dropped_ = 0;  // in all, if that was known at the beginning
   unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
   CheckSequences check_sequences_;
+  std::vector<std::uint16_t> udp_ports_;
 };
 
 }  // namespace stp::replay

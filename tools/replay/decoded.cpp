@@ -65,6 +65,13 @@ MacAddr name_of(Bytes address, std::uint16_t port) {
   return name;
 }
 
+bool of_stp(const CapturedFrame& frame, std::uint16_t from, std::uint16_t to) {
+  const auto ours = [&](std::uint16_t port) {
+    return port == kStpPort || std::ranges::find(frame.udp_ports, port) != frame.udp_ports.end();
+  };
+  return frame.over_udp || ours(from) || ours(to);
+}
+
 }  // namespace
 
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
@@ -73,8 +80,7 @@ std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
   if (!packet || packet->udp.size() < kUdpHead) return std::nullopt;
   const auto from = wire::load16(packet->udp.data()), to = wire::load16(packet->udp.data() + 2);
   const std::size_t length = wire::load16(packet->udp.data() + 4);
-  const bool ours = frame.over_udp || from == kStpPort || to == kStpPort;
-  if (!ours || length < kUdpHead) return std::nullopt;
+  if (!of_stp(frame, from, to) || length < kUdpHead) return std::nullopt;
   const auto data = packet->udp.first(std::min(packet->udp.size(), length)).subspan(kUdpHead);
   buffer.clear();
   for (const auto& name : {name_of(packet->destination, to), name_of(packet->source, from)})

@@ -49,13 +49,21 @@ int cannot_read(const std::string& error) {
   return kCannotRead;
 }
 
+std::optional<Capture> open(const Options& options, std::string& error) {
+  auto capture = Capture::open(options.file, error);
+  if (capture) capture->set_udp_ports(options.udp_ports);
+  return capture;
+}
+
 std::string none_of_stp(std::uint64_t frames) {
   return (frames == 0
               ? "no frame is in this capture"
               : "none of the " + std::to_string(frames) + " frames in this capture is of STP") +
          std::string(
              ", so there is nothing to check; was it made on the interface that carries STP, while "
-             "programs used it, with a filter as in docs/conformance.md?");
+             "programs used it, with a filter as in docs/conformance.md? A UDP port other than "
+             "8181 "
+             "has to be named: --udp-port");
 }
 
 int no_station(const std::string& option, const std::string& text) {
@@ -84,7 +92,7 @@ std::optional<Counted> run_check(const Options& options, const Checker::Sink& te
     return std::nullopt;
   }
   std::string error;
-  auto capture = Capture::open(options.file, error);
+  auto capture = open(options, error);
   if (!capture) {
     cannot_read(error);
     return std::nullopt;
@@ -135,7 +143,7 @@ bool write(const std::string& path, const std::string& content) {
 
 int decode(const Options& options) {
   std::string error;
-  auto capture = Capture::open(options.file, error);
+  auto capture = open(options, error);
   if (!capture) return cannot_read(error);
   Decoder decoder;
   ManagedView managed;
@@ -200,7 +208,7 @@ int play(const Options& options) {
   const auto station = parse_mac(options.station);
   if (!station) return no_station("--as", options.station);
   std::string error;
-  auto capture = Capture::open(options.file, error);
+  auto capture = open(options, error);
   if (!capture) return cannot_read(error);
   const auto trace = record(*capture, error);
   if (!trace) return cannot_read(options.file + ": " + error);

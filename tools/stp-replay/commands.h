@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tools/replay/check/checker.h"
 
@@ -17,6 +18,7 @@ struct Options {
   CheckerOptions check;
   std::string station;  // play: the station to replace; check: where the capture was made
   std::string link;     // play: an interface; empty: a Node in this program
+  std::vector<std::uint16_t> udp_ports;  // of STP, besides the usual one
   // ladder:
   std::string out;    // the file that is written; its ending says what: .html or .svg
   std::string pages;  // the address of the folder of protocol.md, for links

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::size_t kMostFrames = 1'000'000;  // a browser takes no larger page
 
+constexpr unsigned kMostUdpPort = 65'535;
+
 constexpr const char* kFooter =
     "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read, has no frame of STP\n"
     "to check, the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, "
@@ -74,8 +76,16 @@ int main(int argc, char** argv) {
                    "Play to that station over this Ethernet interface, instead of to a Node");
   auto* const rules = app.add_subcommand("rules", "List the rules that check uses");
   rules->add_flag("--json", options.json, "One JSON object a line");
-  for (auto* const command : {decode, check, ladder, play})
+  for (auto* const command : {decode, check, ladder, play}) {
+    command
+        ->add_option(
+            "--udp-port", options.udp_ports,
+            "Datagrams of UDP from or to this port are of STP, too, as those of port 8181.\n"
+            "May be given several times")
+        ->between(1U, kMostUdpPort)
+        ->allow_extra_args(false);
     command->add_option("FILE", options.file, "The capture")->required();
+  }
   for (auto* const command : {decode, check, play})
     command->add_flag("--json", options.json, "One JSON object a line");
   try {

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Wireshark dissector of the Scheduled Transfer Protocol: EtherType 0x8181, Ethernet II and 802.3
--- with SNAP. Wireshark uses the name stp for the spanning tree protocol, so this protocol is stp-st.
+-- with SNAP; and datagrams of UDP port 8181, or of the ports that its preference stp-st.udp_ports names. Wireshark uses
+-- the name stp for the spanning tree protocol, so this protocol is stp-st.
 -- The Debian package installs it where Wireshark finds it. From the sources:
 --   once:     tshark -X lua_script:tools/wireshark/stp-st.lua -r FILE
 --   for good: copy it to ~/.local/lib/wireshark/plugins/ (Help > About > Folders)
@@ -113,6 +114,9 @@ end
 local all = {}
 for _, list in ipairs({ field, own }) do for _, f in pairs(list) do all[#all + 1] = f end end
 stp.fields = all
+
+local USUAL_UDP_PORTS = "8181"
+stp.prefs.udp_ports = Pref.range("UDP ports", USUAL_UDP_PORTS, "UDP ports that carry STP, as in 8181,9001-9004", 65535)
 
 local expert = {
   malformed = ProtoExpert.new("stp-st.malformed", "Not well formed", expert.group.MALFORMED,
@@ -515,4 +519,14 @@ function stp.dissector(buffer, pinfo, parent)
 end
 
 DissectorTable.get("ethertype"):add(0x8181, stp)
-DissectorTable.get("udp.port"):add(8181, stp)
+local udp_port = DissectorTable.get("udp.port")
+udp_port:add(USUAL_UDP_PORTS, stp)
+udp_port:add_for_decode_as(stp)
+
+local udp_ports = USUAL_UDP_PORTS
+function stp.prefs_changed()
+  if stp.prefs.udp_ports == udp_ports then return end
+  if udp_ports ~= "" then udp_port:remove(udp_ports, stp) end
+  udp_ports = stp.prefs.udp_ports
+  if udp_ports ~= "" then udp_port:add(udp_ports, stp) end
+end

@@ -18,9 +18,11 @@ std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error)
     if (frames.size() == kMostFrames)
       return fail("is one too many to play; cut the trace down with editcap");
     auto& frame = frames.emplace_back();
-    frame.bytes.assign(captured.bytes.begin(), captured.bytes.end());
-    auto own = captured;
+    // A datagram becomes the frame that a station on Ethernet would have sent.
+    auto own = datagram_in(captured, frame.bytes).value_or(captured);
+    if (!own.ends) frame.bytes.assign(captured.bytes.begin(), captured.bytes.end());
     own.bytes = frame.bytes;
+    own.ends.reset();  // they point into the capture
     frame.decoded = decoder.decode(own);
     if (!frame.decoded.is_stp()) {
       frames.pop_back();
