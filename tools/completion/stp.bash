@@ -58,6 +58,7 @@ _stp_type() {
 _stp_links() {
   local interface
   case $1 in
+    udp:*,*) printf '%s\n' "${1%,*},"{port=,mtu=,queues=,congestion=on} ;;
     iface:* | udp:*) for interface in /sys/class/net/*; do echo "${1%%:*}:${interface##*/}"; done ;;
     stpd:* | memif:*) compgen -f -P "${1%%:*}:" -- "${1#*:}" ;;
     *) printf '%s\n' loop stpd: iface: udp: memif: vdev: pci: ;;
@@ -104,11 +105,11 @@ _stp() {
   while IFS= read -r word; do
     if [[ -n $word && $word == "$current"* ]]; then COMPREPLY+=("$word"); fi
   done <<<"$candidates"
-  if [[ ${COMPREPLY[*]} == *: ]]; then compopt -o nospace 2>/dev/null; fi
+  if [[ ${COMPREPLY[*]} == *[:=] ]]; then compopt -o nospace 2>/dev/null; fi
   if [[ -e ${COMPREPLY[0]-} ]]; then compopt -o filenames 2>/dev/null; fi
-  # Readline treats a colon as the beginning of a new word.
-  if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
-    COMPREPLY=("${COMPREPLY[@]#"${current%:*}:"}")
+  # Readline treats what follows a colon or an equals sign as a new word.
+  if [[ $COMP_WORDBREAKS == *:* ]]; then
+    COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*[:=]}"}"}")
   fi
 }
 
