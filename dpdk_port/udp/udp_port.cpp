@@ -121,6 +121,8 @@ class UdpPort final : public LinkPort {
   bool prepare_to_sleep() override { return !sender_.is_waiting() && LinkPort::prepare_to_sleep(); }
 
  private:
+  [[nodiscard]] std::string doubt_about(const MacAddr& station, const std::string& host) const;
+
   const std::shared_ptr<UdpLink> link_;
   UdpSocket& socket_;
   UdpWays ways_;
@@ -155,15 +157,29 @@ std::string UdpPort::trouble_of(const MacAddr& station) const {
   const auto address = link_->peers.look_up(station);
   if (!address) return "";
   std::string text = link_->troubles.text_of(*address, seen_);
-  const std::size_t longest = ways_.longest(station, seen_);
-  if (!text.empty() || longest == 0) return text;
-  // protocol: 13.6
-  const std::string host = host_of(*address), length = std::to_string(longest);
-  return host + " answers, and gets datagrams of up to " + length +
-         " bytes: if it is these that do not arrive, the way carries shorter packets than the "
-         "interface, and no router says so; see whether 'ping -M do -s " +
-         length + " " + host +
-         "' is answered, and if not, open the links of both hosts with mtu= of the way";
+  return text.empty() ? doubt_about(station, host_of(*address)) : text;
+}
+
+// protocol: 13.6
+std::string UdpPort::doubt_about(const MacAddr& station, const std::string& host) const {
+  std::size_t length = ways_.longest(station, seen_);
+  std::string text = host + " answers, and ";
+  if (length != 0) {
+    text += "gets datagrams of up to " + std::to_string(length) +
+            " bytes: if it is these that do not arrive";
+  } else if (ways_.owes(station, seen_)) {
+    length = info_.mtu;
+    text += "no long datagram of what it is asked for has come: if it has sent some";
+  } else {
+    return "";
+  }
+  const unsigned headers = socket_.family() == AF_INET ? kIpv4Headers : kIpv6Headers;
+  return text + ", the way carries shorter packets than this link, which has mtu=" +
+         std::to_string(info_.mtu + headers) +
+         ", and no router says so; see whether 'ping -M do -s " + std::to_string(length) + " " +
+         host +
+         "' is answered, and if not, open the links of both hosts with mtu= of the way, or with "
+         "mtu=1280, which most ways carry";
 }
 
 std::string UdpPort::steering() const {

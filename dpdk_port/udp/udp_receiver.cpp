@@ -88,7 +88,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
   const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));
   const auto name = from ? peers_.heard(*from, now) : std::nullopt;
   if (name) {
-    ways_.heard(*name, now);
+    ways_.heard(*name, length, now);
     socket_.count_heard(*from, now);
   }
   unsigned datagrams = 0;

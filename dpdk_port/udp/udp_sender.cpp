@@ -170,6 +170,11 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   const std::size_t settled = send_to(*to, run, now);
   if (settled > 0) {
     ways_.sent(run.front().to, run.front().size(), now);
+    const auto asks = [](const Datagram& each) {
+      const iovec& first = each.pieces[0];
+      return UdpWays::asks_for_long({static_cast<const std::byte*>(first.iov_base), first.iov_len});
+    };
+    if (std::ranges::any_of(run.first(settled), asks)) ways_.asked(run.front().to, now);
     full_since_ = kNever;
     return settled;
   }

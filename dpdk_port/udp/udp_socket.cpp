@@ -215,8 +215,10 @@ void UdpSocket::count_too_long(std::size_t bytes, Time now) {
   troubles_.tell(
       UdpTroubles::About::kLength,
       "a datagram of " + std::to_string(bytes) +
-          " bytes is longer than the interface carries: raise its MTU, or open the link with a "
-          "smaller mtu=",
+          " bytes is longer than the interface carries: raise its MTU" +
+          (carries_ == 0 ? ", or open the link with a smaller mtu="
+                         : " of " + std::to_string(carries_) +
+                               ", or open the link with mtu=" + std::to_string(carries_)),
       now, bytes);
 }
 
@@ -291,7 +293,10 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
     if (!is_report || at->cmsg_len < CMSG_LEN(sizeof(sock_extended_err)) || !to) continue;
     sock_extended_err report;
     std::memcpy(&report, CMSG_DATA(at), sizeof report);
-    if (report.ee_origin == SO_EE_ORIGIN_LOCAL) return;
+    if (report.ee_origin == SO_EE_ORIGIN_LOCAL) {
+      if (report.ee_errno == EMSGSIZE) carries_ = report.ee_info;
+      return;
+    }
     ++errors_.reports;
     const std::string whom = to_string(*to);
     const int error = static_cast<int>(report.ee_errno);

@@ -108,6 +108,7 @@ class UdpSocket {
   InternetAddress address_;
   bool any_ = false;
   unsigned longest_ = 0;
+  unsigned carries_ = 0;  // MTU of the interface that refused a datagram last; 0: not known
   bool segments_ = false, joins_ = false;
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard

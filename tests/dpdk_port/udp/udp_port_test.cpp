@@ -9,6 +9,7 @@
 
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/udp/udp_ways.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/frame.h"
 #include "tests/dpdk_port/link_pair.h"
@@ -19,6 +20,7 @@ namespace {
 // What the Ethernet header and a Schedule Header take.
 constexpr std::size_t kHead = 14 + 40;
 constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3}, kAnswer{0x02 << 3};
+constexpr std::size_t kParamAt = 14 + 2;
 
 // A Node's frame: what follows the Ethernet header begins with the op code of `op`.
 Frame frame_of(std::byte op, const MacAddr& to, const MacAddr& from, std::size_t length,
@@ -254,7 +256,39 @@ TEST(UdpPort, ADatagramLongerThanTheInterfaceCarriesIsCountedAndExplained) {
   EXPECT_EQ(peer.engine.received[0].size(), 100U);
   EXPECT_EQ(counter(*end.port, "udp_tx_too_long"), 1U);
   EXPECT_EQ(end.port->state(), LinkState::kMtu);
-  EXPECT_NE(end.port->trouble().find("65510 bytes"), std::string::npos) << end.port->trouble();
+  const std::string trouble = end.port->trouble();
+  EXPECT_NE(trouble.find("65510 bytes"), std::string::npos) << trouble;
+  EXPECT_NE(trouble.find("raise its MTU of 65536, or open the link with mtu=65536"),
+            std::string::npos)
+      << trouble;
+}
+
+// protocol: 13.6
+TEST(UdpPort, OfAWayThatMayCarryLessThanTheLinkBothSidesAreToldTheMtuAndTheRemedy) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  ASSERT_TRUE(pair.a.port && pair.b.port);
+  Frame grant = frame_of(kClearToSend, pair.a_at_b, pair.b.mac(), kHead, 1);
+  grant[kParamAt] = std::byte{0};
+  grant[kParamAt + 1] = std::byte{13};  // 8 KiB
+  pair.b.engine.send(grant);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() == 1; }));
+  // The other side sends long datagrams, and something short arrives.
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + 1'024, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 1; }));
+  EXPECT_EQ(pair.b.port->trouble_of(pair.a_at_b), "") << "it may be on its way";
+  pair.b.port->turn(pair.b.engine, now() + UdpWays::kLate);
+  const std::string asked = pair.b.port->trouble_of(pair.a_at_b);
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + 8'192, 1));
+  pair.b.engine.send(grant);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() == 2; }));
+  const std::string sent = pair.a.port->trouble_of(pair.b_at_a);
+  for (const std::string& text : {asked, sent}) {
+    EXPECT_NE(text.find("127.0.0.1 answers"), std::string::npos) << text;
+    EXPECT_NE(text.find("than this link, which has mtu=9000"), std::string::npos) << text;
+    EXPECT_NE(text.find("open the links of both hosts with mtu="), std::string::npos) << text;
+  }
+  EXPECT_NE(asked.find("'ping -M do -s 8972 127.0.0.1'"), std::string::npos) << asked;
+  EXPECT_NE(sent.find("'ping -M do -s 8232 127.0.0.1'"), std::string::npos) << sent;
 }
 
 // protocol: 13.4

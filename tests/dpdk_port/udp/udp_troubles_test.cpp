@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "dpdk_port/udp/udp_ways.h"
+#include "stp/wire/header.h"
 
 namespace stp::port::udp_troubles_test {
 namespace {
@@ -97,32 +98,70 @@ constexpr MacAddr kThere{{2, 4, 10, 0, 0, 1}}, kElsewhere{{2, 4, 10, 0, 0, 2}};
 TEST(UdpWays, AStationThatAnswersAndGetsLongDatagramsIsInDoubt) {
   UdpWays ways;
   const Time time = 100 * kSecond;
-  ways.heard(kThere, time);
+  ways.heard(kThere, 72, time);
   EXPECT_EQ(ways.longest(kThere, time), 0U) << "nothing was sent";
   ways.sent(kThere, 8'000, time);
   ways.sent(kThere, 500, time);
   EXPECT_EQ(ways.longest(kThere, time), 0U) << "it does not answer";
-  ways.heard(kThere, time + kSecond);
+  ways.heard(kThere, 72, time + kSecond);
   EXPECT_EQ(ways.longest(kThere, time + kSecond), 8'000U);
   EXPECT_EQ(ways.longest(kElsewhere, time + kSecond), 0U);
   EXPECT_EQ(ways.longest(kThere, time + 5 * kSecond), 0U) << "it has gone";
-  ways.heard(kThere, time + 11 * kSecond);
+  ways.heard(kThere, 72, time + 11 * kSecond);
   EXPECT_EQ(ways.longest(kThere, time + 11 * kSecond), 0U) << "that was long ago";
 }
 
 TEST(UdpWays, ShortDatagramsRaiseNoDoubt) {
   UdpWays ways;
   ways.sent(kThere, UdpWays::kEverywhere, kSecond);
-  ways.heard(kThere, kSecond);
+  ways.heard(kThere, 72, kSecond);
   EXPECT_EQ(ways.longest(kThere, kSecond), 0U);
+}
+
+TEST(UdpWays, AStationThatIsAskedForLongDatagramsAndSendsShortOnesIsInDoubt) {
+  UdpWays ways;
+  const Time time = 100 * kSecond, later = time + UdpWays::kLate;
+  EXPECT_FALSE(ways.owes(kThere, time)) << "nothing was asked";
+  ways.asked(kThere, time);
+  ways.asked(kThere, later);
+  EXPECT_FALSE(ways.owes(kThere, later)) << "it does not answer";
+  ways.heard(kThere, UdpWays::kEverywhere, time);
+  EXPECT_FALSE(ways.owes(kThere, later - 1)) << "they may be on their way";
+  EXPECT_TRUE(ways.owes(kThere, later));
+  EXPECT_EQ(ways.longest(kThere, later), 0U);
+  EXPECT_FALSE(ways.owes(kElsewhere, later));
+  ways.heard(kThere, UdpWays::kEverywhere + 1, later);
+  EXPECT_FALSE(ways.owes(kThere, later)) << "they come";
+  ways.asked(kThere, later);
+  EXPECT_FALSE(ways.owes(kThere, later + UdpWays::kLate - 1)) << "counted anew";
+  EXPECT_TRUE(ways.owes(kThere, later + UdpWays::kLate));
+}
+
+TEST(UdpWays, WhatAsksForMoreThanEveryWayCarriesIsKnown) {
+  const auto asks = [](wire::Op op, std::uint16_t param) {
+    wire::Header header;
+    header.op_flags = wire::op_flags(op, 0);
+    header.param = param;
+    std::array<std::byte, wire::kHeaderSize> frame{};
+    wire::encode(header, frame.data());
+    return UdpWays::asks_for_long(frame);
+  };
+  EXPECT_TRUE(asks(wire::Op::kClearToSend, 12));
+  EXPECT_FALSE(asks(wire::Op::kClearToSend, 10)) << "1,024 bytes";
+  EXPECT_FALSE(asks(wire::Op::kClearToSend, 0xffff)) << "no exponent";
+  EXPECT_TRUE(asks(wire::Op::kGet, 8'192));
+  EXPECT_TRUE(asks(wire::Op::kGet, 0)) << "65,536 bytes";
+  EXPECT_FALSE(asks(wire::Op::kGet, 8));
+  EXPECT_FALSE(asks(wire::Op::kData, 8'192));
+  EXPECT_FALSE(UdpWays::asks_for_long({}));
 }
 
 TEST(UdpWays, StrangersTakeNoPlace) {
   UdpWays ways;
   ways.sent(kThere, 8'000, kSecond);
-  ways.heard(kThere, kSecond);
+  ways.heard(kThere, 72, kSecond);
   for (std::uint64_t i = 0; i < 100'000; ++i)
-    ways.heard(MacAddr::from_u64(0x0204'0b00'0000 + i), kSecond);
+    ways.heard(MacAddr::from_u64(0x0204'0b00'0000 + i), 72, kSecond);
   EXPECT_EQ(ways.longest(kThere, kSecond), 8'000U);
 }
 
