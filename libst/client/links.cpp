@@ -180,9 +180,12 @@ std::string trouble_of(Backend& backend, const MacAddr& peer) {
 }
 
 int fail_in_time(Backend& backend, const MacAddr& peer) {
+  return fail_by_link(backend, peer, -ETIMEDOUT, "nobody answered in time");
+}
+
+int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what) {
   const auto trouble = trouble_of(backend, peer);
-  if (trouble.empty()) return -ETIMEDOUT;
-  return fail(-ETIMEDOUT, "nobody answered in time, and the link has trouble: " + trouble);
+  return trouble.empty() ? error : fail(error, what + ", and the link has trouble: " + trouble);
 }
 
 }  // namespace stp::client

@@ -31,5 +31,7 @@ int use_link(const std::string& text, std::shared_ptr<Backend>& out, const Shard
 std::string trouble_of(Backend& backend, const MacAddr& peer = {});
 // Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
 int fail_in_time(Backend& backend, const MacAddr& peer = {});
+// Fails with `error`. If the link has trouble, the text is `what` with it.
+int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what);
 
 }  // namespace stp::client

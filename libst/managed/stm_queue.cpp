@@ -19,19 +19,33 @@ namespace {
 
 constexpr std::size_t kMostReceives = std::size_t{1} << 20;
 
-stp::MacAddr peer_of(Domain& domain, stm_connection_t connection) {
+struct Peer {
+  stp::MacAddr mac;
+  bool is_up = false;  // the connection with it
+};
+
+Peer peer_of(Domain& domain, stm_connection_t connection) {
   const auto found = find<Connection>(connection);
   std::lock_guard const guard(domain.mutex());
-  return found ? found->peer_mac() : stp::MacAddr{};
+  if (!found) return {};
+  return {found->peer_mac(), found->state() == Connection::State::kUp};
 }
 
 // If an operation timed out, makes st_strerror() name what the link knows of its peer, if there is
-// any.
+// any. The peer may have been the first to give it up, and have cancelled it.
 int explained(Domain& domain, const stm_event_t* events, int count) {
-  const auto late = [](const stm_event_t& event) { return event.status == -ETIMEDOUT; };
+  const auto ended = [](const stm_event_t& event) {
+    return event.status == -ETIMEDOUT || event.status == -ECANCELED;
+  };
   const auto* const end = events + std::max(count, 0);
-  const auto* const first = std::find_if(events, end, late);
-  if (first != end) stp::client::fail_in_time(domain.backend(), peer_of(domain, first->connection));
+  const auto* const first = std::find_if(events, end, ended);
+  if (first == end) return count;
+  const auto peer = peer_of(domain, first->connection);
+  if (first->status == -ETIMEDOUT)
+    stp::client::fail_in_time(domain.backend(), peer.mac);
+  else if (peer.is_up)
+    stp::client::fail_by_link(domain.backend(), peer.mac, -ECANCELED,
+                              "the operation was cancelled by one of the two sides");
   return count;
 }
 

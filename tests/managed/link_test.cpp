@@ -170,6 +170,23 @@ TEST(LinkFacts, TheTroubleIsToldWithItsRemedyAndTheSpeed) {
   EXPECT_EQ(info.changes, 1U);
 }
 
+// The peer gives an operation up, too, if nothing of it arrives: the status is its, not the cause.
+TEST(LinkFacts, TheTroubleIsToldOfAnOperationThatWasCancelled) {
+  const RoughLink link;
+  TwoSides sides;
+  ASSERT_NO_FATAL_FAILURE(sides.establish());
+  link.port->loses_long_frames = true;
+  auto& client = sides.client;
+  const Buffer mine(1 << 16);
+  const auto memory = client.memory(mine.data(), mine.size());
+  ASSERT_EQ(stm_send(client.connection, kContext, 0, 0, memory, mine.data(), mine.size()), 0);
+  ASSERT_EQ(stm_cancel(client.connection, kContext), 0);
+  EXPECT_EQ(client.completion(kContext).status, -ECANCELED);
+  const std::string text = st_strerror(-ECANCELED);
+  EXPECT_NE(text.find("the link has trouble: " + link.port->trouble()), std::string::npos) << text;
+  EXPECT_EQ(stm_memory_release(memory), 0);
+}
+
 // protocol: 13.4
 TEST(LinkFacts, APeerOverUdpIsNamedByItsAddressAndPort) {
   const UseLink link("udp:127.0.0.1,port=0");
