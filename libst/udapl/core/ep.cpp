@@ -115,7 +115,7 @@ Result Ep::reset() {
   if (!enter(EpInput::kReset)) return Result::kInvalidState;
   if (connection_ != nullptr) ia().close_connection(std::exchange(connection_, nullptr));
   peer_data_ = {};
-  broken_ = false;
+  broken_ = explained_ = false;
   return Result::kSuccess;
 }
 
@@ -266,7 +266,20 @@ void Ep::break_connection() {
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
+// No result of DAT tells what the link knows of a way on which nothing arrives. An operation that
+// neither side has cancelled by a call of DAT ends for that reason, too: the peer gave it up.
+void Ep::explain(int status) {
+  const bool is_silence = status == -ETIMEDOUT || (status == -ECANCELED && !broken_);
+  const bool is_wanted = state_ == EpState::kConnected || state_ == EpState::kActivePending;
+  if (!is_silence || !is_wanted || std::exchange(explained_, true)) return;
+  stm_peer_info_t peer{};
+  peer.size = sizeof peer;
+  if (stm_peer_query(connection_, &peer) == 0 && peer.trouble[0] != '\0')
+    tell("the connection to " + (host_.empty() ? std::string(peer.address) : host_), peer.trouble);
+}
+
 void Ep::on_event(const stm_event_t& event) {
+  explain(event.status);
   switch (event.kind) {
     case STM_CONNECTED:
     case STM_REFUSED:

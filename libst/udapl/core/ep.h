@@ -189,6 +189,7 @@ class Ep : public Object {
   void ended(EventNumber number);
   void tell_connection(EventNumber number);
   void break_connection();
+  void explain(int status);
 
   Result prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request);
   Result post(Request request, const RmrTriplet& remote);
@@ -213,6 +214,7 @@ class Ep : public Object {
   EpAttr attr_;
   Machine<kEpTransitions> state_;
   bool broken_ = false;
+  bool explained_ = false;
   stm_connection_t connection_ = nullptr;
   PrivateData peer_data_;
   std::string host_;

@@ -42,8 +42,12 @@ Result result_of(int error) {
 }
 
 Result told_result_of(int error, const std::string& what) {
-  std::fprintf(stderr, "daplstp: %s: %s\n", what.c_str(), st_strerror(error));
+  tell(what, st_strerror(error));
   return result_of(error);
+}
+
+void tell(const std::string& what, const char* why) {
+  std::fprintf(stderr, "daplstp: %s: %s\n", what.c_str(), why);
 }
 
 Object::Object(Kind kind, Ia& ia)

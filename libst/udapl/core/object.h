@@ -52,6 +52,8 @@ Result result_of(int error);
 // The same for a failure whose cause no result of DAT can tell. Also prints the text of st_strerror
 // on stderr, because a DAT consumer cannot ask for it. `what`: what has failed.
 Result told_result_of(int error, const std::string& what);
+// Prints `why`, a text of another call, in the same form.
+void tell(const std::string& what, const char* why);
 
 class Ia;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connection requests and service points.
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -213,6 +214,26 @@ TEST(FrontIpv6, AddressesOfIpv6AreThoseOfHostsOverUdp) {
                           nullptr),
             DAT_SUCCESS);
   EXPECT_EQ(Side::next(client.connect).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+// A way on which nothing arrives has no result of DAT: what the link knows of it is on stderr.
+TEST(FrontUdp, WhyNothingArrivesIsToldOnStderr) {
+  const UseLink link("udp:127.0.0.1,port=0");
+  Side client;
+  client.ep = client.make_ep();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  ASSERT_EQ(::inet_pton(AF_INET, "127.0.0.77", &to.sin_addr), 1);
+  constexpr DAT_TIMEOUT kShort = 200'000;
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(
+      name_of(dat_ep_connect(client.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&to), kPort, kShort, 0,
+                             nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG)),
+      "DAT_SUCCESS");
+  EXPECT_EQ(Side::next(client.connect).event_number, DAT_CONNECTION_EVENT_TIMED_OUT);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("daplstp: the connection to 127.0.0.77"), std::string::npos) << told;
+  EXPECT_NE(told.find("has no socket for that port"), std::string::npos) << told;
 }
 
 }  // namespace
