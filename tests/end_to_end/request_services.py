@@ -94,13 +94,13 @@ class Services(unittest.TestCase):
             self.assertEqual(server.wait(PATIENCE), 0, service)
 
     def test_what_gets_no_reply_is_named(self):
-        """Nobody serves; a file is empty, one too long, one is not there."""
-        empty, long = f"{self.work}/empty", f"{self.work}/long"
+        """Nobody serves; a file is empty, one too long, one is not there, one is a directory."""
+        empty, long, none = (f"{self.work}/{name}" for name in ("empty", "long", "none"))
         open(empty, "wb").close()
         with open(long, "wb") as file:
             file.truncate((1 << 20) + 1)
         clients = {
-            service: self.ask(service, 3999, "--timeout", "0.3", [empty, self.files[0], long, f"{self.work}/none"])
+            service: self.ask(service, 3999, "--timeout", "0.3", [empty, self.files[0], long, none, self.work])
             for service in SERVICES
         }
         for service, client in clients.items():
@@ -111,9 +111,37 @@ class Services(unittest.TestCase):
                     f"{empty}: not 1 byte to 1 MiB long",
                     f"{long}: not 1 byte to 1 MiB long",
                     "/0: no reply in time",
+                    f"{none}: No such file or directory\n",
+                    f"{self.work}: Is a directory\n",
                 ):
                     self.assertIn(complaint, complained.replace("./", ""))
-                self.assertRegex(complained, rf"{self.work}/none: .")
+
+    def test_why_there_is_no_connection_is_told(self):
+        """Nobody serves: the client goes on trying. A server without a port: it ends."""
+        waiting = {service: self.ask(service, 3999, self.files[:1]) for service in SERVICES}
+        for service, client in waiting.items():
+            with self.subTest(service=service):
+                told = next((line for line in client.stderr if not line.startswith("link ")), "")
+                self.assertRegex(told, "^request_service: .*:3999: Connection refused.*; trying again\n$")
+                client.kill()
+                client.communicate()
+        for service, command in SERVICES.items():
+            with self.subTest(service=service):
+                program = subprocess.run(
+                    [*command, "ask", "localhost", self.files[0]], capture_output=True, text=True, timeout=PATIENCE
+                )
+                self.assertNotEqual(program.returncode, 0)
+                self.assertIn("'localhost' does not have the form host:port", program.stderr)
+                self.assertNotIn("no reply in time", program.stderr)
+
+    def test_a_time_limit_is_a_number_of_seconds(self):
+        for service, command in SERVICES.items():
+            for limit in ("soon", "5s"):
+                with self.subTest(service=service, limit=limit):
+                    words = [*command, "ask", "--timeout", limit, ":3999", self.files[0]]
+                    program = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+                    self.assertEqual(program.returncode, 2, program.stderr)
+                    self.assertIn("usage: ", program.stderr)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@
  * - Time limits: the client gives a request up after 20 s. A reply that comes later finds nobody.
  * - End: with SIGTERM or Ctrl-C the server replies to what it has, and disconnects.
  * - Restart: a client whose server is gone connects again, and repeats the requests that have no
- *   reply. They change nothing, so it does no harm if the server has seen one before.
+ *   reply. They change nothing, so it does no harm if the server has seen one before. What is in
+ *   the way is told, once.
  *
  * All is done by one thread; request_service.cpp has several that work.
  */
@@ -175,7 +176,8 @@ static struct {
 static int places, left, failed;
 static stm_memory_t reply_memory;
 static stm_connection_t server; /* NULL: none, until `next_try` */
-static int is_up;
+static const char* server_name;
+static int is_up, last_trouble;
 static double next_try;
 
 static double now(void) {
@@ -213,10 +215,13 @@ static void ask_for(Asked* asked, const char* name, double patience) {
     return;
   }
   asked->length = fread(client->requests[asked - client->asked], 1, kLongest, file);
-  const int fits = asked->length > 0 && fread(&one_more, 1, 1, file) == 0 && !ferror(file);
+  const int is_longer = fread(&one_more, 1, 1, file) == 1;
+  const char* const why_not = ferror(file)                      ? strerror(errno)
+                              : asked->length == 0 || is_longer ? "not 1 byte to 1 MiB long"
+                                                                : NULL;
   fclose(file);
-  if (!fits) {
-    done(asked, "not 1 byte to 1 MiB long");
+  if (why_not != NULL) {
+    done(asked, why_not);
     return;
   }
   check("registering memory", stm_memory_register(domain, client->requests[asked - client->asked],
@@ -226,23 +231,48 @@ static void ask_for(Asked* asked, const char* name, double patience) {
   if (is_up) send_to_server(asked);
 }
 
+/* Says why there is no connection; only once if it is the same at each try. */
+static void tell_trouble(int status, const char* why) {
+  if (status != last_trouble)
+    fprintf(stderr, "request_service: no connection to %s: %s; trying again\n", server_name, why);
+  last_trouble = status;
+}
+
 static void await_reply(uint64_t place) {
   stm_receive(server, place, reply_memory, client->replies[place], kReply);
 }
 
-static void connect_to(const char* name) {
+static void connect_to_server(void) {
   const stm_connection_attr_t attr = attr_of(NULL);
   check("a connection", stm_connection_create(domain, &attr, &server));
   for (uint64_t i = 0; i < kOnTheWay; ++i) await_reply(i);
   next_try = now() + 0.1;
-  if (stm_connect(server, name, 5000000, NULL, 0) == 0) return;
+  const int result = stm_connect(server, server_name, 5000000, NULL, 0);
+  if (result == 0) return;
+  if (result == -EINVAL) check("connecting", result); /* no name of a server */
+  tell_trouble(result, st_strerror(result));
   stm_connection_close(server);
   server = NULL;
+}
+
+/* All operations of the connection have been told. */
+static void disconnected(const stm_event_t* event) {
+  stm_peer_info_t peer = {.size = sizeof peer};
+  stm_peer_query(server, &peer);
+  if (event->kind == STM_REFUSED)
+    tell_trouble(-ECONNREFUSED, "the server takes no more clients");
+  else if (event->kind == STM_FAILED)
+    tell_trouble(event->status, peer.trouble[0] != 0 ? peer.trouble : strerror(-event->status));
+  stm_connection_close(server);
+  server = NULL;
+  is_up = 0;
+  next_try = now() + 0.1;
 }
 
 static void handle(const stm_event_t* event) {
   if (event->kind == STM_CONNECTED) {
     is_up = 1;
+    last_trouble = 0;
     for (Asked* asked = client->asked; asked < client->asked + places; ++asked)
       if (asked->name != NULL) send_to_server(asked);
   } else if (event->kind == STM_SEND) {
@@ -258,14 +288,11 @@ static void handle(const stm_event_t* event) {
     await_reply(event->context);
   } else if (event->kind == STM_REFUSED || event->kind == STM_FAILED ||
              event->kind == STM_DISCONNECTED) {
-    stm_connection_close(server); /* all its operations have been told */
-    server = NULL;
-    is_up = 0;
-    next_try = now() + 0.1;
+    disconnected(event);
   }
 }
 
-static int ask(const char* name, char** files, int count, double patience) {
+static int ask(char** files, int count, double patience) {
   places = count < kOnTheWay ? count : kOnTheWay;
   client = memory_of(sizeof *client + (size_t)places * kLongest);
   check("registering memory", stm_memory_register(domain, client->replies, sizeof client->replies,
@@ -277,11 +304,12 @@ static int ask(const char* name, char** files, int count, double patience) {
         --count;
         ask_for(asked, *files++, patience);
       }
-    if (server == NULL && now() >= next_try) connect_to(name);
+    if (server == NULL && now() >= next_try) connect_to_server();
     const int events_there = stm_queue_wait(queue, 1, events, kEvents, 50000);
     for (int i = 0; i < events_there; ++i) handle(&events[i]);
     for (Asked* asked = client->asked; asked < client->asked + places; ++asked)
-      if (asked->name != NULL && now() > asked->until) done(asked, "no reply in time");
+      if (asked->name != NULL && now() > asked->until)
+        done(asked, is_up ? "no reply in time" : "no reply in time: there is no connection");
   }
   if (is_up) stm_disconnect(server, STM_GRACEFUL);
   for (stm_event_t event; is_up && stm_queue_wait(queue, 1, &event, 1, 5000000) == 1;)
@@ -291,10 +319,12 @@ static int ask(const char* name, char** files, int count, double patience) {
 
 int main(int argc, char** argv) {
   const int has_patience = argc > 3 && strcmp(argv[2], "--timeout") == 0;
-  const double patience = has_patience ? atof(argv[3]) : 20;
+  char* behind = "";
+  const double patience = has_patience ? strtod(argv[3], &behind) : 20;
   char** const rest = argv + (has_patience ? 4 : 2);
   const int serves = argc == 3 && strcmp(argv[1], "serve") == 0;
-  if (!serves && (argc - (rest - argv) < 2 || strcmp(argv[1], "ask") != 0)) {
+  const int asks = argc - (rest - argv) >= 2 && strcmp(argv[1], "ask") == 0;
+  if (!serves && (!asks || *behind != 0 || !(patience > 0))) {
     fprintf(stderr,
             "usage: request_service serve :PORT | ask [--timeout SECONDS] HOST:PORT FILE...\n"
             "The link is that of STP_LINK.\n");
@@ -308,8 +338,9 @@ int main(int argc, char** argv) {
   tell_link();
   check("opening the link", stm_domain_open(NULL, &domain));
   check("making a queue", stm_queue_create(domain, 1024, &queue));
-  const int status = serves ? serve(argv[2], &ends)
-                            : ask(rest[0], rest + 1, argc - (int)(rest - argv) - 1, patience);
+  server_name = rest[0];
+  const int status =
+      serves ? serve(argv[2], &ends) : ask(rest + 1, argc - (int)(rest - argv) - 1, patience);
   stm_domain_close(domain);
   return status;
 }

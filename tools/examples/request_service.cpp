@@ -14,7 +14,8 @@
 // - Time limits: the client gives a request up after 20 s. A reply that comes later finds nobody.
 // - End: with SIGTERM or Ctrl-C the server finishes what it has, replies, and disconnects.
 // - Restart: a client whose server is gone connects again, and repeats the requests that have no
-//   reply. They change nothing, so it does no harm if the server has seen one before.
+//   reply. They change nothing, so it does no harm if the server has seen one before. What is in
+//   the way is told, once.
 //
 // One thread has the connections and their events. Others do the work: each request that one of
 // them has finished comes back as an event of the program's own, STM_USER.
@@ -25,9 +26,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -241,18 +246,20 @@ class Client {
     bool is_done = false;
   };
 
-  void complain(const std::string& name, const char* why) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), why);
+  void complain(const std::string& name, const std::string& why) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), why.c_str());
     is_complete_ = false;
   }
 
   void begin(const std::string& name) {
-    std::ifstream file(name, std::ios::binary | std::ios::ate);
-    if (!file) return complain(name, "cannot be opened");
-    const auto size = static_cast<std::size_t>(file.tellg());
+    std::error_code error;
+    const auto size = std::filesystem::file_size(name, error);
+    if (error) return complain(name, error.message());
+    std::ifstream file(name, std::ios::binary);
+    if (!file) return complain(name, std::strerror(errno));
     if (size == 0 || size > kLongest) return complain(name, "not 1 byte to 1 MiB long");
     std::vector<char> bytes(size);
-    if (!file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(size)))
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(size)))
       return complain(name, "cannot be read");
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience_);
     auto& asked = asked_[++last_tag_] = Asked{name, std::move(bytes), until};
@@ -272,9 +279,16 @@ class Client {
   void connect() {
     connection_ = stp::make_connection(domain_, stp::connection_attr(queue_));
     for (std::uint64_t place = 0; place < kOnTheWay; ++place) await_reply(place);
-    if (stm_connect(connection_, server_.c_str(), 5'000'000, nullptr, 0) != 0) disconnected();
+    const auto result = stm_connect(connection_, server_.c_str(), 5'000'000, nullptr, 0);
+    if (result == -EINVAL) throw stp::Error(result, "connecting");  // no name of a server
+    if (result != 0) disconnected(result, st_strerror(result));
   }
-  void disconnected() {
+  // `status` is 0 if all was in good order. It is told only once if it is the same at each try.
+  void disconnected(int status, const std::string& why) {
+    if (status != 0 && status != last_trouble_)
+      std::fprintf(stderr, "request_service: no connection to %s: %s; trying again\n",
+                   server_.c_str(), why.c_str());
+    last_trouble_ = status;
     connection_.reset();
     is_up_ = false;
     next_try_ = Clock::now() + 100ms;
@@ -284,6 +298,7 @@ class Client {
     switch (event.kind) {
       case STM_CONNECTED:
         is_up_ = true;
+        last_trouble_ = 0;
         for (auto& [tag, asked] : asked_)
           if (!asked.is_done) send(tag, asked);
         return;
@@ -296,13 +311,23 @@ class Client {
         if (event.status != 0) return;
         take_reply(event);
         return await_reply(event.context);
+      // All operations have been told when one of these comes.
       case STM_REFUSED:
+        return disconnected(-ECONNREFUSED, "the server takes no more clients");
       case STM_FAILED:
-      case STM_DISCONNECTED:  // all operations have been told
-        return disconnected();
+        return disconnected(event.status, why_failed(event.status));
+      case STM_DISCONNECTED:
+        return disconnected(0, "");
       default:
         return;
     }
+  }
+
+  std::string why_failed(int status) {
+    stm_peer_info_t peer{};
+    peer.size = sizeof peer;
+    stm_peer_query(connection_, &peer);
+    return *peer.trouble != 0 ? peer.trouble : std::strerror(-status);
   }
 
   void take_reply(const stm_event_t& event) {
@@ -326,7 +351,8 @@ class Client {
     for (auto next = asked_.begin(); next != asked_.end();) {
       const auto of = next++;
       if (of->second.is_done || Clock::now() < of->second.until) continue;
-      complain(of->second.name, "no reply in time");
+      complain(of->second.name,
+               is_up_ ? "no reply in time" : "no reply in time: there is no connection");
       of->second.is_done = true;
       forget_if_over(of);
     }
@@ -342,6 +368,7 @@ class Client {
   std::map<std::uint32_t, Asked> asked_;  // by tag
   std::uint32_t last_tag_ = 0;
   bool is_complete_ = true, is_up_ = false;
+  int last_trouble_ = 0;
   Clock::time_point next_try_{};
   stp::Connection connection_;
 };
@@ -366,7 +393,10 @@ int main(int argc, char** argv) try {
   words.pop_front();
   std::chrono::duration<double> patience = 20s;
   if (words[0] == "--timeout") {
-    patience = std::chrono::duration<double>(std::stod(words[1]));
+    char* behind = nullptr;
+    const auto seconds = std::strtod(words[1].c_str(), &behind);
+    if (*behind != 0 || !(seconds > 0 && seconds < 1e9)) return usage();
+    patience = std::chrono::duration<double>(seconds);
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.size() < 2) return usage();

@@ -13,7 +13,7 @@ and request_service.cpp do the same: a client of one asks a server of another. T
 - Time limits: the client gives a request up after 20 s. A reply that comes later finds nobody.
 - End: with SIGTERM or Ctrl-C the server finishes what it has, replies, and disconnects.
 - Restart: a client whose server is gone connects again, and repeats the requests that have no reply.
-  They change nothing, so it does no harm if the server has seen one before.
+  They change nothing, so it does no harm if the server has seen one before. What is in the way is told, once.
 """
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ import contextlib
 import hashlib
 import signal
 import sys
-from typing import Dict, List, Set
+from typing import Dict, List, Optional, Set
 
 import stp
 import stp.aio
@@ -93,11 +93,15 @@ class Client:
         self._requests: Dict[int, bytes] = {}
         self._replies: Dict[int, "asyncio.Future[bytes]"] = {}
         self._last = 0
+        self._trouble = ""  # what has been told of it
+        self._failed: Optional[stp.Error] = None
         self._peer: "asyncio.Future[stp.aio.Connection]" = asyncio.get_running_loop().create_future()
         self._running = asyncio.create_task(self._run())
 
     async def ask(self, request: bytes, timeout: float = PATIENCE) -> bytes:
         async with self._places:
+            if self._failed:
+                raise self._failed
             self._last += 1
             tag = self._last & 0xFFFFFFFF
             self._requests[tag] = request
@@ -114,18 +118,33 @@ class Client:
             if tag in self._requests:
                 await peer.send(self._requests[tag], tag)
 
+    def _tell(self, trouble: stp.Error) -> None:
+        """Why there is no connection; only once if it is the same at each try."""
+        if str(trouble) != self._trouble:
+            print(f"request_service: {trouble}; trying again", file=sys.stderr)
+        self._trouble = str(trouble)
+
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(stp.Error):
+            try:
                 async with await self._domain.connect(self._server, timeout=5) as peer:
                     for tag in list(self._requests):
                         asyncio.ensure_future(self._send(peer, tag))
                     self._peer.set_result(peer)
+                    self._trouble = ""
                     while True:
                         reply, tag = await peer.receive_message(1024)
                         waiting = self._replies.get(tag)
                         if waiting is not None and not waiting.done():
                             waiting.set_result(reply)
+            except stp.InvalidArgument as error:  # no name of a server
+                self._failed = error
+                for waiting in self._replies.values():
+                    if not waiting.done():
+                        waiting.set_exception(error)
+                return
+            except stp.Error as error:
+                self._tell(error)
             if self._peer.done():
                 self._peer = asyncio.get_running_loop().create_future()
             await asyncio.sleep(0.1)  # the server is gone, or not there yet
@@ -148,9 +167,14 @@ async def ask(server: str, names: List[str], timeout: float) -> int:
                     raise OSError("not 1 byte to 1 MiB long")
                 print((await client.ask(request, timeout)).hex(), name, flush=True)
                 return True
-            except (OSError, asyncio.TimeoutError) as error:
-                print(f"{name}: {str(error) or 'no reply in time'}", file=sys.stderr)
-                return False
+            except asyncio.TimeoutError:
+                why = "no reply in time"
+            except stp.Error as error:
+                why = str(error)
+            except OSError as error:
+                why = error.strerror or str(error)
+            print(f"{name}: {why}", file=sys.stderr)
+            return False
 
         answered = await asyncio.gather(*(ask_for(name) for name in names))
         await client.close()
