@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sends a message and prints the answer. The link is that of STP_LINK.
+# hello_send.py HOST:PORT sends a message and prints the answer. The link is that of STP_LINK.
 import sys
 
 import stp

@@ -2,7 +2,7 @@
  * Level 0, server (libst document, 7.5): accepts one connection, lets its client write a text into
  * memory of this program, and prints it.
  *
- *   level0_server HOST:PORT
+ *   level0_server :PORT
  */
 #include "example.h"
 
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   uint64_t length;
   int mx;
   if (argc != 2) {
-    fprintf(stderr, "usage: %s HOST:PORT\n", argv[0]);
+    fprintf(stderr, "usage: %s :PORT\n", argv[0]);
     return 2;
   }
 
