@@ -145,6 +145,21 @@ TEST_F(StpdTest, ASecondDaemonOnTheSameSocketIsRefused) {
   EXPECT_EQ(hello(), 0);
 }
 
+TEST_F(StpdTest, ASocketThatCannotBeMadeIsNamedWithTheRemedy) {
+  const auto nowhere = stpd({"--link", "loop", "--socket", "/nowhere/stpd/stpd.sock"});
+  EXPECT_EQ(nowhere->wait(), 1);
+  EXPECT_NE(nowhere->output().find("there is no directory /nowhere: make it (mkdir -p), or name"),
+            std::string::npos)
+      << nowhere->output();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  test::Program nobody({"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", STPD_PATH,
+                        "--link", "loop", "--socket", socket});
+  EXPECT_EQ(nobody.wait(), 1);
+  EXPECT_NE(nobody.output().find("this user may not make it there: name one elsewhere (--socket"),
+            std::string::npos)
+      << nobody.output();
+}
+
 TEST_F(StpdTest, TheSocketOfAKilledOneIsReplaced) {
   {
     const auto killed = serving();

@@ -156,7 +156,7 @@ void add_budgets(cli::App& app, service::Quotas& out) {
 void add_quotas(cli::App& app, service::Quotas& out) {
   app.group("Quotas (of one client)");
   add_quota(app, "--max-connections", out.connections,
-            "Connections, including channels for those not accepted yet");
+            "Connections, including those kept ready for a listener");
   add_quota(app, "--max-slots", out.slots, "Slots of all its connections together");
   add_size(app, "--max-mapped", out.mapped_bytes, "Memory it has mapped");
   add_size(app, "--max-map", out.map_bytes, "Memory in one st_map");

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -35,6 +36,15 @@ std::string listen_error(const std::string& path, int error) {
     return "socket " + path +
            ": anybody may replace files in that directory: take write permission from others "
            "(chmod o-w), set its sticky bit, or name another directory";
+  if (error == -ENOENT)
+    return "socket " + path + ": there is no directory " +
+           std::filesystem::path(path).parent_path().parent_path().string() +
+           ": make it (mkdir -p), or name another socket (--socket)";
+  if (error == -EACCES)
+    return "socket " + path +
+           ": this user may not make it there: name one elsewhere (--socket /tmp/stpd.sock, which "
+           "programs reach by STP_LINK=stpd:/tmp/stpd.sock), or let root make the directory and "
+           "give it to this user";
   return "socket " + path + ": " + std::strerror(-error);
 }
 
