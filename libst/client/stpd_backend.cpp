@@ -87,7 +87,8 @@ int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection
                            "--socket-group of stpd");
   if (error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
-                "stpd:" + path + ": no daemon answers there: " + std::strerror(-error));
+                "stpd:" + path + ": no daemon answers there: " + std::strerror(-error) +
+                    "; start stpd, or name its socket in the link (stpd:PATH)");
   out = std::make_shared<StpdConnection>(path, std::move(socket), patience);
   return 0;
 }

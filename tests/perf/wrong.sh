@@ -12,14 +12,14 @@ refuses() {
   [[ $said == *$words* ]] || fail "stp-perf $*: does not say '$words': $said"
 }
 
-refuses 2 "there is no operation 'send'" --link loop latency --op send
+refuses 2 "there is no operation 'send'; there are put get write read fetch level0" --link loop latency --op send
 refuses 2 "a put causes no event at the peer" --link loop latency --sleep
 refuses 2 "at least 8 bytes" --link loop latency --size 4
 refuses 2 "the window must be 1 to 4096" --link loop rate --window 5000
 refuses 2 "the window of level0 must be 1 to 1024" --link loop rate --op level0 --window 1025
 refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --connections 2
 refuses 2 "raw needs a --link" raw
-refuses 2 "subcommand" --link loop
+refuses 2 "a command is missing; there are server latency" --link loop
 refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy
 refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
@@ -27,5 +27,5 @@ STP_LINK='' refuses 1 "nonsense" --link nonsense latency
 
 # A reason is told once.
 said=$("$bin/stp-perf" --link "stpd:$work/none.sock" latency :3000 2>&1)
-[[ $said == *"no daemon answers there: No such file or directory" ]] ||
+[[ $said == *"no daemon answers there: No such file or directory; start stpd, or name its socket in the link (stpd:PATH)" ]] ||
   fail "a missing daemon is reported as: $said"

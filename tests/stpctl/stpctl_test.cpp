@@ -49,7 +49,10 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
   EXPECT_EQ(said.exit_status, 2);
   EXPECT_TRUE(contains(said.text, "there is no command 'conections'; there are links connections"))
       << said.text;
-  EXPECT_EQ(stpctl({}).exit_status, 2);
+  const auto nothing = stpctl({});
+  EXPECT_EQ(nothing.exit_status, 2);
+  EXPECT_TRUE(contains(nothing.text, "a command is missing; there are links connections"))
+      << nothing.text;
   EXPECT_EQ(stpctl({"stats", "--json", "--prometheus"}).exit_status, 2);
   EXPECT_EQ(stpctl({"trace"}).exit_status, 2);
 }

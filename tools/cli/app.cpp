@@ -318,19 +318,29 @@ std::string App::wrong_option() const {
   return {};
 }
 
+std::string App::commands() const {
+  std::string text;
+  for (const auto* const command : app_.get_subcommands([](const CLI::App*) { return true; }))
+    text += ' ' + command->get_name();
+  return text;
+}
+
 std::string App::wrong_command() const {
   const auto words = remaining();
-  const auto commands = app_.get_subcommands([](const CLI::App*) { return true; });
-  if (words.empty() || commands.empty() || has_subcommand()) return {};
-  std::string text = "there is no command '" + words.front() + "'; there are";
-  for (const auto* const command : commands) text += ' ' + command->get_name();
-  return text;
+  if (words.empty() || commands().empty() || has_subcommand()) return {};
+  return "there is no command '" + words.front() + "'; there are" + commands();
+}
+
+std::string App::missing_command() const {
+  return has_subcommand() ? "" : "a command is missing; there are" + commands();
 }
 
 int App::report(const ParseError& error, int status) const {
   if (error.asks_for_help()) return app_.exit(*error.error_);
   auto wrong = wrong_option();
   if (wrong.empty()) wrong = wrong_command();
+  const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
+  if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
   return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
 }
 

@@ -123,6 +123,8 @@ class App {
   // Tells of a command that there is not, and lists those there are. "": a command was given, or
   // none at all.
   [[nodiscard]] std::string wrong_command() const;
+  // Lists the commands where none was given, else "".
+  [[nodiscard]] std::string missing_command() const;
 
   // Prints help or version, or reports what is wrong. Returns 0 for help, else `status`.
   int report(const ParseError& error, int status) const;
@@ -130,6 +132,7 @@ class App {
  private:
   struct Parts;  // what the App of the program owns
   App(CLI::App& app, Parts& parts);
+  [[nodiscard]] std::string commands() const;  // their names, a blank before each
   Option* own(CLI::Option* option);
 
   std::unique_ptr<Parts> owned_;

@@ -140,7 +140,7 @@ class Parser {
     const bool bandwidth = options_.command == Command::kBandwidth;
     const bool rate = options_.command == Command::kRate;
     const auto operation = operation_named(operation_.value_or(bandwidth ? "write" : "put"));
-    if (!operation) return "there is no operation '" + *operation_ + "'";
+    if (!operation) return "there is no operation '" + *operation_ + "'; there are" + operations();
     plan.operation = *operation;
     plan.test = bandwidth || rate ? Test::kStream : Test::kLatency;
     plan.size = size_.value_or(options_.command == Command::kRaw ? 64

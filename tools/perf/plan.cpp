@@ -65,6 +65,12 @@ std::optional<Operation> operation_named(std::string_view name) {
   return static_cast<Operation>(found - kNames.begin());
 }
 
+std::string operations() {
+  std::string names;
+  for (const auto* const name : kNames) names.append(" ").append(name);
+  return names;
+}
+
 std::size_t places_for_events(const Plan& plan) {
   constexpr std::size_t kOwnNews = 4, kControl = 64;
   // Messages and Reads cause an event on both sides.

@@ -43,6 +43,7 @@ inline constexpr std::uint64_t kSmallestPing = 8;
 
 const char* name_of(Operation operation);
 std::optional<Operation> operation_named(std::string_view name);
+std::string operations();  // the names of all, a blank before each
 // Returns how many events a side's queue must hold: for its operations, for its posted receives,
 // and for each connection itself.
 std::size_t places_for_events(const Plan& plan);

@@ -222,7 +222,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     return std::nullopt;
   }
   auto wrong = unknown_command(app);
-  if (wrong.empty() && !app.has_subcommand()) wrong = "a command is missing";
+  if (wrong.empty()) wrong = app.missing_command();
   complete(options);
   if (wrong.empty()) wrong = check(options);
   if (wrong.empty()) return options;
