@@ -194,7 +194,9 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
   const auto bracket = text.rfind(']');
   const bool is_inside = bracket != std::string::npos && colon < bracket;
   if (colon == std::string::npos || colon + 1 == text.size() || is_inside)
-    return fail(-EINVAL, "'" + text + "' does not have the form host:port");
+    return fail(-EINVAL, "'" + text +
+                             "' does not have the form host:port (10.9.0.2:3000, or :3000 of this "
+                             "host)");
   if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
   return parse_port(text.substr(colon + 1), last_port, out.uport);
 }

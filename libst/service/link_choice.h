@@ -49,7 +49,8 @@ inline std::string no_link(const LinkChoice& choice) {
   const auto cause = choice.why == LinkChoice::Why::kNothingElse
                          ? std::string("no link is named, and no stpd serves ") + kDefaultSocket
                          : "the link loop reaches only this process";
-  return cause + "; name one with --link or STP_LINK (iface:NAME, stpd:PATH), or start stpd; " +
+  return cause +
+         "; name one with --link or STP_LINK (iface:NAME, udp:, stpd:PATH), or start stpd; " +
          "\"stpctl devices\" lists what this machine has";
 }
 

@@ -17,7 +17,8 @@ refused_with() {
 
 expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0.2:3999
 expect refused_with "does not answer" --connect-timeout 3 "$work/file" '[02:00:00:00:00:77]:3000'
-expect refused_with "is not a destination: 'nonsense' does not have the form host:port" "$work/file" nonsense
+expect refused_with "is not a destination: 'nonsense' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)" \
+  "$work/file" nonsense
 expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
 
 # What is wrong with the command line: the program, and the wrong option before whatever else.
@@ -62,6 +63,8 @@ for name in stp-send stp-recv; do
   expect says "$work/said" "$name: cannot write to standard output"
   "$bin/$name" --help | grep -q loop && fail "$name --help offers loop, which it refuses"
 done
+! "$bin/stp-send" --link loop "$work/file" 10.9.0.2:3000 2>"$work/said" || fail "a file is sent on loop"
+expect says "$work/said" "name one with --link or STP_LINK (iface:NAME, udp:, stpd:PATH), or start stpd"
 
 # Without standard input there is nothing to read, and at once.
 ! timeout 30 "$bin/stp-send" --link "stpd:$work/a.sock" - 10.9.0.2:3000 <&- 2>"$work/said" ||
