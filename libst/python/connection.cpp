@@ -12,6 +12,13 @@ using By = Operation::By;
 using Gives = Operation::Gives;
 }  // namespace
 
+std::string trouble_with(stm_connection_t connection) {
+  stm_peer_info_t peer{};
+  peer.size = sizeof peer;
+  if (stm_peer_query(connection, &peer) != 0 || *peer.trouble == 0) return "";
+  return std::string(": ") + peer.trouble;
+}
+
 stm_connection_t Connection::need() const {
   if (handle == nullptr) throw Failed{-EBADF, "the connection is closed"};
   domain_->handle();

@@ -12,6 +12,9 @@
 
 namespace stp::python {
 
+// What the link knows to be wrong with the way to the peer, behind a colon; "": nothing.
+std::string trouble_with(stm_connection_t connection);
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Domain> domain, std::uint64_t number)

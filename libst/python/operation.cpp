@@ -36,9 +36,12 @@ PyObject* Operation::finish(std::int64_t timeout) {
     throw;
   }
   if (over) return result();
+  std::string trouble;
+  if (by == By::kOpening)
+    trouble = outside([peer = connection->handle] { return trouble_with(peer); });
   cancel();
   if (!wait(kGrace) || status_ == -ECANCELED)
-    throw Failed{-ETIMEDOUT, what + ": not done in the time given"};
+    throw Failed{-ETIMEDOUT, what + ": not done in the time given" + trouble};
   return result();
 }
 

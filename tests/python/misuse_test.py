@@ -6,7 +6,7 @@ import random
 import unittest
 
 import stp
-from support import PATIENCE, PairCase, Thread, eventually, interrupted, program
+from support import PATIENCE, PairCase, Thread, eventually, interrupted, port_without_a_link, program
 
 # Two ends on one domain, for programs of their own.
 PREAMBLE = """
@@ -109,6 +109,18 @@ class Arguments(PairCase):
         self.assertNames(stp.PeerBroke, "receiving: ", self.a.receive)
         self.a._native.ended().wait(PATIENCE * 1_000_000)
         self.assertIn("the connection has ended: ", str(self.a.reason))
+
+    def test_a_connection_that_does_not_come_about_says_what_the_link_knows(self):
+        peer = port_without_a_link()
+        with stp.Domain("udp:127.0.0.1,port=0") as domain:
+
+            def tells():
+                opening = domain._native.connect(peer, PATIENCE * 1_000_000, b"")
+                with self.assertRaises(stp.TimedOut) as raised:
+                    opening.finish(100_000)
+                return "has no socket for that port: no udp: link is open there" in str(raised.exception)
+
+            eventually(tells)
 
 
 class ClosedObjects(PairCase):

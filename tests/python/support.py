@@ -2,6 +2,7 @@
 """What the tests of the package share: two ends on the link "loop", within this process."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -53,6 +54,13 @@ class PairCase(unittest.TestCase):
         self.addCleanup(a.abort)
         self.addCleanup(b.abort)
         return a, b
+
+
+def port_without_a_link():
+    """A peer of links over UDP whose host refuses what is sent there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1/{taken.getsockname()[1]}:3000"
 
 
 def eventually(condition):
