@@ -35,6 +35,7 @@ for name in epoll_server coroutine_server; do
   kill -TERM "$server"
   expect wait "$server"
   "$bin/$name" ask :3001 nobody 2>"$work/nobody.log" && fail "nobody is there"
-  expect says "$work/nobody.log" "Connection refused"
+  expect says "$work/nobody.log" "$name: connecting"
+  expect says "$work/nobody.log" ": Connection refused"
 done
 passed

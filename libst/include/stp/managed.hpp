@@ -285,11 +285,35 @@ inline stm_event_t next_event(stm_queue_t queue,
   return event;
 }
 
-// As next_event, and it has to be one of success.
+// What a program waits for with an event of this kind.
+inline const char* name_of_operation(unsigned kind) {
+  switch (kind) {
+    case STM_CONNECTED:
+      return "connecting";
+    case STM_SEND:
+      return "sending";
+    case STM_RECEIVE:
+      return "receiving";
+    case STM_READ:
+      return "reading";
+    case STM_SERVED:
+      return "serving a read";
+    case STM_PUT:
+      return "putting";
+    case STM_GET:
+      return "getting";
+    case STM_FETCH:
+      return "fetching";
+    default:
+      return "an operation";
+  }
+}
+
+// As next_event, and it has to be one of success: the text of the Error names the operation.
 inline stm_event_t expect_event(stm_queue_t queue, unsigned kind,
                                 std::chrono::microseconds patience) {
   const auto event = next_event(queue, patience);
-  if (event.status != 0) throw Error(event.status, "an operation");
+  if (event.status != 0) throw Error(event.status, name_of_operation(kind));
   if (event.kind != kind) throw Error(-EPROTO, "another event than expected");
   return event;
 }
