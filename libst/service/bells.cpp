@@ -55,8 +55,10 @@ int Bells::of(Client& client, const Allowances& allow, int& out) {
 }
 
 void Bells::remove(Client& client) {
-  if (client.bell_file) watch(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
-  client.bell_file.reset();
+  if (!client.bell_file) return;
+  watch(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
+  auto bell = std::exchange(client.bell_file, {});
+  if (close_) close_(client.identity.uid, std::move(bell));
 }
 
 // Edge-triggered: epoll reports each write once, so nobody has to read the bell. `whose` 0: the

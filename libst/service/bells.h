@@ -4,12 +4,18 @@
 // it, and write it as often as it likes. So the Service only asks epoll whether a bell was written:
 // that never blocks and depends on no flag. A client that rings without need is not heard for a
 // while (bell_credit.h).
+//
+// It can also close its own descriptor of the bell, so that the Service has the last one. Whoever
+// closes that waits for each epoll that watches the bell, and a client can make this last for ever.
+// So another thread may close them: see close_by().
 #pragma once
 
 #include <sys/epoll.h>
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
 #include "libst/os/unique_fd.h"
@@ -33,6 +39,9 @@ class Bells {
   int of(Client& client, const Allowances& allow, int& out);
   // Others may still hold the bell, for example a forked child: from now on nobody hears it.
   void remove(Client& client);
+  // From now on calls `close`, which does not block, for the bell of each client that is removed.
+  using Close = std::function<void(uid_t, UniqueFd)>;
+  void close_by(Close close) { close_ = std::move(close); }
 
   // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
   // fall_asleep() and wake_up(), from one thread.
@@ -90,6 +99,7 @@ class Bells {
   port::TurnClock& clock_;
   UniqueFd own_;
   UniqueFd all_;                        // an epoll of the own bell, the clients' and the link
+  Close close_;                         // empty: bells are closed here
   int link_ = -1;                       // signals frames, as registered in `all_`
   std::array<epoll_event, 64> rung_{};  // the events that ended the last sleep
   int rung_count_ = 0;

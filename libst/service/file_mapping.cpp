@@ -124,6 +124,9 @@ int FileMapping::of(int fd, std::uint64_t most, bool for_writing,
   if (::fstat(fd, &status) != 0) return -errno;
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > std::max(most, limits::kMappedBytes)) return -EINVAL;
+  // The mapping may be there already, made for somebody who may write the file.
+  const auto mode = ::fcntl(fd, F_GETFL);
+  if (mode < 0 || (for_writing && (mode & O_ACCMODE) != O_RDWR)) return -EINVAL;
   const Registry::Key key{status.st_dev, status.st_ino};
   out = registry().find(key);
   const auto seals = ::fcntl(fd, F_GET_SEALS);

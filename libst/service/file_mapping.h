@@ -25,9 +25,10 @@ bool becomes_quiet(const std::function<bool()>& is_worked_on);
 class FileMapping {
  public:
   // Finds the mapping of the file or makes it. `most`: longer files are refused, unless the default
-  // quota of mapped memory permits them. Returns 0; -EINVAL: too long, or it can never be sealed;
-  // -EPERM: it was sealed before, so it can be mapped no more; -EBUSY: somebody takes pages out of
-  // it without a pause; or another negative errno.
+  // quota of mapped memory permits them. Returns 0; -EINVAL: too long, it can never be sealed, or
+  // it is to be written and `fd` is not open for that; -EPERM: it was sealed before, so it can be
+  // mapped no more; -EBUSY: somebody takes pages out of it without a pause; or another negative
+  // errno.
   static int of(int fd, std::uint64_t most, bool for_writing, std::shared_ptr<FileMapping>& out);
   ~FileMapping();
   FileMapping(const FileMapping&) = delete;

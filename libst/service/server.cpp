@@ -83,6 +83,7 @@ int Server::start(std::size_t links) {
   if (!stop_ || !epoll_) return -errno;
   first_reserved_file_ = first_reserved_file();
   workers_ = std::make_shared<UserWorkers>();
+  closer_ = std::make_shared<Closer>();
   const auto mappings = free_mappings() / links, files = free_files() / links;
   if (constexpr std::uint64_t kFew = 16; files < kFew * kFilesOfAProgram)
     log(LogLevel::kWarning, "programs may have " + std::to_string(files) +
@@ -94,6 +95,8 @@ int Server::start(std::size_t links) {
     service->reserve_files_from(first_reserved_file_);
     service->set_process_totals(mappings, files);
     service->offer_memory(workers_);
+    service->close_bells_by(
+        [closer = closer_](uid_t user, UniqueFd bell) { closer->close(user, std::move(bell)); });
   }
   errands_.emplace(workers_);
   foreign_.emplace(room_for_foreign_files());
@@ -136,6 +139,7 @@ void Server::end_clients() {
   errands_.reset();
   workers_.reset();
   foreign_.reset();
+  closer_.reset();
 }
 
 // Holds the lock that the polling thread needs, so it must not wait long for a processor either.
@@ -173,13 +177,26 @@ void Server::tend() {
   debug_budget_.end_intervals(Clock::now(), left_out(LogLevel::kDebug));
   listener_.resume_if_due();
   workers_->tend();
-  const auto lost = foreign_->tend();
-  if (!lost) return;
-  counts_.stuck_descriptors += lost->more;
-  log(LogLevel::kError,
-      "a descriptor of uid " + std::to_string(lost->user) +
-          " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
-          "programs of this user are refused, and others of it cannot map memory: end that server");
+  closer_->tend();
+  report_lost_threads();
+}
+
+void Server::report_lost_threads() {
+  if (const auto lost = foreign_->tend(); lost) {
+    counts_.stuck_descriptors += lost->more;
+    log(LogLevel::kError,
+        "a descriptor of uid " + std::to_string(lost->user) +
+            " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
+            "programs of this user are refused, and others of it cannot map memory: end that "
+            "server");
+  }
+  const auto before = std::exchange(lost_closing_, closer_->lost());
+  if (lost_closing_ <= before) return;
+  counts_.stuck_descriptors += lost_closing_ - before;
+  log(LogLevel::kError, "the bell of a program of uid " +
+                            std::to_string(closer_->who_holds_up().value_or(0)) +
+                            " cannot be closed, because an epoll that watches it is held up. "
+                            "Until then new programs of this user are refused: end those it has");
 }
 
 // An exception while serving one client ends only that client.
@@ -387,6 +404,9 @@ void Server::drop(std::uint64_t key, const std::string& why, bool expected) {
   if (at->second.errand != nullptr) at->second.errand->abandoned = true;
   if (at->second.operating) --operators_;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.socket.get(), nullptr);
+  if (at->second.process)
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->second.process.get(), nullptr);
+  closer_->close(user, std::move(at->second.process));
   hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);

@@ -109,12 +109,15 @@ class Server {
   void handle_event(std::uint64_t key);
   int watch(int fd, std::uint64_t key);
   void tend();
+  void report_lost_threads();
   void accept_clients();
   void accept_failed(int error);
   void receive(UniqueFd socket, bool as_operator);
   void admit_clients();
   void admit(WaitingRoom::Guest guest);
-  void admit(const ClientIdentity& who, UniqueFd& socket);
+  void admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& process);
+  [[nodiscard]] bool cannot_close_files_of(uid_t user) const;
+  [[nodiscard]] bool is_crowded() const;
   bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
   bool find_operator_place(const ClientIdentity& who);
   ClientId join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
@@ -161,6 +164,10 @@ class Server {
   Heartbeat heartbeat_;
   std::shared_ptr<UserWorkers> workers_;
   std::optional<ForeignFiles> foreign_;
+  // Closes what this thread has made and shares with clients, so that they can delay whoever closes
+  // it: their bells, and the descriptors of their processes (whose locks can be many).
+  std::shared_ptr<Closer> closer_;
+  std::size_t lost_closing_ = 0;  // threads of `closer_`, at the last tend()
   std::optional<WaitingRoom> waiting_;
   SlowSockets slow_sockets_;
   std::optional<Errands> errands_;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "libst/os/file_limit.h"
 #include "libst/service/limits.h"
 #include "libst/service/server.h"
 #include "libst/service/unread_files.h"
@@ -53,9 +54,11 @@ void Server::accept_failed(int error) {
 // operator in the backlog.
 void Server::receive(UniqueFd socket, bool as_operator) {
   const auto gone = has_hung_up(socket.get());
-  if (gone && refuses_files(socket.get())) return;
   auto who = identify_peer(socket.get());
-  if (!who || gone) return hang_up(who ? who->uid : kUnknownUser, std::move(socket));
+  const auto user = who ? who->uid : kUnknownUser;
+  if (gone && refuses_files(socket.get()) && !slow_sockets_.costs_too_much(user))
+    return slow_sockets_.took(user, time_of([&] { socket.reset(); }));
+  if (!who || gone) return hang_up(user, std::move(socket));
   who->administrator |= as_operator;  // nobody else may open that socket
   auto refused = waiting_->enter({std::move(*who), std::move(socket)});
   if (!refused) return;
@@ -77,13 +80,15 @@ void Server::admit_clients() {
 }
 
 void Server::admit(WaitingRoom::Guest guest) {
+  UniqueFd process;
   try {
     find_groups(guest.socket.get(), admin_group_, guest.who);
-    admit(guest.who, guest.socket);
+    admit(guest.who, guest.socket, process);
   } catch (const std::exception& failure) {
     log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
   }
-  if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket));  // it was refused
+  closer_->close(guest.who.uid, std::move(process));  // both: if it was refused
+  if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket));
 }
 
 // Only a socket with unread descriptors can block who closes it, and only one that is watched by
@@ -98,19 +103,20 @@ void Server::hang_up(uid_t user, UniqueFd socket) {
     foreign_->close_socket(user, std::move(socket));
 }
 
-void Server::admit(const ClientIdentity& who, UniqueFd& socket) {
+void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& process) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, "descriptors of its user cannot be closed");
+  const auto stuck = cannot_close_files_of(who.uid);
+  if (!who.administrator && stuck) return refuse(who, "bells of its user cannot be closed");
   if (!who.administrator && workers_->has_slept(who.uid))
     return refuse(who, "programs of its user have kept files locked that they share");
   if (!who.administrator && slow_sockets_.costs_too_much(who.uid))
     return refuse(who, "too many wait for sockets of programs of its user");
-  if (!who.administrator && foreign_->is_crowded())
+  if (!who.administrator && is_crowded())
     return refuse(who, "too many descriptors of clients wait to be closed");
-  UniqueFd process;
   if (const auto error = open_process(socket.get(), who.pid, process); error != 0)
     return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
-  const bool scarce = socket.get() >= first_reserved_file_;
+  const bool scarce = stuck || socket.get() >= first_reserved_file_;
   bool operating = false;
   if (!find_place(who, scarce, operating))
     return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
@@ -157,6 +163,17 @@ void Server::refuse(const ClientIdentity& who, const std::string& why) {
   ++counts_.refused;
   log_client(who.uid, LogLevel::kWarning,
              "client refused: pid " + std::to_string(who.pid) + ": " + why);
+}
+
+// All that a user can have may go at once, and then waits for a moment.
+bool Server::cannot_close_files_of(uid_t user) const {
+  return closer_->lost(user) != 0 ||
+         closer_->waiting(user) > Closer::kMostPerUser + most_clients_ * shards_.size();
+}
+
+bool Server::is_crowded() const {
+  const auto room = room_for_foreign_files();
+  return foreign_->is_crowded() || (closer_->lost() != 0 && closer_->waiting() > room / 4);
 }
 
 // Administrators get in even if the daemon is full or short of descriptors, in a reserved place.

@@ -207,6 +207,9 @@ int Service::bell_of(ClientId id, int& out) {
   auto* const client = impl_->present(id);
   return client == nullptr ? -EBADF : impl_->bells.of(*client, impl_->allow, out);
 }
+void Service::close_bells_by(std::function<void(uid_t, UniqueFd)> close) {
+  impl_->bells.close_by(std::move(close));
+}
 std::uint64_t Service::silenced_bells() const {
   return impl_->bells.silences();
 }

@@ -122,6 +122,9 @@ class Service {
   // The eventfd that `client` writes while the service sleeps, to hand to the client. Created on
   // the first call. Returns 0 or a negative errno.
   int bell_of(ClientId client, int& out);
+  // From now on `close` closes the bells of clients that are removed. It must not block, as close()
+  // of a bell may do for ever (bells.h). Called with the lock.
+  void close_bells_by(std::function<void(uid_t, UniqueFd)> close);
   // How often a client was silenced for ringing without need.
   [[nodiscard]] std::uint64_t silenced_bells() const;
 

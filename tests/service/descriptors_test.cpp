@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -282,6 +283,23 @@ TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
   const auto begin = std::chrono::steady_clock::now();
   server.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+// Whoever closes the last descriptor of a file waits for each epoll that watches it. This one waits
+// for the answer to a POLL, for ever.
+TEST_F(ForeignFuse, ABellThatAnEpollWatchesWhichIsHeldUp) {
+  RawClient hostile(path), honest(path);
+  ASSERT_TRUE(answers(hostile) && answers(honest));
+  const UniqueFd watches(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  ASSERT_EQ(::epoll_ctl(watches.get(), EPOLL_CTL_ADD, hostile.fds.at(1).get(), &event), 0);
+  std::thread holds([&] { ::epoll_ctl(watches.get(), EPOLL_CTL_ADD, fuse.fd(), &event); });
+  EXPECT_TRUE(eventually([&] { return fuse.polls() == 1; }));
+  hostile.fds.clear();
+  hostile.socket.reset();
+  EXPECT_TRUE(answers(honest) && others_are_served() && beats());
+  fuse.end();
+  holds.join();
 }
 
 // Not even a question about it reaches whoever serves the file.

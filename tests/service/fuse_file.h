@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file whose close() is never answered: a FUSE file system of one file, implemented here, that
-// answers no FLUSH. Its server is another process, which always ends with the test and so releases
-// the threads that wait for it.
+// A file whose close() is never answered, nor a poll(): a FUSE file system of one file, implemented
+// here, that answers no FLUSH and no POLL. Its server is another process, which always ends with
+// the test and so releases the threads that wait for it.
 #pragma once
 
 #include <fcntl.h>
@@ -54,10 +54,7 @@ class FuseFile {
     if (!file_) why_not_ = std::string("the FUSE file: ") + std::strerror(errno);
   }
   ~FuseFile() {
-    if (server_ > 0) {
-      ::kill(server_, SIGKILL);
-      ::waitpid(server_, nullptr, 0);
-    }
+    end();
     file_.reset();
     ::munmap(shared_, sizeof(Shared));
   }
@@ -68,12 +65,20 @@ class FuseFile {
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] int fd() const { return file_.get(); }
   [[nodiscard]] unsigned flushes() const { return shared_->flushes; }
+  [[nodiscard]] unsigned polls() const { return shared_->polls; }
+  // Ends the server, and so releases who waits for it.
+  void end() {
+    if (server_ <= 0) return;
+    ::kill(server_, SIGKILL);
+    ::waitpid(server_, nullptr, 0);
+    server_ = -1;
+  }
   // From now on the server answers nothing at all.
   void fall_silent() { shared_->silent = true; }
 
  private:
   struct Shared {
-    std::atomic<unsigned> flushes;
+    std::atomic<unsigned> flushes, polls;
     std::atomic<bool> silent;
   };
 
@@ -152,6 +157,9 @@ class FuseFile {
           return reply(in, fuse_open_out{});
         case FUSE_FLUSH:
           ++shared.flushes;
+          return;
+        case FUSE_POLL:
+          ++shared.polls;
           return;
         case FUSE_FORGET:
         case FUSE_BATCH_FORGET:

@@ -253,6 +253,21 @@ TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
             -EINVAL);
 }
 
+// Somebody else has it for reading only, and the daemon has mapped it for writing already.
+TEST(LentMemoryKinds, WhoMayOnlyReadItCannotHaveItWritten) {
+  const Lent lent(kSize);
+  const std::array<UniqueFd, 1> own{UniqueFd(::fcntl(lent.fd(), F_DUPFD_CLOEXEC, 0))};
+  const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
+  const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  std::shared_ptr<RegionMemory> memory, of_the_other;
+  const auto map = [&](Direction direction, const auto& files, auto& out) {
+    return RegionMemory::map(lent.request(direction), files, kMost, {}, {}, lent.torn, out);
+  };
+  ASSERT_EQ(map(Direction::kReceive, own, memory), 0);
+  EXPECT_EQ(map(Direction::kReceive, read_only, of_the_other), -EINVAL);
+  EXPECT_EQ(map(Direction::kTransmit, read_only, of_the_other), 0);
+}
+
 // Through a service: who takes memory away that is being sent is ended, and nobody else.
 class TornMemory : public ServiceFixture {
  protected:

@@ -108,5 +108,22 @@ TEST_F(SlowSocketsOfAServer, ItsUserIsServedNoMoreAndOthersAre) {
   EXPECT_EQ(RawClient(path).ask(RequestKind::kHello), 0);
 }
 
+// They are closed at once, without a turn, and all who wait for them are woken then.
+TEST_F(SlowSocketsOfAServer, OnesThatHaveGoneAgainCostTheirUserAsMuch) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
+  open_directory();
+  ASSERT_EQ(server.listen(), 0);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::vector<Watchers> watchers;
+  for (int i = 0; i < 2; ++i) {
+    const auto socket = clients.emplace_back(client_of(kSlowUser))->socket.get();
+    EXPECT_TRUE(watchers.emplace_back(socket).all());
+    EXPECT_EQ(::shutdown(socket, SHUT_RDWR), 0);
+  }
+  start();
+  EXPECT_NE(client_of(kSlowUser)->ask(RequestKind::kHello), 0);
+  EXPECT_EQ(client_of(kAnother)->ask(RequestKind::kHello), 0);
+}
+
 }  // namespace
 }  // namespace stp::service
