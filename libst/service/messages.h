@@ -52,9 +52,10 @@ enum class RequestKind : std::uint32_t {
   kLinkState,  // -> state (port::LinkState), value: how often it has changed, age, mtu, megabits,
                // ipv4
   kSettle,     // region; 0: no frame on its way out reads it; -EINPROGRESS: some do, retry
-  // vc, or kNoneId for the client page: the program has mapped what it was given with that reply.
-  // The service uses it from the reply to this request on. The program can take no page of it away
-  // any more, nor map it for writing once more.
+  // vc, or kNoneId for the client page: the program has mapped what it was given with that reply,
+  // and has allocated all of its pages (-EFAULT: it has not). The service uses it from the reply to
+  // this request on. The program can take no page of it away any more, nor map it for writing once
+  // more.
   kMapped,
   // Requests of stpctl (admin.h tells who sees what). Lists are read by cursor, starting at 0. An
   // answer without an id shows nothing and only gives the next cursor. -ENOENT: end of the list.

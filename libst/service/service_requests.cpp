@@ -142,7 +142,6 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
       return error;
     }
     client.offered_page->charge(std::move(client.files), std::move(client.mapping));
-    reinterpret_cast<ClientPage*>(client.offered_page->data())->begin(kProtocolVersion);
   }
   attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
   return 0;
@@ -155,6 +154,7 @@ int Service::Impl::mapped(Client& client, VcId vc) {
   const auto accepts = client.page().accepts.load();
   client.page_memory = std::move(client.offered_page);
   client.offered_page = nullptr;
+  client.page().begin(kProtocolVersion);
   client.page().accepts.store(accepts);
   bells.greet(client);
   link.greet(client);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <atomic>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -71,12 +72,19 @@ int SharedMemory::keep_pages() const {
   const auto seals = ::fcntl(fd_.get(), F_GET_SEALS);
   if (seals < 0) return -errno;
   if ((seals & kSealFutureWrite) == 0 && can_keep_pages()) return -EPERM;
+  const auto hole = ::lseek(fd_.get(), 0, SEEK_HOLE);
+  if (hole < 0) return -errno;
+  if (static_cast<std::size_t>(hole) < size_) return -EFAULT;
+  return touch_pages();
+}
+
+int SharedMemory::touch_pages() const {
   while (::madvise(data_, size_, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
     if (errno != EINVAL) return -errno;
-    // Linux before 5.14 does not know the advice: touches each page instead.
+    // Linux before 5.14 does not know the advice: writes to each page what it holds.
     for (std::size_t at = 0; at < size_; at += page_size())
-      static_cast<void>(*static_cast<volatile std::byte*>(data_ + at));
+      std::atomic_ref(*reinterpret_cast<std::uint8_t*>(data_ + at)).fetch_or(0);
     break;
   }
   return 0;
@@ -96,7 +104,13 @@ std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, st
     errno = -error;
     return nullptr;
   }
-  return map(std::move(owned), offset, size);
+  auto made = map(std::move(owned), offset, size);
+  if (made == nullptr) return nullptr;
+  if (const auto error = made->touch_pages(); error != 0) {
+    errno = -error;
+    return nullptr;
+  }
+  return made;
 }
 
 // Does not populate: most of a channel is room for bursts that may never come, so the kernel

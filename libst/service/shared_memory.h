@@ -29,8 +29,9 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> lend(const char* name, std::size_t size);
   // The same for memory of this process only. It has no descriptor.
   static std::shared_ptr<SharedMemory> create_own(std::size_t size);
-  // Maps memory that another process has sent; always takes ownership of `fd`. nullptr (errno
-  // EINVAL) if it is not tmpfs memory sealed against shrinking, or is smaller than asked.
+  // Maps memory that another process has sent; always takes ownership of `fd`. Allocates all of its
+  // pages, so that the kernel charges them to this process. nullptr (errno EINVAL) if it is not
+  // tmpfs memory sealed against shrinking, or is smaller than asked.
   static std::shared_ptr<SharedMemory> adopt(int fd, std::size_t offset, std::size_t size);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -40,9 +41,10 @@ class SharedMemory {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   // Call when the other side has mapped what was offered: from now on nobody can take pages away,
-  // and nobody else can map the memory for writing. Allocates all of its pages. Waits for whoever
-  // takes away pages at present, so call it where that holds up nobody. Returns 0; -EPERM: the
-  // other side has seen to it that the memory cannot be sealed; or another negative errno. On Linux
+  // and nobody else can map the memory for writing. Waits for whoever takes away pages at present,
+  // so call it where that holds up nobody. Returns 0; -EPERM: the other side has seen to it that
+  // the memory cannot be sealed; -EFAULT: it has not allocated all of the pages, which it can keep
+  // for longer than this side, so it has to pay for them; or another negative errno. On Linux
   // before 5.1 pages can still be taken away.
   [[nodiscard]] int keep_pages() const;
   // Returns whether the kernel can keep pages.
@@ -67,6 +69,7 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> map(UniqueFd fd, std::size_t offset, std::size_t size);
   SharedMemory(UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
+  [[nodiscard]] int touch_pages() const;
   Reservation file_, mapping_;  // destroyed last
   UniqueFd fd_;
   std::byte* data_;

@@ -116,6 +116,7 @@ TEST_F(ServerBudgets, AChannelThatIsMappedTakesNoFileAnyMore) {
   ASSERT_EQ(client.ask(RequestKind::kConnect, client.reply.endpoint), 0);
   EXPECT_EQ(used(Resource::kFiles), before + 1);
   EXPECT_EQ(used(Resource::kMappings), 3U);
+  make_pages(client.fds.at(0).get(), client.reply.channel_size);
   ASSERT_EQ(client.say_mapped(client.reply.vc), 0);
   EXPECT_EQ(used(Resource::kFiles), before + kPinning);
   EXPECT_TRUE(eventually([&] { return used(Resource::kMappings) == 2; })) << "a worker unmaps it";

@@ -68,9 +68,11 @@ TEST_F(ServerTest, HelloGivesThePageAndTheBell) {
   ASSERT_EQ(client.fds.size(), 2U);
   const auto page = SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ClientPage));
   ASSERT_NE(page, nullptr);
+  const UniqueFd bell(std::move(client.fds[1]));
+  ASSERT_EQ(client.say_mapped(), 0);
   EXPECT_EQ(reinterpret_cast<ClientPage*>(page->data())->magic, kClientPageMagic);
   std::uint64_t const one = 1;
-  EXPECT_EQ(::write(client.fds[1].get(), &one, sizeof one), 8);
+  EXPECT_EQ(::write(bell.get(), &one, sizeof one), 8);
   EXPECT_EQ(client.ask(RequestKind::kHello), 0);  // as often as it likes
   EXPECT_EQ(client.fds.size(), 2U);
 }

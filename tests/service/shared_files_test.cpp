@@ -118,12 +118,14 @@ TEST_F(SharedFiles, NoPageThatIsInUseIsMoved) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);
   const UniqueFd page(std::move(client.fds[0]));
+  make_pages(page.get(), sizeof(ClientPage));
   ASSERT_EQ(client.say_mapped(), 0);
   EXPECT_FALSE(test::becomes_huge(page.get()));
   ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
   const auto endpoint = client.reply.endpoint;
   ASSERT_EQ(client.ask(RequestKind::kConnect, endpoint), 0);
   const UniqueFd channel(std::move(client.fds[0]));
+  make_pages(channel.get(), client.reply.channel_size);
   ASSERT_EQ(client.say_mapped(client.reply.vc), 0);
   EXPECT_FALSE(test::becomes_huge(channel.get()));
   for (const auto direction : {Direction::kTransmit, Direction::kReceive})
@@ -151,6 +153,7 @@ TEST_F(SharedFiles, NoPageThatIsInUseIsMoved) {
 TEST_F(SharedFiles, OneThatIsLockedHoldsUpItsProgramAndNobodyElse) {
   RawClient client(path);
   ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  make_pages(client.fds[0].get(), sizeof(ClientPage));
   test::HeldFile held(client.fds[0].get());
   if (!held.held()) GTEST_SKIP() << "this user may not handle faults of the kernel";
   send(client, request_for(RequestKind::kMapped));
@@ -164,6 +167,7 @@ TEST_F(SharedFiles, WhoGoesWhileItsFileIsLockedLeavesNothing) {
   {
     RawClient client(path);
     ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+    make_pages(client.fds[0].get(), sizeof(ClientPage));
     test::HeldFile held(client.fds[0].get());
     if (!held.held()) GTEST_SKIP() << "this user may not handle faults of the kernel";
     send(client, request_for(RequestKind::kMapped));

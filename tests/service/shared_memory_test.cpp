@@ -14,6 +14,7 @@
 
 #include "libst/service/limits.h"
 #include "libst/service/region_memory.h"
+#include "tests/service/raw_client.h"
 
 namespace stp::service {
 namespace {
@@ -58,6 +59,7 @@ TEST(SharedMemory, ThatIsOfferedKeepsItsPagesOnceTheOtherSideHasMappedIt) {
   const auto page = static_cast<off_t>(page_size());
   theirs->data()[0] = std::byte{1};
   EXPECT_EQ(::fallocate(theirs->fd(), kPunch, 0, page), 0);
+  theirs->data()[0] = std::byte{0};
   ASSERT_EQ(ours->keep_pages(), 0);
   struct stat status {};
   ASSERT_EQ(::fstat(ours->fd(), &status), 0);
@@ -79,7 +81,22 @@ TEST(SharedMemory, ThatTheOtherSideHasSealedFirstIsKeptOnlyIfNoPageCanGo) {
   EXPECT_EQ(open->keep_pages(), -EPERM);
   const auto closed = SharedMemory::offer("test", page_size());
   ASSERT_EQ(::fcntl(closed->fd(), F_ADD_SEALS, kSealFutureWrite | F_SEAL_SEAL), 0);
+  EXPECT_EQ(closed->keep_pages(), -EFAULT) << "it has no page";
+  closed->data()[0] = std::byte{1};
   EXPECT_EQ(closed->keep_pages(), 0);
+}
+
+// It can keep them for longer than the side that offers them, so it pays for them.
+TEST(SharedMemory, ThatIsOfferedHasItsPagesFromTheOtherSide) {
+  const auto ours = SharedMemory::offer("test", 3 * page_size());
+  ASSERT_NE(ours, nullptr);
+  EXPECT_EQ(ours->keep_pages(), -EFAULT);
+  EXPECT_EQ(bytes_made(ours->fd()), 0);
+  const auto others = SharedMemory::offer("test", 3 * page_size());
+  const auto theirs = SharedMemory::adopt(::dup(others->fd()), 0, others->size());
+  ASSERT_NE(theirs, nullptr);
+  EXPECT_EQ(bytes_made(others->fd()), static_cast<std::int64_t>(others->size()));
+  EXPECT_EQ(others->keep_pages(), 0);
 }
 
 TEST(SharedMemory, ThatCouldShrinkIsRefused) {
