@@ -5,15 +5,19 @@
 # where the possible ones are known.
 set -u
 cd "$1" || exit 1
-PATH=$2:$PATH
+binaries=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 . tools/completion/stp.bash
 wrong=0
+breaks=$' \t\n"\'><=;|&(:'
 
-# complete_line LINE: puts into COMPREPLY what the Tab key offers at the end of LINE.
+# complete_line LINE: puts into COMPREPLY what the Tab key offers at the end of LINE. Other programs than ours are not
+# found meanwhile.
 complete_line() {
   # shellcheck disable=SC2034 # read by what bash calls
-  COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
-  _stp "${1%% *}" "" ""
+  local PATH=$binaries COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=$breaks
+  _stp "${1%% *}" "" "" 2>>"$work/said"
 }
 offers() { # LINE WORD...
   local line=$1 word offered
@@ -65,6 +69,30 @@ for line in "stpctl --socket " "stpctl links --socket " "stpd --link iface:lo --
   complete_line "$line"
   [[ " ${COMPREPLY[*]} " != *\ @(PATH|NAME|LIST)\ * ]] || { echo "'$line' is completed by what stands for a value"; wrong=1; }
 done
+
+# Quotes and backslashes are no part of words, and what stands in them separates none.
+: >"$work/two words"
+: >"$work/=a"
+offers "stp-send $work/two\\ w" "$work/two words"
+offers "stp-send '$work/two w" "$work/two words"
+offers "stp-send \"$work/two w" "$work/two words"
+offers "stp-send $work/'two w" "two words"
+offers "stp-send '$work'/two" "$work/two words"
+offers "stp-send --files-from=$work/tw" "$work/two words"
+offers "stp-send $work/=" a
+offers "stpctl --socket 'a links b' tra" trace
+offers "stpd --poll 'a" adaptive
+offers "stpd --link 'iface:l" iface:lo
+offers "stpd \"--poll\" a" adaptive
+offers "stpd --user ro\\" root
+breaks=' '
+offers "stpd --poll=a" --poll=adaptive
+offers "stpd --link iface:l" iface:lo
+complete_line "stpctl links --"
+again=$(printf '%s\n' "${COMPREPLY[@]}" | sort | uniq -d)
+[ -z "$again" ] || { echo "offered twice: $again"; wrong=1; }
+[ ! -s "$work/said" ] || { cat "$work/said"; echo "completion has started another program, or failed"; wrong=1; }
+
 complete_line "stp-send --quiet --nothing"
 [ ${#COMPREPLY[@]} -eq 0 ] || { echo "something that is not there is offered"; wrong=1; }
 exit $wrong
