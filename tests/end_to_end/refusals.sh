@@ -5,6 +5,7 @@
 make_work_directory
 link_kind=memif
 start_pair
+mkdir "$work/out"
 random_file "$work/file" 1M
 random_file "$work/fresh" 1K
 
@@ -28,24 +29,28 @@ for option in --hard-links --delete "--exclude a.o" "--include a.c" "--exclude-f
   # shellcheck disable=SC2086
   expect refused_with "stp-send: ${option%% *} is for directories: it needs -r" $option "$work/file" 10.9.0.2:3000
 done
-# Nobody listens there: nobody is asked.
-expect refused_with "$work/nowhere: No such file" "$work/nowhere" 10.9.0.2:3999
-! says "$work/said" refused || fail "a receiver was asked though there is nothing to send"
+# Nobody listens there, and nobody is asked if nothing is left to send.
+mkfifo "$work/fifo"
+"$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
+for case in "nowhere: cannot read it: No such file" "fifo: is no regular file" "socket: is no regular file" \
+  "out: is a directory; send it and all that it holds with -r"; do
+  expect refused_with "$work/$case" "$work/${case%%:*}" 10.9.0.2:3999
+  ! contains "$work/said" refused || fail "a receiver was asked though there is nothing to send"
+done
+# What is wrong with some files is told before a receiver is asked for the others.
+expect refused_with "nobody listens" "$work/file" "$work/nowhere" "$work/fifo" 10.9.0.2:3999
+expect [ "$(grep -oE 'No such file|no regular file|refused' "$work/said" | xargs)" = "No such file no regular file refused" ]
 ! "$bin/stp-recv" --out "$work/out" --lsten :3000 2>"$work/said" || fail "stp-recv takes any option"
 expect says "$work/said" "stp-recv: there is no option --lsten"
 
 start_receiver receiver b "$work/out" 3000
 receiver=$!
 await_receiver receiver
-expect refused_with "No such file" "$work/nowhere" 10.9.0.2:3000
-expect refused_with "send it and all that it holds with -r" "$work" 10.9.0.2:3000
-mkfifo "$work/fifo"
-"$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"
-expect refused_with "socket: is no regular file" "$work/socket" 10.9.0.2:3000
+mkdir "$work/empty"
 # With nothing to send, it disconnects while the two sides still set up the managed connection. Its
 # end must not wait for that, in whichever order things happen.
 for _ in $(seq "$([ -n "${STP_LONG-}" ] && echo 50 || echo 15)"); do
-  expect refused_with "is no regular file" "$work/fifo" 10.9.0.2:3000
+  expect send_from a 30 -q -r "$work/empty/." 10.9.0.2:3000
 done
 expect is_empty_directory "$work/out"
 

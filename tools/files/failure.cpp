@@ -14,6 +14,10 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
+FileFailure unreadable(int error) {
+  return FileFailure("cannot read it: " + error_text(error));
+}
+
 LinkFailure link_failure(int result) {
   return LinkFailure(
       std::string("cannot open the link: ") + st_strerror(result) +

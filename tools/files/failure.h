@@ -36,6 +36,9 @@ struct Stopped : std::runtime_error {
 // The text of a positive errno. Safe to call from any thread.
 std::string error_text(int error);
 
+// A file cannot be read, for that positive errno.
+FileFailure unreadable(int error);
+
 // For the negative errno that a call or an event of the managed API gave.
 LinkFailure link_failure(int result);  // opening the link
 LinkFailure lost_link(int result);     // a link that was there

@@ -16,10 +16,6 @@
 namespace stp::files {
 namespace {
 
-FileFailure unreadable(int error) {
-  return FileFailure("cannot read it: " + error_text(error));
-}
-
 std::string target_of(const TreeEntry& entry) {
   std::array<char, kMaxPathLength + 1> target;
   const auto at = entry.at();
@@ -58,8 +54,8 @@ void await_next_step(struct stat& found, int fd) {
 }
 
 // Opens with O_NONBLOCK, so that a FIFO is recognized instead of blocking.
-service::UniqueFd open_for_reading(int directory, const std::string& name, int flags,
-                                   struct stat& found) {
+service::UniqueFd open_regular(int directory, const std::string& name, int flags,
+                               struct stat& found) {
   service::UniqueFd fd(
       ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags));
   if (!fd && errno == ELOOP && flags != 0)
@@ -67,7 +63,6 @@ service::UniqueFd open_for_reading(int directory, const std::string& name, int f
   if (!fd && errno == ENXIO) throw FileFailure(kNoFile);  // a socket or a missing device
   if (!fd || ::fstat(fd.get(), &found) != 0) throw unreadable(errno);
   refuse_others(found);
-  await_next_step(found, fd.get());
   return fd;
 }
 
@@ -171,11 +166,21 @@ void FileReader::change_mode(const ModeChanges& changes) {
     metadata_.mode = changes.apply(metadata_.mode, metadata_.kind == FileKind::kDirectory);
 }
 
-bool FileReader::open() {
-  if (stream_ >= 0) return true;
+service::UniqueFd FileReader::opened(struct stat& found) const {
   const auto at = directory_ ? directory_->fd() : AT_FDCWD;
   if (at == -1) throw unreadable(errno);
-  fd_ = open_for_reading(at, name_, follow_ ? 0 : O_NOFOLLOW, opened_);
+  return open_regular(at, name_, follow_ ? 0 : O_NOFOLLOW, found);
+}
+
+void FileReader::check_opens() const {
+  struct stat found {};
+  if (stream_ < 0 && metadata_.kind == FileKind::kRegular) opened(found);
+}
+
+bool FileReader::open() {
+  if (stream_ >= 0) return true;
+  fd_ = opened(opened_);
+  await_next_step(opened_, fd_.get());
   data_until_ = 0;
   const auto offered = metadata_;
   describe_content(opened_, metadata_);

@@ -46,6 +46,8 @@ class FileReader {
   // For messages.
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  // Throws FileFailure if this user cannot open the file.
+  void check_opens() const;
   // Call before read(). From then on metadata() is that of the open file. False: it differs from
   // before, and the receiver must be told. FileFailure: the file is gone, or something else has its
   // name.
@@ -70,6 +72,7 @@ class FileReader {
  private:
   FileReader() = default;
   [[nodiscard]] int fd() const { return stream_ >= 0 ? stream_ : fd_.get(); }
+  service::UniqueFd opened(struct stat& found) const;
   [[nodiscard]] bool is_as_opened() const;
 
   SourceDirectory::Pointer directory_;  // of a file; nullptr: the current one

@@ -16,6 +16,7 @@
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
+#include "tools/files/first_look.h"
 #include "tools/files/name.h"
 #include "tools/files/names_there.h"
 #include "tools/files/tree.h"
@@ -154,27 +155,17 @@ class Sender {
         pace_(sending.bytes_per_second) {}
 
   std::size_t run() {
-    if (nothing_is_there()) return complaints_.count();
-    while (!try_once()) {
+    paths_ = first_look(sending_, [this](const std::string& path, const std::string& why) {
+      complaints_.add(path, why);
+    });
+    // Without any, no receiver is asked.
+    while (!paths_.empty() && !try_once()) {
     }
     complaints_.finish();
     return complaints_.count();
   }
 
  private:
-  // Reports what is missing if that is everything: no receiver is asked for then.
-  bool nothing_is_there() {
-    std::vector<std::pair<std::string, int>> missing;
-    for (const auto& path : sending_.paths) {
-      struct stat found {};
-      if (path == "-" || ::lstat(path.c_str(), &found) == 0) return false;
-      missing.emplace_back(path, errno);
-    }
-    for (const auto& [path, error] : missing) complaints_.add(path, error_text(error));
-    complaints_.finish();
-    return true;
-  }
-
   // Returns false if the link was lost and another try makes sense.
   bool try_once() {
     try {
@@ -189,11 +180,10 @@ class Sender {
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
       offered_ = 0;
-      with_names_ = FilesWithNames(sending_.hard_links && overlap(sending_.paths));
+      with_names_ = FilesWithNames(sending_.hard_links && overlap(paths_));
       finished_ = sending_.trees ? 0 : next_;
       const NoCount at_the_end{progress_};
-      for (; next_ != sending_.paths.size(); ++next_, begun_ = false)
-        send_word(files, sending_.paths[next_]);
+      for (; next_ != paths_.size(); ++next_, begun_ = false) send_word(files, paths_[next_]);
       return true;
     } catch (const HeldFile& failure) {
       if (!told_held_) complain_and_retry(failure.what());
@@ -275,7 +265,7 @@ class Sender {
     } else {
       offer(files, path, [&] { return FileReader::single(path, name_there(sending_, path)); });
     }
-    more_ = next_ + 1 != sending_.paths.size();
+    more_ = next_ + 1 != paths_.size();
     show_count();
     files.finish();
   }
@@ -285,7 +275,7 @@ class Sender {
     if (sending_.trees)
       progress_.count(finished_, offered_, more_);
     else
-      progress_.count(finished_, sending_.paths.size(), false);
+      progress_.count(finished_, paths_.size(), false);
   }
 
   void send_tree(FileSender& files, const std::string& root) {
@@ -353,7 +343,7 @@ class Sender {
   void remove_others_in(FileSender& files, const TreeEntry& here, const Filter& filter) {
     std::vector<std::string> own;
     const auto error = here.directory ? names_in(here.at(), own) : errno;
-    if (error != 0) return complaints_.add(here.path, "cannot read it: " + error_text(error));
+    if (error != 0) return complaints_.add(here.path, unreadable(error).what());
     const auto below = here.path_there.empty() ? "" : here.path_there + "/";
     NamesToRemove others;
     bool all = true;
@@ -484,7 +474,8 @@ class Sender {
   bool way_is_free_ = false;
   // The directory where something was deleted last. What is below a directory comes before it.
   std::string changed_;
-  std::size_t next_ = 0;  // the first argument that is not done
+  std::vector<std::string> paths_;  // arguments, without those that are known to fail
+  std::size_t next_ = 0;            // the first of them that is not done
   std::size_t word_failures_ = 0;
   bool begun_ = false;                      // that one
   std::size_t offered_ = 0, finished_ = 0;  // of this try, directories and links too

@@ -22,9 +22,6 @@
 namespace stp::files {
 namespace {
 
-using Visit = std::function<void(const TreeEntry&)>;
-using Failed = std::function<void(const std::string&, const std::string&)>;
-
 std::string joined(const std::string& above, const std::string& name) {
   return above.empty() || above.ends_with('/') ? above + name : above + '/' + name;
 }
@@ -90,8 +87,9 @@ bool is_below_one_of(const std::set<std::string>& paths, const std::string& path
 
 class Walk {
  public:
-  Walk(const Filter& filter, const Visit& visit, const Failed& failed)
-      : filter_(filter), visit_(visit), failed_(failed) {}
+  // `below`: what directories hold is visited, too.
+  Walk(const Filter& filter, const Visit& visit, const Failed& failed, bool below = true)
+      : filter_(filter), visit_(visit), failed_(failed), below_(below) {}
 
   void go(TreeEntry entry) {
     const auto at = entry.at();
@@ -99,16 +97,14 @@ class Walk {
       return fail(entry, errno);
     const auto is_directory = S_ISDIR(entry.status.st_mode);
     if (filter_.leaves_out(entry.path_there, is_directory)) return;
-    if (is_directory)
+    if (is_directory && below_)
       descend(entry);
     else
       visit_(entry);
   }
 
  private:
-  void fail(const TreeEntry& entry, int error) {
-    failed_(entry.path, "cannot read it: " + error_text(error));
-  }
+  void fail(const TreeEntry& entry, int error) { failed_(entry.path, unreadable(error).what()); }
 
   void descend(const TreeEntry& entry) {
     // Receivers refuse longer paths.
@@ -128,7 +124,36 @@ class Walk {
   const Filter& filter_;
   const Visit& visit_;
   const Failed& failed_;
+  const bool below_;
 };
+
+// What is listed, without what leads out of the directory.
+std::set<std::string> plain_paths(const std::string& root, const std::vector<std::string>& paths,
+                                  const Failed& failed) {
+  std::set<std::string> plain;
+  for (const auto& path : paths) {
+    if (auto inside = plain_path(path))
+      plain.insert(std::move(*inside));
+    else
+      failed(joined(root, path), "leads out of the directory; list paths below it");
+  }
+  return plain;
+}
+
+// Goes to each of them, but to none that lies below another one.
+void go_to_each(const std::set<std::string>& plain, const std::string& root,
+                const std::string& name, Ways& ways, Walk& walk, const Failed& failed) {
+  for (const auto& path : plain) {
+    if (is_below_one_of(plain, path)) continue;
+    const auto* const above = ways.above(path);
+    if (above == nullptr) {
+      failed(joined(root, path), unreadable(errno).what());
+      continue;
+    }
+    const auto last = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    walk.go({above->directory, last, joined(root, path), joined(name, path)});
+  }
+}
 
 }  // namespace
 
@@ -140,32 +165,32 @@ void walk_tree(const std::string& root, const std::string& name, const Filter& f
 void walk_listed(const std::string& root, const std::string& name,
                  const std::vector<std::string>& paths, const Filter& filter, const Visit& visit,
                  const Failed& failed) {
-  std::set<std::string> plain;
-  for (const auto& path : paths) {
-    if (auto inside = plain_path(path))
-      plain.insert(std::move(*inside));
-    else
-      failed(joined(root, path), "leads out of the directory; list paths below it");
-  }
+  const auto plain = plain_paths(root, paths, failed);
   if (plain.count("") != 0) return walk_tree(root, name, filter, visit, failed);
   Walk walk(filter, visit, failed);
   Ways ways(root, name);
-  for (const auto& path : plain) {
-    if (is_below_one_of(plain, path)) continue;
-    const auto* const above = ways.above(path);
-    if (above == nullptr) {
-      failed(joined(root, path), "cannot read it: " + error_text(errno));
-      continue;
-    }
-    const auto last = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-    walk.go({above->directory, last, joined(root, path), joined(name, path)});
-  }
+  go_to_each(plain, root, name, ways, walk, failed);
   ways.each([&](const std::string& path, TreeEntry& way) {
     if (way.path_there.empty() || !way.directory) return;
     if (::fstat(way.directory->fd(), &way.status) != 0)
-      return failed(joined(root, path), "cannot read it: " + error_text(errno));
+      return failed(joined(root, path), unreadable(errno).what());
     visit(way);
   });
+}
+
+void look_at_root(const std::string& root, const std::string& name, const Visit& visit,
+                  const Failed& failed) {
+  Walk({}, visit, failed, false).go({nullptr, root, root, name});
+}
+
+void look_at_listed(const std::string& root, const std::string& name,
+                    const std::vector<std::string>& paths, const Filter& filter, const Visit& visit,
+                    const Failed& failed) {
+  const auto plain = plain_paths(root, paths, failed);
+  if (plain.count("") != 0) return;
+  Walk walk(filter, visit, failed, false);
+  Ways ways(root, name);
+  go_to_each(plain, root, name, ways, walk, failed);
 }
 
 std::vector<std::string> read_paths(std::istream& in) {

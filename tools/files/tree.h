@@ -31,19 +31,28 @@ struct TreeEntry {
   [[nodiscard]] int at() const { return directory ? directory->fd() : AT_FDCWD; }
 };
 
+using Visit = std::function<void(const TreeEntry&)>;
+// Gets a path and the reason why it cannot be sent.
+using Failed = std::function<void(const std::string&, const std::string&)>;
+
 // Calls `visit` for each item that `filter` does not leave out. `path_there` begins with `name`, or
-// has no prefix if that is empty. Calls `failed` with the path and the reason for each item that
-// cannot be read.
+// has no prefix if that is empty. Calls `failed` for each item that cannot be read.
 void walk_tree(const std::string& root, const std::string& name, const Filter& filter,
-               const std::function<void(const TreeEntry&)>& visit,
-               const std::function<void(const std::string&, const std::string&)>& failed);
+               const Visit& visit, const Failed& failed);
 
 // The same for a part of the tree: `paths` below the root, directories with all that they hold, and
 // the directories on the way. Nothing is visited twice.
 void walk_listed(const std::string& root, const std::string& name,
-                 const std::vector<std::string>& paths, const Filter& filter,
-                 const std::function<void(const TreeEntry&)>& visit,
-                 const std::function<void(const std::string&, const std::string&)>& failed);
+                 const std::vector<std::string>& paths, const Filter& filter, const Visit& visit,
+                 const Failed& failed);
+
+// Visits only the root, whatever it holds.
+void look_at_root(const std::string& root, const std::string& name, const Visit& visit,
+                  const Failed& failed);
+// Visits only what is listed below the root, whatever that holds.
+void look_at_listed(const std::string& root, const std::string& name,
+                    const std::vector<std::string>& paths, const Filter& filter, const Visit& visit,
+                    const Failed& failed);
 
 // The paths in a list: one a line, or, where there are zeros, one before each zero. Lines that
 // begin with # or ; are comments.
