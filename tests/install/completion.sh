@@ -49,11 +49,14 @@ lines=('stpctl conn' 'stpctl connections'
   'stpd --po' 'stpd --poll'
   'stpd --poll b' 'stpd --poll busy'
   'stpctl trace sto' 'stpctl trace stop'
+  "stpctl --socket 'a links b' tra" "stpctl --socket 'a links b' trace"
+  "stpd --poll 'b" "stpd --poll 'busy"
   'stp-send --link i' 'stp-send --link iface:')
 for ((i = 0; i < ${#lines[@]}; i += 2)); do
   line=${lines[i]} completed=${lines[i + 1]}
   said=$(in_bash "$line")
-  grep -qxF -- "${completed##* }" <<<"$said" || fail "bash does not make '$completed' of '$line': $said"
+  last=${completed##* }
+  grep -qxF -- "${last#\'}" <<<"$said" || fail "bash does not make '$completed' of '$line': $said"
 done
 command -v zsh >/dev/null || { echo "SKIPPED: bash only, as the package zsh is not installed" && exit 77; }
 said=$(in_zsh "${lines[@]}")
