@@ -25,10 +25,35 @@ expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
 # What is wrong with the command line: the program, and the wrong option before whatever else.
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
 expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"
+# Contradictions, and options that would have no effect: before the link is looked for.
+# refused_at_once TEXT ARGUMENT...
+refused_at_once() { refused_with "stp-send: $1" "${@:2}" && ! contains "$work/said" "link stpd:"; }
 for option in --hard-links --delete "--exclude a.o" "--include a.c" "--exclude-from $work/none"; do
   # shellcheck disable=SC2086
-  expect refused_with "stp-send: ${option%% *} is for directories: it needs -r" $option "$work/file" 10.9.0.2:3000
+  expect refused_at_once "${option%% *} is for directories: it needs -r" $option "$work/file" 10.9.0.2:3000
 done
+expect refused_at_once "--name is for one FILE, and here are 2" --name x "$work/file" "$work/fresh" 10.9.0.2:3000
+expect refused_at_once "an --include without a later --exclude" -r --exclude '*' --include a "$work" 10.9.0.2:3000
+expect refused_at_once "--verbose and --quiet" -v -q "$work/file" 10.9.0.2:3000
+expect refused_at_once "standard input is read only once" -r --exclude-from - "$work" - 10.9.0.2:3000 <"$work/fresh"
+expect refused_at_once "--into is empty" --into "" "$work/file" 10.9.0.2:3000
+expect refused_at_once "--bwlimit: \"\" is not a rate" --bwlimit "" "$work/file" 10.9.0.2:3000
+expect refused_at_once "--chmod: \"\" is no change" --chmod "" "$work/file" 10.9.0.2:3000
+expect refused_at_once "--files-from : cannot read it" -r --files-from "" "$work" 10.9.0.2:3000
+expect refused_at_once "$work/file and $work/file would both arrive as file" "$work/file" "$work/file" 10.9.0.2:3000
+# receiver_refuses TEXT ARGUMENT...
+receiver_refuses() {
+  ! timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3999 "${@:2}" >"$work/said" 2>&1 &&
+    says "$work/said" "stp-recv: $1" && ! contains "$work/said" "link stpd:"
+}
+expect receiver_refuses "--allow-delete is for a directory" --out - --allow-delete
+expect receiver_refuses "--per-peer has no effect with --once" --out - --per-peer 3
+expect receiver_refuses "--per-peer has no effect with --once" --out "$work/out" --once --per-peer 3
+# An address that is none stays so, however long one tries.
+expect refused_with "is not a destination" --retry 600 "$work/file" nonsense
+! timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen nonsense --out "$work/out" --retry 600 \
+  >"$work/said" 2>&1 || fail "stp-recv listens on nonsense"
+expect says "$work/said" "is not an address to listen on"
 # Nobody listens there, and nobody is asked if nothing is left to send.
 mkfifo "$work/fifo"
 "$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"

@@ -68,7 +68,7 @@ expect [ ! -e "$work/out/part/sub/empty" ]
 expect same "$tree/sub/f2" "$work/out/part/sub/f2"
 say "the first rule that matches decides, also one of a file"
 printf '%s\n' '# rules' '+ f2' '- f*' >"$work/rules"
-expect send_from a 120 -v -r --include f3 --exclude-from "$work/rules" --include 'f*' --into some/place \
+expect send_from a 120 -v -r --include f3 --exclude-from "$work/rules" --include 'f*' --exclude none --into some/place \
   --chmod D750,Fu=rw,Fgo= "$work/part" 10.9.0.2:3000 >"$work/sent"
 expect [ "$(cd "$work/out/some/place" && find . | sort | xargs)" = \
   ". ./part ./part/sub ./part/sub/empty ./part/sub/f2 ./part/sub/f3 ./part/sub/link" ]

@@ -59,16 +59,11 @@ TEST(NamesThere, of_trees_without_a_name_are_those_of_what_they_hold) {
 TEST(NamesThere, may_be_given_for_one_argument_or_for_standard_input) {
   auto sending = sending_of({"a/x"});
   sending.name = "y";
-  EXPECT_EQ(complaint(sending), "");
   EXPECT_EQ(name_there(sending, "a/x"), "y");
-  sending.paths = {"a/x", "b/z"};
-  EXPECT_TRUE(contains(complaint(sending), "--name is for one FILE"));
   sending.paths = {"a/x", "-"};
   EXPECT_EQ(complaint(sending), "");
   EXPECT_EQ(name_there(sending, "a/x"), "x");
   EXPECT_EQ(name_there(sending, "-"), "y");
-  sending.name = "";
-  EXPECT_NE(complaint(sending), "");
 }
 
 TEST(NamesThere, are_in_a_directory_where_one_is_given) {
@@ -77,25 +72,6 @@ TEST(NamesThere, are_in_a_directory_where_one_is_given) {
   EXPECT_EQ(complaint(sending), "");
   EXPECT_EQ(name_there(sending, "a/x"), "d/e/x");
   EXPECT_EQ(name_there(sending, "."), "d/e");
-  for (const auto* into : {"/d", "d/", "../d", "d//e", "."}) {
-    sending.into = into;
-    EXPECT_TRUE(contains(complaint(sending), "--into")) << into;
-  }
-}
-
-TEST(NamesThere, deletion_is_for_trees_and_never_for_what_another_argument_sends) {
-  auto sending = sending_of({"a"});
-  sending.remove = true;
-  EXPECT_TRUE(contains(complaint(sending), "--delete needs -r"));
-  sending.trees = true;
-  EXPECT_EQ(complaint(sending), "");
-  sending.listed = {"b"};
-  EXPECT_TRUE(contains(complaint(sending), "--delete"));
-  sending.listed.reset();
-  sending.paths = {"a", "."};
-  EXPECT_TRUE(contains(complaint(sending), "send it alone"));
-  sending.into = "d";
-  EXPECT_TRUE(contains(complaint(sending), "send it alone"));
 }
 
 TEST(NamesThere, arguments_overlap_where_one_lies_in_another) {
@@ -113,14 +89,6 @@ TEST(NamesThere, arguments_overlap_where_one_lies_in_another) {
   EXPECT_TRUE(in({"tree", "tree/."}));
   EXPECT_FALSE(in({"tree", "tree-2", "missing"}));
   EXPECT_FALSE(in({"tree"}));
-}
-
-TEST(NamesThere, a_list_is_for_one_directory) {
-  auto sending = sending_of({"a"}, true);
-  sending.listed = {"b"};
-  EXPECT_EQ(complaint(sending), "");
-  sending.paths = {"a", "c"};
-  EXPECT_TRUE(contains(complaint(sending), "--files-from"));
 }
 
 TEST(NamesThere, that_no_receiver_accepts_are_refused_with_the_true_reason) {

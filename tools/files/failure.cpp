@@ -47,7 +47,7 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
       return LinkFailure(peer + " takes no more senders from this host at once; wait until one " +
                          "has finished, or start stp-recv there with a higher --per-peer");
     case EINVAL:
-      return LinkFailure("\"" + peer + "\" is not a destination: " + why + "; write HOST:PORT");
+      throw FinalFailure("\"" + peer + "\" is not a destination: " + why + "; write HOST:PORT");
     default:
       return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result) +
                          "; see that the link and its stpd are there");
@@ -78,7 +78,7 @@ LinkFailure listen_failure(int result, const std::string& address) {
     case EADDRINUSE:
       return LinkFailure("another program listens on " + address + "; choose another port");
     case EINVAL:
-      return LinkFailure("\"" + address + "\" is not an address to listen on: " +
+      throw FinalFailure("\"" + address + "\" is not an address to listen on: " +
                          st_strerror(result) + "; write :PORT");
     case EACCES:
       return LinkFailure("this user may not listen on " + address +

@@ -42,7 +42,8 @@ FileFailure unreadable(int error);
 // For the negative errno that a call or an event of the managed API gave.
 LinkFailure link_failure(int result);  // opening the link
 LinkFailure lost_link(int result);     // a link that was there
-// `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it.
+// `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it. Throws
+// FinalFailure itself for an address that is none: no retry makes it one.
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why);
 // The peer's host has answered, but its program has not.
 LinkFailure busy_failure(const std::string& peer);

@@ -14,12 +14,6 @@
 namespace stp::files {
 namespace {
 
-bool has_stream(const Sending& sending) {
-  for (const auto& path : sending.paths)
-    if (path == "-") return true;
-  return false;
-}
-
 // Without --into.
 std::string own_name(const Sending& sending, const std::string& path) {
   if (path == "-") return sending.name.value_or("stdin");
@@ -50,6 +44,10 @@ std::string title(const std::string& path) {
 
 }  // namespace
 
+bool has_stream(const Sending& sending) {
+  return std::find(sending.paths.begin(), sending.paths.end(), "-") != sending.paths.end();
+}
+
 std::string name_there(const Sending& sending, const std::string& path) {
   const auto name = own_name(sending, path);
   if (sending.into.empty() || name.empty()) return sending.into + name;
@@ -72,26 +70,6 @@ bool overlap(const std::vector<std::string>& paths) {
 }
 
 void check_names(const Sending& sending) {
-  if (sending.name && sending.name->empty())
-    throw std::runtime_error("--name is empty; name the file at the receiver");
-  if (sending.name && sending.paths.size() > 1 && !has_stream(sending))
-    throw std::runtime_error("--name is for one FILE, and here are " +
-                             std::to_string(sending.paths.size()) + "; send them one by one");
-  if (sending.listed && (sending.paths.size() != 1 || has_stream(sending)))
-    throw std::runtime_error("--files-from is for one directory; name that as the only FILE");
-  if (sending.remove && (!sending.trees || sending.listed))
-    throw std::runtime_error("--delete needs -r, and no --files-from");
-  if (sending.remove && sending.paths.size() > 1)
-    for (const auto& path : sending.paths)
-      if (name_there(sending, path) == sending.into)
-        throw std::runtime_error("--delete with " + printable(path) +
-                                 " would delete what the other arguments send; send it alone");
-  if (sending.dry && has_stream(sending))
-    throw std::runtime_error("--dry-run says nothing of standard input; name files");
-  if (!sending.into.empty() && !accepted_path(sending.into))
-    throw std::runtime_error("--into " + printable(sending.into) +
-                             ": no receiver has such a directory; write a path below its "
-                             "directory, without slashes at its ends and without ..");
   if (sending.paths.size() < 2) return;
   std::map<std::string, const std::string*> from;
   for (const auto& path : sending.paths) {

@@ -9,13 +9,14 @@
 
 namespace stp::files {
 
+// Standard input is one of the arguments.
+bool has_stream(const Sending& sending);
 // The name of one argument, with the directory that --into names. Empty: the root of a tree whose
 // content arrives without a prefix (".").
 std::string name_there(const Sending& sending, const std::string& path);
 // One of the arguments is, or lies below, another one.
 bool overlap(const std::vector<std::string>& paths);
-// Throws std::runtime_error where two arguments would arrive under one name, or where a name was
-// given and nobody can say for which argument.
+// Throws std::runtime_error where two arguments would arrive under one name.
 void check_names(const Sending& sending);
 
 }  // namespace stp::files

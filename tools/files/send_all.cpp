@@ -488,7 +488,6 @@ class Sender {
 }  // namespace
 
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress) {
-  check_names(sending);
   return Sender(sending, stop, progress).run();
 }
 

@@ -36,8 +36,8 @@ struct Sending {
   Duration connect_timeout = Channel::kConnectPatience;  // for the receiver to accept
 };
 
-// Returns the number of files that did not arrive; it has reported each. Throws LinkFailure,
-// Stopped, and std::runtime_error if the arguments contradict each other.
+// Returns the number of files that did not arrive; it has reported each. Throws LinkFailure and
+// Stopped. `sending` has no conflicts (conflicts.h), and no two names are the same (names_there.h).
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
 
 }  // namespace stp::files

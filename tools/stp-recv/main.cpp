@@ -28,12 +28,24 @@ using namespace stp::files;
 namespace service = stp::service;
 
 struct Options {
+  [[nodiscard]] bool to_stdout() const { return directory == "-"; }
+
   std::string listen, directory, link;
   bool once = false, quiet = false, allow_delete = false;
   unsigned idle_seconds = 60;
   std::size_t per_peer = 8;
   std::optional<long> retry;
 };
+
+// Which option would have no effect, and why; "": none.
+std::string conflict_of(const Options& options, bool has_per_peer) {
+  if (options.to_stdout() && options.allow_delete)
+    return "--allow-delete is for a directory, and --out - is none; leave it out";
+  if (options.once && has_per_peer)
+    return "--per-peer has no effect with --once (or --out -), which serves one sender; leave it "
+           "out";
+  return {};
+}
 
 // Returns "" if files can be created in the directory, else the message for the user.
 std::string reason_against(const std::string& directory) {
@@ -126,9 +138,10 @@ int main(int argc, char** argv) {
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")
       ->between(1, 86'400);
-  app.add_option("--per-peer", options.per_peer,
-                 "Senders of one host at the same time, of 16 in all; default: 8")
-      ->between(1, 16);
+  const auto* const per_peer =
+      app.add_option("--per-peer", options.per_peer,
+                     "Senders of one host at the same time, of 16 in all; default: 8")
+          ->between(1, 16);
   app.add_option("--retry", options.retry,
                  "Seconds to wait for a link that is missing or lost; default: at the start not\n"
                  "at all, later for ever, with --once never")
@@ -139,13 +152,15 @@ int main(int argc, char** argv) {
   app.add_flag("-q,--quiet", options.quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;
+  const auto to_stdout = options.to_stdout();
+  options.once = options.once || to_stdout;
+  if (const auto wrong = conflict_of(options, !per_peer->empty()); !wrong.empty())
+    return stp::cli::usage_error("stp-recv", wrong, EXIT_FAILURE);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
   stp::service::raise_file_limit();
   const Signals signals;
-  const auto to_stdout = options.directory == "-";
   Progress progress("stp-recv", options.quiet || to_stdout);
-  options.once = options.once || to_stdout;
   ReceiverContext context{options.directory, progress, signals.stop()};
   context.idle_timeout = std::chrono::seconds(options.idle_seconds);
   context.most_per_peer = options.per_peer;

@@ -22,8 +22,9 @@
 #include "libst/service/link_choice.h"
 #include "stp/base/printable.h"
 #include "tools/files/command_line.h"
+#include "tools/files/conflicts.h"
 #include "tools/files/failure.h"
-#include "tools/files/name.h"
+#include "tools/files/names_there.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
 #include "tools/files/tree.h"
@@ -81,6 +82,10 @@ auto with_lines(const std::string& path, const std::string& option, const Read& 
   return result;
 }
 
+std::ptrdiff_t inputs_among(const std::vector<std::string>& paths) {
+  return std::count(paths.begin(), paths.end(), "-");
+}
+
 // --exclude, --include and --exclude-from. Their order on the command line counts.
 class FilterOptions {
  public:
@@ -107,13 +112,18 @@ class FilterOptions {
     }
     return rules;
   }
-  // The first of them that was given; "": none.
-  [[nodiscard]] std::string given() const {
-    if (!exclude_->results().empty()) return "--exclude";
-    if (!include_->results().empty()) return "--include";
-    if (!exclude_from_->results().empty()) return "--exclude-from";
-    return {};
+  // Their names, in the order in which they were given.
+  [[nodiscard]] std::vector<std::string> given() const {
+    std::vector<std::string> names;
+    for (const auto* option : app_.parse_order()) {
+      if (option == exclude_) names.emplace_back("--exclude");
+      if (option == include_) names.emplace_back("--include");
+      if (option == exclude_from_) names.emplace_back("--exclude-from");
+    }
+    return names;
   }
+  // How many of them are read from standard input.
+  [[nodiscard]] std::ptrdiff_t from_input() const { return inputs_among(exclude_from_->results()); }
 
  private:
   const stp::cli::Option* add(const std::string& name, const std::string& help) {
@@ -133,7 +143,6 @@ int main(int argc, char** argv) {
   std::string link;
   bool quiet = false;
   stp::cli::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
-  std::string limit;
   long retry = 0, connect_timeout = 30;
   app.add_option("FILE", sending.paths, "FILE... HOST:PORT; - is standard input")
       ->required()
@@ -150,11 +159,11 @@ int main(int argc, char** argv) {
   app.add_flag("-n,--dry-run", sending.dry, "Send nothing; print what would be sent and made");
   app.add_flag("-v,--verbose", sending.verbose, "Print a line for each file that is sent");
   FilterOptions filter(app);
-  std::string list, modes;
+  std::optional<std::string> list, modes, limit, into;
   app.add_option("--files-from", list,
                  "Send only what this file lists: paths below FILE, which is a directory;\n"
                  "- is standard input. Implies -r");
-  app.add_option("--into", sending.into, "Directory for the files, below that of the receiver");
+  app.add_option("--into", into, "Directory for the files, below that of the receiver");
   app.add_option("--chmod", modes, "Permissions at the receiver, as D755,F644 or u=rwX,go=rX");
   app.add_option("--name", sending.name,
                  "Name of FILE at the receiver; default: its own, of standard input stdin");
@@ -177,31 +186,30 @@ int main(int argc, char** argv) {
         "FILE... HOST:PORT is needed, and there is only " + stp::printable(sending.paths.front()),
         EXIT_FAILURE);
 
-  if (!sending.trees && list.empty()) {
-    const auto useless = sending.hard_links ? std::string("--hard-links")
-                         : sending.remove   ? "--delete"
-                                            : filter.given();
-    if (!useless.empty())
-      return stp::cli::usage_error(
-          "stp-send", useless + " is for directories: it needs -r (or --files-from)", EXIT_FAILURE);
-  }
+  sending.destination = sending.paths.back();
+  sending.paths.pop_back();
+  sending.into = into.value_or("");
+  if (list) sending.listed.emplace();
+  sending.trees = sending.trees || list;
+  auto wrong = conflict_of(sending, filter.given(), quiet);
+  if (into && into->empty()) wrong = "--into is empty; name a directory";
+  const auto inputs = inputs_among(sending.paths) + filter.from_input() + (list == "-" ? 1 : 0);
+  if (wrong.empty() && inputs > 1)
+    wrong = "standard input is read only once, and - stands for it in several places";
+  if (!wrong.empty()) return stp::cli::usage_error("stp-send", wrong, EXIT_FAILURE);
 
   try {
-    if (!limit.empty()) sending.bytes_per_second = rate_of(limit);
-    if (!modes.empty()) sending.modes = modes_of(modes);
+    if (limit) sending.bytes_per_second = rate_of(*limit);
+    if (modes) sending.modes = modes_of(*modes);
     sending.rules = filter.rules();
-    if (!list.empty()) {
-      sending.listed = with_lines(list, "--files-from", read_paths);
-      sending.trees = true;
-    }
+    if (list) sending.listed = with_lines(*list, "--files-from", read_paths);
+    check_names(sending);
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "stp-send: %s\n", error.what());
     return EXIT_FAILURE;
   }
   sending.retry = std::chrono::seconds(retry);
   sending.connect_timeout = std::chrono::seconds(connect_timeout);
-  sending.destination = sending.paths.back();
-  sending.paths.pop_back();
   stp::service::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
   const Signals signals;
@@ -213,9 +221,7 @@ int main(int argc, char** argv) {
   }
   if (!quiet) progress.complain(describe(choice));
   try {
-    const auto reads_input =
-        std::find(sending.paths.begin(), sending.paths.end(), "-") != sending.paths.end();
-    if (reads_input && closed[STDIN_FILENO])
+    if (has_stream(sending) && closed[STDIN_FILENO])
       throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
                                "; name a file, or redirect it");
     const auto failures = send_all(sending, signals.stop(), progress);
