@@ -136,6 +136,29 @@ TEST(ReadingCaptures, a_check_sequence_that_the_file_does_not_tell_of_is_no_part
   EXPECT_TRUE(capture->found_check_sequences());
 }
 
+// The frames of the capturing host have none, however many of them come first.
+TEST(ReadingCaptures, check_sequences_are_found_for_each_sender) {
+  constexpr std::uint32_t kPlain = 300;
+  const auto plain = frame_of(header_of(Op::kNoOperation));
+  auto answer = plain;
+  std::copy_n(kMacB.octets.begin(), 6, reinterpret_cast<std::uint8_t*>(answer.data()) + 6);
+  const auto whole = with_crc(answer);
+  FrameFile file;
+  for (std::uint32_t i = 0; i < kPlain; ++i) file.add(i, plain);
+  file.add(kPlain, whole);
+  file.add(kPlain + 1, Bytes(whole).first(50), static_cast<std::uint32_t>(whole.size()));
+  file.add(kPlain + 2, Bytes(plain).first(50), static_cast<std::uint32_t>(plain.size()));
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame frame;
+  for (std::uint32_t i = 0; i < kPlain + 3; ++i) {
+    ASSERT_TRUE(capture->next(frame));
+    EXPECT_EQ(frame.wire_length, plain.size()) << i;
+  }
+  EXPECT_TRUE(capture->found_check_sequences());
+}
+
 TEST(ReadingCaptures, four_bytes_that_are_no_check_sequence_stay) {
   auto longer = frame_of(header_of(Op::kNoOperation));
   longer.resize(longer.size() + 4);

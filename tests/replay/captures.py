@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+import zlib
 
 PROGRAM, ROOT, WHAT = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 HOME = ROOT / "captures"
@@ -122,6 +123,28 @@ def formats():
         _, result = said(mixed)
         if result.returncode != 2 or "capture the Ethernet interface alone" not in result.stderr:
             wrong.append(f"interfaces of two kinds: {result.returncode} {result.stderr}")
+        check_sequences(pathlib.Path(directory, "fcs.pcap"))
+
+
+def check_sequences(path):
+    """Check finds nothing in a capture whose frames end with check sequences, of which the file does not tell. What the
+    capturing host has sent has none, however much that is."""
+    import frames
+    import managed  # noqa: F401
+    import sequences  # noqa: F401
+    from catalogue import TRACES
+    host_a = bytes.fromhex("020000000001")
+    arp = bytes(6) + host_a + b"\x08\x06" + bytes(46)
+    for name in "write-short", "write-blocks", "managed-messages":
+        trace = TRACES[name + ".pcapng"].make().frames
+        for before, senders_without in ([], ()), ([(trace[0][0], arp)] * 300, (host_a,)):
+            content = [(time, frame if frame[6:12] in senders_without
+                        else frame + zlib.crc32(frame).to_bytes(4, "little")) for time, frame in before + trace]
+            path.write_bytes(frames.pcap(content))
+            result = run("check", path)
+            said = f"{len(content)} frames, {len(trace)} of STP, 0 findings, 0 notes\n"
+            if not result.stdout.endswith(said) or "check sequences (FCS)" not in result.stderr:
+                wrong.append(f"{name} with check sequences: {result.stdout}{result.stderr}")
 
 
 def in_datagram(frame, ports):

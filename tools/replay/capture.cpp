@@ -311,9 +311,22 @@ std::int64_t Capture::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
   return std::clamp(sum, -kLatest, kLatest);
 }
 
+std::size_t CheckSequences::place_of_sender(Bytes frame) {
+  constexpr std::size_t kSource = 6, kEnd = 12;  // behind the address of the receiver
+  auto place = std::byte{0};
+  for (std::size_t i = kSource; i < std::min(frame.size(), kEnd); ++i) place ^= frame[i];
+  return std::to_integer<std::size_t>(place);
+}
+
+bool CheckSequences::would_end(Bytes frame) const {
+  const auto& sender = of_senders_[place_of_sender(frame)];
+  return (sender.looks == 0 ? all_ : sender).all_end();
+}
+
 bool CheckSequences::end(Bytes frame) {
-  if (frame.size() <= kSize || (!found_ && looks_ == kLooks)) return false;
-  ++looks_;
+  auto& sender = of_senders_[place_of_sender(frame)];
+  if (frame.size() <= kSize || (!all_.found && sender.looks == kLooks)) return false;
+  sender.looks = std::min(sender.looks + 1, kLooks);
   const auto length = frame.size() - kSize;
   boost::crc_32_type crc;
   crc.process_bytes(frame.data(), length);
@@ -322,8 +335,7 @@ bool CheckSequences::end(Bytes frame) {
   for (std::size_t i = kSize; i-- > 0;)
     last = last << 8 | std::to_integer<std::uint32_t>(frame[length + i]);
   const bool is_crc = crc.checksum() == last;
-  (is_crc ? found_ : missing_) = true;
-  looks_ = std::min(looks_, kLooks);
+  for (auto* const frames : {&all_, &sender}) (is_crc ? frames->found : frames->missing) = true;
   return is_crc;
 }
 
@@ -348,9 +360,9 @@ bool Capture::next(CapturedFrame& out) {
                std::min<std::size_t>(head->caplen, out.wire_length)};
   if (told.fcs != 0) return true;
   // Of a frame that was cut it cannot be known: it is like those before.
-  const bool ends = out.cut()
-                        ? check_sequences_.end_all() && out.wire_length > CheckSequences::kSize
-                        : check_sequences_.end(out.bytes);
+  const bool ends =
+      out.cut() ? out.wire_length > CheckSequences::kSize && check_sequences_.would_end(out.bytes)
+                : check_sequences_.end(out.bytes);
   if (!ends) return true;
   out.wire_length -= CheckSequences::kSize;
   out.bytes = out.bytes.first(std::min(out.bytes.size(), out.wire_length));

@@ -3,6 +3,7 @@
 // time resolution.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -102,21 +103,30 @@ struct CapturedFrame {
 
 // Finds the check sequence (FCS) at the end of each frame in a file that does not tell of it: the
 // CRC of what stands before it, which no other four bytes are but once in four thousand million
-// frames.
+// frames. What the capturing host sends has none, because its NIC appends it later; so each sender
+// is looked at for itself.
 class CheckSequences {
  public:
   static constexpr std::size_t kSize = 4;
-  // Whether this whole frame ends so. Once the first kLooks frames do not, no frame is looked at
-  // any more.
+  // Whether this whole frame ends so. As long as none did, of each sender the first kLooks frames
+  // are looked at, and no others.
   bool end(Bytes frame);
-  [[nodiscard]] bool found() const { return found_; }
-  // Whether a frame that was cut ends so, as far as whole ones tell.
-  [[nodiscard]] bool end_all() const { return found_ && !missing_; }
+  [[nodiscard]] bool found() const { return all_.found; }
+  // Whether this frame, which was cut, ends so, as far as whole ones tell.
+  [[nodiscard]] bool would_end(Bytes frame) const;
 
  private:
   static constexpr unsigned kLooks = 256;
-  unsigned looks_ = 0;
-  bool found_ = false, missing_ = false;  // at the end of a frame
+  struct Frames {
+    [[nodiscard]] bool all_end() const { return found && !missing; }
+
+    unsigned looks = 0;
+    bool found = false, missing = false;  // at the end of one
+  };
+  static std::size_t place_of_sender(Bytes frame);
+
+  Frames all_;
+  std::array<Frames, 256> of_senders_;  // some senders may share a place
 };
 
 class Capture {
