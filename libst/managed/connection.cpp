@@ -5,9 +5,11 @@
 #include <limits>
 
 #include "libst/client/wait.h"
-#include "libst/managed/access.h"
 #include "libst/managed/listener.h"
+#include "libst/managed/memory.h"
+#include "libst/service/text_field.h"
 #include "stp/base/assert.h"
+#include "stp/wire/tiling.h"
 
 namespace stp::managed {
 
@@ -316,6 +318,267 @@ void Connection::query(stm_connection_info_t& info) const {
   info.span = receives_.span(session_ ? &*session_ : nullptr);
   info.local_port = local_port_;
   info.peer_port = peer_port_;
+}
+
+// ---- how it opens: a Virtual Connection, then a request and its answer as the first messages ----
+
+void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
+                              std::shared_ptr<service::SharedMemory> memory,
+                              const Staging& staging) {
+  STP_ASSERT(!session_ && (state_ == State::kConnecting || state_ == State::kExpected),
+             "a channel is taken to connect, or came from a listener");
+  endpoint_ = endpoint;
+  staging_ = staging;
+  channel_.take(made, std::move(memory));
+  look();
+  domain_->activate(shared_from_this());
+}
+
+void Connection::connect(EndpointId endpoint, const client::Reply& made,
+                         std::shared_ptr<service::SharedMemory> memory, const Staging& staging,
+                         Hello hello, Time deadline) {
+  peer_mac_ = MacAddr::from_u64(made.mac);
+  handshake_.connect(std::move(hello), deadline);
+  state_.must(Event::kConnect);
+  take_channel(endpoint, made, std::move(memory), staging);
+}
+
+void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
+                        const client::Reply& made, std::shared_ptr<service::SharedMemory> memory,
+                        const Staging& staging) {
+  listener_ = std::move(listener);
+  peer_mac_ = MacAddr::from_u64(made.mac);
+  handshake_.expect(domain_->now());
+  state_.must(Event::kExpect);
+  take_channel(endpoint, made, std::move(memory), staging);
+}
+
+// Called once the Virtual Connection is open or has failed. Returns false if it failed.
+bool Connection::opened(Time now) {
+  client::Reply info{};
+  if (channel_.state() == ChannelState::kOpen)
+    if (const auto error = channel_.query(info); error != 0) {
+      end(failure(error));
+      return false;
+    }
+  seen_ = channel_.state();
+  if (seen_ != ChannelState::kOpen) {
+    check_channel();
+    return false;
+  }
+  peer_mac_ = MacAddr::from_u64(info.mac);
+  peer_name_ = service::text_of(info.text);
+  local_port_ = static_cast<std::uint16_t>(info.local_port);
+  peer_port_ = static_cast<std::uint16_t>(info.remote_port);
+  SequencerConfig config;
+  config.local_bufsize = info.local_bufsize;
+  config.remote_bufsize = info.remote_bufsize;
+  config.remote_slots = info.remote_slots;
+  config.send_stu_log2 =
+      stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
+  config.receive_stu_log2 =
+      stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
+  STP_ASSERT(!session_, "a connection is opened once");
+  session_.emplace(config, staging_, endpoint_);
+  if (state_ == State::kConnecting) {
+    state_.must(Event::kOpened);
+    handshake_.ask(*session_, now);
+  }
+  return true;
+}
+
+// The peer's first message has arrived.
+void Connection::on_hello(const Completion& c) {
+  if (c.status != 0) return end(failure(c.status));
+  const auto* const hello = handshake_.on_received(*session_, c);
+  const bool asks = hello != nullptr && hello->kind == Hello::Kind::kRequest;
+  if (hello == nullptr || asks != (state_ == State::kExpected)) return end(failure(-EPROTO));
+  if (asks) {
+    STP_ASSERT(listener_ != nullptr, "a connection that asks came from a listener");
+    state_.must(Event::kRequest);
+    handshake_.stop_waiting();
+    return listener_->requested(shared_from_this());
+  }
+  if (hello->kind == Hello::Kind::kAccept) return up();
+  end({.flushed = -ECONNREFUSED, .event = STM_REFUSED, .status = -ECONNREFUSED});
+}
+
+int Connection::accept(Outlets outlets, const Hello& hello) {
+  if (state_ != State::kRequested && !(over() && !reports_.is_open())) return -EISCONN;
+  if (const auto error = set_outlets(std::move(outlets)); error != 0) return error;
+  if (over()) {  // it ended before the program decided
+    reports_.tell(STM_FAILED, ending_.reason());
+    reports_.close();
+    return 0;
+  }
+  decide(Event::kAccept, hello);
+  return 0;
+}
+
+int Connection::reject(const Hello& hello) {
+  if (over()) return 0;
+  if (state_ != State::kRequested) return -EISCONN;
+  decide(Event::kReject, hello);
+  return 0;
+}
+
+void Connection::decide(Event event, const Hello& hello) {
+  listener_->decided(*this);
+  listener_.reset();
+  state_.must(event);
+  const auto now = domain_->now();
+  handshake_.answer(*session_, hello, now);
+  progress(now);
+}
+
+// The write of this side's first message has completed.
+void Connection::hello_sent(int status) {
+  if (state_ == State::kRejecting) return end({.flushed = -ECANCELED});
+  if (status != 0) return end(failure(status));
+  if (state_ == State::kAccepting) up();
+}
+
+void Connection::up() {
+  // The connection may have ended: the peer's answer can be among the completions flushed then.
+  if (!state_.advance(Event::kAgreed)) return;
+  handshake_.stop_waiting();
+  reports_.tell(STM_CONNECTED, 0);
+  EagerOut::ask(session_->sequencer);
+}
+
+// ---- how it ends: by either program, by the link, or by a timeout ----
+
+int Connection::disconnect(bool abrupt, Farewell why) {
+  switch (state_.state()) {
+    case State::kIdle:
+    case State::kEnded:
+    case State::kExpected:
+    case State::kRequested:
+    case State::kRejecting:
+      return -ENOTCONN;
+    case State::kEnding:
+      ending_.drop_messages();
+      go_on_ending();
+      return 0;
+    case State::kUp:
+      if (!abrupt) {
+        state_.must(Event::kDisconnect);
+        settle();
+        domain_->visit(*this);
+        return 0;
+      }
+      break;
+    case State::kDraining:
+    case State::kClosing:
+      if (!abrupt) return 0;
+      break;
+    case State::kConnecting:
+    case State::kAsking:
+    case State::kAccepting:
+      break;
+  }
+  end({.flushed = -ECANCELED, .event = STM_DISCONNECTED}, why);
+  return 0;
+}
+
+// Closes the channel of a graceful end once all operations have completed.
+void Connection::settle() {
+  if (state_ != State::kDraining) return;
+  if (!operations_.empty()) return confirm_quiet_puts();
+  if (session_->eager_in.has_untold()) session_->eager_in.tell(session_->sequencer);
+  if (pump(domain_->now())) domain_->backend().rung();
+  channel_.close(false, to_option(Farewell::kNone));
+  state_.must(Event::kDrained);
+  ending_.wait(domain_->now());
+}
+
+// Ends the connection if its channel had ended at the last look().
+void Connection::check_channel() {
+  if (seen_ == ChannelState::kConnecting || seen_ == ChannelState::kOpen) return;
+  const bool was_up = exchanges_messages() || state_ == State::kClosing;
+  int reason = 0;
+  if (client::Reply info{};
+      was_up && channel_.state() == ChannelState::kPeerClosed && channel_.query(info) == 0)
+    reason = status_of_end(info.option);
+  if (const auto over = end_of_channel(seen_, state_.state(), channel_.error(), reason)) end(*over);
+}
+
+void Connection::check_time(Time now) {
+  if (now >= receives_.starved_at())
+    return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
+               Farewell::kNoReceive);
+  if (now >= std::min(handshake_.deadline(), ending_.deadline()))
+    return end(end_of_patience(state_.state()));
+  if (session_ && session_->sequencer.is_stuck()) end(failure(-ETIMEDOUT));
+}
+
+void Connection::on_breach(Receives::Breach breach) {
+  if (breach == Receives::Breach::kNone) return;
+  if (breach == Receives::Breach::kUnnumbered) return end(failure(-EPROTO));
+  // protocol: 9.41
+  ending_.drop_messages();
+  end(failure(-EPROTO), Farewell::kBroken);
+}
+
+bool Connection::withdraw(const Memory& memory) {
+  if (!operations_.uses(memory) && !receives_.uses(memory)) return false;
+  if (state_ == State::kEnding) return disconnect(true), true;
+  end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -EACCES}, Farewell::kBroken);
+  return true;
+}
+
+void Connection::abandon() {
+  if (state_ == State::kRejecting) return;
+  end({.flushed = -ECANCELED, .status = -ECANCELED});
+  ending_.be_silent();
+  go_on_ending();
+  if (state_ == State::kEnded) reports_.close();
+}
+
+void Connection::end(const End& end, Farewell why) {
+  if (over()) return;
+  // Withdraws all grants and stops sending before any memory is given back.
+  if (channel_.is_taken()) channel_.close(true, to_option(why));
+  domain_->disown(*this);
+  state_.must(Event::kOver);
+  handshake_.stop_waiting();
+  ending_.begin(end);
+  domain_->visit(*this);
+  go_on_ending();
+}
+
+void Connection::go_on_ending() {
+  if (state_ != State::kEnding || !channel_.let_go()) return;
+  if (ending_.keeps_messages()) on_breach(receives_.match_arrived(*session_).breach);
+  if (ending_.flush_once()) flush(ending_.end().flushed);
+  if (ending_.keeps_messages() && session_->arrived() != nullptr) return;
+  STP_ASSERT(operations_.empty() && !receives_.has_matched(), "all is told before the end is");
+  state_.must(Event::kLetGo);
+  if (channel_.is_taken()) channel_.leave();
+  if (staging_.base != nullptr) domain_->staging().give_back(staging_);
+  staging_ = {};
+  // If the program has not accepted or rejected the connection yet, it learns of the end when it
+  // does.
+  if (listener_) listener_->decided(*this);
+  listener_.reset();
+  const auto& end = ending_.end();
+  if (end.event != 0) reports_.tell(end.event, end.status);
+  if (reports_.is_open()) reports_.close();
+}
+
+// Completes everything with `status`, but messages that are complete and in order.
+void Connection::flush(int status) {
+  receives_.drop_behind_gap(session_ ? &*session_ : nullptr, status);
+  if (session_) {
+    session_->sequencer.fail(status);
+    Completion c;
+    while (session_->sequencer.next_completion(c)) on_completion(c);
+  }
+  operations_.flush(status);
+  receives_.flush(status);
+  read_requests_.clear();
+  peer_regions_.clear();
+  served_regions_.clear();
 }
 
 }  // namespace stp::managed

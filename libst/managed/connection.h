@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One managed connection. It composes the mechanisms below: it runs its table of states, hands each
 // completion to the mechanism that it concerns, and moves them all when its domain takes a turn.
-//   connection.cpp   posting, progress, completions
-//   connect.cpp      how it opens             disconnect.cpp   how it ends
 // Everything except the constructor is called under the domain's mutex.
 #pragma once
 
 #include <optional>
 
 #include "dpdk_port/link/link.h"
-#include "libst/managed/channel.h"
-#include "libst/managed/connection_state.h"
 #include "libst/managed/domain.h"
-#include "libst/managed/ending.h"
-#include "libst/managed/handshake.h"
+#include "libst/managed/life.h"
 #include "libst/managed/operations.h"
-#include "libst/managed/read_requests.h"
+#include "libst/managed/queue.h"
 #include "libst/managed/receives.h"
 #include "libst/managed/regions.h"
-#include "libst/managed/reports.h"
 #include "libst/managed/session.h"
 #include "stp/base/assert.h"
 
@@ -119,7 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] Handle handle() const { return reports_.handle(); }
 
  private:
-  // connect.cpp
+  // How it opens.
   void take_channel(EndpointId endpoint, const client::Reply& made,
                     std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
   bool opened(Time now);
@@ -128,7 +122,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void hello_sent(int status);
   void up();
 
-  // connection.cpp
+  // Posting, progress, completions.
+
   // Up, or disconnecting gracefully.
   [[nodiscard]] bool exchanges_messages() const {
     return state_ == State::kUp || state_ == State::kDraining;
@@ -142,7 +137,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_region_request(const Completion& c);
   void on_region(const Completion& c);
 
-  // disconnect.cpp
+  // How it ends.
   void settle();
   void check_channel();
   void check_time(Time now);

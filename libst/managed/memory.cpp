@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/memory.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "libst/client/address_space.h"
 #include "libst/client/error.h"
+#include "libst/client/shared_pages.h"
 #include "libst/client/wait.h"
 #include "libst/include/stp/managed.h"
+#include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
-#include "libst/managed/mapping_gate.h"
+#include "stp/base/assert.h"
 
 namespace stp::managed {
+
+StandIn::StandIn(MutableBytes pages) {
+  auto* const mapped =
+      ::mmap(nullptr, pages.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return;
+  bytes_ = {static_cast<std::byte*>(mapped), Unmap{pages.size()}};
+  original_ = pages.data();
+}
+
+void StandIn::Unmap::operator()(std::byte* memory) const {
+  ::munmap(memory, size);
+}
 
 using client::fail;
 using client::Payload;
@@ -234,6 +255,139 @@ Landing Memory::landing(EndpointId endpoint, void* ptr, std::size_t length) cons
 RegionId Memory::receive_region(EndpointId endpoint) const {
   const auto found = bindings_.find(endpoint);
   return found == bindings_.end() ? kNoneId : found->second.receive;
+}
+
+namespace {
+
+bool is_wanted() {
+  const auto* const text = std::getenv("STP_REGISTRATION_CACHE");
+  return text == nullptr || std::string_view(text) != "0";
+}
+
+bool kernel_tells_areas() {
+  client::SharedPages::instance();  // keeps the list of areas open
+  static const std::byte here{};
+  std::vector<client::AreaAt> areas;
+  return client::areas_at({&here, 1}, areas);
+}
+
+}  // namespace
+
+MemoryCache::MemoryCache() : on_(is_wanted() && kernel_tells_areas()) {}
+
+void MemoryCache::keep(std::shared_ptr<Memory> memory) {
+  const auto size = memory->bound_size();
+  if (!on_ || size > kMostBytes) return memory->unbind();
+  kept_.push_front(std::move(memory));
+  bytes_ += size;
+  if (!kept_.front()->rest()) remove(kept_.begin())->unbind();
+  while (kept_.size() > kMost || bytes_ > kMostBytes) remove(std::prev(kept_.end()))->unbind();
+}
+
+bool MemoryCache::restore(Memory& memory) {
+  const auto bytes = memory.bytes();
+  const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const auto& kept) {
+    return kept->bytes().data() == bytes.data() && kept->bytes().size() == bytes.size() &&
+           kept->access() == memory.access();
+  });
+  if (at == kept_.end()) return false;
+  const auto kept = remove(at);
+  if (memory.take_over(*kept)) return true;
+  kept->unbind();
+  return false;
+}
+
+bool MemoryCache::clear() {
+  if (kept_.empty()) return false;
+  while (!kept_.empty()) remove(kept_.begin())->unbind();
+  return true;
+}
+
+std::shared_ptr<Memory> MemoryCache::remove(Kept::iterator at) {
+  auto memory = std::move(*at);
+  kept_.erase(at);
+  STP_ASSERT(bytes_ >= memory->bound_size(), "what is removed was counted");
+  bytes_ -= memory->bound_size();
+  return memory;
+}
+
+void StagingArea::Unmap::operator()(std::byte* memory) const {
+  ::munmap(memory, size);
+}
+
+int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
+  const auto align = std::size_t{1} << domain->bufsize();
+  const auto blocks = std::clamp(blocks_, kFewest, kMost);
+  const auto size = (blocks * kStagingBlock + align - 1) / align * align;
+  const auto room = size + align;
+  auto* const mapped =
+      ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return -errno;
+  Chunk chunk{{static_cast<std::byte*>(mapped), Unmap{room}}, nullptr};
+  void* start = mapped;
+  auto left = room;
+  std::align(align, size, start, left);
+  auto* const base = static_cast<std::byte*>(start);
+  chunk.memory = std::make_shared<Memory>(domain, MutableBytes{base, size}, STM_LOCAL_WRITE);
+  if (const auto error = domain->add_memory(chunk.memory); error != 0) return error;
+  std::lock_guard const guard(domain->mutex());
+  blocks_ += blocks;
+  for (std::size_t i = 0; i < blocks; ++i)
+    free_.push_back({base + i * kStagingBlock, chunk.memory.get()});
+  chunks_.push_back(std::move(chunk));
+  return 0;
+}
+
+Staging StagingArea::take() {
+  STP_ASSERT(!free_.empty(), "a block is taken where there is one");
+  const auto block = free_.back();
+  free_.pop_back();
+  return block;
+}
+
+void StagingArea::unbind() {
+  free_.clear();
+  for (const auto& chunk : chunks_) chunk.memory->unbind();
+  chunks_.clear();
+}
+
+namespace {
+
+std::uint8_t permissions(unsigned access) {
+  unsigned permissions = 0;
+  if ((access & STM_REMOTE_READ) != 0) permissions |= permit::kGet;
+  if ((access & STM_REMOTE_WRITE) != 0) permissions |= permit::kData;
+  if ((access & STM_REMOTE_ATOMIC) != 0) permissions |= permit::kFetchOp;
+  return static_cast<std::uint8_t>(permissions);
+}
+
+}  // namespace
+
+int Access::landing(EndpointId endpoint, Landing& out) {
+  const auto region = memory_->receive_region(endpoint);
+  if (revoked_ || region == kNoneId) return -EACCES;
+  auto known = mxs_.find(endpoint);
+  if (known == mxs_.end()) {
+    std::uint16_t mx = 0;
+    if (const auto error = domain()->alloc_mx(region, permissions(terms_.access), mx); error != 0)
+      return error;
+    known = mxs_.emplace(endpoint, mx).first;
+  }
+  memory_->exposed = true;
+  out = {known->second, memory_->at(terms_.bytes.data()), terms_.bytes.size()};
+  return 0;
+}
+
+void Access::revoke() {
+  if (revoked_) return;
+  revoked_ = true;
+  // From here on the link refuses access to these Mx. revoke() below informs the peers.
+  for (const auto& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
+  domain()->remove_access(key_);
+  for (const auto& connection : domain()->connections()) connection->revoke(*this);
+  STP_ASSERT(memory_->uses > 0 && memory_->regions > 0, "a region's memory is in use");
+  --memory_->uses;
+  --memory_->regions;
 }
 
 }  // namespace stp::managed

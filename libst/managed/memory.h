@@ -1,21 +1,100 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registered memory: bound to the same Bufx values on every endpoint of its domain.
+// Memory of a domain: what the program has registered, the parts of it that peers may access, and
+// the library's own.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
-#include "libst/managed/stand_in.h"
 #include "stp/base/assert.h"
 #include "stp/transfer/sequencer.h"
+#include "stp/types.h"
 
 namespace stp::managed {
 
+class Connection;
 class Domain;
 
+// Whole pages of the library's own that replace memory of the program that cannot be lent: memory
+// in a shared mapping, executable memory, or the stack.
+class StandIn {
+ public:
+  static constexpr std::size_t kMost = 64 * 1024;  // copying more does not pay
+
+  StandIn() = default;
+  // Allocates as many bytes as `pages`, whole pages of the program. Empty if there is no memory.
+  explicit StandIn(MutableBytes pages);
+
+  [[nodiscard]] explicit operator bool() const { return bytes_ != nullptr; }
+  [[nodiscard]] MutableBytes pages() const { return {bytes_.get(), bytes_.get_deleter().size}; }
+  // The byte that corresponds to `ptr`.
+  [[nodiscard]] std::byte* at(const void* ptr) const {
+    return bytes_.get() + (static_cast<const std::byte*>(ptr) - original_);
+  }
+
+ private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Unmap> bytes_;
+  const std::byte* original_ = nullptr;
+};
+
+// Tracks the allocated Bufx values of a domain. The same range serves for sending and receiving, on
+// every endpoint of the domain.
+class BufxSpace {
+ public:
+  static constexpr std::uint32_t kEntries = std::uint32_t{1} << 22;
+
+  // Allocates the lowest free range of `count` values and returns its first one. Lowest, because
+  // tables reach up to their highest entry.
+  std::optional<std::uint32_t> take(std::uint32_t count) {
+    STP_ASSERT(count > 0, "memory takes a Bufx at least");
+    for (auto at = free_.begin(); at != free_.end(); ++at) {
+      const auto [first, length] = *at;
+      if (length < count) continue;
+      free_.erase(at);
+      if (length > count) free_[first + count] = length - count;
+      return first;
+    }
+    return std::nullopt;
+  }
+
+  void give_back(std::uint32_t first, std::uint32_t count) {
+    STP_ASSERT(count > 0 && std::uint64_t{first} + count <= kEntries,
+               "what is given back was taken");
+    const auto next = free_.lower_bound(first);
+    STP_ASSERT(next == free_.end() || first + count <= next->first, "what is given back was taken");
+    if (next != free_.end() && next->first == first + count) {
+      count += next->second;
+      free_.erase(next);
+    }
+    const auto after = free_.lower_bound(first);
+    if (after != free_.begin()) {
+      const auto before = std::prev(after);
+      STP_ASSERT(before->first + before->second <= first, "what is given back was taken");
+      if (before->first + before->second == first) {
+        before->second += count;
+        return;
+      }
+    }
+    free_[first] = count;
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> free_{{0, kEntries}};  // first -> count; neighbours merged
+};
+
+// Registered memory: bound to the same Bufx values on every endpoint of its domain.
 class Memory {
  public:
   static constexpr client::Kind kKind = client::Kind::kMemory;
@@ -107,6 +186,135 @@ class MemoryUse {
 
  private:
   std::shared_ptr<Memory> memory_;
+};
+
+// Registrations that the program has released, for programs and layers that register the same
+// memory again and again. They stay bound, so that the next registration of the same bytes with the
+// same access costs no request. No peer reaches them. What is mapped at their address is looked at
+// before one is used again: if it is not what was registered, the registration is made anew.
+//
+// They count in the quotas and budgets of this program, and give way when it needs those. The
+// oldest one gives way when there are too many. All under the control mutex of the domain.
+class MemoryCache {
+ public:
+  // The most registrations and bytes that are kept.
+  static constexpr std::size_t kMost = 64, kMostBytes = std::size_t{64} << 20;
+
+  // Off if the environment says so, or if the kernel cannot tell what is mapped at an address.
+  MemoryCache();
+  explicit MemoryCache(bool on) : on_(on) {}
+
+  // Takes a registration that nothing uses, or unbinds it.
+  void keep(std::shared_ptr<Memory> memory);
+  // Binds `memory` as a registration that was kept. False: there is none.
+  bool restore(Memory& memory);
+  // Unbinds all. False: there was none.
+  bool clear();
+  [[nodiscard]] bool on() const { return on_; }
+  [[nodiscard]] std::size_t size() const { return kept_.size(); }
+
+ private:
+  using Kept = std::list<std::shared_ptr<Memory>>;  // the one released last is the first
+  std::shared_ptr<Memory> remove(Kept::iterator at);
+
+  const bool on_;
+  Kept kept_;
+  std::size_t bytes_ = 0;
+};
+
+// The library's own memory, registered with a domain: each connection has one block of it, for the
+// handshake and for eager messages (see session.h).
+
+inline constexpr std::size_t kHelloSize = 2048;
+inline constexpr std::size_t kEagerSlot = 4096;
+inline constexpr std::uint32_t kEagerSlots = 16;
+inline constexpr std::size_t kStagingBlock = 2 * kHelloSize + 2 * kEagerSlots * kEagerSlot;
+
+// One connection's block.
+struct Staging {
+  std::byte* base = nullptr;
+  Memory* memory = nullptr;
+
+  [[nodiscard]] std::byte* hello_out() const { return base; }
+  [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
+  [[nodiscard]] std::byte* eager_out(std::uint32_t slot) const {
+    return base + 2 * kHelloSize + slot * kEagerSlot;
+  }
+  [[nodiscard]] std::byte* eager_in(std::uint32_t slot) const {
+    return eager_out(kEagerSlots + slot);
+  }
+};
+
+class StagingArea {
+ public:
+  // The caller holds the domain's control mutex but not the domain's own. Returns 0 or a negative
+  // errno.
+  int grow(const std::shared_ptr<Domain>& domain);
+  // The other functions need the domain's own mutex.
+  [[nodiscard]] bool has_free() const { return !free_.empty(); }
+  Staging take();
+  void give_back(const Staging& block) {
+    STP_ASSERT(block.base != nullptr && free_.size() < blocks_,
+               "a block that comes back was taken");
+    free_.push_back(block);
+  }
+  // Under the control mutex. No block is in use.
+  void unbind();
+
+ private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(std::byte* memory) const;
+  };
+  struct Chunk {
+    std::unique_ptr<std::byte, Unmap> bytes;
+    std::shared_ptr<Memory> memory;
+  };
+  // Blocks per chunk: as many as there are already, within these bounds. Each chunk costs the
+  // service several requests.
+  static constexpr std::size_t kFewest = 8, kMost = 256;
+  std::size_t blocks_ = 0;
+  std::vector<Chunk> chunks_;
+  std::vector<Staging> free_;
+};
+
+// A part of registered memory that peers may access by its key.
+class Access {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kAccess;
+
+  struct Terms {
+    MutableBytes bytes;
+    unsigned access = 0;
+    std::uint64_t address = 0;
+    const Connection* only = nullptr;  // nullptr: any connection
+    std::uint64_t group = 0;           // 0: any; else only connections of that group
+  };
+  Access(std::shared_ptr<Memory> memory, const Terms& terms, std::uint32_t key)
+      : memory_(std::move(memory)), terms_(terms), key_(key) {}
+
+  [[nodiscard]] const Terms& terms() const { return terms_; }
+  [[nodiscard]] bool permits(const Connection& connection, std::uint64_t group) const {
+    if (terms_.only != nullptr && terms_.only != &connection) return false;
+    return terms_.group == 0 || terms_.group == group;
+  }
+  [[nodiscard]] std::uint32_t key() const { return key_; }
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return memory_->domain(); }
+  [[nodiscard]] Memory& memory() const { return *memory_; }
+
+  // Under the domain's mutex. Grants the peer of a connection on `endpoint` access. Returns 0 or a
+  // negative errno.
+  int landing(EndpointId endpoint, Landing& out);
+  // Ends the access of all peers.
+  void revoke();
+  [[nodiscard]] bool revoked() const { return revoked_; }
+
+ private:
+  const std::shared_ptr<Memory> memory_;
+  const Terms terms_;
+  const std::uint32_t key_;
+  std::map<EndpointId, std::uint16_t> mxs_;
+  bool revoked_ = false;
 };
 
 }  // namespace stp::managed

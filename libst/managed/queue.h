@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A bounded queue of events. A producer reserves a place before it needs it, so no event is ever
-// lost for lack of one. Everything except the constants is used under the domain's mutex.
+// Where the program's events go: queues, and the places of a connection and of the link in them.
+// And pools of receives.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 
+#include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
+#include "libst/managed/memory.h"
 #include "libst/os/unique_fd.h"
 #include "stp/base/assert.h"
 #include "stp/base/ring_queue.h"
+#include "stp/types.h"
 
 namespace stp::managed {
 
 class Domain;
 
+// A bounded queue of events. A producer reserves a place before it needs it, so no event is ever
+// lost for lack of one. Everything except the constants is used under the domain's mutex.
 class Queue {
  public:
   static constexpr client::Kind kKind = client::Kind::kQueue;
@@ -115,6 +121,120 @@ class QueueUse {
  private:
   std::shared_ptr<Queue> queue_;
   std::size_t held_ = 0;
+};
+
+// Posted receives: a connection's own, or shared in a pool. All under the domain's mutex.
+struct PostedReceive {
+  std::uint64_t id = 0;  // unique on its connection
+  std::uint64_t context = 0;
+  MemoryUse memory;
+  void* ptr = nullptr;
+  std::size_t length = 0;
+
+  // Why a message of that length cannot be received here: a negative errno; 0: it can.
+  [[nodiscard]] int refusal(std::uint64_t message_length) const {
+    if (memory && memory->withdrawn) return -EACCES;
+    return message_length <= length ? 0 : -EMSGSIZE;
+  }
+};
+
+class Pool {
+ public:
+  static constexpr client::Kind kKind = client::Kind::kPool;
+
+  Pool(std::shared_ptr<Domain> domain, std::size_t most)
+      : capacity(most), domain_(std::move(domain)) {}
+
+  [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+
+  std::size_t capacity;
+  RingQueue<PostedReceive> receives;
+  unsigned users = 0;  // connections that use it
+
+ private:
+  const std::shared_ptr<Domain> domain_;
+};
+
+// What the program says about a connection when it creates or accepts it.
+struct Outlets {
+  QueueUse events, sends, receives;
+  std::shared_ptr<Pool> pool;  // receives are taken from it; nullptr: the connection has its own
+  std::uint64_t context = 0;
+  std::uint64_t group = 0;     // of regions that the peer may access
+  Time receive_wait = kNever;  // timeout of a message that finds no receive
+  bool on_arrival = false;     // a message takes a receive from the pool before its turn
+};
+
+// Owns a connection's places in the queues of the program, and builds its events. It promises that
+// an event always finds a place: two are reserved with the queues, for the connection's beginning
+// and its end, and each post reserves one for its completion.
+class Reports {
+ public:
+  Reports() = default;
+  ~Reports() { close(); }
+  Reports(const Reports&) = delete;
+  Reports& operator=(const Reports&) = delete;
+
+  // Returns -EAGAIN if the queue of events lacks two free places.
+  int open(Outlets outlets);
+  // Lets go of the queues and the pool. Only the context stays.
+  void close();
+  [[nodiscard]] bool is_open() const { return static_cast<bool>(outlets_.events); }
+
+  void set_handle(client::Handle handle) { handle_ = handle; }
+  [[nodiscard]] client::Handle handle() const { return handle_; }
+
+  [[nodiscard]] stm_event_t event(std::uint32_t kind, int status, std::uint64_t context) const;
+  // An event of the connection itself.
+  [[nodiscard]] stm_event_t event(std::uint32_t kind, int status = 0) const {
+    return event(kind, status, outlets_.context);
+  }
+  // Reports the connection's beginning or its end. Does nothing if there is no reserved place.
+  void tell(std::uint32_t kind, int status);
+  // Frees the place of an operation that completes without an event.
+  void release_send();
+
+  [[nodiscard]] QueueUse& events() { return outlets_.events; }
+  [[nodiscard]] QueueUse& sends() { return outlets_.sends; }
+  [[nodiscard]] const QueueUse& sends() const { return outlets_.sends; }
+  [[nodiscard]] QueueUse& receives() { return outlets_.receives; }
+  [[nodiscard]] Pool* pool() const { return outlets_.pool.get(); }
+  [[nodiscard]] std::uint64_t context() const { return outlets_.context; }
+  [[nodiscard]] std::uint64_t group() const { return outlets_.group; }
+  [[nodiscard]] Time receive_wait() const { return outlets_.receive_wait; }
+  [[nodiscard]] bool on_arrival() const { return outlets_.on_arrival; }
+
+ private:
+  Outlets outlets_;
+  client::Handle handle_ = 0;
+};
+
+// Reports changes of the link's state to the queue that a program has chosen for them. Everything
+// is used under the domain's mutex.
+class LinkWatch {
+ public:
+  // Reports to `queue` from now on, beginning with the present state. False: the queue has no
+  // place for that report, and what was watched before still is.
+  bool begin(client::Backend& backend, std::shared_ptr<Queue> queue, std::uint64_t context);
+  void end();
+  // Reports the present state if it has changed since the last report and the queue has a place.
+  void look(client::Backend& backend);
+  // A change waits for a place in the queue.
+  [[nodiscard]] bool is_behind() const { return behind_; }
+
+ private:
+  // What the page of the link shows, or why there is no link any more.
+  struct View {
+    std::uint32_t state = 0, changes = 0;
+    int error = 0;
+  };
+  static View view_of(client::Backend& backend);
+  void report(const View& view);
+
+  QueueUse queue_;  // none: nobody has asked
+  std::uint64_t context_ = 0;
+  View reported_;
+  bool behind_ = false;
 };
 
 }  // namespace stp::managed

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What a connection receives: messages, and the peer's requests to read.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "libst/managed/queue.h"
+#include "libst/managed/session.h"
+#include "stp/base/ring_queue.h"
+#include "stp/transfer/sequencer.h"
+
+namespace stp::managed {
+
 // Owns the receives of a connection, and matches messages with them in the order of sending. It
 // promises that the program learns of its messages in that order too, although a short message may
 // be complete before a longer one that was sent earlier.
@@ -6,17 +20,6 @@
 // A receive is posted on the connection, or taken from its pool when a message needs one. With
 // STM_ON_ARRIVAL a message takes a receive from the pool as soon as it is announced, even if
 // earlier messages are still missing.
-#pragma once
-
-#include <map>
-#include <optional>
-
-#include "libst/managed/reports.h"
-#include "libst/managed/session.h"
-#include "stp/base/ring_queue.h"
-
-namespace stp::managed {
-
 class Receives {
  public:
   // How a message can break the protocol.
@@ -103,6 +106,39 @@ class Receives {
   std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
   Time starved_at_ = kNever;
   std::optional<std::uint64_t> watermark_;  // has a place among the events
+};
+
+// Owns the peer's requests to read that the program has not been told of yet, because its queue has
+// no place. It promises to keep at most kMost, whatever the peer does.
+class ReadRequests {
+ public:
+  // As many as can be open at the Sequencer. A peer that ends its requests and sends new ones could
+  // otherwise fill the memory of a program that does not poll.
+  static constexpr std::size_t kMost = 1024;
+
+  // Returns false if kMost wait: the caller refuses this one.
+  [[nodiscard]] bool add(const Completion& c) {
+    if (untold_.size() == kMost) return false;
+    untold_.push_back(c);
+    return true;
+  }
+  [[nodiscard]] bool empty() const { return untold_.empty(); }
+  void clear() { untold_.clear(); }
+
+  // Reports as many as the queue has places for.
+  void tell(Reports& reports) {
+    while (!untold_.empty() && reports.events().reserve()) {
+      const auto& c = untold_.front();
+      auto told = reports.event(STM_READ_REQUEST);
+      told.length = c.length;
+      told.request = c.request;
+      reports.events().push(told);
+      untold_.pop_front();
+    }
+  }
+
+ private:
+  std::deque<Completion> untold_;
 };
 
 }  // namespace stp::managed

@@ -1,16 +1,230 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an open connection exchanges messages with: the Sequencer, and the eager rings of both
-// sides. A message takes one of two ways, a Write or slots of a ring. Both ways share the numbers
-// of the Sequencer, so the order of messages is known. A session begins when the Virtual Connection
-// is open.
+// What an open connection works with: its channel to the Node, and its session with the peer.
 #pragma once
 
-#include "libst/managed/eager.h"
-#include "libst/managed/pool.h"
-#include "libst/managed/staging.h"
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+
+#include "libst/client/backend.h"
+#include "libst/managed/memory.h"
+#include "libst/managed/operation_list.h"
+#include "libst/managed/queue.h"
+#include "stp/base/assert.h"
+#include "stp/channel/user_side.h"
 #include "stp/transfer/sequencer.h"
 
 namespace stp::managed {
+
+// Owns the channel of a connection: the Virtual Connection, the rings that it shares with the Node,
+// and the requests to the Node about it. It promises that, once let_go() is true, no frame of the
+// connection reads memory any more.
+class Channel {
+ public:
+  explicit Channel(client::Backend& backend) : backend_(backend) {}
+
+  // The channel that a request to connect or to accept has made.
+  void take(const client::Reply& made, std::shared_ptr<service::SharedMemory> memory);
+  [[nodiscard]] bool is_taken() const { return vc_ != kNoneId; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+  [[nodiscard]] ChannelState state() const { return rings_.state(); }
+  // kFailed: why; a negative errno.
+  [[nodiscard]] int error() const { return rings_.error() < 0 ? rings_.error() : -ECONNABORTED; }
+  // What the Node knows of the Virtual Connection. Returns 0 or a negative errno.
+  int query(client::Reply& info) const;
+
+  // There are headers that have not been received.
+  [[nodiscard]] bool readable() const { return rings_.readable(); }
+  // Gives the Sequencer everything that the Node has to say.
+  void receive(Sequencer& sequencer, Time now);
+  // Gives the Node the requests of the Sequencer, as far as there is room. Returns true if there
+  // were some: the caller then tells the backend.
+  bool send(Sequencer& sequencer, Time now);
+
+  // Closes the Virtual Connection: at once, or after all requests. The peer learns of `option`.
+  void close(bool at_once, const service::WireOption& option);
+  [[nodiscard]] bool let_go() const;
+  // No news of it are wanted any more.
+  void leave() { rings_.leave(); }
+
+ private:
+  client::Backend& backend_;
+  VcId vc_ = kNoneId;
+  std::uint32_t number_ = 0;
+  std::shared_ptr<service::SharedMemory> memory_;
+  UserChannel rings_;
+};
+
+// Messages without a round trip. Each side opens a ring of slots to its peer (docs/protocol.md,
+// 9.31). A short message goes into the next slot, with its number in the order of all messages, if
+// the peer has taken the previous message from that slot. A longer one takes several consecutive
+// slots, if the peer allows that (9.41). Messages in the other direction carry how many slots a
+// side has taken, and so do separate notices. EagerOut owns this side's use of the peer's ring,
+// EagerIn this side's ring.
+
+// The header of a message in its slot.
+struct EagerHead {
+  std::uint32_t message = 0, length = 0, tag = 0, taken = 0;
+};
+inline constexpr std::size_t kEagerHead = 16;
+// The most slots of a message: what this side sends, and what it allows its peer.
+inline constexpr std::uint32_t kEagerSpan = 8;
+static_assert(kEagerSpan <= kEagerSlots / 2, "a message leaves room for the next one");
+// The key of the ring, which is opened implicitly. Keys of the program's regions are higher.
+inline constexpr std::uint32_t kEagerKey = 1;
+
+// The slots that a message of that length takes.
+constexpr std::uint64_t eager_slots(std::uint64_t length) {
+  return (kEagerHead + length + kEagerSlot - 1) / kEagerSlot;
+}
+// The longest message in that many slots.
+constexpr std::uint64_t eager_most(std::uint32_t slots) {
+  return slots * kEagerSlot - kEagerHead;
+}
+// The slots from `first` on, as bits.
+constexpr std::uint32_t eager_bits(std::uint32_t first, std::uint32_t slots) {
+  return ((1U << slots) - 1) << first;
+}
+// Where a message of that many slots begins, if the ring is used up to `position`: positions count
+// all slots so far. A message does not wrap around the end of the ring. It leaves out the slots
+// that are too few for it.
+constexpr std::uint32_t eager_place(std::uint32_t position, std::uint32_t slots) {
+  const auto left = kEagerSlots - position % kEagerSlots;
+  return slots <= left ? position : position + left;
+}
+
+void encode(const EagerHead& head, std::byte* slot);
+EagerHead decode_eager(const std::byte* slot);
+
+class EagerIn;
+
+// The sending side: uses the slots in turn.
+class EagerOut {
+ public:
+  // Asks the peer for its ring. As long as the peer has not opened it, messages go as Writes.
+  static void ask(Sequencer& sequencer);
+  // The peer's answer.
+  void on_answer(const Completion& c);
+  // The peer has revoked a region, perhaps this one.
+  void on_revoked(const RemoteRegion& region) {
+    if (region.r_id == ring_.r_id) close();
+  }
+  // Puts the message of `operation` into the next slots; has_room() was true. The message carries
+  // what `in` has to tell. Returns an error, and closes, if the ring is no longer usable.
+  int send(Sequencer& sequencer, const Staging& staging, Operation& operation, EagerIn& in,
+           bool quiet);
+  // Whether a message of that length can go through the ring now.
+  [[nodiscard]] bool has_room(std::uint64_t length) const {
+    const auto slots = eager_slots(length);
+    if (slots > span_) return false;
+    const auto count = static_cast<std::uint32_t>(slots);
+    const auto place = eager_place(sent_, count);
+    return place + count - taken_ <= kEagerSlots &&
+           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
+  }
+  // At least half of the slots are free.
+  [[nodiscard]] bool has_plenty() const {
+    return static_cast<unsigned>(std::popcount(in_flight_)) < kEagerSlots / 2 &&
+           sent_ - taken_ < kEagerSlots / 2;
+  }
+  // `span`: the most slots of a message that the peer allows.
+  void open(std::uint64_t span) {
+    span_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
+  }
+  void close() { span_ = 0; }
+  [[nodiscard]] bool is_open() const { return span_ != 0; }
+  // The longest message that goes through the ring.
+  [[nodiscard]] std::uint64_t most() const { return is_open() ? eager_most(span_) : 0; }
+  // Returns the first slot of the message.
+  std::uint32_t use(std::uint64_t length) {
+    STP_ASSERT(has_room(length), "slots are used that are free");
+    const auto slots = static_cast<std::uint32_t>(eager_slots(length));
+    const auto place = eager_place(sent_, slots);
+    sent_ = place + slots;
+    in_flight_ |= eager_bits(place % kEagerSlots, slots);
+    return place % kEagerSlots;
+  }
+  // The put of a message is complete: the bytes of its slots may be reused.
+  void delivered(std::uint32_t slot, std::uint64_t length) {
+    const auto bits = eager_bits(slot, static_cast<std::uint32_t>(eager_slots(length)));
+    STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
+    in_flight_ &= ~bits;
+  }
+  // The peer's program has received the message that ends at that position.
+  [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
+    return static_cast<std::int32_t>(taken_ - ring_end) >= 0;
+  }
+  [[nodiscard]] std::uint32_t sent() const { return sent_; }
+  // The peer reports how many slots it has taken in total. Reports may overtake each other.
+  void taken(std::uint32_t count) {
+    if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)
+      taken_ = count;
+  }
+
+ private:
+  RemoteRegion ring_;
+  std::uint32_t span_ = 0;  // 0: closed
+  std::uint32_t sent_ = 0, taken_ = 0;
+  std::uint32_t in_flight_ = 0;  // bit per slot
+};
+static_assert(kEagerSlots < 32);
+
+// The receiving side: messages that have arrived and wait to be matched.
+class EagerIn {
+ public:
+  struct Arrived {
+    std::uint32_t slot = 0;
+    EagerHead head;
+  };
+  // The peer asks for the ring. Returns false if it has been served before.
+  bool serve(Sequencer& sequencer, std::uint32_t request, const Staging& staging,
+             EndpointId endpoint);
+  // Whether the peer's request `number` got the ring.
+  [[nodiscard]] bool is_served_as(std::uint32_t number) const { return number == served_; }
+  // `length` bytes have arrived at `offset`. Returns false if they are not a valid message.
+  bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
+  [[nodiscard]] const Arrived* find(std::uint32_t message) const {
+    for (auto left = waiting_; left != 0; left &= left - 1) {
+      const auto& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];
+      if (arrived.head.message == message) return &arrived;
+    }
+    return nullptr;
+  }
+  // Whether its slots follow those of the message taken last.
+  [[nodiscard]] bool in_turn(const Arrived& arrived) const {
+    return place_of(arrived) % kEagerSlots == arrived.slot;
+  }
+  void take(const Arrived& arrived) {
+    STP_ASSERT((waiting_ >> arrived.slot & 1) != 0 && in_turn(arrived),
+               "a message that is taken has arrived, and is the next one in the ring");
+    const auto slots = static_cast<std::uint32_t>(eager_slots(arrived.head.length));
+    waiting_ &= ~(1U << arrived.slot);
+    occupied_ &= ~eager_bits(arrived.slot, slots);
+    taken_ = place_of(arrived) + slots;
+  }
+  [[nodiscard]] std::uint32_t taken() const { return taken_; }
+  // Returns the count to report to the peer now.
+  std::uint32_t tell() { return told_ = taken_; }
+  // Reports it in a notice.
+  void tell(Sequencer& sequencer) { sequencer.notify(tell()); }
+  // Enough is unreported to send a notice.
+  [[nodiscard]] bool should_tell() const { return taken_ - told_ >= kEagerSlots / 2; }
+  [[nodiscard]] bool has_untold() const { return taken_ != told_; }
+
+ private:
+  [[nodiscard]] std::uint32_t place_of(const Arrived& arrived) const {
+    return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
+  }
+
+  std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
+  std::array<Arrived, kEagerSlots> slots_;
+  // Bits per slot: the first ones of the messages that wait, and all of theirs.
+  std::uint32_t waiting_ = 0, occupied_ = 0;
+  std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
+};
 
 // Contexts that a connection gives to its Sequencer. Those of operations have OperationList::kMark.
 namespace context {
@@ -28,6 +242,10 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
   return message > 0 ? message - 1 : 0;
 }
 
+// What an open connection exchanges messages with: the Sequencer, and the eager rings of both
+// sides. A message takes one of two ways, a Write or slots of a ring. Both ways share the numbers
+// of the Sequencer, so the order of messages is known. A session begins when the Virtual Connection
+// is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
       : sequencer(config), staging(memory), endpoint(of) {}

@@ -1,15 +1,177 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns of a domain: decides which connections to visit and when to send what they have posted.
+#include "libst/managed/turns.h"
+
+#include <chrono>
 #include <utility>
 
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/listener.h"
+#include "libst/managed/queue.h"
 #include "stp/base/assert.h"
 
 namespace stp::managed {
+
+void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
+  STP_ASSERT(!knows(entry), "a connection is added once");
+  entry.connection = &connection;
+  entry.channel = channel;
+  if (channel >= by_channel_.size()) {
+    by_channel_.resize(channel + 1);
+    own_.resize(channel / 64 + 1);
+  }
+  auto& place = by_channel_[channel];
+  // The service has reused the channel's number. News that came for it was about the end of the
+  // previous connection.
+  if (place != nullptr) again(*place);
+  place = &entry;
+  own_[channel / 64] |= std::uint64_t{1} << channel % 64;
+  again(entry);
+}
+
+void Agenda::remove(Entry& entry) {
+  STP_ASSERT(knows(entry), "a connection that is removed was added");
+  timers_.remove(entry);
+  if (std::exchange(entry.in_turn, false)) std::erase(turn_, &entry);
+  if (std::exchange(entry.again, false)) std::erase(again_, &entry);
+  if (std::exchange(entry.parked, false)) std::erase(parked_, &entry);
+  entry.connection = nullptr;
+  forget_channel(entry);
+}
+
+// Another connection may already have the channel's number.
+void Agenda::forget_channel(const Entry& entry) {
+  STP_ASSERT(entry.channel < by_channel_.size(), "a channel that was added has its place");
+  auto& place = by_channel_[entry.channel];
+  if (place != &entry) return;
+  place = nullptr;
+  own_[entry.channel / 64] &= ~(std::uint64_t{1} << entry.channel % 64);
+}
+
+void Agenda::disown(Entry& entry, service::Doorbells& news) {
+  forget_channel(entry);
+  news.ring(entry.channel);
+}
+
+void Agenda::gather(service::Doorbells& news, Time now) {
+  news.collect(own_, [this](std::uint32_t channel) {
+    STP_ASSERT(channel < by_channel_.size() && by_channel_[channel] != nullptr,
+               "news are taken for a connection that is there");
+    visit(*by_channel_[channel]);
+  });
+  while (timers_.next() <= now) {
+    auto& entry = static_cast<Entry&>(*timers_.first());
+    timers_.remove(entry);
+    if (entry.due > now) {
+      timers_.set(entry, entry.due);
+    } else {
+      entry.due = kNever;
+      visit(entry);
+    }
+  }
+  for (auto* const entry : again_) {
+    entry->again = false;
+    visit(*entry);
+  }
+  again_.clear();
+}
+
+void Agenda::visit(Entry& entry) {
+  STP_ASSERT(knows(entry), "a connection that is visited was added");
+  if (std::exchange(entry.in_turn, true)) return;
+  turn_.push_back(&entry);
+}
+
+void Agenda::end_turn() {
+  for (auto* const entry : turn_) entry->in_turn = false;
+  turn_.clear();
+}
+
+void Agenda::again(Entry& entry) {
+  if (!std::exchange(entry.again, true)) again_.push_back(&entry);
+}
+
+void Agenda::park(Entry& entry) {
+  if (!std::exchange(entry.parked, true)) parked_.push_back(&entry);
+}
+
+void Agenda::call_parked() {
+  for (auto* const entry : parked_) {
+    entry->parked = false;
+    again(*entry);
+  }
+  parked_.clear();
+}
+
+void Background::start(std::function<Time()> turn) {
+  STP_ASSERT(!thread_.joinable(), "a domain has one background thread");
+  turn_ = std::move(turn);
+  thread_ = std::thread([this] { run(); });
+}
+
+void Background::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  take_over();
+  client::wake_all(events_word());
+  thread_.join();
+}
+
+void Background::take_over() {
+  {
+    std::lock_guard const guard(mutex_);
+    taken_over_ = true;
+  }
+  called_.notify_all();
+}
+
+void Background::leave() {
+  // Sequentially consistent on both sides: either this thread sees far_away_, or the background
+  // thread sees that the visitor has left.
+  visitors_.fetch_sub(1);
+  if (!far_away_.load()) return;
+  { std::lock_guard const guard(mutex_); }  // it waits, or has not checked visitors_ yet
+  called_.notify_all();
+}
+
+// Waits while the program's threads make progress. `visited`: a visit has begun since the last
+// check, so waits for a short while (absence_). Otherwise the same visitor is still inside: it
+// makes all progress and calls this thread when it leaves. Returns true if a visitor asked the
+// thread to take over.
+bool Background::stay_away(bool visited) {
+  std::unique_lock guard(mutex_);
+  far_away_ = !visited;
+  if (!visited) absence_.end();
+  const auto away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
+  if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
+  far_away_ = false;
+  return std::exchange(taken_over_, false);
+}
+
+void Background::sleep_until(std::uint32_t seen, Time deadline) {
+  client::PageEvents page(backend_.page());
+  const auto present = page.begin_sleep();
+  if (present == seen && !stopping_) client::sleep_at(page, seen, deadline);
+  page.end_sleep();
+}
+
+void Background::run() {
+  std::uint32_t visits_seen = visits_;
+  while (!stopping_) {
+    const auto visits = visits_.load(std::memory_order_relaxed);
+    if (visits != visits_seen || visitors_.load(std::memory_order_relaxed) != 0) {
+      visits_seen = stay_away(visits != visits_seen) ? visits_.load() : visits;
+      continue;
+    }
+    const auto seen = events_word().load();
+    if (const auto deadline = turn_(); deadline != 0) sleep_until(seen, deadline);
+  }
+}
+
 namespace {
+
+// ---- turns of a domain: which connections to visit, and when to send what they have posted ----
 
 // The most posts that are sent together. If the program does nothing more, the domain's thread
 // sends them: when it resumes (kHandover) or after kLongestBurst.
@@ -164,6 +326,88 @@ void Domain::look_before(Time deadline) {
   if (deadline >= thread_looks_.load(std::memory_order_relaxed)) return;
   thread_looks_.store(deadline, std::memory_order_relaxed);
   wake_waiters();
+}
+
+// ---- who makes progress: the program's threads that poll or wait, else the background thread ----
+
+int Domain::drain(Queue& queue, stm_event_t* events, int max) {
+  const auto count = queue.take(events, max);
+  in_bulk_ = count > 1;
+  if (places_freed_ && (agenda_.has_parked() || look_for_connections_ || link_watch_.is_behind()))
+    progress();
+  return count;
+}
+
+int Domain::poll(Queue& queue, stm_event_t* events, int max) {
+  int count = 0;
+  bool watched = false, short_of_staging = false;
+  {
+    if (has_unsent_.load(std::memory_order_relaxed)) {
+      std::lock_guard const guard(mutex_);
+      // attend() below makes the service send it, unless the service is asleep in another process.
+      if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
+    }
+    auto once = [] { return true; };
+    backend_->attend(client::Condition(once), 0);
+    std::lock_guard const guard(mutex_);
+    background_.visited();
+    if (queue.destroyed()) return -EBADF;
+    progress();
+    count = drain(queue, events, max);
+    watched = queue.has_descriptor();
+    short_of_staging = needs_staging_;
+  }
+  if (short_of_staging) provide_staging();
+  // The queue is empty and has a descriptor: the program is probably about to sleep on it.
+  if (count == 0 && watched) background_.take_over();
+  return count;
+}
+
+int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline) {
+  const Background::Visit visit(background_);
+  client::PageEvents page(backend_->page());
+  for (int lost = 0;;) {
+    const auto seen = events_word().load();
+    auto until = deadline;
+    {
+      std::lock_guard const guard(mutex_);
+      background_.visited();
+      if (queue.destroyed()) return -ECANCELED;
+      progress();
+      const auto over = client::now() >= deadline;
+      if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
+        return drain(queue, events, max);
+      if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
+      if (over) return -EWOULDBLOCK;
+      until = needs_staging_ ? 0 : std::min(deadline, next_deadline());
+      ++queue.waiters;
+      ++waiters_;
+      // A thread that posts with an earlier deadline wakes this one: the domain's thread does not
+      // run meanwhile.
+      thread_looks_.store(next_deadline(), std::memory_order_relaxed);
+    }
+    if (until == 0) provide_staging();
+    auto news = [&] { return events_word().load() != seen; };
+    const auto waited = client::wait_until(*backend_, page, until, news);
+    std::lock_guard const guard(mutex_);
+    --queue.waiters;
+    --waiters_;
+    if (waited == -EINTR && queue.size() == 0) return -EINTR;
+    lost = backend_->error();
+  }
+}
+
+Time Domain::background_turn() {
+  Time deadline = 0;
+  bool short_of_staging = false;
+  {
+    std::lock_guard const guard(mutex_);
+    progress();
+    deadline = std::min(next_deadline(), time_ + Background::kLongestSleep);
+    thread_looks_.store(deadline, std::memory_order_relaxed);
+    short_of_staging = needs_staging_;
+  }
+  return short_of_staging && provide_staging() == 0 ? 0 : deadline;
 }
 
 }  // namespace stp::managed

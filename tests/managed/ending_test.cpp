@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "libst/managed/ending.h"
+#include "libst/managed/life.h"
 #include "tests/managed/rough_link.h"
 
 namespace stp::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Registrations that were released and are made again: they cost no request if the memory is the
 // same, and never show what is mapped there no more.
-#include "libst/managed/memory_cache.h"
+#include "libst/managed/memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

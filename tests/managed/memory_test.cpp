@@ -1,9 +1,80 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/memory.h"
 
-#include <cstdint>
+#include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "libst/managed/connection.h"
 #include "tests/managed/scripted_link.h"
+
+namespace stp::test {
+namespace {
+
+using managed::BufxSpace;
+constexpr auto kEntries = BufxSpace::kEntries;
+
+TEST(BufxSpace, the_lowest_range_that_is_large_enough_is_taken) {
+  BufxSpace space;
+  EXPECT_EQ(space.take(10), 0U);
+  EXPECT_EQ(space.take(5), 10U);
+  EXPECT_EQ(space.take(10), 15U);
+  space.give_back(10, 5);
+  EXPECT_EQ(space.take(6), 25U) << "the hole is too small";
+  EXPECT_EQ(space.take(5), 10U);
+}
+
+TEST(BufxSpace, it_ends_with_its_last_value) {
+  BufxSpace space;
+  EXPECT_EQ(space.take(kEntries + 1), std::nullopt);
+  EXPECT_EQ(space.take(kEntries), 0U);
+  EXPECT_EQ(space.take(1), std::nullopt);
+  space.give_back(kEntries - 1, 1);
+  EXPECT_EQ(space.take(1), kEntries - 1);
+}
+
+TEST(BufxSpace, neighbours_become_one_whichever_comes_back_first) {
+  for (const auto& order : {std::vector<std::uint32_t>{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
+    BufxSpace space;
+    ASSERT_EQ(space.take(kEntries), 0U);
+    for (const auto third : order) space.give_back(third * 100, 100);
+    EXPECT_EQ(space.take(300), 0U);
+    EXPECT_EQ(space.take(1), std::nullopt);
+  }
+}
+
+// Against a plain array, in an order that a seed decides.
+TEST(BufxSpace, no_value_is_given_to_two) {
+  BufxSpace space;
+  std::vector<bool> taken(2'000);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
+  std::mt19937 random(1);
+  for (int i = 0; i < 5'000; ++i) {
+    if (!ranges.empty() && (random() % 2 == 0 || ranges.size() > 60)) {
+      const auto at = random() % ranges.size();
+      const auto [first, count] = ranges[at];
+      space.give_back(first, count);
+      for (std::uint32_t j = 0; j < count; ++j) taken[first + j] = false;
+      ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(at));
+      continue;
+    }
+    const auto count = static_cast<std::uint32_t>(1 + random() % 20);
+    const auto first = space.take(count);
+    ASSERT_TRUE(first && *first + count <= taken.size());
+    for (std::uint32_t j = 0; j < count; ++j) {
+      ASSERT_FALSE(taken[*first + j]) << i;
+      taken[*first + j] = true;
+    }
+    ranges.emplace_back(*first, count);
+  }
+}
+
+}  // namespace
+}  // namespace stp::test
 
 namespace stp::managed {
 namespace {
@@ -125,6 +196,215 @@ TEST_F(Memories, TakeNoMoreNamesThanTheDomainHas) {
   }
   EXPECT_EQ(add(memory(STM_LOCAL_READ)), -EDQUOT);
   EXPECT_EQ(link->count(Kind::kMap), 0U);
+}
+
+class Stagings : public OnScriptedLink {
+ protected:
+  ~Stagings() override {
+    const std::lock_guard control(domain->control_mutex());
+    area.unbind();
+  }
+  int grow() {
+    const std::lock_guard control(domain->control_mutex());
+    return area.grow(domain);
+  }
+  // The free blocks; all are taken.
+  std::vector<Staging> take_all() {
+    std::vector<Staging> all;
+    while (area.has_free()) all.push_back(area.take());
+    return all;
+  }
+
+  StagingArea area;
+};
+
+TEST(StagingBlocks, HaveAPlaceForEachHelloAndEachSlotOfBothRings) {
+  std::vector<std::byte> block(kStagingBlock);
+  const Staging staging{block.data(), nullptr};
+  std::vector<std::pair<std::byte*, std::size_t>> parts{{staging.hello_out(), kHelloSize},
+                                                        {staging.hello_in(), kHelloSize}};
+  for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot) {
+    parts.emplace_back(staging.eager_out(slot), kEagerSlot);
+    parts.emplace_back(staging.eager_in(slot), kEagerSlot);
+  }
+  std::sort(parts.begin(), parts.end());
+  const auto* end = block.data();
+  for (const auto& [at, size] : parts) {
+    EXPECT_EQ(at, end);
+    end = at + size;
+  }
+  EXPECT_EQ(end, block.data() + kStagingBlock);
+}
+
+TEST_F(Stagings, BlocksAreApartAndInTheirMemory) {
+  endpoint();
+  ASSERT_EQ(grow(), 0);
+  ASSERT_EQ(grow(), 0);
+  auto blocks = take_all();
+  for (const auto& block : blocks) EXPECT_TRUE(block.memory->contains(block.base, kStagingBlock));
+  std::sort(blocks.begin(), blocks.end(),
+            [](const auto& one, const auto& other) { return one.base < other.base; });
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    EXPECT_GE(blocks[i].base, blocks[i - 1].base + kStagingBlock);
+  for (const auto& block : blocks) std::fill_n(block.base, kStagingBlock, std::byte{1});
+}
+
+TEST_F(Stagings, GrowByAsManyAsThereAreUpToABound) {
+  endpoint();
+  std::vector<std::size_t> grown;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(grow(), 0);
+    grown.push_back(take_all().size());
+  }
+  EXPECT_EQ(grown, (std::vector<std::size_t>{8, 8, 16, 32, 64, 128, 256, 256}));
+}
+
+TEST_F(Stagings, ABlockThatComesBackIsTakenAgain) {
+  endpoint();
+  ASSERT_EQ(grow(), 0);
+  const auto blocks = take_all();
+  EXPECT_FALSE(area.has_free());
+  area.give_back(blocks[3]);
+  ASSERT_TRUE(area.has_free());
+  EXPECT_EQ(area.take().base, blocks[3].base);
+  EXPECT_FALSE(area.has_free());
+}
+
+TEST_F(Stagings, WhatTheLinkRefusesChangesNothing) {
+  endpoint();
+  ASSERT_EQ(grow(), 0);
+  const auto before = take_all();
+  link->refuse = [](const auto&) { return -ENOSPC; };
+  EXPECT_EQ(grow(), -ENOSPC);
+  EXPECT_FALSE(area.has_free());
+  link->refuse = {};
+  ASSERT_EQ(grow(), 0);
+  EXPECT_EQ(take_all().size(), before.size());
+}
+
+TEST_F(Stagings, AtTheEndAllIsUnmapped) {
+  endpoint();
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(grow(), 0);
+  {
+    const std::lock_guard control(domain->control_mutex());
+    area.unbind();
+  }
+  EXPECT_FALSE(area.has_free());
+  EXPECT_EQ(link->count(Kind::kUnmap), link->count(Kind::kMap));
+}
+
+class Accesses : public OnScriptedLink {
+ protected:
+  std::shared_ptr<Access> grant(std::shared_ptr<Memory> memory, unsigned rights) {
+    const std::lock_guard guard(domain->mutex());
+    ++memory->uses;
+    ++memory->regions;
+    const Access::Terms terms{.bytes = MutableBytes(bytes).subspan(100, 200), .access = rights};
+    auto made = std::make_shared<Access>(std::move(memory), terms, domain->new_key());
+    domain->add_access(made->key(), made);
+    return made;
+  }
+  int landing(Access& access, EndpointId endpoint) {
+    const std::lock_guard guard(domain->mutex());
+    return access.landing(endpoint, landed);
+  }
+  void revoke(Access& access) {
+    const std::lock_guard guard(domain->mutex());
+    access.revoke();
+  }
+
+  Landing landed;
+};
+
+TEST_F(Accesses, AreForOneConnectionOrForAGroupOrForAll) {
+  const Connection one(domain), other(domain);
+  const auto memory = this->memory(STM_REMOTE_READ);
+  const Access all(memory, {}, 10), only(memory, {.bytes = {}, .only = &one}, 11),
+      group(memory, {.bytes = {}, .group = 7}, 12);
+  EXPECT_TRUE(all.permits(other, 0));
+  EXPECT_TRUE(all.permits(other, 7));
+  EXPECT_TRUE(only.permits(one, 0));
+  EXPECT_FALSE(only.permits(other, 0));
+  EXPECT_TRUE(group.permits(other, 7));
+  EXPECT_FALSE(group.permits(other, 8));
+  EXPECT_FALSE(group.permits(other, 0)) << "a connection without a group";
+}
+
+TEST_F(Accesses, EachEndpointHasOneMxOfItsOwn) {
+  const auto first = endpoint(), second = endpoint();
+  const auto memory = bound(STM_REMOTE_WRITE);
+  const auto access = grant(memory, STM_REMOTE_WRITE);
+  const auto before = link->count(Kind::kAllocMx);
+  ASSERT_EQ(landing(*access, first), 0);
+  const auto mx = landed.mx;
+  EXPECT_EQ(landed.length, 200U);
+  EXPECT_EQ(landed.at, memory->at(bytes.data() + 100));
+  ASSERT_EQ(landing(*access, first), 0);
+  EXPECT_EQ(landed.mx, mx);
+  ASSERT_EQ(landing(*access, second), 0);
+  EXPECT_NE(landed.mx, mx);
+  EXPECT_EQ(link->count(Kind::kAllocMx) - before, 2U);
+  EXPECT_TRUE(memory->exposed) << "frames may read it that no operation waits for";
+  revoke(*access);
+}
+
+TEST_F(Accesses, ThePeerGetsNoMoreThanTheProgramPermits) {
+  const auto to = endpoint();
+  const auto memory = bound(STM_REMOTE_READ | STM_REMOTE_WRITE | STM_REMOTE_ATOMIC);
+  const std::pair<unsigned, unsigned> cases[] = {
+      {STM_REMOTE_READ, permit::kGet},
+      {STM_REMOTE_WRITE, permit::kData},
+      {STM_REMOTE_ATOMIC, permit::kFetchOp},
+      {STM_REMOTE_READ | STM_REMOTE_WRITE, permit::kGet | permit::kData},
+  };
+  for (const auto& [rights, permits] : cases) {
+    const auto access = grant(memory, rights);
+    ASSERT_EQ(landing(*access, to), 0);
+    const auto& request = link->requests.back();
+    EXPECT_EQ(request.kind, Kind::kAllocMx);
+    EXPECT_EQ(request.permissions, permits);
+    EXPECT_EQ(request.region, memory->receive_region(to));
+    revoke(*access);
+  }
+}
+
+TEST_F(Accesses, WhatTheLinkRefusesIsAskedForAgainLater) {
+  const auto to = endpoint();
+  const auto access = grant(bound(STM_REMOTE_WRITE), STM_REMOTE_WRITE);
+  link->refuse = [](const auto&) { return -ENOSPC; };
+  EXPECT_EQ(landing(*access, to), -ENOSPC);
+  link->refuse = {};
+  EXPECT_EQ(landing(*access, to), 0);
+  EXPECT_NE(landed.mx, 0U);
+  revoke(*access);
+}
+
+TEST_F(Accesses, MemoryThatIsNotAtTheEndpointIsNotAccessed) {
+  const auto access = grant(bound(STM_REMOTE_WRITE), STM_REMOTE_WRITE);
+  EXPECT_EQ(landing(*access, 77), -EACCES);
+  revoke(*access);
+}
+
+TEST_F(Accesses, OneThatIsRevokedGivesBackWhatItHadOnce) {
+  const EndpointId ends[] = {endpoint(), endpoint()};
+  const auto memory = bound(STM_REMOTE_WRITE);
+  const auto access = grant(memory, STM_REMOTE_WRITE);
+  std::vector<std::uint32_t> mxs;
+  for (const auto each : ends) {
+    ASSERT_EQ(landing(*access, each), 0);
+    mxs.push_back(landed.mx);
+  }
+  for (int i = 0; i < 2; ++i) revoke(*access);
+  const auto freed = link->sent(Kind::kFreeMx);
+  ASSERT_EQ(freed.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(freed[i].endpoint, ends[i]);
+    EXPECT_EQ(freed[i].mx, mxs[i]);
+  }
+  EXPECT_EQ(memory->uses, 0U);
+  EXPECT_EQ(memory->regions, 0U);
+  EXPECT_EQ(domain->find_access(access->key()), nullptr);
+  EXPECT_EQ(landing(*access, ends[0]), -EACCES);
 }
 
 }  // namespace

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/operations.h"
 
+#include <gtest/gtest.h>
+
 #include "tests/managed/two_sessions.h"
 
 namespace stp::managed {
 namespace {
+
+// protocol: 9.32
+TEST(WriteWindow, NoWriteBeginsWhile64OthersHaveBegunSinceTheOldestThatIsNotConfirmed) {
+  WriteWindow window;
+  const auto oldest = window.begin();
+  for (int i = 1; i < 64; ++i) {
+    ASSERT_TRUE(window.may_begin()) << i;
+    const auto write = window.begin();
+    if (i % 3 != 0) window.complete(write);
+  }
+  EXPECT_FALSE(window.may_begin());
+  window.complete(oldest + 3);
+  EXPECT_FALSE(window.may_begin()) << "the oldest one is still under way";
+  window.complete(oldest);
+  EXPECT_TRUE(window.may_begin());
+}
 
 using Kind = Operation::Kind;
 using wire::Op;

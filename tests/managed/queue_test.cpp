@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Queues: bounds, waiting, and use in an event loop. Pools.
+#include "libst/managed/queue.h"
+
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 
+#include "dpdk_port/link/link_state.h"
 #include "tests/managed/managed_fixture.h"
+#include "tests/managed/scripted_link.h"
+#include "tests/managed/two_sessions.h"
 
 namespace stp::test {
 namespace {
@@ -225,3 +232,201 @@ TEST_P(Queues, ThreadsPostAndWaitAtOnceAndNothingIsLost) {
 
 }  // namespace
 }  // namespace stp::test
+
+namespace stp::managed {
+namespace {
+
+using PostedReceives = OnScriptedLink;
+
+TEST_F(PostedReceives, TakeMessagesUpToTheirLength) {
+  PostedReceive receive;
+  EXPECT_EQ(receive.refusal(0), 0) << "an empty message needs no memory";
+  EXPECT_EQ(receive.refusal(1), -EMSGSIZE);
+  receive.memory = MemoryUse(memory(STM_LOCAL_WRITE));
+  receive.length = 100;
+  EXPECT_EQ(receive.refusal(100), 0);
+  EXPECT_EQ(receive.refusal(101), -EMSGSIZE);
+  EXPECT_EQ(receive.refusal(~std::uint64_t{0}), -EMSGSIZE);
+}
+
+TEST_F(PostedReceives, TakeNothingInMemoryThatTheProgramHasTakenBack) {
+  const auto back = memory(STM_LOCAL_WRITE);
+  PostedReceive receive;
+  receive.memory = MemoryUse(back);
+  receive.length = 100;
+  back->withdrawn = true;
+  EXPECT_EQ(receive.refusal(0), -EACCES);
+  EXPECT_EQ(receive.refusal(101), -EACCES) << "the cause that counts";
+}
+
+TEST_F(PostedReceives, HoldTheirMemoryWhileTheyArePosted) {
+  const auto held = memory(STM_LOCAL_WRITE);
+  Pool pool(domain, 2);
+  for (int i = 0; i < 2; ++i) {
+    PostedReceive receive;
+    receive.memory = MemoryUse(held);
+    pool.receives.push_back(std::move(receive));
+  }
+  EXPECT_EQ(held->uses, 2U);
+  pool.receives.pop_front();
+  EXPECT_EQ(held->uses, 1U);
+}
+
+TEST_F(TwoSessions, ReportsNeedPlacesForTheBeginningAndTheEnd) {
+  a.reports.close();
+  ASSERT_TRUE(a.queue->reserve(kPlaces - 1));
+  EXPECT_EQ(a.reports.open(a.outlets()), -EAGAIN);
+  EXPECT_FALSE(a.reports.is_open());
+  a.queue->release(1);
+  auto outlets = a.outlets();
+  outlets.context = 9;
+  ASSERT_EQ(a.reports.open(std::move(outlets)), 0);
+  EXPECT_FALSE(a.queue->reserve(1));
+  a.reports.set_handle(0x77);
+  a.reports.tell(STM_CONNECTED, 0);
+  a.reports.tell(STM_FAILED, -ETIMEDOUT);
+  a.reports.tell(STM_FAILED, -EPROTO);  // no place is left for it
+  EXPECT_EQ(a.event().kind, unsigned{STM_CONNECTED});
+  const auto end = a.event();
+  EXPECT_EQ(end.status, -ETIMEDOUT);
+  EXPECT_EQ(end.context, 9U);
+  EXPECT_EQ(end.connection, reinterpret_cast<stm_connection_t>(0x77));
+  EXPECT_EQ(a.event().kind, 0U);
+}
+
+TEST_F(TwoSessions, ReportsThatAreClosedLetGoOfQueuesAndPool) {
+  const auto pool = std::make_shared<Pool>(a.domain, 8);
+  a.reports.close();
+  ASSERT_FALSE(a.queue->used());
+  auto outlets = a.outlets();
+  outlets.pool = pool;
+  outlets.context = 9;
+  ASSERT_EQ(a.reports.open(std::move(outlets)), 0);
+  EXPECT_EQ(pool->users, 1U);
+  EXPECT_TRUE(a.queue->used());
+  a.reports.close();
+  EXPECT_EQ(pool->users, 0U);
+  EXPECT_FALSE(a.queue->used());
+  EXPECT_TRUE(a.queue->reserve(kPlaces)) << "a place is still reserved";
+  EXPECT_EQ(a.reports.context(), 9U) << "the program may still ask for it";
+}
+
+using port::LinkState;
+
+class LinkWatches : public OnScriptedLink {
+ protected:
+  void becomes(LinkState state) const {
+    link->page().link_state = static_cast<std::uint32_t>(state);
+    ++link->page().link_changes;
+  }
+  std::shared_ptr<Queue> queue_of(std::size_t places) const {
+    return std::make_shared<Queue>(domain, places);
+  }
+  // The next event, after a look at the link.
+  std::optional<stm_event_t> told(Queue& queue) {
+    watch.look(*link);
+    stm_event_t event{};
+    if (queue.take(&event, 1) == 0) return std::nullopt;
+    return event;
+  }
+
+  LinkWatch watch;
+};
+
+TEST_F(LinkWatches, BeginWithThePresentState) {
+  becomes(LinkState::kNoCarrier);
+  const auto queue = queue_of(2);
+  ASSERT_TRUE(watch.begin(*link, queue, 9));
+  const auto event = told(*queue);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, unsigned{STM_LINK});
+  EXPECT_EQ(event->context, 9U);
+  EXPECT_EQ(event->status, -ENETDOWN);
+  EXPECT_EQ(event->tag, unsigned{STM_LINK_NO_CARRIER});
+  EXPECT_EQ(event->message, 1U);
+  EXPECT_FALSE(told(*queue)) << "nothing has changed";
+}
+
+TEST_F(LinkWatches, TellEachChangeOnce) {
+  const auto queue = queue_of(2);
+  ASSERT_TRUE(watch.begin(*link, queue, 0));
+  ASSERT_TRUE(told(*queue));
+  for (const auto state : {LinkState::kUp, LinkState::kDown, LinkState::kUp}) {
+    becomes(state);
+    const auto event = told(*queue);
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->status, state == LinkState::kUp ? 0 : -ENETDOWN);
+    EXPECT_FALSE(told(*queue));
+  }
+}
+
+TEST_F(LinkWatches, ThatFindNoPlaceTellThePresentStateLater) {
+  const auto queue = queue_of(1);
+  ASSERT_TRUE(watch.begin(*link, queue, 0));
+  for (const auto state : {LinkState::kDown, LinkState::kNoPeer, LinkState::kUp}) {
+    becomes(state);
+    watch.look(*link);
+    EXPECT_TRUE(watch.is_behind());
+  }
+  stm_event_t first{};
+  ASSERT_EQ(queue->take(&first, 1), 1);
+  const auto event = told(*queue);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->tag, unsigned{STM_LINK_UP});
+  EXPECT_EQ(event->message, 3U) << "how often it has changed";
+  EXPECT_FALSE(watch.is_behind());
+  EXPECT_FALSE(told(*queue));
+}
+
+TEST_F(LinkWatches, AQueueWithoutAPlaceChangesNothing) {
+  const auto queue = queue_of(2), full = queue_of(1);
+  ASSERT_TRUE(full->reserve(1));
+  EXPECT_FALSE(watch.begin(*link, full, 1));
+  EXPECT_FALSE(full->used());
+  ASSERT_TRUE(watch.begin(*link, queue, 2));
+  ASSERT_TRUE(told(*queue));
+  EXPECT_FALSE(watch.begin(*link, full, 3));
+  becomes(LinkState::kDown);
+  const auto event = told(*queue);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->context, 2U);
+}
+
+TEST_F(LinkWatches, AnotherQueueTakesTheReportsOver) {
+  const auto first = queue_of(2), second = queue_of(2);
+  ASSERT_TRUE(watch.begin(*link, first, 1));
+  ASSERT_TRUE(told(*first));
+  ASSERT_TRUE(watch.begin(*link, second, 2));
+  EXPECT_FALSE(first->used());
+  ASSERT_TRUE(told(*second));
+  becomes(LinkState::kDown);
+  EXPECT_FALSE(told(*first));
+  EXPECT_TRUE(told(*second));
+}
+
+TEST_F(LinkWatches, AServiceThatHasGoneIsToldOnceWithItsReason) {
+  const auto queue = queue_of(2);
+  ASSERT_TRUE(watch.begin(*link, queue, 0));
+  ASSERT_TRUE(told(*queue));
+  link->lost = -ENODEV;
+  const auto event = told(*queue);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->status, -ENODEV);
+  becomes(LinkState::kUp);
+  EXPECT_FALSE(told(*queue)) << "the page is nobody's any more";
+}
+
+TEST_F(LinkWatches, ThatHaveEndedTellNothingAndHoldNoQueue) {
+  const auto queue = queue_of(2);
+  watch.look(*link);  // nobody has asked
+  ASSERT_TRUE(watch.begin(*link, queue, 0));
+  ASSERT_TRUE(told(*queue));
+  watch.end();
+  becomes(LinkState::kDown);
+  EXPECT_FALSE(told(*queue));
+  EXPECT_FALSE(queue->used());
+  EXPECT_TRUE(queue->reserve(2)) << "no place is held";
+}
+
+}  // namespace
+}  // namespace stp::managed

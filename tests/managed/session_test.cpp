@@ -1,11 +1,344 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/session.h"
 
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <deque>
+#include <random>
+#include <vector>
+
 #include "libst/managed/operation_list.h"
+#include "stp/wire/operation.h"
+#include "tests/managed/scripted_link.h"
 #include "tests/managed/two_sessions.h"
 
 namespace stp::managed {
 namespace {
+
+constexpr std::uint32_t kNumber = 70;
+
+class ScriptedChannel : public OnScriptedLink {
+ protected:
+  void take() {
+    client::Reply made{};
+    made.vc = 42;
+    made.channel = kNumber;
+    auto memory = service::SharedMemory::create("stp-channel", ScriptedLink::kChannel.size());
+    node = NodeChannel(memory->data(), ScriptedLink::kChannel);
+    channel.take(made, std::move(memory));
+  }
+  // Whether the bell of the channel has been rung since the last call.
+  bool rung() const {
+    bool any = false;
+    client::ClientPage& page = link->page();
+    service::Doorbells::Progress progress;
+    page.bells.collect(service::kMaxChannels, progress,
+                       [&any](std::uint32_t bell) { any |= bell == kNumber; });
+    return any;
+  }
+
+  Channel channel{*link};
+  NodeChannel node;
+  Sequencer sequencer{SequencerConfig{}};
+};
+
+TEST_F(ScriptedChannel, OneThatWasNotMadeHoldsNothing) {
+  EXPECT_FALSE(channel.is_taken());
+  EXPECT_TRUE(channel.let_go());
+  take();
+  EXPECT_TRUE(channel.is_taken());
+  EXPECT_EQ(channel.number(), kNumber);
+  EXPECT_TRUE(node.gathered()) << "the domain looks at all of its channels at once";
+  channel.leave();
+  EXPECT_FALSE(node.gathered());
+}
+
+TEST_F(ScriptedChannel, RequestsOfTheSequencerReachTheNodeInOrderAndOneBellRings) {
+  take();
+  EXPECT_FALSE(channel.send(sequencer, kSecond));
+  EXPECT_FALSE(rung()) << "nothing to send";
+  for (std::uint32_t i = 1; i <= 3; ++i) sequencer.notify(i);
+  EXPECT_TRUE(channel.send(sequencer, kSecond));
+  EXPECT_TRUE(rung());
+  EXPECT_EQ(link->rings, 0U) << "the caller rings for several channels";
+  SendEntry entry;
+  unsigned got = 0;
+  for (; node.peek(entry); node.pop()) ++got;
+  EXPECT_GT(got, 0U);
+  EXPECT_FALSE(channel.send(sequencer, kSecond)) << "each once";
+}
+
+// protocol: 13.13
+TEST_F(ScriptedChannel, TheSequencerLearnsWhichBlocksSuitThePath) {
+  take();
+  node.suggest_block(12);
+  channel.receive(sequencer, kSecond);
+  ASSERT_EQ(sequencer.write(1, {}, 100), 0);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  SendEntry entry;
+  ASSERT_TRUE(node.peek(entry));
+  EXPECT_EQ(wire::decode_as<wire::RequestToSend>(entry.header).cts_req, 64U) << "short ones";
+}
+
+TEST_F(ScriptedChannel, LetGoOnceTheNodeUsesNoMemoryForThemAnyMore) {
+  take();
+  EXPECT_TRUE(channel.let_go()) << "nothing was sent";
+  sequencer.notify(1);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  EXPECT_FALSE(channel.let_go());
+  SendEntry entry;
+  while (node.peek(entry)) node.pop();
+  EXPECT_FALSE(channel.let_go()) << "a frame may still read";
+  node.complete(node.taken());
+  EXPECT_TRUE(channel.let_go());
+}
+
+TEST_F(ScriptedChannel, LetGoAtTheEndOfTheChannelOrOfTheService) {
+  take();
+  sequencer.notify(1);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  node.set_state(ChannelState::kPeerClosed);
+  EXPECT_FALSE(channel.let_go());
+  link->lost = -ENODEV;
+  EXPECT_TRUE(channel.let_go());
+  link->lost = 0;
+  EXPECT_FALSE(channel.let_go());
+  node.set_state(ChannelState::kClosed);
+  EXPECT_TRUE(channel.let_go());
+}
+
+TEST_F(ScriptedChannel, TheErrorIsThatOfTheNode) {
+  take();
+  node.set_state(ChannelState::kFailed, -ETIMEDOUT);
+  EXPECT_EQ(channel.state(), ChannelState::kFailed);
+  EXPECT_EQ(channel.error(), -ETIMEDOUT);
+}
+
+TEST_F(ScriptedChannel, CloseSaysHowAndWhy) {
+  take();
+  service::WireOption why{};
+  why.length = 1;
+  why.bytes[0] = std::byte{5};
+  for (const bool at_once : {true, false}) {
+    channel.close(at_once, why);
+    const auto& request = link->requests.back();
+    EXPECT_EQ(request.kind, Kind::kClose);
+    EXPECT_EQ(request.vc, 42U);
+    EXPECT_EQ(request.at_once, at_once ? 1U : 0U);
+    EXPECT_EQ(request.option.bytes[0], std::byte{5});
+  }
+}
+
+// A ring, and what arrives in it.
+class Eager : public testing::Test {
+ protected:
+  struct Put {
+    std::uint32_t slot = 0;
+    EagerHead head;
+  };
+  // What the sender puts; the caller delivers it.
+  Put send(std::uint32_t message, std::uint32_t length) {
+    return {out.use(length), {message, length, 0, 0}};
+  }
+  bool arrives(const Put& put, std::uint64_t bytes, std::uint64_t offset) {
+    encode(put.head, staging.eager_in(put.slot));
+    EagerHead head;
+    return in.arrived(offset, bytes, staging, head);
+  }
+  bool arrives(const Put& put) {
+    return arrives(put, kEagerHead + put.head.length, std::uint64_t{put.slot} * kEagerSlot);
+  }
+  // A lie: a message of `length` in `slot`, in a Block of `bytes`.
+  bool arrives(std::uint32_t slot, std::uint32_t message, std::uint32_t length,
+               std::uint64_t bytes) {
+    return arrives({slot, {message, length, 0, 0}}, bytes, std::uint64_t{slot} * kEagerSlot);
+  }
+  bool take(std::uint32_t message) {
+    const auto* const found = in.find(message);
+    if (found == nullptr || !in.in_turn(*found)) return false;
+    in.take(*found);
+    return true;
+  }
+
+  std::vector<std::byte> memory = std::vector<std::byte>(kStagingBlock);
+  Staging staging{memory.data(), nullptr};
+  EagerOut out;
+  EagerIn in;
+};
+
+constexpr auto kLongest = static_cast<std::uint32_t>(eager_most(kEagerSpan));
+
+TEST_F(Eager, AMessageTakesAsManySlotsAsItNeeds) {
+  EXPECT_EQ(eager_slots(0), 1U);
+  EXPECT_EQ(eager_slots(4'080), 1U);
+  EXPECT_EQ(eager_slots(4'081), 2U);
+  EXPECT_EQ(eager_slots(8'176), 2U);
+  EXPECT_EQ(eager_slots(kLongest), kEagerSpan);
+  EXPECT_EQ(eager_slots(0xffffffff), 1U << 20 | 1U);
+}
+
+// protocol: 9.41
+TEST_F(Eager, ASenderKeepsToWhatItsPeerAllows) {
+  EXPECT_FALSE(out.has_room(0)) << "there is no ring yet";
+  out.open(0);  // the peer knows nothing of longer messages
+  EXPECT_EQ(out.most(), 4'080U);
+  EXPECT_TRUE(out.has_room(4'080));
+  EXPECT_FALSE(out.has_room(4'081));
+  out.open(3);
+  EXPECT_EQ(out.most(), 3 * 4'096U - 16);
+  EXPECT_TRUE(out.has_room(out.most()));
+  EXPECT_FALSE(out.has_room(out.most() + 1));
+  out.open(~std::uint64_t{0});
+  EXPECT_EQ(out.most(), kLongest);
+  EXPECT_FALSE(out.has_room(kLongest + 1U));
+  out.close();
+  EXPECT_FALSE(out.has_room(0));
+}
+
+// protocol: 9.41
+TEST_F(Eager, SlotsAtTheEndThatAreTooFewAreLeftOut) {
+  out.open(kEagerSpan);
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    const auto put = send(i, 16'384);  // five slots
+    slots.push_back(put.slot);
+    ASSERT_TRUE(arrives(put));
+    out.delivered(put.slot, put.head.length);
+    ASSERT_TRUE(take(i));
+    out.taken(in.tell());
+  }
+  EXPECT_EQ(slots, (std::vector<std::uint32_t>{0, 5, 10, 0, 5, 10}));
+  EXPECT_EQ(in.taken(), 31U) << "the slot that was left out counts once it is passed";
+}
+
+// protocol: 9.31, 9.41
+TEST_F(Eager, TheSlotsThatAreNotTakenLimitWhatIsSent) {
+  out.open(kEagerSpan);
+  std::vector<Put> puts;
+  for (std::uint32_t i = 0; i < 3; ++i) puts.push_back(send(i, 16'384));
+  for (const auto& put : puts) out.delivered(put.slot, put.head.length);
+  EXPECT_FALSE(out.has_room(8'000)) << "one slot is left, and it is the last one of the ring";
+  EXPECT_TRUE(out.has_room(4'080));
+  for (const auto& put : puts) ASSERT_TRUE(arrives(put));
+  ASSERT_TRUE(take(0));
+  out.taken(in.tell());
+  EXPECT_FALSE(out.has_room(16'384 + 4'096)) << "it would leave out one and take six";
+  EXPECT_TRUE(out.has_room(16'384 - 16)) << "one and four";
+  out.taken(16 + 6);
+  EXPECT_FALSE(out.has_room(16'384 + 4'096)) << "more than was sent cannot have been taken";
+}
+
+TEST_F(Eager, AMessageIsTakenWhenThePeerSaysSo) {
+  out.open(kEagerSpan);
+  send(0, 100);
+  const auto first = out.sent();
+  send(1, 16'384);
+  const auto second = out.sent();
+  EXPECT_FALSE(out.has_taken(first));
+  out.taken(1);
+  EXPECT_TRUE(out.has_taken(first));
+  EXPECT_FALSE(out.has_taken(second));
+  out.taken(6);
+  EXPECT_TRUE(out.has_taken(second));
+  out.taken(7);  // more than was sent
+  EXPECT_FALSE(out.has_taken(second + 1));
+}
+
+TEST_F(Eager, SlotsWhosePutIsNotCompleteAreNotUsedAgain) {
+  out.open(kEagerSpan);
+  const auto first = send(0, kLongest);
+  const auto second = send(1, kLongest);
+  out.taken(16);
+  out.delivered(second.slot, kLongest);
+  EXPECT_FALSE(out.has_room(0));
+  out.delivered(first.slot, kLongest);
+  EXPECT_TRUE(out.has_room(kLongest));
+}
+
+// protocol: 9.31, 9.41
+TEST_F(Eager, AMessageThatContradictsItselfIsRefused) {
+  EXPECT_FALSE(arrives(0, 2, 10, 15)) << "shorter than its words";
+  EXPECT_FALSE(arrives(0, 2, 10, 25)) << "shorter than it says";
+  EXPECT_FALSE(arrives(0, 2, 4'080, 4'097)) << "more slots than it says";
+  EXPECT_FALSE(arrives(0, 2, 10, 2 * kEagerSlot));
+  EXPECT_FALSE(arrives(0, 2, 8'000, kEagerSlot)) << "fewer";
+  EXPECT_FALSE(arrives(0, 2, kLongest + 1, kEagerHead + kLongest + 1)) << "more than is allowed";
+  EXPECT_FALSE(arrives(0, 2, 0xffffffff, 16 * kEagerSlot));
+  EXPECT_FALSE(arrives(0, 2, 0xfffffff0, 16 * kEagerSlot)) << "16 more is 0 in 32 bits";
+  EXPECT_FALSE(arrives(15, 2, 4'081, 4'097)) << "beyond the end of the ring";
+  EXPECT_FALSE(arrives({0, {2, 1, 0, 0}}, 17, 100)) << "no slot begins there";
+  EXPECT_FALSE(arrives({0, {2, 1, 0, 0}}, 17, 16 * kEagerSlot)) << "behind the ring";
+  EXPECT_EQ(in.find(2), nullptr);
+  EXPECT_TRUE(arrives(0, 2, kLongest, kEagerHead + std::uint64_t{kLongest}));
+}
+
+// protocol: 9.41
+TEST_F(Eager, AMessageOverOneThatWaitsIsRefused) {
+  ASSERT_TRUE(arrives(4, 2, 8'000, 8'016));  // 4 and 5
+  EXPECT_FALSE(arrives(4, 3, 1, 17));
+  EXPECT_FALSE(arrives(5, 3, 1, 17)) << "its second slot";
+  EXPECT_FALSE(arrives(3, 3, 5'000, 5'016)) << "its first slot, from below";
+  EXPECT_FALSE(arrives(0, 3, kLongest, kEagerHead + std::uint64_t{kLongest})) << "all of it";
+  EXPECT_FALSE(arrives(6, 2, 1, 17)) << "the same number";
+  EXPECT_TRUE(arrives(6, 4, 1, 17));
+  EXPECT_TRUE(arrives(3, 3, 4'000, 4'016));
+}
+
+// protocol: 9.41
+TEST_F(Eager, MessagesAreTakenInTheOrderOfTheirSlots) {
+  ASSERT_TRUE(arrives(1, 2, 1, 17));
+  EXPECT_FALSE(take(2)) << "slot 0 is the first one";
+  ASSERT_TRUE(arrives(0, 3, 1, 17));
+  EXPECT_TRUE(take(3));
+  EXPECT_TRUE(take(2));
+  ASSERT_TRUE(arrives(0, 4, 1, 17));
+  EXPECT_FALSE(take(4)) << "slots are left out at the end of the ring only";
+}
+
+// A sender and a receiver that follow the rules always agree, whatever overtakes what.
+// protocol: 9.31, 9.41
+TEST_F(Eager, BothSidesAgreeWhereTheNextMessageStands) {
+  std::mt19937 random(41);
+  const auto dice = [&](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random() % below);
+  };
+  out.open(kEagerSpan);
+  std::deque<Put> leaving, confirmed;
+  std::deque<std::uint32_t> told;
+  std::uint32_t sent = 0, taken = 0, longest = 0;
+  for (int step = 0; step < 200'000; ++step) {
+    const auto length = dice(2) == 0 ? dice(5'000) : dice(kLongest + 1);
+    if (dice(2) == 0 && out.has_room(length)) {
+      leaving.push_back(send(sent++, length));
+      longest = std::max(longest, length);
+    }
+    if (!leaving.empty() && dice(2) == 0) {  // Blocks overtake each other
+      const auto at = leaving.begin() + dice(static_cast<std::uint32_t>(leaving.size()));
+      ASSERT_TRUE(arrives(*at)) << step;
+      confirmed.push_back(*at);
+      leaving.erase(at);
+    }
+    if (!confirmed.empty() && dice(2) == 0) {
+      out.delivered(confirmed.front().slot, confirmed.front().head.length);
+      confirmed.pop_front();
+    }
+    if (in.find(taken) != nullptr && dice(2) == 0) {
+      ASSERT_TRUE(take(taken++)) << step;
+      if (in.should_tell()) told.push_back(in.tell());
+    }
+    if (!told.empty() && dice(2) == 0) {  // and so do notices, or they are lost
+      const auto at = told.begin() + dice(static_cast<std::uint32_t>(told.size()));
+      if (dice(4) != 0) out.taken(*at);
+      told.erase(at);
+    }
+    // What an offered message does when the ring is full.
+    if (leaving.empty() && taken == sent && in.has_untold()) told.push_back(in.tell());
+    if (leaving.empty() && taken == sent && told.empty()) out.taken(in.taken());
+  }
+  EXPECT_GT(taken, 5'000U);
+  EXPECT_GT(longest, eager_most(kEagerSpan - 1));
+}
 
 using Sessions = TwoSessions;
 

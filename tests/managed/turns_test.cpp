@@ -1,14 +1,193 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns of a domain, without a link: what they look at, and how often.
-#include <cerrno>
+#include "libst/managed/turns.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
+#include "tests/managed/no_link.h"
 #include "tests/managed/scripted_link.h"
 
 namespace stp::managed {
 namespace {
 
+constexpr std::size_t kMany = 10'000;
+constexpr Time kNow = kSecond;
+
+// Counts the connections that a turn visits: its cost does not grow with the number of idle ones.
+class Agendas : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // An Agenda does not look into connections, so any address will do.
+    for (std::uint32_t i = 0; i < kMany; ++i)
+      agenda.add(entries[i], reinterpret_cast<Connection&>(entries[i]), i);
+    EXPECT_EQ(turn(), kMany) << "all are new";
+    EXPECT_EQ(turn(), 0U);
+  }
+  // Returns how many connections the turn visits.
+  std::size_t turn(Time now = kNow) {
+    agenda.gather(*news, now);
+    visited.assign(agenda.turn().begin(), agenda.turn().end());
+    agenda.end_turn();
+    return visited.size();
+  }
+
+  std::unique_ptr<service::Doorbells> news = std::make_unique<service::Doorbells>();
+  std::vector<Agenda::Entry> entries = std::vector<Agenda::Entry>(kMany);
+  Agenda agenda;
+  std::vector<Agenda::Entry*> visited;
+};
+
+TEST_F(Agendas, ThoseWithNewsAreVisitedOnce) {
+  for (const auto channel : {9'999U, 3U, 3U}) news->ring(channel);
+  ASSERT_EQ(turn(), 2U);
+  EXPECT_EQ(visited, (std::vector{&entries[3], &entries[9'999]}));
+  EXPECT_EQ(turn(), 0U);
+}
+
+TEST_F(Agendas, ATimerThatIsDueBringsAVisitAndOneThatIsNotDoesNot) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  EXPECT_EQ(agenda.next_deadline(), kNow + kMillisecond);
+  EXPECT_EQ(turn(), 0U);
+  EXPECT_EQ(turn(kNow + kMillisecond), 1U);
+  EXPECT_EQ(agenda.next_deadline(), kNever);
+}
+
+TEST_F(Agendas, ADeadlineThatHasMovedToLaterBringsNoVisitBeforeThat) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  agenda.expect(entries[7], kNow + kSecond);
+  agenda.expect(entries[8], kNow + kMillisecond);
+  agenda.expect(entries[8], kNever);
+  EXPECT_EQ(turn(kNow + kMillisecond), 0U);
+  EXPECT_EQ(agenda.next_deadline(), kNow + kSecond);
+  agenda.expect(entries[7], kNow + 2 * kMillisecond);  // and back
+  EXPECT_EQ(turn(kNow + 2 * kMillisecond), 1U);
+  EXPECT_EQ(turn(kNow + kSecond), 0U);
+  EXPECT_EQ(agenda.next_deadline(), kNever);
+}
+
+TEST_F(Agendas, WhoeverAsksIsVisitedAgainAndWhoeverWaitsWhenItIsCalled) {
+  agenda.again(entries[1]);
+  agenda.park(entries[2]);
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_TRUE(agenda.has_parked());
+  agenda.call_parked();
+  EXPECT_FALSE(agenda.has_parked());
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_EQ(visited.front(), &entries[2]);
+}
+
+// The link reuses the number of a channel as soon as it is closed, even before its owner knows.
+TEST_F(Agendas, WhoseChannelIsGivenToAnotherIsVisitedAsWell) {
+  news->ring(5);  // it is closed
+  Agenda::Entry successor;
+  agenda.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  ASSERT_EQ(turn(), 2U);
+  EXPECT_NE(std::find(visited.begin(), visited.end(), &entries[5]), visited.end());
+  EXPECT_NE(std::find(visited.begin(), visited.end(), &successor), visited.end());
+  agenda.remove(successor);
+}
+
+// The same if the new owner is in another domain.
+TEST_F(Agendas, NewsThatAnotherDomainTookForItsOwnArePassedOn) {
+  Agenda other;
+  Agenda::Entry successor;
+  other.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  other.gather(*news, kNow);
+  other.end_turn();
+  news->ring(5);
+  EXPECT_EQ(turn(), 1U) << "the successor's";
+  other.gather(*news, kNow);
+  EXPECT_TRUE(other.turn().empty());
+  agenda.disown(entries[5], *news);
+  EXPECT_EQ(turn(), 0U);
+  other.gather(*news, kNow);
+  EXPECT_EQ(other.turn(), std::vector{&successor});
+  other.end_turn();
+  other.remove(successor);
+}
+
+TEST_F(Agendas, OneThatIsGoneIsVisitedNoMoreAndItsChannelIsItsSuccessors) {
+  agenda.again(entries[5]);
+  agenda.expect(entries[5], kNow);
+  Agenda::Entry successor;
+  agenda.add(successor, reinterpret_cast<Connection&>(successor), 5);
+  agenda.remove(entries[5]);
+  EXPECT_FALSE(Agenda::knows(entries[5]));
+  EXPECT_EQ(turn(), 1U);
+  news->ring(5);
+  EXPECT_EQ(turn(), 1U);
+  EXPECT_EQ(visited.front(), &successor);
+}
+
+class BackgroundThread : public testing::Test {
+ protected:
+  void start() {
+    background.start([this] {
+      std::lock_guard const guard(mutex);
+      ++turns;
+      turned.notify_all();
+      return kNever;
+    });
+  }
+  void TearDown() override { background.stop(); }
+  // Whether that many turns have been taken within `patience`.
+  bool reached(unsigned wanted, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+    std::unique_lock guard(mutex);
+    return turned.wait_for(guard, patience, [&] { return turns >= wanted; });
+  }
+  void ring() {
+    ++link.page().events;
+    client::wake_all(link.page().events);
+  }
+  NoLink link;
+  std::mutex mutex;
+  std::condition_variable turned;
+  unsigned turns = 0;
+  Background background{link};
+};
+
+TEST_F(BackgroundThread, TakesATurnWhenTheLinkHasNews) {
+  start();
+  ASSERT_TRUE(reached(1));
+  for (unsigned wanted = 2; wanted < 10; ++wanted) {
+    ring();
+    ASSERT_TRUE(reached(wanted));
+  }
+}
+
+TEST_F(BackgroundThread, StaysAwayWhileTheProgramWaits) {
+  std::optional<Background::Visit> visit(background);
+  start();
+  ring();
+  EXPECT_FALSE(reached(1, std::chrono::milliseconds(50)));
+  visit.reset();
+  EXPECT_TRUE(reached(1));
+}
+
+TEST_F(BackgroundThread, ComesBackAfterTheLastCall) {
+  start();
+  ASSERT_TRUE(reached(1));
+  background.visited();
+  ring();
+  EXPECT_TRUE(reached(2));
+}
+
+TEST_F(BackgroundThread, EndsWhileItStaysAway) {
+  Background::Visit const visit(background);
+  start();
+  background.stop();
+  EXPECT_EQ(turns, 0U);
+}
+
+// Turns of a domain, without a link: what they look at, and how often.
 class TurnsOfADomain : public OnScriptedLink {
  protected:
   void SetUp() override {

@@ -12,7 +12,6 @@
 
 #include "libst/managed/domain.h"
 #include "libst/managed/queue.h"
-#include "libst/managed/reports.h"
 #include "libst/managed/session.h"
 #include "tests/managed/no_link.h"
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a managed connection begins and ends: its states, the handshake, the ending.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "libst/include/stp/managed.h"
+#include "libst/managed/memory.h"
+#include "libst/managed/session.h"
+#include "libst/service/messages.h"
+#include "stp/base/assert.h"
+#include "stp/base/state_machine.h"
+#include "stp/channel/layout.h"
+#include "stp/types.h"
+
+namespace stp::managed {
+
+// The life of a managed connection (docs/managed.md).
+//
+//   Idle ----- connect ---> Connecting --- opened ---> Asking ----- agreed ----.
+//    |                                                                          |
+//    | expect                                                                   |
+//    v                                                                          v
+//   Expected - request ---> Requested ---- accept ---> Accepting -- agreed ---> Up
+//                               |                                               |
+//                               | reject                                        | disconnect
+//                               v                                               v
+//                           Rejecting                  Closing <-- drained -- Draining
+//
+//   Each of these ---- over ----> Ending ---- let go ----> Ended
+enum class ConnectionState : std::uint8_t {
+  kIdle,        // created
+  kConnecting,  // RC sent
+  kAsking,      // request sent, waits for the answer
+  kExpected,    // taken from a listener, waits for the request
+  kRequested,   // waits for the program's decision
+  kAccepting,   // accepted, the answer is being sent
+  kRejecting,
+  kUp,
+  kDraining,  // disconnects when all posted operations are complete
+  kClosing,   // disconnects
+  kEnding,    // over; remaining completions are reported when that is allowed
+  kEnded,
+};
+
+enum class ConnectionEvent : std::uint8_t {
+  kConnect,     // the program connects it
+  kExpect,      // a listener has taken it from its backlog
+  kOpened,      // the Virtual Connection is open
+  kRequest,     // the peer's request has come
+  kAccept,      // the program accepts the request
+  kReject,      // the program, or its listener's end, rejects the request
+  kAgreed,      // the peer has accepted; or the peer knows that it was accepted
+  kDisconnect,  // the program disconnects gracefully
+  kDrained,     // all posted operations are complete
+  kOver,        // any end: by either program, the link, or a timeout
+  kLetGo,       // no frame uses its memory any more
+};
+
+inline constexpr Transition<ConnectionState, ConnectionEvent> kConnectionTransitions[] = {
+    {ConnectionState::kIdle, ConnectionEvent::kConnect, ConnectionState::kConnecting},
+    {ConnectionState::kIdle, ConnectionEvent::kExpect, ConnectionState::kExpected},
+    {ConnectionState::kIdle, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kConnecting, ConnectionEvent::kOpened, ConnectionState::kAsking},
+    {ConnectionState::kConnecting, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kAsking, ConnectionEvent::kAgreed, ConnectionState::kUp},
+    {ConnectionState::kAsking, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kExpected, ConnectionEvent::kRequest, ConnectionState::kRequested},
+    {ConnectionState::kExpected, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kRequested, ConnectionEvent::kAccept, ConnectionState::kAccepting},
+    {ConnectionState::kRequested, ConnectionEvent::kReject, ConnectionState::kRejecting},
+    {ConnectionState::kRequested, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kAccepting, ConnectionEvent::kAgreed, ConnectionState::kUp},
+    {ConnectionState::kAccepting, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kRejecting, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kUp, ConnectionEvent::kDisconnect, ConnectionState::kDraining},
+    {ConnectionState::kUp, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kDraining, ConnectionEvent::kDrained, ConnectionState::kClosing},
+    {ConnectionState::kDraining, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kClosing, ConnectionEvent::kOver, ConnectionState::kEnding},
+    {ConnectionState::kEnding, ConnectionEvent::kLetGo, ConnectionState::kEnded},
+};
+
+// The first message of each direction of a managed connection: a request, then its answer, each
+// with private data (docs/protocol.md, 9.30).
+struct Hello {
+  enum class Kind : std::uint16_t { kRequest = 1, kAccept = 2, kReject = 3 };
+  Kind kind = Kind::kRequest;
+  std::vector<std::byte> private_data;
+};
+
+inline constexpr std::size_t kHelloHead = 12;
+
+// Writes the message to `out`, which has room for kHelloSize bytes. Returns its length.
+std::size_t encode(const Hello& hello, std::byte* out);
+// False: not a valid message.
+bool decode(Bytes bytes, Hello& out);
+
+// Owns how a connection opens: its first messages (Hello), and the deadline for what the other side
+// has to do. It promises that an opening ends in bounded time, whatever the peer does.
+class Handshake {
+ public:
+  // This side connects: it sends `request` once the Virtual Connection is open. The program sets
+  // the deadline.
+  void connect(Hello request, Time deadline) {
+    hello_ = std::move(request);
+    deadline_ = deadline;
+  }
+  // This side has been connected to: the peer's request has to come.
+  void expect(Time now) { deadline_ = now + kRequestPatience; }
+  // Sends the request of connect().
+  void ask(Session& session, Time now) const;
+  // Sends this side's decision.
+  void answer(Session& session, const Hello& decision, Time now);
+
+  // Receives the peer's message into staging memory. Returns false if that message is too long.
+  bool receive(Session& session, bool& begun);
+  // That message has come. Returns nullptr if it is none.
+  const Hello* on_received(const Session& session, const Completion& c);
+  [[nodiscard]] const std::vector<std::byte>& private_data() const { return theirs_.private_data; }
+
+  // Nothing is expected of the other side any more.
+  void stop_waiting() { deadline_ = kNever; }
+  [[nodiscard]] Time deadline() const { return deadline_; }
+
+  // Timeout for the request on a new Virtual Connection.
+  static constexpr Time kRequestPatience = 10 * kSecond;
+  // Timeout for the delivery of an answer. The peer's program may have to wait for a core.
+  static constexpr Time kAcceptPatience = 30 * kSecond;
+  // Limit for an answer as a whole, after stm_accept() or stm_reject(). Frames of the peer's layer
+  // restart kAcceptPatience, but not this.
+  static constexpr Time kDecisionPatience = 45 * kSecond;
+
+ private:
+  static void send(Session& session, const Hello& hello, Time patience, Time now);
+
+  Hello hello_, theirs_;
+  bool receiving_ = false;
+  Time deadline_ = kNever;
+};
+
+// The reason for an end that is not graceful. The request to disconnect carries it to the peer.
+enum class Farewell : std::uint32_t {
+  kNone = 0,
+  kBroken = 1,     // the program has broken the connection off
+  kNoReceive = 2,  // a message found no receive within the timeout
+};
+
+service::WireOption to_option(Farewell farewell);
+// The status of the end as the peer's program sees it; 0: a graceful end.
+int status_of_end(const service::WireOption& option);
+
+struct End {
+  int flushed = 0;          // status of the operations that are left
+  std::uint32_t event = 0;  // for the program; 0: none
+  int status = 0;           // of that event
+  // Messages that have arrived can still be received: their sender has seen them arrive.
+  bool keeps_messages = false;
+};
+
+// An end with the same error for everything.
+constexpr End failure(int error) {
+  return {error, STM_FAILED, error, false};
+}
+
+// The end that the state of its channel means for a connection; nullopt: none. `error`: why the
+// channel has failed. `reason`: status_of_end() of what the peer said.
+constexpr std::optional<End> end_of_channel(ChannelState channel, ConnectionState state, int error,
+                                            int reason) {
+  switch (channel) {
+    case ChannelState::kConnecting:
+    case ChannelState::kOpen:
+      return std::nullopt;
+    case ChannelState::kFailed:
+      return failure(error);
+    case ChannelState::kPeerClosed:
+    case ChannelState::kClosed:
+      break;
+  }
+  const bool ours = state == ConnectionState::kClosing;
+  const bool was_up = ours || state == ConnectionState::kUp || state == ConnectionState::kDraining;
+  if (!was_up) return failure(-ENOTCONN);
+  if (reason != 0) return failure(reason);
+  return End{ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0, state == ConnectionState::kUp};
+}
+
+// The end of a connection whose deadline has passed.
+constexpr End end_of_patience(ConnectionState state) {
+  if (state == ConnectionState::kRejecting) return {-ECANCELED, 0, 0, false};
+  if (state == ConnectionState::kClosing) return {-ECANCELED, STM_DISCONNECTED, 0, false};
+  return failure(-ETIMEDOUT);
+}
+
+// Owns how a connection ends: what its operations and its program are told, what the peer is told
+// (docs/protocol.md, 9.34), and how long a graceful end may take. The first end counts: Ending
+// never changes what was decided first.
+class Ending {
+ public:
+  // Timeout for the peer's confirmation of a graceful end, after the queued operations are done.
+  static constexpr Time kClosePatience = 30 * kSecond;
+
+  // A graceful end waits for the peer.
+  void wait(Time now) { deadline_ = now + kClosePatience; }
+  [[nodiscard]] Time deadline() const { return deadline_; }
+
+  void begin(const End& end) {
+    STP_ASSERT(!begun_, "a connection ends once");
+    begun_ = true;
+    end_ = end;
+    reason_ = end.status;
+    deadline_ = kNever;
+  }
+  // The status of the end; 0: graceful, or none yet.
+  [[nodiscard]] int reason() const { return reason_; }
+  [[nodiscard]] const End& end() const { return end_; }
+  // Returns true once: everything that is left is to be completed now.
+  bool flush_once() { return !std::exchange(has_flushed_, true); }
+
+  [[nodiscard]] bool keeps_messages() const { return begun_ && end_.keeps_messages; }
+  void drop_messages() { end_.keeps_messages = false; }
+  // The program has gone: nobody is told.
+  void be_silent() {
+    end_.event = 0;
+    drop_messages();
+  }
+
+ private:
+  End end_;
+  int reason_ = 0;
+  bool begun_ = false, has_flushed_ = false;
+  Time deadline_ = kNever;
+};
+
+}  // namespace stp::managed
