@@ -3,11 +3,29 @@
 // of a connectionless endpoint: a channel without a peer.
 #pragma once
 
+#include <deque>
+
 #include "libst/client/endpoint.h"
-#include "libst/client/inbox.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::client {
+
+inline constexpr std::uint64_t kAnyone = 0;
+
+// Takes headers from a Schedule Header Queue: the oldest, or the oldest of one sender. Headers of
+// other senders before it are set aside, in order, for later calls. Not thread-safe.
+class Inbox {
+ public:
+  // The most headers set aside.
+  static constexpr std::size_t kMostAside = 4096;
+
+  // Returns 1 and the oldest header from `sender` (a MAC address, or kAnyone); 0: there is none;
+  // -ENOBUFS: too many headers of others are set aside to search the queue further.
+  int take(UserChannel& channel, std::uint64_t sender, ReceivedEntry& out);
+
+ private:
+  std::deque<ReceivedEntry> aside_;
+};
 
 // Functions return 0 or a negative errno. Thread-safe.
 class Connection {

@@ -1,17 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pages that are shared with stpd and hold more than lent bytes. During a fork they are private to
-// the process, so that the child gets a copy of them, as of any private page. Afterwards the parent
-// writes what has changed meanwhile to the shared pages, and maps these again.
+// Replaces pages of the program: holds writers back, and sets pages aside during a fork.
 #pragma once
+
+#include <signal.h>
 
 #include <memory>
 #include <vector>
 
 #include "libst/client/lent_ranges.h"
 #include "libst/service/shared_memory.h"
+#include "stp/types.h"
 
 namespace stp::client {
 
+// Blocks writers to some pages while it exists, so that the pages can be copied and replaced: a
+// thread that writes sleeps in its page fault (userfaultfd), and afterwards writes to what is
+// mapped there then. Reading continues. Signals to the calling thread are blocked, because a
+// handler may write.
+//
+// The caller's stack and errno must not be on these pages. Meanwhile the caller only makes system
+// calls and writes to no page that could be among them.
+class WriteFreeze {
+ public:
+  // `pages`: whole pages, all present.
+  explicit WriteFreeze(MutableBytes pages);
+  ~WriteFreeze();
+  WriteFreeze(const WriteFreeze&) = delete;
+  WriteFreeze& operator=(const WriteFreeze&) = delete;
+
+  // False: the kernel cannot block writers at all, or not to this kind of memory (private pages of
+  // a file).
+  [[nodiscard]] bool holds() const { return holds_; }
+
+ private:
+  const MutableBytes pages_;
+  sigset_t signals_;
+  bool holds_ = false;
+};
+
+// Returns whether the calling thread's stack or its errno may be on these pages, so that it writes
+// to them merely by running.
+bool holds_this_thread(MutableBytes pages);
+
+// Pages that are shared with stpd and hold more than lent bytes. During a fork they are private to
+// the process, so that the child gets a copy of them, as of any private page. Afterwards the parent
+// writes what has changed meanwhile to the shared pages, and maps these again.
 class SetAside {
  public:
   // What is mapped at the pages: a memfd, by its inode, from `offset` on.

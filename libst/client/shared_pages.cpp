@@ -13,7 +13,7 @@
 
 #include "libst/client/error.h"
 #include "libst/client/handle_table.h"
-#include "libst/client/write_freeze.h"
+#include "libst/client/set_aside.h"
 #include "libst/service/messages.h"
 #include "stp/base/assert.h"
 

@@ -21,7 +21,6 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/lent_ranges.h"
-#include "libst/client/placements.h"
 #include "libst/client/set_aside.h"
 #include "libst/service/messages.h"
 #include "libst/service/shared_memory.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/client/inbox.h"
+#include "libst/client/connection.h"
 
 #include <gtest/gtest.h>
 
