@@ -4,8 +4,8 @@
 #pragma once
 
 #include "libst/libfabric/atomics.h"
-#include "libst/libfabric/calls.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/provider.h"
 
 namespace stp::fi {
 

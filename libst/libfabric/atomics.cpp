@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "libst/libfabric/calls.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/provider.h"
 
 namespace stp::fi {
 namespace {

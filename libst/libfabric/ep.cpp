@@ -9,12 +9,10 @@
 
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/atomic_calls.h"
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/cm_data.h"
 #include "libst/libfabric/domain.h"
-#include "libst/libfabric/eq.h"
 #include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/queues.h"
 #include "libst/libfabric/receives.h"
 
 namespace stp::fi {

@@ -22,12 +22,11 @@
 #include <vector>
 
 #include "libst/libfabric/atomics.h"
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/hints.h"
+#include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/provider.h"
 #include "libst/libfabric/receives.h"
-#include "libst/libfabric/reports.h"
 
 namespace stp::fi {
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/cq.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/queues.h"
 
 namespace stp::fi {
 namespace {

@@ -47,7 +47,7 @@ inline constexpr std::uint64_t kOrder = FI_ORDER_SAS;
 // FI_MR_BASIC, which newer headers have as a deprecated name.
 inline constexpr int kMrBasic = 1;
 inline constexpr int kMrMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-// "STP" and the version of the protocol between endpoints (wire.h).
+// "STP" and the version of the protocol between endpoints (ep.h).
 inline constexpr std::uint32_t kProtocol = 0x53545000;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 // The same of endpoints of FI_EP_RDM (rdm/wire.h).

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An open link: one domain of the managed API, with one queue for all events. A thread that reads
-// any libfabric queue takes the events there and dispatches them, under one mutex, which all
-// objects of a fabric share.
+// An open link: its mutex, what programs sleep on, and who hands out its events.
 #pragma once
 
 #include <netinet/in.h>
+#include <rdma/fi_eq.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -15,12 +17,93 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
-#include "libst/libfabric/link_mutex.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/staging.h"
-#include "libst/libfabric/wait.h"
 
 namespace stp::fi {
+
+// The mutex of a link. A thread that polls lets those go first that wait for it. Otherwise it would
+// have the mutex again before they are awake, again and again.
+class LinkMutex {
+ public:
+  void lock() {
+    if (mutex_.try_lock()) return;
+    waiting_.fetch_add(1);
+    mutex_.lock();
+    waiting_.fetch_sub(1);
+    turns_.fetch_add(1);  // after the line above: who sees this turn does not wait for it
+    turns_.notify_all();
+  }
+  // Of a thread that polls: if others wait, after one of them has had the mutex.
+  void lock_to_poll() {
+    const auto turn = turns_.load();
+    if (is_awaited()) turns_.wait(turn);
+    lock();
+  }
+  void unlock() { mutex_.unlock(); }
+  [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::uint32_t> waiting_{0}, turns_{0};
+};
+
+using LinkLock = std::unique_lock<LinkMutex>;
+
+// For a call that a program repeats until something has happened.
+class PollLock {
+ public:
+  explicit PollLock(LinkMutex& mutex) : mutex_(mutex) { mutex_.lock_to_poll(); }
+  ~PollLock() { mutex_.unlock(); }
+  PollLock(const PollLock&) = delete;
+  PollLock& operator=(const PollLock&) = delete;
+
+ private:
+  LinkMutex& mutex_;
+};
+
+using Clock = std::chrono::steady_clock;
+
+// In milliseconds; negative: never.
+[[nodiscard]] Clock::time_point deadline_in(int timeout);
+
+class Link;
+
+// What a program sleeps on until a queue or a counter has something: readable when the link has
+// events for any object, or when another thread's call has put an event into this object. Created
+// on demand, because a descriptor on a link's queue costs a system call per event.
+class Wait {
+ public:
+  // Whether an object may be opened with that wait object.
+  static bool offers(fi_wait_obj wanted);
+  // `wanted`: one that is offered.
+  Wait(Link& link, fi_wait_obj wanted);
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait();
+  // Whether a program may sleep on the object.
+  [[nodiscard]] bool possible() const { return kind_ != FI_WAIT_NONE; }
+
+  // ---- under the link's mutex ----
+  // Call before sleep(). Returns 0 or a negative errno.
+  int open();
+  void wake();
+  // The object has no events any more.
+  void clear();
+  // fi_control() of the object: FI_GETWAITOBJ and FI_GETWAIT. `has_events`: it is readable at once.
+  int control(int command, void* argument, bool has_events);
+
+  // Sleeps without the mutex, which `lock` holds. Returns 0, also when the deadline has passed, or
+  // -FI_EINTR: a signal has arrived before.
+  int sleep(LinkLock& lock, Clock::time_point deadline) const;
+
+ private:
+  [[nodiscard]] bool is_open() const { return epoll_ >= 0; }
+
+  Link& link_;
+  const fi_wait_obj kind_;
+  int epoll_ = -1, event_ = -1;
+  bool awake_ = false;
+};
 
 // Where a short message lands.
 struct RxBuffer {
@@ -43,6 +126,9 @@ struct Dial {
   std::vector<std::byte> data;
 };
 
+// An open link: one domain of the managed API, with one queue for all events. A thread that reads
+// any libfabric queue takes the events there and dispatches them, under one mutex, which all
+// objects of a fabric share.
 class Link {
  public:
   Link();

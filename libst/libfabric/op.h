@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operation of a program, from its call to its completion. It consists of one or more operations
-// of the managed API, which have it as their context.
+// Operations: the bytes that they work on, the operations themselves, and where an endpoint reports
+// what is done.
 #pragma once
 
 #include <rdma/fabric.h>
 #include <sys/uio.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,9 +15,60 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/limits.h"
-#include "libst/libfabric/staging.h"
 
 namespace stp::fi {
+
+class Cntr;
+class Cq;
+class Slots;
+
+// Registered memory of the provider: for short messages, and for data in several segments or in
+// memory that the program did not register.
+struct FreeBlock {
+  void operator()(std::byte* data) const;
+};
+
+// The bytes that an operation reads or writes, and the registration that covers them.
+struct Span {
+  stm_memory_t memory = nullptr;
+  std::byte* data = nullptr;
+  Slots* slots = nullptr;  // the pool of the slot; nullptr: not a slot
+  std::unique_ptr<std::byte, FreeBlock> own;
+  bool registered = false;  // for this operation only
+
+  // The link no longer uses the bytes.
+  void release() {
+    if (data != nullptr) give_up();
+  }
+
+ private:
+  void give_up();
+};
+
+// Slots of one size, registered in batches and kept until the domain is closed.
+class Slots {
+ public:
+  Slots(std::size_t size, std::size_t at_a_time) : size_(size), at_a_time_(at_a_time) {}
+  void set_domain(stm_domain_t domain) { domain_ = domain; }
+  // The span becomes a slot. Returns 0, or a negative errno if there is none.
+  int take(Span& out);
+  void give_back(const Span& span) { free_.push_back({span.data, span.memory}); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  struct Slot {
+    std::byte* data = nullptr;
+    stm_memory_t memory = nullptr;
+  };
+
+  const std::size_t size_, at_a_time_;
+  stm_domain_t domain_ = nullptr;
+  std::vector<std::unique_ptr<std::byte, FreeBlock>> blocks_;
+  std::vector<Slot> free_;
+};
+
+// Allocates whole pages. nullptr: no memory.
+std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size);
 
 // Who is told of what happens on the link. All calls come under the link's mutex.
 struct Op;
@@ -94,6 +146,8 @@ struct OpState : Outcome {
   Action action = Action::kMessage;
 };
 
+// An operation of a program, from its call to its completion. It consists of one or more operations
+// of the managed API, which have it as their context.
 struct Op : OpState {
   Span span;
   std::unique_ptr<Atomic> atomic;  // of an atomic operation
@@ -130,6 +184,33 @@ struct Request {
 struct Target {
   std::uint64_t address = 0;
   std::uint64_t key = 0;
+};
+
+// Where an endpoint reports what is done: its completion queues and counters. Under the link's
+// mutex.
+class Reports {
+ public:
+  int bind_cq(fid_t other, std::uint64_t flags);
+  // `accesses`: of peers may be counted, too.
+  int bind_cntr(fid_t other, std::uint64_t flags, bool accesses);
+  // The queues and counters may be closed.
+  void release();
+
+  [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
+  [[nodiscard]] bool has_counter() const;
+  // A peer has written, with immediate data.
+  void tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source);
+  // Whether the success of an operation with those flags is told, too.
+  [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
+  void complete(const Outcome& op);
+  void count_access(bool reads);
+
+ private:
+  Cq* tx_cq_ = nullptr;
+  Cq* rx_cq_ = nullptr;
+  // By Direction; then reads and writes of peers.
+  std::array<Cntr*, 6> counters_{};
+  bool tx_selective_ = false, rx_selective_ = false;
 };
 
 }  // namespace stp::fi

@@ -3,13 +3,12 @@
 
 #include <rdma/fi_cm.h>
 
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/cm_data.h"
+#include "libst/libfabric/address.h"
 #include "libst/libfabric/domain.h"
-#include "libst/libfabric/eq.h"
 #include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/queues.h"
 
 namespace stp::fi {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "libst/libfabric/calls.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/info.h"
 

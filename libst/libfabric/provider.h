@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The provider in libfabric's view: its name, parameters and log.
+// The border to libfabric: the provider's name, parameters and log, and how calls come in.
 #pragma once
 
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <new>
 #include <string>
+
+#include "libst/include/stp/managed.h"
 
 namespace stp::fi {
 
@@ -25,5 +33,60 @@ struct Parameters {
 };
 void define_parameters();
 Parameters parameters();
+
+// ---- conversions between calls and objects: fids, exceptions, errors, unsupported calls ----
+
+// The object that begins with the structure `F`, which begins with that fid.
+template <class T, class F>
+T& object_of(fid_t id) {
+  return *static_cast<T*>(reinterpret_cast<F*>(id));
+}
+
+// Keeps exceptions out of a C program.
+template <class Call>
+auto guarded(Call call) noexcept -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return static_cast<decltype(call())>(-FI_ENOMEM);
+  } catch (...) {
+    return static_cast<decltype(call())>(-FI_EOTHER);
+  }
+}
+
+// A call that an object does not support. Converts to the type of the pointer it is assigned to.
+template <class R, class... Arguments>
+R refuse(Arguments...) {
+  return static_cast<R>(-FI_ENOSYS);
+}
+
+// The `strerror` of a queue: the text of a status of the managed API.
+template <class Queue>
+const char* describe_error(Queue*, int status, const void*, char* buffer, std::size_t length) {
+  const auto* const text = st_strerror(status);
+  if (buffer != nullptr && length != 0) {
+    std::strncpy(buffer, text, length - 1);
+    buffer[length - 1] = '\0';
+  }
+  return text;
+}
+
+// The libfabric error number, positive, for a status of the managed API.
+[[nodiscard]] inline int error_of(int status) {
+  switch (status) {
+    case 0:
+      return 0;
+    case -EMSGSIZE:
+      return FI_ETRUNC;
+    case -ERANGE:  // beyond the end of the region
+      return FI_EACCES;
+    case -EPROTO:
+      return FI_EOTHER;
+    case -EDQUOT:
+      return FI_ENOSPC;
+    default:
+      return -status;
+  }
+}
 
 }  // namespace stp::fi

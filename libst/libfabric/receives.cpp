@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "libst/libfabric/calls.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/ep.h"
+#include "libst/libfabric/provider.h"
 
 namespace stp::fi {
 

@@ -1,11 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint's own address is the one that its link has at present.
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <thread>
 
+#include "libst/libfabric/link.h"
 #include "tests/libfabric/fi_fixture.h"
 #include "tests/libst/libst_fixture.h"
 #include "tests/service/test_port.h"
+
+namespace stp::test::link_mutex_test {
+namespace {
+
+// Without that, it would have the mutex again before the other one is awake.
+TEST(LinkMutex, WhoPollsLetsThoseGoFirstThatWait) {
+  fi::LinkMutex mutex;
+  for (int i = 0; i < 20; ++i) {
+    auto had = false;
+    mutex.lock();
+    std::thread other([&] {
+      fi::LinkLock const lock(mutex);
+      had = true;
+    });
+    while (!mutex.is_awaited()) std::this_thread::yield();
+    mutex.unlock();
+    {
+      fi::PollLock const lock(mutex);
+      EXPECT_TRUE(had);
+    }
+    other.join();
+  }
+}
+
+}  // namespace
+}  // namespace stp::test::link_mutex_test
 
 namespace stp::test::link_test {
 namespace {
@@ -17,6 +45,7 @@ in_addr_t name_of(fid& id) {
   return ntohl(name.sin_addr.s_addr);
 }
 
+// An endpoint's own address is the one that its link has at present.
 TEST(FiLink, TheNamesOfEndpointsHaveThePresentAddress) {
   auto* const port = new TestPort;
   const Daemon daemon{std::unique_ptr<port::Port>(port)};

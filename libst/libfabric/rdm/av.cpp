@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "libst/libfabric/calls.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
-// there. It sends on the connections that it has made (Outgoing) and receives on those that peers
-// have made (Incoming), so two endpoints that connect to each other at once do not meet.
+// Endpoints of FI_EP_RDM, and their connections.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,25 +8,152 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <deque>
+#include <list>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/hints.h"
+#include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/rdm/incoming.h"
+#include "libst/libfabric/provider.h"
+#include "libst/libfabric/rdm/av.h"
 #include "libst/libfabric/rdm/matching.h"
-#include "libst/libfabric/rdm/outgoing.h"
+#include "libst/libfabric/rdm/wire.h"
 #include "libst/libfabric/receives.h"
-#include "libst/libfabric/reports.h"
 
 namespace stp::fi {
 class Eq;
-}
+}  // namespace stp::fi
 
 namespace stp::fi::rdm {
+
+class Endpoint;
+
+// A connection that an endpoint has made to a peer: its messages, writes and reads go there.
+class Outgoing final : public Owner {
+ public:
+  Outgoing(Endpoint& endpoint, Place peer) : endpoint_(endpoint), peer_(peer) {}
+  ~Outgoing();
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+
+  // Begins to connect. 0 or a status of the managed API.
+  int dial();
+  // Ends the connection: what is under way completes. Its events are still to be taken.
+  void close();
+  // What was posted and has not begun is given up.
+  void give_up(int status);
+  [[nodiscard]] bool has_ended() const { return state_ == State::kEnded; }
+  [[nodiscard]] Place peer() const { return peer_; }
+
+  // Begins the operation, once the connection is up. A status: it has not begun.
+  int post(Op& op);
+
+  void connection_event(const stm_event_t& event) override;
+  void not_dialed(int status) override;
+  void arrived(RxBuffer& buffer, const stm_event_t& event) override;
+  void serve(const stm_event_t& event) override;
+  void part_done(Op& op, int status) override;
+
+ private:
+  enum class State { kDialing, kUp, kEnded };
+  struct Read {
+    std::uint32_t request;
+    std::uint64_t length;
+  };
+  struct Pull {
+    Op* op;
+    std::uint64_t length;
+  };
+
+  int begin(Op& op);
+  int begin_parts(Op& op);
+  void flush();
+  void post(RxBuffer& buffer);
+  void pair();
+  void answer(const Pull& pull, const Read& read);
+  // The operation is complete: tells so to a peer that counts accesses. True: that is on its way.
+  bool tell_access(Op& op);
+  void break_off(const char* why);
+
+  Endpoint& endpoint_;
+  const Place peer_;
+  State state_ = State::kDialing;
+  bool peer_counts_ = false;  // accesses to its memory
+  stm_connection_t connection_ = nullptr;
+  std::unique_ptr<std::byte, FreeBlock> bytes_;
+  stm_memory_t memory_ = nullptr;
+  std::vector<RxBuffer> buffers_;
+  std::deque<Op*> waiting_;  // for the connection to be up
+  std::uint32_t last_id_ = 0;
+  std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
+  std::deque<Pull> pulls_;                            // that wait for their reads
+  std::deque<Read> reads_;                            // that wait for their pulls
+};
+
+// A message of which not all parts have come.
+struct Assembly {
+  Message message;
+  std::optional<Receive> receive;  // where it goes, if it is awaited
+  std::size_t arrived = 0;         // bytes
+};
+
+// A connection that a peer has made to an endpoint: the peer's messages come on it. Nothing that
+// comes is trusted: what the protocol does not permit ends the connection.
+class Incoming final : public Owner {
+ public:
+  Incoming(Endpoint& endpoint, stm_connection_t connection, Place source)
+      : endpoint_(endpoint), connection_(connection), source_(source) {}
+  ~Incoming();
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+
+  // 0 or a status of the managed API: then it has to be closed.
+  int accept();
+  // Ends the connection: what is under way completes. Its events are still to be taken.
+  void close();
+  // What was to be read and has not begun is given up.
+  void give_up(int status);
+  [[nodiscard]] bool has_ended() const { return ended_; }
+
+  // Reads an announced message into that receive.
+  void pull(const Message& message, Receive&& receive);
+  // The bytes of the message are not needed any more.
+  void done_with(Message& message);
+
+  void connection_event(const stm_event_t& event) override;
+  void not_dialed(int) override {}
+  void arrived(RxBuffer& buffer, const stm_event_t& event) override;
+  void serve(const stm_event_t& event) override;
+  void part_done(Op& op, int status) override;
+
+ private:
+  void post(RxBuffer& buffer);
+  // The message goes to its receive, or waits for one.
+  void match(Message&& message);
+  void take_first(Message&& message, RxBuffer& buffer);
+  void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
+  void take_part(const RxBuffer& buffer, std::size_t length);
+  void read_next();
+  int read(Op& op);
+  void keep(Message&& message);
+  void break_off(const char* why);
+
+  Endpoint& endpoint_;
+  stm_connection_t connection_;
+  const Place source_;
+  std::unique_ptr<std::byte, FreeBlock> bytes_;
+  stm_memory_t memory_ = nullptr;
+  std::vector<RxBuffer> buffers_;
+  std::optional<Assembly> assembly_;
+  std::size_t kept_ = 0;    // bytes of messages that wait for receives in copies
+  std::list<Op*> waiting_;  // reads to begin
+  std::vector<Op*> reading_;
+  bool ended_ = false, broken_ = false;
+};
 
 // A message to send.
 struct Outbound {
@@ -44,6 +169,9 @@ struct Inbound {
   fi_addr_t from = FI_ADDR_UNSPEC;
 };
 
+// An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
+// there. It sends on the connections that it has made (Outgoing) and receives on those that peers
+// have made (Incoming), so two endpoints that connect to each other at once do not meet.
 class Endpoint final : public fid_ep, public Acceptor {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/libfabric/rdm/incoming.h"
+#include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/cq.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
-#include "libst/libfabric/rdm/endpoint.h"
+#include "libst/libfabric/queues.h"
 #include "libst/libfabric/receives.h"
 
 namespace stp::fi::rdm {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/libfabric/rdm/outgoing.h"
+#include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "libst/libfabric/calls.h"
-#include "libst/libfabric/cm_data.h"
-#include "libst/libfabric/eq.h"
+#include "libst/libfabric/address.h"
 #include "libst/libfabric/provider.h"
-#include "libst/libfabric/rdm/endpoint.h"
+#include "libst/libfabric/queues.h"
 
 namespace stp::fi::rdm {
 namespace {

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/queues.h"
+
+#include <rdma/fi_cm.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "libst/libfabric/domain.h"
+#include "libst/libfabric/provider.h"
+
+namespace stp::fi {
+namespace {
+
+Cntr& cntr_of(fid_t id) {
+  return object_of<Cntr, fid_cntr>(id);
+}
+Cntr& cntr_of(fid_cntr* cntr) {
+  return *static_cast<Cntr*>(cntr);
+}
+
+fi_ops cntr_object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return cntr_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return cntr_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_cntr cntr_calls{
+    .size = sizeof(fi_ops_cntr),
+    .read = [](fid_cntr* cntr) { return cntr_of(cntr).read(false); },
+    .readerr = [](fid_cntr* cntr) { return cntr_of(cntr).read(true); },
+    .add = [](fid_cntr* cntr,
+              std::uint64_t value) { return cntr_of(cntr).set(false, value, true); },
+    .set = [](fid_cntr* cntr,
+              std::uint64_t value) { return cntr_of(cntr).set(false, value, false); },
+    .wait =
+        [](fid_cntr* cntr, std::uint64_t threshold, int timeout) {
+          return guarded([&] { return cntr_of(cntr).wait(threshold, timeout); });
+        },
+    .adderr = [](fid_cntr* cntr,
+                 std::uint64_t value) { return cntr_of(cntr).set(true, value, true); },
+    .seterr = [](fid_cntr* cntr,
+                 std::uint64_t value) { return cntr_of(cntr).set(true, value, false); },
+};
+
+}  // namespace
+
+Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
+    : fid_cntr{.fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_object_calls},
+               .ops = &cntr_calls},
+      domain_(domain),
+      link_(domain.link()),
+      wait_(link_, attr.wait_obj) {
+  domain_.use();
+}
+
+int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr*& out) {
+  if (attr.flags != 0) return -FI_EBADFLAGS;
+  if (attr.events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
+  out = new Cntr(domain, attr, context);
+  return 0;
+}
+
+int Cntr::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+void Cntr::count(bool failed) {
+  ++(failed ? errors_ : value_);
+  wait_.wake();
+}
+
+int Cntr::control(int command, void* argument) {
+  std::lock_guard const lock(link_.mutex());
+  // What has been counted before wakes nobody: a program compares first.
+  return wait_.control(command, argument, false);
+}
+
+// What has been counted may be slept on: a program compares first.
+int Cntr::try_wait() {
+  const auto before = value_ + errors_;
+  link_.progress();
+  if (value_ + errors_ != before) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+std::uint64_t Cntr::read(bool errors) {
+  const PollLock lock(link_.mutex());
+  link_.progress();
+  return errors ? errors_ : value_;
+}
+
+int Cntr::set(bool errors, std::uint64_t value, bool add) {
+  std::lock_guard const lock(link_.mutex());
+  auto& counted = errors ? errors_ : value_;
+  counted = add ? counted + value : value;
+  wait_.wake();
+  return 0;
+}
+
+int Cntr::wait(std::uint64_t threshold, int timeout) {
+  const auto deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (!wait_.possible()) return -FI_ENOSYS;
+  if (const auto error = wait_.open(); error != 0) return error;
+  const auto errors = errors_;
+  for (;;) {
+    wait_.clear();
+    link_.progress();
+    if (value_ >= threshold) return 0;
+    if (errors_ != errors) return -FI_EAVAIL;
+    if (Clock::now() >= deadline) return -FI_ETIMEDOUT;
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
+  }
+}
+
+namespace {
+
+Cq& cq_of(fid_t id) {
+  return object_of<Cq, fid_cq>(id);
+}
+Cq& cq_of(fid_cq* cq) {
+  return *static_cast<Cq*>(cq);
+}
+
+std::size_t size_of(fi_cq_format format) {
+  constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
+                                    sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
+  return kSizes[format];
+}
+
+fi_ops cq_object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return cq_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return cq_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_cq cq_calls{
+    .size = sizeof(fi_ops_cq),
+    .read =
+        [](fid_cq* cq, void* buffer, std::size_t count) {
+          return guarded([&] { return cq_of(cq).read(buffer, count, nullptr); });
+        },
+    .readfrom =
+        [](fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources) {
+          return guarded([&] { return cq_of(cq).read(buffer, count, sources); });
+        },
+    .readerr = [](fid_cq* cq, fi_cq_err_entry* entry,
+                  std::uint64_t) { return guarded([&] { return cq_of(cq).read_error(*entry); }); },
+    .sread =
+        [](fid_cq* cq, void* buffer, std::size_t count, const void*, int timeout) {
+          return guarded([&] { return cq_of(cq).wait_and_read(buffer, count, nullptr, timeout); });
+        },
+    .sreadfrom =
+        [](fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources, const void*,
+           int timeout) {
+          return guarded([&] { return cq_of(cq).wait_and_read(buffer, count, sources, timeout); });
+        },
+    .signal = [](fid_cq* cq) { return guarded([&] { return cq_of(cq).signal(); }); },
+    .strerror = describe_error,
+};
+
+}  // namespace
+
+Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
+    : fid_cq{.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_object_calls},
+             .ops = &cq_calls},
+      domain_(domain),
+      link_(domain.link()),
+      format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr.format),
+      entry_size_(size_of(format_)),
+      wait_(link_, attr.wait_obj) {
+  domain_.use();
+}
+
+int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out) {
+  if (attr.flags & ~static_cast<std::uint64_t>(FI_AFFINITY)) return -FI_EBADFLAGS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
+  if (attr.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
+  out = new Cq(domain, attr, context);
+  return 0;
+}
+
+int Cq::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+int Cq::control(int command, void* argument) {
+  std::lock_guard const lock(link_.mutex());
+  return wait_.control(command, argument, !completions_.empty());
+}
+
+int Cq::try_wait() {
+  if (completions_.empty() && !signaled_) link_.progress();
+  if (!completions_.empty() || signaled_ || link_.lost() != 0) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
+  auto* to = static_cast<std::byte*>(buffer);
+  ssize_t taken = 0;
+  while (static_cast<std::size_t>(taken) < count && !completions_.empty()) {
+    if (completions_.front().error != 0) return taken != 0 ? taken : -FI_EAVAIL;
+    std::memcpy(to, &completions_.front().entry, entry_size_);
+    to += entry_size_;
+    if (sources != nullptr) sources[taken] = completions_.front().source;
+    completions_.pop_front();
+    ++taken;
+  }
+  if (taken != 0) return taken;
+  return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
+}
+
+ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+  const PollLock lock(link_.mutex());
+  // Of 0 entries: a program makes progress only.
+  if (completions_.empty() || count == 0) link_.progress();
+  return take(buffer, count, sources);
+}
+
+ssize_t Cq::read_error(fi_cq_err_entry& entry) {
+  std::lock_guard const lock(link_.mutex());
+  if (completions_.empty() || completions_.front().error == 0) return -FI_EAGAIN;
+  const auto& failed = completions_.front();
+  entry.op_context = failed.entry.op_context;
+  entry.flags = failed.entry.flags;
+  entry.len = failed.entry.len;
+  entry.buf = failed.entry.buf;
+  entry.data = failed.entry.data;
+  entry.tag = failed.entry.tag;
+  entry.olen = failed.overflow;
+  entry.err = failed.error;
+  entry.prov_errno = failed.status;
+  if (domain_.api_version() >= FI_VERSION(1, 5))
+    entry.err_data_size = 0;
+  else
+    entry.err_data = nullptr;
+  completions_.pop_front();
+  return 1;
+}
+
+ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) {
+  if (!wait_.possible()) return -FI_ENOSYS;
+  const auto deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (const auto error = wait_.open(); error != 0) return error;
+  for (;;) {
+    const auto ready = try_wait() != 0;
+    if (ready || Clock::now() >= deadline) {
+      signaled_ = false;
+      return take(buffer, count, sources);
+    }
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
+  }
+}
+
+int Cq::signal() {
+  std::lock_guard const lock(link_.mutex());
+  if (!wait_.possible()) return -FI_ENOSYS;
+  signaled_ = true;
+  wait_.wake();
+  return 0;
+}
+
+namespace {
+
+constexpr std::size_t kDefaultSize = 1024;
+constexpr std::size_t kMostWritten = 4096;
+
+Eq& eq_of(fid_t id) {
+  return object_of<Eq, fid_eq>(id);
+}
+Eq& eq_of(fid_eq* eq) {
+  return *static_cast<Eq*>(eq);
+}
+
+fi_ops eq_object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return eq_of(id).close(); }); },
+    .bind = refuse,
+    .control =
+        [](fid_t id, int command, void* argument) {
+          return guarded([&] { return eq_of(id).control(command, argument); });
+        },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_eq eq_calls{
+    .size = sizeof(fi_ops_eq),
+    .read =
+        [](fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
+           std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).read(event, buffer, length, flags); });
+        },
+    .readerr =
+        [](fid_eq* eq, fi_eq_err_entry* entry, std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).read_error(*entry, flags); });
+        },
+    .write =
+        [](fid_eq* eq, std::uint32_t event, const void* buffer, std::size_t length,
+           std::uint64_t flags) {
+          return guarded([&] { return eq_of(eq).write(event, buffer, length, flags); });
+        },
+    .sread =
+        [](fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+           std::uint64_t flags) {
+          return guarded(
+              [&] { return eq_of(eq).wait_and_read(event, buffer, length, timeout, flags); });
+        },
+    .strerror = describe_error,
+};
+
+}  // namespace
+
+Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
+    : fid_eq{.fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &eq_object_calls},
+             .ops = &eq_calls},
+      fabric_(fabric),
+      link_(fabric.link()),
+      writable_((attr.flags & FI_WRITE) != 0),
+      size_(attr.size != 0 ? attr.size : kDefaultSize),
+      wait_(link_, attr.wait_obj) {
+  fabric_.use();
+}
+
+Eq::~Eq() {
+  for (const auto& news : news_)
+    if (news.info != nullptr) fi_freeinfo(news.info);
+}
+
+int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out) {
+  if (attr.flags & ~static_cast<std::uint64_t>(FI_WRITE | FI_AFFINITY)) return -FI_EBADFLAGS;
+  if (!Wait::offers(attr.wait_obj)) return -FI_ENOSYS;
+  out = new Eq(fabric, attr, context);
+  return 0;
+}
+
+int Eq::close() {
+  {
+    std::lock_guard const lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  fabric_.unuse();
+  delete this;
+  return 0;
+}
+
+void Eq::tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data) {
+  News news{.event = event, .about = about, .info = info, .bytes = {}};
+  news.bytes.resize(sizeof(fi_eq_cm_entry) + data.size());
+  const fi_eq_cm_entry entry{.fid = about, .info = info};
+  std::memcpy(news.bytes.data(), &entry, sizeof entry);
+  std::ranges::copy(data, news.bytes.begin() + sizeof entry);
+  news_.push_back(std::move(news));
+  wait_.wake();
+}
+
+void Eq::tell_error(fid_t about, int status, std::vector<std::byte> data) {
+  news_.push_back(
+      {.about = about, .bytes = std::move(data), .error = error_of(status), .status = status});
+  wait_.wake();
+}
+
+int Eq::bind(Eq*& place, fid_t other, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (place != nullptr) return -FI_EINVAL;
+  place = &object_of<Eq, fid_eq>(other);
+  ++place->users_;
+  return 0;
+}
+
+bool Eq::knows_of(fid_t about) const {
+  return std::ranges::find(news_, about, &News::about) != news_.end();
+}
+
+void Eq::forget(fid_t about) {
+  std::erase_if(news_, [about](const News& news) {
+    if (news.about != about) return false;
+    if (news.info != nullptr) fi_freeinfo(news.info);
+    return true;
+  });
+}
+
+int Eq::control(int command, void* argument) {
+  std::lock_guard const lock(link_.mutex());
+  return wait_.control(command, argument, !news_.empty());
+}
+
+int Eq::try_wait() {
+  if (news_.empty()) link_.progress();
+  if (!news_.empty()) return -FI_EAGAIN;
+  wait_.clear();
+  return 0;
+}
+
+ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  if (news_.empty()) return -FI_EAGAIN;
+  auto& next = news_.front();
+  if (next.error != 0) return -FI_EAVAIL;
+  // Of what came along with a connection, as much is told as there is place for.
+  const auto least = next.about != nullptr ? sizeof(fi_eq_cm_entry) : next.bytes.size();
+  if (length < least) return -FI_ETOOSMALL;
+  const auto told = std::min(length, next.bytes.size());
+  if (event != nullptr) *event = next.event;
+  if (told != 0) std::memcpy(buffer, next.bytes.data(), told);
+  if ((flags & FI_PEEK) == 0) news_.pop_front();
+  return static_cast<ssize_t>(told);
+}
+
+ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  const PollLock lock(link_.mutex());
+  if (news_.empty()) link_.progress();
+  return take(event, buffer, length, flags);
+}
+
+ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
+  std::lock_guard const lock(link_.mutex());
+  if (news_.empty() || news_.front().error == 0) return -FI_EAGAIN;
+  auto& failed = news_.front();
+  const auto room = entry.err_data_size;
+  auto* const given = entry.err_data;
+  entry.fid = failed.about;
+  entry.context = failed.about != nullptr ? failed.about->context : nullptr;
+  entry.data = 0;
+  entry.err = failed.error;
+  entry.prov_errno = failed.status;
+  error_data_ = failed.bytes;
+  if (fabric_.api_version >= FI_VERSION(1, 5) && given != nullptr && room != 0) {
+    entry.err_data_size = std::min(room, error_data_.size());
+    if (!error_data_.empty()) std::memcpy(given, error_data_.data(), entry.err_data_size);
+  } else {
+    entry.err_data = error_data_.data();
+    entry.err_data_size = error_data_.size();
+  }
+  if ((flags & FI_PEEK) == 0) news_.pop_front();
+  return sizeof entry;
+}
+
+ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, std::uint64_t) {
+  if (!writable_ || length > kMostWritten || (buffer == nullptr && length != 0)) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  if (news_.size() >= size_) return -FI_EAGAIN;
+  const auto* const from = static_cast<const std::byte*>(buffer);
+  news_.push_back({.event = event, .bytes = {from, from + length}});
+  wait_.wake();
+  return static_cast<ssize_t>(length);
+}
+
+ssize_t Eq::wait_and_read(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                          std::uint64_t flags) {
+  if (!wait_.possible()) return -FI_ENOSYS;
+  const auto deadline = deadline_in(timeout);
+  std::unique_lock lock(link_.mutex());
+  if (const auto error = wait_.open(); error != 0) return error;
+  for (;;) {
+    if (try_wait() != 0 || Clock::now() >= deadline) return take(event, buffer, length, flags);
+    if (const auto error = wait_.sleep(lock, deadline); error != 0) return error;
+  }
+}
+
+}  // namespace stp::fi

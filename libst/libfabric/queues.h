@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a program is told by: counters, completion queues, event queues.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "libst/libfabric/link.h"
+
+namespace stp::fi {
+
+class Domain;
+class Fabric;
+
+// Counts completions and failed ones.
+class Cntr : public fid_cntr {
+ public:
+  static int open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr*& out);
+
+  // ---- under the link's mutex ----
+  void count(bool failed);
+  void use() { ++users_; }
+  void unuse() { --users_; }
+  int try_wait();
+
+  int close();
+  int control(int command, void* argument);
+  std::uint64_t read(bool errors);
+  int set(bool errors, std::uint64_t value, bool add);
+  int wait(std::uint64_t threshold, int timeout);
+
+ private:
+  Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
+
+  Domain& domain_;
+  Link& link_;
+  std::uint64_t value_ = 0, errors_ = 0;
+  Wait wait_;
+  unsigned users_ = 0;
+};
+
+// A queue of places that are used again: it grows, and takes no memory for each entry.
+template <class T>
+class Ring {
+ public:
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  // The new last one, with what an earlier one has left there.
+  T& add() {
+    if (count_ == places_.size()) grow();
+    return places_[(first_ + count_++) & (places_.size() - 1)];
+  }
+  [[nodiscard]] T& front() { return places_[first_]; }
+  void pop_front() {
+    first_ = (first_ + 1) & (places_.size() - 1);
+    --count_;
+  }
+
+ private:
+  void grow() {
+    constexpr std::size_t kLeast = 64;
+    std::vector<T> larger(places_.empty() ? kLeast : 2 * places_.size());
+    for (std::size_t i = 0; i < count_; ++i)
+      larger[i] = std::move(places_[(first_ + i) & (places_.size() - 1)]);
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<T> places_;  // a power of two
+  std::size_t first_ = 0, count_ = 0;
+};
+
+struct Completion {
+  fi_cq_tagged_entry entry{};  // other formats are the beginning of it
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
+  int error = 0;  // libfabric's, positive; 0: success
+  int status = 0;
+  std::size_t overflow = 0;
+};
+
+// A completion queue. It grows with the number of posted operations, so it loses no completion.
+class Cq : public fid_cq {
+ public:
+  static int open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out);
+
+  // ---- under the link's mutex ----
+  // The caller fills in all of it, and calls wake().
+  Completion& add() { return completions_.add(); }
+  void wake() { wait_.wake(); }
+  void use() { ++users_; }
+  void unuse() { --users_; }
+  // -FI_EAGAIN: read the queue first. 0: the program may sleep.
+  int try_wait();
+
+  int close();
+  int control(int command, void* argument);
+  ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources);
+  ssize_t read_error(fi_cq_err_entry& entry);
+  ssize_t wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout);
+  int signal();
+
+ private:
+  Cq(Domain& domain, const fi_cq_attr& attr, void* context);
+  ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
+
+  Domain& domain_;
+  Link& link_;
+  const fi_cq_format format_;
+  const std::size_t entry_size_;
+  Ring<Completion> completions_;
+  Wait wait_;
+  bool signaled_ = false;
+  unsigned users_ = 0;
+};
+
+struct News {
+  std::uint32_t event = 0;
+  fid_t about = nullptr;
+  fi_info* info = nullptr;       // of a FI_CONNREQ: the reader frees it
+  std::vector<std::byte> bytes;  // the event as fi_eq_read returns it, or the data of an error
+  int error = 0;                 // libfabric's, positive; 0: none
+  int status = 0;
+};
+
+// An event queue: events of connections, and those that the program writes.
+class Eq : public fid_eq {
+ public:
+  static int open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out);
+  ~Eq();
+
+  // ---- under the link's mutex ----
+  // An event of a connection: a fi_eq_cm_entry and those bytes.
+  void tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data);
+  void tell_error(fid_t about, int status, std::vector<std::byte> data);
+  // Whether it has events of it that were not read.
+  [[nodiscard]] bool knows_of(fid_t about) const;
+  // Reports no further events of it.
+  void forget(fid_t about);
+  // For an object that is bound to the event queue `other` and keeps it in `place` until it calls
+  // unuse().
+  static int bind(Eq*& place, fid_t other, std::uint64_t flags);
+  void unuse() { --users_; }
+  int try_wait();
+
+  int close();
+  int control(int command, void* argument);
+  ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
+  ssize_t read_error(fi_eq_err_entry& entry, std::uint64_t flags);
+  ssize_t write(std::uint32_t event, const void* buffer, std::size_t length, std::uint64_t flags);
+  ssize_t wait_and_read(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                        std::uint64_t flags);
+
+ private:
+  Eq(Fabric& fabric, const fi_eq_attr& attr, void* context);
+  ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
+
+  Fabric& fabric_;
+  Link& link_;
+  const bool writable_;
+  const std::size_t size_;
+  std::deque<News> news_;
+  std::vector<std::byte> error_data_;  // of the error that was read last
+  Wait wait_;
+  unsigned users_ = 0;
+};
+
+}  // namespace stp::fi
