@@ -21,6 +21,12 @@ full 2 stp-replay rules --json
 full 1 stp-perf --link loop latency --seconds 0.05
 full 1 stp-sim --seeds 1..1
 full 1 stpctl devices
+for name in stpctl stpd stp-perf stp-sim stp-replay; do
+  "$bin/$name" --help >/dev/full 2>"$work/said" && fail "$name --help >/dev/full does not fail"
+  expect says "$work/said" "$name: cannot write to standard output"
+done
+"$bin/stp-sim" --seed 1 --pcapng /dev/full >/dev/null 2>"$work/said" && fail "a full disk is no error of stp-sim"
+expect says "$work/said" "cannot write /dev/full: No space left"
 
 "$bin/stpctl" devices >&- 2>"$work/said" && fail "stpctl without standard output does not fail"
 expect says "$work/said" "cannot write to standard output: Bad file descriptor"

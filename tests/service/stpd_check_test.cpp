@@ -94,8 +94,10 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
       << program->output();
   finds("link = loop\nsocket = /nowhere/at/all.sock", "no directory /nowhere");
   finds("pcap = /x.pcapng\n[link.a]\nlink = loop", "write it into the section of its link");
-  EXPECT_EQ(check("link = loop\npcap = \"" + directory.path() + "/trace.pcapng\"\n"), 0)
-      << program->output();
+  const auto pcap = "pcap = \"" + directory.path() + "/trace.pcapng\"\n";
+  EXPECT_EQ(check("link = loop\n" + pcap), 0) << program->output();
+  finds("[link.a]\nlink = loop\n" + pcap + "[link.b]\nlink = loop\n" + pcap,
+        "'a' and 'b' write one pcap file");
 }
 
 TEST_F(StpdCheck, OfAGoodFileOpensNothing) {

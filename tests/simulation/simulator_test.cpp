@@ -51,6 +51,14 @@ TEST(simulation, several_nodes_behind_an_address_hand_frames_over) {
   EXPECT_GT(handed_over, 0U);
 }
 
+TEST(simulation, a_file_that_cannot_be_written_is_told_of) {
+  Watch watch;
+  watch.file = PcapngFile::create("/dev/full");
+  ASSERT_NE(watch.file, nullptr);
+  EXPECT_EQ(simulate(profile("mixed"), 3, std::move(watch)).file_error, -ENOSPC);
+  EXPECT_EQ(simulate(profile("mixed"), 3).file_error, 0);
+}
+
 TEST(simulation, watching_a_run_changes_nothing) {
   const auto path = ::testing::TempDir() + "simulation.pcapng";
   Watch watch;
@@ -59,6 +67,7 @@ TEST(simulation, watching_a_run_changes_nothing) {
   watch.text = std::tmpfile();
   auto* const text = watch.text;
   const auto watched = simulate(profile("mixed"), 3, std::move(watch));
+  EXPECT_EQ(watched.file_error, 0);
   EXPECT_EQ(watched.hash, simulate(profile("mixed"), 3).hash);
   EXPECT_GT(std::ftell(text), 0);
   std::fclose(text);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cinttypes>
 #include <cstring>
 #include <string_view>
@@ -37,7 +38,16 @@ constexpr std::uint32_t kTimeResolution = 9 | 1U << 16, kNanoseconds = 9;
 }  // namespace
 
 void PcapngFile::put(std::uint32_t word) {
-  std::fwrite(&word, sizeof word, 1, file_.get());
+  write(&word, sizeof word);
+}
+
+void PcapngFile::write(const void* data, std::size_t size) {
+  if (std::fwrite(data, 1, size, file_.get()) != size && error_ == 0) error_ = -errno;
+}
+
+int PcapngFile::finish() {
+  if (std::fflush(file_.get()) != 0 && error_ == 0) error_ = -errno;
+  return error_;
 }
 
 std::unique_ptr<PcapngFile> PcapngFile::create(const std::string& path) {
@@ -59,8 +69,8 @@ void PcapngFile::frame(Time time, Bytes bytes) {
                           static_cast<std::uint32_t>(time), length, length})
     put(word);
   const std::array<std::byte, 3> zeros{};
-  std::fwrite(bytes.data(), 1, length, file_.get());
-  std::fwrite(zeros.data(), 1, padding, file_.get());
+  write(bytes.data(), length);
+  write(zeros.data(), padding);
   put(total);
 }
 

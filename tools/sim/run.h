@@ -91,6 +91,8 @@ class PcapngFile {
   // Returns nullptr if the file cannot be written.
   static std::unique_ptr<PcapngFile> create(const std::string& path);
   void frame(Time time, Bytes bytes);
+  // Writes the rest. Why the file is not complete: 0 or a negative errno.
+  int finish();
 
  private:
   struct Close {
@@ -98,8 +100,10 @@ class PcapngFile {
   };
   explicit PcapngFile(std::FILE* file) : file_(file) {}
   void put(std::uint32_t word);
+  void write(const void* data, std::size_t size);
 
   std::unique_ptr<std::FILE, Close> file_;
+  int error_ = 0;
 };
 
 // What can happen to a frame.
@@ -133,6 +137,8 @@ class Trace {
   void fault(Time now, Fault fault, Bytes frame);
   // Calls `line` only if there is a text output.
   void note(Time now, const std::function<std::string()>& line) const;
+  // As PcapngFile::finish(); 0 without a file.
+  int finish_file() { return file_ == nullptr ? 0 : file_->finish(); }
 
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] std::uint64_t frames() const { return frames_; }

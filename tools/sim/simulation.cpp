@@ -370,6 +370,7 @@ Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   world.play();
   Result result;
   result.failures = run.verdict.failures();
+  result.file_error = run.trace.finish_file();
   result.hash = run.trace.hash();
   result.simulated = run.now() - begin;
   result.frames = run.trace.frames();

@@ -146,6 +146,7 @@ class World {
 
 struct Result {
   std::vector<std::string> failures;
+  int file_error = 0;      // why Watch::file is not complete: 0 or a negative errno
   std::uint64_t hash = 0;  // of all frames on the wires and their times
   Time simulated = 0;
   std::uint64_t frames = 0, bytes = 0, faults = 0;

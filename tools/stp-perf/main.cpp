@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
   stp::service::hold_standard_streams();
   int exit_status = EXIT_SUCCESS;
   const auto options = stp::perf::parse_options(argc, argv, exit_status);
-  if (!options) return exit_status;
+  if (!options) return stp::service::status_with_output("stp-perf", exit_status, EXIT_FAILURE);
   try {
     stp::perf::run(*options);
     return stp::service::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);

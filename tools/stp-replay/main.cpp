@@ -91,7 +91,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const stp::cli::ParseError& error) {
-    return app.report(error, stp::replay::kCannotRead);
+    const auto status = app.report(error, stp::replay::kCannotRead);
+    return stp::service::status_with_output("stp-replay", status, stp::replay::kCannotRead);
   }
   const auto command = rules->parsed()    ? stp::replay::list_rules
                        : play->parsed()   ? stp::replay::play

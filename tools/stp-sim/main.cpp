@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Plays one run of the simulation again, or many runs.
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 #include "libst/os/standard_streams.h"
 #include "tools/sim/measures.h"
@@ -77,7 +79,8 @@ int play_one(const Options& options, const Profile& profile) {
   Watch watch;
   if (options.verbose) watch.text = stdout;
   if (!options.pcapng.empty() && !(watch.file = PcapngFile::create(options.pcapng))) {
-    std::fprintf(stderr, "stp-sim: cannot write %s\n", options.pcapng.c_str());
+    std::fprintf(stderr, "stp-sim: cannot write %s: %s\n", options.pcapng.c_str(),
+                 std::strerror(errno));
     return 1;
   }
   if (options.pcapng_host != 0)
@@ -90,7 +93,10 @@ int play_one(const Options& options, const Profile& profile) {
               profile.name, *options.seed, result.failures.empty() ? "passed" : "FAILED",
               static_cast<double>(result.simulated) / static_cast<double>(kSecond), result.frames,
               result.faults, result.delivered, result.hash);
-  return result.failures.empty() ? 0 : 1;
+  if (result.file_error != 0)
+    std::fprintf(stderr, "stp-sim: cannot write %s: %s\n", options.pcapng.c_str(),
+                 std::strerror(-result.file_error));
+  return result.failures.empty() && result.file_error == 0 ? 0 : 1;
 }
 
 int run(const Options& options) {
@@ -117,6 +123,6 @@ int main(int argc, char** argv) {
   stp::service::hold_standard_streams();
   int exit_status = 0;
   const auto options = stp::sim::parse_options(argc, argv, exit_status);
-  if (!options) return exit_status;
+  if (!options) return stp::service::status_with_output("stp-sim", exit_status, 1);
   return stp::service::status_with_output("stp-sim", stp::sim::run(*options), 1);
 }

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   try {
     int exit_status = EXIT_SUCCESS;
     const auto options = stp::stpctl::parse_options(argc, argv, exit_status);
-    if (!options) return exit_status;
+    if (!options) return stp::service::status_with_output("stpctl", exit_status, EXIT_FAILURE);
     run(*options);
     return stp::service::status_with_output("stpctl", EXIT_SUCCESS, EXIT_FAILURE);
   } catch (const std::exception& failure) {

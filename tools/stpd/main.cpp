@@ -128,7 +128,8 @@ int main(int argc, char** argv) {
   stp::service::hold_standard_streams();
   try {
     const auto choice = stp::stpd::parse_options(argc, argv);
-    return choice.options ? run(argc, argv, *choice.options) : choice.exit_status;
+    if (choice.options) return run(argc, argv, *choice.options);
+    return stp::service::status_with_output("stpd", choice.exit_status, 1);
   } catch (const std::exception& error) {
     log(LogLevel::kError, error.what());
     return 1;

@@ -370,6 +370,18 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
   }
 }
 
+// Adds what two links cannot share.
+void compare(const LinkOptions& one, const LinkOptions& other, std::vector<std::string>& errors) {
+  const auto both = "links '" + one.name + "' and '" + other.name + "' ";
+  if (one.name == other.name)
+    errors.push_back("two links are named '" + one.name + "': give each a name of its own");
+  else if (one.socket == other.socket)
+    errors.push_back(both + "have one socket, " + one.socket + ": give each its own");
+  if (!one.pcap.empty() && one.pcap == other.pcap)
+    errors.push_back(both + "write one pcap file, " + one.pcap + ": give each its own");
+  if (const auto why = collision(one, other); !why.empty()) errors.push_back(both + why);
+}
+
 }  // namespace
 
 bool complete(Options& options, std::vector<std::string>& errors) {
@@ -386,15 +398,7 @@ bool complete(Options& options, std::vector<std::string>& errors) {
       errors.push_back("--address " + link.address + ": " + error);
   }
   for (auto one = options.links.begin(); one != options.links.end(); ++one)
-    for (auto other = options.links.begin(); other != one; ++other) {
-      if (one->name == other->name)
-        errors.push_back("two links are named '" + one->name + "': give each a name of its own");
-      else if (one->socket == other->socket)
-        errors.push_back("links '" + other->name + "' and '" + one->name + "' have one socket, " +
-                         one->socket + ": give each its own");
-      if (const auto why = collision(*one, *other); !why.empty())
-        errors.push_back("links '" + other->name + "' and '" + one->name + "' " + why);
-    }
+    for (auto other = options.links.begin(); other != one; ++other) compare(*other, *one, errors);
   return errors.size() == before;
 }
 
