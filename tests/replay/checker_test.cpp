@@ -164,6 +164,19 @@ TEST_F(Checking, one_short_interval_below_a_millisecond_may_be_the_captures_and_
   EXPECT_EQ(findings[0].rule, Rule::kRetryTooSoon);
 }
 
+// protocol: 5.21
+TEST_F(Checking, repeats_between_other_frames_have_left_a_queue_together_and_are_not_too_soon) {
+  connect(5, 1);
+  auto rs = named(Op::kRequestState, 5, 1);
+  rs.d_id = rs.b_num = wire::kNoId;
+  for (int i = 0; i < 9; ++i) {
+    say(rs, kMacA, kMacB);
+    now += 60'000;
+    say(named(Op::kNoOperation, 5, 1), kMacA, kMacB);
+  }
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
 // protocol: 5.11
 TEST_F(Checking, an_rd_with_the_receivers_key_is_answered_whatever_else_it_says) {
   connect(5, 0xabc);

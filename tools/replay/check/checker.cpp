@@ -44,6 +44,8 @@ constexpr TraceTime kLongestInterval = 1'000'000'000;
 // Intervals shorter than this are judged only if a side has repeated too soon so often.
 constexpr TraceTime kStampedLate = 1'000'000;
 constexpr unsigned kHastyTries = 3;
+// So long frames may wait at their sender for the link. They leave together then.
+constexpr TraceTime kQueued = 100'000'000;
 
 // Operations that only the two sides of a connection exchange.
 bool is_scheduled(Op op) {
@@ -186,6 +188,7 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
     return;
   }
   if (gap < kLinkCopies) return;
+  const bool spoke = said.from.heard > tries.last;  // something else, since the last try
   tries.last = said.now;
   ++tries.count;
   if (disturbed(said)) return;
@@ -194,6 +197,8 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   wanted = std::min(wanted, kLongestInterval);
   if (gap < wanted - slack(wanted)) {
     --tries.count;  // not counted, so that it does not lengthen the next interval
+    // A queue that is sent out at once also has other frames of that side.
+    if (spoke && wanted < kQueued) return;
     // A busy machine stamps a frame after it was sent: one short interval below a millisecond is
     // none.
     if (wanted < kStampedLate && ++said.from.hasty < kHastyTries) return;
