@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The managed API for C++17: owners of its handles, events as types, operations as objects. Every
-// thing else is as <stp/managed.h> says. Nothing of it is compiled into the library.
+// The managed API for C++17: owners of its handles, events as types, operations as objects. All
+// else is as <stp/managed.h> says. Nothing of it is compiled into the library.
 //
 // Errors: a function throws stp::Error, or, given a std::error_code, sets that (to no error where
 // it succeeds) and returns what is empty. Its category is the generic one: compare it with
