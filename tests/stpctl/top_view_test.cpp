@@ -158,6 +158,20 @@ TEST(TopView, TheHistoryIsShownBesideItsGreatestValue) {
   EXPECT_NE(text.find("@ max 900\n"), std::string::npos) << text;
 }
 
+TEST(TopView, EachHistoryOfSeveralLinksHasTheNameOfItsLink) {
+  std::vector<Sample> links;
+  links.push_back(sample_of("slow", {connection_of(1, "10.0.0.1", 1)}, {{100, 0}}));
+  links.push_back(sample_of("fast", {connection_of(2, "10.0.0.2", 2)}, {{900, 0}}));
+  TopView view(true, 1);
+  view.add(links);
+  view.press("l");
+  const auto text = view.text(links, kScreen);
+  const auto slow = text.rfind("slow\n"), fast = text.rfind("fast\n");
+  ASSERT_LT(slow, fast) << text;
+  EXPECT_NE(text.substr(slow, fast - slow).find("max 100\n"), std::string::npos) << text;
+  EXPECT_NE(text.substr(fast).find("max 900\n"), std::string::npos) << text;
+}
+
 TEST(TopView, TimeIsTheUsers) {
   TopView view(false, 1);
   view.press("+");

@@ -389,8 +389,12 @@ std::string TopView::page(const std::vector<Sample>& links, const Screen& screen
     case Page::kOverview:
       return head + overview(links, screen);
     case Page::kLinks: {
-      auto out = head + page_of(links_of(links), screen, 1 + 2 * links.size());
-      for (std::size_t i = 0; utf8_ && i < links.size(); ++i) out += history_of(i, screen.columns);
+      const bool several = links.size() > 1;  // each history then stands below the link's name
+      auto out = head + page_of(links_of(links), screen, 1 + (several ? 3 : 2) * links.size());
+      for (std::size_t i = 0; utf8_ && i < links.size(); ++i) {
+        if (several) out += by_width(links[i].look.link.name, screen.columns) + '\n';
+        out += history_of(i, screen.columns);
+      }
       return out;
     }
     case Page::kPrograms:
