@@ -53,7 +53,7 @@ UniqueFd lingering(std::list<UniqueFd>& kept) {
   const std::vector<std::byte> bytes(1U << 16);
   while (::send(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
   }
-  const linger how{.l_onoff = 1, .l_linger = 12};
+  const linger how{.l_onoff = 1, .l_linger = 4};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &how, sizeof how);
   return fd;
 }
