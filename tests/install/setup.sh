@@ -48,7 +48,7 @@ programs_and_pages() {
 links_of_pages() {
   local page target count=0
   while IFS=: read -r page target; do
-    [ -e "$(dirname "$page")/$target" ] || fail "$page: $target leads nowhere"
+    [ -e "${page%/*}/$target" ] || fail "$page: $target leads nowhere"
     count=$((count + 1))
   done < <(grep -roE --include='*.md' '\]\([^)]+\)' "$1" |
     sed -nE '/\((https?|#)/d; s/^([^:]+):\]\(([^)#]*).*/\1:\2/p' | sort -u)
