@@ -70,7 +70,34 @@ TEST(ProgressLine, says_that_it_is_stalled_and_why) {
   view.trouble = "eth0 has no carrier";
   EXPECT_EQ(progress_line(view, 79),
             shortened(view.name, 42) + " 50% stalled 4 s: eth0 has no carrier");
-  EXPECT_EQ(progress_line(view, 39), "ho...st 50% stalled 4 s: eth0 has no ca");
+  EXPECT_EQ(progress_line(view, 40), "ho...st stalled 4 s: eth0 has no carrier");
+  EXPECT_EQ(progress_line(view, 39), "stalled 4 s: eth0 has no carrier");
+}
+
+TEST(ProgressLine, of_a_stall_keeps_the_cause_readable_before_all_else) {
+  auto view = half_way();
+  view.stalled = std::chrono::seconds(4);
+  view.trouble = "eth0 has no carrier: check the cable, and that the other end is up";
+  EXPECT_EQ(progress_line(view, 79), "stalled 4 s: " + view.trouble);
+  EXPECT_EQ(progress_line(view, 78),
+            shortened(view.name, 41) + " 50% stalled 4 s: eth0 has no carrier")
+      << "the remedy goes as a whole";
+  EXPECT_EQ(progress_line(view, 39), "stalled 4 s: eth0 has no carrier");
+  EXPECT_EQ(progress_line(view, 25), "eth0 has no carrier");
+  view.trouble =
+      "interface eth0 has MTU 1400 and this link 1500: longer frames do not leave; give up";
+  EXPECT_EQ(progress_line(view, 39), "interface eth0 has MTU 1400 and this...");
+}
+
+TEST(ProgressLine, shows_no_rate_where_nothing_moves) {
+  ProgressView view;
+  view.name = "asking the receiver";
+  view.moves = false;
+  view.files = 1;
+  EXPECT_EQ(progress_line(view, 79), "asking the receiver");
+  view.file = 3;
+  view.files = 12;
+  EXPECT_EQ(progress_line(view, 79), "asking the receiver  file 3 of 12");
 }
 
 TEST(ProgressLine, ends_in_whole_percent_and_sane_times) {

@@ -91,6 +91,21 @@ TEST_F(ProgressTest, counts_small_files) {
   EXPECT_NE(line.find("file 7 of 40+"), std::string::npos) << line;
 }
 
+TEST_F(ProgressTest, speaks_of_small_files_only_when_one_has_moved) {
+  Progress progress("test", false);
+  progress.count(0, 1, false);
+  const auto any = [](const std::string& line) { return !line.empty(); };
+  EXPECT_EQ(next_line(any), "asking the receiver");
+  {
+    Progress::Item item(progress, "big", 1'000);
+    item.advance(1'000);
+    EXPECT_NE(next_line_with("big").find("100%"), std::string::npos);
+  }
+  progress.pause();
+  EXPECT_EQ(next_line([](const std::string& line) { return !line.starts_with("big"); }),
+            "asking the receiver");
+}
+
 TEST_F(ProgressTest, a_stall_is_shown_with_what_the_link_knows) {
   Progress progress("test", false, std::chrono::milliseconds(50));
   const Progress::Watch watch(progress, [] { return std::string("eth0 has no carrier"); });

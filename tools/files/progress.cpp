@@ -65,6 +65,7 @@ Progress::Item::Item(Progress& progress, std::string name, std::optional<std::ui
     : progress_(progress), name_(std::move(name)), size_(size) {
   std::lock_guard const lock(progress_.mutex_);
   if (!progress_.is_busy()) progress_.moved_at_ = Clock::now();
+  progress_.small_ = false;
   progress_.items_.insert(this);
 }
 
@@ -76,11 +77,9 @@ Progress::Item::~Item() {
 
 void Progress::Item::advance(std::uint64_t bytes) {
   if (!progress_.bar_ || bytes == 0) return;
-  {
-    std::lock_guard const lock(progress_.mutex_);
-    done_ += bytes;
-  }
-  progress_.moved(bytes);
+  std::lock_guard const lock(progress_.mutex_);
+  done_ += bytes;
+  progress_.note(bytes);
 }
 
 void Progress::Item::skip(std::uint64_t bytes) {
@@ -118,6 +117,11 @@ void Progress::sent(std::size_t files) {
 void Progress::moved(std::uint64_t bytes) {
   if (!bar_) return;
   std::lock_guard const lock(mutex_);
+  small_ = true;
+  note(bytes);
+}
+
+void Progress::note(std::uint64_t bytes) {
   moved_ += bytes;
   moved_at_ = Clock::now();
   on_disk_ = false;
@@ -130,7 +134,9 @@ void Progress::await_disk() {
 }
 
 void Progress::pause() {
-  moved(0);
+  if (!bar_) return;
+  std::lock_guard const lock(mutex_);
+  note(0);
 }
 
 void Progress::run() {
@@ -180,7 +186,9 @@ ProgressView Progress::view(Clock::time_point now) const {
   }
   if (items_.empty()) {
     shown.done = moved_;
-    shown.name = on_disk_ ? "the receiver writes to its disk" : "small files";
+    shown.moves = on_disk_ || small_;
+    shown.name = on_disk_ ? "the receiver writes to its disk"
+                          : (small_ ? "small files" : "asking the receiver");
   } else {
     shown.size = size;
     shown.name =

@@ -79,6 +79,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   void run();
+  void note(std::uint64_t bytes);  // have moved; the mutex is held
   void draw(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] bool is_busy() const { return !items_.empty() || finished_ < files_; }
   [[nodiscard]] ProgressView view(Clock::time_point now) const;
@@ -98,6 +99,7 @@ class Progress {
   std::set<const Item*> items_;
   std::size_t finished_ = 0, sent_ = 0, files_ = 0;
   bool more_ = false, on_disk_ = false;
+  bool small_ = false;       // what moved last was of small files
   std::uint64_t moved_ = 0;  // bytes, of all files
   Clock::time_point moved_at_ = Clock::now();
   std::deque<std::pair<Clock::time_point, std::uint64_t>> samples_;  // of moved_

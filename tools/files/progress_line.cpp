@@ -108,9 +108,16 @@ std::string count_text(const ProgressView& view, bool compact) {
 // The fields after the name, in their order; those that are left out first come last.
 std::vector<std::string> fields_of(const ProgressView& view, bool compact) {
   std::vector<std::string> fields;
-  for (auto field : {part_text(view), amount(view.rate, compact) + "/s", left_text(view, compact),
-                     amount(static_cast<double>(view.done), compact), count_text(view, compact)})
+  const auto add = [&fields](std::string field) {
     if (!field.empty()) fields.push_back(std::move(field));
+  };
+  if (view.moves) {
+    add(part_text(view));
+    add(amount(view.rate, compact) + "/s");
+    add(left_text(view, compact));
+    add(amount(static_cast<double>(view.done), compact));
+  }
+  add(count_text(view, compact));
   return fields;
 }
 
@@ -120,10 +127,48 @@ std::string text_of_fields(const std::vector<std::string>& fields, std::string_v
   return text;
 }
 
-std::string stall_text(const ProgressView& view) {
-  const auto part = part_text(view);
-  return (part.empty() ? "" : " " + part) + " stalled " + std::to_string(view.stalled->count()) +
-         " s" + (view.trouble.empty() ? "" : ": " + view.trouble);
+// Leaves out the end where the text is longer.
+std::string begin_of(std::string_view text, std::size_t columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const auto gap = columns > kGap.size() + 1 ? kGap : std::string_view();
+  const auto glyphs = glyphs_of(text);
+  std::string shorter;
+  for (std::size_t i = 0, n = take(glyphs.begin(), glyphs.end(), columns - gap.size()); i < n; ++i)
+    shorter += glyphs[i].bytes;
+  return shorter.append(gap);
+}
+
+// "" if not even a short form of the name has room beside the text.
+std::string with_name(const std::string& name, const std::string& text, std::size_t columns) {
+  const auto used = columns_of(text);
+  if (used + std::min(columns_of(name), kLeastName) > columns) return {};
+  return shortened(name, columns - used) + text;
+}
+
+// A trouble says the cause first, then the remedy: whole, then shorter and shorter by one part.
+std::vector<std::string> parts_of_trouble(std::string trouble) {
+  std::vector<std::string> parts{trouble};
+  for (;;) {
+    const auto end = std::max(trouble.rfind(": ") + 1, trouble.rfind("; ") + 1);  // 0: none
+    if (end == 0) return parts;
+    parts.emplace_back(trouble.erase(end - 1));
+  }
+}
+
+// The cause is what the user needs most. The name and the percent give way to it, then its remedy.
+std::string stall_line(const ProgressView& view, std::size_t columns) {
+  const auto stalled = "stalled " + std::to_string(view.stalled->count()) + " s";
+  const auto percent = part_text(view);
+  std::string cause = stalled;
+  for (const auto& trouble : parts_of_trouble(view.trouble)) {
+    const auto text = stalled + (trouble.empty() ? "" : ": " + trouble);
+    for (const auto& behind : {percent.empty() ? "" : " " + percent, std::string()})
+      if (auto line = with_name(view.name, behind + " " + text, columns); !line.empty())
+        return line;
+    if (columns_of(text) <= columns) return text;
+    if (!trouble.empty()) cause = trouble;
+  }
+  return begin_of(cause, columns);
 }
 
 }  // namespace
@@ -153,19 +198,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
 }
 
 std::string progress_line(const ProgressView& view, std::size_t columns) {
-  if (view.stalled) {
-    // The cause is what the user needs most; its end is the remedy.
-    const auto text = stall_text(view);
-    const auto wanted = std::min(columns_of(view.name), kUsualName);
-    const auto room = columns - std::min(columns, columns_of(text));
-    const auto name = shortened(view.name, std::max(room, std::min(wanted, kLeastName)));
-    const auto line = name + text;
-    const auto glyphs = glyphs_of(line);
-    std::string fitting;
-    for (std::size_t i = 0, count = take(glyphs.begin(), glyphs.end(), columns); i < count; ++i)
-      fitting += glyphs[i].bytes;
-    return fitting;
-  }
+  if (view.stalled) return stall_line(view, columns);
   const auto name_columns = columns_of(view.name);
   auto fields = fields_of(view, false);
   auto text = text_of_fields(fields, "  ");
@@ -178,7 +211,7 @@ std::string progress_line(const ProgressView& view, std::size_t columns) {
     }
   }
   const auto room = columns - std::min(columns, text.size());
-  return (shortened(view.name, room) + text).substr(view.name.empty() ? 1 : 0);
+  return (shortened(view.name, room) + text).substr(view.name.empty() && !text.empty() ? 1 : 0);
 }
 
 }  // namespace stp::files

@@ -13,6 +13,7 @@ namespace stp::files {
 
 struct ProgressView {
   std::string name;                   // of what is under way; without control characters
+  bool moves = true;                  // false: no bytes are on their way; only files are counted
   std::uint64_t done = 0;             // bytes
   std::optional<std::uint64_t> size;  // nullopt: nobody knows, as of a stream
   double rate = 0;                    // bytes per second, of the last seconds
