@@ -22,6 +22,9 @@ constexpr std::array kTranslations{
     Translation{"VFIO group is not viable",
                 "the kernel has other devices of its IOMMU group, which are listed in "
                 "/sys/bus/pci/devices/ADDRESS/iommu_group/devices: bind them to vfio-pci, too"},
+    Translation{"failed to parse device",
+                "no driver of DPDK has a name that it begins with: see the name (net_ring0, "
+                "net_tap0), and whether the driver is installed (librte-net-...)"},
     Translation{"DMA remapping", "VFIO may not pin its memory: raise LimitMEMLOCK= (ulimit -l)"},
 };
 

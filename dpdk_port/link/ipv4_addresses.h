@@ -115,7 +115,8 @@ inline int find_alternative_name(int fd, const std::string& name) {
 
 // The index of the interface with that name, which may be an alternative one. 0: there is none.
 inline int index_of_interface(const std::string& name) {
-  if (name.size() <= rtnetlink::kMostOfName)
+  // The kernel takes eth0:1 for eth0 there.
+  if (name.size() <= rtnetlink::kMostOfName && name.find(':') == std::string::npos)
     return static_cast<int>(::if_nametoindex(name.c_str()));
   if (name.size() > rtnetlink::kMostOfAlternativeName) return 0;
   const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);

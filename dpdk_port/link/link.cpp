@@ -9,20 +9,22 @@
 #include <string_view>
 #include <vector>
 
+#include "dpdk_port/link/suggestion.h"
+
 namespace stp::port {
 namespace {
 
 struct KindName {
   std::string_view name;
   LinkKind kind;
-  std::string_view target;  // what stands after the colon
+  std::string_view target;  // what stands after the colon, with an example
 };
 constexpr std::array kKinds{
-    KindName{"stpd", LinkKind::kStpd, "socket path"},
-    KindName{"iface", LinkKind::kIface, "interface name"},
-    KindName{"pci", LinkKind::kPci, "PCI address such as 0000:3b:00.0"},
-    KindName{"memif", LinkKind::kMemif, "socket path"},
-    KindName{"vdev", LinkKind::kVdev, "DPDK device string"},
+    KindName{"stpd", LinkKind::kStpd, ""},
+    KindName{"iface", LinkKind::kIface, "an interface name, as in iface:eth0"},
+    KindName{"pci", LinkKind::kPci, "a PCI address, as in pci:0000:3b:00.0"},
+    KindName{"memif", LinkKind::kMemif, "a socket path, as in memif:/run/a.sock"},
+    KindName{"vdev", LinkKind::kVdev, "a DPDK device string, as in vdev:net_ring0"},
     KindName{"udp", LinkKind::kUdp, ""},
     KindName{"loop", LinkKind::kLoop, ""},
 };
@@ -181,19 +183,29 @@ std::string_view right_of(const CommonOption& option, LinkKind kind) {
   return option.right;
 }
 
-std::string option_names(LinkKind kind) {
-  std::string names;
-  const auto add = [&names](std::string_view name) {
-    names += names.empty() ? "" : ", ";
-    names += name;
-  };
+std::vector<std::string_view> option_names(LinkKind kind) {
+  std::vector<std::string_view> names;
   for (const auto& option : kCommonOptions) {
-    if (is_of(option, kind)) add(option.name);
+    if (is_of(option, kind)) names.push_back(option.name);
   }
   for (const auto& option : kKindOptions) {
-    if (option.kind == kind) add(option.name);
+    if (option.kind == kind) names.push_back(option.name);
   }
   return names;
+}
+
+// `meant`: "": nobody knows.
+std::string did_you_mean(const std::string& meant) {
+  return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
+std::string no_option(const std::string& name, LinkKind kind) {
+  const auto names = option_names(kind);
+  std::string list;
+  for (const auto& each : names) (list += list.empty() ? "" : ", ") += each;
+  const auto meant = std::string(similar_word(name, names));
+  return "no option '" + name + "' here; there are " + list +
+         did_you_mean(meant.empty() ? "" : meant + "=");
 }
 
 std::string wrong_value(const std::string& option, std::string_view right) {
@@ -222,7 +234,7 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
     out.options[name] = value;
     return "";
   }
-  return "no option '" + name + "' here; there are " + option_names(out.kind);
+  return no_option(name, out.kind);
 }
 
 bool is_pci_address(const std::string& text) {
@@ -238,6 +250,36 @@ bool is_pci_address(const std::string& text) {
 constexpr std::size_t kMaxInterfaceName = 127;  // of an alternative one: ALTIFNAMSIZ, less the zero
 constexpr std::size_t kMaxSocketPath = 107;
 
+// The kernel takes eth0:1 for eth0.
+std::string check_interface(const std::string& name) {
+  if (name.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos) return "";
+  const auto before = name.substr(0, colon);
+  return "'" + name + "' is no interface name, which has no colon: write iface:" +
+         (before.empty() ? "eth0" : before) +
+         ", and options after commas; address= chooses one of several addresses";
+}
+
+// DPDK takes net_ring0:1 for one more device of the driver net_ring.
+std::string check_device(const std::string& device) {
+  const auto name = device.substr(0, device.find(','));
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos) return "";
+  const auto before = name.substr(0, colon);
+  return "'" + name + "' is no name of a DPDK device, which has no colon: write vdev:" +
+         (before.empty() ? "net_ring0" : before) + ", and options after commas";
+}
+
+// 10.0.0.5:8181, [2001:db8::5]:8181 and the like. "": it does not end so.
+std::string udp_port_in(const std::string& target) {
+  const std::size_t colon = target.rfind(':');
+  if (colon == std::string::npos || !parse_number(target.substr(colon + 1), 0, 65'535)) return "";
+  const auto host = target.substr(0, colon);
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  return brackets || host.find(':') == std::string::npos ? target.substr(colon + 1) : "";
+}
+
 // What cannot be an address of this host, whatever its interfaces are called. Which interfaces and
 // IPv6 scopes there are is seen when the link is opened.
 std::string check_udp_target(const std::string& target) {
@@ -247,6 +289,9 @@ std::string check_udp_target(const std::string& target) {
   const auto wrong = [&](const char* why) { return "'" + target + "' " + why + kRight; };
   if (target == "localhost") return "localhost is a host and no interface: write udp:127.0.0.1";
   if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
+  if (const auto port = udp_port_in(target); !port.empty())
+    return "'" + target + "' has a colon before the UDP port, which is an option: write udp:" +
+           target.substr(0, target.size() - port.size() - 1) + ",port=" + port;
   const bool brackets = target.starts_with('[') && target.ends_with(']');
   const std::string text = brackets ? target.substr(1, target.size() - 2) : target;
   if (text.find(':') != std::string::npos) {
@@ -271,8 +316,7 @@ std::string check_target(const LinkConfig& link) {
   const std::string& target = link.target;
   switch (link.kind) {
     case LinkKind::kIface:
-      if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
-      break;
+      return check_interface(target);
     case LinkKind::kPci:
       if (!is_pci_address(target)) return "a PCI address is written like 0000:3b:00.0";
       break;
@@ -283,10 +327,32 @@ std::string check_target(const LinkConfig& link) {
     case LinkKind::kUdp:
       return check_udp_target(target);
     case LinkKind::kVdev:
+      return check_device(target);
     case LinkKind::kLoop:
       break;
   }
   return "";
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == '@';
+  });
+}
+
+// The link that somebody may have meant with what is none. "": nobody knows.
+std::string link_meant_by(const std::string& head) {
+  std::vector<std::string_view> kinds;
+  for (const auto& kind : kKinds) kinds.push_back(kind.name);
+  const std::size_t colon = head.find(':');
+  const auto similar = std::string(similar_word(head.substr(0, colon), kinds));
+  if (!similar.empty()) return similar + (colon == std::string::npos ? "" : head.substr(colon));
+  if (is_pci_address(head)) return "pci:" + head;
+  if (parse_ipv4(head) || head.starts_with('[')) return "udp:" + head;
+  if (head.find('/') != std::string::npos) return "stpd:" + head;
+  if (head.starts_with("net_")) return "vdev:" + head;
+  return is_word(head) ? "iface:" + head : "";
 }
 
 std::string parse_kind(const std::string& head, LinkConfig& out) {
@@ -295,14 +361,15 @@ std::string parse_kind(const std::string& head, LinkConfig& out) {
   const auto known = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&name](const KindName& kind) { return kind.name == name; });
   if (known == kKinds.end()) {
-    return "a link starts with stpd:, iface:, pci:, memif:, vdev: or udp:, or is loop";
+    return "a link starts with stpd:, iface:, pci:, memif:, vdev: or udp:, or is loop" +
+           did_you_mean(link_meant_by(head));
   }
   out.kind = known->kind;
   if (colon != std::string::npos) out.target = head.substr(colon + 1);
   const bool wants_target =
       out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd && out.kind != LinkKind::kUdp;
   if (wants_target && out.target.empty()) {
-    return name + ": stands before a " + std::string(known->target);
+    return "after " + name + ": stands " + std::string(known->target);
   }
   if (out.kind == LinkKind::kLoop && colon != std::string::npos) {
     return "loop has nothing after it but options";

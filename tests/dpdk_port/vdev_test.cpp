@@ -91,10 +91,11 @@ TEST(Vdev, OneDeviceIsNotOpenedTwice) {
   EXPECT_NE(error.find("already uses"), std::string::npos) << error;
 }
 
-TEST(Vdev, AnUnknownDriverIsAnErrorThatNamesIt) {
+TEST(Vdev, AnUnknownDriverIsAnErrorThatNamesItAndTheRemedy) {
   std::string error;
   EXPECT_FALSE(open_link("vdev:net_nonsense0", error));
-  EXPECT_NE(error.find("net_nonsense0"), std::string::npos) << error;
+  EXPECT_NE(error.find("DPDK cannot open net_nonsense0"), std::string::npos) << error;
+  EXPECT_NE(error.find("see the name (net_ring0, net_tap0)"), std::string::npos) << error;
 }
 
 TEST(Pci, AfterAVirtualDeviceItIsTooLate) {

@@ -158,6 +158,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"loop,address=10.9.0.1/0", "10.9.0.1/24"},
         BadLink{"loop,address=0.0.0.0/8", "10.9.0.1/24"},
         BadLink{"loop,mtu=1500,mtu=9000", "stands twice"},
+        BadLink{"iface:", "after iface: stands an interface name, as in iface:eth0"},
+        BadLink{"vdev:", "after vdev: stands a DPDK device string, as in vdev:net_ring0"},
+        BadLink{"iface:eth0:8181", "write iface:eth0, and options after commas; address= chooses"},
+        BadLink{"iface:eth0:1,mtu=1500", "'eth0:1' is no interface name"},
+        BadLink{"iface::8181", "write iface:eth0,"},
+        BadLink{"vdev:net_ring0:1,mtu=1500", "write vdev:net_ring0, and options after commas"},
+        BadLink{"udp:eth0:8181", "write udp:eth0,port=8181"},
+        BadLink{"udp:10.0.0.5:8181", "write udp:10.0.0.5,port=8181"},
+        BadLink{"udp:[2001:db8::5]:8181,mtu=1400", "write udp:[2001:db8::5],port=8181"},
+        BadLink{"udp::8181", "write udp:,port=8181"}, BadLink{"udp:eth0:x", "is no IPv6 address"},
+        BadLink{"pci:0000:3b:00.0:1", "written like 0000:3b:00.0"},
+        BadLink{"ifcae:eth0,mtu=1500", "did you mean iface:eth0?"},
+        BadLink{"Loop", "did you mean loop?"}, BadLink{"eth0", "did you mean iface:eth0?"},
+        BadLink{"10.0.0.5", "did you mean udp:10.0.0.5?"},
+        BadLink{"[2001:db8::5]", "did you mean udp:[2001:db8::5]?"},
+        BadLink{"0000:3b:00.0", "did you mean pci:0000:3b:00.0?"},
+        BadLink{"/run/stpd/stpd.sock", "did you mean stpd:/run/stpd/stpd.sock?"},
+        BadLink{"net_ring0", "did you mean vdev:net_ring0?"},
+        BadLink{"iface:eth0,mut=9000",
+                "no option 'mut' here; there are mac, address, arp, mtu, "
+                "vlan, copy, queues, driver, qdisc; did you mean mtu=?"},
+        BadLink{"memif:/a,roll=server", "did you mean role=?"},
         BadLink{"memif:/a,role=master", "server or client"},
         BadLink{"memif:/a,rsize=15", "1 to 14"}, BadLink{"memif:/a,bsize=64", "256 to 65535"},
         BadLink{"memif:/a,id=-1", "a number"},
@@ -168,6 +190,23 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"udp:[2001:db8::5],mtu=400", "over IPv6 from 408"},
         BadLink{"udp:,mtu=400", "over IPv6 from 408"},
         BadLink{"udp:10.0.0.5,congestion=1", "on or off"}));
+
+TEST(Link, ColonsStayWhereTheyBelong) {
+  EXPECT_EQ(good("vdev:net_af_xdp0,mac=02:00:00:00:00:01,iface=a:b").target,
+            "net_af_xdp0,iface=a:b");
+  EXPECT_EQ(good("memif:/run/a:1.sock").target, "/run/a:1.sock");
+  EXPECT_EQ(good("stpd:/run/a:1.sock").target, "/run/a:1.sock");
+  EXPECT_EQ(good("udp:2001:db8::5").target, "2001:db8::5");
+}
+
+TEST(Link, NothingIsSuggestedForWhatNobodyCanMean) {
+  LinkConfig link;
+  std::string error;
+  for (const char* text : {"", "tcp:10.0.0.5", "what is this", "loop,speed=3"}) {
+    EXPECT_FALSE(parse_link(text, link, error));
+    EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
+  }
+}
 
 TEST(Link, SocketPathsFitASocketAddress) {
   LinkConfig link;
