@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <thread>
 #include <utility>
 
@@ -61,11 +62,25 @@ void set_patience(int socket, timeval patience) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Waits until one of the sockets has a message, or is closed by the other side. False: it is late.
+bool is_readable(std::initializer_list<int> sockets, Clock::time_point until) {
+  std::vector<pollfd> fds;
+  for (const int socket : sockets) fds.push_back({socket, POLLIN, 0});
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    const auto wait = std::max<std::chrono::milliseconds::rep>(left.count(), 0);
+    const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(wait));
+    if (ready > 0 || (ready == 0 && Clock::now() >= until)) return ready > 0;
+  }
+}
+
 int not_served(const std::string& path) {
   return fail(-ETIMEDOUT,
               "stpd:" + path +
-                  ": stpd does not accept programs: it is stopped or hangs, or has too many files "
-                  "open (LimitNOFILE). See its log, or start it again");
+                  ": stpd does not answer: it is stopped or hangs, or has too many files open "
+                  "(LimitNOFILE). See its log, or start it again");
 }
 
 // The reply has arrived without all of its descriptors: this process has too many files open.
@@ -136,27 +151,27 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
 
 int StpdConnection::await_reply(const Request& request, Reply& reply,
                                 std::vector<UniqueFd>& received) {
-  for (;;) {
-    const auto failed = service::receive_reply(socket_.get(), reply, received);
-    if (failed != -EAGAIN || request.kind != service::RequestKind::kMap) return failed;
-    if (!answers_others()) return failed;
-  }
+  const auto maps = request.kind == service::RequestKind::kMap;
+  const auto end = Clock::now() + 3 * patience_;  // of kMapped
+  if (maps || request.kind == service::RequestKind::kMapped)
+    while (!is_readable({socket_.get()}, Clock::now() + patience_ / 4))
+      if (!is_there() || (!maps && Clock::now() >= end)) return -EAGAIN;
+  return service::receive_reply(socket_.get(), reply, received);
 }
 
-// A stpd that lets nobody else in also answers: it hangs up.
-bool StpdConnection::answers_others() const {
+// Asks over a connection of its own, in the rest of the patience. A stpd that lets nobody else in
+// also answers: it hangs up. Or the reply arrives meanwhile.
+bool StpdConnection::is_there() const {
+  const auto rest = patience_ - patience_ / 4;
+  const auto until = Clock::now() + rest;
   UniqueFd other;
-  const auto error = service::connect_to(path_, other, timeval_of(patience_));
-  if (error != 0) return error != -EAGAIN;
-  set_patience(other.get(), timeval_of(patience_));
+  const auto error = service::connect_to(path_, other, timeval_of(rest));
+  if (error != 0) return error != -EAGAIN || is_readable({socket_.get()}, until);
   Request asking{};
   asking.version = service::kProtocolVersion;
   asking.kind = service::RequestKind::kStats;
-  Reply reply{};
-  std::vector<UniqueFd> none;
-  auto answer = service::send_request(other.get(), asking, {});
-  if (answer == 0) answer = service::receive_reply(other.get(), reply, none);
-  return answer != -EAGAIN;
+  if (service::send_request(other.get(), asking, {}) != 0) return true;
+  return is_readable({other.get(), socket_.get()}, until);
 }
 
 int StpdConnection::silent() const {

@@ -23,7 +23,7 @@ namespace stp::client {
 class StpdConnection {
  public:
   // How long open() and ask() wait for a stpd that does not answer.
-  static constexpr std::chrono::milliseconds kPatience{30'000};
+  static constexpr std::chrono::milliseconds kPatience{10'000};
 
   // Connects to the socket at `path`. Returns 0; -ETIMEDOUT: the backlog of stpd has stayed full
   // for `patience`; or another negative errno.
@@ -37,10 +37,11 @@ class StpdConnection {
 
   // Sends a request with descriptors, and waits for the reply and its descriptors as long as open()
   // was told. A reply to kMap may take longer: stpd maps gigabytes page by page, and answers others
-  // meanwhile, which shows that it is there. Returns the reply's result; or after a failure to send
-  // or receive, which ends the connection, -ETIMEDOUT: stpd does not answer, or error(). -EMFILE
-  // with a result of 0 in `reply`: this process has no room for the reply's descriptors. That does
-  // not end the connection.
+  // meanwhile, which shows that it is there. So may one to kMapped, which waits for such work of
+  // the same user, but not for ever. Returns the reply's result; or after a failure to send or
+  // receive, which ends the connection, -ETIMEDOUT: stpd does not answer, or error(). -EMFILE with
+  // a result of 0 in `reply`: this process has no room for the reply's descriptors. That does not
+  // end the connection.
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
           std::vector<service::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
@@ -54,7 +55,7 @@ class StpdConnection {
  private:
   int await_reply(const service::Request& request, service::Reply& reply,
                   std::vector<service::UniqueFd>& received);
-  [[nodiscard]] bool answers_others() const;
+  [[nodiscard]] bool is_there() const;
   [[nodiscard]] int silent() const;
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 

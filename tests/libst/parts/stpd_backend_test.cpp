@@ -3,9 +3,11 @@
 #include "libst/client/stpd_backend.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -104,9 +106,9 @@ class StpdThatAcceptsNobody : public testing::Test {
     EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener.get(), 0), 0);
   }
-  static bool says_what_to_do() {
+  [[nodiscard]] bool says_what_to_do() const {
     const auto text = std::string(client::describe(-ETIMEDOUT));
-    return text.find("stpd does not accept programs") != std::string::npos &&
+    return text.find("stpd:" + path + ": stpd does not answer") != std::string::npos &&
            text.find("LimitNOFILE") != std::string::npos;
   }
 
@@ -167,6 +169,36 @@ TEST_F(StpdThatFallsSilent, SoDoesARequestToMapMemory) {
   EXPECT_EQ(first->error(), -ENOTCONN);
 }
 
+// All questions to find that out together take as long as one request.
+TEST_F(StpdThatFallsSilent, WithinTheTimeOfOneRequest) {
+  constexpr std::chrono::milliseconds kWhole{400};
+  for (const auto kind : {RequestKind::kMap, RequestKind::kMapped}) {
+    connect(kWhole);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(ask(kind), -ETIMEDOUT);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(took, kWhole);
+    EXPECT_LT(took, 2 * kWhole);
+    (void)accept_one();  // the question of is_there()
+  }
+}
+
+TEST_F(StpdThatFallsSilent, AUserWaitsTenSeconds) {
+  EXPECT_LE(StpdConnection::kPatience, std::chrono::seconds(10));
+}
+
+TEST_F(StpdThatFallsSilent, AReplyThatComesWhileOthersGetNoneIsTaken) {
+  connect(std::chrono::seconds(2));
+  std::thread late([&] {
+    const auto other = accept_one();  // so it asks
+    service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
+    pollfd closed{other.get(), POLLRDHUP, 0};
+    ::poll(&closed, 1, -1);
+  });
+  EXPECT_EQ(ask(RequestKind::kMap), 0);
+  late.join();
+}
+
 // Mapping gigabytes takes longer. Meanwhile stpd hangs up on others, for lack of places.
 TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
   connect(std::chrono::milliseconds(200));
@@ -175,6 +207,19 @@ TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
     service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
   });
   EXPECT_EQ(ask(RequestKind::kMap), 0);
+  busy.join();
+}
+
+// It waits for such work of the same user's programs.
+TEST_F(StpdThatFallsSilent, AFirstRequestThatWaitsForThatEndsAllTheSame) {
+  connect();
+  std::atomic<bool> end{false};
+  std::thread busy([&] {
+    for (pollfd next{listener.get(), POLLIN, 0}; !end;)
+      if (::poll(&next, 1, 5) > 0) (void)accept_one();
+  });
+  EXPECT_EQ(ask(RequestKind::kMapped), -ETIMEDOUT);
+  end = true;
   busy.join();
 }
 
