@@ -43,7 +43,11 @@ inline ClosedStreams hold_standard_streams(ClosedOutput output = ClosedOutput::k
 inline std::string output_trouble() {
   const bool failed = std::ferror(stdout) != 0;
   errno = 0;
-  if (std::fflush(stdout) == 0 && !failed) return {};
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && !failed) return {};
+  // The reason of an earlier failure is gone: one more try has the same. The output is cut off
+  // anyway.
+  if (flushed && ::write(STDOUT_FILENO, "\n", 1) >= 0) errno = 0;
   const std::string text = "cannot write to standard output";
   return errno == 0 ? text : text + ": " + std::strerror(errno);
 }

@@ -39,6 +39,11 @@ wait_for 20 test -S "$work/closed.sock" || fail "stpd without standard streams d
 for fd in 0 1 2; do expect [ "$(readlink "/proc/$closed/fd/$fd")" = /dev/null ]; done
 expect "$bin/stpctl" --socket "$work/closed.sock" links >/dev/null
 
+# More than a buffer of output: it fails before the program ends.
+"$bin/stpctl" --socket "$work/closed.sock" stats --prometheus >/dev/full 2>"$work/said" &&
+  fail "stpctl stats --prometheus >/dev/full does not fail"
+expect says "$work/said" "stpctl: cannot write to standard output: No space left"
+
 # 1024 bytes: not even the memory that stpd shares with a program fits.
 (
   ulimit -f 1
