@@ -212,6 +212,37 @@ void add_memif(const InventoryRoots& roots, Inventory& all) {
   }
 }
 
+// Whether a socket on this machine has the UDP port of a udp: link without port=.
+bool has_usual_udp_port(const InventoryRoots& roots) {
+  constexpr std::size_t kAddressAt = 1;  // fields before it
+  constexpr unsigned kUsual = 8181;
+  for (const char* const table : {"/self/net/udp", "/self/net/udp6"}) {
+    std::ifstream in(roots.proc + table);
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream fields(line);
+      std::string address;
+      for (std::size_t i = 0; i <= kAddressAt; ++i) fields >> address;
+      const auto colon = address.find(':');
+      if (colon == std::string::npos) continue;
+      if (number_in<unsigned>(address.substr(colon + 1), 16) == kUsual) return true;
+    }
+  }
+  return false;
+}
+
+void add_udp(const InventoryRoots& roots, Inventory& all) {
+  Candidate udp;
+  udp.kind = CandidateKind::kUdp;
+  udp.link = "udp:";
+  udp.name = "udp";
+  udp.usable = !has_usual_udp_port(roots);
+  udp.note = udp.usable ? "all addresses of this machine, over any IP network, without rights; "
+                          "udp:ADDRESS is one of them"
+                        : "another program has UDP port 8181: reach its link (stpd:), or take a "
+                          "port that is free (udp:,port=0)";
+  all.candidates.push_back(std::move(udp));
+}
+
 void add_hugepages(const InventoryRoots& roots, Inventory& all) {
   constexpr std::string_view kPrefix = "hugepages-";
   for (const auto& at : entries_of(roots.sys + "/kernel/mm/hugepages")) {
@@ -235,6 +266,7 @@ Inventory take_inventory(const InventoryRoots& roots) {
   add_interfaces(roots, all);
   add_pci(roots, all);
   add_memif(roots, all);
+  add_udp(roots, all);
   Candidate loop;
   loop.link = loop.name = "loop";
   loop.usable = true;
@@ -253,6 +285,8 @@ const char* name_of(CandidateKind kind) {
       return "pci";
     case CandidateKind::kMemif:
       return "memif";
+    case CandidateKind::kUdp:
+      return "udp";
     case CandidateKind::kLoop:
       break;
   }

@@ -13,7 +13,7 @@
 
 namespace stp::port {
 
-enum class CandidateKind { kDaemon, kInterface, kPci, kMemif, kLoop };
+enum class CandidateKind { kDaemon, kInterface, kPci, kMemif, kUdp, kLoop };
 
 struct Candidate {
   CandidateKind kind = CandidateKind::kLoop;
@@ -33,7 +33,7 @@ struct Hugepages {
 };
 
 struct Inventory {
-  std::vector<Candidate> candidates;  // daemons, interfaces, PCI NICs, memif sockets, loop
+  std::vector<Candidate> candidates;  // daemons, interfaces, PCI NICs, memif sockets, udp:, loop
   std::vector<Hugepages> hugepages;
 };
 

@@ -68,8 +68,10 @@ expect row text iface:narrow no 'its MTU is below 360: ip link set narrow mtu 15
 expect row text iface:other no "stpd, pid $(pgrep -f "^$bin/stpd --link iface:other ") owns it: reach its link"
 expect row text iface:lo no 'for one process use loop'
 expect row text memif:/run/memif-one.sock,role=client yes 'serves one client'
+expect row text udp: yes 'udp:ADDRESS is one of them'
 expect row text loop yes 'for one process alone'
 expect row text_without_raw iface:good no 'this user lacks CAP_NET_RAW'
+expect row text_without_raw udp: yes ''
 expect row text_without_raw stpd:/run/stpd/alive.sock yes ''
 expect [ "$(head -n 1 "$work/text" | tr -s ' ')" = 'LINK USABLE STATE DRIVER MTU MBIT/S NOTE' ]
 expect [ "$(awk '$1 == "iface:good" { print $3, $5, $6 }' "$work/text")" = 'up 9000 10000' ]
@@ -104,7 +106,7 @@ def read(path):
         check(all(link[name] is None or type(link[name]) is int for name in NUMBERS), link)
         check(type(link["usable"]) is bool, link)
         check(link["usable"] or link["note"] != "", link)
-        check(link["kind"] in ("daemon", "interface", "pci", "memif", "loop"), link)
+        check(link["kind"] in ("daemon", "interface", "pci", "memif", "udp", "loop"), link)
     for pages in found["hugepages"]:
         check(set(pages) == {"kilobytes", "total", "free"}, pages)
         check(all(type(number) is int for number in pages.values()), pages)

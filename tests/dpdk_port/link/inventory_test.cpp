@@ -62,11 +62,13 @@ class InventoryTest : public ::testing::Test {
   InventoryRoots roots_;
 };
 
-TEST_F(InventoryTest, a_machine_without_anything_has_loop) {
+TEST_F(InventoryTest, a_machine_without_anything_has_udp_and_loop) {
   const auto all = take_inventory(roots_);
-  ASSERT_EQ(all.candidates.size(), 1U);
-  EXPECT_EQ(all.candidates[0].link, "loop");
+  ASSERT_EQ(all.candidates.size(), 2U);
+  EXPECT_EQ(all.candidates[0].link, "udp:");
   EXPECT_TRUE(all.candidates[0].usable);
+  EXPECT_EQ(all.candidates[1].link, "loop");
+  EXPECT_TRUE(all.candidates[1].usable);
   EXPECT_TRUE(all.hugepages.empty());
 }
 
@@ -141,7 +143,7 @@ TEST_F(InventoryTest, of_pci_devices_nics_alone_are_listed_with_who_has_them) {
   EXPECT_TRUE(has(find("pci:0000:02:00.0").note, "iface:eth2"));
   EXPECT_TRUE(has(find("pci:0000:03:00.0").note, "iface:eth3"));
   EXPECT_TRUE(has(find("pci:0000:04:00.0").note, "--bind=vfio-pci 0000:04:00.0"));
-  EXPECT_EQ(take_inventory(roots_).candidates.size(), 5U);
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 6U);
 }
 
 TEST_F(InventoryTest, a_nic_on_uio_needs_a_free_hugepage) {
@@ -168,7 +170,7 @@ TEST_F(InventoryTest, a_daemon_is_reached_or_it_is_said_why_not) {
   const auto left = find("stpd:" + roots_.sockets + "/left.sock");
   EXPECT_FALSE(left.usable);
   EXPECT_TRUE(has(left.note, "start stpd again"));
-  EXPECT_EQ(take_inventory(roots_).candidates.size(), 3U);
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 4U);
   roots_.reach = [](const std::string&) { return EACCES; };
   EXPECT_TRUE(has(find("stpd:" + roots_.sockets + "/live.sock").note, "group"));
 }
@@ -182,7 +184,25 @@ TEST_F(InventoryTest, memif_sockets_that_somebody_serves_are_listed_once) {
         "0000000000000000: 00000002 00000000 00010000 0005 01 103 @memif-abstract\n"
         "garbage\n");
   EXPECT_TRUE(find("memif:/run/memif.sock,role=client").usable);
-  EXPECT_EQ(take_inventory(roots_).candidates.size(), 2U);
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 3U);
+}
+
+TEST_F(InventoryTest, udp_is_not_usable_while_another_program_has_its_port) {
+  constexpr char kHead[] =
+      "   sl  local_address                         remote_address                        st\n";
+  for (const std::string table : {"udp", "udp6"}) {
+    const auto zeros = std::string(table == "udp" ? 8 : 32, '0');
+    const auto write_port = [&](const std::string& port) {
+      write("proc/self/net/" + table, kHead + ("  12: " + zeros) + ":" + port + " " + zeros +
+                                          ":1FF5 07 00000000:00000000 00:00000000\n");
+    };
+    write_port("1FF6");
+    EXPECT_TRUE(find("udp:").usable) << table;
+    write_port("1FF5");
+    EXPECT_FALSE(find("udp:").usable) << table;
+    EXPECT_TRUE(has(find("udp:").note, "udp:,port=0"));
+    write_port("1FF6");
+  }
 }
 
 TEST_F(InventoryTest, each_link_that_is_listed_is_understood) {
