@@ -68,6 +68,14 @@ TEST_F(StpctlPing, APeerThatGoesAwayEndsItWithTheReason) {
   EXPECT_TRUE(contains(pinger.output(), "the connection has ended")) << pinger.output();
 }
 
+TEST_F(StpctlPing, NobodyIsBlamedForANameThatThereIsNot) {
+  const auto stpd = serve();
+  const auto said = stpctl({"ping", "no-such-host.invalid:3000"});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, "no host is called 'no-such-host.invalid'")) << said.text;
+  EXPECT_FALSE(contains(said.text, "Is its stpd up")) << said.text;
+}
+
 TEST_F(StpctlPing, WithoutADaemonItSaysWhichOneItLookedFor) {
   const auto said = stpctl({"ping", ":3000"});
   EXPECT_EQ(said.exit_status, 1);

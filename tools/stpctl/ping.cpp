@@ -65,10 +65,12 @@ Clock::duration duration_of(double seconds) {
 }
 
 [[noreturn]] void cannot_connect(const std::string& peer, int error) {
-  std::string text = peer + ": " + st_strerror(error);
+  const std::string why = st_strerror(error);
+  std::string text = peer + ": " + why;
   if (error == -ECONNREFUSED)
     text += ". Its Node has answered: the link works. `stpctl ping --serve :PORT` there listens";
-  if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+  // Other texts name what is at fault: the name, the link, the daemon of this host.
+  if (why == std::strerror(ETIMEDOUT) || why.starts_with("nobody answers for"))
     text += ". Is its stpd up, with that address, and reachable over this link?";
   throw Failure(text);
 }
