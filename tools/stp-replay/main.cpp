@@ -11,11 +11,11 @@ constexpr std::size_t kMostFrames = 1'000'000;  // a browser takes no larger pag
 constexpr unsigned kMostUdpPort = 65'535;
 
 constexpr const char* kFooter =
-    "Exit status: 0 nothing wrong, 1 something is, 2 the file cannot be read, has no frame of STP\n"
-    "to check, the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, "
-    "or -\n"
-    "for standard input:\n"
+    "Exit status: 0 nothing wrong, 1 check or play has found something (ladder draws it and ends\n"
+    "with 0), 2 the file cannot be read, has no frame of STP to check, the output cannot be\n"
+    "written, or the command line is wrong. FILE is pcap or pcapng, or - for standard input:\n"
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
+    "  tcpdump -i eth0 -w - udp port 8181 | stp-replay check -    (STP over UDP)\n"
     "More in docs/conformance.md.";
 
 void add_drawing(stp::cli::App& ladder, stp::replay::Options& options) {
