@@ -136,7 +136,7 @@ class Services(unittest.TestCase):
 
     def test_a_time_limit_is_a_number_of_seconds(self):
         for service, command in SERVICES.items():
-            for limit in ("soon", "5s"):
+            for limit in ("soon", "5s", "-1", "0", "nan", "inf"):
                 with self.subTest(service=service, limit=limit):
                     words = [*command, "ask", "--timeout", limit, ":3999", self.files[0]]
                     program = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)

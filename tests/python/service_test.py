@@ -91,6 +91,24 @@ class Programs(unittest.TestCase):
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE), 0)
 
+    def test_a_client_takes_only_times_above_zero(self):
+        for limit in ("-1", "0", "nan", "inf", "soon"):
+            asked = self.run_program(
+                f"{EXAMPLES}/request_service.py", "ask", "--timeout", limit, ":3000", "file"
+            )
+            self.assertEqual(asked.returncode, 2, asked.stderr)
+            self.assertIn("--timeout", asked.stderr)
+
+    def test_ctrl_c_ends_a_client_without_a_traceback(self):
+        with open("file", "wb") as file:
+            file.write(b"abc")
+        program = f"{EXAMPLES}/request_service.py"
+        client = self.begin("trying again", sys.executable, program, "ask", ":3999", "file")
+        client.send_signal(signal.SIGINT)
+        self.assertEqual(client.wait(PATIENCE), 130)
+        with open(self.logs[-1].name) as log:
+            self.assertRegex(log.read(), r"\Arequest_service: [^\n]*; trying again\n\Z")
+
     def test_the_small_programs(self):
         receiver = self.begin("listening", sys.executable, "-m", "stp", "receive", ":3001")
         self.assertEqual(self.run_program("-m", "stp", "send", ":3001", input="one\ntwo\n").stderr, "")

@@ -181,12 +181,19 @@ async def ask(server: str, names: List[str], timeout: float) -> int:
         return 0 if all(answered) else 1
 
 
+def seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"a time above 0, not {text}")
+    return value
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="a service of requests and replies over STP")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="reply to clients").add_argument("port", metavar=":PORT")
     asking = commands.add_parser("ask", help="send files, print their SHA-256 as the server has it")
-    asking.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS", help="default: 20")
+    asking.add_argument("--timeout", type=seconds, default=PATIENCE, metavar="SECONDS", help="default: 20")
     asking.add_argument("server", metavar="HOST:PORT")
     asking.add_argument("files", metavar="FILE", nargs="+")
     arguments = parser.parse_args()
@@ -201,3 +208,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except stp.Error as error:
         sys.exit(f"request_service: {error}")
+    except KeyboardInterrupt:  # Ctrl-C at the client
+        sys.exit(130)
