@@ -20,6 +20,9 @@ expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0
 expect refused_with "does not answer" --connect-timeout 3 "$work/file" '[02:00:00:00:00:77]:3000'
 expect refused_with "is not a destination: 'nonsense' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)" \
   "$work/file" nonsense
+! "$bin/stp-send" --link iface:nowhere "$work/file" nonsense 2>"$work/said" || fail "a destination without a port"
+expect says "$work/said" "is not a destination: 'nonsense' does not have the form host:port"
+"$bin/stp-send" --help | grep -q '^Usage: .* FILE\.\.\. HOST:PORT$' || fail "the usage of stp-send lacks HOST:PORT"
 expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
 
 # What is wrong with the command line: the program, and the wrong option before whatever else.

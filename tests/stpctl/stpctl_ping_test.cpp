@@ -76,6 +76,13 @@ TEST_F(StpctlPing, NobodyIsBlamedForANameThatThereIsNot) {
   EXPECT_FALSE(contains(said.text, "Is its stpd up")) << said.text;
 }
 
+TEST_F(StpctlPing, TheFormOfANameIsToldBeforeALinkIsOpened) {
+  const auto said = stpctl({"ping", "--link", "iface:nowhere", "localhost"});
+  EXPECT_EQ(said.exit_status, 2);
+  EXPECT_TRUE(contains(said.text, "'localhost' does not have the form host:port")) << said.text;
+  EXPECT_FALSE(contains(said.text, "nowhere")) << said.text;
+}
+
 TEST_F(StpctlPing, WithoutADaemonItSaysWhichOneItLookedFor) {
   const auto said = stpctl({"ping", ":3000"});
   EXPECT_EQ(said.exit_status, 1);

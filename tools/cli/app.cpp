@@ -181,6 +181,22 @@ void App::footer(const std::string& text) {
   app_.footer(text);
 }
 
+void App::usage_end(const std::string& text) {
+  class WithEnd : public CLI::Formatter {
+   public:
+    explicit WithEnd(std::string end) : end_(std::move(end)) {}
+    std::string make_usage(const CLI::App* app, std::string name) const override {
+      auto usage = CLI::Formatter::make_usage(app, std::move(name));
+      while (usage.ends_with('\n')) usage.pop_back();
+      return usage + ' ' + end_ + '\n';
+    }
+
+   private:
+    std::string end_;
+  };
+  app_.formatter(std::make_shared<WithEnd>(text));
+}
+
 void App::set_version_flag(const std::string& names, const std::string& version) {
   app_.set_version_flag(names, version);
 }
@@ -342,6 +358,13 @@ int App::report(const ParseError& error, int status) const {
   const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
   if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
   return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
+}
+
+std::string reason_against_name(const std::string& text) {
+  const auto colon = text.rfind(':'), bracket = text.rfind(']');
+  const auto is_inside = bracket != std::string::npos && colon < bracket;
+  if (colon != std::string::npos && colon + 1 != text.size() && !is_inside) return {};
+  return "'" + text + "' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)";
 }
 
 int usage_error(const std::string& program, const std::string& what, int status) {

@@ -79,6 +79,7 @@ class App {
   void description(const std::string& text);
   void name(const std::string& text);
   void footer(const std::string& text);
+  void usage_end(const std::string& text);  // behind what the help's first line has anyway
   void set_version_flag(const std::string& names, const std::string& version);
   void no_help();
   void group(const std::string& title);  // of the options that are added from now on
@@ -139,6 +140,9 @@ class App {
   Parts& parts_;
   CLI::App& app_;
 };
+
+// What is wrong with the form HOST:PORT of a name; "": nothing. libst tells the rest.
+std::string reason_against_name(const std::string& text);
 
 // Prints "PROGRAM: WHAT" and where help is. Returns `status`.
 int usage_error(const std::string& program, const std::string& what, int status);

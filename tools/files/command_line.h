@@ -13,6 +13,9 @@
 
 namespace stp::files {
 
+// For the help of --link.
+inline constexpr char kDefaultLink[] = "default: STP_LINK, else the stpd of this host, if it runs";
+
 // Parses it. The exit status of a program that has no more to do: it printed its help, or the
 // options are wrong.
 inline std::optional<int> parse(cli::App& app, int argc, char** argv) {

@@ -17,8 +17,10 @@ class Parser {
  public:
   Parser() : app_("Measures what Scheduled Transfers cost on a link.", "stp-perf") {
     app_.set_version_flag("--version", std::string(st_version()));
-    app_.add_option("--link", options_.setup.link,
-                    "The link, in the syntax of STP_LINK, whose value is the default")
+    app_.add_option(
+            "--link", options_.setup.link,
+            "The link, in the syntax of STP_LINK; default: its value, else the stpd of this "
+            "machine if it runs, else loop")
         ->type_name("LINK");
     app_.add_option("--buffer", options_.setup.buffer_log2,
                     "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
@@ -148,6 +150,8 @@ class Parser {
                                                                  : kRateSize);
     plan.window = window_.value_or(bandwidth ? kBandwidthWindow : rate ? kRateWindow : 1);
     const bool measures_stp = bandwidth || rate || options_.command == Command::kLatency;
+    if (measures_stp && !options_.peer.empty())
+      if (auto wrong = cli::reason_against_name(options_.peer); !wrong.empty()) return wrong;
     if (measures_stp) return complaint(plan);
     if (options_.command == Command::kMemcpy && plan.size == 0)
       return "the size must be at least 1 byte";

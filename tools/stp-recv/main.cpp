@@ -37,8 +37,10 @@ struct Options {
   std::optional<long> retry;
 };
 
-// Which option would have no effect, and why; "": none.
+// What is wrong with a value, or which option would have no effect, and why; "": nothing.
 std::string conflict_of(const Options& options, bool has_per_peer) {
+  if (const auto why = stp::cli::reason_against_name(options.listen); !why.empty())
+    return "\"" + options.listen + "\" is not an address to listen on: " + why + "; write :PORT";
   if (options.to_stdout() && options.allow_delete)
     return "--allow-delete is for a directory, and --out - is none; leave it out";
   if (options.once && has_per_peer)
@@ -133,8 +135,8 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
   app.add_option("--link", options.link,
-                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n"
-                 "default: STP_LINK");
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n" +
+                     std::string(kDefaultLink));
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")
       ->between(1, 86'400);

@@ -33,6 +33,13 @@ namespace {
 
 using namespace stp::files;
 
+std::string reason_against_destination(const std::string& name) {
+  const auto why = stp::cli::reason_against_name(stp::printable(name));
+  return why.empty() ? ""
+                     : "\"" + stp::printable(name) + "\" is not a destination: " + why +
+                           "; write HOST:PORT";
+}
+
 // "20M": 20 * 2^20.
 std::optional<std::uint64_t> bytes_of(const std::string& text) {
   constexpr std::string_view kUnits = "KMG";
@@ -144,7 +151,8 @@ int main(int argc, char** argv) {
   bool quiet = false;
   stp::cli::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
   long retry = 0, connect_timeout = 30;
-  app.add_option("FILE", sending.paths, "FILE... HOST:PORT; - is standard input")
+  app.usage_end("HOST:PORT");
+  app.add_option("FILE", sending.paths, "What to send; - is standard input")
       ->required()
       ->expected(1, -1);
   app.add_flag("-r,--recursive", sending.trees,
@@ -175,8 +183,8 @@ int main(int argc, char** argv) {
                  "Seconds that the receiver may take to accept; default: 30")
       ->between(1, 3600);
   app.add_option("--link", link,
-                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n"
-                 "default: STP_LINK");
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH);\n" +
+                     std::string(kDefaultLink));
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;
@@ -196,6 +204,7 @@ int main(int argc, char** argv) {
   const auto inputs = inputs_among(sending.paths) + filter.from_input() + (list == "-" ? 1 : 0);
   if (wrong.empty() && inputs > 1)
     wrong = "standard input is read only once, and - stands for it in several places";
+  if (wrong.empty()) wrong = reason_against_destination(sending.destination);
   if (!wrong.empty()) return stp::cli::usage_error("stp-send", wrong, EXIT_FAILURE);
 
   try {

@@ -140,7 +140,9 @@ void add_dat_conf(cli::App& app, Options& options,
   conf->add_option("--provider", options.provider,
                    "Library of the provider [libdaplstp.so.0, where it was installed]")
       ->type_name("FILE");
-  conf->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
+  conf->add_option("--link", options.link,
+                   "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
+                   "daemons'");
   is(conf, Command::kDatConf);
 }
 
@@ -160,7 +162,9 @@ void add_ping(cli::App& app, Options& options, const std::function<void(cli::App
   ping->add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
       ->between(0.001, kLongest)
       ->capture_default_str();
-  ping->add_option("--link", options.link, "Any link, as for STP_LINK; default: the daemon's");
+  ping->add_option("--link", options.link,
+                   "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
+                   "daemon's");
   is(ping, Command::kPing);
 }
 
@@ -181,6 +185,8 @@ std::string check(const Options& options) {
   if (traces && options.out.empty()) return "trace needs --out FILE";
   if (is_for_one_link(options.command) && options.sockets.size() != 1)
     return "this command is for one link: name one with --socket";
+  if (options.command == Command::kPing)
+    if (auto wrong = cli::reason_against_name(options.peer); !wrong.empty()) return wrong;
   if (options.prometheus && options.json) return "use --json or --prometheus, not both";
   if (options.command == Command::kDatConf && options.json) return "dat-conf has no --json";
   return "";
