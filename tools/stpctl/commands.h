@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stpctl, one function each, and the command line that chooses one. A command that
-// fails throws Failure.
+// The commands of stpctl, one function each, and the command line that chooses one of them
+// (options.cpp has the table). A command that fails throws Failure.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,10 @@
 
 namespace stp::stpctl {
 
-enum class Command {
-  kLinks,
-  kConnections,
-  kRegions,
-  kUsers,
-  kStats,
-  kTop,
-  kDatConf,
-  kDevices,
-  kTrace,
-  kTraceStart,
-  kTraceStop,
-  kTraceStatus,
-  kPing,
-};
-
 // The command line of stpctl.
 struct Options {
-  Command command = Command::kLinks;
-  std::vector<std::string> sockets;  // paths, at least one
+  void (*run)(const Options&) = nullptr;  // the command
+  std::vector<std::string> sockets;       // paths, at least one
   bool json = false;
   // stats
   bool all = false, shards = false, prometheus = false;
@@ -54,12 +38,20 @@ struct Options {
 // nullopt: the program ends with `exit_status`; help or the error has been printed.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
-// links, connections, regions, users, stats: queries each daemon once, and prints text or JSON.
-void show(const Options& options);
+// These query each daemon once, and print text or JSON.
+void show_links(const Options& options);
+void show_connections(const Options& options);
+void show_regions(const Options& options);
+void show_users(const Options& options);
+void show_stats(const Options& options);
 // Prints live rates, from the changes of the counters from one sample to the next.
 void top(const Options& options);
-// Controls traces that the daemon makes, into a file that this program opens.
+// Traces that the daemon makes, into a file that this program opens: one that ends with this
+// program, and one that goes on, with what stops it and tells how it is.
 void trace(const Options& options);
+void trace_start(const Options& options);
+void trace_stop(const Options& options);
+void trace_status(const Options& options);
 // Measures round trips to a peer, with only the public API of libst. The peer may be any program
 // that listens: its Node answers Request_State. The program sees only a connection that opens and
 // closes. With --serve it listens for pings until Ctrl-C.

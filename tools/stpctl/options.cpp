@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
+#include <iterator>
+#include <map>
+#include <string_view>
 
 #include "dpdk_port/link/link.h"
 #include "libst/service/messages.h"
@@ -46,13 +48,9 @@ std::vector<std::string> usual_sockets(bool one) {
   return one && there ? std::vector<std::string>{service::kDefaultSocket} : all;
 }
 
-bool is_for_one_link(Command command) {
-  return command >= Command::kTrace;
-}
-
 // Fills in what the command line has not named: sockets, and the link of ping and dat-conf, which
 // may be any link.
-void complete(Options& options) {
+void complete(Options& options, bool for_one_link) {
   std::vector<std::string> once;
   for (const auto& name : options.sockets)
     if (const auto socket = service::socket_of(name);
@@ -60,112 +58,145 @@ void complete(Options& options) {
       once.push_back(socket);
   options.sockets = once;
   const bool any = options.sockets.empty();
-  if (any) options.sockets = usual_sockets(is_for_one_link(options.command));
+  if (any) options.sockets = usual_sockets(for_one_link);
   if (any && options.link.empty()) options.link = link_of_environment();
-  if (options.link.empty() && options.command != Command::kDatConf)
+  if (options.link.empty() && options.run != dat_conf)
     options.link = "stpd:" + options.sockets.front();
 }
 
-void add_lists(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
-  is(app.add_subcommand("links", "List links: state, addresses, clients, connections, driver"),
-     Command::kLinks);
-  is(app.add_subcommand("connections", "List connections: owner, peer, state, bytes both ways"),
-     Command::kConnections);
-  is(app.add_subcommand("regions", "List memory that programs have mapped"), Command::kRegions);
-  is(app.add_subcommand("users", "List what each user holds of each budget, and may hold"),
-     Command::kUsers);
-  auto* const stats = app.add_subcommand("stats", "List counters with their meaning");
-  stats->add_flag("--all", options.all, "Also list counters that are 0");
-  stats->add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
-  stats->add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
-  is(stats, Command::kStats);
-  is(app.add_subcommand("devices",
-                        "List what could be a link on this machine, with the link string to copy, "
-                        "or why it cannot be one; needs no daemon"),
-     Command::kDevices);
+void add_stats(cli::App& stats, Options& options) {
+  stats.add_flag("--all", options.all, "Also list counters that are 0");
+  stats.add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
+  stats.add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
 }
 
-void add_top(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
-  auto* const top = app.add_subcommand(
-      "top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys");
-  top->add_option("--interval", options.interval, "Seconds between two samples")
+std::string check_stats(const Options& options) {
+  return options.prometheus && options.json ? "use --json or --prometheus, not both" : "";
+}
+
+void add_top(cli::App& top, Options& options) {
+  top.add_option("--interval", options.interval, "Seconds between two samples")
       ->between(0.05, kLongest)
       ->capture_default_str();
-  top->add_option("--count", options.count,
-                  "Number of samples; 0: until Ctrl-C, or q on a terminal")
+  top.add_option("--count", options.count, "Number of samples; 0: until Ctrl-C, or q on a terminal")
       ->capture_default_str();
-  is(top, Command::kTop);
 }
 
-void add_trace(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
-  auto* const trace = app.add_subcommand(
-      "trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached");
-  trace->add_option("--out", options.out, "File to write; it is created or overwritten");
-  trace->add_option("--for", options.seconds, "End after this many seconds")
-      ->between(0.0, kLongest);
-  trace->add_option("--frames", options.frames, "End after this many frames");
-  trace->add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
+// Those of trace are those of its own commands, too.
+void add_trace(cli::App& trace, Options& options) {
+  trace.add_option("--out", options.out, "File to write; it is created or overwritten");
+  trace.add_option("--for", options.seconds, "End after this many seconds")->between(0.0, kLongest);
+  trace.add_option("--frames", options.frames, "End after this many frames");
+  trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace
-      ->add_option("--snap", options.snap,
-                   "Keep only the first BYTES of each frame; stp-replay check needs 80")
+      .add_option("--snap", options.snap,
+                  "Keep only the first BYTES of each frame; stp-replay check needs 80")
       ->between(service::kLeastSnap, service::kMostSnap)
       ->type_name("BYTES");
   trace
-      ->add_option("--buffer", options.buffer,
-                   "How far the file may be behind, in the daemon's memory, as 256M [64M]")
+      .add_option("--buffer", options.buffer,
+                  "How far the file may be behind, in the daemon's memory, as 256M [64M]")
       ->size()
       ->between(service::kLeastTraceBuffer, service::kMostTraceBuffer)
       ->type_name("SIZE");
-  trace->fallthrough();
-  is(trace, Command::kTrace);
-  // Their callbacks run after that of their parent, and so decide which command it is.
-  const auto action = [&](const char* name, const char* text, Command command) {
-    auto* const sub = trace->add_subcommand(name, text);
-    sub->fallthrough();
-    sub->final_callback([&options, command] { options.command = command; });
-  };
-  trace->require_subcommand(0, 1);
-  action("start", "Start a trace that continues after stpctl has ended", Command::kTraceStart);
-  action("stop", "Stop the running trace", Command::kTraceStop);
-  action("status", "Show what has been captured so far", Command::kTraceStatus);
 }
 
-void add_dat_conf(cli::App& app, Options& options,
-                  const std::function<void(cli::App*, Command)>& is) {
-  auto* const conf = app.add_subcommand(
-      "dat-conf",
-      "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon");
-  conf->add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
-      ->capture_default_str();
-  conf->add_option("--provider", options.provider,
-                   "Library of the provider [libdaplstp.so.0, where it was installed]")
-      ->type_name("FILE");
-  conf->add_option("--link", options.link,
-                   "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
-                   "daemons'");
-  is(conf, Command::kDatConf);
+std::string check_trace(const Options& options) {
+  return options.out.empty() ? "trace needs --out FILE" : "";
 }
 
-void add_ping(cli::App& app, Options& options, const std::function<void(cli::App*, Command)>& is) {
-  auto* const ping = app.add_subcommand(
-      "ping",
-      "Connect to HOST:PORT, where any program may listen, and measure round trips of "
-      "Request_State, which the peer's Node answers without that program");
-  ping->add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
+void add_ping(cli::App& ping, Options& options) {
+  ping.add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
       ->required();
-  ping->add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
-  ping->add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
+  ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
+  ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
       ->capture_default_str();
-  ping->add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
+  ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
       ->between(0.0, kLongest)
       ->capture_default_str();
-  ping->add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
+  ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
       ->between(0.001, kLongest)
       ->capture_default_str();
-  ping->add_option("--link", options.link,
-                   "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
-                   "daemon's");
-  is(ping, Command::kPing);
+  ping.add_option("--link", options.link,
+                  "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
+                  "daemon's");
+}
+
+std::string check_ping(const Options& options) {
+  return cli::reason_against_name(options.peer);
+}
+
+void add_dat_conf(cli::App& conf, Options& options) {
+  conf.add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
+      ->capture_default_str();
+  conf.add_option("--provider", options.provider,
+                  "Library of the provider [libdaplstp.so.0, where it was installed]")
+      ->type_name("FILE");
+  conf.add_option("--link", options.link,
+                  "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
+                  "daemons'");
+}
+
+std::string check_dat_conf(const Options& options) {
+  return options.json ? "dat-conf has no --json" : "";
+}
+
+// All there is of a command. One of another command's own has both names.
+struct CommandRow {
+  std::string_view name, help;
+  void (*run)(const Options&);
+  void (*add_options)(cli::App&, Options&) = nullptr;
+  std::string (*check)(const Options&) = nullptr;  // what is wrong with the options; "": nothing
+  bool for_one_link = false;
+};
+constexpr CommandRow kCommands[] = {
+    {"links", "List links: state, addresses, clients, connections, driver", show_links},
+    {"connections", "List connections: owner, peer, state, bytes both ways", show_connections},
+    {"regions", "List memory that programs have mapped", show_regions},
+    {"users", "List what each user holds of each budget, and may hold", show_users},
+    {"stats", "List counters with their meaning", show_stats, add_stats, check_stats},
+    {"devices",
+     "List what could be a link on this machine, with the link string to copy, or why it cannot be "
+     "one; needs no daemon",
+     devices},
+    {"top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys",
+     top, add_top},
+    {"trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached",
+     trace, add_trace, check_trace, true},
+    {"trace start", "Start a trace that continues after stpctl has ended", trace_start, nullptr,
+     check_trace, true},
+    {"trace stop", "Stop the running trace", trace_stop, nullptr, nullptr, true},
+    {"trace status", "Show what has been captured so far", trace_status, nullptr, nullptr, true},
+    {"ping",
+     "Connect to HOST:PORT, where any program may listen, and measure round trips of "
+     "Request_State, which the peer's Node answers without that program",
+     ping, add_ping, check_ping, true},
+    {"dat-conf",
+     "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon",
+     dat_conf, add_dat_conf, check_dat_conf},
+};
+
+void add_commands(cli::App& app, Options& options) {
+  std::map<std::string_view, cli::App*> added;
+  for (const auto& row : kCommands) {
+    const auto blank = row.name.find(' ');
+    auto* const parent = blank == row.name.npos ? &app : added.at(row.name.substr(0, blank));
+    auto* const sub =
+        parent->add_subcommand(std::string(row.name.substr(blank + 1)), std::string(row.help));
+    added[row.name] = sub;
+    parent->require_subcommand(0, 1);
+    sub->fallthrough();
+    if (row.add_options != nullptr) row.add_options(*sub, options);
+  }
+}
+
+// The command of the command line. Without one it is the first.
+const CommandRow& chosen(const cli::App& app) {
+  const auto words = app.command();  // "stpctl trace start"
+  const auto* const row = std::ranges::find_if(kCommands, [&](const CommandRow& each) {
+    return words.ends_with(" " + std::string(each.name));
+  });
+  return row == std::end(kCommands) ? kCommands[0] : *row;
 }
 
 // Returns an error that lists the commands, which that of parse() does not; "": the command is
@@ -180,16 +211,10 @@ std::string unknown_command(const cli::App& app) {
 }
 
 // Checks combinations of options. Returns the error; "": nothing is wrong.
-std::string check(const Options& options) {
-  const bool traces = options.command == Command::kTrace || options.command == Command::kTraceStart;
-  if (traces && options.out.empty()) return "trace needs --out FILE";
-  if (is_for_one_link(options.command) && options.sockets.size() != 1)
+std::string check(const CommandRow& command, const Options& options) {
+  if (command.for_one_link && options.sockets.size() != 1)
     return "this command is for one link: name one with --socket";
-  if (options.command == Command::kPing)
-    if (auto wrong = cli::reason_against_name(options.peer); !wrong.empty()) return wrong;
-  if (options.prometheus && options.json) return "use --json or --prometheus, not both";
-  if (options.command == Command::kDatConf && options.json) return "dat-conf has no --json";
-  return "";
+  return command.check != nullptr ? command.check(options) : "";
 }
 
 }  // namespace
@@ -206,20 +231,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
-  const auto is = [&options](cli::App* sub, Command command) {
-    sub->fallthrough();
-    sub->final_callback([&options, command] { options.command = command; });
-  };
-  const auto is_parent = [&options](cli::App* sub, Command command) {
-    sub->fallthrough();
-    sub->parse_complete_callback([&options, command] { options.command = command; });
-  };
-  add_lists(app, options, is);
-  add_top(app, options, is);
-  add_trace(app, options, is_parent);
-  add_ping(app, options, is);
-  add_dat_conf(app, options, is);
-  app.require_subcommand(0, 1);
+  add_commands(app, options);
   app.allow_extras();
   try {
     app.parse(argc, argv);
@@ -229,8 +241,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   }
   auto wrong = unknown_command(app);
   if (wrong.empty()) wrong = app.missing_command();
-  complete(options);
-  if (wrong.empty()) wrong = check(options);
+  const auto& command = chosen(app);
+  options.run = command.run;
+  complete(options, command.for_one_link);
+  if (wrong.empty()) wrong = check(command, options);
   if (wrong.empty()) return options;
   exit_status = cli::usage_error("stpctl", wrong, kUsageError);
   return std::nullopt;

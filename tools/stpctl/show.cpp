@@ -220,29 +220,6 @@ void show_list(const Options& options, const char* name, Table (*make_table)(con
   failures.raise();
 }
 
-void show_links(const Options& options) {
-  Json json;
-  Failures failures;
-  json.object().array("links");
-  auto table = table_of_links();
-  std::string notes;
-  for (const auto& socket : options.sockets)
-    failures.guard([&] {
-      DaemonClient daemon(socket);
-      const auto link = read_link(daemon);
-      add(json, link);
-      add(table, link);
-      if (!link.trouble.empty()) notes += link.name + ": " + link.trouble + "\n";
-      if (!link.steering.empty()) notes += link.name + ": steering: " + link.steering + "\n";
-    });
-  json.end().end();
-  if (options.json)
-    std::puts(json.text().c_str());
-  else if (!table.empty())
-    std::fputs((table.text() + notes).c_str(), stdout);
-  failures.raise();
-}
-
 // ---- stats
 
 // With --shards, a link that has several shards gets a column for each.
@@ -279,6 +256,43 @@ void add(Json& json, const LinkCounters& of) {
   json.end().end();
 }
 
+}  // namespace
+
+void show_links(const Options& options) {
+  Json json;
+  Failures failures;
+  json.object().array("links");
+  auto table = table_of_links();
+  std::string notes;
+  for (const auto& socket : options.sockets)
+    failures.guard([&] {
+      DaemonClient daemon(socket);
+      const auto link = read_link(daemon);
+      add(json, link);
+      add(table, link);
+      if (!link.trouble.empty()) notes += link.name + ": " + link.trouble + "\n";
+      if (!link.steering.empty()) notes += link.name + ": steering: " + link.steering + "\n";
+    });
+  json.end().end();
+  if (options.json)
+    std::puts(json.text().c_str());
+  else if (!table.empty())
+    std::fputs((table.text() + notes).c_str(), stdout);
+  failures.raise();
+}
+
+void show_connections(const Options& options) {
+  show_list<Connection>(options, "connections", table_of_connections, read_connections);
+}
+
+void show_regions(const Options& options) {
+  show_list<Region>(options, "regions", table_of_regions, read_regions);
+}
+
+void show_users(const Options& options) {
+  show_list<User>(options, "users", table_of_users, read_users);
+}
+
 void show_stats(const Options& options) {
   std::vector<LinkCounters> all;
   Failures failures;
@@ -301,23 +315,6 @@ void show_stats(const Options& options) {
     for (const auto& of : all) print_stats(options, of);
   }
   failures.raise();
-}
-
-}  // namespace
-
-void show(const Options& options) {
-  switch (options.command) {
-    case Command::kConnections:
-      return show_list<Connection>(options, "connections", table_of_connections, read_connections);
-    case Command::kRegions:
-      return show_list<Region>(options, "regions", table_of_regions, read_regions);
-    case Command::kUsers:
-      return show_list<User>(options, "users", table_of_users, read_users);
-    case Command::kStats:
-      return show_stats(options);
-    default:
-      return show_links(options);
-  }
 }
 
 }  // namespace stp::stpctl

@@ -49,7 +49,7 @@ service::AdminEntry status_of(DaemonClient& daemon) {
 }
 
 // Checks first that no trace is running, so that it does not empty the file for nothing.
-void begin(DaemonClient& daemon, const Options& options) {
+void begin(DaemonClient& daemon, const Options& options, bool stays) {
   service::Reply reply;
   const auto known = daemon.ask(RequestKind::kTraceStatus, reply);
   if (known != 0 && known != -ENOENT) refuse(known);
@@ -64,7 +64,7 @@ void begin(DaemonClient& daemon, const Options& options) {
   request.trace.snap = options.snap;
   request.trace.buffer = options.buffer;
   request.trace.everything = options.everything ? 1 : 0;
-  request.trace.stays = options.command == Command::kTraceStart ? 1 : 0;
+  request.trace.stays = stays ? 1 : 0;
   const int fd = file.get();
   if (const auto error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
 }
@@ -107,10 +107,13 @@ void check_file(const service::AdminEntry& status) {
     throw Failure("the daemon has not written all frames yet: see `stpctl trace status` later");
 }
 
-void run(DaemonClient& daemon, const Options& options) {
+}  // namespace
+
+void trace(const Options& options) {
+  DaemonClient daemon(options.sockets.front());
   watch_for_interrupts();
   let_interrupts_in();
-  begin(daemon, options);
+  begin(daemon, options, false);
   if (!options.json) std::fprintf(stderr, "tracing to %s; Ctrl-C ends it\n", options.out.c_str());
   while (status_of(daemon).finished == 0 && sleep_until(Clock::now() + kLookInterval)) {
   }
@@ -120,25 +123,23 @@ void run(DaemonClient& daemon, const Options& options) {
   check_file(status);
 }
 
-}  // namespace
-
-void trace(const Options& options) {
+void trace_start(const Options& options) {
   DaemonClient daemon(options.sockets.front());
-  switch (options.command) {
-    case Command::kTraceStart:
-      begin(daemon, options);
-      return report(options, status_of(daemon));
-    case Command::kTraceStop: {
-      stop(daemon);
-      const auto status = await_file(daemon);
-      report(options, status);
-      return check_file(status);
-    }
-    case Command::kTraceStatus:
-      return report(options, status_of(daemon));
-    default:
-      return run(daemon, options);
-  }
+  begin(daemon, options, true);
+  report(options, status_of(daemon));
+}
+
+void trace_stop(const Options& options) {
+  DaemonClient daemon(options.sockets.front());
+  stop(daemon);
+  const auto status = await_file(daemon);
+  report(options, status);
+  check_file(status);
+}
+
+void trace_status(const Options& options) {
+  DaemonClient daemon(options.sockets.front());
+  report(options, status_of(daemon));
 }
 
 }  // namespace stp::stpctl
