@@ -267,10 +267,6 @@ void App::allow_extras() {
   app_.allow_extras();
 }
 
-void App::parse_complete_callback(const std::function<void()>& callback) {
-  app_.parse_complete_callback(callback);
-}
-
 void App::final_callback(const std::function<void()>& callback) {
   app_.final_callback(callback);
 }

@@ -100,8 +100,7 @@ class App {
   void require_subcommand(std::size_t least, std::size_t most);
   void fallthrough();   // options that it does not know may be its parent's
   void allow_extras();  // parse() does not throw for words that nobody has taken
-  // Of a subcommand that was given: before, and after those of its own subcommands.
-  void parse_complete_callback(const std::function<void()>& callback);
+  // Of a subcommand that was given, after those of its own subcommands.
   void final_callback(const std::function<void()>& callback);
 
   void parse(int argc, const char* const* argv);  // throws ParseError
