@@ -32,6 +32,8 @@ if [ -e "$build/lib/libfabric/libstp-fi.so" ]; then
   expect grep -q 'libfabric/libstp-fi.so$' <(dpkg-deb --fsys-tarfile "$provider" | tar -t)
   expect grep -qF "stp (= $version)" <(dpkg-deb --field "$provider" Depends)
   expect grep -qw libfabric1 <(dpkg-deb --field "$provider" Depends)
+  expect grep -q 'man7/fi_stp[.]7[.]gz$' <(dpkg-deb --fsys-tarfile "$provider" | tar -t)
+  ! dpkg-deb --fsys-tarfile "$development" | tar -t | grep -q fi_stp || fail "fi_stp(7) is in stp-dev, too"
   packages+=("$provider")
 fi
 python=$(echo "$made"/python3-stp_*.deb)
