@@ -114,13 +114,15 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
                                                const std::set<MacAddr>& others, Output output,
                                                std::string& error) {
   std::array<char, PCAP_ERRBUF_SIZE> why{};
-  // libpcap knows no alternative names. Without an interface its message is of the name as it is.
-  const auto own = port::name_of_interface(link);
-  std::unique_ptr<pcap, Close> file(pcap_create((own.empty() ? link : own).c_str(), why.data()));
   const auto fail = [&](const std::string& text) {
     error = link + ": " + text;
     return nullptr;
   };
+  const auto index = port::index_of_interface(link);
+  if (index == 0)
+    return fail("there is no such interface: give a name as 'ip link' lists it, such as eth0");
+  // libpcap knows no alternative names.
+  std::unique_ptr<pcap, Close> file(pcap_create(port::name_of_interface(link).c_str(), why.data()));
   if (!file) return fail(why.data());
   pcap_set_snaplen(file.get(), kSnaplen);
   pcap_set_promisc(file.get(), 1);
@@ -137,7 +139,6 @@ std::unique_ptr<LinkSubject> LinkSubject::open(const std::string& link, const Ma
   pcap_freecode(&program);
   if (set != 0 || pcap_setnonblock(file.get(), 1, why.data()) != 0)
     return fail(pcap_geterr(file.get()));
-  const auto index = port::index_of_interface(link);
   const auto last = LastPlay::with(index, station);
   std::unique_ptr<LinkSubject> subject(
       new LinkSubject(file.release(), station, std::move(output), last));
