@@ -6,11 +6,14 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "libst/service/socket.h"
 #include "libst/service/text_field.h"
 #include "tests/temporary_directory.h"
+#include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {
@@ -58,6 +61,36 @@ TEST_F(SnapshotTest, AnErrorIsNotTheEndOfTheCounters) {
     ADD_FAILURE() << "no error";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.what(), "daemon at " + path + ": " + std::strerror(EPERM));
+  }
+}
+
+// Sockets of a daemon that is stopped: the kernel takes connections and requests.
+TEST(SeveralLinks, OfAStoppedDaemonTakeLittleMoreTimeThanOne) {
+  constexpr std::chrono::milliseconds kPatience{200};
+  const test::TemporaryDirectory directory;
+  std::vector<service::UniqueFd> listeners(3);
+  Options options;
+  options.patience = kPatience;
+  for (auto& listener : listeners) {
+    options.sockets.push_back(directory.path() + "/" + std::to_string(options.sockets.size()));
+    service::SocketFile file;
+    ASSERT_EQ(service::listen_at(options.sockets.back(), listener, file), 0);
+  }
+  for (const auto command : {Command::kLinks, Command::kConnections, Command::kStats}) {
+    options.command = command;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      show(options);
+      ADD_FAILURE() << "no error";
+    } catch (const Failure& failure) {
+      const std::string text = failure.what();
+      EXPECT_NE(text.find("0: it has not answered for 0.2 seconds"), std::string::npos) << text;
+      for (const auto& socket : options.sockets)
+        EXPECT_NE(text.find("daemon at " + socket), std::string::npos) << text;
+    }
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(took, kPatience);
+    EXPECT_LT(took, 3 * kPatience);
   }
 }
 

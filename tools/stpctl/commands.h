@@ -3,6 +3,7 @@
 // (options.cpp has the table). A command that fails throws Failure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ struct Options {
   void (*run)(const Options&) = nullptr;  // the command
   std::vector<std::string> sockets;       // paths, at least one
   bool json = false;
+  std::chrono::milliseconds patience{10'000};  // with a daemon that does not answer
   // stats
   bool all = false, shards = false, prometheus = false;
   // top, ping
@@ -38,7 +40,8 @@ struct Options {
 // nullopt: the program ends with `exit_status`; help or the error has been printed.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
-// These query each daemon once, and print text or JSON.
+// These query each daemon once, and print text or JSON. A stopped daemon has all its links silent:
+// after the first one, the others are given a tenth of the time.
 void show_links(const Options& options);
 void show_connections(const Options& options);
 void show_regions(const Options& options);

@@ -16,6 +16,12 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A daemon has not answered in time.
+class Silence : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 // Handles Ctrl-C (SIGINT) and SIGTERM as requests to end. Only the main thread receives them, so
 // any system call in which it sleeps returns with EINTR.
 

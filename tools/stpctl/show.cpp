@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpctl/commands.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -167,12 +169,17 @@ void add(Json& json, const User& user) {
 // Collects failures, so that one link that does not answer does not hide the others.
 class Failures {
  public:
+  explicit Failures(const Options& options) : whole_(options.patience), patience_(whole_) {}
+  // With the rest of the patience as its argument.
   template <typename Work>
   void guard(Work&& work) {
     try {
-      work();
+      work(patience_);
+    } catch (const Silence& silence) {
+      add(silence.what());
+      patience_ = std::min(patience_, whole_ / 10);
     } catch (const Failure& failure) {
-      text_ += (text_.empty() ? "" : "\nstpctl: ") + std::string(failure.what());
+      add(failure.what());
     }
   }
   void raise() const {
@@ -180,6 +187,10 @@ class Failures {
   }
 
  private:
+  void add(const char* text) { (text_ += text_.empty() ? "" : "\nstpctl: ") += text; }
+
+  const std::chrono::milliseconds whole_;
+  std::chrono::milliseconds patience_;
   std::string text_;
 };
 
@@ -195,10 +206,10 @@ template <typename Entry>
 void show_list(const Options& options, const char* name, Table (*make_table)(const Link&),
                std::vector<Entry> (*read)(DaemonClient&, const Link&)) {
   Json json;
-  Failures failures;
+  Failures failures(options);
   json.object().array("links");
-  const auto show_link = [&](const std::string& socket) {
-    DaemonClient daemon(socket);
+  const auto show_link = [&](const std::string& socket, std::chrono::milliseconds patience) {
+    DaemonClient daemon(socket, patience);
     const auto link = read_link(daemon);
     const auto entries = read(daemon, link);
     json.object().value("link", link.name).value("socket", link.socket);
@@ -214,7 +225,8 @@ void show_list(const Options& options, const char* name, Table (*make_table)(con
     if (options.sockets.size() > 1) std::printf("%s\n", link.name.c_str());
     std::fputs(table.text().c_str(), stdout);
   };
-  for (const auto& socket : options.sockets) failures.guard([&] { show_link(socket); });
+  for (const auto& socket : options.sockets)
+    failures.guard([&](auto patience) { show_link(socket, patience); });
   json.end().end();
   if (options.json) std::puts(json.text().c_str());
   failures.raise();
@@ -260,13 +272,13 @@ void add(Json& json, const LinkCounters& of) {
 
 void show_links(const Options& options) {
   Json json;
-  Failures failures;
+  Failures failures(options);
   json.object().array("links");
   auto table = table_of_links();
   std::string notes;
   for (const auto& socket : options.sockets)
-    failures.guard([&] {
-      DaemonClient daemon(socket);
+    failures.guard([&](auto patience) {
+      DaemonClient daemon(socket, patience);
       const auto link = read_link(daemon);
       add(json, link);
       add(table, link);
@@ -295,10 +307,10 @@ void show_users(const Options& options) {
 
 void show_stats(const Options& options) {
   std::vector<LinkCounters> all;
-  Failures failures;
+  Failures failures(options);
   for (const auto& socket : options.sockets)
-    failures.guard([&] {
-      DaemonClient daemon(socket);
+    failures.guard([&](auto patience) {
+      DaemonClient daemon(socket, patience);
       auto link = read_link(daemon);
       auto counters = read_counters(daemon, link);
       auto users = options.prometheus ? read_users(daemon, link) : std::vector<User>{};

@@ -20,8 +20,6 @@
 namespace stp::stpctl {
 namespace {
 
-constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
-
 std::string remedy_for(int error) {
   switch (error) {
     case -ENOENT:
@@ -40,9 +38,6 @@ std::string remedy_for(int error) {
 
 std::string why_silent(int error) {
   switch (error) {
-    case -EAGAIN:
-      return "it has not answered for " + std::to_string(kPatience.tv_sec) +
-             " seconds: is it stopped, or its machine overloaded?";
     case -ECONNRESET:
       return "it has closed the connection: it has ended, has too many clients (then only "
              "administrators get in), or is of another version than stpctl " STP_VERSION;
@@ -55,12 +50,22 @@ std::string why_silent(int error) {
 
 }  // namespace
 
-DaemonClient::DaemonClient(std::string socket) : path_(std::move(socket)) {
-  const auto error = service::connect_to_watch(path_, socket_, kPatience);
-  if (error == -EAGAIN) throw Failure("daemon at " + path_ + ": " + why_silent(error));
+DaemonClient::DaemonClient(std::string socket, std::chrono::milliseconds patience)
+    : path_(std::move(socket)), patience_(patience) {
+  const timeval time{.tv_sec = patience.count() / 1'000,
+                     .tv_usec = patience.count() % 1'000 * 1'000};
+  const auto error = service::connect_to_watch(path_, socket_, time);
+  if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
   // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+}
+
+std::string DaemonClient::silence() const {
+  const auto tenths = patience_.count() / 100;
+  return "daemon at " + path_ + ": it has not answered for " + std::to_string(tenths / 10) +
+         (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
+         " seconds: is it stopped, or its machine overloaded?";
 }
 
 int DaemonClient::ask(service::Request request, service::Reply& reply, std::span<const int> fds) {
@@ -68,6 +73,7 @@ int DaemonClient::ask(service::Request request, service::Reply& reply, std::span
   auto error = service::send_request(socket_.get(), request, fds);
   std::vector<service::UniqueFd> none;
   if (error == 0) error = service::receive_reply(socket_.get(), reply, none);
+  if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("daemon at " + path_ + ": " + why_silent(error));
   if (reply.result == -EPROTONOSUPPORT)
     throw Failure("daemon at " + path_ + ": " + why_silent(-EPROTO));

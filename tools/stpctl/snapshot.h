@@ -2,6 +2,7 @@
 // Reads the state of a link from its daemon.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,11 +14,12 @@
 
 namespace stp::stpctl {
 
-// A connection to one link of stpd. If the daemon cannot be reached, does not answer within 10
-// seconds, or is of another version, the functions throw Failure.
+// A connection to one link of stpd. If the daemon cannot be reached, does not answer within the
+// patience (Silence), or is of another version, the functions throw Failure.
 class DaemonClient {
  public:
-  explicit DaemonClient(std::string socket);
+  explicit DaemonClient(std::string socket,
+                        std::chrono::milliseconds patience = std::chrono::seconds(10));
 
   // Sends a request and waits for the reply. Returns its result: 0 or a negative errno.
   int ask(service::Request request, service::Reply& reply, std::span<const int> fds = {});
@@ -26,7 +28,10 @@ class DaemonClient {
   [[nodiscard]] const std::string& socket() const { return path_; }
 
  private:
+  [[nodiscard]] std::string silence() const;
+
   std::string path_;
+  std::chrono::milliseconds patience_;
   service::UniqueFd socket_;
 };
 
