@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <thread>
@@ -63,7 +62,7 @@ class FileWriterTest : public ::testing::Test {
   }
   Digest digest_of_what_is_there() {
     ContentDigest digest;
-    EXPECT_EQ(writer_.read_back(digest, stop_), 0);
+    EXPECT_EQ(writer_.read_back(digest, whom_), 0);
     return digest.value();
   }
   static Digest digest_of(const std::string& text) {
@@ -78,7 +77,9 @@ class FileWriterTest : public ::testing::Test {
   }
 
   test::TemporaryDirectory directory_;
-  std::atomic<bool> stop_{false};
+  bool stop_ = false;
+  Turns turns_;
+  const WorkFor whom_{turns_, "", [this] { return !stop_; }};
   FileWriter writer_;
 };
 
@@ -129,13 +130,13 @@ TEST_F(FileWriterTest, a_partial_file_of_another_user_is_left_alone) {
   EXPECT_EQ(open("file", resumed(5)), -EEXIST);
 }
 
-TEST_F(FileWriterTest, reading_back_ends_when_the_receiver_is_to_end) {
+TEST_F(FileWriterTest, reading_back_ends_when_nobody_needs_it_any_more) {
   write("file", "hello", resumed(5));
   ASSERT_EQ(open("file", resumed(5)), 0);
   ASSERT_EQ(writer_.have(), 5U);
   stop_ = true;
   ContentDigest digest;
-  EXPECT_EQ(writer_.read_back(digest, stop_), -ECANCELED);
+  EXPECT_EQ(writer_.read_back(digest, whom_), -ECANCELED);
 }
 
 TEST_F(FileWriterTest, a_time_is_kept_to_the_nanosecond_where_it_is_to_be_kept) {

@@ -97,8 +97,9 @@ class IncomingFilesTest : public ::testing::Test {
   void restart(const Descriptors& most = {}) {
     number_ = 0;
     files_.emplace(
-        out_, progress_, stop_, [this](const Note& note) { answers_.push_back(note); },
-        [this] { settled_.release(); }, most);
+        out_, progress_, stop_, WorkFor{turns_, "", [this] { return !stop_; }},
+        [this](const Note& note) { answers_.push_back(note); }, [this] { settled_.release(); },
+        most);
   }
   static void pack(std::vector<std::byte>& message, std::uint32_t number,
                    const std::string& content, const Digest& digest) {
@@ -113,6 +114,7 @@ class IncomingFilesTest : public ::testing::Test {
   std::string out_ = directory_.path();
   Progress progress_{"test", true};
   std::atomic<bool> stop_{false};
+  Turns turns_;
   std::vector<Note> answers_;
   bool understood_ = true;
   std::uint32_t number_ = 0;

@@ -21,5 +21,27 @@ TEST(Host, AStationOnEthernetIsAHost) {
   EXPECT_EQ(host_in("[02:00:00:00:00:01]"), "[02:00:00:00:00:01]");
 }
 
+TEST(Places, OfAHostAreMoreThanItsShareOnlyIfOthersHaveLess) {
+  const std::vector<std::string> two{"a", "a", "a", "a", "b", "b", "b", "b"};
+  EXPECT_TRUE(has_more_than_its_share(two, "a", "newcomer"));
+  EXPECT_TRUE(has_more_than_its_share(two, "b", "newcomer"));
+  EXPECT_FALSE(has_more_than_its_share(two, "a", "b"));
+  const std::vector<std::string> many{"a", "a", "a", "a", "a", "a", "b", "c"};
+  EXPECT_TRUE(has_more_than_its_share(many, "a", "newcomer"));
+  EXPECT_FALSE(has_more_than_its_share(many, "b", "newcomer"));
+  EXPECT_FALSE(has_more_than_its_share({"a", "b"}, "a", "newcomer"));
+  EXPECT_FALSE(has_more_than_its_share({"a", "a"}, "a", "a"));
+}
+
+TEST(Presence, WhoWaitsForOurWorkIsSilentAndNotIdle) {
+  Presence sender;
+  sender.heard = (Presence::now() - std::chrono::minutes(5)).count();
+  sender.worked = sender.heard.load();
+  EXPECT_GE(sender.idleness(), std::chrono::minutes(5));
+  sender.work();
+  EXPECT_LT(sender.idleness(), std::chrono::minutes(1));
+  EXPECT_GE(sender.silence(), std::chrono::minutes(5));
+}
+
 }  // namespace
 }  // namespace stp::files

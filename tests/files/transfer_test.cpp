@@ -683,6 +683,65 @@ TEST_F(PressedReceiverTest, a_silent_sender_makes_room_for_one_that_waits) {
   send_and_stop();
 }
 
+// Of its file, which seems to be there already, so much is to be read that it takes many minutes.
+class LongFileTest : public SilentSendersTest {
+ protected:
+  static constexpr std::uint64_t kHole = std::uint64_t{4} << 40;
+  explicit LongFileTest(const std::function<void(ReceiverContext&)>& adapt)
+      : SilentSendersTest(adapt) {
+    std::ofstream(directory_ / "out/long") << "";
+    std::filesystem::resize_file(directory_ / "out/long", kHole);
+  }
+  static void offer_long_file(Client& client) {
+    Metadata metadata;
+    metadata.path = "long";
+    metadata.size = kHole;
+    metadata.resume = metadata.checksum = true;
+    std::vector<std::byte> offers;
+    append_offer(offers, metadata);
+    client.channel.send(MessageTag::kOffers, offers);
+  }
+};
+
+class LongFileAtTheOnlyPlaceTest : public LongFileTest {
+ protected:
+  LongFileAtTheOnlyPlaceTest()
+      : LongFileTest([](ReceiverContext& context) {
+          context.most_senders = 1;
+          context.idle_under_pressure = std::chrono::hours(1);
+        }) {}
+};
+
+TEST_F(LongFileAtTheOnlyPlaceTest, is_read_for_nobody_when_its_sender_has_gone) {
+  offer_long_file(*std::make_unique<Client>(stop_sender_));
+  send_and_stop();
+}
+
+class PressedByLongFilesTest : public LongFileTest {
+ protected:
+  PressedByLongFilesTest()
+      : LongFileTest([](ReceiverContext& context) {
+          context.most_senders = 3;
+          context.most_per_peer = 100;
+          context.idle_under_pressure = std::chrono::milliseconds(50);
+        }) {}
+};
+
+// The receiver hears nothing of it, but works for it.
+TEST_F(PressedByLongFilesTest, a_sender_whose_file_is_read_keeps_its_place) {
+  Client long_one(stop_sender_);
+  offer_long_file(long_one);
+  connect_silently(2);
+  {
+    Client client(stop_sender_);
+    client.send(FileReader::single(make_file("file", 100'000)));
+  }
+  EXPECT_NO_THROW(long_one.channel.look());
+  stop_receiver_ = true;
+  thread_.join();
+  EXPECT_TRUE(arrived("file"));
+}
+
 class ImpatientReceiverTest : public SilentSendersTest {
  protected:
   ImpatientReceiverTest()

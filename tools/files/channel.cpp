@@ -201,10 +201,14 @@ void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
   post_send(tag, at, *place, bytes.size());
 }
 
-bool Channel::ready_to_send() {
+void Channel::look() {
   while (step(Duration::zero())) {
   }
   check_ended();
+}
+
+bool Channel::ready_to_send() {
+  look();
   return free_place(kDepth, kDepth).has_value();
 }
 

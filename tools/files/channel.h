@@ -49,6 +49,8 @@ class Channel {
 
   // At most kControlRoom bytes, which are copied. Waits for a place: LinkFailure after kPatience.
   void send(MessageTag tag, std::span<const std::byte> bytes);
+  // Handles what has happened meanwhile.
+  void look();
   // send() would not wait.
   bool ready_to_send();
   // The longest message of content; the same for the whole connection.

@@ -76,6 +76,18 @@ void FileReceiver::await(Message& message) {
   if (context_.stop) give_up(Reason::kStopped, "");
 }
 
+// Work for a sender that has gone ends: channel_.look() throws.
+bool FileReceiver::attend() {
+  if (context_.stop) return false;
+  presence_.work();
+  if (presence_.leave)
+    give_up(Reason::kTimeout,
+            "its files take long to compare, its host has more than its share of the places, and "
+            "others wait for one");
+  channel_.look();
+  return true;
+}
+
 Duration FileReceiver::patience() const {
   return files_.is_compared() ? std::max(kDiskPatience, context_.idle_timeout)
                               : context_.idle_timeout;

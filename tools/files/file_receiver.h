@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "tools/files/channel.h"
 #include "tools/files/incoming_files.h"
+#include "tools/files/turns.h"
 
 namespace stp::files {
 
@@ -28,16 +30,21 @@ struct ReceiverContext {
   std::size_t most_per_peer = 8;  // of one address; further ones are refused
   Descriptors descriptors{};      // of each sender
   bool allow_delete = false;      // a sender may list and remove what is there
+  Turns turns{};                  // of long work for senders
 };
 
 // One sender, as seen by the thread that assigns the places. Both threads read and write it.
 struct Presence {
-  [[nodiscard]] Duration silence() const {
-    return std::chrono::steady_clock::now().time_since_epoch() - Duration(heard);
+  [[nodiscard]] Duration silence() const { return now() - Duration(heard); }
+  // Nor was work done for it, of which it has to wait for the end.
+  [[nodiscard]] Duration idleness() const {
+    return now() - std::max(Duration(heard), Duration(worked));
   }
-  void hear() { heard = std::chrono::steady_clock::now().time_since_epoch().count(); }
+  void hear() { heard = now().count(); }
+  void work() { worked = now().count(); }
+  static Duration now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-  std::atomic<Duration::rep> heard{std::chrono::steady_clock::now().time_since_epoch().count()};
+  std::atomic<Duration::rep> heard{now().count()}, worked{0};
   std::atomic<bool> leave{false};  // others need the place
 };
 
@@ -46,12 +53,14 @@ class FileReceiver {
   // Not for a sender that compares existing files: its disk may take longer.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
-  FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence)
+  // `host` of the sender: see host_in().
+  FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence, std::string host)
       : channel_(channel),
         context_(context),
         presence_(presence),
         files_(
             context.directory, context.progress, context.stop,
+            WorkFor{context.turns, std::move(host), [this] { return attend(); }},
             [this](const Note& note) { say(note); }, [this] { channel_.wake(); },
             context.descriptors) {
     if (context.to_stdout) files_.write_to(STDOUT_FILENO);
@@ -65,6 +74,8 @@ class FileReceiver {
  private:
   void serve_messages();
   void await(Message& message);
+  // During long work. False: the program is to stop.
+  [[nodiscard]] bool attend();
   [[nodiscard]] Duration patience() const;
   [[noreturn]] void give_up(Reason reason, const std::string& why);
   // False: the message is not one of ours.

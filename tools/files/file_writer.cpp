@@ -123,12 +123,13 @@ int FileWriter::open_part() {
   return 0;
 }
 
-int FileWriter::read_back(ContentDigest& digest, const std::atomic<bool>& stop) const {
+int FileWriter::read_back(ContentDigest& digest, const WorkFor& whom) const {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, have_)));
   const auto fd = complete_ ? complete_.get() : part_.get();
+  Turns::Work work(whom);
   for (std::uint64_t at = 0; at < have_;) {
-    if (stop) return -ECANCELED;
+    if (!work.go_on()) return -ECANCELED;
     const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), have_ - at));
     const auto n = ::pread(fd, bytes.data(), want, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
@@ -161,7 +162,7 @@ int FileWriter::append(std::span<const std::byte> bytes) {
   return error;
 }
 
-int FileWriter::skip(std::uint64_t length, const std::atomic<bool>& stop) {
+int FileWriter::skip(std::uint64_t length, const Turns::Attend& attend) {
   if (!is_sink_) {
     const auto end = static_cast<off_t>(written_ + length);
     if (::ftruncate(part_.get(), end) != 0 || ::lseek(part_.get(), end, SEEK_SET) != end)
@@ -172,8 +173,8 @@ int FileWriter::skip(std::uint64_t length, const std::atomic<bool>& stop) {
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(length, kChunk));
   int error = 0;
   for (; length != 0 && error == 0; length -= std::min<std::uint64_t>(length, zeros.size()))
-    error = stop ? -ECANCELED
-                 : append(std::span(zeros).first(std::min<std::uint64_t>(length, zeros.size())));
+    error = attend() ? append(std::span(zeros).first(std::min<std::uint64_t>(length, zeros.size())))
+                     : -ECANCELED;
   return error;
 }
 

@@ -5,7 +5,6 @@
 // errno.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +15,7 @@
 #include "tools/files/digest.h"
 #include "tools/files/directory.h"
 #include "tools/files/metadata.h"
+#include "tools/files/turns.h"
 
 namespace stp::files {
 
@@ -34,13 +34,14 @@ class FileWriter {
   // Bytes that exist already: of a partial file, or of a file that seems to be the same (by its
   // size and time, or with `checksum` by its size and digest).
   [[nodiscard]] std::uint64_t have() const { return have_; }
-  // Adds them to `digest`. -ECANCELED: `stop` became true meanwhile.
-  int read_back(ContentDigest& digest, const std::atomic<bool>& stop) const;
+  // Adds them to `digest`. Takes turns with the work for other senders: with holes there may be
+  // terabytes. -ECANCELED: `whom` needs it no more.
+  int read_back(ContentDigest& digest, const WorkFor& whom) const;
   // The content continues from this offset, which is at most have().
   int go_on_from(std::uint64_t at);
   int append(std::span<const std::byte> bytes);
-  // Leaves a hole; a sink gets zeros, until `stop` is true.
-  int skip(std::uint64_t length, const std::atomic<bool>& stop);
+  // Leaves a hole; a sink gets zeros, as long as `attend` returns true.
+  int skip(std::uint64_t length, const Turns::Attend& attend);
   // Sets permissions and time. The file is then ready to be renamed.
   int finish(WholeFile& file);
   void discard();

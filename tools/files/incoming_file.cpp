@@ -26,7 +26,7 @@ Note because(Reason reason) {
 
 Note IncomingFile::open(Directory directory, const std::string& name) {
   auto error = writer_.open(std::move(directory), name, metadata_);
-  if (error == 0) error = writer_.read_back(digest_, stop_);
+  if (error == 0) error = writer_.read_back(digest_, whom_);
   auto note = result_of(error);
   if (error != 0) return note;
   note.have = writer_.have();
@@ -63,7 +63,7 @@ Note IncomingFile::skip(std::uint64_t length) {
     return because(Reason::kProtocol);
   digest_.add_hole(length);
   if (bar_) bar_->skip(length);
-  const auto error = writer_.skip(length, stop_);
+  const auto error = writer_.skip(length, whom_.attend);
   if (error != 0) writer_.go_on_from(0);
   return result_of(error);
 }

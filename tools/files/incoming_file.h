@@ -3,7 +3,6 @@
 // then check the sender's digest. Each step returns its result as a Note.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -23,9 +22,9 @@ Note because(Reason reason);
 
 class IncomingFile {
  public:
-  // `stop` interrupts the reading of an existing file, however long it is.
-  IncomingFile(const Metadata& metadata, Progress& progress, const std::atomic<bool>& stop)
-      : metadata_(metadata), progress_(progress), stop_(stop) {}
+  // The reading of an existing file, however long it is, is work for `whom`.
+  IncomingFile(const Metadata& metadata, Progress& progress, const WorkFor& whom)
+      : metadata_(metadata), progress_(progress), whom_(whom) {}
 
   // The bytes that exist already, and their digest.
   Note open(Directory directory, const std::string& name);
@@ -49,7 +48,7 @@ class IncomingFile {
  private:
   Metadata metadata_;
   Progress& progress_;
-  const std::atomic<bool>& stop_;
+  const WorkFor& whom_;
   FileWriter writer_;
   std::uint64_t began_at_ = 0;
   ContentDigest digest_;  // of what is there; while the sender has not said from where it goes on,

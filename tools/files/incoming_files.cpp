@@ -11,10 +11,11 @@
 
 namespace stp::files {
 IncomingFiles::IncomingFiles(const std::string& root, Progress& progress,
-                             const std::atomic<bool>& stop, Answer answer,
+                             const std::atomic<bool>& stop, WorkFor whom, Answer answer,
                              std::function<void()> settled, const Descriptors& most)
     : progress_(progress),
       stop_(stop),
+      whom_(std::move(whom)),
       answer_(std::move(answer)),
       most_(most),
       directories_(root),
@@ -165,7 +166,7 @@ bool IncomingFiles::may_be_unchanged(std::uint32_t number, const Metadata& metad
 
 // A file that has gone meanwhile is wanted without a digest.
 Note IncomingFiles::open_to_compare(Offer& offer, const Directory& directory) {
-  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, whom_);
   auto note = offer.file->open(directory, offer.path.back());
   if (note.reason == Reason::kNone) return note;
   offer.file.reset();
@@ -276,13 +277,13 @@ bool IncomingFiles::give_name(std::uint32_t number, Offer& offer, const LinkedFi
 
 Note IncomingFiles::open(Offer& offer) {
   if (sink_ >= 0) {
-    offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+    offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, whom_);
     return offer.file->open_sink(sink_);
   }
   Directory directory;
   const auto above = std::span(offer.path).first(offer.path.size() - 1);
   if (const auto error = directories_.open(above, directory); error != 0) return result_of(error);
-  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, stop_);
+  offer.file = std::make_unique<IncomingFile>(offer.metadata, progress_, whom_);
   auto note = offer.file->open(std::move(directory), offer.path.back());
   if (note.reason != Reason::kNone) offer.file.reset();
   return note;

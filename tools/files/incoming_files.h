@@ -25,6 +25,7 @@
 #include "tools/files/progress.h"
 #include "tools/files/settler.h"
 #include "tools/files/small_files.h"
+#include "tools/files/turns.h"
 
 namespace stp::files {
 
@@ -33,9 +34,10 @@ class IncomingFiles {
   using Answer = std::function<void(const Note&)>;
 
   // `answer` sends a note to the sender. `settled`, called from another thread: call collect().
-  // `stop` interrupts the reading of existing files.
+  // Once `stop` is true, no further offer is looked at. `whom`: for whom existing files are read.
   IncomingFiles(const std::string& root, Progress& progress, const std::atomic<bool>& stop,
-                Answer answer, std::function<void()> settled, const Descriptors& most = {});
+                WorkFor whom, Answer answer, std::function<void()> settled,
+                const Descriptors& most = {});
 
   // The content of the first file goes to this descriptor as it comes; further files are refused.
   void write_to(int fd) { sink_ = fd; }
@@ -123,6 +125,7 @@ class IncomingFiles {
 
   Progress& progress_;
   const std::atomic<bool>& stop_;
+  const WorkFor whom_;
   const Answer answer_;
   const Descriptors most_;
   DirectoriesBelow directories_;

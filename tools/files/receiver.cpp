@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "tools/files/failure.h"
 
@@ -35,6 +36,14 @@ std::string host_in(const std::string& station) {
   return std::string(text.data()) + "/64";
 }
 
+bool has_more_than_its_share(const std::vector<std::string>& hosts, const std::string& host,
+                             const std::string& newcomer) {
+  std::set<std::string> all(hosts.begin(), hosts.end());
+  all.insert(newcomer);
+  const auto its = static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), host));
+  return its > std::max<std::size_t>(1, hosts.size() / all.size());
+}
+
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
     : context_(context), requests_(link_, kWaitingRequests) {
   const auto error = ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0,
@@ -55,7 +64,7 @@ bool Receiver::run(bool once) {
     if (has_enough_of(peer)) {
       Channel::refuse(request);
       context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");
-    } else if (await_place()) {
+    } else if (await_place(peer)) {
       begin(request, peer);
     } else {
       ::stm_connection_close(request);
@@ -75,10 +84,10 @@ stm_connection_t Receiver::await_request() {
   return nullptr;
 }
 
-bool Receiver::await_place() {
+bool Receiver::await_place(const std::string& newcomer) {
   while (places_.size() >= context_.most_senders) {
     if (context_.stop) return false;
-    ask_the_most_silent_to_leave();
+    ask_the_most_silent_to_leave(newcomer);
     std::this_thread::sleep_for(kAttention);
     reap(false);
   }
@@ -91,24 +100,31 @@ bool Receiver::has_enough_of(const std::string& peer) const {
          context_.most_per_peer;
 }
 
-// Asks only one sender at a time, since one waiting sender needs one place.
-void Receiver::ask_the_most_silent_to_leave() {
+// Asks only one sender at a time, since one waiting sender needs one place. A sender that is silent
+// because it waits for work of ours is not asked, unless its host has more than its share: reading
+// a file of terabytes takes long, and whoever sends such files may have several places.
+void Receiver::ask_the_most_silent_to_leave(const std::string& newcomer) {
+  std::vector<std::string> hosts;
+  for (const auto& place : places_) hosts.push_back(place.peer);
   Place* most_silent = nullptr;
+  auto longest = context_.idle_under_pressure;
   for (auto& place : places_) {
     if (place.presence.leave) return;
-    if (most_silent == nullptr || place.presence.silence() > most_silent->presence.silence())
-      most_silent = &place;
+    const auto silence = has_more_than_its_share(hosts, place.peer, newcomer)
+                             ? place.presence.silence()
+                             : place.presence.idleness();
+    if (silence <= longest) continue;
+    longest = silence;
+    most_silent = &place;
   }
-  if (most_silent == nullptr) return;
-  if (most_silent->presence.silence() > context_.idle_under_pressure)
-    most_silent->presence.leave = true;
+  if (most_silent != nullptr) most_silent->presence.leave = true;
 }
 
 void Receiver::begin(stm_connection_t request, const std::string& peer) {
   auto& place = places_.emplace_back(peer);
   try {
     place.thread = std::thread([this, request, &place] {
-      serve(request, place.presence);
+      serve(request, place.peer, place.presence);
       place.done = true;
     });
   } catch (const std::system_error&) {
@@ -121,7 +137,7 @@ void Receiver::begin(stm_connection_t request, const std::string& peer) {
   }
 }
 
-void Receiver::serve(stm_connection_t request, Presence& presence) {
+void Receiver::serve(stm_connection_t request, const std::string& peer, Presence& presence) {
   unsigned files = 0, failures = 0;
   try {
     Channel channel(link_, request, [&] {
@@ -129,7 +145,7 @@ void Receiver::serve(stm_connection_t request, Presence& presence) {
       if (presence.leave || presence.silence() > context_.idle_timeout)
         throw LinkFailure("it takes no answers; see what holds it up");
     });
-    FileReceiver receiver(channel, context_, presence);
+    FileReceiver receiver(channel, context_, presence, peer);
     const auto count = [&] {
       files = receiver.files();
       failures = receiver.failures();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tools/files/file_receiver.h"
 #include "tools/files/link.h"
@@ -17,6 +18,11 @@ namespace stp::files {
 // all of an IPv4 address are one host, and all of the first 64 bits of an IPv6 address, except for
 // link-local ones, which all begin alike.
 std::string host_in(const std::string& station);
+
+// Whether a host has more than its share of the places, if another sender waits for one. `hosts`:
+// who has each place. `newcomer`: the host of who waits.
+bool has_more_than_its_share(const std::vector<std::string>& hosts, const std::string& host,
+                             const std::string& newcomer);
 
 class Receiver {
  public:
@@ -40,11 +46,11 @@ class Receiver {
   // nullptr: the program is to stop.
   stm_connection_t await_request();
   // False: the program is to stop.
-  bool await_place();
+  bool await_place(const std::string& newcomer);
   [[nodiscard]] bool has_enough_of(const std::string& peer) const;
-  void ask_the_most_silent_to_leave();
+  void ask_the_most_silent_to_leave(const std::string& newcomer);
   void begin(stm_connection_t request, const std::string& peer);
-  void serve(stm_connection_t request, Presence& presence);
+  void serve(stm_connection_t request, const std::string& peer, Presence& presence);
   void reap(bool all);
 
   ReceiverContext& context_;
