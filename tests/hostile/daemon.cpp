@@ -48,6 +48,15 @@ std::size_t entries_of(const std::string& directory) {
   return error ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", error))
+    threads.push_back(std::stoi(entry.path().filename()));
+  return threads;
+}
+
 std::size_t lines_of(const std::string& path) {
   std::ifstream in(path);
   return static_cast<std::size_t>(
@@ -83,6 +92,7 @@ Daemon::Daemon(const std::vector<std::string>& options, const std::string& link)
   if (::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data()) != 0) pid_ = -1;
   posix_spawn_file_actions_destroy(&actions);
   ready_ = pid_ > 0 && await_ready();
+  if (ready_) threads_ = threads_of(pid_);
   watcher_ = std::thread([this] { watch(); });
 }
 

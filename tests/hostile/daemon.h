@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "tests/hostile/processor_waits.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::hostile {
@@ -40,6 +41,8 @@ class Daemon {
   [[nodiscard]] bool ready() const { return ready_; }
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  // The threads that it had when it was ready: those that serve the link and the socket.
+  [[nodiscard]] Servers servers() const { return {pid_, threads_}; }
   [[nodiscard]] std::string directory() const { return directory_.path(); }
   [[nodiscard]] bool alive() const;
   [[nodiscard]] Usage usage() const;
@@ -61,6 +64,7 @@ class Daemon {
   const std::string socket_ = directory_.path() + "/stpd.sock";
   service::UniqueFd notices_;
   pid_t pid_ = -1;
+  std::vector<pid_t> threads_;
   bool ready_ = false;
   std::atomic<bool> stop_{false};
   std::atomic<std::int64_t> longest_silence_ms_{0};

@@ -31,14 +31,16 @@ void wait_a_moment(UserChannel& rings, unsigned looks) {
 
 }  // namespace
 
-void Times::add(Duration time) {
+void Times::add(Duration time, Duration waited) {
   microseconds.push_back(std::chrono::duration<float, std::micro>(time).count());
   longest = std::max(longest, time);
+  longest_apart = std::max(longest_apart, time - waited);
 }
 
 void Times::add(const Times& others) {
   microseconds.insert(microseconds.end(), others.microseconds.begin(), others.microseconds.end());
   longest = std::max(longest, others.longest);
+  longest_apart = std::max(longest_apart, others.longest_apart);
 }
 
 double Times::percentile(double part) const {
@@ -106,14 +108,26 @@ bool HonestPair::send(Side& from, const SendEntry& entry) {
 bool HonestPair::await(Side& at, ReceivedEntry& entry, Duration patience) {
   const auto until = Clock::now() + patience;
   for (unsigned looks = 0; !at.channel.rings.receive(entry); ++looks) {
+    have_looked(false);
     if (at.channel.rings.state() != ChannelState::kOpen) return fail("the connection ended");
     if (Clock::now() > until) return fail("a header did not arrive");
     wait_a_moment(at.channel.rings, looks);
   }
+  have_looked(true);
   return true;
 }
 
+void HonestPair::have_looked(bool found) {
+  if (!waits_) return;
+  const auto now = waits_->own();
+  if (found) own_ += now - looked_;
+  looked_ = now;
+}
+
 bool HonestPair::trip(Duration patience) {
+  const auto before = waits(false);
+  looked_ = before.own;
+  own_ = {};
   const auto began = Clock::now();
   const bool measured = measures_;
   for (const auto& [from, to] : {std::pair(&alice_, &bob_), std::pair(&bob_, &alice_)}) {
@@ -126,7 +140,7 @@ bool HonestPair::trip(Duration patience) {
   }
   const auto took = Clock::now() - began;
   ++tally_.trips;
-  if (measured) tally_.trip_times.add(took);
+  if (measured) tally_.trip_times.add(took, waits(false).servers - before.servers + own_);
   return true;
 }
 
@@ -160,20 +174,24 @@ bool HonestPair::is_answered() {
   for (auto* side : {&alice_, &bob_}) {
     auto request = Client::request(RequestKind::kVcInfo);
     request.vc = side->channel.vc;
+    const auto before = waits(true);
     const auto began = Clock::now();
     if (side->client->ask(request) != 0) return fail("stpd does not answer an honest client");
-    tally_.answer_times.add(Clock::now() - began);
+    const auto took = Clock::now() - began;
+    tally_.answer_times.add(took, waited_since(before));
   }
   return true;
 }
 
 void HonestPair::run() {
+  waits_.emplace(servers_);
   for (std::uint32_t i = 0; !stop_; ++i) {
-    if (!trip()) return;
-    if (i % kTransfersEvery == 0 && !transfer()) return;
-    if (i % kAnswersEvery == 0 && !is_answered()) return;
+    if (!trip()) break;
+    if (i % kTransfersEvery == 0 && !transfer()) break;
+    if (i % kAnswersEvery == 0 && !is_answered()) break;
     std::this_thread::sleep_for(kPause);
   }
+  waits_.reset();
 }
 
 void HonestPair::start() {

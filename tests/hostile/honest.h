@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/hostile/client.h"
+#include "tests/hostile/processor_waits.h"
 
 namespace stp::hostile {
 
@@ -22,8 +23,9 @@ using Duration = Clock::duration;
 struct Times {
   std::vector<float> microseconds;
   Duration longest{};
+  Duration longest_apart{};  // apart from what its threads waited for a processor
 
-  void add(Duration time);
+  void add(Duration time, Duration waited = {});
   void add(const Times& others);
   [[nodiscard]] double percentile(double part) const;  // in microseconds
 };
@@ -51,6 +53,8 @@ class HonestPair {
   bool is_answered();
   [[nodiscard]] const std::string& fault() const { return tally_.fault; }
 
+  // What these wait for a processor is measured from the next start() on.
+  void served_by(const Servers& servers) { servers_ = servers; }
   // Runs on another thread until stop(), which returns what has happened since.
   void start();
   Tally stop();
@@ -58,6 +62,7 @@ class HonestPair {
   void measure(bool on) { measures_ = on; }
 
  private:
+  using Waits = ProcessorWaits::Waits;
   struct Side {
     std::optional<Client> client;
     std::uint64_t endpoint = 0;
@@ -69,6 +74,11 @@ class HonestPair {
   bool send(Side& from, const SendEntry& entry);
   bool await(Side& at, ReceivedEntry& entry, Duration patience);
   bool fail(const std::string& why);
+  // What this thread and the servers have waited for a processor, if that is measured.
+  Waits waits(bool workers) { return waits_ ? waits_->now(workers) : Waits{}; }
+  Duration waited_since(const Waits& before) { return waits_ ? waits_->since(before) : Duration{}; }
+  // Of this thread what counts: not while there is nothing to receive yet.
+  void have_looked(bool found);
 
   Side alice_, bob_;
   UniqueFd source_fd_, sink_fd_;
@@ -76,6 +86,9 @@ class HonestPair {
   std::uint16_t mx_ = 0;
   std::uint32_t number_ = 0;
   Tally tally_;
+  Servers servers_;
+  std::optional<ProcessorWaits> waits_;  // while it runs
+  Duration looked_{}, own_{};            // of this thread until its last look; of it what counts
   std::atomic<bool> stop_{false}, measures_{true};
   std::thread thread_;
 };

@@ -73,10 +73,11 @@ class HostileFixture : public testing::Test {
     return program;
   }
   // Runs the pair, and measures what the hostile programs cost it, until stop_measuring().
-  void start_measuring() { measured_ = std::make_unique<Measured>(*pair, daemon->socket()); }
+  void start_measuring() { measured_ = std::make_unique<Measured>(*pair, *daemon); }
   Tally stop_measuring(const std::string& what) {
     const auto tally = measured_->stop(what);
-    EXPECT_EQ(measured_->too_slow(), "") << "more than four exchanges of idle threads and 50 ms";
+    EXPECT_EQ(measured_->too_slow(), "")
+        << "more than waits for processors, four exchanges of idle threads and 50 ms";
     return tally;
   }
   // Runs `once`, which ends with measured_->stop(). Once more if something took too long: the
@@ -87,7 +88,8 @@ class HostileFixture : public testing::Test {
     for (int i = 1; i < kTries; ++i)
       if (auto tally = once(); measured_->too_slow().empty()) return tally;
     auto tally = once();
-    EXPECT_EQ(measured_->too_slow(), "") << "more than four exchanges of idle threads and 50 ms";
+    EXPECT_EQ(measured_->too_slow(), "")
+        << "more than waits for processors, four exchanges of idle threads and 50 ms";
     return tally;
   }
   // Measures until all hostile programs have ended by themselves.

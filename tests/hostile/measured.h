@@ -3,9 +3,11 @@
 // an operator who connects again and again, as stpctl does. Prints the longest and p99.9 of each,
 // and fails if they waited longer than stpd may make them wait.
 //
-// The machine may be busy. So two idle threads hand a byte to each other at the same time: what
-// that takes is what any programs wait for a processor. A round trip takes two such exchanges, a
-// request one, and each thread that takes part may be interrupted once more: so four do not count.
+// The machine may be busy. So what the threads that take part in a round trip or request (that of
+// the honest program, and those of stpd) wait for a processor meanwhile does not count: the kernel
+// tells it. What delays any program without being counted there (a hypervisor, interrupts), two
+// idle threads show that hand a byte to each other at the same time. A round trip takes two such
+// exchanges, a request one, and each thread may be interrupted once more: so four do not count.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/hostile/daemon.h"
 #include "tests/hostile/honest.h"
 
 namespace stp::hostile {
@@ -22,14 +25,14 @@ class Measured {
   // What stpd may add, however busy the machine is.
   static constexpr std::chrono::milliseconds kBound{50};
 
-  // Starts the pair and the others; `socket` is that of its stpd.
-  Measured(HonestPair& pair, std::string socket);
+  // Starts the pair and the others, all at `daemon`.
+  Measured(HonestPair& pair, const Daemon& daemon);
   ~Measured() { end(); }
   Measured(const Measured&) = delete;
   Measured& operator=(const Measured&) = delete;
 
   // Ends them, prints and judges. `what`: who was beside them.
-  Tally stop(const std::string& what, std::chrono::milliseconds bound = kBound);
+  Tally stop(const std::string& what);
   // What took too long, after stop(); "": nothing.
   [[nodiscard]] const std::string& too_slow() const { return too_slow_; }
 
@@ -37,11 +40,11 @@ class Measured {
   void exchange();
   void look();
   void end();
-  void judge(const std::string& what, const char* name, const Times& times,
-             std::chrono::milliseconds bound);
+  void judge(const std::string& what, const char* name, const Times& times);
 
   HonestPair& pair_;
   const std::string socket_;
+  const Servers servers_;
   std::atomic<bool> stop_{false};
   Times idle_, operator_;
   std::string fault_, too_slow_;  // fault_: of the operator
