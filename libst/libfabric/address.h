@@ -2,13 +2,13 @@
 // Addresses, and the data of a connection request.
 #pragma once
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
-#include <rdma/fi_errno.h>
 
-#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,39 +17,65 @@
 
 namespace stp::fi {
 
-// Addresses: IPv4 and a port, as a sockaddr_in. The port is an upper-layer port of the link.
+// An address of an endpoint: one of a host, and an upper-layer port of the link. Programs have it
+// in the format of their fi_info: FI_SOCKADDR_IN, or FI_SOCKADDR_IN6 where the link has IPv6.
+struct Address {
+  std::array<std::uint8_t, 16> ip{};  // an IPv4 address as ::ffff:10.0.0.5
+  std::uint32_t scope = 0;            // the interface of a link-local IPv6 address, by its index
+  std::uint16_t port = 0;             // host order
 
-[[nodiscard]] inline sockaddr_in make_address(std::uint32_t ipv4, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(ipv4);
-  address.sin_port = htons(port);
-  return address;
-}
+  friend auto operator<=>(const Address&, const Address&) = default;
 
-// False: not such an address.
-[[nodiscard]] inline bool read_address(const void* from, std::size_t length, sockaddr_in& out) {
-  if (from == nullptr || length < sizeof out) return false;
-  std::memcpy(&out, from, sizeof out);
-  return out.sin_family == AF_INET;
-}
+  static Address of(std::uint32_t ipv4, std::uint16_t port);  // host order
+  [[nodiscard]] std::optional<std::uint32_t> ipv4() const;    // nullopt: it is IPv6
+  [[nodiscard]] bool is_any() const;                          // 0.0.0.0 or ::
+  [[nodiscard]] bool is_loopback() const;
+};
+
+struct HashAddress {
+  std::size_t operator()(const Address& address) const;
+};
+
+// Bytes of an address of that format.
+[[nodiscard]] std::size_t address_size(std::uint32_t format);
+
+// Of a call that gives no length: the address says by its family how long it is.
+inline constexpr std::size_t kByFamily = sizeof(sockaddr_in6);
+// False: neither a sockaddr_in nor a sockaddr_in6 of that many bytes.
+[[nodiscard]] bool read_address(const void* from, std::size_t length, Address& out);
+[[nodiscard]] Address address_or_any(const void* from, std::size_t length);
+
+// In that format. Where FI_SOCKADDR_IN cannot hold the host, it is 0.0.0.0.
+[[nodiscard]] sockaddr_in6 in_format(const Address& address, std::uint32_t format);
 
 // As in fi_getname: copies as much as fits; -FI_ETOOSMALL if that is not all.
-inline int tell_address(const sockaddr_in& address, void* to, std::size_t* length) {
-  if (length == nullptr) return -FI_EINVAL;
-  const auto room = std::min(*length, sizeof address);
-  if (room != 0 && to != nullptr) std::memcpy(to, &address, room);
-  const auto fits = *length >= sizeof address;
-  *length = sizeof address;
-  return fits ? 0 : -FI_ETOOSMALL;
-}
+int tell_address(const Address& address, std::uint32_t format, void* to, std::size_t* length);
 
-// "10.9.0.1:3000", as stm_connect names a peer.
-[[nodiscard]] inline std::string peer_name(const sockaddr_in& address) {
-  char host[INET_ADDRSTRLEN]{};
-  ::inet_ntop(AF_INET, &address.sin_addr, host, sizeof host);
-  return std::string(host).append(":").append(std::to_string(ntohs(address.sin_port)));
-}
+// "10.9.0.1:3000", "[2001:db8::5]:3000", as stm_connect names a peer.
+[[nodiscard]] std::string peer_name(const Address& address);
+
+// Whether an interface of this host has it.
+[[nodiscard]] bool is_own(const Address& address);
+
+// The first IPv6 address of the interface, or if that is "" of this host, which hosts of other
+// networks may reach. nullopt: there is none.
+[[nodiscard]] std::optional<Address> own_ipv6(const std::string& interface);
+
+// What stands behind the kind in the text of a link over UDP: an address, an interface, or neither.
+struct UdpTarget {
+  bool is_udp = false;
+  std::optional<Address> address;
+  std::string interface;  // as the kernel calls it
+
+  explicit UdpTarget(const std::string& link);
+  // The formats that its addresses may have.
+  [[nodiscard]] bool has_ipv4() const { return is_udp && (!address || address->ipv4()); }
+  [[nodiscard]] bool has_ipv6() const { return is_udp && (!address || !address->ipv4()); }
+};
+
+// `family`: AF_INET, AF_INET6, or AF_UNSPEC for an IPv6 address if there is no other. nullopt: the
+// host has none.
+[[nodiscard]] std::optional<Address> resolve(const char* node, int family, bool numeric);
 
 // The data of a connection request, as private data of the managed API: the requester's address,
 // then the program's data.
@@ -61,40 +87,18 @@ struct CmHead {
   std::uint16_t port, version;
 };
 static_assert(sizeof(CmHead) == 12);
-inline constexpr std::uint16_t kCmVersion = 1;
+// The second one has 16 bytes of an IPv6 address behind the head.
+inline constexpr std::uint16_t kCmVersion = 1, kCmVersion6 = 2;
 
-inline std::vector<std::byte> pack_request(const sockaddr_in& own, const void* data,
-                                           std::size_t length, std::uint32_t magic = kCmMagic) {
-  const CmHead head{.magic = htonl(magic),
-                    .ipv4 = own.sin_addr.s_addr,
-                    .port = own.sin_port,
-                    .version = htons(kCmVersion)};
-  std::vector<std::byte> packed(sizeof head + length);
-  std::memcpy(packed.data(), &head, sizeof head);
-  if (length != 0) std::memcpy(packed.data() + sizeof head, data, length);
-  return packed;
-}
+[[nodiscard]] std::vector<std::byte> pack_request(const Address& own, const void* data,
+                                                  std::size_t length,
+                                                  std::uint32_t magic = kCmMagic);
 
 // The data that the peer of `connection` has sent.
-inline std::vector<std::byte> cm_data_of(stm_connection_t connection) {
-  std::vector<std::byte> data(STM_PRIVATE_DATA);
-  const auto length = stm_private_data(connection, data.data(), data.size());
-  data.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return data;
-}
+[[nodiscard]] std::vector<std::byte> cm_data_of(stm_connection_t connection);
 
 // Removes the header. nullopt: the requester is not an endpoint of this provider.
-inline std::optional<sockaddr_in> unpack_request(std::vector<std::byte>& data,
-                                                 std::uint32_t magic = kCmMagic) {
-  CmHead head{};
-  if (data.size() < sizeof head) return std::nullopt;
-  std::memcpy(&head, data.data(), sizeof head);
-  if (head.magic != htonl(magic) || head.version != htons(kCmVersion)) return std::nullopt;
-  data.erase(data.begin(), data.begin() + sizeof head);
-  auto peer = make_address(0, 0);
-  peer.sin_addr.s_addr = head.ipv4;
-  peer.sin_port = head.port;
-  return peer;
-}
+[[nodiscard]] std::optional<Address> unpack_request(std::vector<std::byte>& data,
+                                                    std::uint32_t magic = kCmMagic);
 
 }  // namespace stp::fi

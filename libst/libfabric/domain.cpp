@@ -192,19 +192,20 @@ fi_ops_mr memory_calls{
 
 }  // namespace
 
-Domain::Domain(Fabric& fabric, void* context)
+Domain::Domain(Fabric& fabric, std::uint32_t format, void* context)
     : fid_domain{.fid = {.fclass = FI_CLASS_DOMAIN,
                          .context = context,
                          .ops = &domain_object_calls},
                  .ops = &domain_calls,
                  .mr = &memory_calls},
-      fabric_(fabric) {
+      fabric_(fabric),
+      format_(format) {
   fabric_.use();
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, void* context, fid_domain*& out) {
   if (info.domain_attr == nullptr) return -FI_EINVAL;
-  out = new Domain(fabric, context);
+  out = new Domain(fabric, info.addr_format, context);
   return 0;
 }
 

@@ -76,6 +76,8 @@ class Domain : public fid_domain {
   static int open(Fabric& fabric, const fi_info& info, void* context, fid_domain*& out);
 
   [[nodiscard]] Link& link() const { return fabric_.link(); }
+  // Of the addresses in its address vectors.
+  [[nodiscard]] std::uint32_t format() const { return format_; }
   [[nodiscard]] std::uint32_t api_version() const { return fabric_.api_version; }
   void use() { ++users_; }
   void unuse() { --users_; }
@@ -89,9 +91,10 @@ class Domain : public fid_domain {
   void count_access(std::uint32_t key, bool reads) const;
 
  private:
-  Domain(Fabric& fabric, void* context);
+  Domain(Fabric& fabric, std::uint32_t format, void* context);
 
   Fabric& fabric_;
+  const std::uint32_t format_;
   std::atomic<unsigned> users_{0};
   std::unordered_map<std::uint64_t, const Mr*> watched_;  // by key
 };

@@ -67,10 +67,11 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
       domain_(domain),
       link_(domain.link()),
       op_flags_(info),
-      tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize) {
+      tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize),
+      format_(info.addr_format) {
   if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
-  if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
-  if (!read_address(info.dest_addr, info.dest_addrlen, peer_)) peer_ = make_address(0, 0);
+  name_ = address_or_any(info.src_addr, info.src_addrlen);
+  peer_ = address_or_any(info.dest_addr, info.dest_addrlen);
   domain_.use();
 }
 
@@ -80,7 +81,7 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
   std::lock_guard const lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
-  std::optional<sockaddr_in> name;
+  std::optional<Address> name;
   if (const auto* const pep = Pep::of(info.handle); pep != nullptr) {
     if (const auto error = pep->lend_name(domain.link(), name.emplace()); error != 0) return error;
   } else if (info.handle != nullptr) {
@@ -282,19 +283,18 @@ fi_ops_cm ep_cm_calls{
 
 int Ep::set_name(const void* address, std::size_t length) {
   std::lock_guard const lock(link_.mutex());
-  sockaddr_in given{};
+  Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (state_ != State::kNew) return -FI_EOPBADSTATE;
-  if (given.sin_addr.s_addr != INADDR_ANY && ntohl(given.sin_addr.s_addr) != link_.ipv4())
-    return -FI_EADDRNOTAVAIL;
-  name_.sin_port = given.sin_port;
+  if (!link_.has_address(given, format_)) return -FI_EADDRNOTAVAIL;
+  name_ = given;
   return 0;
 }
 
 int Ep::get_name(bool peer, void* address, std::size_t* length) {
   std::lock_guard const lock(link_.mutex());
   if (peer && state_ != State::kUp) return -FI_ENOTCONN;
-  return tell_address(peer ? peer_ : link_.at_present(name_), address, length);
+  return tell_address(peer ? peer_ : link_.at_present(name_, format_), format_, address, length);
 }
 
 // What a connection needs, before there is one.
@@ -319,8 +319,8 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   std::lock_guard const lock(link_.mutex());
   if (request_) return -FI_EOPBADSTATE;
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
-  if (address != nullptr && !read_address(address, sizeof(sockaddr_in), peer_)) return -FI_EINVAL;
-  if (peer_.sin_port == 0) return -FI_EINVAL;
+  if (address != nullptr && !read_address(address, kByFamily, peer_)) return -FI_EINVAL;
+  if (peer_.port == 0) return -FI_EINVAL;
   stm_connection_attr_t attr{};
   std::unique_ptr<RxBlock> block;
   if (const auto error = prepare(attr, block); error != 0) return error;
@@ -333,7 +333,7 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   link_.dial({.owner = this,
               .connection = connection_,
               .peer = peer_name(peer_),
-              .data = pack_request(link_.at_present(name_), data, length)});
+              .data = pack_request(link_.at_present(name_, format_), data, length)});
   return 0;
 }
 

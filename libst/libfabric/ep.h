@@ -141,7 +141,8 @@ class Ep final : public fid_ep, public Owner {
 
   State state_ = State::kNew;
   bool enabled_ = false, closing_ = false;
-  sockaddr_in name_{}, peer_{};
+  const std::uint32_t format_;
+  Address name_, peer_;
   std::unique_ptr<Connreq> request_;
   stm_connection_t connection_ = nullptr;
 

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <linux/capability.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -24,7 +23,6 @@
 #include <utility>
 
 #include "dpdk_port/link/ipv4_addresses.h"
-#include "libst/libfabric/address.h"
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
@@ -134,8 +132,8 @@ bool needs_mr_mode(const Offer& offer, const fi_info& hints) {
 std::string why_not(const Offer& offer, std::uint32_t version, const fi_info* hints) {
   if (hints == nullptr) return {};
   if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
-      hints->addr_format != FI_SOCKADDR_IN)
-    return "addresses are of FI_SOCKADDR_IN";
+      hints->addr_format != FI_SOCKADDR_IN && hints->addr_format != FI_SOCKADDR_IN6)
+    return "addresses are of FI_SOCKADDR_IN or FI_SOCKADDR_IN6";
   std::string reason;
   if (hints->ep_attr != nullptr) reason = why_not(offer, *hints->ep_attr);
   if (reason.empty()) reason = flags_beyond("caps", hints->caps, offer.caps, FI_TYPE_CAPS);
@@ -226,7 +224,13 @@ bool describe(const std::string& text, LinkFacts& link) {
   link.text = text;
   const auto colon = text.find_first_of(":,");
   const auto kind = text.substr(0, colon);
-  if (kind == "stpd" || kind == "udp") return true;  // reaches beyond one network
+  // These reach beyond one network.
+  if (kind == "stpd") return link.six_if_asked = true;
+  if (const UdpTarget target(text); target.is_udp) {
+    link.four = target.has_ipv4();
+    link.six = target.has_ipv6();
+    return true;
+  }
   const auto given = address_option(text);
   if (!given.empty()) {
     if (parse_address(given, link)) return true;
@@ -268,7 +272,7 @@ void find_daemons(std::vector<LinkFacts>& links) {
     const auto path = std::string(kSockets).append("/").append(name);
     if (!name.ends_with(kEnd)) continue;
     if (::access(path.c_str(), W_OK) == 0)
-      links.push_back({.text = "stpd:" + path});
+      links.push_back({.text = "stpd:" + path, .six_if_asked = true});
     else
       inform(FI_LOG_CORE, path + ": this user may not connect to it");
   }
@@ -307,10 +311,15 @@ std::vector<LinkFacts> find_links() {
   return links;
 }
 
-bool may_reach(const LinkFacts& link, std::uint32_t ipv4) {
+LinkFacts link_for_anybody() {
+  return {.text = "udp:", .six = true};
+}
+
+bool may_reach(const LinkFacts& link, const Address& address) {
   constexpr unsigned kBits = 32;
-  if (link.ipv4 == 0 || link.prefix_length == 0 || ipv4 >> 24 == IN_LOOPBACKNET) return true;
-  return ((link.ipv4 ^ ipv4) >> (kBits - link.prefix_length)) == 0;
+  const auto ipv4 = address.ipv4();
+  if (!ipv4 || link.ipv4 == 0 || link.prefix_length == 0 || address.is_loopback()) return true;
+  return ((link.ipv4 ^ *ipv4) >> (kBits - link.prefix_length)) == 0;
 }
 
 namespace {
@@ -318,7 +327,7 @@ namespace {
 using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 
 struct Names {
-  std::optional<sockaddr_in> source, destination;
+  std::optional<Address> source, destination;
 };
 
 std::optional<std::uint16_t> parse_port(const char* service) {
@@ -330,63 +339,72 @@ std::optional<std::uint16_t> parse_port(const char* service) {
   return std::nullopt;
 }
 
-addrinfo* look_up(const char* node, int family, bool numeric) {
-  addrinfo wanted{};
-  wanted.ai_family = family;
-  wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
-  addrinfo* found = nullptr;
-  return ::getaddrinfo(node, nullptr, &wanted, &found) == 0 ? found : nullptr;
+// The family of addresses that the hints ask for. AF_UNSPEC: either.
+int family_of(const fi_info* hints) {
+  const auto format = hints != nullptr ? hints->addr_format : std::uint32_t{FI_FORMAT_UNSPEC};
+  if (format == FI_SOCKADDR_IN) return AF_INET;
+  return format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_UNSPEC;
 }
 
-std::string why_unknown(const char* node, bool numeric) {
-  addrinfo* const ipv6 = look_up(node, AF_INET6, numeric);
-  if (ipv6 == nullptr) return std::string("no IPv4 address is known of ") + node;
-  ::freeaddrinfo(ipv6);
-  return std::string(node) + " has an IPv6 address only, and links have IPv4 addresses: name one";
-}
-
-std::optional<std::uint32_t> resolve(const char* node, bool numeric) {
-  addrinfo* const found = look_up(node, AF_INET, numeric);
-  if (found == nullptr) return std::nullopt;
-  const auto address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
-  ::freeaddrinfo(found);
-  return ntohl(address.s_addr);
+// Endpoints with IPv6 addresses may name hosts that have IPv4 only.
+std::optional<Address> resolve(const char* node, const fi_info* hints, bool numeric) {
+  const auto family = family_of(hints);
+  auto found = fi::resolve(node, family, numeric);
+  return found || family != AF_INET6 ? found : fi::resolve(node, AF_INET, numeric);
 }
 
 // Empty: `out` has what is named. Else what is wrong with it.
 std::string read_names(const char* node, const char* service, std::uint64_t flags,
                        const fi_info* hints, Names& out) {
-  const auto from_hints = [](const void* address, std::size_t length,
-                             std::optional<sockaddr_in>& to) {
-    if (address == nullptr) return true;
-    sockaddr_in read{};
-    if (!read_address(address, length, read)) return false;
-    to = read;
-    return true;
+  const auto from_hints = [](const void* address, std::size_t length, std::optional<Address>& to) {
+    return address == nullptr || read_address(address, length, to.emplace());
   };
   if (hints != nullptr && (!from_hints(hints->src_addr, hints->src_addrlen, out.source) ||
                            !from_hints(hints->dest_addr, hints->dest_addrlen, out.destination)))
-    return "an address of the hints is no sockaddr_in";
+    return "an address of the hints is neither a sockaddr_in nor a sockaddr_in6";
   if (node == nullptr && service == nullptr) return {};
   const auto port = parse_port(service);
   if (!port) return std::string("a service is a port's number, not ") + service;
   const auto source = (flags & FI_SOURCE) != 0;
-  std::uint32_t ipv4 = INADDR_ANY;
+  Address named;
   if (node != nullptr) {
-    const bool numeric = (flags & FI_NUMERICHOST) != 0;
-    const auto found = resolve(node, numeric);
-    if (!found) return why_unknown(node, numeric);
-    ipv4 = *found;
+    const auto found = resolve(node, hints, (flags & FI_NUMERICHOST) != 0);
+    if (!found)
+      return std::string(family_of(hints) == AF_INET ? "no IPv4 address is known of "
+                                                     : "no address is known of ") +
+             node;
+    named = *found;
   }
+  named.port = *port;
   // A service alone is that of a listener.
-  (source || node == nullptr ? out.source : out.destination) = make_address(ipv4, *port);
+  (source || node == nullptr ? out.source : out.destination) = named;
   return {};
 }
 
 // Whether that is this link's. This host's own name may stand for 127.0.1.1.
-bool is_source(const LinkFacts& link, const sockaddr_in& source) {
-  const auto ipv4 = ntohl(source.sin_addr.s_addr);
-  return ipv4 == INADDR_ANY || ipv4 >> 24 == IN_LOOPBACKNET || link.ipv4 == 0 || ipv4 == link.ipv4;
+bool is_source(const LinkFacts& link, const Address& source) {
+  if (source.is_any() || source.is_loopback()) return true;
+  const auto ipv4 = source.ipv4();
+  return ipv4 ? link.ipv4 == 0 || *ipv4 == link.ipv4 : is_own(source);
+}
+
+bool is_ipv6(const std::optional<Address>& address) {
+  return address && !address->is_any() && !address->ipv4();
+}
+
+// The formats of addresses to list for a link: those that the hints ask for, or that the names
+// have; without either, all of the link.
+std::vector<std::uint32_t> formats_of(const LinkFacts& link, const Names& names,
+                                      const fi_info* hints) {
+  const auto family = family_of(hints);
+  const auto by_name = is_ipv6(names.source) || is_ipv6(names.destination);
+  const auto asked = by_name || family == AF_INET6;
+  std::vector<std::uint32_t> formats;
+  if (link.four && !asked) formats.push_back(FI_SOCKADDR_IN);
+  const auto has_ipv4_name = names.destination && !by_name && link.four;
+  if (family != AF_INET && (link.six || (link.six_if_asked && asked)) && (asked || !has_ipv4_name))
+    formats.push_back(FI_SOCKADDR_IN6);
+  return formats;
 }
 
 std::string why_not(const LinkFacts& link, const Names& names, const fi_info* hints) {
@@ -396,16 +414,21 @@ std::string why_not(const LinkFacts& link, const Names& names, const fi_info* hi
   if (hints != nullptr && hints->domain_attr != nullptr && hints->domain_attr->name != nullptr &&
       link.text != hints->domain_attr->name)
     return "another domain is asked for";
+  if (formats_of(link, names, hints).empty())
+    return link.four ? "it has IPv4 addresses only: udp: and stpd: may have others"
+                     : "it has an IPv6 address only";
   if (names.source && !is_source(link, *names.source)) return "it has another address";
-  if (names.destination && !may_reach(link, ntohl(names.destination->sin_addr.s_addr)))
+  if (names.destination && !may_reach(link, *names.destination))
     return "the destination is not of its network";
   return {};
 }
 
-void* copy_of(const sockaddr_in& address) {
-  auto* const copy = std::calloc(1, sizeof address);
+// Returns the address in the format of `info`, and its length.
+void* copy_of(const Address& address, const fi_info& info, std::size_t& length) {
+  length = address_size(info.addr_format);
+  auto* const copy = std::calloc(1, length);
   if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, &address, sizeof address);
+  tell_address(address, info.addr_format, copy, &length);
   return copy;
 }
 
@@ -488,20 +511,25 @@ void fill_domain(const Offer& offer, std::uint32_t version, fi_domain_attr& doma
   domain.caps = kDomainCaps;
 }
 
+// What peers call it. "::" if it has none.
+Address own_ipv6_of(const LinkFacts& link) {
+  const UdpTarget target(link.text);
+  return target.address ? *target.address : own_ipv6(target.interface).value_or(Address{});
+}
+
 void fill_addresses(fi_info& info, const LinkFacts& link, const Names& names) {
-  info.addr_format = FI_SOCKADDR_IN;
-  auto source = names.source.value_or(make_address(link.ipv4, 0));
-  const auto ipv4 = ntohl(source.sin_addr.s_addr);
-  if (ipv4 == INADDR_ANY || ipv4 >> 24 == IN_LOOPBACKNET) source.sin_addr.s_addr = htonl(link.ipv4);
-  info.src_addr = copy_of(source);
-  info.src_addrlen = sizeof source;
-  if (!names.destination) return;
-  info.dest_addr = copy_of(*names.destination);
-  info.dest_addrlen = sizeof *names.destination;
+  auto source = names.source.value_or(Address{});
+  if (source.is_any() || (source.ipv4() && source.is_loopback())) {
+    const auto port = source.port;
+    source = info.addr_format == FI_SOCKADDR_IN6 ? own_ipv6_of(link) : Address::of(link.ipv4, 0);
+    source.port = port;
+  }
+  info.src_addr = copy_of(source, info, info.src_addrlen);
+  if (names.destination) info.dest_addr = copy_of(*names.destination, info, info.dest_addrlen);
 }
 
 Info describe(const Offer& offer, std::uint32_t version, const LinkFacts& link, const Names& names,
-              const fi_info* hints) {
+              std::uint32_t format, const fi_info* hints) {
   Info info(fi_allocinfo(), fi_freeinfo);
   if (!info) throw std::bad_alloc();
   // What is asked for, with what comes along unasked; without hints, all but what costs something.
@@ -519,11 +547,31 @@ Info describe(const Offer& offer, std::uint32_t version, const LinkFacts& link, 
   fill_contexts(offer, *info, hints);
   fill_endpoint(offer, *info->ep_attr, hints);
   fill_domain(offer, version, *info->domain_attr, link, hints);
+  info->addr_format = format;
   fill_addresses(*info, link, names);
   info->fabric_attr->name = copy_of(link.text);
   info->fabric_attr->api_version = version;
   return info;
 }
+
+// In the order in which they are appended.
+class InfoList {
+ public:
+  void append(Info next) {
+    auto* const added = next.get();
+    if (last_ == nullptr)
+      first_ = std::move(next);
+    else
+      last_->next = next.release();
+    last_ = added;
+  }
+  [[nodiscard]] bool is_empty() const { return !first_; }
+  fi_info* release() { return first_.release(); }
+
+ private:
+  Info first_{nullptr, fi_freeinfo};
+  fi_info* last_ = nullptr;
+};
 
 }  // namespace
 
@@ -538,8 +586,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
   // An endpoint is to take its name over.
   auto* const pep = hints != nullptr ? Pep::of(hints->handle) : nullptr;
   if (pep != nullptr) {
-    auto length = sizeof(sockaddr_in);
-    pep->get_name(&names.source.emplace(), &length);
+    names.source = pep->name();
   }
   std::vector<const Offer*> offers{&kMsgOffer, &kRdmOffer};
   std::erase_if(offers, [&](const Offer* offer) {
@@ -549,42 +596,39 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
     return !why.empty();
   });
   if (offers.empty()) return -FI_ENODATA;
-  Info first(nullptr, fi_freeinfo);
-  fi_info* last = nullptr;
+  InfoList list;
+  const auto add = [&](const LinkFacts& link, const Offer& offer) {
+    if (reason = why_not(link, names, hints); !reason.empty())
+      return inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
+    for (const auto format : formats_of(link, names, hints)) {
+      auto described = describe(offer, version, link, names, format, hints);
+      if (pep != nullptr) described->handle = &pep->fid;
+      list.append(std::move(described));
+    }
+  };
   const auto links = find_links();
   for (const auto* const offer : offers)
-    for (const auto& link : links) {
-      if (reason = why_not(link, names, hints); !reason.empty()) {
-        inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
-        continue;
-      }
-      auto described = describe(*offer, version, link, names, hints);
-      auto* const added = described.get();
-      if (pep != nullptr) added->handle = &pep->fid;
-      if (last == nullptr)
-        first = std::move(described);
-      else
-        last->next = described.release();
-      last = added;
-    }
-  if (!first) {
+    for (const auto& link : links) add(link, *offer);
+  // Only then: of several links that are alike, programs may take any, and each process another.
+  if (list.is_empty() && parameters().link.empty())
+    for (const auto* const offer : offers) add(link_for_anybody(), *offer);
+  if (list.is_empty()) {
     inform(FI_LOG_CORE, "no link will do: name one in FI_STP_LINK or STP_LINK, or start stpd");
     return -FI_ENODATA;
   }
-  *info = first.release();
+  *info = list.release();
   return 0;
 }
 
-fi_info* info_of_request(const fi_info& like, const sockaddr_in& own, const sockaddr_in& peer,
+fi_info* info_of_request(const fi_info& like, const Address& own, const Address& peer,
                          fid_t handle) {
   Info info(fi_dupinfo(&like), fi_freeinfo);
   if (!info) throw std::bad_alloc();
   std::free(info->src_addr);
   std::free(info->dest_addr);
   info->src_addr = info->dest_addr = nullptr;
-  info->src_addr = copy_of(own);
-  info->dest_addr = copy_of(peer);
-  info->src_addrlen = info->dest_addrlen = sizeof own;
+  info->src_addr = copy_of(own, *info, info->src_addrlen);
+  info->dest_addr = copy_of(peer, *info, info->dest_addrlen);
   info->handle = handle;
   return info.release();
 }

@@ -3,12 +3,13 @@
 // the flags of an endpoint's calls.
 #pragma once
 
-#include <netinet/in.h>
 #include <rdma/fabric.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "libst/libfabric/address.h"
 
 namespace stp::fi {
 
@@ -43,14 +44,19 @@ struct LinkFacts {
   std::string text;            // as in STP_LINK
   std::uint32_t ipv4 = 0;      // host order; 0: known only when the link is open
   unsigned prefix_length = 0;  // 0: unknown
+  // What addresses its endpoints may have: of FI_SOCKADDR_IN, of FI_SOCKADDR_IN6. One of stpd may
+  // have the latter, so they are listed if they are asked for.
+  bool four = true, six = false, six_if_asked = false;
 };
 
 // The link of FI_STP_LINK or STP_LINK. Without them, each stpd, and each interface where this
 // program may open raw sockets. The log lists what is left out, with the reason.
 std::vector<LinkFacts> find_links();
+// The link that anybody may open, for where none of these will do: one over UDP.
+LinkFacts link_for_anybody();
 
 // Whether a station with that address may be on the link. True if nothing is known.
-[[nodiscard]] bool may_reach(const LinkFacts& link, std::uint32_t ipv4);
+[[nodiscard]] bool may_reach(const LinkFacts& link, const Address& address);
 
 // Returns 0 and a list, or -FI_ENODATA: the log has the reason.
 int list_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
@@ -58,7 +64,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
 
 // The fi_info of a connection request from `peer`: a copy of `like` with the request's handle.
 // nullptr: no memory.
-fi_info* info_of_request(const fi_info& like, const sockaddr_in& own, const sockaddr_in& peer,
+fi_info* info_of_request(const fi_info& like, const Address& own, const Address& peer,
                          fid_t handle);
 
 }  // namespace stp::fi

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/libfabric/link.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
@@ -54,6 +52,7 @@ int Link::open(const std::string& text) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = text.c_str();
+  target_ = UdpTarget(text);
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
   slots_.set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
@@ -66,9 +65,19 @@ std::uint32_t Link::ipv4() const {
   return known ? info.ipv4 : INADDR_LOOPBACK;
 }
 
-sockaddr_in Link::at_present(sockaddr_in name) const {
-  name.sin_addr.s_addr = htonl(ipv4());
-  return name;
+Address Link::at_present(const Address& name, std::uint32_t format) const {
+  if (format != FI_SOCKADDR_IN6) return Address::of(ipv4(), name.port);
+  if (!name.is_any() && !name.ipv4()) return name;
+  auto own = target_.address ? *target_.address
+                             : own_ipv6(target_.interface).value_or(Address::of(ipv4(), 0));
+  own.port = name.port;
+  return own;
+}
+
+bool Link::has_address(const Address& name, std::uint32_t format) const {
+  if (name.is_any()) return true;
+  if (const auto four = name.ipv4()) return *four == ipv4();
+  return format == FI_SOCKADDR_IN6 && is_own(name);
 }
 
 int Link::take() {
@@ -243,15 +252,15 @@ constexpr int kTries = 256;
 
 }  // namespace
 
-int listen_at(const Link& link, sockaddr_in& name, Acceptor& acceptor, stm_listener_t& listener) {
+int listen_at(const Link& link, Address& name, Acceptor& acceptor, stm_listener_t& listener) {
   const auto listen_on = [&](std::uint16_t port) {
     const auto text = ":" + std::to_string(port);
     const auto error = stm_listen(link.domain(), text.c_str(), link.queue(),
                                   reinterpret_cast<std::uintptr_t>(&acceptor), 0, &listener);
-    if (error == 0) name.sin_port = htons(port);
+    if (error == 0) name.port = port;
     return error;
   };
-  auto port = ntohs(name.sin_port);
+  auto port = name.port;
   if (port != 0) {
     const auto error = listen_on(port);
     return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "port " + std::to_string(port), error);

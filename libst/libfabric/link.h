@@ -2,7 +2,6 @@
 // An open link: its mutex, what programs sleep on, and who hands out its events.
 #pragma once
 
-#include <netinet/in.h>
 #include <rdma/fi_eq.h>
 
 #include <atomic>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
+#include "libst/libfabric/address.h"
 #include "libst/libfabric/op.h"
 
 namespace stp::fi {
@@ -143,8 +143,11 @@ class Link {
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
   // Its present address; of one without an address 127.0.0.1.
   [[nodiscard]] std::uint32_t ipv4() const;
-  // `name`, an address of this side, with the link's present address.
-  [[nodiscard]] sockaddr_in at_present(sockaddr_in name) const;
+  // `name`, of an endpoint with addresses of that format, with the link's present address. An IPv6
+  // address that the program has chosen stays.
+  [[nodiscard]] Address at_present(const Address& name, std::uint32_t format) const;
+  // Whether such an endpoint may be called that.
+  [[nodiscard]] bool has_address(const Address& name, std::uint32_t format) const;
 
   // Takes a bounded number of events and dispatches them.
   void progress();
@@ -174,6 +177,7 @@ class Link {
   void run_dialer();
 
   LinkMutex mutex_;
+  UdpTarget target_{""};
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;
@@ -196,6 +200,6 @@ class Link {
 
 // Listens at the port of `name`. If that is 0, at a free one, which `name` gets. Returns 0 or a
 // libfabric error, which the log explains.
-int listen_at(const Link& link, sockaddr_in& name, Acceptor& acceptor, stm_listener_t& listener);
+int listen_at(const Link& link, Address& name, Acceptor& acceptor, stm_listener_t& listener);
 
 }  // namespace stp::fi

@@ -102,7 +102,7 @@ Pep::Pep(Fabric& fabric, const fi_info& info, void* context)
       link_(fabric.link()),
       info_(fi_dupinfo(&info)) {
   if (!info_) throw std::bad_alloc();
-  if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
+  name_ = address_or_any(info.src_addr, info.src_addrlen);
   fabric_.use();
 }
 
@@ -117,10 +117,10 @@ Pep* Pep::of(fid_t handle) {
   return &pep_of(handle);
 }
 
-int Pep::lend_name(const Link& link, sockaddr_in& out) const {
+int Pep::lend_name(const Link& link, Address& out) const {
   if (&link != &link_) return -FI_EINVAL;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
-  out = link_.at_present(name_);
+  out = link_.at_present(name_, info_->addr_format);
   return 0;
 }
 
@@ -168,7 +168,8 @@ void Pep::requested(stm_connection_t connection) {
   request->connection = connection;
   request->peer = *peer;
   auto* const handle = static_cast<fid_t>(request.get());
-  auto* const info = info_of_request(*info_, link_.at_present(name_), *peer, handle);
+  auto* const info =
+      info_of_request(*info_, link_.at_present(name_, info_->addr_format), *peer, handle);
   undecided_.emplace(handle, std::move(request));
   eq_->tell(FI_CONNREQ, &fid, info, data);
 }
@@ -185,18 +186,21 @@ int Pep::reject(fid_t handle, const void* data, std::size_t length) {
 
 int Pep::set_name(const void* address, std::size_t length) {
   std::lock_guard const lock(link_.mutex());
-  sockaddr_in given{};
+  Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
-  if (given.sin_addr.s_addr != INADDR_ANY && ntohl(given.sin_addr.s_addr) != link_.ipv4())
-    return -FI_EADDRNOTAVAIL;
-  name_.sin_port = given.sin_port;
+  if (!link_.has_address(given, info_->addr_format)) return -FI_EADDRNOTAVAIL;
+  name_ = given;
   return 0;
 }
 
-int Pep::get_name(void* address, std::size_t* length) {
+Address Pep::name() const {
   std::lock_guard const lock(link_.mutex());
-  return tell_address(link_.at_present(name_), address, length);
+  return link_.at_present(name_, info_->addr_format);
+}
+
+int Pep::get_name(void* address, std::size_t* length) {
+  return tell_address(name(), info_->addr_format, address, length);
 }
 
 }  // namespace stp::fi

@@ -21,7 +21,7 @@ class Link;
 // that endpoint or the passive one is closed.
 struct Connreq : ::fid {
   stm_connection_t connection = nullptr;
-  sockaddr_in peer{};
+  Address peer;
 };
 
 class Pep final : public fid_pep, public Acceptor {
@@ -31,7 +31,7 @@ class Pep final : public fid_pep, public Acceptor {
   static Pep* of(fid_t handle);
 
   // Lets an endpoint take over the name. -FI_EOPBADSTATE: the passive endpoint listens.
-  int lend_name(const Link& link, sockaddr_in& out) const;
+  int lend_name(const Link& link, Address& out) const;
   void requested(stm_connection_t connection) override;
 
   int close();
@@ -40,6 +40,7 @@ class Pep final : public fid_pep, public Acceptor {
   int reject(fid_t handle, const void* data, std::size_t length);
   int set_name(const void* address, std::size_t length);
   int get_name(void* address, std::size_t* length);
+  [[nodiscard]] Address name() const;
 
  private:
   struct FreeInfo {
@@ -50,7 +51,7 @@ class Pep final : public fid_pep, public Acceptor {
   Fabric& fabric_;
   Link& link_;
   const std::unique_ptr<fi_info, FreeInfo> info_;
-  sockaddr_in name_{};
+  Address name_;
   Eq* eq_ = nullptr;
   stm_listener_t listener_ = nullptr;
   std::map<fid_t, std::unique_ptr<Connreq>> undecided_;

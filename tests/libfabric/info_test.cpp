@@ -5,8 +5,10 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/libfabric/rdm_fixture.h"
+#include "tests/libst/libst_fixture.h"
 
 namespace stp::test::info_test {
 namespace {
@@ -111,6 +113,78 @@ TEST(FiInfo, ASourceOnThisHostIsTheAddressOfTheLink) {
   }
   EXPECT_EQ(get_info("10.9.0.8", "3000", FI_SOURCE, hints(), info), -FI_ENODATA);
   ::setenv("STP_LINK", "loop", 1);
+}
+
+std::vector<std::uint32_t> formats(const fi_info* list) {
+  std::vector<std::uint32_t> all;
+  for (const auto* each = list; each != nullptr; each = each->next)
+    if (std::string(each->fabric_attr->prov_name) == "stp") all.push_back(each->addr_format);
+  return all;
+}
+
+in6_addr ip_of(const void* address) {
+  sockaddr_in6 six{};
+  std::memcpy(&six, address, sizeof six);
+  EXPECT_EQ(six.sin6_family, AF_INET6);
+  return six.sin6_addr;
+}
+
+TEST(FiInfo, ALinkOverUdpHasAddressesOfBothKinds) {
+  const UseLink link("udp:");
+  Info info;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN, FI_SOCKADDR_IN6}));
+  ASSERT_EQ(get_info("127.0.0.1", "4711", 0, hints(), info), 0);
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN}));
+  ASSERT_EQ(get_info("::1", "4711", 0, hints(), info), 0);
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN6}));
+  ASSERT_EQ(info->dest_addrlen, sizeof(sockaddr_in6));
+  const auto to = ip_of(info->dest_addr);
+  EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&to));
+  EXPECT_EQ(ntohs(static_cast<const sockaddr_in6*>(info->dest_addr)->sin6_port), 4711);
+}
+
+// Who asks for IPv6 addresses may name hosts that have IPv4 only.
+TEST(FiInfo, AFormatThatIsAskedForHoldsOtherAddressesToo) {
+  const UseLink link("udp:");
+  Info info;
+  auto asked = hints();
+  asked->addr_format = FI_SOCKADDR_IN6;
+  ASSERT_EQ(get_info("127.0.0.1", "4711", 0, asked, info), 0);
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN6}));
+  const auto to = ip_of(info->dest_addr);
+  EXPECT_TRUE(IN6_IS_ADDR_V4MAPPED(&to));
+  asked->addr_format = FI_SOCKADDR_IN;
+  EXPECT_EQ(get_info("::1", "4711", 0, asked, info), -FI_ENODATA);
+}
+
+TEST(FiInfo, ALinkAtOneAddressHasAddressesOfThatKind) {
+  Info info;
+  auto asked = hints();
+  asked->addr_format = FI_SOCKADDR_IN6;
+  {
+    const UseLink link("udp:127.0.0.1,port=0");
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), -FI_ENODATA);
+    EXPECT_EQ(get_info("::1", "4711", 0, hints(), info), -FI_ENODATA);
+  }
+  const UseLink link("udp:[::1],port=0");
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN6}));
+  const auto own = ip_of(info->src_addr);
+  EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&own));
+  ASSERT_EQ(get_info("::1", "4711", FI_SOURCE, hints(), info), 0);
+  EXPECT_EQ(get_info("2001:db8::77", "4711", FI_SOURCE, hints(), info), -FI_ENODATA);
+}
+
+// It needs no privileges, and nobody has to name it.
+TEST(FiInfo, WithoutAnotherLinkThatWillDoThereIsOneOverUdp) {
+  const UseLink link("");
+  Info info;
+  auto asked = hints();
+  asked->domain_attr->name = ::strdup("udp:");
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  EXPECT_STREQ(info->fabric_attr->name, "udp:");
+  EXPECT_EQ(formats(info.get()), (std::vector<std::uint32_t>{FI_SOCKADDR_IN, FI_SOCKADDR_IN6}));
 }
 
 // libfabric asks a provider if its fi_version is not older than what a program asks for.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "libst/libfabric/link.h"
-#include "tests/libfabric/fi_fixture.h"
+#include "tests/libfabric/rdm_fixture.h"
 #include "tests/libst/libst_fixture.h"
 #include "tests/service/test_port.h"
 
@@ -64,6 +69,71 @@ TEST(FiLink, TheNamesOfEndpointsHaveThePresentAddress) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(name_of(pep->fid), 0x0a090009U);
   EXPECT_EQ(name_of(ep->fid), 0x0a090009U);
+}
+
+// A UDP port that nobody has. Peers of a link that names its port have the same one.
+std::string free_udp_port() {
+  const int fd = ::socket(AF_INET6, SOCK_DGRAM, 0);
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_addr = in6addr_loopback;
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  socklen_t length = sizeof name;
+  EXPECT_EQ(::bind(fd, as_any, length), 0);
+  EXPECT_EQ(::getsockname(fd, as_any, &length), 0);
+  ::close(fd);
+  return std::to_string(ntohs(name.sin6_port));
+}
+
+// Endpoints with IPv6 addresses: a pair of FI_EP_RDM, and who a message is from.
+TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
+  const UseLink link("udp:[::1],port=" + free_udp_port());
+  Info info;
+  const auto asked = rdm_hints();
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  RdmNode a(info), b(info);
+  a.others = {&b};
+  b.others = {&a};
+  const auto insert = [](const RdmNode& to, const RdmNode& other) {
+    sockaddr_in6 name{};
+    auto length = sizeof name;
+    EXPECT_EQ(fi_getname(&other.ep->fid, &name, &length), 0);
+    EXPECT_EQ(length, sizeof name);
+    EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&name.sin6_addr));
+    fi_addr_t number = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(to.av.get(), &name, 1, &number, 0, nullptr), 1);
+    std::array<char, 64> text{};
+    auto room = text.size();
+    fi_av_straddr(to.av.get(), &name, text.data(), &room);
+    EXPECT_EQ(text.data(), "fi_sockaddr_in6://[::1]:" + std::to_string(ntohs(name.sin6_port)));
+    sockaddr_in6 again{};
+    EXPECT_EQ(fi_av_lookup(to.av.get(), number, &again, &(length = sizeof again)), 0);
+    EXPECT_EQ(std::memcmp(&again, &name, sizeof name), 0);
+    return number;
+  };
+  const auto to_b = insert(a, b), to_a = insert(b, a);
+  char got[6]{};
+  ASSERT_EQ(fi_trecv(b.ep.get(), got, sizeof got, nullptr, to_a, 7, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a.ep.get(), "hello", 6, nullptr, to_b, 7, nullptr), 0);
+  EXPECT_EQ(b.completed(b.rx.get()).source, to_a);
+  EXPECT_STREQ(got, "hello");
+}
+
+// The name of an endpoint may be any of the host's addresses, and none of another one.
+TEST(FiLink, AnEndpointMayBeCalledByAnIpv6AddressOfThisHost) {
+  const UseLink link("udp:,port=0");
+  Info info;
+  ASSERT_EQ(get_info("::1", "4711", FI_SOURCE, hints(), info), 0);
+  const Side side(info);
+  fid_pep* made = nullptr;
+  ASSERT_EQ(fi_passive_ep(side.fabric.get(), info.get(), &made, nullptr), 0);
+  const Fid<fid_pep> pep(made);
+  sockaddr_in6 name{};
+  auto length = sizeof name;
+  EXPECT_EQ(fi_getname(&pep->fid, &name, &length), 0);
+  EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&name.sin6_addr));
+  ASSERT_EQ(::inet_pton(AF_INET6, "2001:db8::77", &name.sin6_addr), 1);
+  EXPECT_EQ(fi_setname(&pep->fid, &name, sizeof name), -FI_EADDRNOTAVAIL);
 }
 
 }  // namespace

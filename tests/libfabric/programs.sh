@@ -38,9 +38,12 @@ pingpong msg stp
 pingpong rdm 'stp;ofi_rxm'
 pingpong rdm 'stp;^ofi_rxm'
 
-export STP_LINK=udp:
+# Without a link that is named, and without privileges, there is one over UDP, with addresses of both kinds.
 plain=(setpriv --bounding-set=-all --inh-caps=-all)
-within "$a" "${plain[@]}" fi_info -p stp >"$work/udp.log" || fail "fi_info over UDP"
-expect says "$work/udp.log" "fabric: udp:"
+within "$a" "${plain[@]}" env -u STP_LINK fi_info -v -p stp >"$work/udp.log" || fail "fi_info over UDP"
+for each in "name: udp:" FI_SOCKADDR_IN FI_SOCKADDR_IN6 fi_sockaddr_in6://; do expect says "$work/udp.log" "$each"; done
+within "$a" "${plain[@]}" env -u STP_LINK fi_info -p stp -n 2001:db8::5 -P 3000 -v >"$work/udp6.log" || fail "fi_info of an IPv6 address"
+expect says "$work/udp6.log" "dest_addr: fi_sockaddr_in6://[2001:db8::5]:3000"
+export STP_LINK=udp:
 pingpong rdm 'stp;^ofi_rxm' "${plain[@]}"
 passed

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/libfabric/rdm/av.h"
 
-#include <netdb.h>
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -18,10 +16,11 @@ Av& av_of(fid_av* av) {
   return *static_cast<Av*>(av);
 }
 
-const char* describe(fid_av*, const void* address, char* buffer, std::size_t* length) {
-  sockaddr_in read{};
-  if (length == nullptr || !read_address(address, sizeof read, read)) return nullptr;
-  const auto text = "fi_sockaddr_in://" + peer_name(read);
+const char* describe(fid_av* av, const void* address, char* buffer, std::size_t* length) {
+  Address read;
+  if (length == nullptr || !read_address(address, address_size(av_of(av).format()), read))
+    return nullptr;
+  const auto text = (read.ipv4() ? "fi_sockaddr_in://" : "fi_sockaddr_in6://") + peer_name(read);
   const auto room = *length;
   *length = text.size() + 1;
   if (buffer == nullptr || room == 0) return nullptr;
@@ -73,15 +72,14 @@ fi_ops_av av_calls = [] {
   return calls;
 }();
 
-// The IPv4 address of a host, in host order.
-std::optional<std::uint32_t> resolve(const char* node) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_INET;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
-  const auto address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
-  ::freeaddrinfo(found);
-  return ntohl(address.s_addr);
+// The host that many behind `first`, as libfabric numbers those of a job.
+Address further(Address first, std::size_t many) {
+  for (auto octet = first.ip.rbegin(); octet != first.ip.rend() && many != 0; ++octet) {
+    many += *octet;
+    *octet = static_cast<std::uint8_t>(many);
+    many >>= 8;
+  }
+  return first;
 }
 
 }  // namespace
@@ -114,6 +112,10 @@ int Av::open(Domain& domain, fi_av_attr* attr, void* context, fid_av*& out) {
   return 0;
 }
 
+std::uint32_t Av::format() const {
+  return domain_.format();
+}
+
 int Av::close() {
   {
     std::lock_guard const lock(link_.mutex());
@@ -124,16 +126,16 @@ int Av::close() {
   return 0;
 }
 
-fi_addr_t Av::add(Place place) {
+fi_addr_t Av::add(const Address& address) {
   fi_addr_t number = places_.size();
   if (free_.empty()) {
-    places_.push_back(place);
+    places_.push_back(address);
   } else {
     number = free_.back();
     free_.pop_back();
-    places_[number] = place;
+    places_[number] = address;
   }
-  numbers_.try_emplace(place, number);
+  numbers_.try_emplace(address, number);
   return number;
 }
 
@@ -145,11 +147,12 @@ int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::ui
   std::lock_guard const lock(link_.mutex());
   int inserted = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    sockaddr_in read{};
-    const auto good = read_address(static_cast<const std::byte*>(addresses) + i * sizeof read,
-                                   sizeof read, read) &&
-                      read.sin_addr.s_addr != INADDR_ANY && read.sin_port != 0;
-    const auto number = good ? add(place_of(read)) : FI_ADDR_NOTAVAIL;
+    Address read;
+    const auto size = address_size(format());
+    const auto good =
+        read_address(static_cast<const std::byte*>(addresses) + i * size, size, read) &&
+        !read.is_any() && read.port != 0;
+    const auto number = good ? add(read) : FI_ADDR_NOTAVAIL;
     if (out != nullptr) out[i] = number;
     if (errors != nullptr) errors[i] = good ? 0 : FI_EINVAL;
     if (good) ++inserted;
@@ -160,7 +163,7 @@ int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::ui
 int Av::insert_names(const char* node, std::size_t nodes, const char* service, std::size_t services,
                      fi_addr_t* out, std::uint64_t flags, void* context) {
   if (node == nullptr || service == nullptr) return -FI_EINVAL;
-  const auto first = resolve(node);
+  const auto first = resolve(node, format() == FI_SOCKADDR_IN6 ? AF_UNSPEC : AF_INET, false);
   std::uint16_t port = 0;
   const auto* const end = service + std::strlen(service);
   const auto parsed = std::from_chars(service, end, port);
@@ -170,39 +173,44 @@ int Av::insert_names(const char* node, std::size_t nodes, const char* service, s
   }
   constexpr std::size_t kMost = 65'536;
   if (nodes > kMost || services > kMost || nodes * services > kMost) return -FI_EINVAL;
-  std::vector<sockaddr_in> all;
+  std::vector<std::byte> all(nodes * services * address_size(format()));
+  auto* at = all.data();
   for (std::size_t i = 0; i < nodes; ++i)
-    for (std::size_t k = 0; k < services; ++k)
-      all.push_back(make_address(*first + static_cast<std::uint32_t>(i),
-                                 static_cast<std::uint16_t>(port + k)));
-  return insert(all.data(), all.size(), out, flags, context);
+    for (std::size_t k = 0; k < services; ++k) {
+      auto each = further(*first, i);
+      each.port = static_cast<std::uint16_t>(port + k);
+      auto size = address_size(format());
+      tell_address(each, format(), at, &size);
+      at += size;
+    }
+  return insert(all.data(), nodes * services, out, flags, context);
 }
 
 int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   std::lock_guard const lock(link_.mutex());
   for (std::size_t i = 0; i < count; ++i)
-    if (at(addresses[i]) == 0) return -FI_EINVAL;
+    if (at(addresses[i]).port == 0) return -FI_EINVAL;
   for (std::size_t i = 0; i < count; ++i) {
     const auto number = addresses[i];
-    const auto place = at(number);
-    if (place == 0) continue;  // named twice
-    places_[number] = 0;
+    const auto address = at(number);
+    if (address.port == 0) continue;  // named twice
+    places_[number] = {};
     free_.push_back(number);
-    if (find(place) != number) continue;
-    const auto other = std::ranges::find(places_, place);
+    if (find(address) != number) continue;
+    const auto other = std::ranges::find(places_, address);
     if (other == places_.end())
-      numbers_.erase(place);
+      numbers_.erase(address);
     else
-      numbers_[place] = static_cast<fi_addr_t>(other - places_.begin());
+      numbers_[address] = static_cast<fi_addr_t>(other - places_.begin());
   }
   return 0;
 }
 
 int Av::lookup(fi_addr_t address, void* out, std::size_t* length) {
   std::lock_guard const lock(link_.mutex());
-  const auto place = at(address);
-  return place == 0 ? -FI_EINVAL : tell_address(address_of(place), out, length);
+  const auto found = at(address);
+  return found.port == 0 ? -FI_EINVAL : tell_address(found, format(), out, length);
 }
 
 }  // namespace stp::fi::rdm

@@ -101,8 +101,9 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       least_left_(kLeastLeft),
       most_kept_(parameters().rdm_kept),
       counts_accesses_((info.caps & FI_RMA_EVENT) != 0),
-      directed_((info.caps & FI_DIRECTED_RECV) != 0) {
-  if (!read_address(info.src_addr, info.src_addrlen, name_)) name_ = make_address(0, 0);
+      directed_((info.caps & FI_DIRECTED_RECV) != 0),
+      format_(info.addr_format) {
+  name_ = address_or_any(info.src_addr, info.src_addrlen);
   domain_.use();
 }
 
@@ -238,19 +239,18 @@ ssize_t Endpoint::size_left(bool tx) {
 
 int Endpoint::set_name(const void* address, std::size_t length) {
   std::lock_guard const lock(link_.mutex());
-  sockaddr_in given{};
+  Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (enabled_) return -FI_EOPBADSTATE;
-  if (given.sin_addr.s_addr != INADDR_ANY && ntohl(given.sin_addr.s_addr) != link_.ipv4())
-    return -FI_EADDRNOTAVAIL;
-  name_.sin_port = given.sin_port;
+  if (!link_.has_address(given, format_)) return -FI_EADDRNOTAVAIL;
+  name_ = given;
   return 0;
 }
 
 int Endpoint::get_name(void* address, std::size_t* length) {
   std::lock_guard const lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  return tell_address(name(), address, length);
+  return tell_address(name(), format_, address, length);
 }
 
 // ---- connections ----
@@ -258,7 +258,7 @@ int Endpoint::get_name(void* address, std::size_t* length) {
 int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
   bury();
   const auto place = av_->at(to);
-  if (place == 0) return -FI_EINVAL;
+  if (place.port == 0) return -FI_EINVAL;
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
     out = found->second.get();
     return 0;
@@ -292,7 +292,7 @@ void Endpoint::requested(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
-  auto made = std::make_unique<Incoming>(*this, connection, place_of(*peer));
+  auto made = std::make_unique<Incoming>(*this, connection, *peer);
   if (const auto error = made->accept(); error != 0) {
     explain(FI_LOG_EP_CTRL, "accepting", error);
     stm_reject(connection, nullptr, 0);

@@ -35,7 +35,7 @@ class Endpoint;
 // A connection that an endpoint has made to a peer: its messages, writes and reads go there.
 class Outgoing final : public Owner {
  public:
-  Outgoing(Endpoint& endpoint, Place peer) : endpoint_(endpoint), peer_(peer) {}
+  Outgoing(Endpoint& endpoint, const Address& peer) : endpoint_(endpoint), peer_(peer) {}
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -47,7 +47,7 @@ class Outgoing final : public Owner {
   // What was posted and has not begun is given up.
   void give_up(int status);
   [[nodiscard]] bool has_ended() const { return state_ == State::kEnded; }
-  [[nodiscard]] Place peer() const { return peer_; }
+  [[nodiscard]] const Address& peer() const { return peer_; }
 
   // Begins the operation, once the connection is up. A status: it has not begun.
   int post(Op& op);
@@ -80,7 +80,7 @@ class Outgoing final : public Owner {
   void break_off(const char* why);
 
   Endpoint& endpoint_;
-  const Place peer_;
+  const Address peer_;
   State state_ = State::kDialing;
   bool peer_counts_ = false;  // accesses to its memory
   stm_connection_t connection_ = nullptr;
@@ -105,7 +105,7 @@ struct Assembly {
 // comes is trusted: what the protocol does not permit ends the connection.
 class Incoming final : public Owner {
  public:
-  Incoming(Endpoint& endpoint, stm_connection_t connection, Place source)
+  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source)
       : endpoint_(endpoint), connection_(connection), source_(source) {}
   ~Incoming();
   Incoming(const Incoming&) = delete;
@@ -144,7 +144,7 @@ class Incoming final : public Owner {
 
   Endpoint& endpoint_;
   stm_connection_t connection_;
-  const Place source_;
+  const Address source_;
   std::unique_ptr<std::byte, FreeBlock> bytes_;
   stm_memory_t memory_ = nullptr;
   std::vector<RxBuffer> buffers_;
@@ -179,7 +179,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   // ---- for its connections: under the link's mutex ----
   [[nodiscard]] Link& link() const { return link_; }
   // Its address, as peers connect to it.
-  [[nodiscard]] sockaddr_in name() const { return link_.at_present(name_); }
+  [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Matching& matching() { return matching_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
@@ -262,11 +262,12 @@ class Endpoint final : public fid_ep, public Acceptor {
   const bool counts_accesses_;
   const bool directed_;  // FI_DIRECTED_RECV: receives name senders
   bool enabled_ = false, closing_ = false;
-  sockaddr_in name_{};
+  const std::uint32_t format_;
+  Address name_;
   stm_listener_t listener_ = nullptr;
 
   Matching matching_;
-  std::unordered_map<Place, std::unique_ptr<Outgoing>> outgoing_;
+  std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;

@@ -251,7 +251,7 @@ Outcome Endpoint::outcome_of(const Message& message, const Receive& receive) con
   told.tag = message.head.tag;
   told.injected = (receive.flags & kUntold) != 0;
   if (receive.shared) told.buffer = receive.segments.iov[0].iov_base;
-  if (message.source != 0) told.source = av_->find(message.source);
+  if (message.source.port != 0) told.source = av_->find(message.source);
   return told;
 }
 
@@ -318,7 +318,7 @@ ssize_t Endpoint::receive(Inbound&& inbound) {
   auto& receive = inbound.receive;
   if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
     receive.source = av_->at(inbound.from);
-    if (receive.source == 0) return -FI_EINVAL;
+    if (receive.source.port == 0) return -FI_EINVAL;
   }
   if ((receive.flags & FI_PEEK) != 0) return peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));

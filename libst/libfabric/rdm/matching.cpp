@@ -35,7 +35,7 @@ void copy_out(Message& message) {
 }
 
 bool fits(const Receive& receive, const Message& message) {
-  if (receive.source != 0 && receive.source != message.source) return false;
+  if (receive.source.port != 0 && receive.source != message.source) return false;
   return !receive.tagged || ((receive.tag ^ message.head.tag) & ~receive.ignore) == 0;
 }
 

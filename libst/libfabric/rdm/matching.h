@@ -31,7 +31,7 @@ struct Receive {
   void* context = nullptr;
   std::uint64_t flags = 0;
   Segments segments{};
-  Place source = 0;  // 0: any
+  Address source{};  // without a port: any
   bool tagged = false;
   std::uint64_t tag = 0, ignore = 0;
   std::shared_ptr<Shared> shared{};  // of a buffer of FI_MULTI_RECV
@@ -40,7 +40,7 @@ struct Receive {
 // A message that has arrived, or that is announced.
 struct Message {
   Incoming* from = nullptr;  // nullptr: its connection has ended
-  Place source = 0;
+  Address source{};
   Kind kind = Kind::kEager;
   Head head;
   std::unique_ptr<std::byte[]> copy;  // its bytes

@@ -48,7 +48,7 @@ int Outgoing::dial() {
   }
   link.dial({.owner = this,
              .connection = connection_,
-             .peer = peer_name(address_of(peer_)),
+             .peer = peer_name(peer_),
              .data = pack_request(endpoint_.name(), nullptr, 0, kMagic)});
   return 0;
 }
@@ -190,15 +190,15 @@ void Outgoing::connection_event(const stm_event_t& event) {
   state_ = State::kEnded;
   const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
   const auto status = event.status != 0 ? event.status : refused;
-  inform(FI_LOG_EP_CTRL, "the connection to " + peer_name(address_of(peer_)) +
-                             " has ended: " + fi_strerror(error_of(status)));
+  inform(FI_LOG_EP_CTRL,
+         "the connection to " + peer_name(peer_) + " has ended: " + fi_strerror(error_of(status)));
   give_up(status);
   endpoint_.has_ended(*this);
 }
 
 void Outgoing::not_dialed(int status) {
   if (state_ != State::kDialing) return;
-  explain(FI_LOG_EP_CTRL, "connecting to " + peer_name(address_of(peer_)), status);
+  explain(FI_LOG_EP_CTRL, "connecting to " + peer_name(peer_), status);
   state_ = State::kEnded;
   give_up(status);
   endpoint_.has_ended(*this);

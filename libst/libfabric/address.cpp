@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "dpdk_port/link/ipv4_addresses.h"
+
+namespace stp::fi {
+namespace {
+
+constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool is_link_local(const Address& address) {
+  return address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
+}
+
+Address read_ipv6(const sockaddr_in6& six) {
+  Address out;
+  std::memcpy(out.ip.data(), &six.sin6_addr, out.ip.size());
+  // Other addresses need no interface, so theirs must not depend on it.
+  if (is_link_local(out)) out.scope = six.sin6_scope_id;
+  out.port = ntohs(six.sin6_port);
+  return out;
+}
+
+using InterfaceAddresses = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+
+InterfaceAddresses interface_addresses() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) all = nullptr;
+  return {all, &::freeifaddrs};
+}
+
+}  // namespace
+
+Address Address::of(std::uint32_t ipv4, std::uint16_t port) {
+  Address out;
+  std::ranges::copy(kMapped, out.ip.begin());
+  const auto in_order = htonl(ipv4);
+  std::memcpy(&out.ip[kMapped.size()], &in_order, sizeof in_order);
+  out.port = port;
+  return out;
+}
+
+std::optional<std::uint32_t> Address::ipv4() const {
+  if (!std::equal(kMapped.begin(), kMapped.end(), ip.begin())) return std::nullopt;
+  std::uint32_t in_order = 0;
+  std::memcpy(&in_order, &ip[kMapped.size()], sizeof in_order);
+  return ntohl(in_order);
+}
+
+bool Address::is_any() const {
+  if (const auto four = ipv4()) return *four == INADDR_ANY;
+  return std::ranges::all_of(ip, [](std::uint8_t octet) { return octet == 0; });
+}
+
+bool Address::is_loopback() const {
+  if (const auto four = ipv4()) return *four >> 24 == IN_LOOPBACKNET;
+  return std::memcmp(ip.data(), &in6addr_loopback, ip.size()) == 0;
+}
+
+std::size_t HashAddress::operator()(const Address& address) const {
+  constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
+  std::array<std::uint64_t, 2> words{};
+  std::memcpy(words.data(), address.ip.data(), sizeof words);
+  const auto rest = std::uint64_t{address.scope} << 16 | address.port;
+  return ((words[0] * kOdd ^ words[1]) * kOdd ^ rest) * kOdd;
+}
+
+std::size_t address_size(std::uint32_t format) {
+  return format == FI_SOCKADDR_IN6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+bool read_address(const void* from, std::size_t length, Address& out) {
+  sa_family_t family = AF_UNSPEC;
+  if (from == nullptr || length < sizeof(sockaddr_in)) return false;
+  std::memcpy(&family, from, sizeof family);
+  if (family == AF_INET) {
+    sockaddr_in four{};
+    std::memcpy(&four, from, sizeof four);
+    out = Address::of(ntohl(four.sin_addr.s_addr), ntohs(four.sin_port));
+    return true;
+  }
+  if (family != AF_INET6 || length < sizeof(sockaddr_in6)) return false;
+  sockaddr_in6 six{};
+  std::memcpy(&six, from, sizeof six);
+  out = read_ipv6(six);
+  return true;
+}
+
+Address address_or_any(const void* from, std::size_t length) {
+  Address read;
+  return read_address(from, length, read) ? read : Address{};
+}
+
+sockaddr_in6 in_format(const Address& address, std::uint32_t format) {
+  sockaddr_in6 six{};
+  if (format == FI_SOCKADDR_IN6) {
+    six.sin6_family = AF_INET6;
+    std::memcpy(&six.sin6_addr, address.ip.data(), address.ip.size());
+    six.sin6_port = htons(address.port);
+    six.sin6_scope_id = address.scope;
+    return six;
+  }
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_addr.s_addr = htonl(address.ipv4().value_or(INADDR_ANY));
+  four.sin_port = htons(address.port);
+  std::memcpy(&six, &four, sizeof four);
+  return six;
+}
+
+int tell_address(const Address& address, std::uint32_t format, void* to, std::size_t* length) {
+  if (length == nullptr) return -FI_EINVAL;
+  const auto told = in_format(address, format);
+  const auto size = address_size(format);
+  const auto room = std::min(*length, size);
+  if (room != 0 && to != nullptr) std::memcpy(to, &told, room);
+  const auto fits = *length >= size;
+  *length = size;
+  return fits ? 0 : -FI_ETOOSMALL;
+}
+
+std::string peer_name(const Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  std::string name;
+  if (const auto four = address.ipv4()) {
+    const auto in_order = htonl(*four);
+    name = ::inet_ntop(AF_INET, &in_order, host.data(), host.size());
+  } else {
+    name = std::string("[") + ::inet_ntop(AF_INET6, address.ip.data(), host.data(), host.size());
+    std::array<char, IF_NAMESIZE> interface {};
+    if (address.scope != 0 && ::if_indextoname(address.scope, interface.data()) != nullptr)
+      name.append("%").append(interface.data());
+    name += "]";
+  }
+  return name + ":" + std::to_string(address.port);
+}
+
+bool is_own(const Address& address) {
+  const auto all = interface_addresses();
+  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+    Address found;
+    if (at->ifa_addr == nullptr || !read_address(at->ifa_addr, kByFamily, found)) continue;
+    if (found.ip == address.ip && found.scope == address.scope) return true;
+  }
+  return false;
+}
+
+std::optional<Address> own_ipv6(const std::string& interface) {
+  const auto all = interface_addresses();
+  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET6) continue;
+    if ((at->ifa_flags & IFF_UP) == 0 || (!interface.empty() && interface != at->ifa_name))
+      continue;
+    Address found;
+    if (!read_address(at->ifa_addr, kByFamily, found)) continue;
+    if (!is_link_local(found) && !found.is_loopback()) return found;
+  }
+  return std::nullopt;
+}
+
+UdpTarget::UdpTarget(const std::string& link) {
+  const auto colon = link.find_first_of(":,");
+  is_udp = link.substr(0, colon) == "udp";
+  if (!is_udp || colon == std::string::npos || link[colon] == ',') return;
+  auto target = link.substr(colon + 1, link.find(',') - colon - 1);
+  if (target.starts_with('[') && target.ends_with(']'))
+    target = target.substr(1, target.size() - 2);
+  if (!target.empty()) address = resolve(target.c_str(), AF_UNSPEC, true);
+  if (!address) interface = port::name_of_interface(target);
+}
+
+std::optional<Address> resolve(const char* node, int family, bool numeric) {
+  if (family == AF_UNSPEC) {
+    const auto four = resolve(node, AF_INET, numeric);
+    return four ? four : resolve(node, AF_INET6, numeric);
+  }
+  addrinfo wanted{};
+  wanted.ai_family = family;
+  wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
+  Address out;
+  const auto read = read_address(found->ai_addr, found->ai_addrlen, out);
+  ::freeaddrinfo(found);
+  return read ? std::optional(out) : std::nullopt;
+}
+
+std::vector<std::byte> pack_request(const Address& own, const void* data, std::size_t length,
+                                    std::uint32_t magic) {
+  const auto four = own.ipv4();
+  const CmHead head{.magic = htonl(magic),
+                    .ipv4 = htonl(four.value_or(INADDR_ANY)),
+                    .port = htons(own.port),
+                    .version = htons(four ? kCmVersion : kCmVersion6)};
+  std::vector<std::byte> packed(sizeof head);
+  std::memcpy(packed.data(), &head, sizeof head);
+  const auto append = [&packed](const void* from, std::size_t size) {
+    const auto* const bytes = static_cast<const std::byte*>(from);
+    packed.insert(packed.end(), bytes, bytes + size);
+  };
+  if (!four) append(own.ip.data(), own.ip.size());
+  if (length != 0) append(data, length);
+  return packed;
+}
+
+std::vector<std::byte> cm_data_of(stm_connection_t connection) {
+  std::vector<std::byte> data(STM_PRIVATE_DATA);
+  const auto length = stm_private_data(connection, data.data(), data.size());
+  data.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return data;
+}
+
+std::optional<Address> unpack_request(std::vector<std::byte>& data, std::uint32_t magic) {
+  CmHead head{};
+  if (data.size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, data.data(), sizeof head);
+  const auto is_ipv6 = head.version == htons(kCmVersion6);
+  if (head.magic != htonl(magic) || (!is_ipv6 && head.version != htons(kCmVersion)))
+    return std::nullopt;
+  auto peer = Address::of(ntohl(head.ipv4), ntohs(head.port));
+  const auto size = sizeof head + (is_ipv6 ? peer.ip.size() : 0);
+  if (data.size() < size) return std::nullopt;
+  if (is_ipv6) std::memcpy(peer.ip.data(), data.data() + sizeof head, peer.ip.size());
+  data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size));
+  return peer;
+}
+
+}  // namespace stp::fi
