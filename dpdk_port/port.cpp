@@ -19,7 +19,7 @@ unsigned shards_of(const LinkConfig& config) {
 // not know of alternative names.
 LinkConfig with_own_name(const LinkConfig& config) {
   LinkConfig out = config;
-  const bool may_name_one = config.kind == LinkKind::kIface || config.kind == LinkKind::kUdp;
+  const bool may_name_one = config.kind == LinkKind::kIface || is_internet(config.kind);
   if (may_name_one && index_of_interface(config.target) != 0)
     out.target = name_of_interface(config.target);
   return out;
@@ -31,7 +31,7 @@ LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reas
     return {};
   }
   if (config.kind == LinkKind::kLoop) return open_loop_ports(config, shards, reason);
-  if (config.kind == LinkKind::kUdp) return open_udp_ports(config, shards, reason);
+  if (is_internet(config.kind)) return open_udp_ports(config, shards, reason);
   return open_ethdev_ports(config, shards, reason);
 }
 

@@ -33,6 +33,7 @@ struct PortInfo {
   // IPv6. 0: its stations have MAC addresses.
   std::uint16_t udp_port = 0, peer_udp_port = 0;
   bool ipv6 = false;
+  bool internet = false;  // stations have IP addresses: it is one of UDP, or of IP itself
   // As in NodeConfig. `sources` lives as long as the Port.
   bool routed = false;
   const Sources* sources = nullptr;

@@ -75,7 +75,7 @@ std::optional<Absence> absence_of_folder(const std::string& socket) {
 }  // namespace
 
 std::string unfit_here(const LinkConfig& link) {
-  const auto address = link.kind == LinkKind::kUdp ? address_in(link.target) : std::nullopt;
+  const auto address = is_internet(link.kind) ? address_in(link.target) : std::nullopt;
   if (!address) return "";
   const std::string interface = interface_with_broadcast(*address);
   return interface.empty()
@@ -91,6 +91,7 @@ std::optional<Absence> absence_of(const LinkConfig& link) {
         return std::nullopt;
       return absence_of(link.target);
     case LinkKind::kUdp:
+    case LinkKind::kIp:
       return absence_of_udp(link.target);
     case LinkKind::kMemif:
       if (option(link, "role") != "server") return std::nullopt;

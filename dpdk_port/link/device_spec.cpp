@@ -141,6 +141,7 @@ bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
     }
     case LinkKind::kStpd:
     case LinkKind::kUdp:
+    case LinkKind::kIp:
     case LinkKind::kLoop:
       error = "this link needs no device";
       return false;

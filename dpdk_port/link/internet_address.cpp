@@ -82,7 +82,8 @@ std::string host_of(const InternetAddress& address) {
 
 std::string to_string(const InternetAddress& address) {
   const std::string host = host_of(address);
-  return (address.ipv4() ? host : "[" + host + "]") + "/" + std::to_string(address.port);
+  const std::string port = address.port == 0 ? "" : "/" + std::to_string(address.port);
+  return (address.ipv4() ? host : "[" + host + "]") + port;
 }
 
 std::optional<InternetAddress> from_socket_address(const sockaddr* address) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An IPv4 or IPv6 address with a UDP port, and its forms as text and for sockets.
+// An IPv4 or IPv6 address with a UDP port, which is 0 where there are none, and its forms as text
+// and for sockets.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,7 +17,7 @@ namespace stp::port {
 
 struct InternetAddress {
   std::array<std::uint8_t, 16> ip{};  // an IPv4 address as ::ffff:10.0.0.5
-  std::uint16_t port = 0;             // host order
+  std::uint16_t port = 0;             // host order; 0: none
   std::uint32_t scope = 0;            // the interface of a link-local IPv6 address, by its index
 
   friend auto operator<=>(const InternetAddress&, const InternetAddress&) = default;
@@ -33,7 +34,7 @@ struct InternetAddress {
 
 // "10.0.0.5", "2001:db8::5", "fe80::1%eth0"; the port is 0.
 std::optional<InternetAddress> parse_internet_address(const std::string& text);
-// As it is written in names: 10.0.0.5/8181, [2001:db8::5]/8181.
+// As it is written in names: 10.0.0.5/8181, [2001:db8::5]/8181; without a port only the host.
 std::string to_string(const InternetAddress& address);
 // Without the port.
 std::string host_of(const InternetAddress& address);

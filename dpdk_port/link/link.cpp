@@ -26,6 +26,7 @@ constexpr std::array kKinds{
     KindName{"memif", LinkKind::kMemif, "a socket path, as in memif:/run/a.sock"},
     KindName{"vdev", LinkKind::kVdev, "a DPDK device string, as in vdev:net_ring0"},
     KindName{"udp", LinkKind::kUdp, ""},
+    KindName{"ip", LinkKind::kIp, ""},
     KindName{"loop", LinkKind::kLoop, ""},
 };
 
@@ -161,25 +162,34 @@ constexpr std::array kKindOptions{
                  return one_of(v, {"on", "off"});
                },
                "on or off"},
+    KindOption{LinkKind::kIp, "congestion",
+               [](const std::string& v) {
+                 return one_of(v, {"on", "off"});
+               },
+               "on or off"},
 };
 
 // A virtual device's driver may have an option of its own that is called queues. A UDP socket has
-// the addresses of its host, and no Ethernet header.
+// the addresses of its host, and no Ethernet header. Each raw socket gets every datagram.
 bool is_of(const CommonOption& option, LinkKind kind) {
   if (kind == LinkKind::kUdp && !one_of(std::string(option.name), {"mtu", "copy", "queues"}))
     return false;
+  if (kind == LinkKind::kIp) return one_of(std::string(option.name), {"mtu", "copy"});
   return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
 }
 
 // A socket for all addresses, or for an interface, carries IPv6.
 unsigned least_mtu(const LinkConfig& link) {
-  if (link.kind != LinkKind::kUdp) return kMinMtu;
-  return parse_ipv4(link.target) ? kMinUdpMtu : kMinUdpMtuOverIpv6;
+  if (link.kind == LinkKind::kUdp) return parse_ipv4(link.target) ? kMinUdpMtu : kMinUdpMtuOverIpv6;
+  if (link.kind != LinkKind::kIp) return kMinMtu;
+  return link.target.starts_with('[') ? kMinIpMtuOverIpv6 : kMinIpMtu;
 }
 
 std::string_view right_of(const CommonOption& option, LinkKind kind) {
   if (kind == LinkKind::kUdp && option.name == "mtu")
     return "a number from 388 (over IPv6 from 408) to 65640";
+  if (kind == LinkKind::kIp && option.name == "mtu")
+    return "a number from 380 (over IPv6 from 400) to 65640";
   return option.right;
 }
 
@@ -282,16 +292,22 @@ std::string udp_port_in(const std::string& target) {
 
 // What cannot be an address of this host, whatever its interfaces are called. Which interfaces and
 // IPv6 scopes there are is seen when the link is opened.
-std::string check_udp_target(const std::string& target) {
-  constexpr auto kRight =
-      ": after udp: stands 10.0.0.5, [2001:db8::5], an interface such as eth0, or nothing for all "
-      "addresses";
-  const auto wrong = [&](const char* why) { return "'" + target + "' " + why + kRight; };
-  if (target == "localhost") return "localhost is a host and no interface: write udp:127.0.0.1";
+std::string check_internet_target(const std::string& target, const std::string& kind) {
+  const auto wrong = [&](const char* why) {
+    return "'" + target + "' " + why + ": after " + kind +
+           " stands 10.0.0.5, [2001:db8::5], an interface such as eth0, or nothing for all "
+           "addresses";
+  };
+  if (target == "localhost")
+    return "localhost is a host and no interface: write " + kind + "127.0.0.1";
   if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
-  if (const auto port = udp_port_in(target); !port.empty())
-    return "'" + target + "' has a colon before the UDP port, which is an option: write udp:" +
-           target.substr(0, target.size() - port.size() - 1) + ",port=" + port;
+  if (const auto port = udp_port_in(target); !port.empty()) {
+    const auto address = kind + target.substr(0, target.size() - port.size() - 1);
+    return kind == "udp:"
+               ? "'" + target + "' has a colon before the UDP port, which is an option: write " +
+                     address + ",port=" + port
+               : "'" + target + "' has a port, and IP itself has none: write " + address;
+  }
   const bool brackets = target.starts_with('[') && target.ends_with(']');
   const std::string text = brackets ? target.substr(1, target.size() - 2) : target;
   if (text.find(':') != std::string::npos) {
@@ -325,7 +341,9 @@ std::string check_target(const LinkConfig& link) {
       if (target.size() > kMaxSocketPath) return "a socket path has at most 107 characters";
       break;
     case LinkKind::kUdp:
-      return check_udp_target(target);
+      return check_internet_target(target, "udp:");
+    case LinkKind::kIp:
+      return check_internet_target(target, "ip:");
     case LinkKind::kVdev:
       return check_device(target);
     case LinkKind::kLoop:
@@ -361,13 +379,13 @@ std::string parse_kind(const std::string& head, LinkConfig& out) {
   const auto known = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&name](const KindName& kind) { return kind.name == name; });
   if (known == kKinds.end()) {
-    return "a link starts with stpd:, iface:, pci:, memif:, vdev: or udp:, or is loop" +
+    return "a link starts with stpd:, iface:, pci:, memif:, vdev:, udp: or ip:, or is loop" +
            did_you_mean(link_meant_by(head));
   }
   out.kind = known->kind;
   if (colon != std::string::npos) out.target = head.substr(colon + 1);
   const bool wants_target =
-      out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd && out.kind != LinkKind::kUdp;
+      out.kind != LinkKind::kLoop && out.kind != LinkKind::kStpd && !is_internet(out.kind);
   if (wants_target && out.target.empty()) {
     return "after " + name + ": stands " + std::string(known->target);
   }

@@ -9,14 +9,16 @@
 //   vdev:net_ring0                    any DPDK virtual device
 //   udp:10.0.0.5                      a UDP socket: any IP network, no privileges; also
 //                                     udp:[2001:db8::5], udp:eth0, udp: for all addresses
+//   ip:10.0.0.5                       a raw socket of IP protocol 118, written as udp: is; ip: is
+//                                     for all IPv4 addresses
 //   loop                              this process alone
 // Options follow after commas. For every link but stpd: (its daemon has its own) and udp: (which
-// has mtu, copy and queues, and its own):
+// has mtu, copy and queues, and its own; ip: has mtu and copy):
 //   mac=02:00:00:00:00:01   our address; iface: and pci: have one of their own
 //   address=10.9.0.1/24     our IPv4 address, answered to ARP; iface: has the interface's
 //   arp=10.9.0.2@02:00:00:00:00:02+...   known stations, never asked for by ARP
 //   mtu=9000                longest payload of a frame; iface: has the interface's. udp: longest IP
-//                           packet
+//                           packet, as of ip:
 //   vlan=7                  tag of its frames; others are dropped
 //   copy=0|1                1: never attach user memory to frames
 // For every link but stpd: and vdev: (whose driver has options of its own):
@@ -28,6 +30,7 @@
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
 //   udp:    port=0..65535  the UDP port (8181; 0: a free one)
 //           congestion=on|off  on: what peers may send yields to others who use the way (off)
+//   ip:     congestion=
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
 #pragma once
@@ -41,7 +44,12 @@
 
 namespace stp::port {
 
-enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kUdp, kLoop };
+enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kUdp, kIp, kLoop };
+
+// Stations have IP addresses in the place of MAC addresses.
+constexpr bool is_internet(LinkKind kind) {
+  return kind == LinkKind::kUdp || kind == LinkKind::kIp;
+}
 
 struct Ipv4 {
   std::uint32_t value = 0;  // host order
@@ -76,6 +84,8 @@ inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
 // That of a udp: link is the length of IP packets: with 28 bytes of headers, or 48 over IPv6.
 inline constexpr unsigned kMinUdpMtu = kMinMtu + 28, kMinUdpMtuOverIpv6 = kMinMtu + 48;
+// The same of an ip: link.
+inline constexpr unsigned kMinIpMtu = kMinMtu + 20, kMinIpMtuOverIpv6 = kMinMtu + 40;
 
 // False: `error` names the fault and what would be right.
 bool parse_link(const std::string& text, LinkConfig& out, std::string& error);

@@ -20,17 +20,17 @@ std::optional<Ipv4> ipv4_in(const MacAddr& name) {
   return Ipv4{static_cast<std::uint32_t>(name.to_u64())};
 }
 
+}  // namespace
+
 // Of a name that is one.
-std::optional<InternetAddress> address_in(const MacAddr& name) {
-  const auto address = InternetAddress::of(*ipv4_in(name), kUdpPort);
+std::optional<InternetAddress> Peers::address_in(const MacAddr& name) const {
+  const auto address = InternetAddress::of(*ipv4_in(name), usual_port_);
   return address.is_host() ? std::optional(address) : std::nullopt;
 }
 
-}  // namespace
-
 MacAddr Peers::name_of(const InternetAddress& address) const {
   const auto four = address.ipv4();
-  if (four && address.port == kUdpPort) {
+  if (four && address.port == usual_port_) {
     constexpr std::uint64_t kPrefix = std::uint64_t{kLocal} << 40 | std::uint64_t{kIsIpv4} << 32;
     return MacAddr::from_u64(kPrefix | four->value);
   }
@@ -54,7 +54,7 @@ std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now) {
 
 // protocol: 13.4, 13.7
 std::optional<MacAddr> Peers::note(const InternetAddress& address, Kind kind, Time now) {
-  if (!address.is_host() || address.port == 0) return std::nullopt;
+  if (!address.is_host() || (address.port == 0) != (usual_port_ == 0)) return std::nullopt;
   const MacAddr name = name_of(address);
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
@@ -88,7 +88,7 @@ std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
 MacAddr Peers::source_of(const MacAddr& station) const {
   const auto address = look_up(station);
   if (!address) return station;
-  if (const auto four = address->ipv4()) return name_of(InternetAddress::of(*four, kUdpPort));
+  if (const auto four = address->ipv4()) return name_of(InternetAddress::of(*four, usual_port_));
   std::uint64_t network = 0;
   std::memcpy(&network, address->ip.data(), sizeof network);
   constexpr std::uint64_t kNetwork = ~std::uint64_t{0};  // no single station has this word

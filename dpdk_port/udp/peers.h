@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of stations behind UDP sockets. A Node knows a station by 48 bits. An IPv4 address with
-// the registered port is its own name: 02:04 and the four bytes of the address. Any other address
-// has a keyed hash for a name, which is the same as long as the link is open, and which nobody else
-// can compute; and this table says which address a hash belongs to.
+// The names of stations behind UDP sockets, or of IP itself, which have no ports. A Node knows a
+// station by 48 bits. An IPv4 address with the usual port is its own name: 02:04 and the four bytes
+// of the address. Any other address has a keyed hash for a name, which is the same as long as the
+// link is open, and which nobody else can compute; and this table says which address a hash belongs
+// to.
 //
 // Anybody may send from any number of addresses, and any user may name them, so the table is
 // bounded. Strangers have a part of their own, as have stations that users have named and those
@@ -36,7 +37,10 @@ class Peers final : public Sources {
   // Uses of an entry within this time count as one.
   static constexpr Time kUse = kSecond;
 
-  explicit Peers(Random& random) { hash_.draw(random); }
+  // `usual_port`: 0 if stations have none.
+  explicit Peers(Random& random, std::uint16_t usual_port = kUdpPort) : usual_port_(usual_port) {
+    hash_.draw(random);
+  }
 
   [[nodiscard]] MacAddr name_of(const InternetAddress& address) const;
 
@@ -61,6 +65,8 @@ class Peers final : public Sources {
   [[nodiscard]] std::uint64_t displaced() const;
 
  private:
+  [[nodiscard]] std::optional<InternetAddress> address_in(const MacAddr& name) const;
+
   // A station never comes to be less.
   enum Kind : std::size_t { kStranger, kNamed, kMet, kKinds };
   struct Entry {
@@ -76,6 +82,7 @@ class Peers final : public Sources {
   void use(Order::iterator entry, Kind kind, Time now);
   std::optional<MacAddr> note(const InternetAddress& address, Kind kind, Time now);
 
+  const std::uint16_t usual_port_;
   KeyedHash hash_;
   mutable std::mutex mutex_;  // guards the members below
   std::array<Order, kKinds> orders_;

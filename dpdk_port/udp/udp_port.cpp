@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The link of UDP sockets, one for each of its shards: any IP network, no driver, no privileges.
+// The link of UDP sockets, one for each of its shards: any IP network, no driver, no privileges. Or
+// that of a raw socket of IP protocol 118.
 #include <mutex>
 
 #include "dpdk_port/link/address_watch.h"
@@ -20,7 +21,7 @@ namespace {
 class UdpLink {
  public:
   UdpLink(LinkConfig config, Random& random)
-      : peers(random),
+      : peers(random, config.kind == LinkKind::kIp ? std::uint16_t{0} : kUdpPort),
         config_(std::move(config)),
         watch_(config_),
         index_(watch_.index()),
@@ -29,7 +30,7 @@ class UdpLink {
   // "": it is open.
   std::string open(unsigned shards) {
     std::string error;
-    sockets_ = UdpSocket::open(config_, shards, troubles, error);
+    sockets_ = UdpSocket::open(config_, shards, false, troubles, error);
     return error;
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
@@ -68,7 +69,7 @@ std::string UdpLink::follow_interface() {
   config.options["port"] = std::to_string(sockets_.front()->address().port);
   std::string error;
   const auto anew =
-      UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), troubles, error);
+      UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), true, troubles, error);
   for (std::size_t i = 0; i < anew.size() && error.empty(); ++i)
     error = anew[i]->take_place_of(*sockets_[i]);
   if (!error.empty())
@@ -79,6 +80,7 @@ std::string UdpLink::follow_interface() {
 }
 
 std::string driver_of(const UdpSocket& socket) {
+  if (!socket.has_ports()) return "ip";
   return std::string("udp") + (socket.segments() ? "+segment" : "") +
          (socket.joins() ? "+gro" : "");
 }
@@ -173,9 +175,8 @@ std::string UdpPort::doubt_about(const MacAddr& station, const std::string& host
   } else {
     return "";
   }
-  const unsigned headers = socket_.family() == AF_INET ? kIpv4Headers : kIpv6Headers;
   return text + ", the way carries shorter packets than this link, which has mtu=" +
-         std::to_string(info_.mtu + headers) +
+         std::to_string(info_.mtu + socket_.headers()) +
          ", and no router says so; see whether 'ping -M do -s " + std::to_string(length) + " " +
          host +
          "' is answered, and if not, open the links of both hosts with mtu= of the way, or with "
@@ -197,7 +198,8 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
   const InternetAddress& own = socket_.address();
   if (to == own) return info_.mac;
   const bool carried =
-      to.ipv4() ? socket_.family() == AF_INET || socket_.is_any() : socket_.family() == AF_INET6;
+      to.ipv4() ? socket_.family() == AF_INET || (socket_.is_any() && socket_.has_ports())
+                : socket_.family() == AF_INET6;
   return carried ? link_->peers.know(to, now) : std::nullopt;
 }
 
@@ -246,10 +248,11 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   // The kernel counts what surrounds a datagram in its memory, too.
   info.receive_queue = socket.receive_bytes() / (2 * info.mtu) + 1;
   info.address = socket.address().ipv4();
+  info.internet = true;
   info.udp_port = socket.address().port;
   const auto given = config.options.find("port");
-  info.peer_udp_port =
-      given != config.options.end() && given->second != "0" ? info.udp_port : kUdpPort;
+  const bool named = given != config.options.end() && given->second != "0";
+  info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
   info.routed = is_routed(config);
   info.sources = &peers;

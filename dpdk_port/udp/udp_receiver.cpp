@@ -80,9 +80,18 @@ int UdpReceiver::receive(Time now) {
   }
 }
 
-unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {
+// A raw socket of IPv4 gets the IP header, too.
+Bytes UdpReceiver::data_of(std::size_t message) const {
   const Bytes all(buffers_.at(message),
                   std::min<std::size_t>(messages_[message].msg_len, kBufferSize));
+  if (socket_.has_ports() || socket_.family() != AF_INET || all.empty()) return all;
+  const std::size_t head =
+      (std::to_integer<std::size_t>(all.front()) & 0xf) * sizeof(std::uint32_t);
+  return all.subspan(std::min(head, all.size()));
+}
+
+unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {
+  const Bytes all = data_of(message);
   const std::size_t segment = segment_of(messages_[message].msg_hdr);
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
   const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));

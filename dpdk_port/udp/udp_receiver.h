@@ -45,6 +45,7 @@ class UdpReceiver {
   static constexpr std::size_t kFrames = 64;
 
   int receive(Time now);
+  [[nodiscard]] Bytes data_of(std::size_t message) const;
   unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
   void add(Bytes datagram, const MacAddr& from);
   bool hand_over(const LoopedFrame& frame);
@@ -67,7 +68,7 @@ class UdpReceiver {
   std::array<mmsghdr, kMessages> messages_{};
   std::array<LoopedFrame, kFrames> frames_;
   std::size_t count_ = 0;  // frames that the Node has not seen
-  PacketView view_;
+  PacketView view_{socket_.has_ports()};
   UdpReceiveCounters counters_;
 };
 

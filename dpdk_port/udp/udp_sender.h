@@ -88,7 +88,7 @@ class UdpSender {
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
   std::vector<TxToken> tokens_;
-  PacketView view_;
+  PacketView view_{socket_.has_ports()};
   UdpSendCounters counters_;
 };
 

@@ -19,6 +19,7 @@
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/own_addresses.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/raw_sockets.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {
@@ -73,15 +74,46 @@ std::string explain_bind(int error, const InternetAddress& to) {
 }
 
 // The shortest datagram whose packet has more than `mtu` bytes.
-std::size_t longer_than(const InternetAddress& to, std::size_t mtu) {
-  const std::size_t headers = to.ipv4() ? kIpv4Headers : kIpv6Headers;
+std::size_t longer_than(const InternetAddress& to, bool raw, std::size_t mtu) {
+  const std::size_t headers = (to.ipv4() ? kIpv4Header : kIpv6Header) + (raw ? 0 : kUdpHeader);
   return mtu < headers ? 0 : mtu - headers + 1;
+}
+
+std::string explain_socket(int error, bool raw) {
+  const std::string text = std::strerror(error);
+  if (!raw) return "no UDP socket: " + text;
+  return "no raw socket: " + text +
+         (error == EPERM ? ": it needs CAP_NET_RAW; a udp: link needs nothing" : "");
+}
+
+std::string kind_of(const LinkConfig& config) {
+  return config.kind == LinkKind::kIp ? "ip:" : "udp:";
+}
+
+InternetAddress any_of(int family) {
+  return family == AF_INET ? InternetAddress::of(Ipv4{0}, 0) : InternetAddress{};
+}
+
+// nullopt: the link is at all addresses, or those of an interface.
+std::optional<InternetAddress> address_in(const LinkConfig& config) {
+  const std::string& target = config.target;
+  const bool brackets = target.starts_with('[') && target.ends_with(']');
+  return parse_internet_address(brackets ? target.substr(1, target.size() - 2) : target);
+}
+
+// A UDP socket for both families reaches everybody. A raw one has one of them.
+int family_for(const LinkConfig& config, std::optional<InternetAddress> address) {
+  const bool raw = config.kind == LinkKind::kIp;
+  if (raw && !address) address = address_of(config.target);
+  if (raw && !address) return AF_INET;
+  return address && address->ipv4() ? AF_INET : AF_INET6;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
-                                                        UdpTroubles& troubles, std::string& error) {
+                                                        bool again, UdpTroubles& troubles,
+                                                        std::string& error) {
   std::vector<std::unique_ptr<UdpSocket>> all;
   for (unsigned place = 0; place < count; ++place) {
     auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error);
@@ -92,46 +124,58 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
     all.push_back(std::move(next));
   }
   if (count > 1) all.front()->steer(count);
+  if (!again) error = all.front()->other_raw_sockets();
+  if (!error.empty()) return {};
   return all;
 }
 
 std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSocket* first,
                                            UdpTroubles& troubles, std::string& error) {
-  std::string target = config.target;
-  if (target.starts_with('[') && target.ends_with(']'))
-    target = target.substr(1, target.size() - 2);
-  const auto address = parse_internet_address(target);
-  const std::string interface = address ? "" : target;
+  const auto address = address_in(config);
+  const std::string interface = address ? "" : config.target;
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
-    error = "'" + config.target +
-            "' is neither an address nor an interface of this host: after udp: stands 10.0.0.5, "
-            "[2001:db8::5], an interface such as eth0, or nothing for all addresses";
+    error =
+        "'" + config.target + "' is neither an address nor an interface of this host: after " +
+        kind_of(config) +
+        " stands 10.0.0.5, [2001:db8::5], an interface such as eth0, or nothing for all addresses";
     return nullptr;
   }
-  // One for both families reaches everybody.
-  int family = address && address->ipv4() ? AF_INET : AF_INET6;
-  int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 && errno == EAFNOSUPPORT && !address)
-    fd = ::socket(family = AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool raw = config.kind == LinkKind::kIp;
+  const int type = (raw ? SOCK_RAW : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const int protocol = raw ? kStpProtocol : 0;
+  int family = family_for(config, address);
+  int fd = ::socket(family, type, protocol);
+  if (fd < 0 && errno == EAFNOSUPPORT && !address) fd = ::socket(family = AF_INET, type, protocol);
   if (fd < 0) {
-    error = std::string("no UDP socket: ") + std::strerror(errno);
+    error = explain_socket(errno, raw);
     return nullptr;
   }
-  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, troubles));
+  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, raw, troubles));
   error = unfit_here(config);
   if (!error.empty()) return nullptr;
   out->any_ = !address || address->is_unspecified();
   out->set_options();
   if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   InternetAddress to = address.value_or(InternetAddress{});
-  if (!address && family == AF_INET) to = InternetAddress::of(Ipv4{0}, 0);
+  if (!address) to = any_of(family);
   const auto given = config.options.find("port");
-  to.port = first != nullptr                ? first->address_.port
+  to.port = raw                             ? std::uint16_t{0}
+            : first != nullptr              ? first->address_.port
             : given == config.options.end() ? kUdpPort
                                             : static_cast<std::uint16_t>(std::stoul(given->second));
   error = out->bind(interface, to);
   if (error.empty()) error = out->find_longest(config, interface);
   return error.empty() ? std::move(out) : nullptr;
+}
+
+// The kernel binds any number of raw sockets to one address.
+std::string UdpSocket::other_raw_sockets() const {
+  if (!raw_) return "";
+  const InternetAddress bound = any_ ? any_of(family_) : address_;
+  return raw_sockets_at(bound) <= 1 ? ""
+                                    : "another program has a socket of IP protocol 118 at " +
+                                          (any_ ? "an address of this host" : to_string(bound)) +
+                                          ": only one link can be there ('ss -wlp' lists them)";
 }
 
 // The kernel asks the program with the data of a datagram, or with those of several that it has
@@ -189,6 +233,8 @@ std::string UdpSocket::bind(const std::string& interface, const InternetAddress&
   length = sizeof name;
   if (::getsockname(fd_, as_any, &length) != 0) return std::strerror(errno);
   address_ = from_socket_address(as_any).value_or(to);
+  // A raw one has its protocol in the place of the port.
+  if (raw_) address_.port = 0;
   if (!any_) return "";
   const auto own = interface.empty() ? usual_address() : address_of(interface);
   if (own) {
@@ -203,11 +249,10 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
   unsigned mtu =
       config.mtu.value_or(mtu_of(interface.empty() ? interface_with(address_) : interface));
   if (mtu == 0) mtu = kUsualIpMtu;
-  const unsigned headers = family_ == AF_INET ? kIpv4Headers : kIpv6Headers;
-  longest_ = mtu > headers ? std::min<unsigned>(mtu - headers, kLongestDatagram) : 0;
+  longest_ = mtu > headers() ? std::min<unsigned>(mtu - headers(), kLongestDatagram) : 0;
   if (longest_ >= kMinMtu) return "";
-  return "an MTU of " + std::to_string(mtu) + " is too short: STP over UDP needs " +
-         std::to_string(kMinMtu + headers) + (family_ == AF_INET ? "" : " over IPv6");
+  return "an MTU of " + std::to_string(mtu) + " is too short: STP over " + (raw_ ? "IP" : "UDP") +
+         " needs " + std::to_string(kMinMtu + headers()) + (family_ == AF_INET ? "" : " over IPv6");
 }
 
 void UdpSocket::count_too_long(std::size_t bytes, Time now) {
@@ -305,11 +350,13 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
       troubles_.tell(UdpTroubles::About::kLength, *to,
                      "the way to " + whom + " carries packets of " + mtu +
                          " bytes only: open the link with mtu=" + mtu,
-                     now, longer_than(*to, report.ee_info));
+                     now, longer_than(*to, raw_, report.ee_info));
     } else {
       troubles_.tell(UdpTroubles::About::kOther, *to,
-                     error == ECONNREFUSED
+                     error == ECONNREFUSED && !raw_
                          ? whom + " has no socket for that port: no udp: link is open there"
+                     : error == ENOPROTOOPT && raw_
+                         ? whom + " has no socket for IP protocol 118: no ip: link is open there"
                          : "the way to " + whom + " reports: " + std::strerror(error),
                      now);
     }

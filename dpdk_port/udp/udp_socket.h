@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A UDP socket of a link: opened, with what the kernel offers for it, and what it has told of
-// datagrams that did not arrive. A link of several shards has one for each, all at one port.
+// A UDP socket of a link, or a raw one of IP protocol 118 (protocol: 13.15): opened, with what the
+// kernel offers for it, and what it has told of datagrams that did not arrive. A link of several
+// shards has one for each, all at one port.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +19,7 @@ namespace stp::port {
 
 // The longest datagrams, and headers before them, of IP and UDP.
 inline constexpr std::size_t kLongestDatagram = 65'487;
-inline constexpr unsigned kIpv4Headers = 20 + 8, kIpv6Headers = 40 + 8;
+inline constexpr unsigned kIpv4Header = 20, kIpv6Header = 40, kUdpHeader = 8;
 
 struct UdpErrors {
   std::uint64_t too_long = 0;  // datagrams that the interface does not carry
@@ -34,10 +35,11 @@ class UdpSocket {
   static constexpr Time kMuted = kSecond;
 
   // `count` sockets at one address and port: the kernel gives a datagram to the one whose place
-  // among them is its D_Port modulo `count`, if is_steered(). `troubles` outlives them. Empty:
-  // `error` names the fault and the remedy.
+  // among them is its D_Port modulo `count`, if is_steered(). `troubles` outlives them. `again`: in
+  // place of those that the link has. Empty: `error` names the fault and the remedy.
   static std::vector<std::unique_ptr<UdpSocket>> open(const LinkConfig& config, unsigned count,
-                                                      UdpTroubles& troubles, std::string& error);
+                                                      bool again, UdpTroubles& troubles,
+                                                      std::string& error);
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -46,7 +48,12 @@ class UdpSocket {
   [[nodiscard]] int family() const { return family_; }
   // Ours. Bound to all addresses of the host: the one that its packets to elsewhere have, or none.
   [[nodiscard]] const InternetAddress& address() const { return address_; }
-  [[nodiscard]] bool is_any() const { return any_; }           // bound to all addresses
+  [[nodiscard]] bool is_any() const { return any_; }      // bound to all addresses
+  [[nodiscard]] bool has_ports() const { return !raw_; }  // it is one of UDP
+  // Bytes of the headers before a datagram that may go to any address of the socket's.
+  [[nodiscard]] unsigned headers() const {
+    return (family_ == AF_INET ? kIpv4Header : kIpv6Header) + (raw_ ? 0 : kUdpHeader);
+  }
   [[nodiscard]] unsigned longest() const { return longest_; }  // bytes of a datagram
   [[nodiscard]] bool segments() const { return segments_; }    // UDP_SEGMENT
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
@@ -89,11 +96,13 @@ class UdpSocket {
   [[nodiscard]] const UdpErrors& errors() const { return errors_; }
 
  private:
-  UdpSocket(int fd, int family, UdpTroubles& troubles)
-      : fd_(fd), family_(family), troubles_(troubles) {}
+  UdpSocket(int fd, int family, bool raw, UdpTroubles& troubles)
+      : fd_(fd), family_(family), raw_(raw), troubles_(troubles) {}
   // `first`: nullptr, or the one whose port it shares.
   static std::unique_ptr<UdpSocket> open(const LinkConfig& config, const UdpSocket* first,
                                          UdpTroubles& troubles, std::string& error);
+  // Its address is another program's, too. "": it is not.
+  [[nodiscard]] std::string other_raw_sockets() const;
   void steer(unsigned count);
   void set_options();
   std::string bind(const std::string& interface, const InternetAddress& to);
@@ -104,6 +113,7 @@ class UdpSocket {
 
   const int fd_;
   const int family_;
+  const bool raw_;
   UdpTroubles& troubles_;
   InternetAddress address_;
   bool any_ = false;

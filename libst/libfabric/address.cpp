@@ -172,7 +172,8 @@ std::optional<Address> own_ipv6(const std::string& interface) {
 UdpTarget::UdpTarget(const std::string& link) {
   const auto colon = link.find_first_of(":,");
   is_udp = link.substr(0, colon) == "udp";
-  if (!is_udp || colon == std::string::npos || link[colon] == ',') return;
+  is_ip = link.substr(0, colon) == "ip";
+  if ((!is_udp && !is_ip) || colon == std::string::npos || link[colon] == ',') return;
   auto target = link.substr(colon + 1, link.find(',') - colon - 1);
   if (target.starts_with('[') && target.ends_with(']'))
     target = target.substr(1, target.size() - 2);

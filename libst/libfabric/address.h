@@ -61,16 +61,17 @@ int tell_address(const Address& address, std::uint32_t format, void* to, std::si
 // networks may reach. nullopt: there is none.
 [[nodiscard]] std::optional<Address> own_ipv6(const std::string& interface);
 
-// What stands behind the kind in the text of a link over UDP: an address, an interface, or neither.
+// What stands behind the kind in the text of a link over UDP or IP: an address, an interface, or
+// neither.
 struct UdpTarget {
-  bool is_udp = false;
+  bool is_udp = false, is_ip = false;
   std::optional<Address> address;
   std::string interface;  // as the kernel calls it
 
   explicit UdpTarget(const std::string& link);
   // The formats that its addresses may have.
-  [[nodiscard]] bool has_ipv4() const { return is_udp && (!address || address->ipv4()); }
-  [[nodiscard]] bool has_ipv6() const { return is_udp && (!address || !address->ipv4()); }
+  [[nodiscard]] bool has_ipv4() const { return (is_udp || is_ip) && (!address || address->ipv4()); }
+  [[nodiscard]] bool has_ipv6() const { return address ? !address->ipv4() : is_udp; }
 };
 
 // `family`: AF_INET, AF_INET6, or AF_UNSPEC for an IPv6 address if there is no other. nullopt: the

@@ -226,7 +226,7 @@ bool describe(const std::string& text, LinkFacts& link) {
   const auto kind = text.substr(0, colon);
   // These reach beyond one network.
   if (kind == "stpd") return link.six_if_asked = true;
-  if (const UdpTarget target(text); target.is_udp) {
+  if (const UdpTarget target(text); target.is_udp || target.is_ip) {
     link.four = target.has_ipv4();
     link.six = target.has_ipv6();
     return true;

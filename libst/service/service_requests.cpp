@@ -169,8 +169,8 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
   constexpr std::uint32_t kLoopbackNet = 127;
   port::Ipv4 const four{request.ipv4};
   const auto& info = port->info();
-  const bool over_udp = info.udp_port != 0;
-  if (!over_udp && (four.value >> 24 == kLoopbackNet || four == info.address)) {
+  const bool internet = info.internet;
+  if (!internet && (four.value >> 24 == kLoopbackNet || four == info.address)) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
@@ -184,8 +184,8 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
   }
   address.port = static_cast<std::uint16_t>(request.udp_port);
   const auto mac = port->find_station(address, now);
-  if (over_udp || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
-  if (!mac) return over_udp ? -EHOSTUNREACH : -EAGAIN;
+  if (internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+  if (!mac) return internet ? -EHOSTUNREACH : -EAGAIN;
   reply.mac = mac->to_u64();
   return 0;
 }

@@ -53,6 +53,7 @@ offers "stpd --link " loop iface: memif: stpd: vdev: pci:
 offers "stpd --link iface:" lo
 offers "stpd --link udp:lo,po" lo,port=
 offers "stpd --link udp:lo,port=9001,m" 9001,mtu=
+offers "stpd --link ip:lo,m" lo,mtu=
 offers "stpd --poll " busy adaptive
 offers "stpd --poll=a" adaptive
 offers "stpd --config tests/comp" tests/completion

@@ -51,7 +51,7 @@ lines=('stpctl conn' 'stpctl connections'
   'stpctl trace sto' 'stpctl trace stop'
   "stpctl --socket 'a links b' tra" "stpctl --socket 'a links b' trace"
   "stpd --poll 'b" "stpd --poll 'busy"
-  'stp-send --link i' 'stp-send --link iface:')
+  'stp-send --link if' 'stp-send --link iface:')
 for ((i = 0; i < ${#lines[@]}; i += 2)); do
   line=${lines[i]} completed=${lines[i + 1]}
   said=$(in_bash "$line")

@@ -24,7 +24,7 @@ void put_address(Octets& out, int family, const char* text) {
 
 struct Wrapping {
   bool ipv6 = false;
-  unsigned to = 8181;
+  unsigned to = 8181;       // 0: IP protocol 118, without UDP
   unsigned flags = 0x4000;  // Don't Fragment
   bool tagged = false;
 };
@@ -32,17 +32,20 @@ struct Wrapping {
 // An Ethernet frame with a datagram, padded as a NIC does.
 Octets datagram(Bytes data, const Wrapping& how = {}) {
   Octets out(12);
+  const std::size_t udp = how.to != 0 ? 8 : 0;
+  const unsigned protocol = how.to != 0 ? 17 : 118;
   if (how.tagged) put16(out, 0x8100), put16(out, 7);
   put16(out, how.ipv6 ? 0x86dd : 0x0800);
   if (how.ipv6) {
-    put16(out, 0x6000), put16(out, 0), put16(out, 8 + data.size()), put16(out, 17 << 8 | 64);
+    put16(out, 0x6000), put16(out, 0), put16(out, udp + data.size());
+    put16(out, protocol << 8 | 64);
     put_address(out, AF_INET6, "2001:db8::1"), put_address(out, AF_INET6, "2001:db8::2");
   } else {
-    put16(out, 0x4500), put16(out, 28 + data.size()), put16(out, 0), put16(out, how.flags);
-    put16(out, 64 << 8 | 17), put16(out, 0);
+    put16(out, 0x4500), put16(out, 20 + udp + data.size()), put16(out, 0);
+    put16(out, how.flags), put16(out, 64 << 8 | protocol), put16(out, 0);
     put_address(out, AF_INET, "10.0.0.1"), put_address(out, AF_INET, "10.0.0.2");
   }
-  put16(out, 8181), put16(out, how.to), put16(out, 8 + data.size()), put16(out, 0);
+  if (udp != 0) put16(out, 8181), put16(out, how.to), put16(out, udp + data.size()), put16(out, 0);
   out.insert(out.end(), data.begin(), data.end());
   out.resize(std::max<std::size_t>(out.size(), 60) + 3);
   return out;
@@ -84,6 +87,24 @@ TEST(Datagrams, over_ipv6_and_with_a_tag_have_names_that_stay) {
   EXPECT_EQ(again.frame.src, source);
   const auto other_port = decode(decoder, datagram(data_of(1), {.ipv6 = true, .to = 9000}));
   EXPECT_NE(other_port.frame.dst, destination);
+}
+
+// protocol: 13.15
+TEST(Datagrams, of_ip_itself_are_told_by_their_protocol) {
+  Decoder decoder;
+  for (const bool ipv6 : {false, true}) {
+    const auto got = decode(decoder, datagram(data_of(3), {.ipv6 = ipv6, .to = 0}));
+    ASSERT_TRUE(got.well_formed()) << got.error();
+    EXPECT_EQ(got.frame.stu.size(), 3U) << "the packet states the length, not the padding";
+    EXPECT_EQ(got.ends->from, 0);
+    if (!ipv6) {
+      EXPECT_EQ(got.frame.dst.to_u64(), 0x0204'0a00'0002U);
+    }
+    EXPECT_EQ(end_text(got.ends->destination, 0), ipv6 ? "[2001:db8::2]" : "10.0.0.2");
+    const auto cut = decode(decoder, datagram(data_of(1000), {.ipv6 = ipv6, .to = 0}), 100);
+    EXPECT_TRUE(cut.cut);
+    EXPECT_EQ(cut.frame.stu.size(), 1000U);
+  }
 }
 
 TEST(Datagrams, that_are_cut_have_the_lengths_on_the_wire) {

@@ -87,6 +87,8 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
     return "[link.a]\nlink = \"" + one + "\"\n[link.b]\nlink = \"" + other + "\"\n";
   };
   finds(pair("udp:", "udp:127.0.0.1"), "have one UDP port");
+  finds(pair("ip:", "ip:127.0.0.1"), "have one address");
+  EXPECT_EQ(check(pair("ip:", "ip:[::1]")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
   finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), "serve one memif");

@@ -112,9 +112,10 @@ _stp_links() {
   local interface
   case $1 in
     udp:*,*) candidates+=("${1%,*},"{port=,mtu=,queues=,congestion=on}) ;;
-    iface:* | udp:*) for interface in /sys/class/net/*; do candidates+=("${1%%:*}:${interface##*/}"); done ;;
+    ip:*,*) candidates+=("${1%,*},"{mtu=,congestion=on}) ;;
+    iface:* | udp:* | ip:*) for interface in /sys/class/net/*; do candidates+=("${1%%:*}:${interface##*/}"); done ;;
     stpd:* | memif:*) _stp_files "${1#*:}" "${1%%:*}:" ;;
-    *) candidates+=(loop stpd: iface: udp: memif: vdev: pci:) ;;
+    *) candidates+=(loop stpd: iface: udp: ip: memif: vdev: pci:) ;;
   esac
 }
 

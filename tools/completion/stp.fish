@@ -23,5 +23,5 @@ end
 
 for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim
     complete -c $program -a '(__stp_candidates)'
-    complete -c $program -l link -x -a 'loop stpd: iface: udp: memif: vdev: pci:'
+    complete -c $program -l link -x -a 'loop stpd: iface: udp: ip: memif: vdev: pci:'
 end

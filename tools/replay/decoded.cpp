@@ -13,13 +13,24 @@ namespace stp::replay {
 namespace {
 
 constexpr std::uint16_t kStpPort = 8181, kIpv4Type = 0x0800, kIpv6Type = 0x86dd;
-constexpr std::uint8_t kUdpProtocol = 17;
+constexpr std::uint8_t kUdpProtocol = 17, kStpProtocol = 118;
 constexpr std::size_t kIpv4Head = 20, kIpv6Head = 40, kUdpHead = 8, kMacs = 12;
 
 struct Packet {
   Bytes source, destination;  // addresses
-  Bytes udp;                  // the UDP header and what follows, as far as it was captured
+  std::uint8_t protocol;
+  std::size_t length;  // of what follows the IP header
+  Bytes rest;          // that, as far as it was captured
 };
+
+bool may_have_stp(std::byte protocol) {
+  return protocol == std::byte{kUdpProtocol} || protocol == std::byte{kStpProtocol};
+}
+
+Packet packet(Bytes source, Bytes destination, std::byte protocol, std::size_t length, Bytes rest) {
+  return {source, destination, std::to_integer<std::uint8_t>(protocol), length,
+          rest.first(std::min(rest.size(), length))};
+}
 
 std::optional<Packet> ipv4_in(Bytes ip) {
   if (ip.size() < kIpv4Head) return std::nullopt;
@@ -27,17 +38,18 @@ std::optional<Packet> ipv4_in(Bytes ip) {
   const std::size_t head = (first & 0xf) * std::size_t{4};
   // More fragments, or an offset.
   const bool fragment = (wire::load16(ip.data() + 6) & 0x3fff) != 0;
-  if (first >> 4 != 4 || head < kIpv4Head || head > ip.size() || fragment ||
-      std::to_integer<std::uint8_t>(ip[9]) != kUdpProtocol)
+  const std::size_t length = wire::load16(ip.data() + 2);
+  if (first >> 4 != 4 || head < kIpv4Head || head > ip.size() || length < head || fragment ||
+      !may_have_stp(ip[9]))
     return std::nullopt;
-  return Packet{ip.subspan(12, 4), ip.subspan(16, 4), ip.subspan(head)};
+  return packet(ip.subspan(12, 4), ip.subspan(16, 4), ip[9], length - head, ip.subspan(head));
 }
 
 std::optional<Packet> ipv6_in(Bytes ip) {
-  if (ip.size() < kIpv6Head || std::to_integer<unsigned>(ip[0]) >> 4 != 6 ||
-      std::to_integer<std::uint8_t>(ip[6]) != kUdpProtocol)
+  if (ip.size() < kIpv6Head || std::to_integer<unsigned>(ip[0]) >> 4 != 6 || !may_have_stp(ip[6]))
     return std::nullopt;
-  return Packet{ip.subspan(8, 16), ip.subspan(24, 16), ip.subspan(kIpv6Head)};
+  return packet(ip.subspan(8, 16), ip.subspan(24, 16), ip[6], wire::load16(ip.data() + 4),
+                ip.subspan(kIpv6Head));
 }
 
 std::optional<Packet> packet_in(Bytes frame) {
@@ -56,7 +68,7 @@ std::optional<Packet> packet_in(Bytes frame) {
 // The same for an address in all captures.
 MacAddr name_of(Bytes address, std::uint16_t port) {
   constexpr std::uint64_t kIpv4Names = 0x0204'0000'0000, kPrime = 0x100'0000'01b3;
-  if (address.size() == 4 && port == kStpPort)
+  if (address.size() == 4 && (port == kStpPort || port == 0))
     return MacAddr::from_u64(kIpv4Names | wire::load32(address.data()));
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325 ^ port;
   for (const auto octet : address) hash = (hash ^ std::to_integer<std::uint64_t>(octet)) * kPrime;
@@ -72,26 +84,43 @@ bool of_stp(const CapturedFrame& frame, std::uint16_t from, std::uint16_t to) {
   return frame.over_udp || ours(from) || ours(to);
 }
 
+struct Datagram {
+  std::uint16_t from = 0, to = 0;  // UDP ports; 0: there are none
+  std::size_t length = 0;
+  Bytes data;  // as far as it was captured
+};
+
+// nullopt: it is not STP's, or nothing of it was captured.
+// protocol: 13.1, 13.2, 13.15
+std::optional<Datagram> datagram_of(const Packet& packet, const CapturedFrame& frame) {
+  if (packet.protocol == kStpProtocol) return Datagram{0, 0, packet.length, packet.rest};
+  if (packet.rest.size() < kUdpHead) return std::nullopt;
+  const auto* const udp = packet.rest.data();
+  const auto from = wire::load16(udp), to = wire::load16(udp + 2);
+  const std::size_t length = wire::load16(udp + 4);
+  if (!of_stp(frame, from, to) || length < kUdpHead) return std::nullopt;
+  return Datagram{from, to, length - kUdpHead,
+                  packet.rest.first(std::min(packet.rest.size(), length)).subspan(kUdpHead)};
+}
+
 }  // namespace
 
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
                                          std::vector<std::byte>& buffer) {
   const auto packet = packet_in(frame.bytes);
-  if (!packet || packet->udp.size() < kUdpHead) return std::nullopt;
-  const auto from = wire::load16(packet->udp.data()), to = wire::load16(packet->udp.data() + 2);
-  const std::size_t length = wire::load16(packet->udp.data() + 4);
-  if (!of_stp(frame, from, to) || length < kUdpHead) return std::nullopt;
-  const auto data = packet->udp.first(std::min(packet->udp.size(), length)).subspan(kUdpHead);
+  const auto found = packet ? datagram_of(*packet, frame) : std::nullopt;
+  if (!found) return std::nullopt;
   buffer.clear();
-  for (const auto& name : {name_of(packet->destination, to), name_of(packet->source, from)})
+  for (const auto& name :
+       {name_of(packet->destination, found->to), name_of(packet->source, found->from)})
     for (const auto octet : name.octets) buffer.push_back(std::byte{octet});
   buffer.push_back(std::byte{wire::kEtherType >> 8});
   buffer.push_back(std::byte{wire::kEtherType & 0xff});
-  buffer.insert(buffer.end(), data.begin(), data.end());
+  buffer.insert(buffer.end(), found->data.begin(), found->data.end());
   auto out = frame;
   out.bytes = buffer;
-  out.wire_length = wire::kEthernetSize + length - kUdpHead;
-  out.ends = DatagramEnds{packet->source, packet->destination, from, to};
+  out.wire_length = wire::kEthernetSize + found->length;
+  out.ends = DatagramEnds{packet->source, packet->destination, found->from, found->to};
   return out;
 }
 
@@ -100,7 +129,7 @@ std::string end_text(Bytes address, std::uint16_t port) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   ::inet_ntop(four ? AF_INET : AF_INET6, address.data(), text.data(), text.size());
   const std::string host = text.data();
-  return (four ? host : "[" + host + "]") + "/" + std::to_string(port);
+  return (four ? host : "[" + host + "]") + (port == 0 ? "" : "/" + std::to_string(port));
 }
 
 namespace {

@@ -361,6 +361,10 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
       if (option_of(a, "port", "") == "0" || !same("port", "8181")) return {};
       if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
       return "have one UDP port: give one of them another (port=)";
+    case port::LinkKind::kIp:
+      if (a.target.starts_with('[') != b.target.starts_with('[')) return {};
+      if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
+      return "have one address: leave one out, or name another address of this host";
     case port::LinkKind::kMemif:
       if (a.target != b.target || option_of(a, "role", "client") != "server") return {};
       if (!same("role", "client") || !same("id", "0")) return {};

@@ -66,8 +66,8 @@ int Tracer::start(const service::TraceOrder& order, service::ClientId by, servic
   tap_.reset();
   writer_ = std::move(writer);
   tap_.emplace(*writer_);
-  // A link over UDP carries nothing else.
-  everything_ = order.everything != 0 || shards_.first().port().info().udp_port != 0;
+  // A link over UDP or IP carries nothing else.
+  everything_ = order.everything != 0 || shards_.first().port().info().internet;
   owner_ = order.stays != 0 ? 0 : by;
   running_ = true;
   shards_.set_tap(this);

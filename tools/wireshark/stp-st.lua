@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Wireshark dissector of the Scheduled Transfer Protocol: EtherType 0x8181, Ethernet II and 802.3
--- with SNAP; and datagrams of UDP port 8181, or of the ports that its preference stp-st.udp_ports names. Wireshark uses
--- the name stp for the spanning tree protocol, so this protocol is stp-st.
+-- with SNAP; datagrams of IP protocol 118; and those of UDP port 8181, or of the ports that its preference
+-- stp-st.udp_ports names. Wireshark uses the name stp for the spanning tree protocol, so this protocol is stp-st.
 -- The Debian package installs it where Wireshark finds it. From the sources:
 --   once:     tshark -X lua_script:tools/wireshark/stp-st.lua -r FILE
 --   for good: copy it to ~/.local/lib/wireshark/plugins/ (Help > About > Folders)
@@ -519,6 +519,7 @@ function stp.dissector(buffer, pinfo, parent)
 end
 
 DissectorTable.get("ethertype"):add(0x8181, stp)
+DissectorTable.get("ip.proto"):add(118, stp)
 local udp_port = DissectorTable.get("udp.port")
 udp_port:add(USUAL_UDP_PORTS, stp)
 udp_port:add_for_decode_as(stp)

@@ -25,6 +25,8 @@ TEST(Link, EveryKindIsKnownByItsFirstWord) {
     EXPECT_EQ(good(all).kind, LinkKind::kUdp);
     EXPECT_EQ(good(all).target, "") << "all addresses of the host";
   }
+  for (const char* any : {"ip:10.0.0.5", "ip:[2001:db8::5]", "ip:eth0", "ip:", "ip", "ip:,mtu=380"})
+    EXPECT_EQ(good(any).kind, LinkKind::kIp) << any;
   EXPECT_EQ(good("loop").kind, LinkKind::kLoop);
 }
 

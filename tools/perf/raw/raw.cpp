@@ -30,7 +30,7 @@ std::unique_ptr<BareLink> open(const std::string& text) {
   std::string error;
   if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
   if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop ||
-      config.kind == port::LinkKind::kUdp)
+      port::is_internet(config.kind))
     throw std::runtime_error("link '" + text +
                              "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:");
   auto link = BareLink::open(config, error);
