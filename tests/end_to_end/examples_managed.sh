@@ -21,6 +21,19 @@ for n in 1 2 3 4; do
 done
 for n in 1 2 3 4; do expect wait "${setters[n]}"; done
 for n in 1 2 3 4; do expect [ "$("$bin/kv_store" get :3000 "key $n")" = "value $n" ]; done
+# A client in Python finds what one in C++ has set, and the reverse.
+if [ -e "$build/python/stp/__init__.py" ]; then
+  export PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1
+  client=("$python" "$(dirname "$0")/../../tools/examples/kv_client.py")
+  expect [ "$("${client[@]}" get :3000 color)" = blue ]
+  expect "${client[@]}" set :3000 color grün
+  expect "${client[@]}" set :3000 snake "$(printf 'z%.0s' $(seq 191))"
+  expect [ "$("$bin/kv_store" get :3000 color)" = grün ]
+  expect [ "$("$bin/kv_store" get :3000 snake | wc -c)" -eq 192 ]
+  "${client[@]}" get :3000 weight && fail "found what nobody has set"
+  "${client[@]}" set :3000 color "$(printf 'z%.0s' $(seq 192))" 2>"$work/long.log" && fail "a value that has no room is set"
+  expect says "$work/long.log" 'kv_client: a key has 1 to 55 bytes, a value at most 191'
+fi
 
 # One service by two programs: each serves the clients of both.
 long=$(printf 'y%.0s' $(seq 30000))
