@@ -15,5 +15,6 @@ RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-ins
     rm -rf /tmp/stp_*.deb /var/lib/apt/lists/* && install -d -o 65534 -g 65534 /run/stpd
 USER 65534:65534
 EXPOSE 8181/udp
+HEALTHCHECK --interval=10s --timeout=5s CMD ["/usr/bin/stpctl", "links"]
 ENTRYPOINT ["/usr/sbin/stpd"]
 CMD ["--link", "udp:"]

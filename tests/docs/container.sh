@@ -12,7 +12,7 @@ wrong() { echo "$*" >&2 && failed=1; }
 
 while read -r word _; do
   case $word in
-    FROM | RUN | COPY | WORKDIR | USER | EXPOSE | ENTRYPOINT | CMD) ;;
+    FROM | RUN | COPY | WORKDIR | USER | EXPOSE | HEALTHCHECK | ENTRYPOINT | CMD) ;;
     *) wrong "Dockerfile: no instruction $word" ;;
   esac
 done < <(sed -e '/^#/d' -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' -e '/^$/d' "$root/Dockerfile")

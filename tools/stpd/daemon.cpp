@@ -16,11 +16,13 @@ port::LinkConfig parsed(const LinkOptions& link) {
   return config;
 }
 
-// A MAC address that is not the interface's own needs promiscuous mode, which stpd leaves in the
-// end.
-bool enters_promiscuous_mode(const LinkOptions& link) {
+// A MAC address that is not the interface's own needs promiscuous mode. A packet socket leaves it
+// when it is closed; af_xdp has to switch it off at the end.
+bool switches_promiscuous_mode(const LinkOptions& link) {
   const auto config = parsed(link);
-  return config.kind == port::LinkKind::kIface && config.mac;
+  const auto driver = config.options.find("driver");
+  return config.kind == port::LinkKind::kIface && config.mac && driver != config.options.end() &&
+         driver->second == "af_xdp";
 }
 
 // DPDK is told to scan the PCI bus only if the first link that it opens is a PCI device.
@@ -40,7 +42,7 @@ std::unique_ptr<Daemon> Daemon::start(const Options& options) {
   const Rights rights{.user = options.user,
                       .group = options.group,
                       .keep_net_admin = std::any_of(options.links.begin(), options.links.end(),
-                                                    enters_promiscuous_mode)};
+                                                    switches_promiscuous_mode)};
   std::string error;
   if (!drop_rights(rights, error)) {
     log(LogLevel::kError, error);

@@ -9,7 +9,7 @@ namespace stp::stpd {
 struct Rights {
   std::string user;   // to switch to; "": unchanged
   std::string group;  // "": the user's primary group
-  // A link has entered promiscuous mode and must leave it at the end.
+  // A link of af_xdp has entered promiscuous mode and must leave it at the end.
   bool keep_net_admin = false;
 };
 
