@@ -30,19 +30,24 @@ class LossEstimate {
   }
   [[nodiscard]] double rate() const { return rate_; }
 
-  // log2 of the most STUs per Block for which repeats cost at most kBudget of the bytes. Small
-  // while nothing is known, because all Blocks of a Transfer are as long as its first.
-  [[nodiscard]] unsigned max_block_stus_log2(unsigned stu_log2) const {
+  // log2 of the STUs per Block for which its CTS and repeats cost least. Small while nothing is
+  // known, because all Blocks of a Transfer are as long as its first.
+  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2) const {
     if (total_ == 0)
       return std::max(kUnknownStus, kUnknownBytes - std::min(stu_log2, kUnknownBytes));
-    unsigned log2 = kLargest;
-    while (log2 > 0 && rate_ * static_cast<double>(1U << log2) / 2 > kBudget) --log2;
+    // Twice as many STUs save half of the CTS, and cost as many more repeats as there were.
+    const auto saves_more = [this](unsigned log2) {
+      const auto stus = static_cast<double>(1U << log2);
+      return kCostOfBlock / (2 * stus) > rate_ * stus / 2;
+    };
+    unsigned log2 = 0;
+    while (log2 < kLargest && saves_more(log2)) ++log2;
     return log2;
   }
 
  private:
   static constexpr std::uint64_t kSample = 256;
-  static constexpr double kBudget = 0.03;
+  static constexpr double kCostOfBlock = 0.5;  // of its CTS and the work on it, in STUs
   static constexpr unsigned kLargest = 15;
   static constexpr unsigned kUnknownStus = 3, kUnknownBytes = 16;  // exponents
   std::uint64_t stus_ = 0;

@@ -35,7 +35,7 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
 unsigned WritesIn::choose_blocksize(std::uint64_t length, unsigned max_block) const {
   const auto stu = config_.receive_stu_log2;
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  const auto lossy = stu + loss_.max_block_stus_log2(stu);
+  const auto lossy = stu + loss_.block_stus_log2(stu);
   const auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
   return std::max(wire::kMinBlocksize, std::min({config_.max_block, max_block, whole, lossy, path,
                                                  stu + wire::kMaxStusOfBlockLog2}));

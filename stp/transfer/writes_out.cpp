@@ -127,8 +127,9 @@ void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool rep
   if (repeated && outbox_.is_leaving(data, config_.remote_bufsize)) return;
   data.sync = outbox_.next_sync();
   auto& entry = outbox_.add();
-  const auto wanted = out.options.flags & (flag::kInterrupt | flag::kOrder);
-  entry.header = wire::to_header(data, static_cast<std::uint16_t>(flag::kSendState | wanted));
+  auto flags = out.options.flags & (flag::kInterrupt | flag::kOrder);
+  if (repeated || out.asks_about(cts.b_num)) flags |= flag::kSendState;
+  entry.header = wire::to_header(data, static_cast<std::uint16_t>(flags));
   const auto from = Address::from_linear(out.source.linear(config_.local_bufsize) + at + skip,
                                          config_.local_bufsize);
   entry.bufx = from.bufx;

@@ -83,6 +83,13 @@ class WritesOut {
     [[nodiscard]] std::uint64_t block_count() const {
       return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
     }
+    // Whether the receiver is to tell when the Block has arrived, though it was sent once only. The
+    // next CTS tells of those before.
+    // protocol: 9.42
+    [[nodiscard]] bool asks_about(std::uint32_t b_num) const {
+      constexpr std::uint32_t kLastBlocks = 4;
+      return b_num + std::uint64_t{kLastBlocks} >= block_count();
+    }
   };
 
   void begin(Outbound& out);

@@ -213,17 +213,18 @@ TEST_F(ManagedRules, the_late_answer_of_a_get_is_no_block_of_a_write) {
 
 // protocol: 10.10
 TEST(LossEstimateRules, the_more_is_lost_the_shorter_are_blocks) {
-  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(13), 3U) << "nothing is known yet";
-  EXPECT_EQ(LossEstimate{}.max_block_stus_log2(10), 6U) << "64 KiB";
+  EXPECT_EQ(LossEstimate{}.block_stus_log2(13), 3U) << "nothing is known yet";
+  EXPECT_EQ(LossEstimate{}.block_stus_log2(10), 6U) << "64 KiB";
   LossEstimate none;
   for (int i = 0; i < 100; ++i) none.observe(256, 0);
-  EXPECT_EQ(none.max_block_stus_log2(13), 15U);
+  EXPECT_EQ(none.block_stus_log2(13), 15U);
   LossEstimate one_percent;
   std::uint32_t repeats = 0;
   for (int i = 0; i < 1'000; ++i) one_percent.observe(100, ++repeats);
-  const auto stus = 1U << one_percent.max_block_stus_log2(13);
-  EXPECT_GE(stus, 2U);
-  EXPECT_LE(one_percent.rate() * stus / 2, 0.03) << "what repeats cost";
+  const auto stus = 1U << one_percent.block_stus_log2(13);
+  const auto cost = [&](unsigned of) { return 0.5 / of + one_percent.rate() * of / 2; };
+  EXPECT_LE(cost(stus), cost(stus / 2));
+  EXPECT_LE(cost(stus), cost(2 * stus));
 }
 
 // protocol: 10.11

@@ -24,7 +24,7 @@ def m_offers_come(t):
         has(t, 0, pattern(length, i))
 
 
-@managed("9.2", "9.3", "9.25", "9.26")
+@managed("9.2", "9.3", "9.25", "9.26", "9.42")
 def m_offers_leave(t):
     vc, layer = up_called(t, ring=False)
     for i, length in enumerate((0, 1, 5, 255, 4080, 4081, 20000, 70000)):

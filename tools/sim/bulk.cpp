@@ -17,23 +17,32 @@ void BulkParty::begin(Time now) {
   region_ = host_->map(info_.endpoint, sends_ ? Direction::kTransmit : Direction::kReceive, memory,
                        static_cast<unsigned>(std::max<std::uint64_t>(copies, 1)), at_.bufx);
   if (sends_) return;
-  Landing landing{0, at_, bulk.length};
-  host_->node().alloc_mx(region_, end_->id(), permit::kData, landing.mx);
-  sequencer_->post_receive(0, landing);
+  host_->node().alloc_mx(region_, end_->id(), permit::kData, landing_mx_);
+  post();
   expire(now);
+}
+
+// As many as may run at a time.
+void BulkParty::post() {
+  const auto& bulk = workload_.bulk;
+  for (; posted_ != bulk.writes && posted_ - completed_ < workload_.at_once; ++posted_) {
+    if (sends_)
+      expect(sequencer_->write(0, at_, bulk.length) == 0, "a long write cannot begin");
+    else
+      expect(sequencer_->post_receive(0, {landing_mx_, at_, bulk.length}) == 0,
+             "a receive cannot be posted");
+  }
 }
 
 Time BulkParty::next_deadline() const {
   if (!sequencer_) return kNever;
   const auto next = sequencer_->next_deadline();
-  return sends_ && !begun_ ? std::min(next, start_) : next;
+  return sends_ && posted_ == 0 ? std::min(next, start_) : next;
 }
 
 void BulkParty::expire(Time now) {
   sequencer_->expire(now);
-  if (!sends_ || begun_ || now < start_) return;
-  begun_ = true;
-  expect(sequencer_->write(0, at_, workload_.bulk.length) == 0, "a long write cannot begin");
+  if (sends_ && posted_ == 0 && now >= start_) post();
 }
 
 void BulkParty::work(Time now) {
@@ -44,8 +53,9 @@ void BulkParty::work(Time now) {
 
 void BulkParty::on_completion(const Completion& c, Time now) {
   const auto& bulk = workload_.bulk;
-  done_ = true;
+  ++completed_;
   expect(c.status == 0, "a long write fails");
+  post();
   if (sends_) return;
   if (bulk.finished != nullptr) bulk.finished->push_back(now);
   const auto length = std::min<std::uint64_t>(bulk.length, bulk.landing->all().size());

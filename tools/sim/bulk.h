@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One long write: for incasts, and for Transfers that are longer than memory.
+// Long writes: for incasts, for Transfers that are longer than memory, and for streams.
 #pragma once
 
 #include "stp/transfer/sequencer.h"
@@ -19,8 +19,8 @@ class BulkParty : public Party {
   bool transmit(SendEntry& out, Time now) override { return sequencer_->transmit(out, now); }
   [[nodiscard]] Time next_deadline() const override;
   void expire(Time now) override;
-  [[nodiscard]] bool wants_close() const override { return sends_ && done_; }
-  [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] bool wants_close() const override { return sends_ && done(); }
+  [[nodiscard]] bool done() const { return completed_ == workload_.bulk.writes; }
   [[nodiscard]] Time start() const { return start_; }
 
  protected:
@@ -29,14 +29,16 @@ class BulkParty : public Party {
 
  private:
   void on_completion(const Completion& c, Time now);
+  void post();
 
   const bool sends_;
-  const Time start_;  // of the write
-  bool begun_ = false, done_ = false;
+  const Time start_;                     // of the first write
+  unsigned posted_ = 0, completed_ = 0;  // writes, or receives
   std::optional<Sequencer> sequencer_;
   Host* host_ = nullptr;
   RegionId region_ = kNoneId;
   Address at_;
+  std::uint16_t landing_mx_ = 0;
 };
 
 class BulkSession : public Session {

@@ -88,7 +88,7 @@ HostConfig host(unsigned number) {
   return h;
 }
 
-Scenario long_write(const Faults& faults, std::vector<Time>& finished) {
+Scenario long_writes(const Faults& faults, std::uint64_t length, std::vector<Time>& finished) {
   Scenario s;
   s.hosts = {host(0), host(1)};
   s.link = {kLossyBitsPerSecond, kLossyHop};
@@ -98,8 +98,8 @@ Scenario long_write(const Faults& faults, std::vector<Time>& finished) {
   s.workload.at_once = 1;
   s.workload.longest = 1;
   s.workload.max_block = kLossyMaxBlock;
-  s.workload.bulk = {kLossyLength, std::make_shared<Memory>(kLossyLength),
-                     std::make_shared<Memory>(kLossyLength), kLossyStart, &finished};
+  s.workload.bulk = {length, std::make_shared<Memory>(length), std::make_shared<Memory>(length),
+                     kLossyStart, &finished};
   fill_pattern(s.workload.bulk.source->all(), 1);
   return s;
 }
@@ -110,7 +110,7 @@ LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
                        const HostConfig::Pauses& of_receiver, const HostConfig::Pauses& of_sender) {
   Run run{{}, {nullptr, nullptr}, {}, Dice(seed)};
   std::vector<Time> finished;
-  auto scenario = long_write(faults, finished);
+  auto scenario = long_writes(faults, kLossyLength, finished);
   scenario.hosts[0].pauses = of_receiver;
   scenario.hosts[1].pauses = of_sender;
   World world(run, scenario);
@@ -121,6 +121,27 @@ LossyResult play_lossy(const Faults& faults, std::uint64_t seed,
   if (!result.passed) return result;
   const auto took = static_cast<double>(finished[0] - kLossyStart) / static_cast<double>(kSecond);
   result.goodput = static_cast<double>(8 * kLossyLength) / took;
+  return result;
+}
+
+StreamResult play_stream(const Faults& faults, std::uint64_t seed) {
+  constexpr std::uint64_t kBitRate = 20'000'000'000;
+  constexpr unsigned kWrites = 100, kAtOnce = 16;
+  Run run{{}, {nullptr, nullptr}, {}, Dice(seed)};
+  std::vector<Time> finished;
+  auto scenario = long_writes(faults, kLength, finished);
+  scenario.link = {kBitRate, 6 * kMicrosecond};
+  scenario.workload.at_once = kAtOnce;
+  scenario.workload.bulk.writes = kWrites;
+  World world(run, scenario);
+  world.play();
+  StreamResult result;
+  result.passed = !run.verdict.guilty() && finished.size() == kWrites;
+  if (!result.passed) return result;
+  result.frames = static_cast<double>(run.trace.frames()) / kWrites;
+  result.bytes = static_cast<double>(run.trace.bytes()) / kWrites;
+  const auto took = static_cast<double>(finished.back() - kLossyStart);
+  result.goodput = 8.0 * kWrites * kLength / took * static_cast<double>(kSecond);
   return result;
 }
 

@@ -62,15 +62,16 @@ class Arena {
   RegionId region_;
 };
 
-// Each session has one long write.
+// Each session has long writes.
 struct Bulk {
-  std::uint64_t length = 0;
+  std::uint64_t length = 0;  // of one
   // Mapped repeatedly until the length is reached.
   std::shared_ptr<Memory> source, landing;
   Time start = 0;  // of the first session's; each further one begins `every` later
   std::vector<Time>* finished = nullptr;  // arrival time of each write
   std::uint32_t cts_window = 4;           // Blocks that are granted at once
   Time every = 0;
+  unsigned writes = 1;  // of a session; Workload::at_once of them run at a time
 };
 
 // What the programs of a session do.

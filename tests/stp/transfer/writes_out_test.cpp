@@ -39,6 +39,22 @@ class WritesOutTest : public Parts {
   }
 };
 
+// protocol: 9.42
+TEST_F(WritesOutTest, asks_about_the_last_blocks_and_about_what_is_sent_again) {
+  const auto i_id = offer(6 * 4'096);
+  for (std::uint32_t b_num = 0; b_num < 6; ++b_num) {
+    grant(i_id, b_num);
+    const auto block = next_entry();
+    ASSERT_TRUE(block);
+    EXPECT_EQ(block->header.has(flag::kSendState), b_num >= 2) << b_num;
+  }
+  taken();
+  grant(i_id, 1);
+  const auto again = next_entry();
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->header.has(flag::kSendState)) << "no CTS needs to follow it";
+}
+
 // protocol: 9.2, 9.7
 TEST_F(WritesOutTest, sends_what_is_granted_and_completes_when_the_peer_has_all) {
   const auto i_id = offer(6'000);
