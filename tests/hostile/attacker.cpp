@@ -51,7 +51,9 @@ int main(int argc, char** argv) {
       {"forge", forge},         {"noise", noise},
       {"strangers", strangers}, {"contend", contend},
       {"huge", huge},           {"flood", flood},
-      {"leave", leave},         {"crowd", crowd}};
+      {"leave", leave},         {"crowd", crowd},
+      {"datagrams", datagrams}, {"sources", sources},
+      {"reports", reports}};
   const auto move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,

@@ -119,10 +119,10 @@ Channel Client::take_channel() {
   return channel;
 }
 
-Channel Client::connect(std::uint64_t endpoint, std::uint32_t uport) {
+Channel Client::connect(std::uint64_t endpoint, std::uint32_t uport, std::uint64_t station) {
   auto order = request(RequestKind::kConnect, endpoint);
   order.uport = uport;
-  order.mac = mac_;
+  order.mac = station != 0 ? station : mac_;
   return ask(order) == 0 ? take_channel() : Channel();
 }
 

@@ -65,7 +65,8 @@ class Client {
   // `credits`: entries of its transmit queues. Returns 0 if it was refused.
   std::uint64_t open_endpoint(std::uint32_t credits = 64);
   int listen(std::uint64_t endpoint, std::uint32_t uport);
-  Channel connect(std::uint64_t endpoint, std::uint32_t uport);
+  // `station`: 0 is the link itself.
+  Channel connect(std::uint64_t endpoint, std::uint32_t uport, std::uint64_t station = 0);
   Channel accept(std::uint64_t endpoint);  // empty if no connection waits
   // Waits a few seconds for a connection.
   Channel await_accept(std::uint64_t endpoint);

@@ -51,25 +51,26 @@ double Times::percentile(double part) const {
   return static_cast<double>(sorted[static_cast<std::size_t>(at)]);
 }
 
-HonestPair::HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid) {
+HonestPair::HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid,
+                       const std::string& other) {
   // The system call setresuid changes one thread, and stpd sees its connections as that user's.
   std::thread([&] {
     if (uid && ::syscall(SYS_setresuid, *uid, *uid, *uid) != 0)
       tally_.fault = "cannot become another user";
     else
-      make(socket, uport);
+      make(socket, other.empty() ? socket : other, uport);
   }).join();
 }
 
-void HonestPair::make(const std::string& socket, std::uint32_t uport) {
+void HonestPair::make(const std::string& socket, const std::string& other, std::uint32_t uport) {
   for (auto* side : {&alice_, &bob_}) {
-    side->client.emplace(socket);
+    side->client.emplace(side == &alice_ ? socket : other);
     if (!side->client->ok()) return void(fail("stpd does not take an honest client"));
     side->endpoint = side->client->open_endpoint();
     if (side->endpoint == 0) return void(fail("no endpoint"));
   }
   if (bob_.client->listen(bob_.endpoint, uport) != 0) return void(fail("cannot listen"));
-  alice_.channel = alice_.client->connect(alice_.endpoint, uport);
+  alice_.channel = alice_.client->connect(alice_.endpoint, uport, bob_.client->mac());
   if (!alice_.channel) return void(fail("cannot connect"));
   bob_.channel = bob_.client->await_accept(bob_.endpoint);
   if (!bob_.channel) return void(fail("nobody to accept"));

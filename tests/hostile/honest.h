@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two programs that obey every rule, connected to each other through the stpd under test. They send
+// Two programs that obey every rule, connected to each other through the stpd under test, or two
+// of them. They send
 // headers back and forth, and one sends data into the other's memory. They measure how much hostile
 // programs delay this.
 #pragma once
@@ -39,8 +40,10 @@ struct Tally {
 
 class HonestPair {
  public:
-  // Runs as `uid` (root only), if one is given. If it could not be made, fault() says why.
-  HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid = {});
+  // Runs as `uid` (root only), if one is given. `other`: the socket of the second one's stpd, over
+  // IPv4 and the usual UDP port; "": the same. If it could not be made, fault() says why.
+  HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid = {},
+             const std::string& other = "");
   ~HonestPair() { stop(); }
   HonestPair(const HonestPair&) = delete;
   HonestPair& operator=(const HonestPair&) = delete;
@@ -68,7 +71,7 @@ class HonestPair {
     std::uint64_t endpoint = 0;
     Channel channel;
   };
-  void make(const std::string& socket, std::uint32_t uport);
+  void make(const std::string& socket, const std::string& other, std::uint32_t uport);
   bool lend_memory();
   void run();
   bool send(Side& from, const SendEntry& entry);

@@ -74,4 +74,9 @@ void forge(Attack& attack);      // guesses ids of other clients' objects
 void noise(Attack& attack);      // random requests
 void strangers(Attack& attack);  // resolves addresses that no host has, one after the other
 
+// network.cpp: from the network, so that many in a second
+void datagrams(Attack& attack);  // of any length and content
+void sources(Attack& attack);    // under 10,000 forged addresses
+void reports(Attack& attack);    // errors that hosts and routers report (ICMP)
+
 }  // namespace stp::hostile

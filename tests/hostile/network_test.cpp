@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hosts of the network against two stpd's over UDP that have a connection: nobody there needs a
+// program on either host.
+#include <fcntl.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/hostile/hostile_fixture.h"
+
+namespace stp::hostile {
+namespace {
+
+// In a network of its own, whose hosts 10.0.0.0/8 all lead back here.
+class FromTheNetwork : public HostileFixture {
+ protected:
+  void SetUp() override {
+    before_.reset(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    if (::unshare(CLONE_NEWNET) != 0) GTEST_SKIP() << "only root may make network namespaces here";
+    if (std::system("ip link set lo up && ip route add local 10.0.0.0/8 dev lo") != 0)
+      GTEST_SKIP() << "no ip(8) here";
+    daemon = std::make_unique<Daemon>(std::vector<std::string>{}, "udp:127.0.0.1");
+    other_ = std::make_unique<Daemon>(std::vector<std::string>{}, "udp:127.0.0.2");
+    ASSERT_TRUE(daemon->ready() && other_->ready()) << daemon->log() << other_->log();
+    pair = std::make_unique<HonestPair>(daemon->socket(), 3'000, std::nullopt, other_->socket());
+    ASSERT_EQ(pair->fault(), "") << daemon->log() << other_->log();
+    ASSERT_TRUE(pair->trip() && pair->transfer() && pair->is_answered()) << pair->fault();
+    before = daemon->usage();
+  }
+  void TearDown() override {
+    if (before_) ::setns(before_.get(), CLONE_NEWNET);
+  }
+  static std::uint64_t counter(const Daemon& of, const std::string& name) {
+    test::Program stats({STPCTL, "--socket", of.socket(), "stats", "--all"});
+    EXPECT_EQ(stats.wait(), 0) << stats.output();
+    std::istringstream lines(stats.output());
+    std::string each;
+    while (lines >> each)
+      if (std::uint64_t value = 0; each == name && lines >> value) return value;
+    return 0;
+  }
+
+  std::unique_ptr<Daemon> other_;
+
+ private:
+  UniqueFd before_;
+};
+
+// protocol: 13.4, 13.7, 13.8
+TEST_F(FromTheNetwork, DatagramsSourcesAndReportsOfEveryKindHurtNobody) {
+  const auto tally = endure({{"datagrams", 0}, {"sources", 0}, {"reports", 0}}, 1.5);
+  for (const auto* each : {daemon.get(), other_.get()}) {
+    // Counted, and bounded.
+    EXPECT_GT(counter(*each, "udp_rx_datagrams"), 1'000U);
+    EXPECT_GT(counter(*each, "bad_key"), 0U);
+    EXPECT_GT(counter(*each, "udp_reports") + counter(*each, "udp_report_floods"), 0U);
+    EXPECT_LE(counter(*each, "udp_strangers"), 1'024U);
+    EXPECT_LE(counter(*each, "udp_peers"), 1U);
+    EXPECT_EQ(counter(*each, "tx_dropped"), 0U);
+    EXPECT_EQ(counter(*each, "udp_failed"), 0U);
+  }
+  EXPECT_GE(count_of(outputs_, "sources"), 10'000U / kSlowness) << "all hosts have sent";
+  check(tally);
+  EXPECT_EQ(other_->end(), "");
+}
+
+}  // namespace
+}  // namespace stp::hostile
