@@ -195,7 +195,7 @@ bool Sequencer::is_stuck() const {
 void Sequencer::observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
   auto& self = *impl_;
   self.writes_in.observe_loss(cts_repeated, path_block);
-  self.writes_out.want(self.writes_in.cts_window());
+  self.writes_out.want(self.writes_in.cts_window(), path_block != 0);
 }
 
 void Sequencer::fail(int error) {

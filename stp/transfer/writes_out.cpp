@@ -128,7 +128,7 @@ void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool rep
   data.sync = outbox_.next_sync();
   auto& entry = outbox_.add();
   auto flags = out.options.flags & (flag::kInterrupt | flag::kOrder);
-  if (repeated || out.asks_about(cts.b_num)) flags |= flag::kSendState;
+  if (repeated || told_of_all_ || out.asks_about(cts.b_num)) flags |= flag::kSendState;
   entry.header = wire::to_header(data, static_cast<std::uint16_t>(flags));
   const auto from = Address::from_linear(out.source.linear(config_.local_bufsize) + at + skip,
                                          config_.local_bufsize);

@@ -34,8 +34,12 @@ class WritesOut {
   void write(Context context, Address source, std::uint64_t length, const WriteOptions& options);
   // Answers the read that the peer calls `i_id`.
   void serve(std::uint32_t i_id, Context context, Address source, std::uint64_t length);
-  // How many CTS are asked for at once from now on.
-  void want(std::uint32_t cts) { cts_wanted_ = cts; }
+  // From now on: how many CTS are asked for at once, and whether the receiver is to tell of each
+  // Block.
+  void want(std::uint32_t cts, bool told_of_all) {
+    cts_wanted_ = cts;
+    told_of_all_ = told_of_all;
+  }
   // Takes the number of the next message.
   std::uint32_t take_message() { return next_msn_++; }
   // Ends the Transfer of `context` at both sides. False: there is none.
@@ -110,6 +114,7 @@ class WritesOut {
   std::map<std::uint32_t, Outbound> transfers_;  // by our I_id
   std::uint32_t next_msn_ = 1;
   std::uint32_t cts_wanted_;
+  bool told_of_all_ = false;
 };
 
 }  // namespace stp
