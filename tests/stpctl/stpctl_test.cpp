@@ -139,6 +139,17 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
           "--count: 18446744073709551616 is beyond 18446744073709551615");
   refuses({"links", "more"}, "'more' is too much: see 'stpctl links --help'");
   refuses({"top", "--interval", "never"}, "");
+  refuses({"ping", "--link", "ifcae:eth0", ":1"}, "link 'ifcae:eth0': ");
+  refuses({"dat-conf", "--link", "iface:eth0:1"}, "link 'iface:eth0:1': ");
+}
+
+TEST_F(StpctlTest, AWrongStpLinkIsNotTakenForNone) {
+  for (const std::string command : {"links", "top --count 1", "ping :1", "dat-conf"}) {
+    const auto said = shell("STP_LINK=sptd:/run/a.sock " STPCTL_PATH " " + command);
+    EXPECT_EQ(said.exit_status, 2) << command;
+    EXPECT_TRUE(contains(said.text, "did you mean stpd:/run/a.sock?")) << said.text;
+  }
+  EXPECT_EQ(shell("STP_LINK=sptd:/run/a.sock " STPCTL_PATH " devices").exit_status, 0);
 }
 
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {

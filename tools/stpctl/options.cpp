@@ -49,8 +49,8 @@ std::vector<std::string> usual_sockets(bool one) {
 }
 
 // Fills in what the command line has not named: sockets, and the link of ping and dat-conf, which
-// may be any link.
-void complete(Options& options, bool for_one_link) {
+// may be any link. Returns what is wrong with a link that was named; "": nothing.
+std::string complete(Options& options, bool for_one_link) {
   std::vector<std::string> once;
   for (const auto& name : options.sockets)
     if (const auto socket = service::socket_of(name);
@@ -62,6 +62,12 @@ void complete(Options& options, bool for_one_link) {
   if (any && options.link.empty()) options.link = link_of_environment();
   if (options.link.empty() && options.run != dat_conf)
     options.link = "stpd:" + options.sockets.front();
+  const bool uses_it = options.run != devices && !options.link.empty() &&
+                       options.link != "stpd:" + options.sockets.front();
+  port::LinkConfig ignored;
+  std::string wrong;
+  if (uses_it) port::parse_link(options.link, ignored, wrong);
+  return wrong;
 }
 
 void add_stats(cli::App& stats, Options& options) {
@@ -243,8 +249,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   if (wrong.empty()) wrong = app.missing_command();
   const auto& command = chosen(app);
   options.run = command.run;
-  complete(options, command.for_one_link);
+  const auto wrong_link = complete(options, command.for_one_link);
   if (wrong.empty()) wrong = check(command, options);
+  if (wrong.empty()) wrong = wrong_link;
   if (wrong.empty()) return options;
   exit_status = cli::usage_error("stpctl", wrong, kUsageError);
   return std::nullopt;
