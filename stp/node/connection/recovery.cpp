@@ -122,8 +122,6 @@ Time Recovery::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
        --left) {
     const bool due = stalled_at(vc, *block) <= now && lost_at(vc, *block) <= now;
     if (due && !ask_again(vc, *block, now)) break;
-    // protocol: 13.12
-    if (due && vc.inbound.account().path() != nullptr) vc.inbound.account().path()->lost(now);
     block = vc.inbound.open_blocks().after(*block);
   }
   vc.inbound.open_blocks().ask_in_silence();
@@ -149,6 +147,8 @@ bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   use_.departures.leaves(vc, NodeDepartures::kGrantClock);
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);
+  // protocol: 13.12
+  if (auto* const path = vc.inbound.account().path()) path->lost(now);
   ++block.repeats;
   block.progress = now;
   return true;

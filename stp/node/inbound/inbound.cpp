@@ -132,7 +132,11 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   auto& blocks = transfer->blocks;
   if (const auto known = blocks.find(cts.b_num); known != blocks.end()) {
-    if (known->second.start == start && transfer->mx == cts.r_mx) return 0;  // repeated
+    if (known->second.start == start && transfer->mx == cts.r_mx) {  // repeated by the user
+      // protocol: 13.12
+      if (account_.path() != nullptr) account_.path()->lost(now);
+      return 0;
+    }
     drop_block(known->second);
     blocks.erase(known);
   }
@@ -328,18 +332,6 @@ void Inbound::tell_path(const InboundBlock& block, std::size_t length, Time now)
   account_.path()->arrived(length, first ? std::max<Time>(now - block.progress, 1) : 0, now);
 }
 
-// A Block is complete: what has been sent before it and is not here is lost, unless it is only a
-// few STUs behind.
-// protocol: 13.12
-void Inbound::look_for_loss(const InboundBlock& complete) {
-  constexpr std::uint64_t kReordered = 4;  // STUs
-  auto* const first = open_.first();
-  if (first == nullptr || first->missed || first->serial >= complete.serial) return;
-  if ((complete.serial - first->serial) * complete.stus.placed() < kReordered) return;
-  first->missed = true;
-  account_.path()->lost(open_.silent_since());
-}
-
 bool Inbound::complete(InboundBlock& block) {
   STP_ASSERT(block.stus.complete(), "a Block that completes has all its STUs");
   if (block.transfer == nullptr) {
@@ -360,7 +352,6 @@ bool Inbound::complete(InboundBlock& block) {
     const auto at = transfer.blocks.find(b_num);
     STP_ASSERT(at != transfer.blocks.end() && &at->second == &block,
                "a Block that completes is one of its Transfer");
-    if (account_.path() != nullptr) look_for_loss(block);
     passes_lost = open_.passed_by(block);
     drop_block(at->second);
     transfer.blocks.erase(at);

@@ -100,7 +100,6 @@ class Inbound {
 
  private:
   void tell_path(const InboundBlock& block, std::size_t length, Time now) const;
-  void look_for_loss(const InboundBlock& complete);
   DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);

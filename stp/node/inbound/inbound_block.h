@@ -49,7 +49,6 @@ struct InboundBlock {
   bool overtaken = false;    // later Blocks had overtaken it when the CTS was repeated
   // It may have been sent before its CTS was repeated: then it has passed no other Block.
   bool unsure = false;
-  bool missed = false;     // its loss has been counted for the path
   std::uint32_t sync = 0;  // of the last STU placed: identifies the sending
   // The header to deliver on completion; set by the Last STU.
   wire::Header last;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CTS wait while too much data is in flight (section 10).
+#include <algorithm>
+
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -91,6 +93,67 @@ TEST_F(PacingOfPaths, no_more_is_granted_than_the_path_may_carry) {
   const auto fifth = get(ca);
   ASSERT_TRUE(fifth) << "a Block arrived: there is room for the next";
   EXPECT_EQ(fifth->header.b_num, 4U);
+}
+
+class LossOnPaths : public PacingOfPaths {
+ protected:
+  static constexpr std::uint32_t kBlocks = 60;
+
+  void begin(bool recover) {
+    start({.recover = recover});
+    put(a, ca, rts(kBlocks * kBlock));
+    settle();
+    ASSERT_TRUE(get(cb));
+    for (std::uint32_t b_num = 0; b_num < kBlocks; ++b_num) permit_block(b_num);
+  }
+  void permit_block(std::uint32_t b_num) {
+    put(b, cb, cts(b_num, kTargetBufx + b_num % kBuffers, 0, 12));
+    settle();
+    while (const auto got = get(ca)) granted.push_back(got->header);
+  }
+  void send_blocks(std::uint32_t first, std::uint32_t end) {
+    for (; first < end; ++first) {
+      now += kMicrosecond;
+      put(a, ca, data(granted.at(first), kBlock));
+      settle();
+      while (const auto got = get(ca)) granted.push_back(got->header);
+    }
+  }
+  // CTS that A has got if `arrived` Blocks have arrived and the window has grown with each.
+  static std::size_t without_loss(std::size_t arrived) { return arrived + 4 + arrived; }
+
+  std::vector<wire::Header> granted;
+
+ private:
+  void SetUp() override {}
+};
+
+// A path may reorder datagrams. What is asked for again is what counts as lost.
+// protocol: 13.12
+TEST_F(LossOnPaths, a_block_that_is_late_leaves_the_window_until_it_is_asked_for) {
+  constexpr std::uint32_t kLate = 12;
+  begin(true);
+  send_blocks(0, kLate);
+  send_blocks(kLate + 1, kLate + 8);
+  EXPECT_EQ(granted.size(), without_loss(kLate + 7));
+  send_blocks(kLate + 8, kLate + 10);
+  const auto after = granted.size();
+  EXPECT_LE(after, without_loss(kLate + 8) + 1);
+  EXPECT_EQ(std::count_if(granted.begin(), granted.end(), [](auto& h) { return h.b_num == kLate; }),
+            2);
+  send_blocks(kLate + 10, kLate + 12);
+  EXPECT_EQ(granted.size(), after) << "more is outstanding than the window has now";
+}
+
+// protocol: 13.12
+TEST_F(LossOnPaths, a_program_that_repeats_a_cts_has_lost_a_block_too) {
+  begin(false);
+  send_blocks(0, 12);
+  EXPECT_EQ(granted.size(), without_loss(12));
+  permit_block(13);
+  EXPECT_EQ(granted.size(), without_loss(12) + 1);
+  send_blocks(12, 15);
+  EXPECT_EQ(granted.size(), without_loss(12) + 1);
 }
 
 // protocol: 13.13
