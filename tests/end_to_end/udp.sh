@@ -171,7 +171,7 @@ start_both udp:10.9.1.2,mtu=1400 udp:10.9.2.2
 carry "$work/short" 10.9.2.2
 stop_both
 
-# Neither host knows, and no router says so: who sends learns what that looks like.
+# Neither host knows, and no router says so: both learn what that looks like, also from their last words.
 within "$side_b" ip link set stp0 mtu 9000
 if within "$router" nft -f - 2>/dev/null <<'RULES'
 table ip quiet {
@@ -184,14 +184,18 @@ RULES
 then
   rm -rf "$work/out"
   start_both udp:10.9.1.2 udp:10.9.2.2
-  start_receiver receiver b "$work/out" 3000 --once
+  start_receiver receiver b "$work/out" 3000 --once --idle-timeout 4
   receiver=$!
   await_receiver receiver
   STP_LINK=stpd:$work/a.sock start "$work/silent.log" "$bin/stp-send" "$work/short" 10.9.2.2:3000
   sender=$!
   wait_for 20 contains "$work/silent.log" 'mtu=' || fail "nothing arrives, and stp-send does not say why"
   expect says "$work/silent.log" 'nothing arrives at the receiver any more: 10.9.2.2 answers'
-  stop "$sender" "$receiver"
+  wait "$sender" "$receiver"
+  for each in silent receiver; do
+    tail -n 1 "$work/$each.log" >"$work/last"
+    expect says "$work/last" 'mtu=9000'
+  done
   stop_both
 fi
 passed

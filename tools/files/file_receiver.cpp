@@ -59,10 +59,10 @@ void FileReceiver::await(Message& message) {
     if (context_.stop) give_up(Reason::kStopped, "");
     if (presence_.leave)
       give_up(Reason::kTimeout, "it was silent while others waited for its place");
+    look_at_way(Clock::now() - since);
     if (Clock::now() - since >= patience())
-      give_up(
-          Reason::kTimeout,
-          "nothing came from the sender for as long as --idle-timeout says; see what holds it up");
+      give_up(Reason::kTimeout, "nothing came from the sender for as long as --idle-timeout says" +
+                                    (way_.empty() ? "; see what holds it up" : ": " + way_));
     files_.collect();
     if (files_.is_settling()) {
       since = Clock::now();
@@ -86,6 +86,14 @@ bool FileReceiver::attend() {
             "others wait for one");
   channel_.look();
   return true;
+}
+
+// Asks once: later, when nothing is sent any more, the link may know nothing of the way.
+void FileReceiver::look_at_way(Duration silence) {
+  constexpr auto kStuck = std::chrono::seconds(3);
+  const bool stuck = silence >= std::min<Duration>(kStuck, patience());
+  if (stuck && !has_looked_) way_ = channel_.trouble();
+  has_looked_ = stuck;
 }
 
 Duration FileReceiver::patience() const {

@@ -77,6 +77,7 @@ class FileReceiver {
   // During long work. False: the program is to stop.
   [[nodiscard]] bool attend();
   [[nodiscard]] Duration patience() const;
+  void look_at_way(Duration silence);
   [[noreturn]] void give_up(Reason reason, const std::string& why);
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
@@ -90,6 +91,8 @@ class FileReceiver {
   Channel& channel_;
   ReceiverContext& context_;
   Presence& presence_;
+  std::string way_;                 // what is wrong with the way to the sender, while it is silent
+  bool has_looked_ = false;         // in this silence
   std::vector<std::byte> answers_;  // that were not sent yet
   IncomingFiles files_;
   unsigned broken_ = 0;  // connections that broke before their sender had finished

@@ -180,8 +180,16 @@ void FileSender::look_at_way() {
   }
   if (told_stuck_) return;
   told_stuck_ = true;
-  if (const auto why = channel_.trouble(); !why.empty())
-    progress_.complain("nothing arrives at the receiver any more: " + why);
+  way_ = channel_.trouble();
+  if (!way_.empty()) progress_.complain("nothing arrives at the receiver any more: " + way_);
+}
+
+// The receiver has given a file up.
+std::string FileSender::why_failed(const Note& note) const {
+  if (note.reason != Reason::kTimeout) return describe(note);
+  auto why = channel_.trouble();
+  if (why.empty()) why = way_;
+  return why.empty() ? describe(note) : "the data stopped coming: " + why;
 }
 
 void FileSender::heard(const Note& note) {
@@ -195,10 +203,11 @@ void FileSender::heard(const Note& note) {
       break;
     case NoteKind::kFailed:
       if (note.file >= end || note.reason == Reason::kNone) throw nonsense();
-      over(note.file, note.reason, describe(note), note.error);
+      over(note.file, note.reason, why_failed(note), note.error);
       break;
     case NoteKind::kWanted:
       if (note.file >= end) throw nonsense();
+      way_.clear();
       wanted(note.file, note);
       break;
     case NoteKind::kRemoved:

@@ -103,6 +103,7 @@ class FileSender {
   void say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest);
   void send_control(MessageTag tag, std::span<const std::byte> bytes);
   void look_at_way();
+  [[nodiscard]] std::string why_failed(const Note& note) const;
   Entry* find(std::uint32_t number);
   [[nodiscard]] Duration patience() const;
   void check_stop() const;
@@ -128,6 +129,7 @@ class FileSender {
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
   bool told_stuck_ = false;  // since something arrived
+  std::string way_;          // what was told then; "": nothing
   // Of the receiver's directory.
   bool asked_ = false;          // an answer is to come
   std::optional<Note> answer_;  // there it is
