@@ -248,6 +248,9 @@ bool Connection::try_send(const Sending& what) {
   return true;
 }
 
+// Whoever waits less polls, and gets no text that costs a question.
+constexpr Time kLongWait = kSecond;
+
 int Connection::receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender) {
   const auto wanted = sender != nullptr ? *sender : kAnyone;
   ReceivedEntry entry;
@@ -263,10 +266,13 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
   if (!try_receive()) {
     // Checks for the end before it reads, so that headers which came before the end are returned
     // before the end is reported.
+    const Time began = deadline == 0 ? 0 : now();
     const auto waited = wait_until(backend_, channel_, deadline, [&] {
       const bool last = ended_ || over() != 0;
       return try_receive() || last;
     });
+    if (waited == -EWOULDBLOCK && deadline != 0 && now() - began >= kLongWait)
+      return fail_by_link(backend_, peer_, waited, "nothing has come in time");
     if (waited != 0) return waited;
     if (received == 0) return ended_ ? -ECANCELED : why_over();
   }

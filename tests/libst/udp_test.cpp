@@ -70,6 +70,36 @@ TEST(UdpLinks, OfOneProgramReachEachOther) {
   expect_a_conversation("udp:127.0.0.1,port=" + a, "udp:127.0.0.1,port=" + b, "127.0.0.1/" + b);
 }
 
+// Where long datagrams are lost without a report, this is all that a program sees of it.
+TEST(UdpLinks, WhoWaitsInVainForAPeerThatAnswersLearnsOfTheMtu) {
+  const auto [a, b] = free_ports<2>();
+  std::optional<UseLink> link("udp:127.0.0.1,port=" + b);
+  Endpoint server(":3000");
+  ASSERT_EQ(st_listen(server), 0);
+  link.emplace("udp:127.0.0.1,port=" + a);
+  Endpoint client;
+  const Buffer memory(1 << 16);
+  st_mhandle_t region = nullptr;
+  ASSERT_EQ(st_map(client, ST_MAP_TX, memory.data(), memory.length(), 0, -1, &region, nullptr), 0);
+  st_chandle_t connected = nullptr, accepted = nullptr;
+  ASSERT_EQ(st_connect(client, ("127.0.0.1/" + b + ":3000").c_str(), &connected), 0);
+  ASSERT_EQ(st_accept(server, &accepted), 0);
+  auto data = header(ST_OP_DATA, ST_FLAG_SILENT);
+  data.d_id = 1;
+  ASSERT_EQ(st_tx(connected, &data, nullptr, 4'096, 0, 0), 0);
+  ASSERT_EQ(send(accepted, header(ST_OP_NOP)), 0);
+  st_header_t got{};
+  ASSERT_EQ(receive(connected, got), 0);
+  timeval patience{.tv_sec = 1, .tv_usec = 0};
+  ASSERT_EQ(st_rx(connected, &got, nullptr, &patience), -EWOULDBLOCK);
+  const std::string text = st_strerror(-EWOULDBLOCK);
+  EXPECT_NE(text.find("127.0.0.1 answers, and gets datagrams of up to 4136 bytes"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(st_close(connected), 0);
+  EXPECT_EQ(st_close(accepted), 0);
+}
+
 TEST(UdpLinks, OfADaemonAndAProgramReachEachOther) {
   const auto [a, b] = free_ports<2>();
   const Daemon daemon("udp:127.0.0.1,port=" + b);

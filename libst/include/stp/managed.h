@@ -318,8 +318,8 @@ ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info
 typedef struct stm_peer_info {
   size_t size;
   char address[72];  /* how to name the peer's host, ended by 0: 10.0.0.5/8181, [2001:db8::5]/8181
-                        (with its UDP port) on a link over UDP, once it has answered; else
-                        [02:00:00:00:00:02] */
+                        (with its UDP port) on a link over UDP, 10.0.0.5 on one over IP itself,
+                        once it has answered; else [02:00:00:00:00:02] */
   char trouble[512]; /* what the link knows to be wrong with the way to the peer, and the remedy,
                         ended by 0; "": nothing */
 } stm_peer_info_t;

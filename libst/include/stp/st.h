@@ -317,7 +317,8 @@ ST_API int st_mx_free(st_chandle_t chandle, int mx);
  * a CTS or MRA that grants what is not this connection's. -ENOTCONN: the peer has disconnected;
  * another reason where the connection failed (-ETIMEDOUT: the peer fell silent).
  * st_rx: 0, or 1 with option payload or append, copied to `opt_pay` (64 bytes or NULL). `timeout`
- * as of select(): -EWOULDBLOCK once it has passed. What has arrived is read first, then the reason
+ * as of select(): -EWOULDBLOCK once it has passed; after a second or more st_strerror says what the
+ * link knows to be wrong with the way to the peer. What has arrived is read first, then the reason
  * why the connection has ended is told. */
 ST_API int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off);
 ST_API int st_rx(void* chandle, st_header_t* hdr, void* opt_pay, struct timeval* timeout);
