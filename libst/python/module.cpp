@@ -50,9 +50,21 @@ const std::string& name(const std::string& text, const char* argument) {
   return text;
 }
 
+// Only this extension makes objects of the class: one that stands for nothing would crash its
+// calls.
+template <typename Class>
+void made_here(const Class& type) {
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* of, PyObject*,
+                                                           PyObject*) -> PyObject* {
+    PyErr_Format(PyExc_TypeError, "%s: only the package makes such objects", of->tp_name);
+    return nullptr;
+  };
+}
+
 void define_operation(py::module_& module) {
-  py::class_<Operation, std::shared_ptr<Operation>>(module, "Operation")
-      .def("finish", [](Operation& o, std::int64_t timeout) { return taken(o.finish(timeout)); })
+  py::class_<Operation, std::shared_ptr<Operation>> type(module, "Operation");
+  made_here(type);
+  type.def("finish", [](Operation& o, std::int64_t timeout) { return taken(o.finish(timeout)); })
       .def("wait", &Operation::wait)
       .def("result", [](Operation& o) { return taken(o.result()); })
       .def("cancel", &Operation::cancel)
@@ -63,11 +75,13 @@ void define_operation(py::module_& module) {
 }
 
 void define_domain(py::module_& module) {
-  py::class_<Domain, std::shared_ptr<Domain>>(module, "Domain")
-      .def(py::init([](const std::optional<std::string>& link, bool checksum, std::uint64_t shard) {
-        return Domain::open(link ? name(*link, "link").c_str() : nullptr, checksum, shard);
-      }))
-      .def("close", &Domain::close)
+  module.def("open_domain",
+             [](const std::optional<std::string>& link, bool checksum, std::uint64_t shard) {
+               return Domain::open(link ? name(*link, "link").c_str() : nullptr, checksum, shard);
+             });
+  py::class_<Domain, std::shared_ptr<Domain>> domain(module, "Domain");
+  made_here(domain);
+  domain.def("close", &Domain::close)
       .def_property_readonly("closed", &Domain::closed)
       .def("fileno", &Domain::descriptor)
       .def("poll", &Domain::poll)
@@ -93,21 +107,22 @@ void define_domain(py::module_& module) {
         return d.open_region(is_written ? writable(buffer, "buffer") : readable(buffer, "buffer"),
                              access, only);
       });
-  py::class_<Listener, std::shared_ptr<Listener>>(module, "Listener")
-      .def("request", &Listener::request)
-      .def("close", &Listener::close);
-  py::class_<Region, std::shared_ptr<Region>>(module, "Region")
-      .def("close", &Region::close)
-      .def_property_readonly("remote", [](const Region& region) {
-        char bytes[STM_REMOTE_SIZE];
-        stm_remote_encode(&region.remote, bytes);
-        return py::bytes(bytes, sizeof bytes);
-      });
+  py::class_<Listener, std::shared_ptr<Listener>> listener(module, "Listener");
+  made_here(listener);
+  listener.def("request", &Listener::request).def("close", &Listener::close);
+  py::class_<Region, std::shared_ptr<Region>> region(module, "Region");
+  made_here(region);
+  region.def("close", &Region::close).def_property_readonly("remote", [](const Region& region) {
+    char bytes[STM_REMOTE_SIZE];
+    stm_remote_encode(&region.remote, bytes);
+    return py::bytes(bytes, sizeof bytes);
+  });
 }
 
 void define_connection(py::module_& module) {
-  py::class_<Connection, std::shared_ptr<Connection>>(module, "Connection")
-      .def("accept", [](Connection& c, const py::bytes& data) { return c.accept(text_of(data)); })
+  py::class_<Connection, std::shared_ptr<Connection>> type(module, "Connection");
+  made_here(type);
+  type.def("accept", [](Connection& c, const py::bytes& data) { return c.accept(text_of(data)); })
       .def("reject", [](Connection& c, const py::bytes& data) { c.reject(text_of(data)); })
       .def_property_readonly("data", [](const Connection& c) { return py::bytes(c.data); })
       .def("send", [](Connection& c, const py::object& data, std::uint32_t tag,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wrong use ends in an exception that names its cause, never in a crash or a wait without end."""
 import contextlib
+import copy
 import os
+import pickle
 import random
 import unittest
 
@@ -79,6 +81,30 @@ class Arguments(PairCase):
             self.assertRaises(stp.Error, self.domain.connect, text, timeout=PATIENCE)
             self.assertRaises(stp.Error, self.domain.listen, text)
 
+    def test_that_are_a_remote_of_nonsense_are_named(self):
+        """A program may make one itself."""
+        for wrong, field in (((-1, 1, 1), "remote.address"), ((1 << 64, 1, 1), "remote.address"),
+                             ((0, 1, 1 << 32), "remote.key"), ((0, 1, -1), "remote.key")):  # fmt: skip
+            remote = stp.Remote(*wrong, 0, b"")
+            self.assertNames(ValueError, field, self.a.put, b"x", remote)
+            self.assertNames(ValueError, field, self.a.get, remote)
+            self.assertNames(ValueError, field, self.a.fetch_add, remote)
+        self.assertNames(ValueError, "remote.length", self.a.get, stp.Remote(0, 1 << 70, 1, 0, b""))
+        self.assertNames(TypeError, "remote.address", self.a.put, b"x", stp.Remote("a", 1, 1, 0, b""))
+
+    def test_that_are_beyond_a_region_take_no_memory(self):
+        with self.domain.region(bytearray(8)) as region:
+            self.assertNames(stp.OutOfRange, "length", self.a.get, region.remote, 1 << 50)
+            self.assertNames(stp.OutOfRange, "length", self.a.get, region.remote, 1, 8)
+
+    def test_that_are_released_buffers_are_named(self):
+        released = memoryview(bytearray(5))
+        released.release()
+        self.assertNames(ValueError, "data", self.a.send, released)
+        self.assertNames(ValueError, "buffer", self.a.receive_into, released)
+        self.assertNames(ValueError, "buffer", self.domain.region, released)
+        self.assertNames(ValueError, "data", self.domain.connect, ":3000", data=released)
+
     def test_are_buffers_of_one_piece_and_writable(self):
         scattered = memoryview(bytearray(10))[::2]
         self.assertNames(BufferError, "data", self.a.send, scattered)
@@ -121,6 +147,29 @@ class Arguments(PairCase):
                 return "has no socket for that port: no udp: link is open there" in str(raised.exception)
 
             eventually(tells)
+
+
+class Copies(PairCase):
+    """They would close what they are copies of."""
+
+    def test_are_refused(self):
+        listener = self.domain.listen(":3001")
+        with self.domain.region(bytearray(8)) as region:
+            for thing in (self.domain, self.a, listener, region, self.a.begin_send(b"x")):
+                for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.assertRaises(TypeError) as caught:
+                        copies(thing)
+                    self.assertIn(f"{type(thing).__name__} of stp cannot be copied", str(caught.exception))
+            self.assertEqual(pickle.loads(pickle.dumps(region.remote)), region.remote)
+        self.assertEqual(self.b.receive(timeout=PATIENCE), b"x")
+
+    def test_of_nothing_cannot_be_made(self):
+        """Objects of the extension that stand for nothing."""
+        for name in ("Domain", "Listener", "Connection", "Region", "Operation"):
+            kind = getattr(stp._stp, name)
+            for make in (kind, lambda: kind.__new__(kind), lambda: object.__new__(kind),
+                         lambda: type("Derived", (kind,), {}).__new__(kind)):  # fmt: skip
+                self.assertRaises(TypeError, make)
 
 
 class ClosedObjects(PairCase):

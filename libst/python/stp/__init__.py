@@ -67,7 +67,7 @@ os.register_at_fork(after_in_child=_errors.forked)
 _us = _base.microseconds
 
 
-class Operation:
+class Operation(_base.Owner):
     """One that is under way, from the calls begin_...: the buffers that it uses must not be changed
     (read, for those that it fills) before it is done."""
 
@@ -218,7 +218,7 @@ class Connection(_base.BaseConnection):
             self.abort()
 
 
-class Request:
+class Request(_base.Owner):
     """Somebody wants to connect; `data` is what came along."""
 
     def __init__(self, native: _stp.Connection) -> None:
@@ -241,7 +241,7 @@ class Request:
         self._native.reject(_base.private(data))
 
 
-class Listener:
+class Listener(_base.Owner):
     """Takes connections of a port. Made by `Domain.listen`."""
 
     def __init__(self, native: _stp.Listener) -> None:

@@ -85,7 +85,8 @@ def place(remote: Remote, offset: int) -> Tuple[int, int]:
     """The key and the address of the byte at `offset` of a region."""
     if not isinstance(remote, Remote):
         raise TypeError(f"remote: a stp.Remote (Remote.decode makes it of bytes), not {type(remote).__name__}")
-    return remote.key, remote.address + _number("offset", offset, _MASK - remote.address)
+    key, address = _number("remote.key", remote.key, 0xFFFFFFFF), _number("remote.address", remote.address, _MASK)
+    return key, address + _number("offset", offset, _MASK - address)
 
 
 def text(argument: str, value: str) -> str:
@@ -115,6 +116,8 @@ def view(argument: str, value: Any) -> memoryview:
         return memoryview(value)
     except TypeError:
         raise TypeError(f"{argument}: a bytes-like object, not {type(value).__name__}") from None
+    except ValueError as error:  # a released or closed one
+        raise ValueError(f"{argument}: {error}") from None
 
 
 @contextmanager
@@ -129,7 +132,14 @@ def closed_unless_up(native: _stp.Connection) -> Iterator[None]:
         raise
 
 
-class Region:
+class Owner:
+    """Two objects of one native one would close it for each other."""
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} of stp cannot be copied, or sent to another process")
+
+
+class Region(Owner):
     """Memory that peers may access: made by `domain.region`. The object whose memory it is stays
     exported (a bytearray cannot change its size) until `close`, also if the Region is forgotten:
     peers may still write there."""
@@ -150,11 +160,11 @@ class Region:
         self.close()
 
 
-class BaseDomain:
+class BaseDomain(Owner):
     def __init__(self, link: Optional[str] = None, *, checksum: bool = False, shard: int = 0) -> None:
         if link is not None:
             text("link", link)
-        self._native = _stp.Domain(link, bool(checksum), _number("shard", shard, _MASK))
+        self._native = _stp.open_domain(link, bool(checksum), _number("shard", shard, _MASK))
 
     def region(
         self,
@@ -210,7 +220,7 @@ class BaseDomain:
             self._native.close()
 
 
-class BaseConnection:
+class BaseConnection(Owner):
     def __init__(self, native: _stp.Connection) -> None:
         self._native = native
 
@@ -276,9 +286,12 @@ class BaseConnection:
 
     def _landing(self, remote: Remote, length: Optional[int], offset: int) -> bytearray:
         place(remote, offset)
+        left = _number("remote.length", remote.length, _MASK) - offset
         if length is None:
-            length = max(remote.length - offset, 0)
-        return bytearray(_number("length", length, 1 << 62))
+            length = max(left, 0)
+        if _number("length", length, _MASK) > left:
+            raise error_of(34, f"length: {length} bytes from offset {offset}, and the region has {remote.length}")
+        return bytearray(length)
 
     def __del__(self) -> None:
         if hasattr(self, "_native") and not self._native.closed:

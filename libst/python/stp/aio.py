@@ -142,7 +142,7 @@ class Connection(_base.BaseConnection):
             self.abort()
 
 
-class Request:
+class Request(_base.Owner):
     """As stp.Request."""
 
     def __init__(self, native: _stp.Connection, loop: _Loop) -> None:
@@ -163,7 +163,7 @@ class Request:
         self._native.reject(_base.private(data))
 
 
-class Listener:
+class Listener(_base.Owner):
     """As stp.Listener; `async for` gives the connections."""
 
     def __init__(self, native: _stp.Listener, loop: _Loop) -> None:
