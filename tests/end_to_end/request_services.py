@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: request_services.py BUILD EXAMPLES
+"""usage: request_services.py BUILD EXAMPLES [CLIENTS SERVERS HOST]
 The request services of tools/examples in C, C++ and Python through one stpd: clients of each ask servers of each. While
 they ask, each server is killed and started again: no reply is lost, and none comes twice. Without the package for Python
-in BUILD, those in C and C++ alone."""
+in BUILD, those in C and C++ alone. CLIENTS and SERVERS are link strings for either, and HOST what clients call that of
+the servers."""
 import fcntl
 import hashlib
 import os
@@ -15,6 +16,7 @@ import tempfile
 import unittest
 
 BUILD, EXAMPLES = sys.argv.pop(1), sys.argv.pop(1)
+CLIENTS, SERVERS, HOST = (sys.argv.pop(1) for _ in range(3)) if sys.argv[3:] else ("", "", "")
 PATIENCE = 120  # seconds, for what takes a second on an idle machine
 SERVICES = {
     "C": [f"{BUILD}/bin/request_service_c"],
@@ -32,8 +34,9 @@ SIZES = (1, 63, 64, 65, 4096, 5000, 1 << 20, (1 << 20) - 1)
 class Services(unittest.TestCase):
     def setUp(self):
         self.work = self.enterContext(tempfile.TemporaryDirectory())
-        self.begin("ready", f"{BUILD}/bin/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
-        os.environ["STP_LINK"] = f"stpd:{self.work}/stpd.sock"
+        if not SERVERS:
+            self.begin("ready", f"{BUILD}/bin/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
+        os.environ["STP_LINK"] = CLIENTS or f"stpd:{self.work}/stpd.sock"
         dice = random.Random(1)
         self.files, self.lines = [], []
         for i in range(FILES):
@@ -44,9 +47,15 @@ class Services(unittest.TestCase):
             self.files.append(name)
             self.lines.append(f"{hashlib.sha256(content).hexdigest()} {name}")
 
-    def begin(self, text, *command):
+    def begin(self, text, *command, link=""):
         """A program that runs on once it has said TEXT."""
-        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        program = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **({"STP_LINK": link} if link else {})},
+        )
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
@@ -58,11 +67,11 @@ class Services(unittest.TestCase):
         self.fail(f"{command} has ended: {said}")
 
     def serve(self, service, port):
-        return self.begin("serving", *SERVICES[service], "serve", f":{port}")
+        return self.begin("serving", *SERVICES[service], "serve", f":{port}", link=SERVERS)
 
     def ask(self, service, port, *words):
         client = subprocess.Popen(
-            [*SERVICES[service], "ask", *words[:-1], f":{port}", *words[-1]],
+            [*SERVICES[service], "ask", *words[:-1], f"{HOST}:{port}", *words[-1]],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
