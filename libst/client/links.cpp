@@ -18,8 +18,8 @@
 #include "libst/client/local_backend.h"
 #include "libst/client/stpd_backend.h"
 #include "libst/service/link_choice.h"
+#include "libst/service/messages.h"
 #include "libst/service/socket.h"
-#include "libst/service/text_field.h"
 
 namespace stp::client {
 namespace {

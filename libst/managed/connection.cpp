@@ -7,7 +7,7 @@
 #include "libst/client/wait.h"
 #include "libst/managed/listener.h"
 #include "libst/managed/memory.h"
-#include "libst/service/text_field.h"
+#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 #include "stp/wire/tiling.h"
 

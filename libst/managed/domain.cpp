@@ -17,7 +17,7 @@
 #include "libst/managed/listener.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
-#include "libst/service/wire_config.h"
+#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 
 namespace stp::managed {

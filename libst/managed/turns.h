@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libst/client/backend.h"
-#include "libst/service/absence.h"
+#include "libst/service/attention.h"
 #include "libst/service/client_page.h"
 #include "stp/base/timer_heap.h"
 

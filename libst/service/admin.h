@@ -1,4 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Requests that watch a service, and the names of what they tell.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "libst/os/unique_fd.h"
+#include "libst/service/identity.h"
+#include "libst/service/messages.h"
+#include "stp/node/node.h"
+
+namespace stp::service {
+
+// Names of states and directions, the same in stpctl and in telemetry.
+constexpr std::string_view name_of(VcState state) {
+  switch (state) {
+    case VcState::kConnecting:
+      return "connecting";
+    case VcState::kOpen:
+      return "open";
+    case VcState::kClosing:
+      return "closing";
+    case VcState::kPeerClosing:
+      return "peer-closing";
+    case VcState::kBothClosing:
+      return "both-closing";
+    case VcState::kAsked:
+      return "asked";
+    case VcState::kPeerClosed:
+      return "peer-closed";
+    case VcState::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+constexpr std::string_view name_of(Direction direction) {
+  return direction == Direction::kTransmit ? "tx" : "rx";
+}
+
 // Requests that watch a service, and who may see what:
 //   link, counters    every client: sums that identify nobody
 //   connections,      a client sees those of its own user, an administrator sees all; Keys and
@@ -6,15 +46,6 @@
 //   traces            administrators only: frames hold the data of all users
 // Administrators are root, the user that the service runs as, and members of the group that the
 // operator has configured.
-#pragma once
-
-#include <span>
-
-#include "libst/os/unique_fd.h"
-#include "libst/service/identity.h"
-#include "libst/service/messages.h"
-
-namespace stp::service {
 
 // Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
 // time and without a drive lock. No function waits for the file. Functions return 0 or a negative

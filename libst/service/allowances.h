@@ -1,29 +1,176 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What programs may still make: the quotas of one program (limits.h), the budgets of its user
-// (budget.h), and this shard's Ports. A refusal is -EDQUOT, or -EACCES where the operator's rules
-// forbid something; the reply's text says what is used up or missing, and what an operator can
-// change.
+// What programs may do and make: quotas and what programs use of them, what this process has left,
+// rules on ports, and the refusals.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libst/service/budget.h"
-#include "libst/service/limits.h"
 #include "libst/service/messages.h"
-#include "libst/service/text_field.h"
+#include "stp/types.h"
 
 namespace stp::service {
+
+// Limits of programs, so that none uses up the service: the defaults, and those that an operator
+// can choose (Quotas). A request beyond a limit fails with -EDQUOT.
+
+namespace limits {
+
+// One client, all its endpoints together.
+inline constexpr std::size_t kEndpoints = 1'024;
+inline constexpr std::size_t kRegions = 65'536;
+// Mx are 16-bit names, shared by all clients of a link.
+inline constexpr std::size_t kMxs = 8'192;
+// Channels of connections, and spare channels for connections to come.
+inline constexpr std::uint32_t kChannels = 4'096;
+inline constexpr std::uint64_t kChannelBytes = std::uint64_t{256} << 20;
+// Slots of all channels together.
+inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 21;
+// Bytes of the client's memory that the service maps. Memory of the service's own process costs the
+// service nothing and is not counted.
+inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
+// Limit for one request.
+inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
+// Larger than any region, but small enough that sums of lengths do not overflow 64 bits.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+// Memory of the tables that map a client's Bufx to memory.
+inline constexpr std::uint64_t kTableBytes = std::uint64_t{128} << 20;
+
+// Limits for all clients of a link together. Ports and Mx are 16-bit names.
+inline constexpr std::uint64_t kTotalEndpoints = 65'536;
+inline constexpr std::uint64_t kTotalRegions = 262'144;
+inline constexpr std::uint64_t kTotalPorts = 65'535;
+inline constexpr std::uint64_t kTotalMxs = 65'535;
+// Defaults of totals: the machine's memory divided by these numbers.
+inline constexpr std::uint64_t kQueuePart = 4, kMappedPart = 1, kTablePart = 16, kWindowPart = 16;
+
+// Spare channels per listening endpoint, for connections that nobody has accepted yet. Fewer if the
+// channels are so large that they would take more than kStockBytes.
+inline constexpr std::uint32_t kBacklog = 16;
+inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
+
+// Clients of one daemon.
+inline constexpr std::size_t kClients = 256;
+// Additional places, reserved for administrators to watch from.
+inline constexpr std::size_t kOperatorPlaces = 8;
+
+}  // namespace limits
+
+// For one client, all its endpoints together, and for all clients of a link.
+struct Quotas {
+  std::size_t clients = limits::kClients;  // of one link
+  std::size_t endpoints = limits::kEndpoints;
+  std::size_t regions = limits::kRegions;
+  std::size_t mxs = limits::kMxs;
+  std::uint32_t connections = limits::kChannels;
+  std::uint64_t slots = limits::kSlots;
+  std::uint64_t queue_bytes = limits::kChannelBytes;
+  std::uint64_t mapped_bytes = limits::kMappedBytes;
+  std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one kMap request
+  // For all clients together, and the share that one user may have (budget.h).
+  unsigned user_share = kUserShare;
+  std::uint64_t total_endpoints = limits::kTotalEndpoints;
+  std::uint64_t total_regions = limits::kTotalRegions;
+  // 0: a fraction of the machine's memory.
+  std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
+  std::uint64_t total_window_bytes = 0;
+};
+
+// What one program uses of a link, on all shards together: what its quotas limit, and
+// its credit for address resolution.
+// One thread at a time makes objects for a program; the threads of all shards remove them.
+struct ProgramUse {
+  using Count = std::atomic<std::uint64_t>;
+  Count endpoints{0}, regions{0}, mapped_bytes{0}, mxs{0}, channels{0}, queue_bytes{0}, slots{0};
+  Count table_bytes{0};  // of the Bufx of all its endpoints
+  // Its credit for resolving unknown addresses: service.cpp.
+  std::atomic<Time> asked_until{0};
+};
+
+// Adds an amount to one of these numbers while it exists. The ProgramUse must outlive it.
+class Counted {
+ public:
+  Counted() = default;
+  Counted(ProgramUse::Count& in, std::uint64_t amount) : in_(&in), amount_(amount) {
+    in.fetch_add(amount, std::memory_order_relaxed);
+  }
+  ~Counted() { reset(); }
+  Counted(Counted&& other) noexcept { *this = std::move(other); }
+  Counted& operator=(Counted&& other) noexcept {
+    if (this == &other) return *this;
+    reset();
+    in_ = std::exchange(other.in_, nullptr);
+    amount_ = other.amount_;
+    return *this;
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  void reset() {
+    if (in_ != nullptr) std::exchange(in_, nullptr)->fetch_sub(amount_, std::memory_order_relaxed);
+  }
+
+ private:
+  ProgramUse::Count* in_ = nullptr;
+  std::uint64_t amount_ = 0;
+};
+
+// What this process can still use of resources that the kernel limits per process.
+
+// Memory mappings (vm.max_map_count) and open files (RLIMIT_NOFILE), minus those in use and a
+// reserve for the process itself.
+std::uint64_t free_mappings();
+std::uint64_t free_files();
+// All memory mappings that a process may have.
+std::uint64_t most_mappings();
+
+struct PortRule {
+  enum class Who { kAll, kUser, kGroup };
+  Who who = Who::kAll;
+  std::uint32_t id = 0;  // a uid or gid
+  std::uint32_t first = 0, last = 0;
+};
+
+// Decides who may listen on which port. Without rules, every user may listen on every port. With at
+// least one rule, a user may listen only on ports that a rule gives to it. Root and the user of the
+// daemon may listen on every port.
+class PortRules {
+ public:
+  PortRules() = default;
+  explicit PortRules(std::vector<PortRule> rules) : rules_(std::move(rules)) {}
+
+  [[nodiscard]] bool permit(std::uint32_t port, uid_t uid, std::span<const gid_t> groups) const;
+
+  // Parses "all:4000", "user:www-data:3000-3999" or "group:staff:5000"; a user or group is a name
+  // or a number. nullopt: `error` has the text and what to write.
+  static std::optional<PortRule> parse(const std::string& text, std::string& error);
+
+ private:
+  std::vector<PortRule> rules_;
+};
 
 // The accounts of a program: its user's budgets, of the link and of this shard's Ports.
 struct Payer {
   Account account, ports;
 };
 
+// What programs may still make: the quotas of one program, the budgets of its user
+// (budget.h), and this shard's Ports. A refusal is -EDQUOT, or -EACCES where the operator's rules
+// forbid something; the reply's text says what is used up or missing, and what an operator can
+// change.
 class Allowances {
  public:
   // `of_link`: shared by the `shards` of one link. nullptr: makes its own. `shard`: from 0.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides whether the background thread stays awake for a program that polls memory and makes no
-// calls, as consumers of RDMA writes do. Such a program posts only answers to what it finds. Each
-// frame buys a bounded time awake.
+// When the thread that drives a Service is awake: how long it stays away, when it polls, and how
+// often it looks for what cannot wake it.
 #pragma once
+
+#include <time.h>
 
 #include <algorithm>
 
@@ -10,6 +11,36 @@
 
 namespace stp::service {
 
+// Computes how long the background thread stays away from a Service that the program drives itself.
+// Each look takes the program's core for some microseconds, so the interval doubles for as long as
+// the program keeps coming. The cost: the thread returns that much later when the program stops
+// driving the Service without calling it.
+class Absence {
+ public:
+  static constexpr Time kLongest = 2 * kMillisecond;
+  static constexpr Time kSooner = 5;  // divides the shortest interval
+
+  explicit Absence(Time shortest) : shortest_(shortest), next_(shortest) {}
+
+  // Call if the program has driven the Service since the last look. Returns the time until the next
+  // look.
+  Time prolong() {
+    const auto now = next_;
+    next_ = std::min(next_ * 2, kLongest);
+    return now;
+  }
+  // Call if the program has not driven the Service since the last look. `soon`: it leaves incoming
+  // frames to the thread, so the next interval is shorter.
+  void end(bool soon = false) { next_ = soon ? shortest_ / kSooner : shortest_; }
+
+ private:
+  const Time shortest_;
+  Time next_;
+};
+
+// Decides whether the background thread stays awake for a program that polls memory and makes no
+// calls, as consumers of RDMA writes do. Such a program posts only answers to what it finds. Each
+// frame buys a bounded time awake.
 class Attention {
  public:
   enum class Rest {
@@ -66,6 +97,45 @@ class Attention {
   bool may_ = false, on_ = false;
   Time active_ = 0, shared_until_ = 0;
   std::int64_t posts_left_ = 0;
+};
+
+// Limits how often a thread polls for something that cannot wake it, to a small share of a core.
+// The cost of a look is mostly the kernel's timer and differs between machines by a factor of ten,
+// so the class measures it.
+class SleepBudget {
+ public:
+  // `shortest`, `longest`: bounds of pause(), whatever a look costs.
+  SleepBudget(Time shortest, Time longest)
+      : shortest_(shortest), longest_(longest), pause_(longest) {}
+
+  // The thread had work: discards the current measurement.
+  void restart() { looks_ = 0; }
+  // The thread calls this each time it has slept, looked and found nothing.
+  void looked() {
+    if (looks_ == 0) spent_before_ = spent();
+    if (looks_++ < kMeasured) return;
+    set_cost((spent() - spent_before_) / kMeasured);
+    looks_ = 0;
+  }
+  void set_cost(Time of_one_look) {
+    pause_ = std::clamp(of_one_look * kLooksPerShare, shortest_, longest_);
+  }
+  [[nodiscard]] Time pause() const { return pause_; }
+
+ private:
+  static constexpr unsigned kMeasured = 64;   // looks per measurement: reading CPU time costs, too
+  static constexpr Time kLooksPerShare = 60;  // 1/60, or 1.7 %, of a core
+
+  static Time spent() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<Time>(time.tv_sec) * kSecond + static_cast<Time>(time.tv_nsec);
+  }
+
+  const Time shortest_, longest_;
+  Time pause_;
+  Time spent_before_ = 0;
+  unsigned looks_ = 0;
 };
 
 }  // namespace stp::service

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Doorbells, which wake the sleeping polling thread: the Service's own one, the link's descriptor,
-// and one for each client that is another process. A client can change the flags of its bell, read
-// it, and write it as often as it likes. So the Service only asks epoll whether a bell was written:
-// that never blocks and depends on no flag. A client that rings without need is not heard for a
-// while (bell_credit.h).
-//
-// It can also close its own descriptor of the bell, so that the Service has the last one. Whoever
-// closes that waits for each epoll that watches the bell, and a client can make this last for ever.
-// So another thread may close them: see close_by().
+// Who wakes whom: bells wake the polling thread, and the Service wakes threads of clients.
 #pragma once
 
 #include <sys/epoll.h>
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
@@ -24,6 +18,15 @@
 
 namespace stp::service {
 
+// Doorbells, which wake the sleeping polling thread: the Service's own one, the link's descriptor,
+// and one for each client that is another process. A client can change the flags of its bell, read
+// it, and write it as often as it likes. So the Service only asks epoll whether a bell was written:
+// that never blocks and depends on no flag. A client that rings without need is not heard for a
+// while (client.h).
+//
+// It can also close its own descriptor of the bell, so that the Service has the last one. Whoever
+// closes that waits for each epoll that watches the bell, and a client can make this last for ever.
+// So another thread may close them: see close_by().
 class Bells {
  public:
   // Throws std::system_error if the process may not have two more files.
@@ -106,6 +109,34 @@ class Bells {
   bool asleep_ = false;
   Time silent_until_ = kNever;
   std::uint64_t silences_ = 0;
+};
+
+// Wakes threads of clients that sleep on words of shared memory. That takes the longer, the more
+// threads of any program sleep on words that the kernel keeps in the same place of its table, and a
+// program can bring tens of thousands there. So what happens in a turn wakes a client once by the
+// word of its page; and when that and its channels take longer than a moment, clients take turns,
+// and what is left is done in the next turns of the link.
+class Wakes {
+ public:
+  // All of one turn together.
+  static constexpr Time kMoment = 500 * kMicrosecond;
+
+  explicit Wakes(ClientTable& clients) : clients_(clients) {}
+
+  // In the next go_on(): one thread that sleeps on the page, or on the channel of that number.
+  void page(Client& client);
+  void channel(Client& client, Bell number);
+  // The same, and then releases the channel, whose connection is over.
+  void over(Client& client, std::unique_ptr<Channel> channel);
+  // Returns true if some are left. Wakes one at least.
+  bool go_on(Time moment = kMoment);
+
+ private:
+  void wait(Client& client);
+  static void wake_one(Client& client);
+
+  ClientTable& clients_;
+  std::deque<ClientId> waiting_;  // each client once
 };
 
 }  // namespace stp::service

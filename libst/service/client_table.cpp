@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/client_table.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -62,6 +63,28 @@ void ClientTable::identify(Client& client, const ClientIdentity& identity) {
 void ClientTable::forget_if_empty(Client& client) {
   if (!client.leaving || !client.empty()) return;
   clients_.erase(client.id);
+}
+
+bool WindowAccounts::hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) {
+  const auto id = static_cast<ClientId>(owner);
+  const auto at = held_.find(id);
+  const auto has = at == held_.end() ? 0 : at->second.amount();
+  if (bytes <= before) {
+    STP_ASSERT(before - bytes <= has, "what a purse gives back its owner holds");
+    const auto left = has - std::min<std::uint64_t>(has, before - bytes);
+    if (left != 0)
+      at->second.shrink(left);
+    else if (at != held_.end())
+      held_.erase(at);
+    return true;
+  }
+  const auto* const client = clients_.find(id);
+  Reservation more;
+  if (client == nullptr ||
+      !client->payer.account.reserve(Resource::kWindowBytes, bytes - before, more))
+    return false;
+  held_[id].join(std::move(more));
+  return true;
 }
 
 }  // namespace stp::service

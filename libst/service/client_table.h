@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The clients of one Service: who they are, their ids, and what their users pay for their places.
-// A client that leaves stays in the table until nothing of it is left. The number of places bounds
-// the number of clients, so loops over them are short.
+// The clients of one Service, and the accounts that pay for what the Node keeps for them.
 #pragma once
 
 #include <memory>
@@ -10,9 +8,13 @@
 
 #include "libst/service/allowances.h"
 #include "libst/service/client.h"
+#include "stp/node/node.h"
 
 namespace stp::service {
 
+// The clients of one Service: who they are, their ids, and what their users pay for their places.
+// A client that leaves stays in the table until nothing of it is left. The number of places bounds
+// the number of clients, so loops over them are short.
 class ClientTable {
  public:
   explicit ClientTable(Allowances& allow) : allow_(allow) {}
@@ -64,5 +66,18 @@ ClientId next_client_id(ClientId last, const Clients& in_use) {
   } while (last == 0 || in_use.contains(last));
   return last;
 }
+
+// Pays for the memory with which the Node tracks incoming data: the budget of each client's user
+// pays for what the client's endpoints take. A client's part may outlive the client for some turns.
+class WindowAccounts final : public WindowBudget {
+ public:
+  explicit WindowAccounts(ClientTable& clients) : clients_(clients) {}
+
+  bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override;
+
+ private:
+  ClientTable& clients_;
+  std::unordered_map<ClientId, Reservation> held_;  // none is empty
+};
 
 }  // namespace stp::service

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "dpdk_port/dpdk/telemetry.h"
 #include "dpdk_port/port.h"
 #include "libst/service/poll_loop.h"
-#include "libst/service/poll_places.h"
 #include "libst/service/service.h"
 
 namespace stp::service {
@@ -61,6 +61,23 @@ class LinkShards {
     std::uint64_t seen_turns = 0;
   };
   std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+// Publishes a link in DPDK's telemetry, with the sums over its shards. DPDK's telemetry threads
+// call the private functions, which take the locks of the Services.
+class Telemetry final : private port::TelemetrySource {
+ public:
+  explicit Telemetry(LinkShards& shards) : shards_(shards), published_(*this) {}
+
+ private:
+  std::string name() override;
+  port::TelemetryRow link() override;
+  port::TelemetryRow stats() override;
+  std::vector<std::uint16_t> connections(std::size_t at_most) override;
+  std::optional<port::TelemetryRow> connection(std::uint16_t local_port) override;
+
+  LinkShards& shards_;
+  const port::PublishedSource published_;
 };
 
 }  // namespace stp::service

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "libst/service/bells.h"
 #include "libst/service/client_table.h"
-#include "libst/service/wakes.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::service {

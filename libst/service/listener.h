@@ -1,21 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sockets on which stpd accepts clients, and their files: one for all programs, and beside it
-// one of the operators, whose backlog no other program can fill. It stops listening for a moment
-// when no descriptor is free, because epoll would report it again and again; clients wait in the
-// backlog meanwhile.
+// Where clients come in: the sockets on which stpd accepts them, and the line in which they wait.
 #pragma once
+
+#include <sys/types.h>
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "libst/service/identity.h"
 #include "libst/service/socket.h"
 
 namespace stp::service {
 
+// Clients that were accepted and wait to be admitted. Users have their turn one after the other, so
+// one that connects without pause delays its own programs only. Operators have every second turn.
+class WaitingRoom {
+ public:
+  struct Guest {
+    ClientIdentity who;
+    UniqueFd socket;
+  };
+  explicit WaitingRoom(std::size_t most) : most_(most) {}
+
+  // Returns who finds no place if the room is full: the newest of the user with the most, which may
+  // be this one.
+  [[nodiscard]] std::optional<Guest> enter(Guest guest);
+  // The next to admit: the oldest of the user whose turn it is. nullopt: nobody waits.
+  std::optional<Guest> next();
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  using Line = std::deque<Guest>;
+  struct Group {
+    std::map<uid_t, Line> lines;  // none is empty
+    uid_t last = 0;               // whose turn it was
+  };
+  [[nodiscard]] Group& group_of(const ClientIdentity& who) {
+    return groups_[who.administrator ? 1 : 0];
+  }
+  Guest leave(Group& group, std::map<uid_t, Line>::iterator line, bool newest);
+  Guest displaced();
+
+  const std::size_t most_;
+  std::size_t size_ = 0;
+  std::array<Group, 2> groups_;  // programs, operators
+  std::size_t turn_ = 0;         // the group that is served next
+};
+
+// The sockets on which stpd accepts clients, and their files: one for all programs, and beside it
+// one of the operators, whose backlog no other program can fill. It stops listening for a moment
+// when no descriptor is free, because epoll would report it again and again; clients wait in the
+// backlog meanwhile.
 class Listener {
  public:
   // How long the listener accepts no clients after pause().

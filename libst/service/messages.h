@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests of a client and replies of a service. One request, one reply, both of fixed size. Inside
-// a process they are passed by reference; to stpd they are datagrams of a SOCK_SEQPACKET socket,
-// with memory as file descriptors. stpd trusts no field of a request.
+// Requests of a client and replies of a service: their layouts, the text in them, and the
+// conversion of the engine's types to and from them.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "stp/node/node.h"
 
 namespace stp::service {
 
+// Text in a message: truncated if too long, and always terminated by a zero.
+template <std::size_t N>
+void set_text(char (&field)[N], std::string_view text) {
+  const auto length = std::min(text.size(), N - 1);
+  std::copy_n(text.begin(), length, field);
+  std::fill(field + length, field + N, '\0');
+}
+
+// Text from another process may lack the zero.
+template <std::size_t N>
+std::string_view text_of(const char (&field)[N]) {
+  return {field, static_cast<std::size_t>(std::find(field, field + N, '\0') - field)};
+}
+
+// Requests of a client and replies of a service. One request, one reply, both of fixed size. Inside
+// a process they are passed by reference; to stpd they are datagrams of a SOCK_SEQPACKET socket,
+// with memory as file descriptors. stpd trusts no field of a request.
 inline constexpr std::uint32_t kProtocolVersion = 10;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
@@ -196,5 +215,17 @@ struct Reply {
   std::uint64_t age;  // kLinkState: ns since the link came into its state
   AdminEntry admin;   // kAdmin*, kTrace*
 };
+
+// Converts the engine's types to and from the fixed layouts of messages.
+
+// The longest connect_patience, in milliseconds: an hour.
+inline constexpr std::uint32_t kLongestPatience = 3'600'000;
+
+// Returns 0, or -EINVAL for values that no client library sends. The Node checks the rest.
+int from_wire(const WireConfig& wire, EndpointConfig& out);
+WireConfig to_wire(const EndpointConfig& config);
+
+int from_wire(const WireOption& wire, OptionPayload& out);
+WireOption to_wire(const OptionPayload& option);
 
 }  // namespace stp::service

@@ -3,15 +3,30 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "dpdk_port/link/cpus.h"
-#include "libst/service/scheduling.h"
 
 namespace stp::service {
+
+std::optional<Scheduling> scheduling(pid_t thread) {
+  Scheduling found;
+  if (::syscall(SYS_sched_getattr, thread, &found, sizeof found, 0) != 0) return std::nullopt;
+  return found;
+}
+
+void ask_for_short_slices() {
+  auto wanted = scheduling();
+  if (!wanted || wanted->policy != SCHED_OTHER) return;
+  wanted->slice = kShortSlice;
+  ::syscall(SYS_sched_setattr, 0, &*wanted, 0);
+}
+
 namespace {
 
 // Idle this long before the first sleep: longer than a round trip on a local link.
@@ -194,6 +209,37 @@ void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
   sleeping_ = false;
   guard.lock();
   service_.woke_up();
+}
+
+namespace {
+
+std::string note(unsigned shards, std::size_t count, bool busy) {
+  return std::to_string(shards) + " shards share " + std::to_string(count) +
+         (count == 1 ? " CPU" : " CPUs") + ": their threads take turns" +
+         (busy ? ", and poll=busy behaves as adaptive" : "") +
+         "; set a smaller queues=, or give stpd more CPUs (--cpus)";
+}
+
+}  // namespace
+
+PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
+                       unsigned usable) {
+  PollPlaces places{.policy = policy, .cpus = {}, .crowded = false, .note = {}};
+  if (shards == 1) {
+    places.cpus.push_back(cpus);
+    return places;
+  }
+  for (unsigned shard = 0; shard < shards; ++shard) {
+    auto& own = places.cpus.emplace_back();
+    if (!cpus.empty()) own.push_back(cpus[shard % cpus.size()]);
+  }
+  const std::size_t count = cpus.empty() ? usable : cpus.size();
+  places.crowded = shards > count;
+  if (!places.crowded) return places;
+  const bool busy = policy == PollPolicy::kBusy;
+  if (busy) places.policy = PollPolicy::kAdaptive;
+  places.note = note(shards, count, busy);
+  return places;
 }
 
 }  // namespace stp::service

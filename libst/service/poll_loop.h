@@ -4,20 +4,52 @@
 // stop, so progress never depends on the program's next call.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "libst/service/absence.h"
 #include "libst/service/attention.h"
-#include "libst/service/heartbeat.h"
 #include "libst/service/service.h"
-#include "libst/service/sleep_budget.h"
 
 namespace stp::service {
+
+// Shows that a thread is alive: the thread beats, another one checks that the count changes.
+class Heartbeat {
+ public:
+  // Call from one thread only: the increment is not atomic.
+  void beat() {
+    beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> beats_{0};
+};
+
+// How the kernel shares a core between this thread and others.
+// The kernel's struct sched_attr. Its own header conflicts with the C library's.
+struct Scheduling {
+  std::uint32_t size = 0, policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t slice = 0, deadline = 0, period = 0;  // nanoseconds
+};
+
+// Settings of a thread, 0: the calling one; nullopt: the kernel does not tell.
+std::optional<Scheduling> scheduling(pid_t thread = 0);
+
+// Asks for short time slices, so that the kernel schedules the thread soon on a busy core (Linux
+// 6.12). Has no effect on older kernels. Leaves a policy that an operator has chosen as it is.
+void ask_for_short_slices();
+inline constexpr std::uint64_t kShortSlice = 100'000;
 
 enum class PollPolicy {
   kBusy,      // never sleeps: needs a core of its own
@@ -125,5 +157,19 @@ class PollLoop {
   std::condition_variable called_;
   bool taken_over_ = false;  // under mutex_
 };
+
+// Where the polling threads of a link's shards run, and whether each has a CPU of its own.
+struct PollPlaces {
+  PollPolicy policy = PollPolicy::kAdaptive;
+  std::vector<std::vector<unsigned>> cpus;  // for each shard; an empty one: any CPU
+  bool crowded = false;                     // there are fewer CPUs than threads
+  std::string note;                         // a warning for the operator, if crowded; else ""
+};
+
+// `cpus`: the CPUs that the operator has chosen; none: any of the `usable` ones. A single shard may
+// use all of them. Of several shards each gets one, in turn. If threads have to share a CPU, kBusy
+// becomes kAdaptive: a thread that never sleeps would keep the CPU from another one.
+PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
+                       unsigned usable);
 
 }  // namespace stp::service

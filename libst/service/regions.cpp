@@ -6,8 +6,8 @@
 #include <limits>
 #include <span>
 
-#include "libst/service/limits.h"
-#include "libst/service/new_entry.h"
+#include "libst/service/allowances.h"
+#include "libst/service/client.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

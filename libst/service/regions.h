@@ -11,7 +11,6 @@
 #include "libst/service/allowances.h"
 #include "libst/service/attachments.h"
 #include "libst/service/client.h"
-#include "libst/service/leftovers.h"
 
 namespace stp::service {
 

@@ -10,10 +10,9 @@
 
 #include "libst/os/unique_fd.h"
 #include "libst/service/bells.h"
+#include "libst/service/client.h"
 #include "libst/service/client_table.h"
-#include "libst/service/connections.h"
 #include "libst/service/endpoints.h"
-#include "libst/service/leftovers.h"
 #include "libst/service/regions.h"
 
 namespace stp::service {

@@ -4,21 +4,55 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <mutex>
 #include <utility>
 
 #include "libst/os/file_limit.h"
-#include "libst/service/process_limits.h"
-#include "libst/service/scheduling.h"
-#include "libst/service/text_field.h"
+#include "libst/service/allowances.h"
+#include "libst/service/messages.h"
+#include "libst/service/poll_loop.h"
 
 namespace stp::service {
+
+bool SlowSockets::replied(uid_t user, Time time, Time& last, Clock::time_point now) {
+  const auto of_user = slow_.find(user);
+  const auto before =
+      std::max(std::exchange(last, time), of_user == slow_.end() ? Time(0) : of_user->second);
+  const bool is_slow = time >= kSlow;
+  if (is_slow)
+    slow_[user] = time;
+  else if (of_user != slow_.end())
+    slow_.erase(of_user);
+  took(user, std::min(time, before), now);
+  return is_slow && costs_too_much(user, now);
+}
+
+void SlowSockets::took(uid_t user, Time time, Clock::time_point now) {
+  if (time < kSlow || user == 0 || user == ::geteuid()) return;
+  std::erase_if(costs_, [now](const auto& entry) { return entry.second.at(now).count() <= 0; });
+  auto& cost = costs_[user];
+  cost = {std::max(cost.at(now), Time(0)) + time, now};
+}
+
+bool SlowSockets::costs_too_much(uid_t user, Clock::time_point now) const {
+  const auto at = costs_.find(user);
+  return at != costs_.end() && at->second.at(now) > kMost;
+}
+
+SlowSockets::Time time_of_thread() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 namespace {
 
 // Keys of the descriptors that epoll watches. A client's key is its ClientId: 32 bits, from 1.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The daemon's side of the socket: one thread that accepts clients, checks their requests and
-// passes them to the Services of the link's shards. It trusts no client: it disconnects one that
-// sends what libst would never send, or that does not read its replies. It never waits for one. It
-// holds at most one Service's lock at a time.
+// The daemon's side of the socket: the Server, what slow sockets cost it, and what workers do for
+// its requests.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,18 +18,104 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
-#include "libst/service/errands.h"
+#include "libst/service/attachments.h"
 #include "libst/service/foreign_files.h"
-#include "libst/service/heartbeat.h"
 #include "libst/service/listener.h"
 #include "libst/service/log_budget.h"
+#include "libst/service/messages.h"
+#include "libst/service/poll_loop.h"
+#include "libst/service/region_memory.h"
 #include "libst/service/service.h"
-#include "libst/service/slow_sockets.h"
+#include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
-#include "libst/service/waiting_room.h"
 
 namespace stp::service {
 
+// Sockets whose messages take long. The kernel wakes whoever waits for a socket in the thread that
+// sends to it or closes it, and a program can wait for its own a million times (epoll). So the time
+// that takes is measured, and charged to the user of the program: one who costs too much is served
+// no more until a hundred times as long has passed.
+class SlowSockets {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = std::chrono::nanoseconds;
+  // A call that took this long counts; it usually takes a twentieth of it. A user with so much of
+  // it costs too much. One hundredth of the time that passes is forgiven.
+  static constexpr std::chrono::microseconds kSlow{250};
+  static constexpr std::chrono::milliseconds kMost{5};
+  static constexpr int kForgiven = 100;
+
+  // A reply took so much of this thread's time; `last`: what the one before it took on that socket.
+  // Something else can make one call slow, but hardly two in a row, of one socket or of one user.
+  // Returns true if the socket is served no more.
+  bool replied(uid_t user, Time time, Time& last, Clock::time_point now = Clock::now());
+  // A call for this user took so much of it. Root and the user of this process cost nothing.
+  void took(uid_t user, Time time, Clock::time_point now = Clock::now());
+  [[nodiscard]] bool costs_too_much(uid_t user, Clock::time_point now = Clock::now()) const;
+
+ private:
+  struct Cost {
+    Time total{0};
+    Clock::time_point when;
+    [[nodiscard]] Time at(Clock::time_point now) const { return total - (now - when) / kForgiven; }
+  };
+  std::map<uid_t, Cost> costs_;  // only what is not forgiven
+  std::map<uid_t, Time> slow_;   // the last reply of those for whom it was slow
+};
+
+// Processor time of this thread: what others run meanwhile does not count.
+SlowSockets::Time time_of_thread();
+// How much of it a call takes.
+template <typename Call>
+SlowSockets::Time time_of(Call&& call) {
+  const auto began = time_of_thread();
+  call();
+  return time_of_thread() - began;
+}
+
+struct Errand {
+  std::uint64_t key = 0;  // identifies the client
+  uid_t user = 0;
+  Request request{};
+  int result = 0;
+  std::string why;  // -EDQUOT, where the worker knows
+  // Nobody waits for the result any more.
+  std::atomic<bool> abandoned{false};
+  // kMapped: what the client was offered, and who pays for what keeps its pages from being moved.
+  std::shared_ptr<SharedMemory> offered;
+  Account payer;
+  // kMap. When it is done, `files` holds those that are still to be closed: that may block.
+  std::vector<UniqueFd> files;
+  RegionClaim claim;
+  std::uint64_t most = 0;  // bytes of a request
+  std::shared_ptr<RegionMemory> memory;
+};
+
+// What a request needs of memory that its user shares with the daemon: a worker of the user does it
+// (user_workers.h), and the server replies when it is done. A program has one errand at a time.
+class Errands {
+ public:
+  explicit Errands(std::shared_ptr<UserWorkers> workers);
+  ~Errands();
+  Errands(const Errands&) = delete;
+  Errands& operator=(const Errands&) = delete;
+
+  // An eventfd that becomes readable when an errand is done. Call take() until it returns nullptr.
+  [[nodiscard]] int done_fd() const;
+  void begin(std::shared_ptr<Errand> errand);
+  // Returns an errand that is done, also one that was abandoned; nullptr: there is none.
+  std::shared_ptr<Errand> take();
+
+ private:
+  struct State;
+  const std::shared_ptr<UserWorkers> workers_;
+  const std::shared_ptr<State> state_;  // errands under way keep it alive
+};
+
+// The daemon's side of the socket: one thread that accepts clients, checks their requests and
+// passes them to the Services of the link's shards. It trusts no client: it disconnects one that
+// sends what libst would never send, or that does not read its replies. It never waits for one. It
+// holds at most one Service's lock at a time.
 class Server {
  public:
   // Receives log lines, for example about clients that come and go. Called on the server's thread

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "libst/os/file_limit.h"
-#include "libst/service/limits.h"
+#include "libst/service/allowances.h"
 #include "libst/service/server.h"
-#include "libst/service/unread_files.h"
+#include "libst/service/socket.h"
 
 namespace stp::service {
 namespace {

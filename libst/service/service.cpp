@@ -3,12 +3,92 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
 #include <utility>
 
-#include "libst/service/service_impl.h"
+#include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/service/allowances.h"
+#include "libst/service/attachments.h"
+#include "libst/service/bells.h"
+#include "libst/service/client.h"
+#include "libst/service/client_table.h"
+#include "libst/service/endpoints.h"
+#include "libst/service/inspection.h"
+#include "libst/service/link_watch.h"
+#include "libst/service/messages.h"
+#include "libst/service/regions.h"
+#include "libst/service/removal.h"
+#include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::service {
+
+void DriveLock::wait(std::uint32_t ticket) {
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock guard(mutex_);
+  called_.wait(guard, [&] { return serving_.load() == ticket; });
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
+void DriveLock::call() {
+  { std::lock_guard const guard(mutex_); }  // each waiter sleeps now, or will still check serving_
+  called_.notify_all();
+}
+
+// A Service is composed of mechanisms, each with its own header. The Impl routes turns, requests
+// and events to them.
+struct Service::Impl {
+  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+       std::shared_ptr<Budgets> budgets);
+
+  // Returns the id of a client that was just added; 0 for nullptr.
+  ClientId greet(Client* client) const;
+  // nullptr: no such client, or it leaves.
+  Client* present(ClientId id);
+
+  // Requests. They return 0 or a negative errno.
+  int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
+  int info(Client& client, VcId vc, Reply& reply);
+  int hello(Client& client, Attachments& attachments, Reply& reply);
+  int mapped(Client& client, VcId vc);
+  int resolve(Client& client, const Request& request, Reply& reply);
+  int unmap(Client& client, RegionId id);
+
+  // Handles a bounded number of events, and wakes who waits for them. Returns true if there were
+  // any; more may be left.
+  bool handle_events();
+  void handle_event(const Event& event);
+  void accept_ready(EndpointId id);
+  void stock_low(EndpointId id);
+  void vc_over(std::uint64_t cookie);
+  void vc_gone(VcId vc, std::uint64_t cookie);
+  void region_gone(RegionId id);
+
+  DriveLock lock;
+  port::TurnClock clock;  // the Node's only source of time; under the drive lock
+  Allowances allow;
+  ClientTable clients{allow};
+  Bells bells{clients, clock};
+  // Frames that the device still sends may refer to memory of clients, and it rings our bell: so it
+  // is destroyed before them.
+  std::unique_ptr<port::Port> port;
+  Wakes wakes{clients};
+  LinkWatch link;
+  WindowAccounts windows{clients};
+  Leftovers leftovers;
+  Offers offers;
+  Connections connections{node, allow, offers, leftovers, wakes, clock};
+  Endpoints endpoints{node, allow, connections, leftovers};
+  Regions regions{node, allow, leftovers};
+  Removal removal{clients, bells, connections, regions, endpoints, leftovers};
+  Inspection inspection{*port, node, clients, regions, allow, link};
+  Node node;  // destroyed first: it uses memory of clients, and the port
+};
+
 namespace {
 
 // STUs of at least this length are attached to their frames, if the driver can do it. Copying a
@@ -227,6 +307,288 @@ void Service::sleep(int wake_fd, Time length) {
 void Service::woke_up() {
   impl_->port->woke_up();
   impl_->bells.wake_up();
+}
+
+// Requests of clients, passed to the mechanism that answers them.
+
+namespace {
+
+// The text is longer than a reply: the client asks for it part by part.
+int trouble(const port::Port& port, const Request& request, Reply& reply) {
+  const auto station = MacAddr::from_u64(request.mac);
+  const auto text = station.is_zero() ? port.trouble() : port.trouble_of(station);
+  const auto from = std::min<std::size_t>(request.index, text.size());
+  set_text(reply.text, std::string_view(text).substr(from));
+  return 0;
+}
+
+}  // namespace
+
+void Service::handle(ClientId id, const Request& request, Attachments& attachments, Reply& reply) {
+  reply = {};
+  reply.version = kProtocolVersion;
+  auto* const client = impl_->present(id);
+  if (client == nullptr) {
+    reply.result = -EBADF;
+  } else if (request.version != kProtocolVersion) {
+    reply.result = -EPROTONOSUPPORT;
+  } else {
+    impl_->allow.answer(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
+  }
+  impl_->handle_events();
+  impl_->bells.ring_own();
+}
+
+int Service::claim_region(ClientId id, const Request& request, std::uint64_t bytes,
+                          std::size_t files, RegionClaim& out, Reply& reply) {
+  return impl_->allow.answer(reply, [&] {
+    auto* const client = impl_->present(id);
+    return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
+  });
+}
+
+void Service::watch(const ClientIdentity& viewer, const Request& request, Reply& reply) {
+  reply = {};
+  reply.version = kProtocolVersion;
+  impl_->allow.answer(reply, [&] {
+    return impl_->inspection.answer({.id = 0, .identity = viewer}, request, reply);
+  });
+}
+
+int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
+                          Reply& reply) {
+  switch (request.kind) {
+    case RequestKind::kHello:
+      return hello(client, attachments, reply);
+    case RequestKind::kOpenEndpoint:
+      return endpoints.open(client, request, reply);
+    case RequestKind::kConfigure:
+      return endpoints.configure(client, request, reply);
+    case RequestKind::kEndpointConfig:
+      return endpoints.config(client, request, reply);
+    case RequestKind::kCloseEndpoint:
+      return endpoints.close(client, request.endpoint);
+    case RequestKind::kListen:
+      return endpoints.listen(client, request);
+    case RequestKind::kUnlisten:
+      return endpoints.unlisten(client, request.endpoint);
+    case RequestKind::kAccept:
+      return connections.accept(client, request.endpoint, attachments, reply);
+    case RequestKind::kConnect:
+      return connections.connect(client, request, attachments, reply);
+    case RequestKind::kMapped:
+      return mapped(client, request.vc);
+    case RequestKind::kBacklog:
+      return connections.backlog(client, request.endpoint, reply);
+    case RequestKind::kDecide:
+      return connections.decide(client, request);
+    case RequestKind::kOpenPort:
+      return connections.open_port(client, request.endpoint, attachments, reply);
+    case RequestKind::kVcInfo:
+      return info(client, request.vc, reply);
+    case RequestKind::kClose:
+      return connections.close(client, request);
+    case RequestKind::kMap:
+      return regions.map(client, request, attachments, reply);
+    case RequestKind::kUnmap:
+      return unmap(client, request.region);
+    case RequestKind::kSettle:
+      return regions.settle(client, request.region);
+    case RequestKind::kAllocMx:
+      return regions.alloc_mx(client, request, reply);
+    case RequestKind::kFreeMx:
+      return regions.free_mx(client, request);
+    case RequestKind::kResolve:
+      return resolve(client, request, reply);
+    case RequestKind::kStats:
+    case RequestKind::kAdminLink:
+    case RequestKind::kAdminConnection:
+    case RequestKind::kAdminRegion:
+    case RequestKind::kAdminUser:
+    case RequestKind::kAdminSteering:
+      return inspection.answer({.id = client.id, .identity = client.identity}, request, reply);
+    case RequestKind::kTrouble:
+      return trouble(*port, request, reply);
+    case RequestKind::kLinkState:
+      link.answer(reply, clock.now());
+      return 0;
+    case RequestKind::kTraceStart:
+    case RequestKind::kTraceStop:
+    case RequestKind::kTraceStatus:
+      return -EOPNOTSUPP;  // whoever owns the service answers these
+  }
+  return -EINVAL;
+}
+
+int Service::Impl::info(Client& client, VcId vc, Reply& reply) {
+  const auto error = connections.info(client, vc, reply);
+  if (error == 0) set_text(reply.text, port->name_of_station(MacAddr::from_u64(reply.mac)));
+  return error;
+}
+
+int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply) {
+  const auto& info = port->info();
+  reply.mac = info.mac.to_u64();
+  reply.mtu = info.mtu;
+  reply.max_stu = info.max_stu;
+  if (info.address) reply.ipv4 = info.address->value;
+  reply.shards = info.shards ? info.shards->count() : 1;
+  reply.udp_port = info.udp_port;
+  reply.peer_udp_port = info.peer_udp_port;
+  reply.ipv6 = info.ipv6 ? 1 : 0;
+  set_text(reply.text, info.link);
+  if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
+    client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
+    if (client.offered_page == nullptr) return -errno;
+    if (const auto error = allow.check_file(client.offered_page->fd()); error != 0) {
+      client.offered_page = nullptr;
+      return error;
+    }
+    client.offered_page->charge(std::move(client.files), std::move(client.mapping));
+  }
+  attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
+  return 0;
+}
+
+// The client has mapped what it was offered, and can take none of its pages away any more.
+int Service::Impl::mapped(Client& client, VcId vc) {
+  if (vc != kNoneId) return connections.mapped(client, vc);
+  if (client.offered_page == nullptr) return 0;  // it has said so before
+  const auto accepts = client.page().accepts.load();
+  client.page_memory = std::move(client.offered_page);
+  client.offered_page = nullptr;
+  client.page().begin(kProtocolVersion);
+  client.page().accepts.store(accepts);
+  bells.greet(client);
+  link.greet(client);
+  return 0;
+}
+
+// Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
+// clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
+// and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
+int Service::Impl::resolve(Client& client, const Request& request, Reply& reply) {
+  constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
+  constexpr std::uint32_t kLoopbackNet = 127;
+  port::Ipv4 const four{request.ipv4};
+  const auto& info = port->info();
+  const bool internet = info.internet;
+  if (!internet && (four.value >> 24 == kLoopbackNet || four == info.address)) {
+    reply.mac = info.mac.to_u64();
+    return 0;
+  }
+  const auto now = clock.now();
+  auto& asked_until = client.use->asked_until;
+  if (asked_until > now + kAhead) return -EAGAIN;
+  auto address = port::InternetAddress::of(four, 0);
+  if (four.value == 0) {
+    std::ranges::copy(request.ip, address.ip.begin());
+    address.scope = request.ip_scope;
+  }
+  address.port = static_cast<std::uint16_t>(request.udp_port);
+  const auto mac = port->find_station(address, now);
+  if (internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+  if (!mac) return internet ? -EHOSTUNREACH : -EAGAIN;
+  reply.mac = mac->to_u64();
+  return 0;
+}
+
+// The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
+// the request.
+int Service::Impl::unmap(Client& client, RegionId id) {
+  auto* const region = client.region(id);
+  if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
+  regions.start_unmap(id, *region);
+  handle_events();
+  if (region->state != RegionState::kGone) return -EINPROGRESS;
+  removal.go_on();
+  Regions::forget(client, id);
+  return 0;
+}
+
+// Events of the Node, passed to whom they concern. The client may have gone meanwhile.
+
+bool Service::Impl::handle_events() {
+  constexpr int kAtOnce = 512;
+  Event event{};
+  int handled = 0;
+  for (; handled < kAtOnce && node.next_event(event); ++handled) {
+    work::count("events of a Node");
+    handle_event(event);
+  }
+  return wakes.go_on() || handled != 0;
+}
+
+void Service::Impl::handle_event(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kNews:
+      if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        owner->tell_news(bell_in(event.cookie));
+      return;
+    case Event::Kind::kWake:
+      if (auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        wakes.channel(*owner, bell_in(event.cookie));
+      return;
+    case Event::Kind::kAcceptReady:
+      return accept_ready(event.id);
+    case Event::Kind::kStockLow:
+      return stock_low(event.id);
+    case Event::Kind::kVcOver:
+      return vc_over(event.cookie);
+    case Event::Kind::kVcGone:
+      return vc_gone(event.id, event.cookie);
+    case Event::Kind::kRegionGone:
+      return region_gone(event.id);
+  }
+}
+
+void Service::Impl::accept_ready(EndpointId id) {
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  auto& client = *clients.find(owner);
+  client.page().accepts.fetch_add(1);
+  wakes.page(client);
+}
+
+// Channels of connections that wait to be accepted count as stock, so normally there is nothing to
+// do. This refills the stock of a listener for which it could not be filled earlier.
+void Service::Impl::stock_low(EndpointId id) {
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  auto& client = *clients.find(owner);
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr || client.leaving) return;
+  try {
+    connections.restock(client, id, *endpoint);
+  } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
+  }
+}
+
+void Service::Impl::vc_over(std::uint64_t cookie) {
+  auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr) return;
+  owner->tell_news(bell_in(cookie));
+  wakes.page(*owner);
+}
+
+void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
+  auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr || owner->channels.at(bell_in(cookie)) == nullptr) return;
+  const auto endpoint = connections.gone(*owner, vc, bell_in(cookie));
+  if (endpoint == kNoneId) return;
+  endpoints.erase_if_ended(*owner, endpoint);
+  clients.forget_if_empty(*owner);
+}
+
+void Service::Impl::region_gone(RegionId id) {
+  const auto owner = regions.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "a region is some client's");
+  auto& client = *clients.find(owner);
+  endpoints.erase_if_ended(client, regions.gone(client, id));
+  clients.forget_if_empty(client);
 }
 
 }  // namespace stp::service

@@ -1,30 +1,72 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connects user programs to a Node through rings. It works the same inside a process and inside
-// stpd; only the thread that drives it differs. Functions need the drive lock, unless they say
-// otherwise or return what never changes: its holder may poll the link and handle requests.
+// Connects user programs to a Node through rings; and the lock of whoever drives it.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "dpdk_port/port.h"
 #include "libst/service/admin.h"
+#include "libst/service/allowances.h"
 #include "libst/service/attachments.h"
 #include "libst/service/budget.h"
-#include "libst/service/drive_lock.h"
-#include "libst/service/limits.h"
 #include "libst/service/link_watch.h"
 #include "libst/service/memory_guard.h"
 #include "libst/service/messages.h"
-#include "libst/service/port_rules.h"
-#include "libst/service/program_use.h"
 #include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
 
 namespace stp::service {
+
+// The lock for driving a Service. The polling thread holds it until somebody else wants it, and
+// checks wanted() each turn: no request waits longer than one turn.
+// A ticket lock: serves waiters in the order of arrival. Without contention, the usual case, each
+// call is one atomic operation: a link is driven some million times a second. The work under one
+// hold is bounded; builds with a work meter check this.
+class DriveLock {
+ public:
+  void lock() {
+    const auto ticket = drawn_.fetch_add(1);
+    if (serving_.load() != ticket) wait(ticket);
+    work::begin(kHold);
+  }
+  bool try_lock() {
+    auto ticket = serving_.load();
+    if (!drawn_.compare_exchange_strong(ticket, ticket + 1)) return false;
+    work::begin(kHold);
+    return true;
+  }
+  void unlock() {
+    STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
+    work::end();
+    const auto next = serving_.load(std::memory_order_relaxed) + 1;
+    // Sequentially consistent, as is drawing a ticket: either a waiter sees that its turn has come,
+    // or this thread sees that there is a waiter.
+    serving_.store(next);
+    if (drawn_.load() != next) call();
+  }
+  // Somebody waits in lock(): the poller should unlock and lock again.
+  [[nodiscard]] bool wanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  static constexpr const char* kHold = "one hold of the drive lock";
+  void wait(std::uint32_t ticket);
+  void call();
+
+  std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
+  std::atomic<unsigned> waiting_{0};
+  std::mutex mutex_;
+  std::condition_variable called_;
+};
 
 // The default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of 1500,
 // and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little for a
@@ -36,6 +78,9 @@ constexpr std::uint64_t default_granted_stus(std::uint64_t frames) {
   return frames == 0 ? kGrantedStus : std::min(kGrantedStus, frames - frames / 4);
 }
 
+// Connects user programs to a Node through rings. It works the same inside a process and inside
+// stpd; only the thread that drives it differs. Functions need the drive lock, unless they say
+// otherwise or return what never changes: its holder may poll the link and handle requests.
 class Service {
  public:
   // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
@@ -86,7 +131,7 @@ class Service {
   // or an error as in handle()'s reply.
   int claim_region(ClientId client, const Request& request, std::uint64_t bytes, std::size_t files,
                    RegionClaim& out, Reply& reply);
-  // From now on clients are other processes: they map memory that they are offered (offers.h).
+  // From now on clients are other processes: they map memory that they are offered (attachments.h).
   void offer_memory(std::shared_ptr<UserWorkers> workers);
   // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
   // use it by handle() once its pages are kept. `payer` pays for that.

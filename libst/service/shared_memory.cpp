@@ -12,7 +12,7 @@
 #include <limits>
 #include <optional>
 
-#include "libst/service/mapping_turn.h"
+#include "libst/service/user_workers.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

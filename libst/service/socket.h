@@ -1,25 +1,74 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly its size, with
-// descriptors attached. Functions return 0 or a negative errno:
-//   -EAGAIN      kDontWait, and the call would block
-//   -ECONNRESET  the peer has closed the socket
-//   -EPROTO      the received message is invalid
-//   -EMFILE      the received message had descriptors that were not wanted or could not be received
+// The Unix socket between programs and stpd: its file, its messages, and the descriptors that lie
+// in messages nobody has read.
 #pragma once
 
 #include <sys/time.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "libst/os/unique_fd.h"
 #include "libst/service/messages.h"
-#include "libst/service/socket_file.h"
 
 namespace stp::service {
 
+// Decides who may connect. By default every local user may: a client reaches only its own objects,
+// and only root's clients may choose Keys.
+struct SocketAccess {
+  mode_t mode = 0666;
+  std::optional<uid_t> owner;
+  std::optional<gid_t> group;
+};
+
+// The file of a listening socket. Its directory may belong to another user, who can replace the
+// file at any time. So the class opens the directory once and checks it. After bind(2), which takes
+// a path, it checks that the file in that directory is the one that was made, and changes it only
+// through a descriptor.
+class SocketFile {
+ public:
+  // Binds `socket` to `path`, and sets owner and mode of the file. First removes a stale socket
+  // file, one that nobody answers on. Returns 0; -EADDRINUSE: something exists there; -EPERM: the
+  // directory is not safe, or the owner cannot be set; -ENAMETOOLONG, -ENOENT, ...
+  int bind(int socket, const std::string& path, const SocketAccess& access);
+  // Removes only the file that bind() made: another daemon may have taken over the name.
+  void remove();
+
+ private:
+  int open_directory(const std::string& path);
+  int give(const SocketAccess& access);
+  bool remove_stale(const std::string& path);
+
+  UniqueFd directory_;
+  std::string name_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;  // 0: bind() has made no file
+};
+
+// True if only its owner and root can remove or rename a file in the directory of `path`: others
+// may not write there, or it is sticky.
+bool directory_is_safe(const std::string& path);
+
+// True if `beside` belongs to root, to this user, or to the owner of `path`.
+bool is_made_by_owner_of(const std::string& path, const std::string& beside);
+// The same of whoever listens at the other end of `connected`: somebody may have replaced a file
+// since it was looked at.
+bool is_served_by_owner_of(const std::string& path, int connected);
+
+// Creates the directory of `path`, accessible to all and writable for `owner`. Leaves an existing
+// directory as it is. Returns 0 or a negative errno.
+int make_directory_of(const std::string& path, std::optional<uid_t> owner);
+
+// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly its size, with
+// descriptors attached. Functions return 0 or a negative errno:
+//   -EAGAIN      kDontWait, and the call would block
+//   -ECONNRESET  the peer has closed the socket
+//   -EPROTO      the received message is invalid
+//   -EMFILE      the received message had descriptors that were not wanted or could not be received
 inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 // The most descriptors that the kernel allows per message. If the receiver has room for fewer, the
 // kernel closes the others in the receiving thread, which can block for ever.
@@ -62,5 +111,20 @@ int address_of(const std::string& path, sockaddr_un& out);
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
 int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
               const SocketAccess& access = {});
+
+// Descriptors in messages of a Unix socket that nobody has read. Whoever closes the socket closes
+// them too, and that may block for ever. A socket without any closes at once.
+
+// Whether unread messages of a SOCK_SEQPACKET socket have descriptors attached; also true if that
+// cannot be found out in a few steps. Reads messages that have none. Never blocks, and closes no
+// descriptor. Call after shutdown(): no message arrives any more.
+bool has_unread_files(int socket);
+
+// Whether peers may attach descriptors to messages from now on. For a listening socket: before it
+// is accepted, a peer may not either. Linux before 6.16 knows no such choice: there they always
+// may.
+void permit_files(int socket, bool permitted);
+// Whether they may not: if they never might, no message has any.
+bool refuses_files(int socket);
 
 }  // namespace stp::service

@@ -14,7 +14,6 @@
 #include <thread>
 #include <utility>
 
-#include "libst/service/mapping_turn.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

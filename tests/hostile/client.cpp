@@ -12,8 +12,8 @@
 #include <cstring>
 #include <thread>
 
+#include "libst/service/messages.h"
 #include "libst/service/socket.h"
-#include "libst/service/wire_config.h"
 
 namespace stp::hostile {
 namespace {

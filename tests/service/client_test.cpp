@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <limits>
+#include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -53,6 +55,143 @@ TEST(Client, AnEventWakesOneSleeperWhateverTheirNumber) {
   EXPECT_TRUE(eventually([&] { return awake == 1; }));
   EXPECT_EQ(wake_on(page.events, std::numeric_limits<int>::max()), kSleepers - 1);
   for (auto& thread : threads) thread.join();
+}
+
+std::unique_ptr<Channel> spare() {
+  return std::make_unique<Channel>();
+}
+
+TEST(ChannelTable, GivesEachChannelANumberOfItsOwn) {
+  ChannelTable table;
+  std::set<Bell> numbers;
+  for (int i = 0; i < 100; ++i) numbers.insert(table.add(spare()));
+  EXPECT_EQ(numbers.size(), 100U);
+  EXPECT_EQ(*numbers.rbegin(), 99U);
+  EXPECT_EQ(table.numbers(), 100U);
+  EXPECT_EQ(table.count(), 100U);
+}
+
+// The client's page has a bit for each number, so numbers must not grow for ever.
+TEST(ChannelTable, UsesTheNumberOfARemovedChannelAgain) {
+  ChannelTable table;
+  for (int i = 0; i < 3; ++i) table.add(spare());
+  for (int i = 0; i < 1'000; ++i) {
+    EXPECT_NE(table.remove(1), nullptr);
+    EXPECT_EQ(table.at(1), nullptr);
+    EXPECT_EQ(table.count(), 2U);
+    EXPECT_EQ(table.add(spare()), 1U);
+  }
+  EXPECT_EQ(table.numbers(), 3U);
+}
+
+TEST(ChannelTable, ANumberBeyondTheLastOneIsNoChannel) {
+  ChannelTable table;
+  EXPECT_EQ(table.at(0), nullptr);
+  table.add(spare());
+  EXPECT_NE(table.at(0), nullptr);
+  EXPECT_EQ(table.at(1), nullptr);
+  EXPECT_EQ(table.at(~Bell{0}), nullptr);
+}
+
+TEST(ChannelTable, FindsTheChannelOfAConnectionUntilItEnds) {
+  ChannelTable table;
+  table.add(spare());
+  const auto number = table.add(spare());
+  constexpr VcId kVc = 77;
+  EXPECT_EQ(table.of(kVc), nullptr);
+  table.put_to_use(kVc, number);
+  ASSERT_EQ(table.of(kVc), table.at(number));
+  EXPECT_EQ(table.at(number)->vc, kVc);
+  EXPECT_EQ(table.of(kVc + 1), nullptr);
+  table.end_use(kVc);
+  EXPECT_EQ(table.of(kVc), nullptr);
+  EXPECT_NE(table.at(number), nullptr);  // until it is removed
+  table.remove(number);
+  EXPECT_EQ(table.at(number), nullptr);
+}
+
+TEST(ChannelTable, WhatAChannelTookGoesBackWhenItIsRemoved) {
+  ChannelTable table;
+  ProgramUse use;
+  auto channel = spare();
+  channel->one = {use.channels, 1};
+  channel->counted_bytes = {use.queue_bytes, 4'096};
+  const auto number = table.add(std::move(channel));
+  EXPECT_EQ(use.channels, 1U);
+  table.remove(number);
+  EXPECT_EQ(use.channels, 0U);
+  EXPECT_EQ(use.queue_bytes, 0U);
+}
+
+constexpr RegionId kRegion = 5, kOtherRegion = 6;
+constexpr VcId kVc = 8, kOtherVc = 9;
+
+class MxRecordsTest : public testing::Test {
+ protected:
+  void add(std::uint16_t mx, RegionId region, VcId vc = kNoneId) {
+    records.add(mx, {.region = region, .vc = vc, .place = {}, .one = {use.mxs, 1}});
+  }
+
+  ProgramUse use;
+  MxRecords records;
+};
+
+TEST_F(MxRecordsTest, AnMxIsOfItsRegionAndOfTheConnectionThatAloneMayUseIt) {
+  add(1, kRegion, kVc);
+  add(2, kRegion);
+  add(3, kOtherRegion, kVc);
+  EXPECT_EQ(records.count_of_region(kRegion), 2U);
+  EXPECT_EQ(records.count_of_region(kOtherRegion), 1U);
+  EXPECT_EQ(records.count_of_connection(kVc), 2U);
+  EXPECT_EQ(records.count_of_connection(kOtherVc), 0U);
+  // An Mx for all connections is not one of the connection "none".
+  EXPECT_EQ(records.count_of_connection(kNoneId), 0U);
+}
+
+TEST_F(MxRecordsTest, ARemovedOneIsCountedNowhere) {
+  add(1, kRegion, kVc);
+  EXPECT_EQ(use.mxs, 1U);
+  records.remove(1);
+  EXPECT_TRUE(records.empty());
+  EXPECT_EQ(use.mxs, 0U);
+  EXPECT_EQ(records.count_of_region(kRegion), 0U);
+  EXPECT_EQ(records.count_of_connection(kVc), 0U);
+  records.remove(1);  // no harm
+}
+
+TEST_F(MxRecordsTest, TheMxOfARegionGoOneByOne) {
+  for (std::uint16_t mx = 0; mx < 10; ++mx) add(mx, kRegion, mx % 2 == 0 ? kVc : kNoneId);
+  add(10, kOtherRegion, kVc);
+  for (std::size_t left = 10; left > 0; --left) {
+    EXPECT_EQ(records.count_of_region(kRegion), left);
+    EXPECT_EQ(use.mxs, left + 1);
+    EXPECT_TRUE(records.remove_one_of_region(kRegion));
+  }
+  EXPECT_FALSE(records.remove_one_of_region(kRegion));
+  EXPECT_EQ(records.count_of_connection(kVc), 1U);
+  EXPECT_EQ(records.count_of_region(kOtherRegion), 1U);
+}
+
+TEST_F(MxRecordsTest, TheMxOfAConnectionGoOneByOne) {
+  add(1, kRegion, kVc);
+  add(2, kOtherRegion, kVc);
+  add(3, kRegion, kOtherVc);
+  EXPECT_TRUE(records.remove_one_of_connection(kVc));
+  EXPECT_TRUE(records.remove_one_of_connection(kVc));
+  EXPECT_FALSE(records.remove_one_of_connection(kVc));
+  EXPECT_EQ(records.count_of_region(kRegion), 1U);
+  EXPECT_EQ(records.count_of_connection(kOtherVc), 1U);
+}
+
+// The Node gives the number of an ended Mx to another region before its record is removed.
+TEST_F(MxRecordsTest, TheRecordOfAnEndedMxIsReplacedAndNotFoundUnderItsFirstRegion) {
+  add(1, kRegion, kVc);
+  add(1, kOtherRegion, kOtherVc);
+  EXPECT_EQ(use.mxs, 1U);
+  EXPECT_FALSE(records.remove_one_of_region(kRegion));
+  EXPECT_FALSE(records.remove_one_of_connection(kVc));
+  EXPECT_EQ(records.count_of_region(kOtherRegion), 1U);
+  EXPECT_EQ(records.count_of_connection(kOtherVc), 1U);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "libst/os/file_limit.h"
-#include "libst/service/unread_files.h"
+#include "libst/service/socket.h"
 #include "tests/lingering_socket.h"
 #include "tests/service/fuse_file.h"
 #include "tests/service/raw_client.h"

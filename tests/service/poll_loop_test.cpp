@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/poll_loop.h"
 
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
 #include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
 
 #include "tests/service/eventually.h"
+#include "tests/service/served_socket.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {
@@ -192,6 +199,74 @@ INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,
                          [](auto& policy) {
                            return policy.param == PollPolicy::kBusy ? "Busy" : "Adaptive";
                          });
+
+TEST(Scheduling, AThreadThatAsksForShortSlicesHasThemAndItsNicenessStays) {
+  std::optional<Scheduling> before, after;
+  std::thread([&] {
+    if (::setpriority(PRIO_PROCESS, 0, 5) != 0) return;  // this thread alone, as Linux has it
+    before = scheduling();
+    ask_for_short_slices();
+    after = scheduling();
+  }).join();
+  ASSERT_TRUE(before && after);
+  if (before->slice == 0) GTEST_SKIP() << "this kernel knows no slices";
+  EXPECT_EQ(after->slice, kShortSlice);
+  EXPECT_EQ(after->policy, before->policy);
+  EXPECT_EQ(after->nice, 5);
+}
+
+int threads_with_short_slices() {
+  int count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+    if (const auto is = scheduling(std::stoi(thread.path().filename())); is)
+      count += is->slice == kShortSlice ? 1 : 0;
+  return count;
+}
+
+// Whoever waits for a processor while it holds the lock of the link holds up the link.
+TEST(Scheduling, TheThreadsOfADaemonThatHoldItsLockHaveShortSlices) {
+  if (const auto own = scheduling(); !own || own->slice == 0)
+    GTEST_SKIP() << "this kernel knows no slices";
+  ServedSocket daemon;
+  daemon.start();
+  EXPECT_TRUE(eventually([] { return threads_with_short_slices() == 2; }));
+}
+
+using Cpus = std::vector<std::vector<unsigned>>;
+
+TEST(PollPlaces, OneShardHasAllCpusThatWereChosen) {
+  const auto places = poll_places(PollPolicy::kBusy, 1, {2, 3}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2, 3}}));
+  EXPECT_EQ(places.policy, PollPolicy::kBusy);
+  EXPECT_FALSE(places.crowded);
+  EXPECT_EQ(places.note, "");
+}
+
+TEST(PollPlaces, EachOfSeveralHasACpuOfItsOwn) {
+  const auto places = poll_places(PollPolicy::kBusy, 3, {2, 3, 6, 7}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2}, {3}, {6}}));
+  EXPECT_EQ(places.policy, PollPolicy::kBusy);
+  EXPECT_FALSE(places.crowded);
+  EXPECT_EQ(places.note, "");
+}
+
+TEST(PollPlaces, WithFewerCpusTheyShareAndNobodyIsBusyForEver) {
+  const auto places = poll_places(PollPolicy::kBusy, 3, {2, 3}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2}, {3}, {2}}));
+  EXPECT_EQ(places.policy, PollPolicy::kAdaptive);
+  EXPECT_TRUE(places.crowded);
+  EXPECT_NE(places.note.find("3 shards share 2 CPUs"), std::string::npos) << places.note;
+  EXPECT_NE(places.note.find("adaptive"), std::string::npos) << places.note;
+}
+
+TEST(PollPlaces, WithoutAChoiceTheyRunAnywhereAndTheMachineHasToHaveEnough) {
+  EXPECT_EQ(poll_places(PollPolicy::kInterrupt, 2, {}, 2).cpus, (Cpus{{}, {}}));
+  EXPECT_FALSE(poll_places(PollPolicy::kInterrupt, 2, {}, 2).crowded);
+  const auto places = poll_places(PollPolicy::kInterrupt, 4, {}, 2);
+  EXPECT_TRUE(places.crowded);
+  EXPECT_EQ(places.policy, PollPolicy::kInterrupt);
+  EXPECT_EQ(places.note.find("adaptive"), std::string::npos) << places.note;
+}
 
 }  // namespace
 }  // namespace stp::service

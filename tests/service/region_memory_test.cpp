@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "libst/service/file_mapping.h"
 #include "tests/service/raw_client.h"
 
 namespace stp::service {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libst/service/allowances.h"
 #include "libst/service/client_table.h"
-#include "libst/service/limits.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {

@@ -5,8 +5,8 @@
 
 #include <thread>
 
+#include "libst/service/messages.h"
 #include "libst/service/page_pins.h"
-#include "libst/service/text_field.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "libst/service/link_shards.h"
+#include "libst/service/messages.h"
 #include "libst/service/server.h"
-#include "libst/service/text_field.h"
 #include "tests/service/hostile_client.h"
 #include "tests/service/served_pair.h"
 

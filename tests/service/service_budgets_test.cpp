@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "libst/os/file_limit.h"
-#include "libst/service/limits.h"
-#include "libst/service/text_field.h"
+#include "libst/service/allowances.h"
+#include "libst/service/messages.h"
 #include "libst/service/user_workers.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"

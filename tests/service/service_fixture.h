@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "libst/service/client_page.h"
+#include "libst/service/messages.h"
 #include "libst/service/service.h"
-#include "libst/service/wire_config.h"
 #include "stp/channel/user_side.h"
 #include "tests/service/test_port.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "libst/os/file_limit.h"
-#include "libst/service/limits.h"
+#include "libst/service/allowances.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What clients can ask of a Service, and what they cannot.
+
+#include "libst/service/service.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "libst/service/limits.h"
+#include "libst/service/allowances.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {
@@ -304,6 +312,73 @@ TEST_F(ServiceTest, SleepIsRefusedWhileABellRings) {
   ASSERT_TRUE(send_nop(alice, alice_end, 1));
   EXPECT_FALSE(service.prepare_to_sleep());
   EXPECT_EQ(page_of(alice).service_asleep.load(), 0U);
+}
+
+void wait_until_wanted(const DriveLock& lock) {
+  while (!lock.wanted()) std::this_thread::yield();
+}
+
+TEST(DriveLock, KeepsOthersOut) {
+  DriveLock lock;
+  unsigned together = 0, most = 0, turns = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2'000; ++i) {
+        std::lock_guard guard(lock);
+        most = std::max(most, ++together);
+        ++turns;
+        --together;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(most, 1U);
+  EXPECT_EQ(turns, 8'000U);
+}
+
+TEST(DriveLock, TriesWithoutWaiting) {
+  DriveLock lock;
+  ASSERT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+  EXPECT_FALSE(lock.wanted());
+  lock.unlock();
+  EXPECT_TRUE(lock.try_lock());
+  lock.unlock();
+}
+
+TEST(DriveLock, OneWhoWaitsIsSeenAndComesNext) {
+  DriveLock lock;
+  lock.lock();
+  std::vector<int> order;
+  std::thread other([&] {
+    std::lock_guard guard(lock);
+    order.push_back(1);
+  });
+  wait_until_wanted(lock);
+  // The poller unlocks and locks again: the one who waited goes first, every time.
+  lock.unlock();
+  lock.lock();
+  order.push_back(2);
+  EXPECT_FALSE(lock.wanted());
+  lock.unlock();
+  other.join();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(DriveLock, NobodyJumpsTheQueueByTrying) {
+  DriveLock lock;
+  lock.lock();
+  std::atomic<bool> tried{false};
+  std::thread other([&] {
+    std::lock_guard guard(lock);
+    while (!tried) std::this_thread::yield();
+  });
+  wait_until_wanted(lock);
+  // From here on it is the other's, whether it has woken up yet or not.
+  lock.unlock();
+  EXPECT_FALSE(lock.try_lock());
+  tried = true;
+  other.join();
 }
 
 }  // namespace

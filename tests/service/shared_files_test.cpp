@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "libst/service/file_mapping.h"
+#include "libst/service/region_memory.h"
 #include "tests/held_file.h"
 #include "tests/service/huge_pages.h"
 #include "tests/service/raw_client.h"

@@ -12,7 +12,7 @@
 #include <array>
 #include <cerrno>
 
-#include "libst/service/limits.h"
+#include "libst/service/allowances.h"
 #include "libst/service/region_memory.h"
 #include "tests/service/raw_client.h"
 

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/mapping_turn.h"
 #include "tests/service/eventually.h"
 
 namespace stp::service {

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "libst/service/admin.h"
-#include "libst/service/names.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/ending.h"

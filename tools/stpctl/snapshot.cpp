@@ -13,8 +13,8 @@
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
 #include "libst/service/budget.h"
+#include "libst/service/messages.h"
 #include "libst/service/socket.h"
-#include "libst/service/text_field.h"
 #include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "libst/service/names.h"
+#include "libst/service/admin.h"
 #include "tools/stpctl/table.h"
 
 namespace stp::stpctl {

@@ -10,8 +10,8 @@
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link/link.h"
+#include "libst/service/identity.h"
 #include "libst/service/socket.h"
-#include "libst/service/users.h"
 #include "tools/stpd/option_values.h"
 
 namespace stp::stpd {

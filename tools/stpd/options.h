@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "libst/service/limits.h"
+#include "libst/service/allowances.h"
 #include "libst/service/poll_loop.h"
-#include "libst/service/port_rules.h"
 #include "libst/service/socket.h"
 #include "tools/stpd/log.h"
 

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "libst/service/users.h"
+#include "libst/service/identity.h"
 
 namespace stp::stpd {
 namespace {

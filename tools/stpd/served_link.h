@@ -11,7 +11,6 @@
 
 #include "libst/service/link_shards.h"
 #include "libst/service/server.h"
-#include "libst/service/telemetry.h"
 #include "tools/stpd/options.h"
 #include "tools/stpd/tracer.h"
 #include "tools/trace/pcapng_tap.h"

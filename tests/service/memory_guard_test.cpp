@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/guarded_ranges.h"
+#include "libst/service/memory_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/memory_guard.h"
-#include "libst/service/process_limits.h"
+#include "libst/service/allowances.h"
 
 namespace stp::service {
 namespace {

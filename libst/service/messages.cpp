@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/wire_config.h"
+#include "libst/service/messages.h"
 
 #include <algorithm>
 #include <cerrno>
