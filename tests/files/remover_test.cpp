@@ -9,8 +9,8 @@
 #include "tests/files/limited_descriptors.h"
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
-#include "tools/files/name.h"
-#include "tools/files/source_directory.h"
+#include "tools/files/metadata.h"
+#include "tools/files/tree.h"
 
 namespace stp::files {
 namespace {

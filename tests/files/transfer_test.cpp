@@ -13,13 +13,13 @@
 
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
+#include "tools/files/arguments.h"
 #include "tools/files/directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
 #include "tools/files/file_writer.h"
-#include "tools/files/names_there.h"
-#include "tools/files/pack.h"
+#include "tools/files/note.h"
 #include "tools/files/receiver.h"
 #include "tools/files/send_all.h"
 

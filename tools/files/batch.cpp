@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
+#include <system_error>
 #include <utility>
 
 namespace stp::files {
@@ -127,6 +128,35 @@ void Batch::sync_directories() {
     }
   }
   for (auto& item : items_) item.file.temporary.clear();
+}
+
+Settler::~Settler() {
+  if (thread_.valid()) thread_.wait();
+}
+
+void Settler::begin(std::unique_ptr<Batch> batch) {
+  batch_ = std::move(batch);
+  done_ = false;
+  try {
+    thread_ = std::async(std::launch::async, [this] {
+      batch_->settle();
+      done_ = true;
+      settled_();
+    });
+  } catch (const std::system_error&) {  // no thread is to be had
+    batch_->settle();
+    done_ = true;
+  }
+}
+
+std::unique_ptr<Batch> Settler::collect() {
+  return done_ ? wait() : nullptr;
+}
+
+std::unique_ptr<Batch> Settler::wait() {
+  if (thread_.valid()) thread_.get();
+  done_ = false;
+  return std::move(batch_);
 }
 
 }  // namespace stp::files

@@ -12,7 +12,6 @@
 #include <new>
 #include <span>
 
-#include "tools/files/big_endian.h"
 #include "tools/files/note.h"
 
 namespace stp::files {

@@ -12,7 +12,6 @@
 
 #include "libst/os/unique_fd.h"
 #include "tools/files/metadata.h"
-#include "tools/files/mode_changes.h"
 #include "tools/files/tree.h"
 
 namespace stp::files {

@@ -4,6 +4,7 @@
 // results are reported later, and not always in the order of the offers.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -16,12 +17,37 @@
 #include "tools/files/digest.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/note.h"
-#include "tools/files/pace.h"
-#include "tools/files/pack.h"
 #include "tools/files/progress.h"
 #include "tools/files/remover.h"
 
 namespace stp::files {
+
+// Limits the bytes per second if the user has set a limit.
+class Pace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // 0: no limit.
+  explicit Pace(std::uint64_t bytes_per_second = 0) : rate_(bytes_per_second) {}
+
+  void spend(std::uint64_t bytes) { spend(bytes, Clock::now()); }
+  void spend(std::uint64_t bytes, Clock::time_point now) {
+    if (rate_ == 0) return;
+    const auto seconds = static_cast<double>(bytes) / static_cast<double>(rate_);
+    // Unused time is not saved up: there is no burst after a pause.
+    free_at_ = std::max(free_at_, now) +
+               std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  }
+  // The time until more may be sent.
+  [[nodiscard]] Duration to_wait() const { return to_wait(Clock::now()); }
+  [[nodiscard]] Duration to_wait(Clock::time_point now) const {
+    return rate_ == 0 ? Duration::zero() : std::max(free_at_ - now, Duration::zero());
+  }
+
+ private:
+  std::uint64_t rate_;
+  Clock::time_point free_at_{};
+};
 
 // The result of one file.
 struct Outcome {

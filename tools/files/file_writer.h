@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file that appears under its name complete or not at all. It is written to a hidden temporary
-// file beside it, and a Batch renames it. Without finish(), the destructor removes the temporary,
-// or keeps it for the next time if the file is to be resumed. Functions return 0 or a negative
-// errno.
+// A file on the receiver's disk: how it appears complete or not at all, and the steps in which it
+// comes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,10 +14,16 @@
 #include "tools/files/digest.h"
 #include "tools/files/directory.h"
 #include "tools/files/metadata.h"
+#include "tools/files/note.h"
+#include "tools/files/progress.h"
 #include "tools/files/turns.h"
 
 namespace stp::files {
 
+// A file that appears under its name complete or not at all. It is written to a hidden temporary
+// file beside it, and a Batch renames it. Without finish(), the destructor removes the temporary,
+// or keeps it for the next time if the file is to be resumed. Functions return 0 or a negative
+// errno.
 class FileWriter {
  public:
   FileWriter() = default;
@@ -69,5 +74,47 @@ int write_whole(Directory directory, const std::string& name, const Metadata& me
 
 // An earlier transfer has left a part of that file.
 bool has_part(int directory, const std::string& name);
+
+// The note for a negative errno; 0: no error.
+Note result_of(int error);
+Note because(Reason reason);
+
+// The disk side of a file that the receiver gets piece by piece: open it, write its bytes in order,
+// then check the sender's digest. Each step returns its result as a Note.
+class IncomingFile {
+ public:
+  // The reading of an existing file, however long it is, is work for `whom`.
+  IncomingFile(const Metadata& metadata, Progress& progress, const WorkFor& whom)
+      : metadata_(metadata), progress_(progress), whom_(whom) {}
+
+  // The bytes that exist already, and their digest.
+  Note open(Directory directory, const std::string& name);
+  // Nothing exists yet; the content goes to a descriptor.
+  Note open_sink(int fd) { return result_of(writer_.open_sink(fd, metadata_)); }
+  // The content continues from this offset.
+  Note go_on_from(std::uint64_t at);
+  Note append(std::span<const std::byte> bytes);
+  // So many zeros, which a file need not hold.
+  Note skip(std::uint64_t length);
+  // All `size` bytes have arrived: `whole` waits to be renamed.
+  Note commit(std::uint64_t size, const Digest& expected, WholeFile& whole);
+
+  // Where its content went on.
+  [[nodiscard]] std::uint64_t began_at() const { return began_at_; }
+  // What came of it is not kept for a resumed transfer.
+  void forget() { writer_.go_on_from(0); }
+
+  [[nodiscard]] std::uint64_t have() const { return writer_.have(); }
+
+ private:
+  Metadata metadata_;
+  Progress& progress_;
+  const WorkFor& whom_;
+  FileWriter writer_;
+  std::uint64_t began_at_ = 0;
+  ContentDigest digest_;  // of what is there; while the sender has not said from where it goes on,
+                          // of all that was found
+  std::optional<Progress::Item> bar_;
+};
 
 }  // namespace stp::files

@@ -3,6 +3,8 @@
 // files, their names, open descriptors.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +12,55 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tools/files/batch.h"
-#include "tools/files/descriptors.h"
 #include "tools/files/directory.h"
-#include "tools/files/incoming_file.h"
-#include "tools/files/linked_files.h"
+#include "tools/files/file_writer.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
-#include "tools/files/pack.h"
 #include "tools/files/progress.h"
-#include "tools/files/settler.h"
 #include "tools/files/small_files.h"
 #include "tools/files/turns.h"
 
 namespace stp::files {
+
+// The files of one sender that get further names (hard links) at the receiver. A sender can name
+// only what it has sent over this connection, or what was found to be the same; the inode is
+// compared, because others may write to the directory meanwhile.
+class LinkedFiles {
+ public:
+  // Bytes of paths that are kept. Further names of other files are sent as files.
+  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+  struct File {
+    std::string path;  // below the receiver's directory
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool is_found = false, has_arrived = false;
+
+    // That name is one of this file.
+    [[nodiscard]] bool is_named(int directory, const std::string& name) const;
+  };
+
+  // A file is offered, and further names are to come.
+  void begin(std::uint32_t number, const std::string& path);
+  // Where it is. It has its name when it has arrived. Both ignore files that did not begin.
+  void found(std::uint32_t number, int directory, const std::string& name);
+  void arrived(std::uint32_t number);
+  // It fails, or has all its names.
+  void forget(std::uint32_t number);
+
+  [[nodiscard]] bool is_under_way(std::uint32_t number) const;
+  [[nodiscard]] std::optional<File> find(std::uint32_t number) const;
+
+ private:
+  std::map<std::uint32_t, File> files_;
+  std::size_t bytes_ = 0;
+};
 
 class IncomingFiles {
  public:

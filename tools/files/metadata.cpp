@@ -1,12 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/metadata.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
 #include <utility>
 
-#include "tools/files/big_endian.h"
 #include "tools/files/note.h"
 
 namespace stp::files {
+namespace {
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+bool is_accepted(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= kMaxNameLength &&
+         !name.starts_with(kTemporaryPrefix) && std::none_of(name.begin(), name.end(), is_control);
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> accepted_path(std::string_view path) {
+  if (path.size() > kMaxPathLength) return std::nullopt;
+  std::vector<std::string> names;
+  for (;;) {
+    const auto slash = std::min(path.find('/'), path.size());
+    const auto name = path.substr(0, slash);
+    if (!is_accepted(name)) return std::nullopt;
+    names.emplace_back(name);
+    if (slash == path.size()) return names;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::string base_name(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const auto slash = path.rfind('/');
+  if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  return path == "." || path == ".." ? std::string() : std::string(path);
+}
+
+std::string temporary_name() {
+  static std::atomic<unsigned> number{0};
+  return std::string(kTemporaryPrefix) + std::to_string(::getpid()) + "." +
+         std::to_string(number++) + ".part";
+}
+
 namespace {
 
 constexpr std::uint32_t kMagic = 0x5354504d;  // "STPM"
@@ -121,6 +165,97 @@ std::optional<Metadata> take_offer(std::span<const std::byte>& offers) {
   const auto bytes = offers.first(length);
   offers = offers.subspan(length);
   return decode_metadata(bytes);
+}
+
+namespace {
+
+constexpr std::uint16_t kAllBits = 0777, kExecute = 0111;
+
+std::uint16_t bits_of_who(char who) {
+  switch (who) {
+    case 'u':
+      return 0700;
+    case 'g':
+      return 0070;
+    case 'o':
+      return 0007;
+    default:
+      return who == 'a' ? kAllBits : std::uint16_t{0};
+  }
+}
+
+std::uint16_t bits_of_permission(char permission) {
+  switch (permission) {
+    case 'r':
+      return 0444;
+    case 'w':
+      return 0222;
+    default:
+      return permission == 'x' ? kExecute : std::uint16_t{0};
+  }
+}
+
+}  // namespace
+
+std::optional<ModeChanges::Change> ModeChanges::parse_change(std::string_view text) {
+  Change change;
+  if (text.starts_with('D') || text.starts_with('F')) {
+    change.directories = text.starts_with('D');
+    change.files = !change.directories;
+    text.remove_prefix(1);
+  }
+  unsigned octal = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, octal, 8);
+  if (error == std::errc()) {
+    if (stop != end || octal > kAllBits) return std::nullopt;
+    change.bits = static_cast<std::uint16_t>(octal);
+    return change;
+  }
+  std::uint16_t who = 0;
+  for (; !text.empty() && bits_of_who(text.front()) != 0; text.remove_prefix(1))
+    who = static_cast<std::uint16_t>(who | bits_of_who(text.front()));
+  if (who != 0) change.who = who;
+  constexpr std::string_view kOperations = "+-=";
+  if (text.empty() || kOperations.find(text.front()) == std::string_view::npos) return std::nullopt;
+  change.operation = text.front();
+  for (text.remove_prefix(1); !text.empty(); text.remove_prefix(1)) {
+    const auto bits = bits_of_permission(text.front());
+    if (text.front() == 'X')
+      change.execute_if_any = true;
+    else if (bits == 0)
+      return std::nullopt;
+    change.bits = static_cast<std::uint16_t>(change.bits | bits);
+  }
+  return change;
+}
+
+std::optional<ModeChanges> ModeChanges::parse(std::string_view text) {
+  ModeChanges changes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto change = parse_change(text.substr(begin, end - begin));
+    if (!change) return std::nullopt;
+    changes.changes_.push_back(*change);
+    begin = end + 1;
+  }
+  return changes;
+}
+
+std::uint16_t ModeChanges::apply(std::uint16_t mode, bool is_directory) const {
+  unsigned result = mode & kAllBits;
+  for (const auto& change : changes_) {
+    if (!(is_directory ? change.directories : change.files)) continue;
+    const auto execute = change.execute_if_any && (is_directory || (result & kExecute) != 0);
+    const auto bits = (change.bits | (execute ? kExecute : 0U)) & change.who;
+    if (change.operation == '+')
+      result |= bits;
+    else if (change.operation == '-')
+      result &= ~bits;
+    else
+      result = (result & ~unsigned{change.who}) | bits;
+  }
+  return static_cast<std::uint16_t>(result);
 }
 
 }  // namespace stp::files

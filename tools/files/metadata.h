@@ -1,4 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What the receiver must know about a file before its content comes, the rules for its name, and
+// --chmod, which changes its permissions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stp::files {
+
+// File names that come from another machine.
+inline constexpr std::size_t kMaxNameLength = 255;  // NAME_MAX of every usual file system
+inline constexpr std::size_t kMaxPathLength = 4095;
+inline constexpr std::string_view kTemporaryPrefix = ".stp-recv.";
+
+// The components of a path below a receiver's directory, where all may be created there: none is
+// empty, "." or "..", too long, one of our own temporary files, or has control characters.
+std::optional<std::vector<std::string>> accepted_path(std::string_view path);
+
+// The last component of a path; empty where it has none ("/", "..").
+std::string base_name(std::string_view path);
+
+// A name for a file under way, unique on this host.
+std::string temporary_name();
+
+enum class FileKind : std::uint8_t { kRegular = 1, kDirectory = 2, kSymbolicLink = 3 };
+
 // What the receiver must know about a file, directory or symbolic link before its content comes. A
 // message with tag kOffers holds one or more of these, each preceded by its length (2 bytes):
 //
@@ -14,22 +46,6 @@
 //
 // A file that is a further name of another (a hard link) becomes one at the receiver when that has
 // arrived there over the same connection. Otherwise its content is wanted as that of any file.
-#pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <ctime>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "tools/files/name.h"
-
-namespace stp::files {
-
-enum class FileKind : std::uint8_t { kRegular = 1, kDirectory = 2, kSymbolicLink = 3 };
-
 struct Metadata {
   FileKind kind = FileKind::kRegular;
   std::uint64_t size = 0;
@@ -70,5 +86,27 @@ std::optional<Changed> decode_changed(std::span<const std::byte> bytes);
 
 // Removes the first one from `offers`. nullopt: it is malformed.
 std::optional<Metadata> take_offer(std::span<const std::byte>& offers);
+
+// --chmod: other permissions than those of the file, as chmod(1) and rsync(1) write them.
+class ModeChanges {
+ public:
+  // "D755,F644" or "u=rwX,go-w": changes, separated by commas, each for directories (D), files (F)
+  // or both. nullopt: it is none.
+  static std::optional<ModeChanges> parse(std::string_view text);
+  // The permission bits of a file that had `mode`.
+  [[nodiscard]] std::uint16_t apply(std::uint16_t mode, bool is_directory) const;
+
+ private:
+  struct Change {
+    bool directories = true, files = true;
+    char operation = '=';         // or '+', '-'
+    std::uint16_t who = 0777;     // the bits that it may change
+    std::uint16_t bits = 0;       // for everybody
+    bool execute_if_any = false;  // X: x, for directories and where somebody may execute already
+  };
+  static std::optional<Change> parse_change(std::string_view text);
+
+  std::vector<Change> changes_;
+};
 
 }  // namespace stp::files

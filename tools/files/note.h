@@ -5,7 +5,7 @@
 //   sender    offers     what could come: see metadata.h. Files are numbered from 1 on by them
 //   receiver  kWanted    of each file: `have` bytes are there already, `digest` is theirs
 //   sender    changed    before its content: the file is not as it was offered; see metadata.h
-//   sender    pack       small files, each whole with its digest: see pack.h
+//   sender    pack       small files, each whole with its digest: see Packed
 //   or        kGo        from byte `have` on the content of a file comes...
 //             content    ...in messages of at most kChunk bytes...
 //             kHole      ...or `have` zeros in place of some; they enter the digest as a mark...
@@ -43,6 +43,20 @@
 #include <vector>
 
 namespace stp::files {
+
+template <typename T>
+void put_big_endian(std::byte* at, T value) {
+  for (std::size_t i = sizeof(T); i-- > 0; value = static_cast<T>(std::uint64_t{value} >> 8))
+    at[i] = static_cast<std::byte>(value);
+}
+
+template <typename T>
+T get_big_endian(const std::byte* at) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = value << 8 | std::to_integer<std::uint8_t>(at[i]);
+  return static_cast<T>(value);
+}
 
 inline constexpr std::size_t kChunk = std::size_t{1} << 20;
 // The version of all these messages, and of the data that the two exchange when they connect.
@@ -110,5 +124,26 @@ std::vector<Note> decode_notes(std::span<const std::byte> bytes);
 std::string describe(const Note& note);
 // The same for the receiver's own user.
 std::string describe_here(const Note& note);
+
+// Small files, each whole, in one message of tag kPack:
+//
+//   0  file   4  length   8  digest   24  content; then the next one
+//
+// big-endian.
+inline constexpr std::size_t kPackHead = 24;
+// Files up to this size are sent in packs. They are not resumed but sent again.
+inline constexpr std::size_t kMostPacked = std::size_t{64} << 10;
+
+struct Packed {
+  std::uint32_t file = 0;
+  Digest digest{};
+  std::span<const std::byte> content;
+};
+
+// Writes the header before the content.
+void put_pack_head(std::span<std::byte> at, std::uint32_t file, std::size_t length,
+                   const Digest& digest);
+// Removes the first file from `pack`. nullopt: its length exceeds the pack.
+std::optional<Packed> take_packed(std::span<const std::byte>& pack);
 
 }  // namespace stp::files

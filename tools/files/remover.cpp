@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <memory>
 
-#include "tools/files/name.h"
-#include "tools/files/source_directory.h"
+#include "tools/files/metadata.h"
+#include "tools/files/tree.h"
 
 namespace stp::files {
 namespace {

@@ -13,12 +13,11 @@
 #include <utility>
 
 #include "stp/base/printable.h"
+#include "tools/files/arguments.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/file_sender.h"
-#include "tools/files/first_look.h"
-#include "tools/files/name.h"
-#include "tools/files/names_there.h"
+#include "tools/files/metadata.h"
 #include "tools/files/tree.h"
 
 namespace stp::files {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "tools/files/channel.h"
-#include "tools/files/filter.h"
-#include "tools/files/mode_changes.h"
+#include "tools/files/metadata.h"
 #include "tools/files/progress.h"
+#include "tools/files/tree.h"
 
 namespace stp::files {
 
@@ -37,7 +37,7 @@ struct Sending {
 };
 
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure and
-// Stopped. `sending` has no conflicts (conflicts.h), and no two names are the same (names_there.h).
+// Stopped. `sending` has no conflicts, and no two names are the same (arguments.h).
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
 
 }  // namespace stp::files

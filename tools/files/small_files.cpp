@@ -2,13 +2,57 @@
 #include "tools/files/small_files.h"
 
 #include <atomic>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tools/files/digest.h"
 #include "tools/files/file_writer.h"
-#include "tools/files/incoming_file.h"
 
 namespace stp::files {
+
+Helper::~Helper() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard const lock(mutex_);
+    end_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Helper::share(const std::function<void()>& work) {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {  // no thread is to be had
+    return work();
+  }
+  {
+    std::lock_guard const lock(mutex_);
+    offered_ = &work;
+  }
+  changed_.notify_all();
+  work();
+  std::unique_lock lock(mutex_);
+  offered_ = nullptr;
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
+void Helper::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return offered_ != nullptr || end_; });
+    if (end_) return;
+    const auto& work = *std::exchange(offered_, nullptr);
+    busy_ = true;
+    lock.unlock();
+    work();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
 namespace {
 
 void write_one(SmallFile& file) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "tools/files/link.h"
+#include "tools/files/channel.h"
 
 namespace stp::files {
 

@@ -17,7 +17,7 @@
 #include "libst/service/link_choice.h"
 #include "tools/files/command_line.h"
 #include "tools/files/failure.h"
-#include "tools/files/name.h"
+#include "tools/files/metadata.h"
 #include "tools/files/progress.h"
 #include "tools/files/receiver.h"
 #include "tools/files/signals.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/helper.h"
+#include "tools/files/small_files.h"
 
 #include <gtest/gtest.h>
 
