@@ -6,7 +6,6 @@
 
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

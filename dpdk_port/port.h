@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
-#include "dpdk_port/link/random.h"
 #include "stp/node/node.h"
 #include "stp/node/shards.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "dpdk_port/dpdk/mbuf_pool.h"
-#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/link/engine.h"
 #include "stp/node/node.h"
 
 namespace stp::port {

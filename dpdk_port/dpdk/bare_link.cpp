@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "dpdk_port/dpdk/device.h"
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/loopback.h"
 
 namespace stp::port {
 

@@ -12,9 +12,9 @@
 
 #include "dpdk_port/dpdk/eal.h"
 #include "dpdk_port/dpdk/failure.h"
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/interface.h"
+#include "dpdk_port/link/interface_watch.h"
 #include "dpdk_port/link/pci_nic.h"
 
 namespace stp::port {

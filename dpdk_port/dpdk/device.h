@@ -18,7 +18,7 @@
 #include "dpdk_port/dpdk/packet_socket.h"
 #include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/link/gate.h"
-#include "dpdk_port/link/pci_owner.h"
+#include "dpdk_port/link/owners.h"
 
 namespace stp::port {
 

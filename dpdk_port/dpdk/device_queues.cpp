@@ -6,7 +6,7 @@
 #include "dpdk_port/dpdk/eal.h"
 #include "dpdk_port/dpdk/failure.h"
 #include "dpdk_port/dpdk/flow_steering.h"
-#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/link/engine.h"
 
 namespace stp::port {
 namespace {

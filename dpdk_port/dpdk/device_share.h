@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "dpdk_port/dpdk/mbuf_pool.h"
-#include "dpdk_port/link/cache_line.h"
-#include "dpdk_port/link/queue_share.h"
+#include "dpdk_port/link/crossing.h"
+#include "dpdk_port/link/frame_buffers.h"
 #include "stp/types.h"
 
 namespace stp::port {

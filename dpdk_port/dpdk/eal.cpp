@@ -22,9 +22,7 @@
 
 #include "dpdk_port/dpdk/telemetry.h"
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/hugepages.h"
-#include "dpdk_port/link/lcores.h"
-#include "dpdk_port/link/runtime_directory.h"
+#include "dpdk_port/link/eal_settings.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/queue_share.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/memif/memif.h"
 
 namespace stp::port {
@@ -22,7 +22,7 @@ struct MemifCounters {
 
 class MemifLink {
  public:
-  // `settings.shards`: each has its counters and, by link/queue_share.h, its rings.
+  // `settings.shards`: each has its counters and, by link/crossing.h, its rings.
   static std::unique_ptr<MemifLink> open(const memif::Settings& settings, std::string& error);
 
   // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected.

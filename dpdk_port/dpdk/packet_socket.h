@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "dpdk_port/link/interface_owner.h"
 #include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/owners.h"
 #include "stp/types.h"
 
 struct tpacket2_hdr;

@@ -18,7 +18,7 @@
 #include <cstring>
 
 #include "dpdk_port/dpdk/packet_socket.h"
-#include "dpdk_port/link/packet_sockets.h"
+#include "dpdk_port/link/absence.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {

@@ -5,8 +5,8 @@
 #include "dpdk_port/dpdk/device.h"
 #include "dpdk_port/link/arp.h"
 #include "dpdk_port/link/crossing.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

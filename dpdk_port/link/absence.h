@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why a link cannot be opened yet: what it needs is not there, and may come.
+// Links whose interface or address is not there yet: what they lack, and the packet sockets that
+// are kept for them.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,7 @@
 
 namespace stp::port {
 
+// Why a link cannot be opened yet: what it needs is not there, and may come.
 struct Absence {
   LinkState state;      // kGone or kDown
   std::string trouble;  // with the remedy
@@ -39,5 +41,18 @@ std::optional<Absence> absence_of(const LinkConfig& link);
 // Why the link's address is none that it can have on this host, now or later; "": it can. What the
 // text of the link alone says is checked by parse_link().
 std::string unfit_here(const LinkConfig& link);
+
+// Packet sockets kept for links whose interface is not there yet: a daemon opens them before it
+// gives up the right to (CAP_NET_RAW). One that is not bound receives nothing. Thread-safe.
+
+// Keeps one more. False: `error` says why it cannot be opened.
+bool keep_packet_socket(std::string& error);
+// Whether open_packet_socket() can succeed; errno if not.
+bool may_open_packet_sockets();
+// Returns a descriptor that is not bound, or -1 with errno.
+int open_packet_socket();
+// Closes one of open_packet_socket(). One that had been kept is kept again, without its rings,
+// which must not be mapped.
+void close_packet_socket(int fd);
 
 }  // namespace stp::port

@@ -1,13 +1,106 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/address_watch.h"
 
+#include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <memory>
 #include <utility>
 
-#include "dpdk_port/link/own_addresses.h"
-
 namespace stp::port {
+namespace {
+
+constexpr std::uint16_t kDiscard = 9;  // RFC 863
+
+using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+
+InterfaceList all_addresses() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) all = nullptr;
+  return {all, &::freeifaddrs};
+}
+
+std::optional<Ipv4> ipv4_of(const sockaddr* address) {
+  const auto found = address == nullptr ? std::nullopt : from_socket_address(address);
+  return found ? found->ipv4() : std::nullopt;
+}
+
+}  // namespace
+
+unsigned mtu_of(const std::string& interface) {
+  ifreq request{};
+  interface.copy(request.ifr_name, IF_NAMESIZE - 1);
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool known = fd >= 0 && ::ioctl(fd, SIOCGIFMTU, &request) == 0;
+  if (fd >= 0) ::close(fd);
+  return known ? static_cast<unsigned>(request.ifr_mtu) : 0;
+}
+
+std::string interface_with(const InternetAddress& address) {
+  const InterfaceList all = all_addresses();
+  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    auto found = from_socket_address(at->ifa_addr);
+    if (!found) continue;
+    found->port = address.port;
+    if (*found == address) return at->ifa_name;
+  }
+  return "";
+}
+
+// The kernel makes the last address of an IPv4 network one of all its hosts, and one that an
+// operator has set.
+std::string interface_with_broadcast(const InternetAddress& address) {
+  const auto wanted = address.ipv4();
+  const InterfaceList all = all_addresses();
+  for (const auto* at = all.get(); at != nullptr && wanted; at = at->ifa_next) {
+    const auto own = ipv4_of(at->ifa_addr), mask = ipv4_of(at->ifa_netmask);
+    if (!own || !mask || (at->ifa_flags & IFF_BROADCAST) == 0 || *own == *wanted) continue;
+    const bool has_last = ~mask->value > 1;  // two hosts need none
+    if (has_last && wanted->value == (own->value | ~mask->value)) return at->ifa_name;
+    if (ipv4_of(at->ifa_broadaddr) == wanted) return at->ifa_name;
+  }
+  return "";
+}
+
+std::optional<InternetAddress> address_of(const std::string& interface) {
+  const InterfaceList all = all_addresses();
+  std::optional<InternetAddress> six;
+  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || interface != at->ifa_name) continue;
+    const auto found = from_socket_address(at->ifa_addr);
+    if (!found) continue;
+    if (found->ipv4()) return found;
+    if (!six && found->scope == 0) six = found;
+  }
+  return six;
+}
+
+// Connecting a socket sends no packet.
+std::optional<InternetAddress> usual_address() {
+  const auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kDiscard);  // 192.0.2.1: RFC 5737
+  sockaddr_storage name{};
+  socklen_t length = to_socket_address(elsewhere, AF_INET, name);
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  const bool known = fd >= 0 && ::connect(fd, as_any, length) == 0 &&
+                     ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
+  if (fd >= 0) ::close(fd);
+  if (known) return from_socket_address(as_any);
+  std::optional<InternetAddress> loopback;
+  const InterfaceList all = all_addresses();
+  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+    const auto found = from_socket_address(at->ifa_addr);
+    if (!found || !found->is_host() || found->scope != 0) continue;
+    if (!found->is_loopback()) return found;
+    if (!loopback) loopback = found;
+  }
+  return loopback;
+}
 
 AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
   std::string target = config_.target;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests that simulate time link another clock.
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 
 #include <time.h>
 

@@ -1,21 +1,110 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connects the shards of one link: a ring from each shard to each other one, a ring from each to
-// the shard that has the device, and doorbells that wake sleeping shards. A Seat is one shard's end
-// of it.
+// Where the shards of one link meet: the rings between them, and the queues of the link that each
+// uses.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/frame_ring.h"
-#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/link/frame_buffers.h"
 #include "stp/node/shards.h"
 
 namespace stp::port {
 
+// Passes frames in order from one thread of this process to another: a lock-free ring of buffers
+// with one sender and one receiver. Frames are copied in and read in place. Each side writes its
+// own cache lines: the sender the frames, and each side its half of the object.
+class FrameRing {
+ public:
+  // `places`: a power of two. `room`: bytes of the longest frame.
+  FrameRing(std::size_t places, std::size_t room);
+
+  // ---- the sender ----
+  // Whether there is room for `frames` more. False: the receiver reports when it has made room.
+  bool has_room(std::size_t frames);
+  // `local`: the frame comes from this host's memory, not from a link. False: no room, or the frame
+  // is longer than `room`.
+  bool push(Bytes head, Bytes rest, bool local);
+  // Makes pushed frames visible to the receiver. True: there were some.
+  bool publish();
+  // has_room() returned false, and now there is room. Check before sleeping.
+  [[nodiscard]] bool may_go_on() const;
+
+  // ---- the receiver ----
+  struct Entry {
+    Bytes frame;
+    bool local;
+  };
+  // The number of waiting frames.
+  [[nodiscard]] std::size_t waiting() const {
+    return sent_.load(std::memory_order_seq_cst) - received_.load(std::memory_order_relaxed);
+  }
+  // A waiting frame; 0 is the oldest. Readable until released.
+  [[nodiscard]] Entry at(std::size_t index) const;
+  // True: the sender waits for room.
+  bool release(std::size_t frames);
+
+ private:
+  friend struct FrameRingLayout;  // a test
+  // Stands before each frame, in its buffer.
+  struct Head {
+    std::uint32_t length;
+    bool local;
+  };
+  [[nodiscard]] std::size_t free_places() const {
+    return count_ - (pushed_ - received_.load(std::memory_order_seq_cst));
+  }
+  [[nodiscard]] std::byte* place(std::size_t number) const {
+    return buffers_.at(number & (count_ - 1));
+  }
+
+  FrameBuffers buffers_;
+  const std::size_t count_, room_;
+  // The sender's.
+  alignas(kCacheLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
+  std::size_t pushed_ = 0;                                // published or not
+  std::size_t free_ = 0;                                  // at the last check
+  bool waits_ = false;                                    // there was no room at that check
+  // The receiver's.
+  alignas(kCacheLine) std::atomic<std::size_t> received_{0};
+  // Of both, where a ring is full: the sender waits.
+  alignas(kCacheLine) std::atomic<bool> stalled_{false};
+};
+
+// Which queues of a link a shard uses. A queue has one sender and one receiver, so shards share
+// none. Both ends of a link follow the same rule, whatever the number of their shards:
+//
+//   Of Q queues to the peer, shard i of N fills Q/N, the first of which is i * (Q/N); a frame goes
+//   into the one that its D_Port modulo Q/N names. Shard i empties the queues i, i + N, i + 2N, ...
+//
+// If one end has N shards and the other one M, and there are N * M queues each way, each frame
+// arrives at the shard that its D_Port names. If there are fewer, the shard that receives a frame
+// hands it over. With fewer queues than shards, those without one send through another shard.
+
+// What one shard fills.
+struct QueuesToSend {
+  unsigned first = 0;
+  unsigned count = 0;  // 0: none
+
+  [[nodiscard]] unsigned at(std::uint16_t d_port) const { return first + d_port % count; }
+};
+
+constexpr QueuesToSend queues_to_send(unsigned queues, const PortShare& of) {
+  if (of.count == 1) return {0, queues};
+  if (queues < of.count) return {of.index, of.index < queues ? 1U : 0U};
+  const unsigned each = queues / of.count;
+  return {of.index * each, each};
+}
+
+// Connects the shards of one link: a ring from each shard to each other one, a ring from each to
+// the shard that has the device, and doorbells that wake sleeping shards. A Seat is one shard's end
+// of it.
 class Crossing {
  public:
   // `room`: bytes of the longest frame.

@@ -4,9 +4,154 @@
 #include <algorithm>
 #include <bit>
 
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/interface_watch.h"
 #include "stp/node/shards.h"
 
 namespace stp::port {
+namespace {
+
+constexpr unsigned kEthernetMtu = 1500, kMemifMtu = 9000;
+constexpr unsigned kMaxDpdkMtu = 65'280;  // an mbuf's length has 16 bits
+constexpr unsigned kMaxAfPacketMtu = 32'000, kMaxAfXdpMtu = 3506;
+
+std::string option(const LinkConfig& link, const std::string& name, const std::string& otherwise) {
+  const auto found = link.options.find(name);
+  return found == link.options.end() ? otherwise : found->second;
+}
+
+bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
+  InterfaceFacts facts;
+  if (!look_up_interface(link.target, facts, error)) return false;
+  if (link.mtu && *link.mtu > facts.mtu) {
+    error = "its MTU is " + std::to_string(facts.mtu) +
+            ", less than mtu=" + std::to_string(*link.mtu) + ": ip link set " + link.target +
+            " mtu " + std::to_string(*link.mtu);
+    return false;
+  }
+  out.interface = link.target;
+  out.mac = link.mac.value_or(facts.mac);
+  out.address = link.address ? link.address : facts.address;
+  out.mtu = link.mtu.value_or(facts.mtu);
+  if (option(link, "driver", "af_packet") == "af_packet") {
+    out.mtu = std::min(out.mtu, kMaxAfPacketMtu);
+    out.name = link.target;
+    out.packet_socket = true;
+    out.qdisc = option(link, "qdisc", "0") == "1";
+    return true;
+  }
+  if (link.options.contains("qdisc")) {
+    error = "qdisc= is for driver=af_packet: af_xdp always passes the kernel by";
+    return false;
+  }
+  if (facts.mtu > kMaxAfXdpMtu) {
+    error = "af_xdp carries frames up to MTU 3506, the interface has " + std::to_string(facts.mtu) +
+            ": lower it, or use driver=af_packet";
+    return false;
+  }
+  out.name = "net_af_xdp" + std::to_string(serial);
+  out.arguments = "iface=" + link.target;
+  return true;
+}
+
+// Always the same for one end of a link, and different for the other end.
+MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : link.target + '#' + option(link, "id", "0")) {
+    hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
+  }
+  MacAddr mac = MacAddr::from_u64(hash);
+  mac.octets[0] = 0x02;  // locally administered
+  mac.octets[5] = static_cast<std::uint8_t>((mac.octets[5] & 0xfe) | (role == "server" ? 1 : 0));
+  return mac;
+}
+
+// log2 of a ring's length. Rings of long frames are short, so that their memory stays in the
+// processors' caches; a full ring loses nothing.
+unsigned memif_ring(std::size_t buffer) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr unsigned kShortest = 6, kLongest = 10;
+  return std::clamp(static_cast<unsigned>(std::bit_width(kBytes / buffer)) - 1, kShortest,
+                    kLongest);
+}
+
+bool make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
+  constexpr std::size_t kCacheLine = 64, kMaxBuffer = 65'535;
+  const std::string role = option(link, "role", "client");
+  const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
+  const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
+  const std::string ring = option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize))));
+  out.name = "memif" + std::to_string(serial);
+  out.mac = link.mac.value_or(memif_mac(link, role));
+  out.memif = {.socket = link.target,
+               .makes_socket = role == "server",
+               .id = static_cast<std::uint32_t>(std::stoul(option(link, "id", "0"))),
+               .log2_ring = static_cast<unsigned>(std::stoul(ring)),
+               .buffer = static_cast<std::uint32_t>(std::stoul(bsize))};
+  // One ring's buffers; the memory of a connection, both of them, has at most 1 GiB
+  // (memif/region.h).
+  constexpr std::size_t kMostBytes = std::size_t{500} << 20;
+  const std::size_t bytes = std::size_t{out.memif->buffer} << out.memif->log2_ring;
+  if (bytes >= frame_room(out.mtu) && bytes <= kMostBytes) return true;
+  error = "2^" + ring + " buffers of " + bsize + " bytes are " + std::to_string(bytes) +
+          " bytes: a frame has up to " + std::to_string(frame_room(out.mtu)) +
+          ", and a ring at most " + std::to_string(kMostBytes) + ": change rsize= or bsize=";
+  return false;
+}
+
+bool check_mtu(const LinkConfig& link, const DeviceSpec& spec, std::string& error) {
+  if (spec.mtu > kMaxDpdkMtu) {
+    error = "mtu=" + std::to_string(spec.mtu) + " is more than a DPDK device carries: at most " +
+            std::to_string(kMaxDpdkMtu);
+  } else if (spec.mtu < kMinMtu) {
+    error = "its MTU of " + std::to_string(spec.mtu) + " is too small for STP: at least " +
+            std::to_string(kMinMtu) + " (ip link set " + link.target + " mtu 1500)";
+  }
+  return error.empty();
+}
+
+}  // namespace
+
+bool make_device_spec(const LinkConfig& link, unsigned serial, DeviceSpec& out,
+                      std::string& error) {
+  error.clear();
+  out = {};
+  out.bus = link.kind == LinkKind::kPci ? "pci" : "vdev";
+  out.mac = link.mac;
+  out.vlan = link.vlan;
+  out.address = link.address;
+  out.answers_arp = link.address.has_value();
+  out.mtu = link.mtu.value_or(link.kind == LinkKind::kMemif ? kMemifMtu : kEthernetMtu);
+  switch (link.kind) {
+    case LinkKind::kIface:
+      if (!make_iface(link, serial, out, error)) return false;
+      break;
+    case LinkKind::kMemif:
+      if (!make_memif(link, serial, out, error)) return false;
+      break;
+    case LinkKind::kPci:
+      out.name = link.target;
+      out.sets_mac = out.sets_mtu = true;
+      break;
+    case LinkKind::kVdev: {
+      const std::size_t comma = link.target.find(',');
+      out.name = link.target.substr(0, comma);
+      if (comma != std::string::npos) out.arguments = link.target.substr(comma + 1);
+      out.sets_mac = true;
+      out.sets_mtu = link.mtu.has_value();
+      break;
+    }
+    case LinkKind::kStpd:
+    case LinkKind::kUdp:
+    case LinkKind::kIp:
+    case LinkKind::kLoop:
+      error = "this link needs no device";
+      return false;
+  }
+  out.data_room = std::max(out.data_room, frame_room(out.mtu));
+  return check_mtu(link, out, error);
+}
+
 namespace {
 
 constexpr std::size_t kKiB = 1024;
@@ -37,7 +182,7 @@ bool is_peers_choice(const std::string& driver) {
 }
 
 // A peer may have several shards, and each of ours then needs a queue to each of them: all queues
-// that such a device was made with are used (queue_share.h), by one shard as well. A NIC has one
+// that such a device was made with are used (crossing.h), by one shard as well. A NIC has one
 // for each shard.
 unsigned queues_of(const DeviceSpec& spec, const DeviceFacts& facts, unsigned most) {
   const bool all = facts.driver == "net_vhost" || facts.driver == "net_virtio_user";

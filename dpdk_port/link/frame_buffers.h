@@ -3,15 +3,22 @@
 // use. It shares no cache line with other memory.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
 
-#include "dpdk_port/link/cache_line.h"
 #include "stp/types.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {
+
+// What different threads write stands this far apart, so that they do not wait for each other.
+inline constexpr std::size_t kCacheLine = 64;
+
+constexpr std::size_t whole_cache_lines(std::size_t bytes) {
+  return (bytes + kCacheLine - 1) & ~(kCacheLine - 1);
+}
 
 // Bytes of the longest frame at an MTU. The Node counts SNAP's bytes on top of the MTU.
 constexpr std::size_t frame_room(unsigned mtu) {

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <thread>
 
-#include "dpdk_port/link/cache_line.h"
+#include "dpdk_port/link/frame_buffers.h"
 #include "stp/base/assert.h"
 #include "stp/node/shards.h"
 

@@ -2,19 +2,170 @@
 #include "dpdk_port/link/interface_watch.h"
 
 #include <linux/ethtool.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "dpdk_port/link/interface.h"
+#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/ipv4_addresses.h"
 
 namespace stp::port {
+namespace {
+
+class Socket {
+ public:
+  Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  // Queries an interface. False: see errno.
+  bool ask(unsigned long what, const std::string& name, ifreq& answer) const {
+    answer = {};
+    name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
+    return ::ioctl(fd_, what, &answer) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+bool may_open_raw_sockets(std::string& error) {
+  if (may_open_packet_sockets()) return true;
+  error = errno == EPERM ? "this user lacks CAP_NET_RAW: run as root, or give the program the "
+                           "capability with setcap cap_net_raw+ep"
+                         : std::string("raw sockets do not open: ") + std::strerror(errno);
+  return false;
+}
+
+}  // namespace
+
+std::optional<Ipv4> first_address(const std::string& name, int index) {
+  if (const auto all = ipv4_addresses(index)) {
+    for (const InterfaceAddress& each : *all) {
+      if (each.index == index) return Ipv4{each.ipv4};
+    }
+    return std::nullopt;
+  }
+  ifreq answer;
+  if (!Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFADDR, name, answer)) return std::nullopt;
+  sockaddr_in address;
+  std::memcpy(&address, &answer.ifr_addr, sizeof address);
+  return Ipv4{ntohl(address.sin_addr.s_addr)};
+}
+
+bool look_up_interface(const std::string& any_name, InterfaceFacts& out, std::string& error) {
+  const std::string name = name_of_interface(any_name);
+  const Socket socket(AF_INET, SOCK_DGRAM);
+  ifreq answer;
+  if (!socket.ask(SIOCGIFFLAGS, name, answer)) {
+    error =
+        errno == ENODEV ? "there is no such interface: 'ip link' lists them" : std::strerror(errno);
+    return false;
+  }
+  if ((answer.ifr_flags & IFF_LOOPBACK) != 0) {
+    error = "frames on it have no addresses: for this host alone use the link 'loop'";
+    return false;
+  }
+  if ((answer.ifr_flags & IFF_UP) == 0) {
+    error = "the interface is down: ip link set " + name + " up";
+    return false;
+  }
+  if (!socket.ask(SIOCGIFHWADDR, name, answer) || answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+    error = "this is no Ethernet interface: choose one that 'ip link' shows with link/ether";
+    return false;
+  }
+  std::memcpy(out.mac.octets.data(), answer.ifr_hwaddr.sa_data, out.mac.octets.size());
+  if (!socket.ask(SIOCGIFMTU, name, answer)) {
+    error = std::string("its MTU cannot be read: ") + std::strerror(errno);
+    return false;
+  }
+  out.mtu = static_cast<unsigned>(answer.ifr_mtu);
+  if (socket.ask(SIOCGIFINDEX, name, answer)) out.address = first_address(name, answer.ifr_ifindex);
+  return may_open_raw_sockets(error);
+}
+
+namespace {
+
+// Messages read per call: on a host where interfaces change all the time the rest waits.
+constexpr unsigned kAtOnce = 16;
+
+int news_of_interfaces() {
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  if (fd < 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return fd;
+  }
+  ::close(fd);
+  return -1;
+}
+
+// The interface of a message; 0: none.
+int index_of(const nlmsghdr& message) {
+  const bool is_link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
+  const bool is_address = message.nlmsg_type == RTM_NEWADDR || message.nlmsg_type == RTM_DELADDR;
+  if (is_link && message.nlmsg_len >= NLMSG_LENGTH(sizeof(ifinfomsg))) {
+    return static_cast<const ifinfomsg*>(NLMSG_DATA(&message))->ifi_index;
+  }
+  if (is_address && message.nlmsg_len >= NLMSG_LENGTH(sizeof(ifaddrmsg))) {
+    return static_cast<int>(static_cast<const ifaddrmsg*>(NLMSG_DATA(&message))->ifa_index);
+  }
+  return 0;
+}
+
+bool concern(const std::function<bool(int)>& concerns, const void* messages, std::size_t size) {
+  auto left = static_cast<unsigned>(size);
+  for (auto* at = static_cast<const nlmsghdr*>(messages); NLMSG_OK(at, left);
+       at = NLMSG_NEXT(at, left)) {
+    const int index = index_of(*at);
+    if (index != 0 && concerns(index)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+InterfaceNews::InterfaceNews() : fd_(news_of_interfaces()) {}
+
+InterfaceNews::~InterfaceNews() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool InterfaceNews::look(const std::function<bool(int)>& concerns, Time now) {
+  if (fd_ >= 0) return told(concerns);
+  if (now < ask_at_) return false;
+  ask_at_ = now + kInterval;
+  return true;
+}
+
+bool InterfaceNews::told(const std::function<bool(int)>& concerns) const {
+  bool any = false;
+  alignas(nlmsghdr) std::array<char, 8192> messages;
+  for (unsigned i = 0; i < kAtOnce; ++i) {
+    const ssize_t size = ::recv(fd_, messages.data(), messages.size(), MSG_DONTWAIT | MSG_TRUNC);
+    // ENOBUFS: messages were lost.
+    if (size < 0) return any || errno == ENOBUFS;
+    any |= static_cast<std::size_t>(size) > messages.size() ||
+           concern(concerns, messages.data(), static_cast<std::size_t>(size));
+  }
+  return true;  // more may follow: counts as news
+}
 
 InterfaceWatch::InterfaceWatch(std::string name)
     : name_(std::move(name)), asking_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {

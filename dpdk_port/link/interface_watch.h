@@ -1,18 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Watches the state of one interface. The kernel reports changes by rtnetlink, so an unchanged
-// interface costs one read of an empty socket. Without rtnetlink (a sandbox may forbid it) this
-// asks the kernel at intervals.
+// What the kernel tells of a network interface: facts, news, and its state.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
-#include "dpdk_port/link/interface_news.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
+#include "stp/types.h"
 
 namespace stp::port {
 
+// Facts of the kernel about a network interface.
+struct InterfaceFacts {
+  MacAddr mac;
+  unsigned mtu = 0;
+  std::optional<Ipv4> address;  // its first IPv4 address
+};
+
+// The first IPv4 address of an interface, also one with a label. `name`: for systems without
+// rtnetlink.
+std::optional<Ipv4> first_address(const std::string& name, int index);
+
+// False: `error` names the fault and the remedy: the interface is missing, down or not Ethernet, or
+// this user may not open raw sockets.
+bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error);
+
+// Tells that something about the interfaces of this host has changed: one of them, or an address.
+// The kernel reports it by rtnetlink, so without news this costs one read of an empty socket.
+// Without rtnetlink (a sandbox may forbid it) there is news at intervals.
+class InterfaceNews {
+ public:
+  InterfaceNews();
+  ~InterfaceNews();
+  InterfaceNews(const InterfaceNews&) = delete;
+  InterfaceNews& operator=(const InterfaceNews&) = delete;
+
+  // True: there is news of an interface whose index `concerns`, or some was lost.
+  bool look(const std::function<bool(int)>& concerns, Time now);
+
+  // The interval without reports.
+  static constexpr Time kInterval = 100 * kMillisecond;
+
+ private:
+  [[nodiscard]] bool told(const std::function<bool(int)>& concerns) const;
+
+  const int fd_;  // -1: no rtnetlink
+  Time ask_at_ = 0;
+};
+
+// Watches the state of one interface. The kernel reports changes by rtnetlink, so an unchanged
+// interface costs one read of an empty socket. Without rtnetlink (a sandbox may forbid it) this
+// asks the kernel at intervals.
 class InterfaceWatch {
  public:
   struct Facts {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link/socket_probe.h"
+#include "dpdk_port/link/owners.h"
 
 namespace stp::port::memif {
 namespace {

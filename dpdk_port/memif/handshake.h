@@ -4,7 +4,7 @@
 //
 // The client makes the rings, so it has to know how many there should be: as many each way as the
 // shards of the two sides multiplied, so that each shard has a ring to each of the other side's
-// (link/queue_share.h says which). A server of this implementation, whose hello has the name "stp",
+// (link/crossing.h says which). A server of this implementation, whose hello has the name "stp",
 // permits kMost times as many rings as it has shards: so the client knows that number, or a greater
 // one if the server has several links. Of another server it does not, and makes as many rings as it
 // has shards itself. If a server ends that, the client is modest when it asks again: of this

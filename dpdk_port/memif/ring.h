@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "dpdk_port/link/cache_line.h"
+#include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/memif/protocol.h"
 #include "dpdk_port/memif/region.h"
 

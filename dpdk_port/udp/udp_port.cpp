@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "dpdk_port/link/address_watch.h"
-#include "dpdk_port/link/random.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_receiver.h"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link/loopback.h"
+#include "dpdk_port/link/engine.h"
 #include "stp/base/assert.h"
 #include "stp/wire/ethernet.h"
 

@@ -14,7 +14,6 @@
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/loopback.h"
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"

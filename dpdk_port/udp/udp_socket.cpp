@@ -16,8 +16,8 @@
 #include <cstring>
 
 #include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/own_addresses.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/raw_sockets.h"
 #include "stp/wire/layout.h"

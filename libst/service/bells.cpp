@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <type_traits>
 
-#include "dpdk_port/link/socket_probe.h"
+#include "dpdk_port/link/owners.h"
 
 // Older kernel headers lack it.
 #ifndef SO_PASSRIGHTS

@@ -15,7 +15,7 @@
 #include <cstddef>
 
 #include "dpdk_port/link/absence.h"
-#include "dpdk_port/link/interface_owner.h"
+#include "dpdk_port/link/owners.h"
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 

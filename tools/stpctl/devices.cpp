@@ -4,9 +4,8 @@
 #include <cstdio>
 #include <string>
 
-#include "dpdk_port/link/interface_owner.h"
 #include "dpdk_port/link/inventory.h"
-#include "dpdk_port/link/socket_probe.h"
+#include "dpdk_port/link/owners.h"
 #include "libst/service/messages.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/table.h"

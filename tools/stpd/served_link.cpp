@@ -13,7 +13,6 @@
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/packet_sockets.h"
 #include "libst/service/identity.h"
 #include "libst/service/poll_loop.h"
 

@@ -17,7 +17,7 @@
 #include <future>
 #include <thread>
 
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 #include "tests/held_file.h"
 #include "tests/lingering_socket.h"
 

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "dpdk_port/link/random.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/raw_sockets.h"
 #include "tests/dpdk_port/link_pair.h"

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "dpdk_port/link/random.h"
+#include "dpdk_port/link/engine.h"
 
 namespace stp::port::peers_test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "dpdk_port/link/clock.h"
+#include "dpdk_port/link/engine.h"
 
 namespace stp {
 namespace {

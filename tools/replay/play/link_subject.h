@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/interface_owner.h"
+#include "dpdk_port/link/owners.h"
 #include "stp/types.h"
 #include "tools/replay/play/subject.h"
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/interface_owner.h"
+#include "dpdk_port/link/owners.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,7 +16,6 @@
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/program_name.h"
 
 namespace stp::port {
 namespace {
@@ -115,6 +117,75 @@ void InterfaceOwner::tend() const {
 
 InterfaceOwner::~InterfaceOwner() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+namespace {
+
+// The process that has locked the file; 0: none that is visible from here.
+pid_t locker_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return 0;
+  std::ifstream table("/proc/locks");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields(line);  // 1: FLOCK ADVISORY WRITE 4711 00:05:99 0 EOF
+    std::string skipped, kind, file;
+    pid_t pid = 0;
+    fields >> skipped >> kind >> skipped >> skipped >> pid >> file;
+    if (fields && kind == "FLOCK" && file.ends_with(':' + std::to_string(status.st_ino)))
+      return pid;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<PciOwner> PciOwner::claim(const std::string& address, const std::string& file,
+                                          std::string& error) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  std::unique_ptr<PciOwner> owner(new PciOwner(fd));
+  if (fd < 0) {
+    error = file + " does not open: " + std::strerror(errno) +
+            (errno == EACCES || errno == EPERM ? "; only root can use a NIC under uio" : "");
+    return nullptr;
+  }
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return owner;
+  if (errno != EWOULDBLOCK) {
+    error = file + " cannot be locked: " + std::strerror(errno);
+    return nullptr;
+  }
+  error = "NIC " + address + " has an owner: ";
+  const pid_t other = locker_of(fd);
+  error += other == 0 ? "another program" : program_name(other) + ", pid " + std::to_string(other);
+  error += "; end it, or reach its link (stpd:) instead";
+  return nullptr;
+}
+
+PciOwner::~PciOwner() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// The probe has another type than the servers' sockets (SOCK_SEQPACKET, SOCK_STREAM). So the kernel
+// finds the process, but connects nobody: a client that comes and leaves would disturb the server,
+// and DPDK's memif does not survive it.
+int probe_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.find('\0') != std::string::npos) return EINVAL;
+  if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
+  path.copy(address.sun_path, path.size());
+  const int probe = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return errno;
+  const bool connected =
+      ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int error = connected || errno == EPROTOTYPE ? 0 : errno;
+  ::close(probe);
+  return error;
+}
+
+void remove_stale_socket(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
+  if (probe_socket(path) == ECONNREFUSED) ::unlink(path.c_str());
 }
 
 }  // namespace stp::port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/packet_sockets.h"
+#include "dpdk_port/link/absence.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
