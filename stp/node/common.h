@@ -3,16 +3,119 @@
 // counters, the queue of the Node's own frames, and the events for its caller.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <initializer_list>
+#include <vector>
 
 #include "stp/counters.h"
 #include "stp/drop_reason.h"
-#include "stp/node/answers.h"
+#include "stp/node/node.h"
 #include "stp/node/objects.h"
 #include "stp/wire/frame.h"
+#include "stp/wire/header.h"
 
 namespace stp {
+
+struct Answer {
+  MacAddr dst;
+  wire::Header header;
+  bool checksum = false;
+  OptionPayload option;
+  std::uint64_t order = 0;   // sequence number of add() and add_for_stranger()
+  std::size_t of_group = 0;  // of sources
+
+  // Must leave before users' data: a connection's data must not overtake the frame that opens it.
+  [[nodiscard]] bool pressing() const { return header.op() != wire::Op::kRequestStateResponse; }
+};
+
+// Queues of the frames that a Node sends of its own accord: to peers, and to strangers (stations
+// without a connection here). There may be any number of strangers, under any addresses. So they
+// get few places, few of those per source (Sources), and a small share of the frames that leave
+// while users have something to send.
+// protocol: 5.41
+class Answers {
+ public:
+  static constexpr std::size_t kToPeers = 1024, kToStrangers = 256, kToOneStranger = 32;
+  // While users wait, at most one frame in kShare goes to strangers.
+  static constexpr unsigned kShare = 8;
+
+  enum class Added : std::uint8_t { kYes, kFull, kAddressFull };
+
+  [[nodiscard]] bool empty() const { return peers_.count + strangers_.count == 0; }
+  [[nodiscard]] bool has_pressing() const { return pressing_ != 0; }
+  // Whether there is room for `frames` more to stations of that source.
+  [[nodiscard]] Added room_for_stranger(const MacAddr& source, std::size_t frames) const {
+    if (strangers_.count + frames > kToStrangers) return Added::kFull;
+    return waiting_[group(source)] + frames > kToOneStranger ? Added::kAddressFull : Added::kYes;
+  }
+  bool add(const Answer& answer) {
+    if (peers_.count == kToPeers) return false;
+    put(peers_, answer);
+    return true;
+  }
+  // Requires room_for_stranger().
+  void add_for_stranger(const Answer& answer, const MacAddr& source) {
+    put(strangers_, answer).of_group = group(source);
+    ++waiting_[group(source)];
+  }
+
+  // The answer to send next; nullptr: none, or users go first.
+  const Answer* next(bool users_wait) {
+    const bool stranger = strangers_.count != 0 && (!users_wait || credit_ >= kShare - 1);
+    if (!stranger && peers_.count == 0) return nullptr;
+    const bool first =
+        stranger && peers_.count != 0 ? strangers_.front().order < peers_.front().order : stranger;
+    turn_ = first ? &strangers_ : &peers_;
+    return &turn_->front();
+  }
+  // Whether the answer that next() has returned is for a stranger.
+  [[nodiscard]] bool is_for_stranger() const { return turn_ == &strangers_; }
+  void sent(bool users_wait) {
+    const auto& answer = turn_->front();
+    pressing_ -= answer.pressing() ? 1 : 0;
+    if (turn_ == &strangers_) {
+      --waiting_[answer.of_group];
+      if (users_wait) credit_ -= kShare - 1;
+    }
+    turn_->drop();
+  }
+  // Users have sent `frames` frames.
+  void users_sent(std::size_t frames) { credit_ = std::min(credit_ + frames, kMostCredit); }
+
+ private:
+  // Lets a burst of answers to strangers leave without waiting when strangers are few.
+  static constexpr std::size_t kMostCredit = 32 * (kShare - 1);
+  static constexpr std::size_t kGroups = 256;
+  struct Ring {
+    explicit Ring(std::size_t size) : places(size) {}
+    [[nodiscard]] const Answer& front() const { return places[first]; }
+    void drop() {
+      first = (first + 1) % places.size();
+      --count;
+    }
+    std::vector<Answer> places;
+    std::size_t first = 0, count = 0;
+  };
+  static std::size_t group(const MacAddr& source) {
+    return (source.to_u64() * 0x9e3779b97f4a7c15 >> 48) % kGroups;
+  }
+  Answer& put(Ring& ring, const Answer& answer) {
+    auto& place = ring.places[(ring.first + ring.count++) % ring.places.size()];
+    place = answer;
+    place.order = order_++;
+    pressing_ += answer.pressing() ? 1 : 0;
+    return place;
+  }
+
+  Ring peers_{kToPeers}, strangers_{kToStrangers};
+  Ring* turn_ = &peers_;
+  std::size_t pressing_ = 0;
+  std::uint64_t order_ = 0;
+  std::size_t credit_ = kMostCredit;
+  std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers per group of sources
+};
 
 struct Common {
   Common(const NodeConfig& node_config, Random& node_random)

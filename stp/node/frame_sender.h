@@ -64,7 +64,7 @@ class FrameSender {
   }
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
-  // whole_blocks.cpp
+  // frame_sender.cpp
   bool send_whole_block(Vc& vc, TxFrame& frame, Time now);
 
   Uses use_;

@@ -1,12 +1,138 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node/node.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "stp/base/work_meter.h"
-#include "stp/node/impl.h"
+#include "stp/node/connection/listeners.h"
+#include "stp/node/connection/recovery.h"
+#include "stp/node/endpoints.h"
+#include "stp/node/frame_receiver.h"
+#include "stp/node/frame_sender.h"
 
 namespace stp {
+
+// Does what time makes due: retries, keep-alive, Blocks to request again, and the freeing of what
+// has ended. One call does a bounded amount of it.
+class Expiry {
+ public:
+  // They must outlive this.
+  struct Uses {
+    Common& common;
+    PortTable& vcs;
+    VcTimers& timers;
+    WakeUps& wake_ups;
+    NodeDepartures& departures;
+    Pacing& pacing;
+    Tidying& tidying;
+    VcEndings& endings;
+    Listeners& listeners;
+    StateExchange& states;
+    Recovery& recovery;
+  };
+  explicit Expiry(const Uses& uses) : use_(uses) {}
+
+  // As Node::expire() and Node::next_deadline().
+  void expire(Time now);
+  [[nodiscard]] Time next_deadline() const;
+
+ private:
+  std::size_t expire(Vc& vc, Time now);
+
+  Uses use_;
+};
+
+// A Node is composed of mechanisms. Each owns its state, and its header says what it promises. A
+// mechanism uses only those above it here.
+struct Node::Impl {
+  Impl(const NodeConfig& config, Random& random) : common(config, random) {}
+
+  Common common;
+  // These outlive the connections, which return to them what they have.
+  Pacing pacing{common.config.granted_limit, common.config.max_stu, vcs, common.counters,
+                common.config.routed};
+  EndpointTable endpoints{{common.config, vcs, pacing}};
+  MappedMemory memory{common, vcs};
+  PortTable vcs{common.config.shards == nullptr ? PortShare{}
+                                                : common.config.shards->share(common.config.shard)};
+  Turns turns;
+  WakeUps wake_ups{common.events};
+  NodeDepartures departures;
+  VcTimers timers;
+  Tidying tidying{memory, pacing};
+
+  // Slots, and Blocks that do not arrive.
+  StateExchange states{{common, pacing, turns, departures, timers, wake_ups}};
+  Recovery recovery{{common, departures, states, timers}};
+
+  // The handshake.
+  Strangers strangers{vcs.share()};
+  KnownPeers peers;
+  Dials dials{{common, vcs, departures, timers}};
+  VcEndings endings{{common, vcs, turns, wake_ups, departures, timers, pacing, memory, tidying,
+                     peers, strangers, dials}};
+  Openings openings{
+      {common, vcs, pacing, strangers, peers, dials, endings, turns, wake_ups, timers}};
+  Newcomers newcomers{{common, vcs, strangers, endings, states}};
+  Listeners listeners{
+      {common, vcs, strangers, peers, newcomers, openings, endings, timers, turns, wake_ups}};
+
+  // Data in, answers to one-sided operations, and frames.
+  Placement placement{{common, memory, states, recovery, wake_ups}};
+  ConnectionlessPorts ports{{common, placement, wake_ups}};
+  PeerGets gets{{common, memory, states, turns}};
+  RequestChecks checks{{memory, recovery, pacing, tidying}};
+  FrameReceiver receiver{{common, vcs, placement, listeners, openings, endings, ports, states, gets,
+                          pacing, tidying, wake_ups}};
+  FrameSender sender{
+      {common, vcs, turns, wake_ups, departures, pacing, memory, states, checks, gets, endings}};
+  Expiry expiry{{common, vcs, timers, wake_ups, departures, pacing, tidying, endings, listeners,
+                 states, recovery}};
+};
+
+namespace {
+
+// Limits of one turn: connections with due timers, and Blocks checked of each.
+constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
+
+}  // namespace
+
+Time Expiry::next_deadline() const {
+  const bool more = use_.common.unfinished || use_.tidying.untidy();
+  return std::min({use_.timers.next(), use_.wake_ups.deadline(), use_.pacing.deadline(),
+                   more ? use_.common.seen : kNever});
+}
+
+void Expiry::expire(Time now) {
+  use_.common.seen = now;
+  use_.common.unfinished = false;
+  use_.departures.start_clocks(use_.vcs, now);
+  use_.pacing.expire(now);
+  use_.tidying.turn();
+  // The rest stay due and come in the next turn.
+  for (auto left = kMostExpired; left > 0 && use_.timers.next() <= now;) {
+    auto& vc = use_.timers.first();
+    const auto id = vc.id;
+    work::count("timers");
+    left -= std::min(left, 1 + expire(vc, now) / kBlocksOfExpiry);
+    if (auto* const still = use_.vcs.find(id)) use_.timers.renew(*still);
+  }
+}
+
+// Returns the number of Blocks examined.
+std::size_t Expiry::expire(Vc& vc, Time now) {
+  if (!use_.endings.repeat(vc, now) || !use_.listeners.still_decides(vc, now)) return 0;
+  if (vc.state != VcState::kOpen) return 0;
+  if (now >= vc.draining.deadline()) return use_.endings.begin(vc, now), 0;
+  if (!use_.states.repeat(vc, now)) {
+    use_.endings.fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now);
+    return 0;
+  }
+  const auto looked = use_.recovery.check(vc, now);
+  use_.states.ask_when_due(vc, now);
+  return looked;
+}
 
 namespace {
 

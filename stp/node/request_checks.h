@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stp/node/connection/recovery.h"
+#include "stp/node/connection/vc_endings.h"
 #include "stp/node/memory/mapped_memory.h"
-#include "stp/node/tidying.h"
 
 namespace stp {
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Notifies users that their channel has something new. A user that gathers its channels gets kNews
-// at once. A sleeping user gets kWake, at once or a little later so that one wake-up serves many
-// headers. Checks each channel once per burst, not per frame.
-// protocol: 6.17
+// What a user is told: headers, and that its channel has something new.
 #pragma once
 
 #include <deque>
@@ -11,6 +8,10 @@
 
 namespace stp {
 
+// Notifies users that their channel has something new. A user that gathers its channels gets kNews
+// at once. A sleeping user gets kWake, at once or a little later so that one wake-up serves many
+// headers. Checks each channel once per burst, not per frame.
+// protocol: 6.17
 class WakeUps {
  public:
   // The longest delay of a wake-up that is not urgent.
@@ -46,5 +47,12 @@ class WakeUps {
   LinkedList<Vc, IsTouched> drowsy_;   // their users have been told; their wake-up may be delayed
   Time wake_by_ = kNever;
 };
+
+// Passes a header to the user of a connection.
+
+// Puts `header` and the option or append `payload` into the Schedule Header Queue of `vc`, and has
+// `wake_ups` tell its user. `length`: of the Block's data. False: no room.
+bool deliver(Vc& vc, WakeUps& wake_ups, const MacAddr& from, const wire::Header& header,
+             Bytes payload, NodeChannel::Place place, std::uint64_t length = 0);
 
 }  // namespace stp

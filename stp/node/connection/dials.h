@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "stp/node/common.h"
-#include "stp/node/departures.h"
 #include "stp/node/vc_timers.h"
 
 namespace stp {

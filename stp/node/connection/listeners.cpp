@@ -6,6 +6,325 @@
 
 namespace stp {
 
+// An unused Port: the one the user asked for, else the next in turn. 0: none left.
+// protocol: 5.3
+std::uint16_t Openings::choose_port(const Endpoint& endpoint, Time now) {
+  if (endpoint.config.port != 0) {
+    if (use_.vcs.is_free(endpoint.config.port)) return endpoint.config.port;
+    if (!endpoint.listening) return 0;
+  }
+  // Some may be promised to requesters about to prove their address.
+  // protocol: 5.36
+  return use_.vcs.choose([&](std::uint16_t port) { return use_.strangers.may_promise(port, now); });
+}
+
+// `names`: the names in the answer already sent; if none, chooses them here.
+Vc* Openings::make(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
+                   const Strangers::Names& names) {
+  const auto port = names.port != 0 ? names.port : choose_port(endpoint, now);
+  if (port == 0) return nullptr;
+  auto vc = std::make_unique<Vc>();
+  const auto& wanted = endpoint.config;
+  vc->endpoint = &endpoint;
+  vc->cookie = cookie;
+  vc->local_port = port;
+  // protocol: 5.5
+  vc->local_key = names.key != 0 ? names.key : wanted.key;
+  while (vc->local_key == 0) vc->local_key = use_.common.random.next();
+  vc->local_max_stu = std::min(wanted.max_stu, use_.common.config.max_stu);
+  vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
+  vc->heard = now;
+  ++endpoint.vcs;
+  return &use_.vcs.add(std::move(vc));
+}
+
+// Records what the peer announced in its RC or CA.
+// protocol: 5.26, 6.1
+void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) {
+  vc.peer_mac = name.mac;
+  vc.peer_port = name.port;
+  vc.peer_key = name.key;
+  vc.expected = {use_.common.config.mac, vc.peer_mac, vc.local_port, vc.peer_port, vc.local_key};
+  vc.peer_bufsize = sizes.bufsize;
+  vc.peer_max_stu = sizes.max_stu;
+  vc.peer_slots = sizes.slots;
+  vc.credit.reset(sizes.slots);
+  vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
+  const auto bufsize = vc.endpoint->config.bufsize;
+  const auto stu_log2 = stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize);
+  vc.inbound.configure({bufsize, stu_log2}, !vc.endpoint->config.recover,
+                       use_.pacing.account(vc, stu_log2), vc.endpoint->owner->windows);
+  if (const auto* const path = vc.inbound.account().path())
+    vc.channel.suggest_block(path->block_log2());
+}
+
+int Openings::connect(Endpoint& endpoint, const MacAddr& peer, std::uint32_t uport,
+                      std::byte* channel, std::uint64_t cookie, VcId& out, Time now,
+                      const OptionPayload& option) {
+  if (endpoint.config.connectionless) return -EOPNOTSUPP;
+  if (peer.is_group() || peer.is_zero()) return -EINVAL;
+  auto* const vc = make(endpoint, channel, cookie, now);
+  if (vc == nullptr) return endpoint.config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  vc->peer_mac = peer;
+  vc->peer_uport = uport;
+  vc->option = option;
+  use_.dials.begin(*vc, now);
+  out = vc->id;
+  return 0;
+}
+
+// protocol: 11.1, 11.8
+int Openings::open_port(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, VcId& out,
+                        Time now) {
+  if (!endpoint.config.connectionless) return -EINVAL;
+  if (endpoint.vcs > 0) return -EBUSY;
+  auto* const vc = make(endpoint, channel, cookie, now);
+  if (vc == nullptr) return endpoint.config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  vc->state.must(VcEvent::kBegun);
+  vc->end_counted = true;  // not counted as a connection
+  vc->peer_bufsize = endpoint.config.bufsize;
+  vc->peer_max_stu = vc->local_max_stu;
+  vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
+  vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2,
+                                                        endpoint.owner->windows);
+  vc->guard = std::make_unique<KeyGuard>();
+  vc->channel.set_state(ChannelState::kOpen);
+  out = vc->id;
+  return 0;
+}
+
+Vc* Openings::make_passive(Endpoint& endpoint, const Requester& asker,
+                           const Strangers::Names& names, Time now) {
+  STP_ASSERT(!endpoint.stock.empty(), "a requested connection gets a stocked channel");
+  const auto stocked = endpoint.stock.front();
+  auto* const vc = make(endpoint, stocked.channel, stocked.cookie, now, names);
+  if (vc == nullptr) return nullptr;
+  endpoint.stock.pop_front();
+  vc->passive = true;
+  vc->peer_uport = asker.rc.i_uport;
+  vc->peer_option = asker.option;
+  adopt_peer(*vc, asker.name(), {asker.rc.i_slots, asker.rc.i_bufsize, asker.rc.i_max_stu});
+  use_.peers.add(*vc);
+  endpoint.backlog.push_back(*vc);
+  ++endpoint.in_backlog;
+  use_.common.event(Event::Kind::kAcceptReady, endpoint.id);
+  use_.common.event(Event::Kind::kStockLow, endpoint.id);
+  return vc;
+}
+
+void Openings::open(Vc& vc, VcEvent how) {
+  vc.state.must(how);
+  vc.channel.set_state(ChannelState::kOpen);
+  use_.common.counters.add(Counter::kVcOpened);
+}
+
+// protocol: 5.1
+void Openings::on_answer(const wire::Frame& frame, Time now) {
+  auto& common = use_.common;
+  // protocol: 5.42
+  if (common.is_spoofed(frame)) return common.drop(DropReason::kBadSource);
+  const auto& h = frame.header;
+  const auto ca = wire::decode_as<wire::ConnectionAnswer>(h);
+  auto* const vc = use_.vcs.at(h.d_port);
+  const bool ours = vc != nullptr && vc->local_key == h.d_key && vc->peer_mac == frame.src;
+  const bool refused = h.has(wire::flag::kReject);
+  // protocol: 5.8
+  // protocol: 5.5
+  const bool keyless = ca.r_key == 0 && !refused;
+  if (ours && vc->state == VcState::kConnecting && !keyless) {
+    vc->heard = now;
+    // protocol: 5.19
+    vc->peer_option = to_option(frame.option);
+    if (refused) {
+      common.counters.add(Counter::kVcRefused);
+      return use_.endings.fail(*vc, VcEvent::kRefusal, -ECONNREFUSED, now);
+    }
+    if (const auto measured = vc->handshake.measured(now)) vc->round_trip.sample(measured);
+    vc->handshake.stop();
+    use_.dials.end(*vc, now);
+    adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
+    open(*vc, VcEvent::kAnswer);
+    use_.wake_ups.touch(*vc);
+    use_.timers.update(*vc);
+    return use_.turns.enter(*vc);
+  }
+  if (h.d_port == 0) return common.drop(DropReason::kBadPort);
+  if (keyless) return common.drop(DropReason::kBadKey);
+  const bool repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
+  if (repeated || refused) return common.drop(DropReason::kBadState);
+  // The answerer holds a connection that no user here wants: ends it at once.
+  // protocol: 5.9
+  common.counters.add(Counter::kGhostCa);
+  auto rd = wire::to_header(wire::RequestDisconnect{.i_key = h.d_key});
+  rd.d_port = h.s_port;
+  rd.s_port = h.d_port;
+  rd.d_key = ca.r_key;
+  common.answer_stranger(frame.src, {rd});
+}
+
+wire::Header Openings::answer_of(const Vc& vc) {
+  return vc.header_for(wire::ConnectionAnswer{
+      .r_slots = static_cast<std::uint16_t>(vc.channel.slots()),
+      .r_bufsize = vc.endpoint->config.bufsize,
+      .r_key = vc.local_key,
+      .r_max_stu = vc.local_max_stu,
+      .i_uport = vc.peer_uport,
+      .r_uport = vc.endpoint->uport,
+  });
+}
+
+namespace {
+
+// After the first answer without kept state, the Port table has at least this many places, so that
+// the Ports in such answers are far apart.
+constexpr std::size_t kFewestPorts = 4'096;
+// For this long after a connection was dropped, others do not take its place.
+// protocol: 5.40
+constexpr Time kCrowded = kSecond;
+
+// For requests shown to the user: the RC comes again after 10 ms and after 30 ms.
+// protocol: 5.40
+constexpr Time kNotAskedAgain = 35 * kMillisecond;
+
+}  // namespace
+
+// The connection has ended, or a frame with its Key has arrived; if the user decides: its RC has
+// been repeated.
+bool Newcomers::is_proven(const Unproven::Entry& entry) const {
+  const auto* const vc = use_.vcs.find(entry.vc);
+  if (vc == nullptr) return true;
+  if (vc->state == VcState::kAsked) return vc->heard != entry.made;
+  return vc->state != VcState::kOpen || vc->heard != entry.made || vc->traffic.rx_control != 0;
+}
+
+void Newcomers::remove_proven() {
+  unproven_.remove_if([this](const auto& entry) { return is_proven(entry); });
+}
+
+void Newcomers::add(const Vc& vc, Time now) {
+  unproven_.add({.vc = vc.id,
+                 .listener = vc.endpoint->id,
+                 .source = use_.common.source_of(vc.peer_mac),
+                 .made = now});
+}
+
+void Newcomers::admitted(const Vc& vc, Time now) {
+  unproven_.remove_if([&vc](const auto& entry) { return entry.vc == vc.id; });
+  if (vc.peer_mac != use_.common.config.mac) add(vc, now);
+}
+
+// Removes the proven entries and asks those that have been silent.
+void Newcomers::look(Time now) {
+  unproven_.looked_at(now);
+  work::count("unproven connections", unproven_.entries().size());
+  remove_proven();
+  for (auto& entry : unproven_.entries()) {
+    auto& vc = *use_.vcs.find(entry.vc);
+    if (vc.state != VcState::kOpen || vc.user_closed || entry.asked != kNever) continue;
+    if (now - entry.made < Unproven::kSilence) continue;
+    entry.asked = now;
+    use_.states.ask(vc, StateExchange::Ask::kKeepAlive, now);
+  }
+}
+
+bool Newcomers::must_prove(const Endpoint& endpoint, const MacAddr& from, Time now) {
+  const auto source = use_.common.source_of(from);
+  if (!unproven_.is_full(endpoint.id, source)) return false;
+  if (!unproven_.is_worth_a_look(now)) return true;
+  look(now);
+  return unproven_.is_full(endpoint.id, source);
+}
+
+bool Newcomers::reclaim(Endpoint& endpoint, Time now) {
+  if (endpoint.backlog.empty()) return false;
+  if (unproven_.is_worth_a_look(now)) look(now);
+  work::count("unproven connections", unproven_.entries().size());
+  for (const auto& entry : unproven_.entries()) {
+    if (entry.listener != endpoint.id || entry.asked == kNever) continue;
+    if (now - entry.asked < Unproven::kSilence || is_proven(entry)) continue;
+    auto& vc = *use_.vcs.find(entry.vc);
+    if (!vc.in<IsInBacklog>()) continue;
+    endpoint.crowded_until = now + kCrowded;
+    give_up(vc, now);
+    return true;
+  }
+  return false;
+}
+
+bool Newcomers::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now) {
+  if (endpoint.stock.empty()) endpoint.crowded_until = now + kCrowded;
+  use_.strangers.prepare(use_.common.random);
+  if (!use_.strangers.asked_before(peer)) {
+    use_.common.drop(DropReason::kRcFirst);
+    return false;
+  }
+  remove_proven();
+  const auto source = use_.common.source_of(peer.mac);
+  if (!endpoint.stock.empty() && !unproven_.is_full(endpoint.id, source)) return true;
+  const auto goes = std::ranges::find_if(unproven_.entries(), [&](const auto& entry) {
+    return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
+           use_.vcs.find(entry.vc)->state == VcState::kAsked;
+  });
+  if (goes != unproven_.entries().end()) {
+    endpoint.crowded_until = now + kCrowded;
+    give_up(*use_.vcs.find(goes->vc), now);
+    remove_proven();
+  }
+  if (!unproven_.is_full(endpoint.id, source)) return true;
+  use_.common.drop(DropReason::kBacklogFull);
+  return false;
+}
+
+// If the peer exists after all, it learns of the end and may repeat its RC.
+void Newcomers::give_up(Vc& vc, Time now) {
+  use_.common.counters.add(Counter::kUnprovenEnded);
+  if (vc.state == VcState::kAsked) {
+    refuse(KnownPeers::name_of(vc), vc.peer_uport, vc.endpoint->uport, {});
+    return use_.endings.fail(vc, VcEvent::kGaveUp, -ECONNABORTED, now);
+  }
+  const auto rd = vc.header_for(wire::RequestDisconnect{.i_key = vc.local_key});
+  use_.common.answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
+  use_.endings.count(vc, Counter::kVcFailed);
+  use_.endings.forget(vc, now, false);
+}
+
+void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time now) {
+  auto& common = use_.common;
+  auto& strangers = use_.strangers;
+  if (endpoint.config.key != 0) return common.drop(DropReason::kBacklogFull);  // the Key is fixed
+  strangers.prepare(common.random);
+  if (!strangers.asked_before(asker.name()) && !strangers.has_time_for_first(now))
+    return common.drop(DropReason::kRcFirst);
+  use_.vcs.make_places(kFewestPorts * use_.vcs.share().count);
+  const auto names = strangers.answer(
+      asker, use_.vcs.places(), [this](std::uint16_t port) { return use_.vcs.at(port) == nullptr; },
+      now);
+  if (names.port == 0) return common.drop(DropReason::kBacklogFull);
+  auto ca = wire::to_header(wire::ConnectionAnswer{
+      .r_slots = static_cast<std::uint16_t>(endpoint.config.slots),
+      .r_bufsize = endpoint.config.bufsize,
+      .r_key = names.key,
+      .r_max_stu = std::min(endpoint.config.max_stu, common.config.max_stu),
+      .i_uport = asker.rc.i_uport,
+      .r_uport = endpoint.uport,
+  });
+  ca.d_port = asker.port;
+  ca.s_port = names.port;
+  ca.d_key = asker.rc.i_key;
+  if (common.answer_stranger(asker.mac, {ca, Strangers::question(asker, names)},
+                             endpoint.config.checksum))
+    common.counters.add(Counter::kRcCookies);
+}
+
+void Newcomers::refuse(const PeerName& to, std::uint32_t i_uport, std::uint32_t r_uport,
+                       const OptionPayload& option) {
+  auto ca = wire::to_header(wire::ConnectionAnswer{.i_uport = i_uport, .r_uport = r_uport},
+                            wire::flag::kReject);
+  ca.d_port = to.port;
+  ca.d_key = to.key;
+  use_.common.answer_stranger(to.mac, {ca}, false, option);
+}
+
 Listeners::~Listeners() {
   while (!listeners_.empty()) unlisten(*listeners_.begin()->second);
 }

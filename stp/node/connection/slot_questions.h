@@ -1,15 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Node's own questions (RS) about the free Slots of a connection's peer. One question is open at
-// a time; after the answer "none" the next one waits (section 6).
+// What a connection knows from its peer's answers: free Slots, open questions, and Blocks that do
+// not arrive (section 6).
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "stp/channel/doubt.h"
 #include "stp/channel/retry.h"
+#include "stp/channel/round_trip.h"
 
 namespace stp {
+
+// A sender's view of the Slots free at its peer (section 6).
+// protocol: 6.5
+class SlotCredit {
+ public:
+  void reset(std::uint32_t slots) {
+    slots_ = credit_ = slots;
+    ask_at_ = slots / 2;
+  }
+  [[nodiscard]] std::uint32_t credit() const { return credit_; }
+  [[nodiscard]] bool available() const { return credit_ > 0; }
+  // protocol: 6.6
+  [[nodiscard]] bool should_ask() const { return credit_ <= ask_at_; }
+
+  void spend() {
+    --credit_;
+    ++spent_;
+  }
+  // A question (RS) about the peer's Slots leaves now, marked with `sync`. `unsent` operations
+  // already counted by spend() leave after it.
+  void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
+    asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
+  }
+
+  // The answer to question `sync`: `free` Slots were free when the peer handled it. False: no such
+  // question is open (an old or repeated answer); nothing changes.
+  bool answered(std::uint32_t sync, std::uint32_t free) {
+    for (std::size_t i = 0; i < asks_.size(); ++i) {
+      const auto at = (next_ + asks_.size() - 1 - i) % asks_.size();
+      if (!asks_[at].open || asks_[at].sync != sync) continue;
+      const auto since = spent_ - asks_[at].spent;
+      close_older(at);
+      credit_ = free > since ? free - since : 0;
+      // Prevents a question after each operation when the peer reads slowly.
+      ask_at_ = std::min(slots_ / 2, credit_ / 2);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Ask {
+    std::uint32_t sync = 0, spent = 0;
+    bool open = false;
+  };
+  // Closes earlier questions: their answers are older than this one.
+  void close_older(std::size_t at) {
+    for (auto& ask : asks_)
+      if (static_cast<std::int32_t>(asks_[at].spent - ask.spent) >= 0) ask.open = false;
+  }
+
+  std::uint32_t slots_ = 0, credit_ = 0, ask_at_ = 0;
+  std::uint32_t spent_ = 0;  // wraps at 2^32
+  std::array<Ask, 16> asks_{};
+  std::size_t next_ = 0;
+};
 
 // The Syncs of a Node's own last few questions. Answers to them, however often they arrive, are for
 // the Node and not for its user.
@@ -31,6 +89,8 @@ class OwnAsks {
   std::size_t count_ = 0;
 };
 
+// A Node's own questions (RS) about the free Slots of a connection's peer. One question is open at
+// a time; after the answer "none" the next one waits (section 6).
 class SlotQuestions {
  public:
   // Back-off while the peer has no free Slot: starts at kFirstPause and doubles up to
@@ -90,6 +150,41 @@ class SlotQuestions {
   OwnAsks syncs_;
   Time later_ = kNever;
   Time pause_ = 0;
+};
+
+// What a connection's own grants and the peer's answers say about Blocks that do not arrive.
+// Recovery decides by it when to request them again.
+class RecoveryState {
+ public:
+  // The last CTS left no later than `now`.
+  void grant_left(Time now) { granted_at_ = now; }
+  [[nodiscard]] Time granted_at() const { return granted_at_; }
+  // The peer cannot send before it learns that a Slot is free here again.
+  void has_no_slot(Time now) { no_slot_until_ = now + SlotQuestions::kLongestPause; }
+  // The peer has answered the question `sync`. `all_read`: its user has read all that was sent.
+  void answered(std::uint32_t sync, bool all_read, const RoundTrip& round_trip, Time now) {
+    if (!doubt_.is_open()) return;
+    check_at_ = now;
+    if (doubt_.is_answer(sync))
+      check_at_ += doubt_.answered(all_read, now) ? round_trip.timeout()
+                                                  : doubt_.pause(shortest_timeout(round_trip));
+  }
+  // Nothing is to arrive any more.
+  void stop() { check_at_ = kNever; }
+  // Time of the next check whether granted Blocks make progress.
+  [[nodiscard]] Time deadline() const { return check_at_; }
+
+  static constexpr Time kMinDataTimeout = kMillisecond;
+  static Time shortest_timeout(const RoundTrip& round_trip) {
+    return std::max(4 * round_trip.smoothed(), kMinDataTimeout);
+  }
+
+ private:
+  friend class Recovery;
+  Time granted_at_ = 0;
+  Time check_at_ = kNever;
+  Time no_slot_until_ = 0;
+  Doubt doubt_;  // whether the sender has seen the grants
 };
 
 }  // namespace stp

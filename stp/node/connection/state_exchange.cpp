@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "stp/node/deliver.h"
+#include "stp/node/wake_ups.h"
 
 namespace stp {
 namespace {

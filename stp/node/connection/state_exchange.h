@@ -5,7 +5,6 @@
 #pragma once
 
 #include "stp/node/common.h"
-#include "stp/node/departures.h"
 #include "stp/node/pacing.h"
 #include "stp/node/turns.h"
 #include "stp/node/vc_timers.h"

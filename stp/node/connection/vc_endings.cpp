@@ -3,8 +3,30 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace stp {
+
+void Tidying::later(InboundRemains ended) {
+  ended.dismantle(kAtOnce);
+  if (!ended.empty()) remains_.push_back(std::move(ended));
+}
+
+void Tidying::turn() {
+  auto left = kInATurn;
+  left -= memory_.tidy(left);
+  left -= pacing_.tidy(left);
+  while (left > 0 && !remains_.empty()) {
+    left -= remains_.front().dismantle(left);
+    if (remains_.front().empty()) remains_.pop_front();
+  }
+  while (left > 0 && !vcs_.empty()) {
+    auto& vc = vcs_.pop_front();
+    left -= vc.inbound.tidy(left);
+    later(vc);
+  }
+}
+
 namespace {
 
 // RD is repeated for at least this long before the peer is considered dead.

@@ -1,22 +1,342 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that a connection's peer may write: Blocks granted by CTS and regions opened by MRA
-// (section 7). Records which of their STUs and Blocks have arrived (section 8).
+// The memory that a connection's peer may write: its offers, the Blocks and answers that are
+// expected, and what it means that they do not arrive (sections 7 to 10).
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <vector>
 
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
 #include "stp/drop_reason.h"
-#include "stp/node/inbound/expected_answers.h"
-#include "stp/node/inbound/grant_account.h"
-#include "stp/node/inbound/inbound_remains.h"
+#include "stp/node/inbound/inbound_block.h"
 #include "stp/node/inbound/inbound_transfer.h"
-#include "stp/node/inbound/open_blocks.h"
-#include "stp/node/inbound/peer_requests.h"
+#include "stp/node/inbound/path.h"
 #include "stp/types.h"
+#include "stp/wire/operation.h"
 
 namespace stp {
 
+// The peer's offers (RTS) and ENDs, by its own ids (I_ids). A grant is checked against the offer,
+// and nothing is granted for an ended Transfer. Both tables are bounded and drop the oldest entry.
+class PeerRequests {
+ public:
+  static constexpr std::size_t kMaxOffers = 64, kMaxEnded = 64;
+
+  // A Request_To_Send.
+  struct Offer {
+    std::uint32_t i_id = 0;
+    std::uint64_t t_len = 0;
+    unsigned max_block = 0;
+    bool fresh = false;  // no CTS has started its Transfer yet
+  };
+
+  // An RTS arrived. `repeated`: its Transfer is already under way.
+  void offered(const wire::RequestToSend& rts, bool repeated) {
+    const Offer offer{rts.i_id, rts.t_len, rts.max_block, !repeated};
+    if (auto* const known = find(rts.i_id)) {
+      *known = offer;
+    } else if (offers_.size() < kMaxOffers) {
+      offers_.push_back(offer);
+    } else {
+      offers_[next_offer_++ % kMaxOffers] = offer;
+    }
+  }
+  // The offer that the peer calls `i_id`; nullptr: none, or too long ago.
+  [[nodiscard]] const Offer* offer(std::uint32_t i_id) const {
+    return const_cast<PeerRequests*>(this)->find(i_id);
+  }
+  // A CTS starts the Transfer of `i_id`. Its offer is no longer fresh.
+  void begun(std::uint32_t i_id) {
+    if (auto* const known = find(i_id)) known->fresh = false;
+  }
+
+  // The peer sent END: it calls the Transfer `i_id`; we call it `r_id` (kNoId: the peer does not
+  // know).
+  void ended(std::uint32_t i_id, std::uint32_t r_id) {
+    forget_ended(i_id);
+    if (ended_.size() == kMaxEnded) ended_.erase(ended_.begin());
+    ended_.push_back({i_id, r_id});
+    work::count("ENDs", ended_.size());
+  }
+  // Forgets the END of `i_id`: the peer reuses the id, or our user has seen the END.
+  void forget_ended(std::uint32_t i_id) {
+    std::erase_if(ended_, [&](const Ended& e) { return e.i_id == i_id; });
+  }
+  // protocol: 7.12
+  [[nodiscard]] bool has_ended(std::uint32_t i_id, std::uint32_t r_id) const {
+    return std::ranges::any_of(ended_, [&](const Ended& e) {
+      return e.i_id == i_id && (e.r_id == wire::kNoId || e.r_id == r_id);
+    });
+  }
+
+  void clear() {
+    offers_.clear();
+    ended_.clear();
+  }
+
+ private:
+  struct Ended {
+    std::uint32_t i_id, r_id;
+  };
+
+  Offer* find(std::uint32_t i_id) {
+    work::count("Requests_To_Send", offers_.size());
+    const auto found = std::find_if(offers_.begin(), offers_.end(),
+                                    [&](const Offer& o) { return o.i_id == i_id; });
+    return found == offers_.end() ? nullptr : &*found;
+  }
+
+  std::vector<Offer> offers_;
+  std::size_t next_offer_ = 0;
+  std::vector<Ended> ended_;  // the newest ENDs not yet answered by EA
+};
+
+// How far STUs of a connection fall behind others on their way. What is farther behind is lost, and
+// is asked for without waiting (docs/protocol.md, 10.22).
+class Reordering {
+ public:
+  // STUs.
+  static constexpr std::uint32_t kLeast = 8, kMost = 1024;
+  // After so many requests that were needed, half the distance is tried again.
+  static constexpr std::uint32_t kNeeded = 64;
+
+  // What is at least so many STUs behind others is lost.
+  [[nodiscard]] std::uint32_t distance() const { return 1U << log2_; }
+  // Something was asked for because it was that far behind.
+  void asked() {
+    asked_ = true;
+    if (++needed_ < kNeeded) return;
+    needed_ = 0;
+    if (distance() > kLeast) --log2_;
+  }
+  // It has come by itself, so it had only fallen behind.
+  void came_late() {
+    if (!asked_) return;
+    asked_ = false;
+    needed_ = 0;
+    if (distance() < kMost) ++log2_;
+  }
+
+ private:
+  std::uint8_t log2_ = std::countr_zero(kLeast);
+  std::uint8_t needed_ = 0;
+  bool asked_ = false;  // since it last came late
+};
+
+// The largest value of the last second or two.
+class RecentMaximum {
+ public:
+  void note(Time value, Time now) {
+    if (now - since_ >= kSecond) {
+      before_ = now - since_ >= 2 * kSecond ? 0 : present_;
+      present_ = 0;
+      since_ = now;
+    }
+    present_ = std::max(present_, value);
+  }
+  [[nodiscard]] Time longest() const { return std::max(before_, present_); }
+
+ private:
+  Time since_ = 0, before_ = 0, present_ = 0;
+};
+
+// Interprets silence on a connection that waits for DATA: either STUs were lost, or the sender has
+// not been scheduled on a core. Only a few Blocks are requested again until an answer shows which.
+// Grants have serial numbers. "Asked for" means that the Block's CTS was repeated.
+// protocol: 10.13, 10.14
+class Silence {
+ public:
+  // The number of Blocks to request again when the silence has lasted too long.
+  [[nodiscard]] unsigned asks() const { return asks_; }
+  // Their CTS were repeated; `newest` is the latest grant.
+  void asked(std::uint64_t newest) {
+    STP_ASSERT(newest >= asked_until_, "serial numbers of grants count up");
+    asked_until_ = newest;
+    lasted_ = 0;
+  }
+  // An STU of the Block with the grant `serial` arrived after a silence of `pause`.
+  void broken(std::uint64_t serial, bool asked_for, Time pause, Time now) {
+    if (asked_until_ != 0) return answered(serial, asked_for, pause, now);
+    if (!asked_for) pauses_.note(pause, now);
+  }
+  // The longest silence of the last second or two in which nothing was lost.
+  [[nodiscard]] Time longest_pause() const { return pauses_.longest(); }
+
+ private:
+  static constexpr unsigned kMostAsked = 64;
+
+  // A Block that was granted before the repeats but not asked for again shows that all of them were
+  // on their way: a sender keeps the order of the CTS.
+  void answered(std::uint64_t serial, bool asked_for, Time pause, Time now) {
+    if (lasted_ == 0) {
+      lasted_ = std::max<Time>(pause, 1);
+      if (asked_for) asks_ = std::min(2 * asks_, kMostAsked);
+    }
+    STP_ASSERT(asks_ >= 1 && asks_ <= kMostAsked, "one Block at least is asked for, and not all");
+    if (asked_for) return;
+    if (serial <= asked_until_) pauses_.note(lasted_, now);
+    asks_ = 1;
+    asked_until_ = 0;
+  }
+
+  RecentMaximum pauses_;
+  unsigned asks_ = 1;
+  std::uint64_t asked_until_ = 0;  // 0: no question is open
+  Time lasted_ = 0;                // 0: the silence lasts
+};
+
+// The granted, incomplete scheduled Blocks of a connection, in the order of their grants. Records
+// which of them later Blocks have overtaken, since when nothing has arrived, and what the silence
+// means (section 10).
+class OpenBlocks {
+ public:
+  // The Blocks of Transfers that have not ended.
+  [[nodiscard]] std::size_t count() const { return count_; }
+  // A Block was granted. `first`: nothing else is outstanding, so the silence begins now.
+  void granted(GrantedBlock& block, bool first, Time now) {
+    block.serial = ++next_serial_;
+    block.progress = now;
+    list_.push_back(block);
+    ++count_;
+    if (first) silent_since_ = now;
+  }
+  // `blocks` of them are complete, were granted again, or belong to an ended Transfer.
+  void closed(std::size_t blocks) {
+    STP_ASSERT(blocks <= count_, "a Block that is closed was open");
+    count_ -= static_cast<std::uint32_t>(blocks);
+  }
+  // All have ended. They leave the list when destroyed.
+  void clear() {
+    list_.disband();
+    count_ = 0;
+  }
+
+  // An STU of `block` arrived, from a sending with the Sync `sync`. `begun`: other STUs of it
+  // arrived before. True: an earlier sending lost part of the Block.
+  // Each sending of a Block has its own Sync: more STUs of the sending that had begun do not answer
+  // a repeated CTS. If no STU had arrived, the CTS was lost, or nothing at all, unless later Blocks
+  // overtook it (docs/protocol.md, 10.14).
+  bool arrived(InboundBlock& block, bool begun, std::uint32_t sync, Time now) {
+    STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
+    if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
+    const bool lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
+    if (block.repeats != 0) {
+      if (!block.asked_for) reordering_.came_late();
+      block.unsure = !begun || !block.asked_for;
+    }
+    silence_.broken(block.serial, block.asked_for, now - silent_since_, now);
+    silent_since_ = now;
+    block.progress = now;
+    block.repeats = 0;
+    block.overtaken = false;
+    block.sync = sync;
+    latest_serial_ = std::max(latest_serial_, block.serial);
+    return lost;
+  }
+
+  // Iterates in the order of grants, so overtaken Blocks come first. nullptr: no more.
+  [[nodiscard]] GrantedBlock* first() { return skip_ended(list_.first()); }
+  [[nodiscard]] GrantedBlock* after(const GrantedBlock& block) {
+    return skip_ended(list_.after(block));
+  }
+  // Whether an STU of a Block granted after `block` has arrived.
+  [[nodiscard]] bool overtaken(const InboundBlock& block) const {
+    return block.serial < latest_serial_;
+  }
+  // `complete` has all its STUs. True: a Block granted earlier lacks some, and is so far behind
+  // that they are lost.
+  bool passed_by(const InboundBlock& complete) {
+    if (complete.unsure) return false;
+    const auto stus = std::max<std::uint64_t>(complete.stus.placed(), 1);
+    const auto blocks = (reordering_.distance() + stus - 1) / stus;
+    if (complete.serial <= passed_serial_ + blocks) return false;
+    passed_serial_ = complete.serial - blocks;
+    const auto* const first = list_.first();
+    return first != nullptr && lost(*first);
+  }
+  // Whether what is missing of `block` is lost, because others that were granted later are
+  // complete.
+  [[nodiscard]] bool lost(const InboundBlock& block) const {
+    return block.serial <= passed_serial_;
+  }
+  // The first STU of a Block has come once more.
+  void came_twice() { reordering_.came_late(); }
+  // Repeats the CTS of an overtaken Block, which counts as a new grant from now on.
+  void grant_again(GrantedBlock& block) {
+    STP_ASSERT(block.linked() && !block.transfer->over, "what is granted again is still open");
+    if (lost(block)) reordering_.asked();
+    block.overtaken = true;
+    block.serial = ++next_serial_;
+    block.unlink();
+    list_.push_back(block);
+  }
+  // Nothing has arrived at all: silence().asks() CTS are repeated.
+  void ask_in_silence() { silence_.asked(next_serial_); }
+  [[nodiscard]] const Silence& silence() const { return silence_; }
+  // Nothing has arrived since then, though Blocks are outstanding: when anything last arrived, or
+  // the first of them was granted.
+  [[nodiscard]] Time silent_since() const { return silent_since_; }
+
+ private:
+  // Blocks of an ended Transfer stay in the list until they are freed.
+  GrantedBlock* skip_ended(GrantedBlock* block) {
+    while (block != nullptr && block->transfer->over) {
+      auto* const next = list_.after(*block);
+      block->unlink();
+      block = next;
+      work::count("Blocks of ended Transfers");
+    }
+    return block;
+  }
+
+  LinkedList<GrantedBlock, InOrderOfGrant> list_;
+  std::uint32_t count_ = 0;
+  Reordering reordering_;
+  std::uint64_t next_serial_ = 0;
+  std::uint64_t latest_serial_ = 0;  // the latest grant of which an STU has arrived
+  std::uint64_t passed_serial_ = 0;  // what was granted until then and is not here is lost
+  Time silent_since_ = 0;
+  Silence silence_;
+};
+
+// The answers to a user's Gets and FetchOps: where each may land, until it arrives or is given up.
+// A finished answer is not expected again, however often its request is repeated.
+class ExpectedAnswers {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  // A Get or FetchOp leaves: expects its answer of `length` bytes at the place it names. `value`:
+  // the answer is a FetchOp's number. Returns 0 (also for a repeat), -ENOBUFS (kMost are expected),
+  // or -EALREADY (the answer arrived or was given up).
+  int expect(const wire::Get& get, std::uint64_t length, bool value, const Tiles& tiles);
+  // The answer arrived completely, was refused, or is given up.
+  void forget(std::uint32_t r_id, std::uint32_t g_num);
+  [[nodiscard]] bool empty() const { return blocks_.empty(); }
+  // The answer that an STU of `length` bytes belongs to; nullptr: none.
+  [[nodiscard]] InboundBlock* find(const wire::DataView& data, std::size_t length,
+                                   const Tiles& tiles);
+  void clear();
+
+ private:
+  static std::uint64_t key(std::uint32_t r_id, std::uint32_t g_num) {
+    return std::uint64_t{r_id} << 32 | g_num;
+  }
+  [[nodiscard]] bool is_over(std::uint32_t g_num);
+
+  std::unordered_map<std::uint64_t, InboundBlock> blocks_;  // by (R_id, G_num)
+  // Finished G_nums of ours: the newest that left, and bit n for the G_num n before it.
+  bool any_ = false;
+  std::uint32_t newest_ = 0;
+  std::uint64_t over_ = 0;
+};
+
+// The memory that a connection's peer may write: Blocks granted by CTS and regions opened by MRA
+// (section 7). Records which of their STUs and Blocks have arrived (section 8).
 class Inbound {
  public:
   // Limits of what one connection can make a Node keep.

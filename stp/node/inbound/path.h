@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The path from one station to this one, if it leads through a network that others use, too: what
-// has been granted along it and has not arrived, its window, and the connections whose CTS wait for
-// room. The connections with that station share it.
+// What has been granted and has not arrived: on a path, its window, and the accounts of
+// connections, owners and the Node.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +8,83 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 
+#include "stp/base/assert.h"
 #include "stp/base/linked_list.h"
-#include "stp/node/inbound/path_window.h"
 #include "stp/node/node.h"
+#include "stp/types.h"
 
 namespace stp {
 
+// The smallest value of a recent time: between one and two periods.
+class RecentMinimum {
+ public:
+  void note(Time value, Time now, Time period);
+  [[nodiscard]] Time value() const { return before_ < present_ ? before_ : present_; }
+
+ private:
+  Time since_ = 0, before_ = kNever, present_ = kNever;
+};
+
+// How many bytes may be on their way along a path that others use, too. Grows while what is asked
+// for arrives without waiting in the queues of routers, and shrinks when it waits or is lost
+// (docs/protocol.md, section 13). The control is that of Copa (Arun and Balakrishnan, NSDI 2018):
+// each sender keeps about two STUs in the queue, and moves around that, so that the queue is empty
+// from time to time and everybody sees how long the path is without it.
+class PathWindow {
+ public:
+  // `stu`: bytes of the longest STU.
+  explicit PathWindow(std::uint64_t stu);
+
+  // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known. `full`: all of
+  // the window was in use.
+  // protocol: 13.10, 13.11
+  void arrived(std::uint64_t bytes, Time delay, bool full, Time now);
+  // Something has been lost on the way.
+  // protocol: 13.12
+  void lost(Time now);
+
+  [[nodiscard]] std::uint64_t bytes() const {
+    return drains_ ? drained() : static_cast<std::uint64_t>(window_);
+  }
+  // It has been found out how much the path carries, at least once.
+  [[nodiscard]] bool is_known() const { return !starts_; }
+  // The mean time from asking to arrival; 0: not known.
+  [[nodiscard]] Time round_trip() const { return round_trip_; }
+
+ private:
+  void measure(Time delay, bool full, Time now);
+  void look_at_path(Time delay, Time now);
+  [[nodiscard]] bool may_grow() const;
+  [[nodiscard]] std::uint64_t drained() const;
+  void turn(bool up, Time now);
+
+  const double stu_;
+  double window_;
+  bool starts_ = true;  // nothing has waited or been lost: the window doubles each round trip
+  Time round_trip_ = 0;
+  RecentMinimum standing_;  // of half a round trip: the queue, without what comes in bursts
+  // The path without a queue: the smallest delay, and when it was last as small. If that is long
+  // ago, the window is smaller until the queue of this sender is gone.
+  Time shortest_ = kNever, seen_ = 0;
+  bool drains_ = false;
+  Time drained_ = 0;     // then it is gone
+  Time least_ = kNever;  // the smallest delay since
+  // The steps double while the window keeps its direction.
+  double step_ = 1;
+  bool up_ = true;
+  unsigned same_ = 0;        // round trips in this direction
+  Time looked_ = 0;          // when the direction was last looked at
+  double window_then_ = 0;   // the window at that time
+  Time recovers_until_ = 0;  // losses before that time have been answered
+};
+
 struct HasRoom;  // paths with room, along which CTS wait
 
+// The path from one station to this one, if it leads through a network that others use, too: what
+// has been granted along it and has not arrived, its window, and the connections whose CTS wait for
+// room. The connections with that station share it.
 class Path : public Link<HasRoom> {
  public:
   using Roomy = LinkedList<Path, HasRoom>;
@@ -105,6 +172,103 @@ class PathTable {
   };
   Path::Roomy roomy_;
   std::map<MacAddr, Entry> paths_;
+};
+
+// Over all connections of a Node.
+struct NodeGrants {
+  std::uint64_t charged = 0;
+  std::uint64_t silent = 0;  // written off, and thus not in `charged`
+  bool look_again = false;   // a held CTS may go now, whatever `charged` is
+};
+
+// The bytes that a connection granted by CTS and that have not arrived. They are charged to the
+// sums of its owner and of the Node, which pacing uses.
+class GrantAccount {
+ public:
+  GrantAccount() = default;
+  // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
+  // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
+  // protocol: 10.8
+  // `path`: if there is one, the bytes are also charged to it, as they are.
+  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0,
+               PathTable::Share path = nullptr)
+      : node_(&node), owner_(&owner), path_(std::move(path)), shorter_(shorter) {}
+
+  [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
+
+  void grant(std::uint64_t bytes) {
+    counted_ += bytes;
+    add(bytes);
+  }
+  // `bytes` have arrived or will not arrive.
+  void settle(std::uint64_t bytes) {
+    STP_ASSERT(bytes <= outstanding(), "no more is settled than was granted");
+    const auto silent = std::min(bytes, silent_);
+    leave_silence(silent);
+    counted_ -= bytes - silent;
+    take(bytes - silent);
+  }
+  // The peer is silent: moves the outstanding bytes from `charged` to `silent` until something
+  // arrives. False: more than `most` would be silent.
+  bool write_off(std::uint64_t most) {
+    if (!forgotten_ && node_->silent + charge_of(counted_) > most) return false;
+    if (!forgotten_) node_->silent += charge_of(counted_);
+    take(counted_);
+    silent_ += counted_;
+    counted_ = 0;
+    return true;
+  }
+  // The peer has been silent for so long that its bytes will not come: removes them from both sums
+  // until something arrives.
+  void forget() {
+    take(counted_);
+    silent_ += counted_;
+    leave_sum(silent_ - counted_);
+    counted_ = 0;
+    forgotten_ = silent_ != 0;
+  }
+  void arrived() {
+    if (silent_ == 0) return;
+    const auto bytes = silent_;
+    leave_silence(bytes);
+    grant(bytes);
+  }
+  [[nodiscard]] std::uint64_t outstanding() const { return counted_ + silent_; }
+  // nullptr: the way from the peer is not shared with others.
+  [[nodiscard]] Path* path() const { return path_.get(); }
+
+ private:
+  void add(std::uint64_t bytes) const {
+    node_->charged += charge_of(bytes);
+    *owner_ += charge_of(bytes);
+    if (path_ != nullptr) path_->grant(bytes);
+  }
+  void take(std::uint64_t bytes) const {
+    STP_ASSERT(charge_of(bytes) <= *owner_ && *owner_ <= node_->charged,
+               "a connection's grants are in its owner's sum, and these in the Node's");
+    node_->charged -= charge_of(bytes);
+    *owner_ -= charge_of(bytes);
+    if (*owner_ == 0) node_->look_again = true;
+    if (path_ != nullptr) path_->settle(bytes);
+  }
+  void leave_silence(std::uint64_t bytes) {
+    leave_sum(bytes);
+    silent_ -= bytes;
+    if (silent_ == 0) forgotten_ = false;
+  }
+  void leave_sum(std::uint64_t bytes) const {
+    if (forgotten_) return;
+    STP_ASSERT(charge_of(bytes) <= node_->silent, "what is written off is in the Node's sum");
+    node_->silent -= charge_of(bytes);
+  }
+
+  NodeGrants* node_ = nullptr;
+  std::uint64_t* owner_ = nullptr;
+  PathTable::Share path_;
+  std::uint64_t counted_ = 0;  // in `charged`
+  std::uint64_t silent_ = 0;   // in `silent`, or forgotten
+  unsigned shorter_ = 0;
+  bool forgotten_ = false;
 };
 
 }  // namespace stp

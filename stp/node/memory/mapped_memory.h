@@ -9,7 +9,7 @@
 #include "stp/base/id_table.h"
 #include "stp/node/common.h"
 #include "stp/node/connection/port_table.h"
-#include "stp/node/memory/mx_table.h"
+#include "stp/node/memory/bufx_range.h"
 
 namespace stp {
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/node/frame_sender.h"
 
+#include <algorithm>
+#include <random>
+
 #include "tests/stp/node/nops_fixture.h"
+#include "tests/stp/node/two_nodes.h"
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -110,3 +114,186 @@ TEST_F(SentBlocks, memory_that_is_unmapped_in_the_middle_of_a_block_ends_it) {
 
 }  // namespace
 }  // namespace stp::test
+
+namespace stp::test::whole_blocks_test {
+
+// Blocks of one STU are sent by a fast path. The frames and what the user sees must be the same as
+// with the general path, which a Node uses whose frames carry a tag.
+
+namespace {
+
+namespace flag = wire::flag;
+
+constexpr unsigned kBufsize = 12;
+constexpr std::size_t kBuffers = 4;
+constexpr std::uint32_t kRegion = 7;
+constexpr std::uint16_t kTag = 5;
+constexpr std::size_t kMacs = 12;
+
+// A and B, and a region of B that A puts into. Two of these differ only in the tag.
+class Way : public TwoNodes {
+ public:
+  using Octets = std::vector<std::byte>;
+
+  explicit Way(std::optional<std::uint16_t> vlan)
+      : TwoNodes(NodeConfig{.mac = {}, .max_stu = kBufsize, .vlan = vlan, .attach_from = 512}) {
+    connect({.bufsize = kBufsize, .slots = 16, .credits = 8},
+            {.bufsize = kBufsize, .slots = 16, .credits = 8});
+    source_.fill_pattern();
+    const auto from = source_.all(), to = target_.all();
+    RegionId region = kNoneId;
+    EXPECT_EQ(a.node.map(endpoint_a, Direction::kTransmit, 0, {&from, 1}, sent_from_), 0);
+    EXPECT_EQ(b.node.map(listener, Direction::kReceive, 0, {&to, 1}, region), 0);
+    EXPECT_EQ(b.node.alloc_mx(region, kNoneId, permit::kData, mx_), 0);
+    auto mra = control(wire::Op::kMemoryRegionAvailable);
+    mra.header.param = 8;
+    mra.header.mx = mx_;
+    mra.header.set_t_len(target_.size());
+    mra.header.s_id = kRegion;
+    put(b, cb, mra);
+    settle();
+    for (ReceivedEntry entry; ca.user.receive(entry);) {
+    }
+    seen.clear();
+  }
+  // Sends a request of A's user and waits until all is done. Returns the sent frames without tags.
+  std::vector<Octets> send(SendEntry entry) {
+    entry.header.mx = mx_;
+    entry.header.d_id = kRegion;
+    put(a, ca, entry);
+    settle();
+    std::vector<Octets> frames;
+    for (auto& frame : std::exchange(seen, {})) {
+      if (parsed(frame).vlan)
+        frame.erase(frame.begin() + kMacs, frame.begin() + kMacs + wire::kVlanSize);
+      // With a tag a frame has less padding.
+      frame.resize(std::max(frame.size(), wire::kEthernetSize + wire::kMinPayload));
+      frames.push_back(std::move(frame));
+    }
+    return frames;
+  }
+  // What A's user sees, and what A and B have counted.
+  [[nodiscard]] std::vector<std::uint64_t> state() {
+    std::vector<std::uint64_t> state{ca.user.refused(), ca.user.taken(),
+                                     ca.user.done(ca.user.sent()), a.attached_frames};
+    for (const auto* const host : {&a, &b})
+      for (std::size_t i = 0; i < kCounterCount; ++i) {
+        const auto counter = static_cast<Counter>(i);
+        const bool tags = counter == Counter::kTxBytes || counter == Counter::kRxBytes;
+        state.push_back(tags ? 0 : host->count(counter));
+      }
+    VcInfo info{};
+    EXPECT_EQ(a.node.vc_info(ca.id, info), 0);
+    state.insert(state.end(), {info.credit, info.traffic.tx_data_bytes});
+    for (ReceivedEntry entry; cb.user.receive(entry);) state.push_back(entry.header.b_num);
+    return state;
+  }
+  [[nodiscard]] bool has_same_memory(const Way& other) const {
+    return std::memcmp(target_.data(), other.target_.data(), target_.size()) == 0;
+  }
+  void unmap() { EXPECT_EQ(a.node.unmap(sent_from_), 0); }
+  [[nodiscard]] std::uint64_t blocks() const { return b.count(Counter::kRxBlocks); }
+
+ private:
+  void TestBody() override {}
+
+  Buffers source_{kBufsize, kBuffers}, target_{kBufsize, kBuffers};
+  RegionId sent_from_ = kNoneId;
+  std::uint16_t mx_ = 0;
+};
+
+SendEntry block(std::uint32_t b_num, std::uint32_t length, std::uint16_t flags = flag::kSilent) {
+  SendEntry entry{};
+  entry.header.op_flags = wire::op_flags(wire::Op::kData, flags);
+  entry.header.b_num = b_num;
+  entry.header.sync = b_num + 100;
+  entry.length = length;
+  return entry;
+}
+
+struct Both {
+  Way shortest_{std::nullopt}, other_{kTag};
+
+  void expect_alike(const SendEntry& entry) {
+    EXPECT_TRUE(shortest_.send(entry) == other_.send(entry)) << entry.header.b_num;
+    EXPECT_EQ(shortest_.state(), other_.state());
+    EXPECT_TRUE(shortest_.has_same_memory(other_));
+  }
+};
+
+class WholeBlocks : public Both, public ::testing::Test {};
+
+// protocol: 8.2, 8.3
+TEST_F(WholeBlocks, leave_as_any_other_block_does) {
+  std::uint32_t b_num = 0;
+  for (std::uint32_t const length : {0U, 1U, 5U, 6U, 8U, 511U, 512U, 4096U, 4097U})
+    expect_alike(block(b_num++, length));
+  EXPECT_EQ(shortest_.blocks(), b_num);
+}
+
+// protocol: 6.2, 6.3
+TEST_F(WholeBlocks, take_slots_and_ask_as_any_other_block_does) {
+  for (std::uint32_t b_num = 0; b_num < 40; ++b_num)
+    expect_alike(block(b_num, 8, b_num % 3 == 0 ? flag::kSendState : flag::kInterrupt));
+  EXPECT_EQ(shortest_.blocks(), 40U);
+}
+
+// protocol: 7.7, 12.4
+TEST_F(WholeBlocks, what_is_refused_is_refused_by_any_way) {
+  auto bad = block(0, 8, flag::kReserved);
+  expect_alike(bad);
+  bad = block(0, 8, flag::kFunction);
+  expect_alike(bad);
+  bad = block(0, 8);
+  bad.payload_length = wire::kAppendSize;  // legal, and an append
+  expect_alike(bad);
+  bad = block(1, 8);
+  bad.payload_length = 1;
+  expect_alike(bad);
+  bad = block(1, 8);
+  bad.header.offset = 1U << kBufsize;
+  expect_alike(bad);
+  bad = block(1, 8);
+  bad.offset = 1U << kBufsize;
+  expect_alike(bad);
+  bad = block(1, 8);
+  bad.bufx = kBuffers;
+  expect_alike(bad);
+  bad = block(1, 8);
+  bad.bufx = kBuffers - 1;
+  bad.offset = (1U << kBufsize) - 4;
+  expect_alike(bad);
+  expect_alike(block(1, 8));
+  EXPECT_EQ(shortest_.blocks(), 2U);
+  shortest_.unmap();
+  other_.unmap();
+  expect_alike(block(2, 8));
+  EXPECT_EQ(shortest_.blocks(), 2U);
+}
+
+// An incomplete Block stays in the window, so the test begins with new Nodes from time to time.
+TEST(WholeBlocksAtRandom, any_request_is_treated_as_by_the_other_way) {
+  std::mt19937 random(1);
+  const auto below = [&](unsigned bound) { return static_cast<std::uint32_t>(random() % bound); };
+  std::uint64_t blocks = 0;
+  for (unsigned round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
+    Both both;
+    for (unsigned i = 0; i < 30; ++i) {
+      auto entry = block(static_cast<std::uint32_t>(both.shortest_.blocks()), below(700));
+      if (below(8) == 0) entry.length = below(2U << kBufsize);
+      entry.bufx = below(kBuffers);
+      entry.offset = below(1U << kBufsize);
+      entry.header.bufx = below(kBuffers);
+      entry.header.offset = below(1U << kBufsize);
+      entry.header.op_flags ^= static_cast<std::uint16_t>(below(4) == 0 ? below(0x800) : 0);
+      auto* const bytes = reinterpret_cast<std::byte*>(&entry);
+      if (below(8) == 0) bytes[offsetof(SendEntry, length) + below(14)] ^= std::byte{1} << below(8);
+      both.expect_alike(entry);
+    }
+    blocks += both.shortest_.blocks();
+  }
+  EXPECT_GT(blocks, 300U);
+}
+
+}  // namespace
+}  // namespace stp::test::whole_blocks_test

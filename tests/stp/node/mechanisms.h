@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stp/node/connection/recovery.h"
-#include "stp/node/tidying.h"
+#include "stp/node/connection/vc_endings.h"
 #include "tests/stp/node/vc_fixture.h"
 
 namespace stp::test {

@@ -3,7 +3,7 @@
 // Blocks of several STUs.
 #include <algorithm>
 
-#include "stp/node/inbound/held_ends.h"
+#include "stp/node/inbound/inbound_block.h"
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 
 namespace stp::test::inbound_test {
@@ -286,3 +287,261 @@ TEST_F(InboundTest, what_is_left_of_a_connection_is_freed_in_slices) {
 
 }  // namespace
 }  // namespace stp::test::inbound_test
+
+namespace stp::test {
+namespace {
+
+wire::RequestToSend rts(std::uint32_t i_id, std::uint64_t t_len) {
+  return {.max_block = 20, .t_len = t_len, .i_id = i_id};
+}
+
+TEST(PeerRequests, an_offer_is_fresh_until_a_transfer_of_it_begins) {
+  PeerRequests requests;
+  EXPECT_EQ(requests.offer(1), nullptr);
+  requests.offered(rts(1, 100), false);
+  ASSERT_NE(requests.offer(1), nullptr);
+  EXPECT_EQ(requests.offer(1)->t_len, 100U);
+  EXPECT_TRUE(requests.offer(1)->fresh);
+  requests.begun(1);
+  EXPECT_FALSE(requests.offer(1)->fresh);
+  requests.offered(rts(1, 100), true);  // the RTS is repeated during the Transfer
+  EXPECT_FALSE(requests.offer(1)->fresh);
+  requests.offered(rts(1, 200), false);  // another Transfer of the same name
+  EXPECT_TRUE(requests.offer(1)->fresh);
+  EXPECT_EQ(requests.offer(1)->t_len, 200U);
+}
+
+TEST(PeerRequests, of_too_many_offers_the_oldest_is_forgotten) {
+  PeerRequests requests;
+  for (std::uint32_t i = 0; i <= PeerRequests::kMaxOffers; ++i) requests.offered(rts(i, 1), false);
+  EXPECT_EQ(requests.offer(0), nullptr);
+  EXPECT_NE(requests.offer(1), nullptr);
+  EXPECT_NE(requests.offer(PeerRequests::kMaxOffers), nullptr);
+}
+
+// protocol: 7.12
+TEST(PeerRequests, what_has_ended_has_ended_for_the_name_that_the_end_gave) {
+  PeerRequests requests;
+  requests.ended(1, 10);
+  requests.ended(2, wire::kNoId);  // the peer did not know this side's id
+  EXPECT_TRUE(requests.has_ended(1, 10));
+  EXPECT_FALSE(requests.has_ended(1, 11));
+  EXPECT_TRUE(requests.has_ended(2, 11));
+  EXPECT_FALSE(requests.has_ended(3, 10));
+  requests.forget_ended(1);
+  EXPECT_FALSE(requests.has_ended(1, 10));
+  for (std::uint32_t i = 0; i < PeerRequests::kMaxEnded; ++i) requests.ended(100 + i, 1);
+  EXPECT_FALSE(requests.has_ended(2, 11));  // displaced by later ones
+}
+
+// protocol: 10.22
+TEST(Reordering, each_that_comes_late_after_it_was_asked_for_doubles_the_distance_once) {
+  Reordering order;
+  EXPECT_EQ(order.distance(), 8U);
+  order.came_late();
+  EXPECT_EQ(order.distance(), 8U) << "nothing had been asked for";
+  order.asked();
+  order.came_late();
+  order.came_late();
+  EXPECT_EQ(order.distance(), 16U);
+  for (int i = 0; i < 20; ++i) {
+    order.asked();
+    order.came_late();
+  }
+  EXPECT_EQ(order.distance(), Reordering::kMost);
+}
+
+// protocol: 10.22
+TEST(Reordering, many_that_had_to_be_asked_for_halve_the_distance) {
+  Reordering order;
+  for (int i = 0; i < 2; ++i) {
+    order.asked();
+    order.came_late();
+  }
+  ASSERT_EQ(order.distance(), 32U);
+  for (std::uint32_t i = 0; i + 1 < Reordering::kNeeded; ++i) order.asked();
+  EXPECT_EQ(order.distance(), 32U);
+  order.asked();
+  EXPECT_EQ(order.distance(), 16U);
+  for (std::uint32_t i = 0; i < 5 * Reordering::kNeeded; ++i) order.asked();
+  EXPECT_EQ(order.distance(), Reordering::kLeast);
+}
+
+TEST(RecentMaximum, is_the_longest_of_the_last_second_or_two) {
+  RecentMaximum recent;
+  EXPECT_EQ(recent.longest(), 0U);
+  recent.note(50, 0);
+  recent.note(20, 100);
+  EXPECT_EQ(recent.longest(), 50U);
+  recent.note(10, kSecond);
+  EXPECT_EQ(recent.longest(), 50U) << "of the second before";
+  recent.note(5, 2 * kSecond);
+  EXPECT_EQ(recent.longest(), 10U);
+  recent.note(1, 4 * kSecond);
+  EXPECT_EQ(recent.longest(), 1U) << "nothing is known of the second before";
+}
+
+// protocol: 10.13
+TEST(Silence, few_blocks_are_asked_for_until_an_answer_shows_that_they_were_lost) {
+  Silence silence;
+  EXPECT_EQ(silence.asks(), 1U);
+  std::uint64_t newest = 10;
+  for (const unsigned expected : {2U, 4U, 8U, 16U, 32U, 64U, 64U}) {
+    silence.asked(newest);
+    silence.broken(1, true, 1'000, 0);  // the Block that was asked for arrives
+    EXPECT_EQ(silence.asks(), expected);
+    silence.broken(2, true, 10, 0);  // another answer to the same question
+    EXPECT_EQ(silence.asks(), expected);
+    newest += 10;
+  }
+  EXPECT_EQ(silence.longest_pause(), 0U) << "something was lost";
+}
+
+// protocol: 10.14
+TEST(Silence, a_block_that_nobody_asked_for_again_shows_that_none_was_lost) {
+  Silence silence;
+  silence.asked(10);
+  silence.broken(1, true, 1'000, 0);
+  ASSERT_EQ(silence.asks(), 2U);
+  silence.broken(10, false, 20, 0);  // granted before the question
+  EXPECT_EQ(silence.asks(), 1U);
+  EXPECT_EQ(silence.longest_pause(), 1'000U) << "from the beginning of the silence";
+  silence.broken(11, false, 3'000, 0);
+  EXPECT_EQ(silence.longest_pause(), 3'000U);
+}
+
+// protocol: 10.14
+TEST(Silence, a_block_granted_after_the_question_says_nothing_of_those_before) {
+  Silence silence;
+  silence.asked(10);
+  silence.broken(11, false, 1'000, 0);
+  EXPECT_EQ(silence.asks(), 1U);
+  EXPECT_EQ(silence.longest_pause(), 0U);
+}
+
+TEST(Silence, pauses_between_blocks_that_were_lost_are_not_the_peers) {
+  Silence silence;
+  silence.broken(1, true, 5'000, 0);  // no question is open: a late answer
+  EXPECT_EQ(silence.longest_pause(), 0U);
+  silence.broken(2, false, 4'000, 0);
+  EXPECT_EQ(silence.longest_pause(), 4'000U);
+}
+
+class OpenBlocksTest : public ::testing::Test {
+ protected:
+  InboundTransfer transfer, other;
+  std::array<GrantedBlock, 3> blocks;
+  OpenBlocks open;
+
+  void SetUp() override {
+    for (auto& block : blocks) block.transfer = &transfer;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      open.granted(blocks[i], i == 0, static_cast<Time>(10 * (i + 1)));
+  }
+};
+
+TEST_F(OpenBlocksTest, stand_in_the_order_of_their_grants) {
+  EXPECT_EQ(open.count(), 3U);
+  EXPECT_EQ(open.first(), &blocks[0]);
+  EXPECT_EQ(open.after(blocks[0]), &blocks[1]);
+  EXPECT_EQ(open.after(blocks[2]), nullptr);
+  EXPECT_EQ(open.silent_since(), 10);  // later grants do not end the silence
+}
+
+// protocol: 10.14
+TEST_F(OpenBlocksTest, those_before_the_latest_that_has_come_are_overtaken) {
+  EXPECT_FALSE(open.overtaken(blocks[0]));
+  EXPECT_FALSE(open.arrived(blocks[1], false, 5, 50));
+  EXPECT_TRUE(open.overtaken(blocks[0]));
+  EXPECT_FALSE(open.overtaken(blocks[1]));
+  EXPECT_FALSE(open.overtaken(blocks[2]));
+  EXPECT_EQ(open.silent_since(), 50);
+  open.grant_again(blocks[0]);  // the newest grant now
+  EXPECT_FALSE(open.overtaken(blocks[0]));
+  EXPECT_EQ(open.first(), &blocks[1]);
+  EXPECT_EQ(open.after(blocks[2]), &blocks[0]);
+}
+
+// protocol: 10.14
+TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_where_the_sending_is_another_one) {
+  ASSERT_FALSE(open.arrived(blocks[0], false, 5, 50));
+  blocks[0].repeats = 1;
+  EXPECT_FALSE(open.arrived(blocks[0], true, 5, 60));  // the first transmission: it was only late
+  blocks[0].repeats = 1;
+  EXPECT_TRUE(open.arrived(blocks[0], true, 6, 70));  // another transmission: the first had a loss
+  EXPECT_EQ(blocks[0].repeats, 0U);
+  blocks[2].repeats = 1;  // nothing of it had arrived, and nothing had overtaken it
+  EXPECT_FALSE(open.arrived(blocks[2], false, 7, 80));
+}
+
+TEST_F(OpenBlocksTest, those_of_a_transfer_that_has_ended_are_passed_over) {
+  blocks[1].transfer = &other;
+  other.over = true;
+  open.closed(1);
+  EXPECT_EQ(open.count(), 2U);
+  EXPECT_EQ(open.after(blocks[0]), &blocks[2]);
+  EXPECT_FALSE(blocks[1].linked());
+  open.clear();
+  EXPECT_EQ(open.count(), 0U);
+  EXPECT_EQ(open.first(), nullptr);
+}
+
+constexpr Tiles kTiles{12, 10};
+constexpr std::uint32_t kRId = 7, kBufx = 3;
+
+wire::Get get(std::uint32_t g_num) {
+  return {.t_len = 100, .i_mx = 5, .i_bufx = kBufx, .i_offset = 8, .r_id = kRId, .g_num = g_num};
+}
+wire::Header answer(std::uint32_t g_num) {
+  return wire::to_header(
+      wire::Data{.r_mx = 5, .r_bufx = kBufx, .r_offset = 8, .b_num = g_num, .r_id = kRId});
+}
+int expect(ExpectedAnswers& answers, std::uint32_t g_num) {
+  return answers.expect(get(g_num), 100, false, kTiles);
+}
+bool lands(ExpectedAnswers& answers, const wire::Header& header, std::size_t length = 100) {
+  return answers.find(wire::DataView(header), length, kTiles) != nullptr;
+}
+
+// protocol: 7.18
+TEST(ExpectedAnswers, an_answer_lands_where_its_request_said_and_nowhere_else) {
+  ExpectedAnswers answers;
+  EXPECT_FALSE(lands(answers, answer(1)));
+  ASSERT_EQ(expect(answers, 1), 0);
+  EXPECT_TRUE(lands(answers, answer(1)));
+  EXPECT_FALSE(lands(answers, answer(2)));
+  EXPECT_FALSE(lands(answers, answer(1), 101));  // one byte more than requested
+  auto elsewhere = answer(1);
+  elsewhere.offset = 7;
+  EXPECT_FALSE(lands(answers, elsewhere));
+  elsewhere = answer(1);
+  elsewhere.mx = 6;
+  EXPECT_FALSE(lands(answers, elsewhere));
+}
+
+TEST(ExpectedAnswers, a_repeated_request_does_not_open_the_landing_of_an_answer_that_has_come) {
+  ExpectedAnswers answers;
+  ASSERT_EQ(expect(answers, 1), 0);
+  ASSERT_EQ(expect(answers, 1), 0);  // a repeat, before the answer
+  ASSERT_EQ(expect(answers, 2), 0);
+  answers.forget(kRId, 1);
+  EXPECT_EQ(expect(answers, 1), -EALREADY);
+  EXPECT_EQ(expect(answers, 2), 0);  // still outstanding
+  answers.forget(kRId, 2);
+  EXPECT_EQ(expect(answers, 2), -EALREADY);
+  // So old that it is no longer remembered: it counts as over.
+  ASSERT_EQ(expect(answers, 2 + ExpectedAnswers::kMost), 0);
+  EXPECT_EQ(expect(answers, 2), -EALREADY);
+}
+
+TEST(ExpectedAnswers, are_bounded) {
+  ExpectedAnswers answers;
+  for (std::uint32_t g = 0; g < ExpectedAnswers::kMost; ++g) ASSERT_EQ(expect(answers, g), 0);
+  EXPECT_EQ(expect(answers, ExpectedAnswers::kMost), -ENOBUFS);
+  answers.clear();
+  EXPECT_TRUE(answers.empty());
+  EXPECT_EQ(expect(answers, 0), 0);  // earlier numbers have been forgotten
+}
+
+}  // namespace
+}  // namespace stp::test

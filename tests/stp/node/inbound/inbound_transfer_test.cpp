@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <random>
+#include <set>
+
 namespace stp::test {
 namespace {
 
@@ -157,6 +161,207 @@ TEST_F(Transfers, one_that_is_half_done_is_forgotten_only_for_another) {
   EXPECT_TRUE(table.forget_oldest());
   EXPECT_EQ(table.find(2), nullptr);
   EXPECT_FALSE(table.forget_oldest(nullptr, true));
+}
+
+// protocol: 9.6
+TEST(BlocksAhead, a_run_of_complete_blocks_is_passed_at_once) {
+  BlocksAhead ahead;
+  EXPECT_TRUE(ahead.empty());
+  EXPECT_FALSE(ahead.contains(1, 0));
+  for (const std::uint32_t b : {1U, 2U, 4U}) ahead.insert(b, 0);
+  EXPECT_FALSE(ahead.contains(0, 0));
+  EXPECT_TRUE(ahead.contains(1, 0));
+  EXPECT_FALSE(ahead.contains(3, 0));
+  EXPECT_EQ(ahead.pass(0), 0U) << "Block 0 is not complete";
+  EXPECT_EQ(ahead.pass(1), 2U);
+  EXPECT_FALSE(ahead.empty());
+  EXPECT_TRUE(ahead.contains(4, 3));
+  EXPECT_EQ(ahead.pass(4), 1U);
+  EXPECT_TRUE(ahead.empty());
+}
+
+TEST(BlocksAhead, a_run_of_many_words_is_passed_whatever_word_it_begins_in) {
+  for (const std::uint32_t first : {0U, 1U, 63U, 64U, 100U}) {
+    BlocksAhead ahead;
+    constexpr std::uint32_t kRun = 1'000;
+    for (std::uint32_t i = kRun; i >= 1; --i) ahead.insert(first + i, first);
+    EXPECT_EQ(ahead.pass(first + 1), kRun) << first;
+    EXPECT_TRUE(ahead.empty());
+  }
+}
+
+TEST(BlocksAhead, numbers_may_wrap) {
+  BlocksAhead ahead;
+  const std::uint32_t first = 0xffffffe0;
+  for (std::uint32_t i = 1; i <= 100; ++i) ahead.insert(first + i, first);
+  EXPECT_TRUE(ahead.contains(0, first));
+  EXPECT_TRUE(ahead.contains(first + 100, first));
+  EXPECT_FALSE(ahead.contains(first + 101, first));
+  EXPECT_EQ(ahead.pass(first + 1), 100U);
+}
+
+// Against a set: the same Blocks, in an order that a seed decides, while the ring grows.
+TEST(BlocksAhead, holds_the_same_blocks_as_a_set) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    BlocksAhead ahead;
+    std::set<std::uint32_t> set;
+    std::uint32_t first = static_cast<std::uint32_t>(random());
+    for (int step = 0; step < 400; ++step) {
+      const auto b = first + 1 + static_cast<std::uint32_t>(random() % (step < 200 ? 60 : 700));
+      ASSERT_EQ(ahead.contains(b, first), set.contains(b)) << round << ", " << step;
+      if (set.insert(b).second) ahead.insert(b, first);
+      if (random() % 8 != 0) continue;
+      std::uint32_t passed = 0;
+      while (set.erase(first + 1 + passed) != 0) ++passed;
+      ++first;  // the first incomplete Block completes
+      ASSERT_EQ(ahead.pass(first), passed) << round << ", " << step;
+      first += passed;
+      ASSERT_EQ(ahead.empty(), set.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stp::test
+
+namespace stp::test::window_purse_test {
+namespace {
+
+constexpr std::uint64_t kStep = WindowPurse::kStep, kOwner = 7;
+
+struct Budget : WindowBudget {
+  bool hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) override {
+    EXPECT_EQ(owner, kOwner);
+    EXPECT_EQ(before, held) << "the purse says what it holds";
+    ++calls;
+    if (bytes > limit) return false;
+    held = bytes;
+    return true;
+  }
+  std::uint64_t limit = 10 * kStep, held = 0;
+  unsigned calls = 0;
+};
+
+class WindowPurseTest : public ::testing::Test {
+ protected:
+  Budget budget;
+  bool freed = false;
+  std::optional<WindowPurse> purse{std::in_place, &budget, kOwner, freed};
+};
+
+// protocol: 7.19
+TEST_F(WindowPurseTest, the_budget_is_asked_for_steps_not_for_each_block) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(purse->take(kStep / 100));
+  EXPECT_EQ(budget.calls, 1U);
+  EXPECT_EQ(budget.held, kStep);
+  ASSERT_TRUE(purse->take(kStep));
+  EXPECT_EQ(budget.held, 2 * kStep);
+  EXPECT_EQ(purse->used(), kStep / 100 * 100 + kStep);
+  purse->give(purse->used());
+}
+
+TEST_F(WindowPurseTest, what_is_left_of_a_step_serves_to_the_last_byte) {
+  budget.limit = kStep + 10;
+  ASSERT_TRUE(purse->take(kStep));
+  EXPECT_TRUE(purse->has(10));
+  EXPECT_FALSE(purse->is_short());
+  EXPECT_FALSE(purse->has(11));
+  EXPECT_TRUE(purse->is_short());
+  EXPECT_FALSE(purse->take(11));
+  EXPECT_EQ(purse->used(), kStep) << "what failed took nothing";
+  EXPECT_TRUE(purse->take(10));
+  purse->give(kStep + 10);
+}
+
+TEST_F(WindowPurseTest, more_than_a_step_that_is_not_used_goes_back) {
+  ASSERT_TRUE(purse->take(4 * kStep));
+  purse->give(kStep);
+  EXPECT_EQ(budget.held, 4 * kStep) << "some is kept for the next";
+  purse->give(kStep);
+  EXPECT_EQ(budget.held, 2 * kStep);
+  purse->give(2 * kStep);
+  ASSERT_TRUE(purse->take(1));
+  purse->give(1);
+  EXPECT_EQ(budget.held, kStep);
+  purse.reset();
+  EXPECT_EQ(budget.held, 0U);
+}
+
+TEST_F(WindowPurseTest, who_waits_for_memory_is_told_when_some_is_freed) {
+  ASSERT_TRUE(purse->take(budget.limit));
+  purse->give(1);
+  EXPECT_FALSE(freed) << "nobody waits";
+  ASSERT_FALSE(purse->has(2));
+  purse->give(1);
+  EXPECT_TRUE(freed);
+  purse->give(budget.limit - 2);
+}
+
+TEST_F(WindowPurseTest, without_a_budget_there_is_no_limit) {
+  WindowPurse unlimited(nullptr, kOwner, freed);
+  ASSERT_TRUE(unlimited.take(~std::uint64_t{0}));
+  EXPECT_FALSE(unlimited.is_short());
+  unlimited.give(~std::uint64_t{0});
+}
+
+// protocol: 7.19
+TEST_F(WindowPurseTest, bytes_go_back_to_their_purse_when_their_holder_ends) {
+  {
+    WindowBytes bytes;
+    ASSERT_TRUE(bytes.add(&*purse, 100));
+    ASSERT_TRUE(bytes.add(&*purse, 50));
+    bytes.give(30);
+    EXPECT_EQ(purse->used(), 120U);
+    WindowBytes moved(std::move(bytes));
+    bytes.reset();
+    EXPECT_EQ(purse->used(), 120U) << "they are another one's";
+    WindowBytes third;
+    ASSERT_TRUE(third.add(&*purse, 1));
+    third = std::move(moved);
+    EXPECT_FALSE(third.add(&*purse, budget.limit));
+    EXPECT_EQ(purse->used(), 121U);
+  }
+  EXPECT_EQ(purse->used(), 0U);
+}
+
+}  // namespace
+}  // namespace stp::test::window_purse_test
+
+namespace stp::test {
+namespace {
+
+constexpr std::uint32_t kBlocks = 10;
+constexpr std::size_t kRemainsSlice = 4;
+
+// A Transfer of kBlocks Blocks that are granted, in `table`.
+InboundTransfer& add(TransferTable& table, std::uint32_t r_id) {
+  auto& transfer = table.begin(r_id, r_id, 1'000);
+  for (std::uint32_t b = 0; b < kBlocks; ++b) transfer.blocks[b].transfer = &transfer;
+  return transfer;
+}
+
+TEST(InboundRemains, go_in_slices_as_long_as_they_are_asked_to) {
+  TransferTable table;
+  InboundRemains remains;
+  EXPECT_TRUE(remains.empty());
+  remains.add(table.take(add(table, 1)));
+  add(table, 2);
+  add(table, 3);
+  remains.add(table.take_all());
+  EXPECT_EQ(table.find(1), nullptr);
+  EXPECT_EQ(table.find(2), nullptr);
+  std::size_t pieces = 0, slices = 0;
+  while (!remains.empty()) {
+    const auto done = remains.dismantle(kRemainsSlice);
+    EXPECT_LE(done, kRemainsSlice);
+    pieces += done;
+    ASSERT_LT(++slices, 100U);
+  }
+  const auto all = 3 * (kBlocks + 1);  // a Transfer counts, too
+  EXPECT_EQ(pieces, all);
+  EXPECT_EQ(slices, (all + kRemainsSlice - 1) / kRemainsSlice);
+  EXPECT_EQ(remains.dismantle(kRemainsSlice), 0U);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What may be granted along a path, and who waits for room on it (section 13).
+
 #include "stp/node/inbound/path.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace stp {
 namespace {
@@ -62,4 +65,185 @@ TEST_F(PathTest, blocks_suit_the_window) {
 }
 
 }  // namespace
+
+// The window of a path that others use, too (section 13).
+
+namespace {
+
+constexpr std::uint64_t kWindowStu = 1'024;
+constexpr Time kWindowTrip = 20 * kMillisecond;  // without a queue
+
+class PathWindowTest : public ::testing::Test {
+ protected:
+  // A window of STUs arrives in each of `trips` round trips of `delay`.
+  void pass(unsigned trips, Time delay, bool full = true) {
+    for (; trips > 0; --trips) {
+      const auto stus = std::max<std::uint64_t>(window.bytes() / kWindowStu, 1);
+      for (std::uint64_t i = 0; i < stus; ++i) {
+        now += delay / stus;
+        window.arrived(kWindowStu, delay, full, now);
+      }
+    }
+  }
+  PathWindow window{kWindowStu};
+  Time now = kSecond;
+};
+
+// protocol: 13.10
+TEST_F(PathWindowTest, doubles_each_round_trip_until_something_waits) {
+  const auto first = window.bytes();
+  EXPECT_EQ(first, 16'384U);
+  pass(3, kWindowTrip);
+  EXPECT_GE(window.bytes(), 8 * first - 8 * kWindowStu);
+  EXPECT_FALSE(window.is_known());
+  pass(2, kWindowTrip + 10 * kMillisecond);
+  EXPECT_TRUE(window.is_known());
+  const auto then = window.bytes();
+  pass(1, kWindowTrip);
+  EXPECT_LT(window.bytes(), then + then / 2);
+}
+
+// protocol: 13.11
+TEST_F(PathWindowTest, shrinks_while_the_queue_is_long_and_grows_when_it_is_gone) {
+  pass(3, kWindowTrip);
+  const auto most = window.bytes();
+  pass(16, kWindowTrip + 10 * kMillisecond);
+  const auto less = window.bytes();
+  EXPECT_LT(less, most);
+  pass(6, kWindowTrip);
+  EXPECT_GT(window.bytes(), less);
+}
+
+TEST_F(PathWindowTest, keeps_an_stu_at_least) {
+  pass(1, kWindowTrip);
+  pass(60, kWindowTrip + 30 * kMillisecond);
+  EXPECT_GE(window.bytes(), kWindowStu);
+}
+
+TEST_F(PathWindowTest, a_window_that_is_not_used_does_not_grow) {
+  const auto first = window.bytes();
+  pass(5, kWindowTrip, false);
+  EXPECT_EQ(window.bytes(), first);
+}
+
+// protocol: 13.12
+TEST_F(PathWindowTest, a_loss_takes_three_tenths_once_in_a_round_trip) {
+  pass(3, kWindowTrip);
+  const auto before = window.bytes();
+  window.lost(now);
+  const auto after = window.bytes();
+  EXPECT_NEAR(static_cast<double>(after), 0.7 * static_cast<double>(before), kWindowStu);
+  window.lost(now + kWindowTrip / 2);
+  EXPECT_EQ(window.bytes(), after);
+  window.lost(now + 2 * kWindowTrip);
+  EXPECT_LT(window.bytes(), after);
+}
+
+// A path that has become longer looks like one with a queue, until the window has been small for a
+// moment.
+// protocol: 13.11
+TEST_F(PathWindowTest, finds_out_from_time_to_time_how_long_the_path_is) {
+  pass(2, kWindowTrip);
+  pass(2, kWindowTrip + 10 * kMillisecond);
+  pass(40, 2 * kWindowTrip);
+  EXPECT_LT(window.bytes(), 8 * kWindowStu);
+  pass(24, 2 * kWindowTrip);
+  EXPECT_GT(window.bytes(), 8 * kWindowStu) << "nothing waits on the longer path";
+}
+
+}  // namespace
 }  // namespace stp
+
+namespace stp::test {
+namespace {
+
+class GrantAccountTest : public ::testing::Test {
+ protected:
+  NodeGrants node;
+  std::uint64_t owner = 0;
+  GrantAccount account{node, owner}, second{node, owner};
+
+  void expect(std::uint64_t charged, std::uint64_t silent) const {
+    EXPECT_EQ(node.charged, charged);
+    EXPECT_EQ(owner, charged);
+    EXPECT_EQ(node.silent, silent);
+  }
+};
+
+TEST_F(GrantAccountTest, what_is_granted_is_charged_until_it_is_settled) {
+  account.grant(100);
+  second.grant(50);
+  expect(150, 0);
+  account.settle(30);
+  EXPECT_EQ(account.outstanding(), 70U);
+  EXPECT_EQ(second.outstanding(), 50U);
+  expect(120, 0);
+  EXPECT_FALSE(node.look_again);
+  account.settle(70);
+  second.settle(50);
+  expect(0, 0);
+  EXPECT_TRUE(node.look_again) << "an owner without grants may have one whatever the others have";
+}
+
+// protocol: 10.8
+TEST_F(GrantAccountTest, short_stus_are_charged_like_the_longest) {
+  GrantAccount of_short{node, owner, 3};
+  of_short.grant(100);
+  expect(800, 0);
+  EXPECT_EQ(of_short.outstanding(), 100U);
+  EXPECT_EQ(of_short.charge_of(10), 80U);
+  ASSERT_TRUE(of_short.write_off(800));
+  expect(0, 800);
+  of_short.arrived();
+  of_short.settle(100);
+  expect(0, 0);
+}
+
+TEST_F(GrantAccountTest, what_a_silent_peer_owes_does_not_block_others_up_to_a_limit) {
+  account.grant(100);
+  second.grant(60);
+  EXPECT_FALSE(account.write_off(99));
+  expect(160, 0);
+  EXPECT_TRUE(account.write_off(150));
+  expect(60, 100);
+  EXPECT_EQ(account.outstanding(), 100U);
+  EXPECT_FALSE(second.write_off(150)) << "all of them together";
+  expect(60, 100);
+}
+
+TEST_F(GrantAccountTest, it_counts_again_when_something_arrives) {
+  account.grant(100);
+  ASSERT_TRUE(account.write_off(1'000));
+  account.settle(10);  // will not arrive: a Block of it has ended
+  expect(0, 90);
+  account.grant(5);  // a new one is charged, as any other
+  expect(5, 90);
+  account.arrived();
+  expect(95, 0);
+  EXPECT_EQ(account.outstanding(), 95U);
+  account.arrived();
+  expect(95, 0);
+}
+
+TEST_F(GrantAccountTest, what_is_forgotten_is_in_neither_sum) {
+  account.grant(100);
+  ASSERT_TRUE(account.write_off(1'000));
+  account.grant(20);
+  account.forget();
+  expect(0, 0);
+  EXPECT_EQ(account.outstanding(), 120U);
+  EXPECT_TRUE(account.write_off(0)) << "it is in no sum that could be full";
+  expect(0, 0);
+  account.arrived();
+  expect(120, 0);
+  account.forget();
+  expect(0, 0);
+  account.settle(120);
+  expect(0, 0);
+  account.grant(7);
+  ASSERT_TRUE(account.write_off(7));
+  expect(0, 7);  // what was forgotten is over
+}
+
+}  // namespace
+}  // namespace stp::test

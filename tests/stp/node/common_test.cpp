@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stp/node/answers.h"
+#include "stp/node/common.h"
 
 #include <gtest/gtest.h>
 
