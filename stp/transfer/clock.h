@@ -14,6 +14,14 @@
 
 namespace stp {
 
+// How long the managed layer waits: for the peer's Node to answer; for the peer's user or managed
+// layer to act; for progress of a Transfer; and for a user that is said to know of it.
+// protocol: 10.11, 10.17
+inline constexpr Time kAnswerPatience = 10 * kSecond;
+inline constexpr Time kUserPatience = 30 * kSecond;
+inline constexpr Time kProgressPatience = 30 * kSecond;
+inline constexpr Time kSeenPatience = 24 * 3600 * kSecond;
+
 // The mechanisms that wait for a time.
 enum class Alarm : std::uint8_t {
   kOutbox,

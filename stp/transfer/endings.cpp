@@ -2,10 +2,40 @@
 #include "stp/transfer/endings.h"
 
 #include "stp/base/assert.h"
-#include "stp/transfer/message_number.h"
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
+#include "stp/transfer/ids.h"
 
 namespace stp {
+
+Completion& Completions::add(Completion::Kind kind, Context context, int status,
+                             std::uint64_t length) {
+  auto& c = ready_.place();
+  c = {};
+  c.kind = kind;
+  c.context = context;
+  c.status = status;
+  c.length = length;
+  return c;
+}
+
+void Completions::add_once_taken(const Completion& completion) {
+  STP_ASSERT(held_.empty() || held_.back().first <= outbox_.last_number(),
+             "completions are held in order");
+  held_.push_back({outbox_.last_number(), completion});
+  release();
+}
+
+void Completions::release(std::uint64_t before) {
+  for (; !held_.empty() && held_.front().first < before; held_.pop_front())
+    add(held_.front().second);
+}
+
+bool Completions::next(Completion& out) {
+  if (ready_.empty()) return false;
+  out = ready_.front();
+  ready_.pop_front();
+  return true;
+}
 
 void Endings::end(std::uint32_t r_id, std::uint32_t i_id,
                   const std::optional<Completion>& completion, std::uint32_t msn) {

@@ -1,17 +1,93 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ENDs of this side: owns each one until the peer has confirmed it, repeats it, and gives it up
-// after a while. The completion of what was ended follows the confirmation.
+// How operations end: completions, what is remembered of them, and ENDs.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
-#include "stp/transfer/completions.h"
+#include "stp/base/assert.h"
+#include "stp/base/ring_queue.h"
+#include "stp/transfer/outbox.h"
 #include "stp/transfer/repeats.h"
+#include "stp/transfer/sequencer.h"
 
 namespace stp {
 
+// The completions until the caller takes them: owns those that are ready, and those that return
+// memory to which the peer may still write. The latter become ready once the Node has taken the
+// request that forbids the peer to write.
+class Completions {
+ public:
+  explicit Completions(const Outbox& outbox) : outbox_(outbox) {}
+
+  // Appends one that is ready. What is returned may be filled in further.
+  Completion& add(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
+  void add(const Completion& completion) { ready_.place() = completion; }
+  // Ready once the Node has taken all requests added so far.
+  void add_once_taken(const Completion& completion);
+  // Call after the Node has taken requests.
+  void release() {
+    if (!held_.empty()) release(outbox_.first_not_taken());
+  }
+  // The connection has ended.
+  void release_all() { release(Outbox::kNone); }
+
+  [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  bool next(Completion& out);
+
+ private:
+  void release(std::uint64_t before);
+
+  const Outbox& outbox_;
+  RingQueue<std::pair<std::uint64_t, Completion>> held_;  // with the number of the last request
+  RingQueue<Completion> ready_;
+};
+
+// The requests of the peer that are over: owns the ids of the last few thousand, so that a late
+// repeat of one starts nothing. A repeat of a request that was refused is refused again, because
+// the refusal may have been lost.
+// protocol: 9.24, 10.2
+class Finished {
+ public:
+  explicit Finished(Outbox& outbox) : outbox_(outbox) {}
+
+  void remember(std::uint32_t i_id, bool refused = false) {
+    const auto [known, added] = refused_.emplace(i_id, refused);
+    known->second = refused;
+    STP_ASSERT(refused_.size() == order_.size() + (added ? 1U : 0U),
+               "each request that is remembered has its place in the order");
+    if (!added) return;
+    order_.push_back(i_id);
+    if (order_.size() <= kMost) return;
+    refused_.erase(order_.front());
+    order_.pop_front();
+  }
+  // Refuses a request now and each time that it is repeated. `answer`: the operation that answers.
+  void refuse(wire::Op answer, std::uint32_t i_id) {
+    outbox_.refuse(answer, i_id);
+    remember(i_id, true);
+  }
+  // Whether the request `i_id` was handled before.
+  [[nodiscard]] bool is_over(std::uint32_t i_id, wire::Op answer) {
+    const auto found = refused_.find(i_id);
+    if (found == refused_.end()) return false;
+    if (found->second) outbox_.refuse(answer, i_id);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 4096;
+
+  Outbox& outbox_;
+  RingQueue<std::uint32_t> order_;
+  std::map<std::uint32_t, bool> refused_;  // true: it was refused
+};
+
+// The ENDs of this side: owns each one until the peer has confirmed it, repeats it, and gives it up
+// after a while. The completion of what was ended follows the confirmation.
 class Endings {
  public:
   Endings(Outbox& outbox, Completions& completions, Repeats& repeats)

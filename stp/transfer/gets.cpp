@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "stp/base/assert.h"
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
 #include "stp/wire/big_endian.h"
 
 namespace stp {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "stp/base/ring_queue.h"
-#include "stp/transfer/completions.h"
+#include "stp/transfer/endings.h"
 #include "stp/transfer/repeats.h"
 #include "stp/transfer/sequencer.h"
 

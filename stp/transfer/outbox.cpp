@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
 
 namespace stp {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
 
 namespace stp {
 namespace {

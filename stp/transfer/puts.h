@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "stp/base/ring_queue.h"
-#include "stp/transfer/completions.h"
 #include "stp/transfer/endings.h"
 #include "stp/transfer/repeats.h"
 #include "stp/transfer/sequencer.h"

@@ -2,7 +2,7 @@
 #include "stp/transfer/repeats.h"
 
 #include "stp/base/assert.h"
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
 
 namespace stp {
 

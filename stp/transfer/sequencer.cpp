@@ -4,9 +4,54 @@
 #include <cerrno>
 
 #include "stp/base/assert.h"
-#include "stp/transfer/sequencer_impl.h"
+#include "stp/transfer/asks.h"
+#include "stp/transfer/clock.h"
+#include "stp/transfer/endings.h"
+#include "stp/transfer/gets.h"
+#include "stp/transfer/ids.h"
+#include "stp/transfer/outbox.h"
+#include "stp/transfer/puts.h"
+#include "stp/transfer/repeats.h"
+#include "stp/transfer/writes_in.h"
+#include "stp/transfer/writes_out.h"
 
 namespace stp {
+
+// The composition of a Sequencer: the mechanisms of this folder, each of which owns its state.
+// dispatch() routes the peer's headers to them, the functions of Sequencer the calls of the user.
+struct Sequencer::Impl {
+  // The Sync of a NOP that carries a notice.
+  // protocol: 9.31
+  static constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
+
+  explicit Impl(const SequencerConfig& sequencer_config) : config(sequencer_config) {}
+
+  void dispatch(const ReceivedEntry& entry);
+  void expire();
+  void on_offer(const ReceivedEntry& entry);
+  void on_answer(const wire::RequestAnswer& ra, bool refused);
+  void on_data(const ReceivedEntry& entry);
+  void on_state(const wire::RequestStateResponse& rsr, bool refused);
+  void on_end(const ReceivedEntry& entry);
+  void on_notice(const wire::NoOperation& nop);
+
+  const SequencerConfig config;
+  int ended = 0;  // why the connection ended
+  Clock clock;
+  Ids ids;
+  Outbox outbox{clock};
+  Completions completions{outbox};
+  Repeats repeats{config.remote_slots, clock, outbox};
+  Endings endings{outbox, completions, repeats};
+  Puts puts{config, clock, outbox, completions, repeats, endings};
+  Gets gets{config, clock, outbox, completions, repeats};
+  Finished finished{outbox};
+  WritesOut writes_out{config, clock, ids, outbox, completions, repeats, endings};
+  WritesIn writes_in{config, clock, outbox, completions, endings, finished};
+  Offers offers{outbox, completions, finished, writes_in};
+  AsksOut asks_out{clock, ids, outbox, completions, repeats, endings, puts};
+  AsksIn asks_in{config, ids, outbox, completions, endings, finished};
+};
 
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 Sequencer::~Sequencer() = default;
@@ -237,6 +282,109 @@ std::size_t Sequencer::outstanding() const {
   return self.writes_out.outstanding() + self.writes_in.outstanding() + self.offers.outstanding() +
          self.asks_out.outstanding() + self.puts.outstanding() + self.gets.outstanding() +
          self.completions.held() + self.endings.outstanding();
+}
+
+// Routes the peer's headers to the mechanisms.
+
+using wire::Op;
+
+void Sequencer::Impl::dispatch(const ReceivedEntry& entry) {
+  const auto& h = entry.header;
+  const bool refused = h.has(wire::flag::kReject);
+  switch (h.op()) {
+    case Op::kRequestToSend:
+      return on_offer(entry);
+    case Op::kRequestAnswer:
+      return on_answer(wire::decode_as<wire::RequestAnswer>(h), refused);
+    case Op::kClearToSend:
+      return writes_out.on_grant(wire::decode_as<wire::ClearToSend>(h));
+    case Op::kData:
+      return on_data(entry);
+    case Op::kRequestStateResponse:
+      return on_state(wire::decode_as<wire::RequestStateResponse>(h), refused);
+    case Op::kRequestToReceive:
+      return asks_in.on_read_request(wire::decode_as<wire::RequestToReceive>(h));
+    case Op::kRequestMemoryRegion:
+      return asks_in.on_region_request(entry);
+    case Op::kMemoryRegionAvailable:
+      return asks_out.on_region(entry);
+    case Op::kGet:
+      if (refused) gets.on_refused(wire::decode_as<wire::Get>(h));
+      return;
+    case Op::kEnd:
+      return on_end(entry);
+    case Op::kEndAck:
+      return endings.on_end_ack(wire::decode_as<wire::EndAck>(h));
+    case Op::kNoOperation:
+      return on_notice(wire::decode_as<wire::NoOperation>(h));
+    case Op::kRequestConnection:
+    case Op::kConnectionAnswer:
+    case Op::kRequestDisconnect:
+    case Op::kDisconnectAnswer:
+    case Op::kDisconnectComplete:
+    case Op::kRequestState:
+      return;  // handled by the Node
+  }
+}
+
+void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
+  const auto rts = wire::decode_as<wire::RequestToSend>(entry.header);
+  // A repeated RTS is answered again and starts nothing.
+  // protocol: 9.24, 10.2
+  if (finished.is_over(rts.i_id, Op::kRequestAnswer) || writes_in.repeats(rts.i_id) ||
+      offers.repeats(rts.i_id))
+    return;
+  const OfferedWrite offer{.i_id = rts.i_id,
+                           .r_id = ids.next(),
+                           .msn = load_msn(entry),
+                           .length = rts.t_len,
+                           .max_block = rts.max_block,
+                           .cts_wanted = rts.cts_req};
+  if (rts.rtr_i_id == wire::kNoId) return offers.add(offer);
+  const auto read = asks_out.take_read(rts.rtr_i_id, offer.length);
+  if (!read) return outbox.refuse(Op::kRequestAnswer, offer.i_id);
+  writes_in.begin(offer, Completion::Kind::kRead, read->context, read->landing);
+}
+
+// Answers an RTR or an RTS.
+void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused) {
+  if (!asks_out.on_answer(ra, refused)) writes_out.on_answer(ra, refused);
+}
+
+void Sequencer::Impl::on_data(const ReceivedEntry& entry) {
+  if (gets.on_answer(wire::decode_as<wire::Data>(entry.header))) return;
+  if (!writes_in.on_block(entry)) asks_in.on_put(entry);
+}
+
+// About Slots, about a Transfer of ours, or about a region that we put into.
+void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refused) {
+  if (rsr.i_id == wire::kNoId) return repeats.on_slots(rsr);
+  if (!writes_out.on_state(rsr, refused)) puts.on_state(rsr, refused);
+}
+
+// protocol: 9.18, 9.20
+void Sequencer::Impl::on_end(const ReceivedEntry& entry) {
+  const auto end = wire::decode_as<wire::End>(entry.header);
+  const auto region = asks_in.find(end.i_id);
+  auto r_id = end.r_id;
+  if (r_id == wire::kNoId)  // the peer does not know our id of what it ends
+    r_id = region ? *region : writes_in.find(end.i_id).value_or(wire::kNoId);
+  const auto ea = wire::to_header(wire::EndAck{.i_id = end.i_id, .r_id = r_id});
+  const bool known = writes_out.knows(end.r_id, end.i_id) || writes_in.knows(r_id, end.i_id) ||
+                     (region && *region == r_id);
+  if (known) {
+    outbox.add(ea);  // its memory is returned once the Node has taken this
+  } else {
+    outbox.answer(ea);
+    finished.remember(end.i_id);  // its request may arrive after this END
+  }
+  writes_in.on_end(end) || offers.take_back(end.i_id) || writes_out.on_end(end) ||
+      asks_in.on_end(end) || puts.on_end(end);
+  if (const auto msn = load_msn(entry); msn != 0) offers.skip(msn);
+}
+
+void Sequencer::Impl::on_notice(const wire::NoOperation& nop) {
+  if (nop.sync == kNoticeMark) completions.add(Completion::Kind::kNotice, 0, 0).tag = nop.b_num;
 }
 
 }  // namespace stp

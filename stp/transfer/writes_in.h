@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transfers that this side receives, from the time that their memory is known: writes that have
-// their receive, and answers to reads. Owns what is granted of each and what has arrived, and the
-// estimate of loss from which Block sizes are chosen. Each Transfer completes once, and never while
-// the peer may still write into its memory.
+// What this side receives: the peer's offers, their Transfers, and the estimate of loss.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +8,61 @@
 #include <optional>
 #include <set>
 
-#include "stp/transfer/completions.h"
+#include "stp/base/assert.h"
+#include "stp/base/ring_queue.h"
 #include "stp/transfer/endings.h"
-#include "stp/transfer/finished.h"
-#include "stp/transfer/loss_estimate.h"
+#include "stp/transfer/ids.h"
 #include "stp/transfer/sequencer.h"
 #include "stp/transfer/states.h"
 
 namespace stp {
+
+// Estimates the loss of a connection and the Block size that fits it: a lost STU costs the rest of
+// its Block, on average half a Block (docs/protocol.md, section 10).
+// protocol: 10.10
+class LossEstimate {
+ public:
+  // `stus` more STUs have arrived. `repeats`: CTS repeated since the beginning.
+  void observe(std::uint64_t stus, std::uint32_t repeats) {
+    stus_ += stus;
+    if (repeats == last_repeats_ && stus_ < kSample) return;
+    const auto lost = static_cast<double>(repeats - last_repeats_);
+    const auto seen = static_cast<double>(stus_) + lost;
+    if (seen == 0) return;
+    // A mean at first, then a moving mean; a small sample changes it in proportion.
+    STP_ASSERT(lost >= 0 && lost <= seen, "no more is lost than was sent");
+    total_ += seen;
+    const auto weight = std::max(std::min(seen / kSample, 1.0) / 4, seen / total_);
+    rate_ += weight * (lost / seen - rate_);
+    stus_ = 0;
+    last_repeats_ = repeats;
+  }
+  [[nodiscard]] double rate() const { return rate_; }
+
+  // log2 of the STUs per Block for which its CTS and repeats cost least. Small while nothing is
+  // known, because all Blocks of a Transfer are as long as its first.
+  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2) const {
+    if (total_ == 0)
+      return std::max(kUnknownStus, kUnknownBytes - std::min(stu_log2, kUnknownBytes));
+    // Twice as many STUs save half of the CTS, and cost as many more repeats as there were.
+    const auto saves_more = [this](unsigned log2) {
+      const auto stus = static_cast<double>(1U << log2);
+      return kCostOfBlock / (2 * stus) > rate_ * stus / 2;
+    };
+    unsigned log2 = 0;
+    while (log2 < kLargest && saves_more(log2)) ++log2;
+    return log2;
+  }
+
+ private:
+  static constexpr std::uint64_t kSample = 256;
+  static constexpr double kCostOfBlock = 0.5;  // of its CTS and the work on it, in STUs
+  static constexpr unsigned kLargest = 15;
+  static constexpr unsigned kUnknownStus = 3, kUnknownBytes = 16;  // exponents
+  std::uint64_t stus_ = 0;
+  std::uint32_t last_repeats_ = 0;
+  double rate_ = 0, total_ = 0;
+};
 
 // An RTS of the peer.
 struct OfferedWrite {
@@ -29,6 +73,10 @@ struct OfferedWrite {
   std::uint32_t cts_wanted = 0;
 };
 
+// Transfers that this side receives, from the time that their memory is known: writes that have
+// their receive, and answers to reads. Owns what is granted of each and what has arrived, and the
+// estimate of loss from which Block sizes are chosen. Each Transfer completes once, and never while
+// the peer may still write into its memory.
 class WritesIn {
  public:
   WritesIn(const SequencerConfig& config, Clock& clock, Outbox& outbox, Completions& completions,
@@ -112,6 +160,68 @@ class WritesIn {
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = 0;
+};
+
+// Writes of the peer that have no memory yet, and receives that have no write: owns both, and the
+// order of the peer's messages. Writes take receives in the order of their messages, whatever the
+// order of their RTS. The number of waiting writes is bounded; more are refused.
+class Offers {
+ public:
+  Offers(Outbox& outbox, Completions& completions, Finished& finished, WritesIn& writes)
+      : outbox_(outbox), completions_(completions), finished_(finished), writes_(writes) {}
+
+  // --- receives
+  void post(Context context, const Landing& landing);
+  // Takes a posted receive back. False: there is none.
+  bool cancel(Context context);
+
+  // --- headers of the peer
+  void add(const OfferedWrite& offer);
+  // Tells the peer again that its RTS `i_id` waits. False: it does not.
+  bool repeats(std::uint32_t i_id);
+  // The peer takes its RTS back. False: none waits.
+  bool take_back(std::uint32_t i_id);
+  // The peer will not send message `msn`: no longer waits for its RTS.
+  void skip(std::uint32_t msn);
+
+  // --- the order of messages
+  [[nodiscard]] std::uint32_t next_message() const { return order_.next(); }
+  // The next message has come another way than as a write.
+  void pass_message();
+  // The next write in order, if no receive is posted for it.
+  [[nodiscard]] std::optional<Offer> waiting();
+  // Refuses the write of waiting().
+  void refuse_waiting();
+  // The first write after the next message that waits for a receive.
+  [[nodiscard]] std::optional<Offer> waiting_ahead();
+  // Starts the write of waiting_ahead(). Its message then needs no turn, so that the order of the
+  // others does not change.
+  void receive_ahead(Context context, const Landing& landing);
+
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  // The connection has ended: posted receives complete with `error`.
+  void fail(int error);
+  // The number of posted receives.
+  [[nodiscard]] std::size_t outstanding() const { return receives_.size(); }
+
+ private:
+  struct Receive {
+    Context context = 0;
+    Landing landing;
+  };
+
+  void match();
+  void drop_past();
+  OfferedWrite take_first();
+  [[nodiscard]] RingQueue<OfferedWrite>::iterator first_ahead();
+
+  Outbox& outbox_;
+  Completions& completions_;
+  Finished& finished_;
+  WritesIn& writes_;
+  RingQueue<Receive> receives_;      // in order of posting
+  RingQueue<OfferedWrite> waiting_;  // by message; without a number, in order of arrival
+  MessageOrder order_;
 };
 
 }  // namespace stp

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "stp/base/assert.h"
-#include "stp/transfer/message_number.h"
+#include "stp/transfer/ids.h"
 
 namespace stp {
 

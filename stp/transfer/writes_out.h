@@ -8,10 +8,9 @@
 #include <cstdint>
 #include <map>
 
-#include "stp/transfer/completions.h"
+#include "stp/transfer/clock.h"
 #include "stp/transfer/endings.h"
 #include "stp/transfer/ids.h"
-#include "stp/transfer/patience.h"
 #include "stp/transfer/repeats.h"
 #include "stp/transfer/sequencer.h"
 #include "stp/transfer/states.h"

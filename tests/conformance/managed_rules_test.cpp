@@ -2,7 +2,7 @@
 // Rules of docs/protocol.md, sections 8 to 10, that the managed layer obeys.
 #include <set>
 
-#include "stp/transfer/loss_estimate.h"
+#include "stp/transfer/writes_in.h"
 #include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {

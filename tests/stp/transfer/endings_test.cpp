@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/endings.h"
 
-#include "stp/transfer/message_number.h"
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
+#include "stp/transfer/ids.h"
 #include "tests/stp/transfer/parts.h"
 
 namespace stp::test {
@@ -101,6 +101,92 @@ TEST_F(EndingsTest, complete_when_the_connection_ends) {
   endings.fail();
   EXPECT_TRUE(completion());
   EXPECT_TRUE(endings.empty());
+}
+
+class CompletionsTest : public Parts {
+ protected:
+  void add_once_taken(Context context) {
+    Completion c{};
+    c.context = context;
+    completions.add_once_taken(c);
+  }
+  std::vector<Context> ready() {
+    std::vector<Context> all;
+    while (const auto c = completion()) all.push_back(c->context);
+    return all;
+  }
+};
+
+TEST_F(CompletionsTest, come_in_order) {
+  completions.add(Kind::kPut, 1, 0, 100).tag = 7;
+  completions.add(Kind::kGet, 2, -ETIMEDOUT);
+  const auto first = completion();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->kind, Kind::kPut);
+  EXPECT_EQ(first->context, 1U);
+  EXPECT_EQ(first->length, 100U);
+  EXPECT_EQ(first->tag, 7U);
+  EXPECT_EQ(completion()->status, -ETIMEDOUT);
+  EXPECT_FALSE(completions.has_ready());
+}
+
+TEST_F(CompletionsTest,
+       that_return_memory_wait_until_the_node_has_taken_what_was_requested_before) {
+  outbox.add(wire::to_header(wire::End{.i_id = 1}));
+  add_once_taken(1);
+  outbox.add(wire::to_header(wire::End{.i_id = 2}));
+  add_once_taken(2);
+  EXPECT_EQ(completions.held(), 2U);
+  next();
+  completions.release();
+  EXPECT_EQ(ready(), std::vector<Context>{}) << "it was handed out, not taken";
+  outbox.taken(1);
+  completions.release();
+  EXPECT_EQ(ready(), std::vector<Context>{1});
+  node_takes();
+  EXPECT_EQ(ready(), std::vector<Context>{2});
+  EXPECT_EQ(completions.held(), 0U);
+}
+
+TEST_F(CompletionsTest, wait_for_nothing_if_the_node_has_taken_everything) {
+  outbox.add(wire::to_header(wire::End{}));
+  node_takes();
+  add_once_taken(1);
+  EXPECT_EQ(ready(), std::vector<Context>{1});
+}
+
+TEST_F(CompletionsTest, are_all_ready_when_the_connection_has_ended) {
+  outbox.add(wire::to_header(wire::End{}));
+  add_once_taken(1);
+  completions.release_all();
+  EXPECT_EQ(ready(), std::vector<Context>{1});
+}
+
+class FinishedTest : public Parts {};
+
+// protocol: 9.24, 10.2
+TEST_F(FinishedTest, requests_start_nothing_when_they_are_repeated) {
+  EXPECT_FALSE(finished.is_over(5, Op::kRequestAnswer));
+  finished.remember(5);
+  EXPECT_TRUE(finished.is_over(5, Op::kRequestAnswer));
+  EXPECT_FALSE(next()) << "what was not refused is not refused later";
+}
+
+TEST_F(FinishedTest, requests_that_were_refused_are_refused_again) {
+  finished.refuse(Op::kRequestAnswer, 5);
+  ASSERT_TRUE(next());
+  EXPECT_TRUE(finished.is_over(5, Op::kRequestAnswer));
+  const auto again = next();
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->has(wire::flag::kReject));
+  EXPECT_EQ(wire::decode_as<wire::RequestAnswer>(*again).i_id, 5U);
+}
+
+TEST_F(FinishedTest, requests_are_forgotten_when_thousands_came_after_them) {
+  for (std::uint32_t i = 1; i <= 4'097; ++i) finished.remember(i);
+  EXPECT_FALSE(finished.is_over(1, Op::kRequestAnswer));
+  EXPECT_TRUE(finished.is_over(2, Op::kRequestAnswer));
+  EXPECT_TRUE(finished.is_over(4'097, Op::kRequestAnswer));
 }
 
 }  // namespace

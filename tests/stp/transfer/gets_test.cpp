@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/gets.h"
 
-#include "stp/transfer/patience.h"
+#include "stp/transfer/clock.h"
 #include "tests/stp/transfer/parts.h"
 
 namespace stp::test::gets_test {

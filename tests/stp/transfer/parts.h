@@ -9,9 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "stp/transfer/completions.h"
 #include "stp/transfer/endings.h"
-#include "stp/transfer/finished.h"
 #include "stp/transfer/ids.h"
 #include "stp/transfer/repeats.h"
 
