@@ -13,6 +13,20 @@
 
 namespace stp::stpd {
 
+// Privileges that stpd needs to open links and sockets, but not to serve programs.
+struct Rights {
+  std::string user;   // to switch to; "": unchanged
+  std::string group;  // "": the user's primary group
+  // A link of af_xdp has entered promiscuous mode and must leave it at the end.
+  bool keep_net_admin = false;
+};
+
+// Switches to that user and group, without supplementary groups (a process that has both already
+// keeps them). Then drops all capabilities of the calling thread except those named. Call it before
+// threads start that serve clients, because capabilities belong to threads. A process of root that
+// stays root keeps everything. False: `error` says what is wrong.
+bool drop_rights(const Rights& rights, std::string& error);
+
 class Daemon {
  public:
   // Logs each link that cannot be opened, and serves the others. nullptr: no link is left, or the

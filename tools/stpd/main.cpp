@@ -16,7 +16,6 @@
 #include "tools/stpd/log.h"
 #include "tools/stpd/notify.h"
 #include "tools/stpd/options.h"
-#include "tools/stpd/watchdog.h"
 
 namespace {
 

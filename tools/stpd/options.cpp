@@ -1,13 +1,189 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpd/options.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
 
-#include "tools/stpd/config_file.h"
 #include "tools/stpd/option_table.h"
 
 namespace stp::stpd {
+namespace {
+
+constexpr char kSectionPrefix[] = "link.";
+
+// Returns the part of the line before the first # outside of quotes.
+std::string without_comment(const std::string& line) {
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote == 0 && line[i] == '#') return line.substr(0, i);
+    if (line[i] == quote)
+      quote = 0;
+    else if (quote == 0 && (line[i] == '"' || line[i] == '\''))
+      quote = line[i];
+  }
+  return line;
+}
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string all;
+  for (const auto& part : parts) all += (&part == parts.data() ? "" : between) + part;
+  return all;
+}
+
+// Reads one configuration file into `out` and collects its errors.
+class Reader {
+ public:
+  Reader(std::string path, Options& out, std::vector<std::string>& errors)
+      : path_(std::move(path)), out_(out), errors_(errors) {}
+
+  void read(std::istream& file) {
+    for (std::string line; std::getline(file, line);) {
+      ++number_;
+      line = cli::trimmed(line);
+      if (line.empty() || line.front() == '#') continue;
+      if (line.front() == '[')
+        begin_section(line);
+      else
+        take(with_rest_of_list(line, file));
+    }
+    end_section();
+  }
+
+ private:
+  void complain(const std::string& what) { complain_of(number_, what); }
+  void complain_of(int line, const std::string& what) {
+    errors_.push_back(path_ + ":" + std::to_string(line) + ": " + what);
+  }
+
+  // A list may continue on further lines, up to its closing bracket. Each line may have a comment.
+  std::string with_rest_of_list(std::string line, std::istream& file) {
+    const auto equals = line.find('=');
+    if (equals == std::string::npos) return line;
+    const auto opening = line.find_first_not_of(" \t", equals + 1);
+    if (opening == std::string::npos || line[opening] != '[') return line;
+    const auto begin = number_;
+    line = without_comment(line);
+    for (std::string more; line.find(']') == std::string::npos;) {
+      if (!std::getline(file, more)) {
+        complain_of(begin, "a list begins here and does not end: close it with ]");
+        break;
+      }
+      ++number_;
+      line += " " + cli::trimmed(without_comment(more));
+    }
+    return line;
+  }
+
+  void begin_section(const std::string& line) {
+    end_section();
+    seen_.clear();
+    const auto end = line.find(']');
+    const auto name = end == std::string::npos ? line : line.substr(1, end - 1);
+    const auto known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
+    section_ = known ? number_ : 0;
+    if (known)
+      check_name(name.substr(sizeof kSectionPrefix - 1));
+    else
+      complain("unknown section " + line + ": only [link.NAME] begins one");
+    // The lines of an unknown section are checked as those of a link.
+    LinkOptions link;
+    link.name = known ? name.substr(sizeof kSectionPrefix - 1) : "unknown";
+    link.poll = out_.main.poll;
+    out_.links.push_back(link);
+  }
+
+  void check_name(const std::string& name) {
+    if (!is_plain(name))
+      return complain("link name '" + name + "': write letters, digits, '-', '_' and '.'");
+    const auto same = [&](const LinkOptions& link) { return link.name == name; };
+    if (std::any_of(out_.links.begin(), out_.links.end(), same) ||
+        (!out_.main.link.empty() && same(out_.main)))
+      complain("two links are named '" + name + "': give each a name of its own");
+  }
+
+  // Lines above the first section need no link: the command line may name it.
+  void end_section() {
+    if (section_ != 0 && seen_.count("link") == 0)
+      complain_of(section_, "this section names no link: add link = \"iface:NAME\"");
+  }
+
+  void take(const std::string& line) {
+    if (line.find('=') == std::string::npos)
+      return complain("'" + line + "' is no option: write name = value");
+    auto [name, values] = cli::parse_config_line(line);
+    if (name.empty()) return complain("'" + line + "' is no option: write name = value");
+    if (const auto [at, is_new] = seen_.emplace(name, number_); !is_new)
+      return complain(name + " stands in line " + std::to_string(at->second) +
+                      " already: keep one of them");
+    if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
+      return complain("the quotes of " + name + " do not end in this line; no value holds a #");
+    if (name == "cpus") values = {joined(values, ",")};
+    if (name != "listen" && values.size() != 1)
+      return complain(name + " takes one value: put it in double quotes if it holds commas or " +
+                      "blanks, as link = \"iface:eth0,mtu=9000\"");
+    apply(name, values);
+  }
+
+  void apply(const std::string& name, const std::vector<std::string>& values) {
+    cli::App table;
+    table.no_help();
+    add_link_options(table, out_.links.empty() ? out_.main : out_.links.back());
+    if (out_.links.empty()) add_daemon_options(table, out_);
+    if (!table.has_option("--" + name)) return complain(unknown(name, table));
+    std::vector<std::string> arguments;
+    for (auto value = values.rbegin(); value != values.rend(); ++value)
+      arguments.push_back("--" + name + "=" + *value);  // the last first, as CLI11 takes them
+    try {
+      table.parse(arguments);
+    } catch (const cli::ParseError& error) {
+      std::istringstream lines(error.what());
+      for (std::string line; std::getline(lines, line);) complain(line);
+    }
+  }
+
+  std::string unknown(const std::string& name, const cli::App& table) const {
+    cli::App of_daemon;
+    of_daemon.no_help();
+    Options ignored;
+    add_daemon_options(of_daemon, ignored);
+    if (of_daemon.has_option("--" + name))
+      return name + " is about the whole daemon: move it above the first [link.NAME]";
+    return "there is no option '" + name +
+           "' here; there are: " + joined(table.option_names(), ", ");
+  }
+
+  const std::string path_;
+  Options& out_;
+  std::vector<std::string>& errors_;
+  int number_ = 0;
+  int section_ = 0;  // the line where the present section begins; 0: none, or an unknown one
+  std::map<std::string, int> seen_;  // options of the present section: name -> line
+};
+
+}  // namespace
+
+bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors) {
+  std::error_code ignored;  // opening the file reports the error
+  if (std::filesystem::is_directory(path, ignored)) {
+    errors.push_back(path + ": this is a directory: name the file");
+    return false;
+  }
+  std::ifstream file(path);
+  if (!file) {
+    errors.push_back(path + ": " + std::strerror(errno));
+    return false;
+  }
+  const auto before = errors.size();
+  Reader(path, out, errors).read(file);
+  return errors.size() == before;
+}
+
 namespace {
 
 constexpr char kFooter[] =

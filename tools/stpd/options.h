@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The options of stpd. They have the same names on the command line and in the configuration file.
+// The options of stpd, which have the same names on the command line and in the configuration file,
+// and that file.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct LinkOptions {
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;
 };
 
+// The options of stpd. They have the same names on the command line and in the configuration file.
 struct Options {
   LinkOptions main;                // of the command line, and of the file above its first section
   std::vector<LinkOptions> links;  // all links, `main` included
@@ -55,5 +57,13 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
 
 // The names of the options that differ and that need a restart to change.
 std::vector<std::string> needs_restart(const Options& now, const Options& wanted);
+
+// The configuration file: TOML lines name = value. The names are those of the command line without
+// their dashes. Lines above the first section apply to the daemon, or to its only link. [link.NAME]
+// begins a link with that name.
+
+// Adds the options of the file to `out`, and all its errors to `errors`, each with its line and
+// remedy. Returns false if there are errors.
+bool read_config(const std::string& path, Options& out, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd
