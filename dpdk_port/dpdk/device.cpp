@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <string_view>
+#include <system_error>
 
 #include "dpdk_port/dpdk/eal.h"
-#include "dpdk_port/dpdk/failure.h"
+#include "dpdk_port/dpdk/flow_steering.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface_watch.h"
 #include "dpdk_port/link/pci_nic.h"
+#include "stp/wire/layout.h"
 
 namespace stp::port {
 namespace {
@@ -297,6 +301,353 @@ bool Device::let_vlan_through(std::string& error) {
 
 void Device::find_wake_fd() {
   if (driver_ == kTapDriver) wake_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, 0);
+}
+
+// The queues of a device, the mbufs of each shard, and what brings frames to the shards.
+
+namespace {
+
+// Of a shard that has no queues of an ethdev: no driver keeps its mbufs between turns. A burst that
+// is received, one that waits, and one of spares.
+constexpr unsigned kMbufsWithoutQueues = 4 * kBurst;
+
+}  // namespace
+
+DevicePlan Device::plan(const rte_eth_dev_info& info) const {
+  return plan_device(spec_,
+                     {.driver = info.driver_name,
+                      .least_room = info.min_rx_bufsize,
+                      .filters_vlans = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0,
+                      .most_receive_queues = info.max_rx_queues,
+                      .most_send_queues = info.max_tx_queues});
+}
+
+// A device that does not accept several queues is used with one.
+bool Device::configure_queues(const rte_eth_dev_info& info, rte_eth_conf& conf,
+                              std::string& error) {
+  const DevicePlan planned = plan(info);
+  receive_queues_ = planned.receive_queues;
+  send_queues_ = planned.send_queues;
+  steering_ = planned.steering;
+  not_steered_.clear();
+  const auto configure = [&] {
+    return rte_eth_dev_configure(port_, static_cast<std::uint16_t>(receive_queues_),
+                                 static_cast<std::uint16_t>(send_queues_), &conf);
+  };
+  int result = configure();
+  if (result != 0 && (receive_queues_ > 1 || send_queues_ > 1)) {
+    not_steered_ = failure("it cannot be configured with several queues", result);
+    receive_queues_ = send_queues_ = 1;
+    steering_ = Steering::kNothing;
+    result = configure();
+  }
+  if (result != 0) error = failure("the device cannot be configured", result);
+  return result == 0;
+}
+
+bool Device::set_up_queues(const rte_eth_dev_info& info, std::string& error) {
+  take_dpdk_message();
+  std::uint16_t rx = kDescriptors, tx = kDescriptors;
+  if (rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx, &tx) != 0) {
+    rx = tx = kDescriptors;  // not every driver states its limits
+  }
+  receive_queue_ = rx;
+  const std::size_t room = plan(info).room;
+  for (const auto& share : shares_) {
+    const PortShare of = share->of();
+    const unsigned receives = (receive_queues_ + of.count - 1 - of.index) / of.count;
+    const unsigned sends = queues_of_ethdev(of).count;
+    const unsigned mbufs =
+        receives + sends == 0 ? kMbufsWithoutQueues : receives * rx + sends * tx + kSpareMbufs;
+    if (!make_pool(*share, mbufs, room, error)) return false;
+  }
+  const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(port_));
+  rte_eth_txconf txconf = info.default_txconf;
+  txconf.offloads = chains_ ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+  int result = 0;
+  for (unsigned queue = 0; queue < receive_queues_ && result == 0; ++queue)
+    result = rte_eth_rx_queue_setup(port_, static_cast<std::uint16_t>(queue), rx, socket, nullptr,
+                                    shares_[queue % shares_.size()]->pool());
+  for (unsigned queue = 0; queue < send_queues_ && result == 0; ++queue)
+    result = rte_eth_tx_queue_setup(port_, static_cast<std::uint16_t>(queue), tx, socket, &txconf);
+  if (result != 0) error = failure("the device's queues cannot be set up", result);
+  return result == 0;
+}
+
+bool Device::make_pool(DeviceShare& share, unsigned mbufs, std::size_t room, std::string& error) {
+  if (share.pool() != nullptr) return true;  // the device is back: earlier frames may still wait
+  const unsigned shard = share.of().index;
+  const std::string name =
+      "stp_frames_" + number() + (shard == 0 ? "" : "_" + std::to_string(shard));
+  // An ethdev is closed by the owner, and gives back mbufs of all shards then. They may be taking
+  // some: only the queues are behind the gate.
+  const bool one_thread = copies_ && (spec_.shards == 1 || socket_ || memif_);
+  share.set_pool(
+      make_mbuf_pool(name, mbufs, room, one_thread ? PoolUse::kOneThread : PoolUse::kAnyThread));
+  if (share.pool() == nullptr) {
+    error = failure("no memory for frame buffers, " + std::to_string(mbufs) + " of " +
+                        std::to_string(room) + " bytes (sysctl vm.nr_hugepages=512 reserves more" +
+                        (shares_.size() > 1 ? ", a smaller queues= needs less)" : ")"),
+                    -rte_errno);
+  }
+  return share.pool() != nullptr;
+}
+
+// Where there is no ethdev.
+bool Device::make_pools(std::string& error) {
+  for (const auto& share : shares_) {
+    const bool owns = share->of().index == DeviceShare::kOwner;
+    if (!make_pool(*share, owns ? kSpareMbufs : kMbufsWithoutQueues, spec_.data_room, error))
+      return false;
+  }
+  return true;
+}
+
+// Rules are asked for where each shard has a queue.
+void Device::steer() {
+  if (spec_.shards == 1) return;
+  if (receive_queues_ < spec_.shards) {
+    if (not_steered_.empty())
+      not_steered_ = "it has " + std::to_string(receive_queues_) + " receive queue" +
+                     (receive_queues_ == 1 ? "" : "s");
+  } else if (steering_ == Steering::kRules) {
+    not_steered_ = steer_by_port(flow_calls_of(port_), receive_queues_, spec_.vlan);
+    take_dpdk_message();
+  }
+  steers_ = not_steered_.empty();
+}
+
+// ---- who brings frames to the shards
+
+std::string Device::steering() {
+  if (spec_.shards == 1) return {};
+  if (socket_) return "shard 1 receives and sends for all: a packet socket has one queue";
+  if (memif_) return steering_of_memif();
+  const std::string sends = send_queues_ >= spec_.shards
+                                ? "each shard sends on its own"
+                                : "it has " + std::to_string(send_queues_) +
+                                      " to send, and other shards send through shard 1";
+  const std::string queues = std::to_string(receive_queues_) + " receive queues; " + sends;
+  if (!not_steered_.empty()) return "shards hand frames over: " + not_steered_ + "; " + sends;
+  return steering_ == Steering::kPeer ? "the peer picks the queue: " + queues
+                                      : "the device picks the queue by D_Port: " + queues;
+}
+
+std::string Device::steering_of_memif() {
+  if (!memif_->connected()) return "not decided: no peer";
+  const std::size_t in = memif_->memif().receivers().size();
+  const std::size_t out = memif_->memif().senders().size();
+  const std::string counts = std::to_string(in) + " in, " + std::to_string(out) + " out";
+  if (in < spec_.shards)
+    return "shards hand frames over: the peer has made few queues for " +
+           std::to_string(spec_.shards) + " shards (" + counts + ")";
+  return "the peer picks the queue: " + counts;
+}
+
+// The state of a device, its description, and the handling of one that was removed or needs a
+// reset. DPDK reports events on its interrupt thread, which cannot close a device: the polling
+// thread does.
+
+namespace {
+
+constexpr std::array kEvents{RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV,
+                             RTE_ETH_EVENT_INTR_RESET};
+// The interval of state checks without interrupts. A NIC may have to query its transceiver; for
+// virtual devices it is a word in memory.
+constexpr Time kLookAtNic = 100 * kMillisecond, kLook = 10 * kMillisecond;
+// The interval of searches for a device that has gone.
+constexpr Time kReturn = kSecond;
+
+}  // namespace
+
+// ---- what DPDK tells
+
+void Device::watch_events() {
+  for (const auto event : kEvents) rte_eth_dev_callback_register(port_, event, on_event, this);
+  rte_dev_event_callback_register(spec_.name.c_str(), on_removal, this);
+  // The kernel's event for NICs under uio; VFIO reports by itself.
+  static std::once_flag listening;
+  if (spec_.bus == "pci") std::call_once(listening, rte_dev_event_monitor_start);
+}
+
+void Device::unwatch_events() {
+  rte_dev_event_callback_unregister(spec_.name.c_str(), on_removal, this);
+  for (const auto event : kEvents) rte_eth_dev_callback_unregister(port_, event, on_event, this);
+}
+
+int Device::on_event(std::uint16_t, rte_eth_event_type event, void* device, void*) {
+  auto& self = *static_cast<Device*>(device);
+  if (event == RTE_ETH_EVENT_INTR_RMV) self.gone_ = true;
+  if (event == RTE_ETH_EVENT_INTR_RESET) self.started_ = false;
+  self.news_ |= event == RTE_ETH_EVENT_INTR_RMV     ? kRemoved
+                : event == RTE_ETH_EVENT_INTR_RESET ? kNeedsReset
+                                                    : kLinkChanged;
+  return 0;
+}
+
+void Device::on_removal(const char*, rte_dev_event_type event, void* device) {
+  if (event == RTE_DEV_EVENT_REMOVE) on_event(0, RTE_ETH_EVENT_INTR_RMV, device, nullptr);
+}
+
+// ---- what becomes of it
+
+void Device::look(Time now) {
+  look_at_ = now + (spec_.bus == "pci" ? kLookAtNic : kLook);
+  const unsigned news = news_.exchange(0);
+  if (watch_) watch_->look(now);
+  if ((news & kRemoved) != 0) {
+    let_go();
+    return_at_ = now + kReturn;
+  } else if ((news & kNeedsReset) != 0) {
+    reset();
+  }
+  if (is_gone() && now >= return_at_) {
+    return_at_ = now + kReturn;
+    if (has_let_go() && come_back()) gone_ = false;
+  }
+  if (spec_.bus != "pci") return;
+  state_ = find_state();
+  megabits_ = find_speed();
+}
+
+// Under VFIO the kernel waits for this before it removes the NIC. A driver may wait seconds for
+// registers that are not there any more, so another thread closes the NIC. Until has_let_go() only
+// that thread uses it.
+void Device::let_go() {
+  gone_ = true;
+  if (closing_.valid()) return;
+  try {
+    if (spec_.bus == "pci" && port_ != RTE_MAX_ETHPORTS)
+      closing_ = std::async(std::launch::async, [this] { shut(); });
+  } catch (const std::system_error&) {  // no thread is to be had
+  }
+  if (!closing_.valid()) shut();
+  has_let_go();
+}
+
+// False: not yet.
+bool Device::has_let_go() {
+  if (closing_.valid()) {
+    if (closing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    closing_.get();
+  }
+  port_ = RTE_MAX_ETHPORTS;
+  probed_ = promiscuous_ = false;
+  started_ = false;
+  owner_.reset();
+  return true;
+}
+
+void Device::reset() {
+  std::string failure;
+  gate_.close();
+  if (rte_eth_dev_reset(port_) == 0 && configure(failure) && take_mtu(failure) &&
+      take_mac(failure) && start(failure)) {
+    return;
+  }
+  let_go();
+}
+
+// Restores the address that its peers know.
+bool Device::come_back() {
+  spec_.mac = mac_;
+  std::string failure;
+  if ((spec_.bus != "pci" || claim_nic(failure)) && probe(failure) && configure(failure) &&
+      take_mtu(failure) && take_mac(failure) && start(failure)) {
+    watch_events();
+    return true;
+  }
+  let_go();
+  return false;
+}
+
+// ---- states
+
+LinkState Device::state_of_socket() const {
+  const InterfaceWatch& interface = socket_->interface();
+  if (!socket_->runs() && !socket_->obstacle().empty()) return LinkState::kTaken;
+  const LinkState state = interface.state();
+  if (state != LinkState::kUp) return state;
+  if (!socket_->runs()) return LinkState::kDown;  // about to be used again
+  if (socket_->refused_length() != 0 || interface.facts().mtu < mtu_) return LinkState::kMtu;
+  return socket_->address_changed() ? LinkState::kMac : LinkState::kUp;
+}
+
+LinkState Device::find_state() const {
+  if (is_gone()) return LinkState::kGone;
+  if (watch_ && watch_->state() != LinkState::kUp) return watch_->state();
+  rte_eth_link link{};
+  const bool up =
+      started_ && rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  if (!up) return LinkState::kNoCarrier;
+  return watch_ && watch_->facts().mtu < mtu_ ? LinkState::kMtu : LinkState::kUp;
+}
+
+unsigned Device::find_speed() const {
+  rte_eth_link link{};
+  const bool known = carries_frames(state_) && rte_eth_link_get_nowait(port_, &link) == 0 &&
+                     link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+  return known ? link.link_speed : 0;
+}
+
+// ---- words
+
+std::string Device::trouble() const {
+  const std::string& name = spec_.interface.empty() ? spec_.name : spec_.interface;
+  switch (state()) {
+    case LinkState::kDown:
+      return "interface " + name + " is down: ip link set " + name + " up";
+    case LinkState::kGone:
+      if (!spec_.interface.empty()) {
+        return "interface " + name + " has gone: one of that name is taken up when it is there";
+      }
+      return "device " + name +
+             " has been removed; it is taken up again when it is back and bound to its DPDK driver";
+    case LinkState::kNoCarrier:
+      return name + " has no carrier: check the cable, and that the other end is up";
+    case LinkState::kNoPeer:
+      return trouble_of_peer();
+    case LinkState::kTaken:
+      return socket_->obstacle();
+    case LinkState::kMtu:
+      return trouble_of_mtu();
+    case LinkState::kMac:
+      return "interface " + name +
+             " has another MAC address than this link, which new peers find: give it back (ip link "
+             "set " +
+             name + " address " + to_string(mac_) + "), or restart this program";
+    case LinkState::kUnknown:
+    case LinkState::kUp:
+    case LinkState::kDuplicate:
+      break;
+  }
+  return {};
+}
+
+std::string Device::trouble_of_mtu() const {
+  const std::string& name = spec_.interface;
+  const unsigned now = interface()->facts().mtu;
+  const std::string wanted = std::to_string(mtu_);
+  if (now < mtu_) {
+    return "interface " + name + " has MTU " + std::to_string(now) + " and this link " + wanted +
+           ": longer frames do not leave; ip link set " + name + " mtu " + wanted +
+           ", or restart this program";
+  }
+  const std::string payload = std::to_string(socket_->refused_length() - wire::kEthernetSize);
+  return "frames with " + payload + " bytes or more do not leave: what interface " + name +
+         " leads to has a smaller MTU; make it " + wanted +
+         " at both ends and between (ip link set DEVICE mtu " + wanted +
+         "), or open this link with mtu= of the smallest";
+}
+
+std::string Device::trouble_of_peer() const {
+  const bool serves = spec_.memif->makes_socket;
+  const std::string& why = memif_->memif().obstacle();
+  return "no memif " + std::string(serves ? "client" : "server") + " has opened " +
+         spec_.memif->socket +
+         ": start the program whose link has role=" + (serves ? "client" : "server") +
+         " there, with id=" + std::to_string(spec_.memif->id) +
+         (serves ? "" : "; this side looks for it") + (why.empty() ? "" : " (" + why + ")");
 }
 
 }  // namespace stp::port

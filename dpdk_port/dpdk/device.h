@@ -112,7 +112,7 @@ class Device {
   bool claim_nic(std::string& error);
   bool probe(std::string& error);
   bool configure(std::string& error);
-  // device_queues.cpp
+  // Queues.
   [[nodiscard]] DevicePlan plan(const rte_eth_dev_info& info) const;
   bool configure_queues(const rte_eth_dev_info& info, rte_eth_conf& conf, std::string& error);
   bool set_up_queues(const rte_eth_dev_info& info, std::string& error);
@@ -126,7 +126,7 @@ class Device {
   void shut();
   void close();
 
-  // device_state.cpp
+  // State.
   [[nodiscard]] LinkState state_of_socket() const;
   [[nodiscard]] LinkState find_state() const;
   [[nodiscard]] unsigned find_speed() const;

@@ -8,6 +8,10 @@
 
 namespace stp::port {
 
+// Describes what a call of DPDK that returned `result` failed to do: in DPDK's words if it has said
+// any since take_dpdk_message(), or in better ones where those do not help.
+std::string failure(const std::string& what, int result);
+
 // `pci_address`: the NIC about to be opened; "" for virtual devices. With "" EAL does not scan the
 // PCI bus, so no NIC can be opened later. `megabytes`: memory for all devices of the process if
 // there are no hugepages.
