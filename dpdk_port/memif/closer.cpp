@@ -8,8 +8,6 @@
 #include <deque>
 #include <mutex>
 
-#include "dpdk_port/memif/background.h"
-
 namespace stp::port::memif {
 
 struct Closer::Work {

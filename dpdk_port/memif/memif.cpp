@@ -1,9 +1,130 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/memif/memif.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
+#include "dpdk_port/memif/handshake.h"
+
 namespace stp::port::memif {
+namespace {
+
+// Listeners lock it again when they end, and may do so when the program does.
+struct Known {
+  std::recursive_mutex mutex;
+  std::map<std::string, std::weak_ptr<Listener>> listeners;
+};
+
+Known& known() {
+  static Known& all = *new Known;
+  return all;
+}
+
+// The client says only afterwards which link it wants. So the number of rings is that of the link
+// with most shards.
+Message make_hello(unsigned shards) {
+  Message message;
+  message.type = MessageType::kHello;
+  Hello& hello = message.body.hello;
+  std::string("stp").copy(hello.name, kNameSize - 1);
+  hello.least_version = hello.greatest_version = kVersion;
+  hello.last_region = Handshake::kMostRegions - 1;
+  hello.last_server_ring = hello.last_client_ring =
+      static_cast<std::uint16_t>(most_rings(shards) - 1);
+  hello.greatest_log2_ring = kGreatestLog2Ring;
+  return message;
+}
+
+}  // namespace
+
+std::shared_ptr<Listener> Listener::at(const std::string& path, std::string& error) {
+  for (;; std::this_thread::yield()) {
+    const std::lock_guard guard(known().mutex);
+    if (const auto at = known().listeners.find(path); at != known().listeners.end()) {
+      if (auto present = at->second.lock()) return present;
+      continue;  // another thread ends it
+    }
+    FileDescriptor socket = listen_at(path, error);
+    if (!socket) return nullptr;
+    const std::shared_ptr<Listener> made(new Listener(path, std::move(socket)));
+    known().listeners.emplace(path, made);
+    return made;
+  }
+}
+
+Listener::Listener(std::string path, FileDescriptor socket)
+    : path_(std::move(path)), socket_(std::move(socket), closer_) {
+  ::stat(path_.c_str(), &file_);
+}
+
+Listener::~Listener() {
+  const std::lock_guard guard(known().mutex);
+  known().listeners.erase(path_);
+  socket_ = {};
+  // Somebody may have removed the file, and made another one.
+  struct stat present {};
+  if (::stat(path_.c_str(), &present) == 0 && present.st_dev == file_.st_dev &&
+      present.st_ino == file_.st_ino)
+    ::unlink(path_.c_str());
+}
+
+bool Listener::serve(std::uint32_t id, unsigned shards) {
+  const std::lock_guard guard(mutex_);
+  return served_.try_emplace(id, Served{shards, {}}).second;
+}
+
+void Listener::stop(std::uint32_t id) {
+  const std::lock_guard guard(mutex_);
+  const auto at = served_.find(id);
+  if (at == served_.end()) return;
+  if (at->second.wanted)
+    send_disconnect(at->second.wanted, "this interface is not served any more");
+  served_.erase(at);
+}
+
+ControlSocket Listener::take(std::uint32_t id, Time now) {
+  const std::lock_guard guard(mutex_);
+  accept(now);
+  std::erase_if(newcomers_, [&](Newcomer& each) { return !hear(each, now); });
+  const auto at = served_.find(id);
+  return at == served_.end() ? ControlSocket() : std::exchange(at->second.wanted, {});
+}
+
+void Listener::accept(Time now) {
+  unsigned shards = 1;
+  for (const auto& [id, served] : served_) shards = std::max(shards, served.shards);
+  for (std::size_t i = 0; i < kNewcomers && newcomers_.size() < kNewcomers && !closer_->is_full();
+       ++i) {
+    ControlSocket socket = accept_from(socket_);
+    if (!socket) return;
+    if (send_message(socket, make_hello(shards))) newcomers_.push_back({std::move(socket), now});
+  }
+}
+
+bool Listener::hear(Newcomer& newcomer, Time now) {
+  Message message;
+  SharedDescriptor attached;
+  const Came came =
+      closer_->is_full() ? Came::kNothing : receive_message(newcomer.socket, message, attached);
+  // Another thread, whose time is later, may have accepted it.
+  if (came == Came::kNothing) return now < newcomer.since + kPatience;
+  if (came == Came::kEnd) return false;
+  const Init& init = message.body.init;
+  const std::uint32_t id = init.id;
+  const auto at = served_.find(id);
+  if (message.type != MessageType::kInit || init.version != kVersion || init.mode != 0) {
+    send_disconnect(newcomer.socket, "expected: init, memif 2.0, Ethernet frames");
+  } else if (at == served_.end()) {
+    send_disconnect(newcomer.socket, "no interface with id " + std::to_string(id));
+  } else {
+    // Of two, the later one: the former may have died.
+    ControlSocket& wanted = at->second.wanted;
+    if (wanted) send_disconnect(wanted, "another client wants this interface");
+    wanted = std::move(newcomer.socket);
+  }
+  return false;
+}
 
 std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error) {
   std::unique_ptr<Memif> memif(new Memif(settings));
