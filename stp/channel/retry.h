@@ -1,14 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The retry clock of one request: the intervals double up to one second.
+// When an unanswered request is repeated: the round-trip time, the retry clock, and the doubt
+// whether the request is lost or unseen.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "stp/base/assert.h"
 #include "stp/types.h"
 
 namespace stp {
 
+// Round-trip time of a connection, by RFC 6298, with this profile's bounds (section 5).
+// protocol: 5.20
+class RoundTrip {
+ public:
+  static constexpr Time kInitial = 10 * kMillisecond;
+  static constexpr Time kMinimum = 200 * kMicrosecond;
+  static constexpr Time kMaximum = kSecond;
+  // Limits timeout(): a peer that was not scheduled on a core makes a short round trip look long,
+  // and a lost request would then wait long for its retry.
+  static constexpr Time kLongestPause = 50 * kMillisecond;
+
+  // Call only for exchanges whose request was sent once (Karn's rule).
+  void sample(Time measured) {
+    shortest_ = std::min(shortest_, std::max<Time>(measured, 1));
+    if (smoothed_ == 0) {
+      smoothed_ = std::max<Time>(measured, 1);
+      variation_ = measured / 2;
+      return;
+    }
+    const auto error = measured > smoothed_ ? measured - smoothed_ : smoothed_ - measured;
+    variation_ += error / 4 - variation_ / 4;
+    smoothed_ += measured / 8 - smoothed_ / 8;
+  }
+  [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
+  [[nodiscard]] Time timeout() const {
+    if (smoothed_ == 0) return kInitial;
+    const auto longest = std::min(std::max(kLongestPause, 4 * shortest_), kMaximum);
+    return std::clamp(smoothed_ + 4 * variation_, kMinimum, longest);
+  }
+
+ private:
+  Time smoothed_ = 0, variation_ = 0;
+  Time shortest_ = kSecond;
+};
+
+// The retry clock of one request: the intervals double up to one second.
 // protocol: 5.21, 5.22
 class Retry {
  public:
@@ -78,6 +116,68 @@ class Retry {
   Time first_ = 0, interval_ = 0, patience_ = 0;
   Time deadline_ = kNever;
   unsigned tries_ = 0, allowed_ = kTries;
+};
+
+// Finds out whether unanswered requests are lost, or unseen because the peer has not been scheduled
+// on a core. Asks with an RS. The RSR is made after the peer's Node has seen everything sent before
+// the RS, and says whether the peer's user has read it.
+// The caller counts what leaves: `mark` is an increasing number or time.
+// protocol: 10.21
+class Doubt {
+ public:
+  // The longest time from the first question that a user who reads late delays repeats.
+  static constexpr Time kLongest = 250 * kMillisecond;
+
+  // A request stays unanswered.
+  void begin(Time now) {
+    if (!is_open()) since_ = now;
+  }
+  [[nodiscard]] bool is_open() const { return since_ != kNever; }
+  // The request is answered or has been repeated.
+  void is_over() {
+    since_ = kNever;
+    pause_ = 0;
+  }
+  // A question leaves, after everything counted by `mark`.
+  void ask(std::uint32_t sync, std::uint64_t mark) {
+    STP_ASSERT(mark >= asked_, "a later question is behind more");
+    sync_ = sync;
+    asked_ = mark;
+    asks_ = true;
+  }
+  [[nodiscard]] bool is_answer(std::uint32_t sync) const { return asks_ && sync == sync_; }
+  // The answer arrived. `all_read`: the peer's user has read everything that its Node passed on.
+  // False: ask again after pause().
+  bool answered(bool all_read, Time now) {
+    STP_ASSERT(asks_, "an answer belongs to a question");
+    asks_ = false;
+    seen_ = asked_;
+    seen_at_ = now;
+    if (!all_read && is_open() && now - since_ < kLongest) return false;
+    read_ = asked_;
+    read_at_ = now;
+    return true;
+  }
+  // Back-off: `first`, then doubling.
+  Time pause(Time first) {
+    pause_ = pause_ == 0 ? first : std::min(2 * pause_, kLongest);
+    return pause_;
+  }
+  // Since when the peer's Node has seen what left with `mark` (kNever: not known), and since when
+  // its user has read it.
+  [[nodiscard]] Time seen_since(std::uint64_t mark) const {
+    return mark <= seen_ ? seen_at_ : kNever;
+  }
+  [[nodiscard]] Time read_since(std::uint64_t mark) const {
+    return mark <= read_ ? read_at_ : kNever;
+  }
+
+ private:
+  std::uint32_t sync_ = 0;
+  bool asks_ = false;
+  std::uint64_t asked_ = 0, seen_ = 0, read_ = 0;
+  Time since_ = kNever, seen_at_ = kNever, read_at_ = kNever;
+  Time pause_ = 0;
 };
 
 }  // namespace stp

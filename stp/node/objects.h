@@ -14,7 +14,6 @@
 #include "stp/base/work_meter.h"
 #include "stp/channel/node_side.h"
 #include "stp/channel/retry.h"
-#include "stp/channel/round_trip.h"
 #include "stp/drop_reason.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/connection/slot_questions.h"

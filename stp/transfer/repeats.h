@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "stp/channel/doubt.h"
 #include "stp/channel/retry.h"
-#include "stp/channel/round_trip.h"
 #include "stp/transfer/clock.h"
 #include "stp/transfer/outbox.h"
 

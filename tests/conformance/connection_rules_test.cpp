@@ -3,7 +3,6 @@
 #include <set>
 
 #include "stp/channel/retry.h"
-#include "stp/channel/round_trip.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {

@@ -7,9 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "stp/channel/doubt.h"
 #include "stp/channel/retry.h"
-#include "stp/channel/round_trip.h"
 
 namespace stp {
 

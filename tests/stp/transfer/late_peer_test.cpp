@@ -3,7 +3,7 @@
 // is not lost (protocol, section 10).
 #include <vector>
 
-#include "stp/channel/doubt.h"
+#include "stp/channel/retry.h"
 #include "tests/stp/transfer/lying_peer_fixture.h"
 
 namespace stp::test::late_peer_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Missing Blocks are requested again (section 10).
-#include "stp/channel/doubt.h"
+#include "stp/channel/retry.h"
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
