@@ -93,7 +93,8 @@ TEST(Datagrams, over_ipv6_and_with_a_tag_have_names_that_stay) {
 TEST(Datagrams, of_ip_itself_are_told_by_their_protocol) {
   Decoder decoder;
   for (const bool ipv6 : {false, true}) {
-    const auto got = decode(decoder, datagram(data_of(3), {.ipv6 = ipv6, .to = 0}));
+    const auto padded = datagram(data_of(3), {.ipv6 = ipv6, .to = 0});
+    const auto got = decode(decoder, padded);
     ASSERT_TRUE(got.well_formed()) << got.error();
     EXPECT_EQ(got.frame.stu.size(), 3U) << "the packet states the length, not the padding";
     EXPECT_EQ(got.ends->from, 0);
@@ -101,7 +102,8 @@ TEST(Datagrams, of_ip_itself_are_told_by_their_protocol) {
       EXPECT_EQ(got.frame.dst.to_u64(), 0x0204'0a00'0002U);
     }
     EXPECT_EQ(end_text(got.ends->destination, 0), ipv6 ? "[2001:db8::2]" : "10.0.0.2");
-    const auto cut = decode(decoder, datagram(data_of(1000), {.ipv6 = ipv6, .to = 0}), 100);
+    const auto whole = datagram(data_of(1000), {.ipv6 = ipv6, .to = 0});
+    const auto cut = decode(decoder, whole, 100);
     EXPECT_TRUE(cut.cut);
     EXPECT_EQ(cut.frame.stu.size(), 1000U);
   }
