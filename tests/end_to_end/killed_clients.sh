@@ -21,7 +21,7 @@ random_file "$work/long" 256M # four seconds
 steady_pair() {
   local rounds=0
   while [ ! -e "$work/enough" ]; do
-    timeout 60 "$bin/stp-send" --quiet --bwlimit 16M --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000 ||
+    timeout 60 "$bin/stp-send" --quiet --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000 ||
       exit 1
     rounds=$((rounds + 1))
   done
