@@ -135,6 +135,8 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   refuses({"ping", "--nonsense"}, "there is no option --nonsense: 'stpctl ping --help'");
   refuses({"trace", "start", "--nonsense"}, "there is no option --nonsense: 'stpctl trace start");
   refuses({"--nonsense", "links"}, "there is no option --nonsense");
+  refuses({"ping", "--count", "-1", "a:1"}, "--count: -1 is less than 0");
+  refuses({"top", "--interval", "nan"}, "--interval: nan is no number");
   refuses({"ping", "--count", "18446744073709551616", "a:1"},
           "--count: 18446744073709551616 is beyond 18446744073709551615");
   refuses({"links", "more"}, "'more' is too much: see 'stpctl links --help'");

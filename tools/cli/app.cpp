@@ -51,15 +51,21 @@ struct Plain<std::vector<T>> {
   using Type = T;
 };
 
-// CLI11 takes the largest number that there is for one that is larger.
+// CLI11 takes the largest number that there is for one that is larger, and for -1 where there is
+// none below 0; and nan, which is within any limits.
 template <typename T>
 std::string reason_against_number(const std::string& text) {
-  T number{};
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  const auto is_out_of_range = read.ec == std::errc::result_out_of_range && read.ptr == end;
-  return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
-                         : "";
+  if constexpr (std::is_floating_point_v<T>) {
+    return CLI::detail::to_lower(text).find("nan") == text.npos ? "" : text + " is no number";
+  } else {
+    if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is less than 0";
+    T number{};
+    const auto* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    const auto is_out_of_range = read.ec == std::errc::result_out_of_range && read.ptr == end;
+    return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
+                           : "";
+  }
 }
 
 }  // namespace
@@ -212,7 +218,7 @@ void App::group(const std::string& title) {
 template <typename T>
 Option* App::add_option(const std::string& names, T& value, const std::string& text) {
   auto* const option = app_.add_option(names, value, text);
-  if constexpr (std::is_integral_v<typename Plain<T>::Type>)
+  if constexpr (std::is_arithmetic_v<typename Plain<T>::Type>)
     option->check(reason_against_number<typename Plain<T>::Type>);
   return own(option);
 }
