@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: dashboards.py ROOT BUILD
 Each metric that the dashboard or a rule of docs/dashboards asks for is exported for real stpd's: a loop link has what the
-Node and stpd count, a memif what a driver counts. The dashboard shows every reason for which the Node drops frames. The
-files are well formed."""
+Node and stpd count, a memif what a driver counts. The dashboard shows every reason for which the Node drops frames, and
+an alert is for each that is not of an ordinary day. The files are well formed."""
 import json
 import os
 import re
@@ -13,6 +13,11 @@ import unittest
 
 ROOT, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 FOLDER = f"{ROOT}/docs/dashboards"
+
+# Reasons of drops that need no alert: frames for others, of connections that begin or end, and repeated ones, which
+# StpRetries speaks of.
+ORDINARY = ("not_stp", "not_for_us", "crossed_end", "late_rc", "rc_first", "duplicate_stu", "duplicate_block",
+            "stale_fetch", "no_grant")  # fmt: skip
 
 
 def text_of(name):
@@ -84,16 +89,22 @@ class Dashboards(unittest.TestCase):
             for several in re.findall(r'\bstate=~"([^"$]*)"', query):
                 self.assertLessEqual(set(several.split("|")), states, where)
 
-    def test_each_reason_of_a_drop_is_shown(self):
+    def test_each_reason_of_a_drop_is_shown_and_has_an_alert(self):
         with open(f"{ROOT}/stp/counter_table.h", encoding="utf-8") as file:
             lines = [line for line in file if not line.lstrip().startswith("//")]
         drops = re.findall(r"\bD\([A-Z]\w*,\s*(\w+),", "".join(lines))
         self.assertGreater(len(drops), 30)
+        drops = {f"stp_{name}_total" for name in drops}
         shown = set()
         for title, query in queries_of_dashboard():
             if title == "Drops by reason":
                 shown |= metrics_in(query)
-        self.assertEqual(shown, {f"stp_{name}_total" for name in drops})
+        self.assertEqual(shown, drops)
+        alerts = {name: metrics_in(expression) & drops for name, expression in rules()}
+        wrong = alerts.pop("StpDrops")
+        others = set().union(*alerts.values())
+        self.assertEqual(wrong & others, set(), "two alerts for one reason")
+        self.assertEqual(drops - wrong - others, {f"stp_{name}_total" for name in ORDINARY})
 
     def test_the_files_are_well_formed(self):
         names = [name for name in os.listdir(FOLDER) if name.endswith(".yml")]
