@@ -2,9 +2,13 @@
 """Wrong use ends in an exception that names its cause, never in a crash or a wait without end."""
 import contextlib
 import copy
+import inspect
 import os
 import pickle
 import random
+import signal
+import subprocess
+import sys
 import unittest
 
 import stp
@@ -255,17 +259,41 @@ class TimeOuts(PairCase):
         self.assertEqual(numbers, bytes(8))
 
 
+# A peer of its own, which answers nothing while it is stopped: it has a region, and connects when it is told to.
+PEER = """
+import stp, sys
+domain = stp.Domain(sys.argv[1])
+memory = bytearray(100_000)
+region = domain.region(memory, atomic=True)
+with domain.listen(":3000") as listener:
+    print(domain.info().mac, bytes(region.remote).hex(), flush=True)
+    peer = listener.accept()
+kept = []
+for to in sys.stdin:
+    kept.append(domain._native.connect(to.strip(), 60_000_000, b""))
+"""
+LIMIT = 0.1  # seconds
+
+
 class Interrupts(PairCase):
-    """The bound is 0.1 s on an idle machine; here it only has to be less than what ends the call else."""
+    """KeyboardInterrupt ends each call within 100 ms of the thread's own time. Other threads and processes may hold it
+    up for longer: so the best of several tries counts."""
 
     def assertEnds(self, call, *arguments):
-        self.assertLess(interrupted(call, *arguments), 5)
+        tries = []
+        while not tries or (tries[-1] > LIMIT and len(tries) < 10):
+            tries.append(interrupted(call, *arguments))
+        self.assertLess(tries[-1], LIMIT, tries)
 
     def test_end_each_call_that_waits(self):
         with self.domain.listen(":3001") as listener:
             self.assertEnds(listener.accept)
+            self.assertEnds(listener.request)
         self.assertEnds(self.a.receive)
+        self.assertEnds(self.a.receive_message)
         self.assertEnds(self.a.receive_into, bytearray(100_000))
+        self.assertEnds(next, iter(self.a))
+        self.assertEnds(self.a.begin_receive().wait)
         other = Thread(self.b.receive)  # takes the events; the main thread waits for it
         self.assertEnds(self.a.receive)
         self.a.begin_send(b"for b")
@@ -280,11 +308,60 @@ class Interrupts(PairCase):
         self.assertEnds(domain.connect, "[02:00:00:00:00:77]:3000")
         domain.close()
 
+    def test_end_each_call_that_waits_for_a_peer(self):
+        link = f"memif:@stp-python-p{os.getpid()},role="
+        domain = stp.Domain(link + "server")
+        self.addCleanup(domain.close)
+        other = subprocess.Popen(
+            [sys.executable, "-c", PEER, link + "client"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for cleanup in (other.stdin.close, other.stdout.close, other.wait, other.kill):
+            self.addCleanup(cleanup)
+        mac, remote = other.stdout.readline().split()
+        remote = stp.Remote.decode(bytes.fromhex(remote))
+        peer = domain.connect(f"[{mac}]:3000", timeout=PATIENCE)
+        landing = bytearray(100_000)
+        with domain.listen(":3001") as listener:
+            other.stdin.write(f"[{domain.info().mac}]:3001\n")
+            other.stdin.flush()
+            request = listener.request(timeout=PATIENCE)
+            for call in (
+                lambda: peer.put(landing, remote),
+                lambda: peer.get(remote),
+                lambda: peer.get_into(landing, remote),
+                lambda: peer.fetch_add(remote),
+                lambda: peer.compare_and_swap(remote, 1, 2),
+                lambda: peer.begin_put(b"x", remote).wait(),
+                request.accept,
+                peer.close,
+            ):
+                other.send_signal(signal.SIGSTOP)
+                self.assertEnds(call)
+                other.send_signal(signal.SIGCONT)
+
     def test_lose_no_message(self):
-        self.assertEnds(self.b.receive)
+        interrupted(self.b.receive)
         self.a.begin_send(b"first")
         self.a.begin_send(b"second")
         self.assertEqual([self.b.receive(), self.b.receive()], [b"first", b"second"])
+
+    def test_end_every_call_that_has_a_time_limit(self):
+        """So the tests above have them all, with those that begin with them: Operation.wait, and next()."""
+        waits = [
+            f"{name}.{call}"
+            for name, kind in inspect.getmembers(stp, inspect.isclass)
+            for call, function in inspect.getmembers(kind, inspect.isfunction)
+            if "timeout" in inspect.signature(function).parameters
+        ]
+        self.assertEqual(waits, WAITS)
+
+
+# Each is in a test of Interrupts.
+WAITS = [
+    "Connection.close", "Connection.compare_and_swap", "Connection.fetch_add", "Connection.get", "Connection.get_into",
+    "Connection.put", "Connection.receive", "Connection.receive_into", "Connection.receive_message", "Connection.send",
+    "Domain.connect", "Listener.accept", "Listener.request", "Operation.wait", "Request.accept",
+]  # fmt: skip
 
 
 class Endings(unittest.TestCase):

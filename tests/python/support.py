@@ -73,25 +73,30 @@ def eventually(condition):
 
 def interrupted(call, *arguments):
     """Calls it, and lets SIGINT come when this thread sleeps in it. The seconds from the signal to
-    KeyboardInterrupt."""
+    KeyboardInterrupt, without those in which this thread waited for a processor."""
     sent = []
-    me = threading.get_native_id()
+    me = f"/proc/self/task/{threading.get_native_id()}"
 
     def sleeps():
-        with open(f"/proc/self/task/{me}/stat") as state:
+        with open(f"{me}/stat") as state:
             return state.read().rpartition(")")[2].split()[0] == "S"
+
+    def seconds():
+        """Time that did not pass in a run queue."""
+        with open(f"{me}/schedstat") as waits:
+            return time.monotonic() - int(waits.read().split()[1]) / 1e9
 
     def interrupt():
         time.sleep(0.05)
         eventually(sleeps)
-        sent.append(time.monotonic())
+        sent.append(seconds())
         os.kill(os.getpid(), signal.SIGINT)
 
     Thread(interrupt)
     try:
         call(*arguments)
     except KeyboardInterrupt:
-        return time.monotonic() - sent[0]
+        return seconds() - sent[0]
     raise AssertionError("it was not interrupted")
 
 
