@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/sim/scenario.h"
+#include "tools/sim/simulation.h"
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 // A session: the two programs of one connection, and the checks of what they must see.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "stp/transfer/sequencer.h"
@@ -157,6 +158,11 @@ class Session {
   // Called when both ends are gone. `reliable`: no fault has occurred that may end a connection.
   virtual void check(bool reliable) = 0;
 };
+
+// A session of one kind of workload.
+std::unique_ptr<Session> level0_session(Run& run, const SessionConfig& config);
+std::unique_ptr<Session> bulk_session(Run& run, const SessionConfig& config);
+std::unique_ptr<Session> connectionless_session(Run& run, const SessionConfig& config);
 
 // The parameters that the two Nodes have negotiated.
 SequencerConfig sequencer_config(const VcInfo& info, unsigned max_block, std::uint32_t cts_window);

@@ -5,9 +5,6 @@
 #include <string_view>
 
 #include "stp/wire/frame.h"
-#include "tools/sim/bulk.h"
-#include "tools/sim/connectionless.h"
-#include "tools/sim/level0.h"
 #include "tools/sim/managed.h"
 
 namespace stp::sim {
@@ -88,11 +85,11 @@ constexpr Time kSpread = 2 * kMillisecond;  // within which sessions begin
 std::unique_ptr<Session> make_session(Run& run, const SessionConfig& config) {
   switch (config.workload.kind) {
     case Workload::Kind::kLevel0:
-      return std::make_unique<Level0Session>(run, config);
+      return level0_session(run, config);
     case Workload::Kind::kBulk:
-      return std::make_unique<BulkSession>(run, config);
+      return bulk_session(run, config);
     case Workload::Kind::kConnectionless:
-      return std::make_unique<ConnectionlessSession>(run, config);
+      return connectionless_session(run, config);
     default:
       return std::make_unique<ManagedSession>(run, config);
   }
