@@ -4,8 +4,10 @@
 #include <endian.h>
 #include <stp/managed.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 
 #include "tests/libfabric/rdm_fixture.h"
 
@@ -15,7 +17,9 @@ namespace {
 constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
                         kAccessed = 0x104, kFirst = 0x105, kMore = 0x106;
 constexpr std::uint32_t kMagic = 0x53544652;
-constexpr std::size_t kHead = 32, kPart = 17'384;
+// Where a stranger has what it serves.
+constexpr std::size_t kServed = 70'000;
+constexpr std::size_t kHead = 32, kTail = 15, kPart = 17'384;
 
 // The header as the wire has it, not as the provider's own code does.
 std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
@@ -71,7 +75,14 @@ class Stranger {
     // What was sent before may not have left.
     auto* const from = &bytes_[sent_++ % 2 * 18'000];
     std::memcpy(from, header.data(), kHead);
+    std::memset(from + kHead, 't', size < kHead ? 0 : size - kHead);
     EXPECT_EQ(stm_send(connection_, 0, 0, kind, memory_, from, size), 0);
+  }
+  // Answers a read with the bytes 'r'.
+  void serve(const stm_event_t& asked) {
+    EXPECT_EQ(stm_serve_read(connection_, asked.request, 0, 0, memory_, &bytes_[kServed],
+                             static_cast<std::size_t>(asked.length)),
+              0);
   }
   void read(std::size_t length) {
     EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
@@ -109,7 +120,7 @@ class Stranger {
   stm_queue_t queue_ = nullptr;
   stm_memory_t memory_ = nullptr;
   stm_connection_t connection_ = nullptr;
-  std::vector<char> bytes_ = std::vector<char>(65'536);
+  std::vector<char> bytes_ = std::vector<char>(kServed + 40'000, 'r');
   std::size_t sent_ = 0;
 };
 
@@ -150,11 +161,15 @@ TEST_F(RdmPeer, AnUnknownFlagEndsTheConnection) {
 TEST_F(RdmPeer, ALengthThatIsNotTheMessagesEndsTheConnection) {
   expect_broken_off(kEager, head(1, 100, 0, 1), kHead + 99);
 }
-TEST_F(RdmPeer, AnAnnouncementWithBytesEndsTheConnection) {
-  expect_broken_off(kAnnounced, head(1, 100, 0, 1), kHead + 1);
+// Its last bytes come along: 15, or all of them.
+TEST_F(RdmPeer, AnAnnouncementWithOtherThanItsLastBytesEndsTheConnection) {
+  expect_broken_off(kAnnounced, head(1, 100, 0, 1), kHead + kTail - 1);
+}
+TEST_F(RdmPeer, AnAnnouncementWithMoreThanItsBytesEndsTheConnection) {
+  expect_broken_off(kAnnounced, head(1, 10, 0, 1), kHead + 11);
 }
 TEST_F(RdmPeer, AnAnnouncementOfTooMuchEndsTheConnection) {
-  expect_broken_off(kAnnounced, head(1, (std::uint64_t{1} << 32) + 1, 0, 1), kHead);
+  expect_broken_off(kAnnounced, head(1, (std::uint64_t{1} << 32) + 1, 0, 1), kHead + kTail);
 }
 TEST_F(RdmPeer, APullOnAConnectionOfTheWrongDirectionEndsIt) {
   expect_broken_off(kPull, head(0, 1, 1, 0), kHead);
@@ -249,8 +264,8 @@ TEST_F(RdmPeer, AnAnnouncedMessageOfAPeerThatHasGoneFails) {
     Stranger other;
     other.progress = stranger_.progress;
     ASSERT_EQ(other.connect(b_->name()), STM_CONNECTED);
-    other.send(kAnnounced, head(8, 100, 1, 1), kHead);
-    other.send(kAnnounced, head(9, 100, 2, 1), kHead);
+    other.send(kAnnounced, head(8, 100, 1, 1), kHead + kTail);
+    other.send(kAnnounced, head(9, 100, 2, 1), kHead + kTail);
     await_message(9);
     ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 8, 0, &got),
               0);
@@ -276,7 +291,7 @@ TEST_F(RdmPeer, AnAnnouncedMessageThatIsClaimedEndsWithItsPeer) {
     Stranger other;
     other.progress = stranger_.progress;
     ASSERT_EQ(other.connect(b_->name()), STM_CONNECTED);
-    other.send(kAnnounced, head(8, std::uint64_t{1} << 32, 1, 1), kHead);
+    other.send(kAnnounced, head(8, std::uint64_t{1} << 32, 1, 1), kHead + kTail);
     await_message(8);
     ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_PEEK | FI_CLAIM), 0);
     b_->completed(b_->rx.get());
@@ -286,6 +301,50 @@ TEST_F(RdmPeer, AnAnnouncedMessageThatIsClaimedEndsWithItsPeer) {
   EXPECT_EQ(receive(got, 1).len, 5U);  // meanwhile the end of the other one is noticed
   ASSERT_EQ(fi_trecvmsg(b_->ep.get(), &message, FI_CLAIM), 0);
   EXPECT_EQ(b_->failed(b_->rx.get()).op_context, this);
+}
+
+// Each read has a length of its own, so that its sender tells them apart. The bytes that are not
+// read have come with the announcement.
+TEST_F(RdmPeer, SixteenMessagesOfOneLengthAreReadAtOnce) {
+  constexpr std::size_t kLength = 30'000, kMessages = 20, kReads = 16;
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  std::vector<std::vector<char>> got(kMessages, std::vector<char>(kLength));
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    stranger_.post();
+    ASSERT_EQ(
+        fi_trecv(b_->ep.get(), got[i].data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr), 0);
+    stranger_.send(kAnnounced, head(7, kLength, i + 1, 1), kHead + kTail);
+  }
+  const auto next_read = [&] {
+    for (;;)
+      if (const auto event = stranger_.next(); event.kind != STM_RECEIVE) return event;
+  };
+  std::vector<stm_event_t> reads;
+  std::set<std::uint64_t> lengths;
+  for (std::size_t i = 0; i < kReads; ++i) {
+    reads.push_back(next_read());
+    ASSERT_EQ(reads.back().kind, STM_READ_REQUEST);
+    lengths.insert(reads.back().length);
+  }
+  EXPECT_EQ(lengths.size(), kReads);
+  EXPECT_EQ(*lengths.rbegin(), kLength);
+  EXPECT_EQ(*lengths.begin(), kLength - kTail);
+  for (const auto& read : reads) stranger_.serve(read);
+  for (std::size_t served = kReads; served < kMessages;)
+    if (const auto event = next_read(); event.kind == STM_READ_REQUEST) {
+      stranger_.serve(event);
+      ++served;
+    }
+  std::size_t apart = 0;
+  for (std::size_t i = 0; i < kMessages; ++i) EXPECT_EQ(b_->completed(b_->rx.get()).len, kLength);
+  for (const auto& each : got) {
+    const auto from_tail = std::ranges::find(each, 't');
+    EXPECT_LE(each.end() - from_tail, static_cast<std::ptrdiff_t>(kTail));
+    EXPECT_EQ(std::count(from_tail, each.end(), 't'), each.end() - from_tail);
+    EXPECT_EQ(std::count(each.begin(), from_tail, 'r'), from_tail - each.begin());
+    if (from_tail != each.end()) ++apart;
+  }
+  EXPECT_GE(apart, kReads - 1);
 }
 
 // They have left as much as their connections could keep: nobody else may leave more, until it is

@@ -8,6 +8,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <array>
 #include <deque>
 #include <list>
 #include <memory>
@@ -131,6 +132,17 @@ class Incoming final : public Owner {
   void part_done(Op& op, int status) override;
 
  private:
+  // An announced message to be read, and its last bytes.
+  struct Pending {
+    Op* op;
+    std::size_t spare;  // so many of its bytes need not be read
+    std::array<std::byte, kTail> tail;
+  };
+  struct Reading {
+    Op* op;
+    std::size_t length;
+  };
+
   void post(RxBuffer& buffer);
   // The message goes to its receive, or waits for one.
   void match(Message&& message);
@@ -138,7 +150,9 @@ class Incoming final : public Owner {
   void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
   void take_part(const RxBuffer& buffer, std::size_t length);
   void read_next();
-  int read(Op& op);
+  // The bytes to leave out, so that no other read has the same length. Nothing: each is taken.
+  [[nodiscard]] std::optional<std::size_t> free_length(const Pending& pending) const;
+  int read(Op& op, const Pending& pending, std::size_t length);
   void keep(Message&& message);
   void break_off(const char* why);
 
@@ -149,9 +163,9 @@ class Incoming final : public Owner {
   stm_memory_t memory_ = nullptr;
   std::vector<RxBuffer> buffers_;
   std::optional<Assembly> assembly_;
-  std::size_t kept_ = 0;    // bytes of messages that wait for receives in copies
-  std::list<Op*> waiting_;  // reads to begin
-  std::vector<Op*> reading_;
+  std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
+  std::list<Pending> waiting_;  // reads to begin
+  std::vector<Reading> reading_;
   bool ended_ = false, broken_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "libst/libfabric/domain.h"
@@ -15,7 +16,6 @@ namespace {
 
 // Buffers of a connection. While all hold messages that wait for receives, the peer waits, too.
 constexpr std::size_t kBuffers = 16;
-constexpr std::size_t kMostReads = 16;
 
 // One byte is read for an empty message.
 std::size_t read_length(const Op& op) {
@@ -78,9 +78,9 @@ void Incoming::give_up(int status) {
   endpoint_.matching().forget(*this);
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
     endpoint_.lose(cut->message, *cut->receive, status);
-  for (auto* const op : std::exchange(waiting_, {})) {
-    op->status = status;
-    endpoint_.received(*op);
+  for (const auto& pending : std::exchange(waiting_, {})) {
+    pending.op->status = status;
+    endpoint_.received(*pending.op);
   }
 }
 
@@ -112,6 +112,10 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   }
   if (kind == Kind::kFirst) return take_first(std::move(message), buffer);
   message.buffer = &buffer;
+  if (kind == Kind::kAnnounced) {
+    const auto tail = tail_length(message.head.length);
+    std::memcpy(message.tail.data() + (kTail - tail), buffer.data + kHead, tail);
+  }
   match(std::move(message));
 }
 
@@ -185,39 +189,52 @@ void Incoming::pull(const Message& message, Receive&& receive) {
   auto& op = endpoint_.begin_receive(message, std::move(receive));
   op.owner = this;
   op.id = message.head.id;
-  waiting_.push_back(&op);
+  // Of a message that is cut, its last bytes are not wanted. One byte at least is read.
+  const auto cut = op.length != message.head.length;
+  const auto spare = cut || op.length == 0 ? 0 : std::min(kTail, op.length - 1);
+  waiting_.push_back({&op, spare, message.tail});
   read_next();
 }
 
-// Of those that wait, each that has another length than all that are under way.
+std::optional<std::size_t> Incoming::free_length(const Pending& pending) const {
+  const auto longest = read_length(*pending.op);
+  for (auto length = longest; length + pending.spare >= longest; --length)
+    if (std::ranges::find(reading_, length, &Reading::length) == reading_.end()) return length;
+  return std::nullopt;
+}
+
+// Of those that wait, each that can have a length of its own among those that are under way.
 void Incoming::read_next() {
   for (auto next = waiting_.begin();
        next != waiting_.end() && reading_.size() < kMostReads && !broken_;) {
-    auto& op = **next;
-    const auto is_same = [&](const Op* other) { return read_length(*other) == read_length(op); };
-    if (std::ranges::any_of(reading_, is_same)) {
+    const auto length = free_length(*next);
+    if (!length) {
       ++next;
       continue;
     }
+    const auto pending = *next;
     next = waiting_.erase(next);
-    reading_.push_back(&op);
-    const auto error = read(op);
+    reading_.push_back({pending.op, *length});
+    const auto error = read(*pending.op, pending, *length);
     if (error == 0) continue;
     // The sender would wait for the read for ever.
     break_off("a message cannot be read");
-    part_done(op, error);
+    part_done(*pending.op, error);
   }
 }
 
 // A status: not all of its parts have begun.
-int Incoming::read(Op& op) {
+int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
   auto& link = endpoint_.link();
   std::byte nothing{};
   const auto landing = op.length != 0 ? op.landing : one_segment(&nothing, 1, nullptr);
-  const auto length = read_length(op);
   op.parts = 1;
   if (const auto error = link.span_of(landing, false, op.span); error != 0) return error;
   if (op.length == 0 || op.span.data == landing.iov[0].iov_base) op.landing = {};
+  if (length < op.length) {
+    const auto left = op.length - length;
+    std::memcpy(op.span.data + length, pending.tail.data() + (kTail - left), left);
+  }
   if (const auto error = link.slots().take(op.note); error != 0) return error;
   store({.length = length, .id = op.id}, op.note.data);
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
@@ -231,7 +248,7 @@ int Incoming::read(Op& op) {
 void Incoming::part_done(Op& op, int status) {
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
-  std::erase(reading_, &op);
+  std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });
   endpoint_.received(op);
   if (!ended_) read_next();
 }

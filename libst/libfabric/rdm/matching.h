@@ -3,6 +3,7 @@
 // goes to the receive posted first that fits, and a receive gets the oldest message that fits.
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <optional>
@@ -43,9 +44,10 @@ struct Message {
   Address source{};
   Kind kind = Kind::kEager;
   Head head;
-  std::unique_ptr<std::byte[]> copy;  // its bytes
-  RxBuffer* buffer = nullptr;         // where they are, behind the header, if there is no copy
-  bool landed = false;                // they are in the memory of the receive
+  std::unique_ptr<std::byte[]> copy;    // its bytes
+  RxBuffer* buffer = nullptr;           // where they are, behind the header, if there is no copy
+  bool landed = false;                  // they are in the memory of the receive
+  std::array<std::byte, kTail> tail{};  // of an announced message: its last bytes
 
   [[nodiscard]] const std::byte* bytes() const {
     return buffer != nullptr && !copy ? buffer->data + kHead : copy.get();

@@ -89,12 +89,14 @@ int Outgoing::begin(Op& op) {
         auto head = load(op.note.data);
         head.id = op.id;
         store(head, op.note.data);
+        if (const auto tail = tail_length(op.length); tail != 0)
+          std::memcpy(op.note.data + kHead, op.span.data + op.length - tail, tail);
       }
       const auto announces = op.action == Action::kAnnounce;
       const auto kind = announces ? Kind::kAnnounced : Kind::kEager;
-      const auto error =
-          stm_send(connection_, context, op.stm_flags, static_cast<std::uint32_t>(kind),
-                   op.note.memory, op.note.data, announces ? kHead : kHead + op.length);
+      const auto error = stm_send(connection_, context, op.stm_flags,
+                                  static_cast<std::uint32_t>(kind), op.note.memory, op.note.data,
+                                  kHead + (announces ? tail_length(op.length) : op.length));
       if (error != 0 || !announces) return error;
       op.parts = 2;
       announced_.emplace(op.id, &op);

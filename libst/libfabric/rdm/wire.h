@@ -13,9 +13,11 @@
 // The bytes of a message follow the header of kEager. A longer one may come in parts: kFirst brings
 // its header and first bytes, each kMore the next ones. All but the last are as long as possible,
 // and nothing else comes between them. A message that is announced is read: the receiver
-// sends kPull with its id, and reads (stm_read) as many bytes as kPull says. It has one read of a
-// length under way at a time, so the sender knows by the length which read belongs to which kPull.
-// An empty message that is announced is read as one byte of any value.
+// sends kPull with its id, and reads (stm_read) as many bytes as kPull says. The sender knows by
+// the length which read belongs to which kPull, so all reads under way have lengths of their own.
+// For that the last bytes of the message (kTail) follow the header of kAnnounced: of several
+// messages of one length, the receiver reads each with another number of them left out. An empty
+// message that is announced is read as one byte of any value.
 //
 // An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
 // sends kAccessed after each write, read and atomic operation without immediate data: when it is
@@ -50,6 +52,10 @@ inline constexpr std::size_t kEagerMost = kBuffer - kHead;
 // The longest message that comes in parts.
 inline constexpr std::size_t kPartsMost = 4 * kEagerMost;
 static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the managed API");
+// A receiver has so many reads under way on a connection. It can leave out 0 to kTail bytes, so one
+// of the lengths is always free.
+inline constexpr std::size_t kMostReads = 16;
+inline constexpr std::size_t kTail = kMostReads - 1;
 // The first word of a connection request: "STFR".
 inline constexpr std::uint32_t kMagic = 0x53544652;
 
@@ -85,6 +91,11 @@ inline std::size_t part_length(std::size_t length, std::size_t offset) {
   return std::min(kEagerMost, length - offset);
 }
 
+// The last bytes of an announced message that come with its header.
+inline std::size_t tail_length(std::size_t length) {
+  return std::min(kTail, length);
+}
+
 // The flags of messages of that kind.
 inline std::uint32_t known_flags(Kind kind) {
   if (kind == Kind::kMore) return 0;
@@ -102,7 +113,7 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
     case Kind::kMore:
       return size > kHead && head.length < kPartsMost;
     case Kind::kAnnounced:
-      return size == kHead && head.length <= kMostMessage;
+      return head.length <= kMostMessage && size == kHead + tail_length(head.length);
     case Kind::kWritten:
       return size == kHead && head.length <= kMostMessage && (head.flags & kTagged) == 0;
     case Kind::kAccessed:
