@@ -34,6 +34,7 @@ class UdpLink {
     return error;
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
+  [[nodiscard]] unsigned interface() const { return index_; }
   [[nodiscard]] const std::string& not_steered() const { return sockets_.front()->not_steered(); }
 
   void look(Time now) {
@@ -196,7 +197,9 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
   InternetAddress to = address;
   if (to.port == 0) to.port = info_.peer_udp_port;
   const InternetAddress& own = socket_.address();
-  if (to == own) return info_.mac;
+  // The name of a host often stands for a loopback address of it.
+  const bool by_loopback = to.is_loopback() && !own.is_loopback() && to.port == own.port;
+  if (to == own || by_loopback) return info_.mac;
   const bool carried =
       to.ipv4() ? socket_.family() == AF_INET || (socket_.is_any() && socket_.has_ports())
                 : socket_.family() == AF_INET6;
@@ -249,6 +252,7 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.receive_queue = socket.receive_bytes() / (2 * info.mtu) + 1;
   info.address = socket.address().ipv4();
   info.internet = true;
+  info.one_address = !socket.is_any();
   info.udp_port = socket.address().port;
   const auto given = config.options.find("port");
   const bool named = given != config.options.end() && given->second != "0";
@@ -266,6 +270,7 @@ LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string&
   error = link->open(shards);
   if (!error.empty()) return {};
   PortInfo info = describe(config, link->socket(0), link->peers);
+  info.interface = link->interface();
   const auto crossing =
       shards > 1 ? std::make_shared<Crossing>(shards, frame_room(info.mtu)) : nullptr;
   LinkPorts ports;

@@ -97,6 +97,8 @@ class Backend {
   [[nodiscard]] std::uint16_t udp_port() const { return udp_port_; }
   [[nodiscard]] std::uint16_t peer_udp_port() const { return peer_udp_port_; }
   [[nodiscard]] bool ipv6() const { return ipv6_; }
+  [[nodiscard]] bool one_address() const { return one_address_; }
+  [[nodiscard]] unsigned interface() const { return interface_; }
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
@@ -113,6 +115,8 @@ class Backend {
     udp_port_ = static_cast<std::uint16_t>(hello.udp_port);
     peer_udp_port_ = static_cast<std::uint16_t>(hello.peer_udp_port);
     ipv6_ = hello.ipv6 != 0;
+    one_address_ = hello.one_address != 0;
+    interface_ = hello.interface;
     max_stu_ = hello.max_stu;
     mtu_ = hello.mtu;
   }
@@ -121,7 +125,8 @@ class Backend {
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
   std::uint16_t udp_port_ = 0, peer_udp_port_ = 0;
-  bool ipv6_ = false;
+  bool ipv6_ = false, one_address_ = false;
+  unsigned interface_ = 0;
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };

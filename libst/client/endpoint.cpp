@@ -102,12 +102,8 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
   // The Port of a connectionless endpoint says which shard has it.
   const ShardChoice shard{.port = name && connectionless ? name->uport : 0};
   if (const auto error = use_link(backend, shard); error != 0) return error;
-  if (name) {
-    MacAddr mac;
-    if (const auto error = resolve(*backend, name->host, mac); error != 0) return error;
-    if (mac != backend->mac())
-      return fail(-EADDRNOTAVAIL, "'" + name->host.name + "' is not this host");
-  }
+  if (name)
+    if (const auto error = check_own(*backend, name->host); error != 0) return error;
   auto endpoint =
       std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0, connectionless);
   auto request = request_for(RequestKind::kOpenEndpoint);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -53,17 +54,28 @@ bool is_host_character(unsigned char c) {
          (c >= 'A' && c <= 'Z');
 }
 
-// Whether one of this machine's interfaces has the address.
-bool is_own(const port::InternetAddress& address) {
+// Whether that interface of this machine has the address; 0: any one.
+bool is_own(const port::InternetAddress& address, unsigned interface) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return false;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(all, &::freeifaddrs);
   for (const auto* at = all; at != nullptr; at = at->ifa_next) {
     if (at->ifa_addr == nullptr) continue;
     const auto found = port::from_socket_address(at->ifa_addr);
-    if (found && found->ip == address.ip && found->scope == address.scope) return true;
+    if (found && found->ip == address.ip && found->scope == address.scope &&
+        (interface == 0 || ::if_nametoindex(at->ifa_name) == interface))
+      return true;
   }
   return false;
+}
+
+// Whether the link has the address besides the one that it is known by. A link at one address knows
+// by itself: another address of this host may be that of another link.
+bool is_of_link(const Backend& backend, const port::InternetAddress& address) {
+  if (backend.one_address() || address.port != backend.udp_port()) return false;
+  const auto four = address.ipv4();
+  return address.is_loopback() || (four && four->value == backend.ipv4()) ||
+         is_own(address, backend.interface());
 }
 
 // `family`: the only one that the link has.
@@ -218,11 +230,17 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   if (found == nullptr) return fail_to_find(backend, host.name, family_of(backend));
   auto address = port::from_socket_address(found->ai_addr).value();
   address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
-  const auto four = address.ipv4();
-  const bool is_here =
-      address.is_loopback() || (four && four->value == backend.ipv4()) || is_own(address);
-  if (is_here && address.port == own) return 0;
+  if (is_of_link(backend, address)) return 0;
   return ask_link(backend, address, deadline, unwanted, out);
+}
+
+int check_own(Backend& backend, const Host& host) {
+  MacAddr mac;
+  if (const auto error = resolve(backend, host, mac); error != 0) return error;
+  if (mac == backend.mac()) return 0;
+  return fail(-EADDRNOTAVAIL,
+              "'" + host.name + "' is not " +
+                  (backend.one_address() ? "the address of this link" : "this host"));
 }
 
 }  // namespace stp::client

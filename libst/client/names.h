@@ -40,4 +40,7 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLa
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
             const std::function<bool()>& unwanted = {});
 
+// 0: the link of `backend` is at `host`. -EADDRNOTAVAIL, or as resolve().
+int check_own(Backend& backend, const Host& host);
+
 }  // namespace stp::client

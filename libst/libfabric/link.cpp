@@ -77,7 +77,11 @@ Address Link::at_present(const Address& name, std::uint32_t format) const {
 bool Link::has_address(const Address& name, std::uint32_t format) const {
   if (name.is_any()) return true;
   if (const auto four = name.ipv4()) return *four == ipv4();
-  return format == FI_SOCKADDR_IN6 && is_own(name);
+  if (format != FI_SOCKADDR_IN6) return false;
+  // Another address of this host may be that of another link.
+  const auto& bound = target_.address;
+  return bound && !bound->is_any() ? name.ip == bound->ip && name.scope == bound->scope
+                                   : is_own(name);
 }
 
 int Link::take() {

@@ -158,11 +158,8 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
     Name name;
     if (const auto error = stp::client::parse_name(port, name, stp::client::kLastUport); error != 0)
       return error;
-    stp::MacAddr mac;
-    if (const auto error = stp::client::resolve(found->backend(), name.host, mac); error != 0)
+    if (const auto error = stp::client::check_own(found->backend(), name.host); error != 0)
       return error;
-    if (mac != found->backend().mac())
-      return fail(-EADDRNOTAVAIL, "'" + name.host.name + "' is not this host");
     const auto made =
         std::make_shared<Listener>(found.share(), context, backlog != 0 ? backlog : kUsualBacklog);
     std::lock_guard const control(found->control_mutex());

@@ -29,7 +29,7 @@ std::string_view text_of(const char (&field)[N]) {
 // Requests of a client and replies of a service. One request, one reply, both of fixed size. Inside
 // a process they are passed by reference; to stpd they are datagrams of a SOCK_SEQPACKET socket,
 // with memory as file descriptors. stpd trusts no field of a request.
-inline constexpr std::uint32_t kProtocolVersion = 10;
+inline constexpr std::uint32_t kProtocolVersion = 11;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::uint32_t kMaxBudgets = 16;  // as many as Resource has, and some spare
 inline constexpr char kSocketDirectory[] = "/run/stpd/";
@@ -199,7 +199,7 @@ struct Reply {
   // kHello, kLinkState, kAdminLink
   std::uint32_t max_stu, mtu, ipv4, megabits, shards;
   // kHello: as in port::PortInfo
-  std::uint32_t udp_port, peer_udp_port, ipv6;
+  std::uint32_t udp_port, peer_udp_port, ipv6, one_address, interface;
   // kVcInfo
   std::uint32_t state, error;
   std::uint32_t local_port, remote_port, local_key, remote_key;

@@ -436,6 +436,8 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
   reply.udp_port = info.udp_port;
   reply.peer_udp_port = info.peer_udp_port;
   reply.ipv6 = info.ipv6 ? 1 : 0;
+  reply.one_address = info.one_address ? 1 : 0;
+  reply.interface = info.interface;
   set_text(reply.text, info.link);
   if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
     client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));

@@ -133,6 +133,34 @@ TEST(UdpLinks, KnowThisHostByItsAddressAndTheirPort) {
   EXPECT_EQ(mac, 0x0204'c000'0201U);
 }
 
+// Addresses of 127.0.0.0/8 are all this host's.
+TEST(UdpLinks, AtDifferentAddressesOfOneHostReachEachOther) {
+  const auto [port] = free_ports<1>();
+  const std::string a = "udp:127.0.0.1,port=" + port, b = "udp:127.0.0.2,port=" + port;
+  expect_a_conversation(a, b, "127.0.0.2");
+  const Daemon daemon(b);
+  expect_a_conversation(daemon.link(), a, "127.0.0.1");
+  const UseLink link(daemon.link());
+  const Endpoint own("127.0.0.2:3000"), elsewhere("127.0.0.1:3000");
+  EXPECT_EQ(own.error(), 0);
+  EXPECT_EQ(elsewhere.error(), -EADDRNOTAVAIL);
+  EXPECT_NE(std::string(st_strerror(-EADDRNOTAVAIL)).find("'127.0.0.1' is not the address of this"),
+            std::string::npos)
+      << st_strerror(-EADDRNOTAVAIL);
+}
+
+TEST(UdpLinks, AtAllAddressesAreAtEachOne) {
+  const auto [port] = free_ports<1>();
+  const UseLink link("udp:,port=" + port);
+  Endpoint client;
+  st_macaddr_t mac = 0, self = 0;
+  ASSERT_EQ(st_macaddr(client, nullptr, &self), 0);
+  for (const char* name : {"127.0.0.1", "127.0.0.2"}) {
+    ASSERT_EQ(st_macaddr(client, name, &mac), 0) << name;
+    EXPECT_EQ(mac, self) << name;
+  }
+}
+
 TEST(UdpLinks, WithAPortThatIsFreeTakeLocalhostForTheUsualOne) {
   const UseLink link("udp:127.0.0.1,port=0");
   Endpoint client;
