@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "libst/client/address_space.h"
-#include "libst/service/client_page.h"
-#include "libst/service/messages.h"
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/client_page.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 
 namespace stp::client {
 

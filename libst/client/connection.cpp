@@ -10,7 +10,7 @@
 #include "libst/client/links.h"
 #include "libst/client/wait.h"
 #include "libst/include/stp/st.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 #include "stp/node/inbound/inbound.h"
 #include "stp/wire/syntax.h"

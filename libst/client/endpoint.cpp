@@ -7,7 +7,7 @@
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/wait.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 
 namespace stp::client {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 #include "stp/base/assert.h"
 
 namespace stp::client {

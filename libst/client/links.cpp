@@ -17,9 +17,9 @@
 #include "libst/client/handle_table.h"
 #include "libst/client/local_backend.h"
 #include "libst/client/stpd_backend.h"
-#include "libst/service/link_choice.h"
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/link_choice.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 
 namespace stp::client {
 namespace {

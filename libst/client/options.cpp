@@ -8,7 +8,7 @@
 
 #include "libst/client/error.h"
 #include "libst/include/stp/st.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "stp/channel/layout.h"
 #include "stp/node/node.h"
 #include "stp/wire/layout.h"

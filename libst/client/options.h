@@ -2,7 +2,7 @@
 // The table of the options of st_getopt and st_setopt (libst document, section 6).
 #pragma once
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 
 namespace stp::client {
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "libst/client/address_space.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/shared_memory.h"
 #include "stp/base/assert.h"
 
 // Older kernel headers lack these. They need Linux 5.11, 5.19 and 6.4.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libst/client/lent_ranges.h"
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 #include "stp/types.h"
 
 namespace stp::client {

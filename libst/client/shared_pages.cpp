@@ -14,7 +14,7 @@
 #include "libst/client/error.h"
 #include "libst/client/handle_table.h"
 #include "libst/client/set_aside.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 
 #ifndef MAP_FIXED_NOREPLACE

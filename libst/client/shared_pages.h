@@ -22,8 +22,8 @@
 #include "libst/client/backend.h"
 #include "libst/client/lent_ranges.h"
 #include "libst/client/set_aside.h"
-#include "libst/service/messages.h"
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 
 namespace stp::client {
 

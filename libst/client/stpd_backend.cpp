@@ -16,8 +16,8 @@
 #include "dpdk_port/port.h"
 #include "libst/client/error.h"
 #include "libst/client/shared_pages.h"
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 
 namespace stp::client {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "libst/client/backend.h"
+#include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/messages.h"
 
 namespace stp::client {
 

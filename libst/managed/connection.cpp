@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "libst/client/wait.h"
+#include "libst/ipc/requests.h"
 #include "libst/managed/listener.h"
 #include "libst/managed/memory.h"
-#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 #include "stp/wire/tiling.h"
 

@@ -13,11 +13,11 @@
 #include "libst/client/options.h"
 #include "libst/client/shared_pages.h"
 #include "libst/client/wait.h"
+#include "libst/ipc/requests.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/listener.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
-#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 
 namespace stp::managed {

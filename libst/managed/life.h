@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
+#include "libst/ipc/requests.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/session.h"
-#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 #include "stp/base/state_machine.h"
 #include "stp/channel/layout.h"

@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/identity.h"
-#include "libst/service/messages.h"
 #include "stp/node/node.h"
 
 namespace stp::service {

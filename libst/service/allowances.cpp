@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/file_limit.h"
 #include "libst/service/identity.h"
-#include "libst/service/shared_memory.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "libst/ipc/requests.h"
 #include "libst/service/budget.h"
-#include "libst/service/messages.h"
 #include "stp/types.h"
 
 namespace stp::service {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "libst/ipc/shared_memory.h"
 #include "libst/service/budget.h"
 #include "libst/service/memory_guard.h"
-#include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
 #include "stp/types.h"
 
@@ -35,6 +35,11 @@ struct RegionClaim {
   std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
 };
 
+// What is reserved, in the form in which it goes with memory (SharedMemory::charge).
+inline std::shared_ptr<void> kept(Reservation reserved) {
+  return std::make_shared<Reservation>(std::move(reserved));
+}
+
 // Memory that a service makes for clients in other processes: their pages, and channels. A client
 // maps what it was offered and then says so (kMapped). Until then the service works with memory of
 // its own, which no client can reach; it never touches memory of which a client can take pages.
@@ -51,7 +56,7 @@ class Offers {
                                                        Reservation charge) const {
     auto made = SharedMemory::create_own(size);
     if (made == nullptr) return nullptr;
-    made->charge({}, std::move(charge));
+    made->charge({}, kept(std::move(charge)));
     if (!wanted()) return made;
     return std::static_pointer_cast<SharedMemory>(
         UserWorkers::guard(workers_, user, std::move(made)));

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "libst/ipc/client_page.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/allowances.h"
 #include "libst/service/budget.h"
-#include "libst/service/client_page.h"
 #include "libst/service/identity.h"
 #include "libst/service/memory_guard.h"
-#include "libst/service/shared_memory.h"
 #include "stp/base/assert.h"
 #include "stp/base/state_machine.h"
 #include "stp/channel/layout.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

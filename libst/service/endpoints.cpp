@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "libst/ipc/requests.h"
 #include "libst/service/allowances.h"
 #include "libst/service/client.h"
-#include "libst/service/messages.h"
 #include "stp/base/assert.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
@@ -69,7 +69,7 @@ int Connections::make_offer(const Client& client, std::size_t size,
     return -EDQUOT;
   auto made = offers_.make(client.identity.uid, "stp-channel", size);
   if (made == nullptr) return -errno;
-  made->charge(std::move(file), std::move(mapping));
+  made->charge(kept(std::move(file)), kept(std::move(mapping)));
   if (const auto error = allow_.check_file(made->fd()); error != 0) return error;
   out = std::move(made);
   return 0;

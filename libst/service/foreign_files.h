@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "libst/ipc/socket.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/socket.h"
 
 namespace stp::service {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "libst/ipc/requests.h"
 #include "libst/service/admin.h"
 #include "libst/service/endpoints.h"
-#include "libst/service/messages.h"
 
 namespace stp::service {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "dpdk_port/port.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 
 namespace stp::service {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "libst/ipc/socket.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/identity.h"
-#include "libst/service/socket.h"
 
 namespace stp::service {
 

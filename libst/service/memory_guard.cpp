@@ -14,8 +14,8 @@
 #include <new>
 #include <utility>
 
+#include "libst/ipc/shared_memory.h"
 #include "libst/service/allowances.h"
-#include "libst/service/shared_memory.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

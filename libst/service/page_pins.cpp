@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 
 namespace stp::service {
 namespace {

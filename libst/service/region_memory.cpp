@@ -15,8 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "libst/ipc/shared_memory.h"
+#include "libst/os/mapping_turn.h"
 #include "libst/service/allowances.h"
-#include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
 #include "stp/base/assert.h"
 

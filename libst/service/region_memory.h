@@ -12,10 +12,10 @@
 #include <span>
 #include <vector>
 
+#include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/budget.h"
 #include "libst/service/memory_guard.h"
-#include "libst/service/messages.h"
 #include "libst/service/page_pins.h"
 #include "stp/types.h"
 

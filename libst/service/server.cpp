@@ -15,9 +15,9 @@
 #include <mutex>
 #include <utility>
 
+#include "libst/ipc/requests.h"
 #include "libst/os/file_limit.h"
 #include "libst/service/allowances.h"
-#include "libst/service/messages.h"
 #include "libst/service/poll_loop.h"
 
 namespace stp::service {

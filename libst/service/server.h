@@ -17,16 +17,16 @@
 #include <utility>
 #include <vector>
 
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
 #include "libst/service/attachments.h"
 #include "libst/service/foreign_files.h"
 #include "libst/service/listener.h"
 #include "libst/service/log_budget.h"
-#include "libst/service/messages.h"
 #include "libst/service/poll_loop.h"
 #include "libst/service/region_memory.h"
 #include "libst/service/service.h"
-#include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
 
 namespace stp::service {

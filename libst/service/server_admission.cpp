@@ -10,10 +10,10 @@
 #include <mutex>
 #include <utility>
 
+#include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "libst/service/allowances.h"
 #include "libst/service/server.h"
-#include "libst/service/socket.h"
 
 namespace stp::service {
 namespace {

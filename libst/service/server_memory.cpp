@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "libst/service/server.h"
 #include "stp/base/assert.h"
 
@@ -45,10 +45,13 @@ int map_memory(Errand& errand) {
 
 int keep_offered(Errand& errand) {
   if (const auto error = errand.offered->keep_pages(); error != 0) return error;
-  if (errand.offered->pin_pages(errand.payer) == -EDQUOT) {
+  const auto pins = std::make_shared<PagePins>();
+  const MutableBytes pages{errand.offered->data(), errand.offered->size()};
+  if (pins->pin(errand.payer, pages, 0, true) == -EDQUOT) {
     errand.why = errand.payer.refusal(Resource::kFiles);
     return -EDQUOT;
   }
+  errand.offered->attach(pins);
   // A channel is handed out once, the client page whenever the client says hello.
   if (errand.request.vc != kNoneId) errand.offered->forget_fd();
   return 0;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/ipc/requests.h"
 #include "libst/service/allowances.h"
 #include "libst/service/attachments.h"
 #include "libst/service/bells.h"
@@ -18,7 +19,6 @@
 #include "libst/service/endpoints.h"
 #include "libst/service/inspection.h"
 #include "libst/service/link_watch.h"
-#include "libst/service/messages.h"
 #include "libst/service/regions.h"
 #include "libst/service/removal.h"
 #include "stp/base/assert.h"
@@ -446,7 +446,7 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
       client.offered_page = nullptr;
       return error;
     }
-    client.offered_page->charge(std::move(client.files), std::move(client.mapping));
+    client.offered_page->charge(kept(std::move(client.files)), kept(std::move(client.mapping)));
   }
   attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
   return 0;

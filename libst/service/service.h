@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "dpdk_port/port.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/service/admin.h"
 #include "libst/service/allowances.h"
 #include "libst/service/attachments.h"
 #include "libst/service/budget.h"
 #include "libst/service/link_watch.h"
 #include "libst/service/memory_guard.h"
-#include "libst/service/messages.h"
-#include "libst/service/shared_memory.h"
 #include "libst/service/user_workers.h"
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "libst/os/mapping_turn.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <thread>
 
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 
 namespace stp::hostile {
 namespace {

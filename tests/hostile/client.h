@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "libst/ipc/client_page.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/client_page.h"
-#include "libst/service/messages.h"
-#include "libst/service/shared_memory.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::hostile {

@@ -10,7 +10,7 @@
 #include <future>
 #include <utility>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 
 namespace stp::hostile {
 namespace {

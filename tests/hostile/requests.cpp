@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
 

@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
+#include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
-#include "libst/service/socket.h"
 #include "tests/lingering_socket.h"
 #include "tests/service/fuse_file.h"
 #include "tests/service/raw_client.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/client_page.h"
+#include "libst/ipc/client_page.h"
 
 namespace stp::service {
 namespace {

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 #include "stp/channel/user_side.h"
 #include "tests/service/raw_client.h"
 

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::service {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 #include "tests/service/huge_pages.h"
 
 namespace stp::service {

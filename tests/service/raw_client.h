@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {

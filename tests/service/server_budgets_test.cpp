@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "libst/service/page_pins.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"

@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
+#include "libst/ipc/requests.h"
 #include "libst/service/link_shards.h"
-#include "libst/service/messages.h"
 #include "libst/service/server.h"
 #include "tests/service/hostile_client.h"
 #include "tests/service/served_pair.h"

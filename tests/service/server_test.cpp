@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/service/raw_client.h"
 #include "tests/service/served_socket.h"
 

@@ -2,9 +2,9 @@
 // What one user takes leaves something for others, and all of it comes back.
 #include <vector>
 
+#include "libst/ipc/requests.h"
 #include "libst/os/file_limit.h"
 #include "libst/service/allowances.h"
-#include "libst/service/messages.h"
 #include "libst/service/user_workers.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"

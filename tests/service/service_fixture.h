@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "libst/service/client_page.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/client_page.h"
+#include "libst/ipc/requests.h"
 #include "libst/service/service.h"
 #include "stp/channel/user_side.h"
 #include "tests/service/test_port.h"

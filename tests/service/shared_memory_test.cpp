@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory from another process is taken only if it can never fault.
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Requests and replies as datagrams: whole, or not at all.
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/temporary_directory.h"
 #include "tools/stpd/log_writer.h"
 

@@ -17,7 +17,7 @@
 #include <memory>
 #include <sstream>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/service/program.h"
 #include "tests/service/read_trace.h"
 #include "tests/temporary_directory.h"

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "libst/os/mapping_turn.h"
 #include "tests/service/eventually.h"
 
 namespace stp::service {

@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "tests/service/service_fixture.h"
 
 namespace stp::service {

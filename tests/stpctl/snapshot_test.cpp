@@ -10,8 +10,8 @@
 #include <cstring>
 #include <vector>
 
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 #include "tests/temporary_directory.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"

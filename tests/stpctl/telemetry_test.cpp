@@ -2,7 +2,7 @@
 // The same numbers through DPDK's telemetry socket, asked as its own client does.
 #include <array>
 
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 #include "tests/stpctl/stpctl_fixture.h"
 
 namespace stp::test {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "dpdk_port/link/cpus.h"
+#include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
-#include "libst/service/link_choice.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
 #include "tools/perf/raw/raw.h"

@@ -11,10 +11,10 @@
 #include <optional>
 #include <thread>
 
+#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/link_choice.h"
 #include "tools/files/command_line.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"

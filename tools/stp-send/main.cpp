@@ -17,9 +17,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
-#include "libst/service/link_choice.h"
 #include "stp/base/printable.h"
 #include "tools/files/arguments.h"
 #include "tools/files/command_line.h"

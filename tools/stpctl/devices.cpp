@@ -6,7 +6,7 @@
 
 #include "dpdk_port/link/inventory.h"
 #include "dpdk_port/link/owners.h"
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/table.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "dpdk_port/link/link.h"
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 #include "tools/cli/app.h"
 
 namespace stp::stpctl {

@@ -12,9 +12,9 @@
 
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 #include "libst/service/budget.h"
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
 #include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {

@@ -15,8 +15,8 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link/link.h"
+#include "libst/ipc/socket.h"
 #include "libst/service/identity.h"
-#include "libst/service/socket.h"
 #include "tools/cli/app.h"
 
 namespace stp::stpd {

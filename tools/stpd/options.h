@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "libst/ipc/socket.h"
 #include "libst/service/allowances.h"
 #include "libst/service/poll_loop.h"
-#include "libst/service/socket.h"
 #include "tools/stpd/log.h"
 
 namespace stp::stpd {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "libst/client/error.h"
-#include "libst/service/messages.h"
-#include "libst/service/socket.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 #include "tests/libst/parts/few_files.h"
 #include "tests/temporary_directory.h"
 

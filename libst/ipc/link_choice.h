@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 
 namespace stp::service {
 

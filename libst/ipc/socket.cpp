@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/socket.h"
+#include "libst/ipc/socket.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/shared_memory.h"
+#include "libst/ipc/shared_memory.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -12,7 +12,7 @@
 #include <limits>
 #include <optional>
 
-#include "libst/service/user_workers.h"
+#include "libst/os/mapping_turn.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/service/messages.h"
+#include "libst/ipc/requests.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -13,8 +13,6 @@
 #include <utility>
 
 #include "libst/os/unique_fd.h"
-#include "libst/service/budget.h"
-#include "libst/service/page_pins.h"
 #include "stp/types.h"
 
 namespace stp::service {
@@ -49,17 +47,16 @@ class SharedMemory {
   [[nodiscard]] int keep_pages() const;
   // Returns whether the kernel can keep pages.
   static bool can_keep_pages();
-  // Call after keep_pages(), on the same thread: the kernel does not move the pages any more. As
-  // far as the system permits it (page_pins.h). Returns what PagePins::pin() does.
-  int pin_pages(const Account& payer) { return pins_.pin(payer, {data_, size_}, 0, true); }
+  // Ends with the memory, after it is unmapped: for what keeps the kernel from moving its pages.
+  void attach(std::shared_ptr<void> pins) { pins_ = std::move(pins); }
   // Closes the descriptor and keeps the memory. For memory that will not be passed on again:
   // descriptors are scarcer than mappings.
   void forget_fd() {
     fd_.reset();
     file_.reset();
   }
-  // Attaches reservations, which return to their budgets when the descriptor and the mapping go.
-  void charge(Reservation file, Reservation mapping) {
+  // What the owner has reserved for the descriptor and for the mapping: it ends with each.
+  void charge(std::shared_ptr<void> file, std::shared_ptr<void> mapping) {
     file_ = std::move(file);
     mapping_ = std::move(mapping);
   }
@@ -70,12 +67,12 @@ class SharedMemory {
   SharedMemory(UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
   [[nodiscard]] int touch_pages() const;
-  Reservation file_, mapping_;  // destroyed last
+  std::shared_ptr<void> file_, mapping_;  // destroyed last
   UniqueFd fd_;
   std::byte* data_;
   std::size_t size_;
   bool offered_ = false;
-  PagePins pins_;
+  std::shared_ptr<void> pins_;
 };
 
 // Checks that `size` bytes at `offset` of `fd` can be mapped without the risk of a fatal fault:

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/messages.h"
 
 namespace stp::service {
 
