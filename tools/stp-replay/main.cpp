@@ -1,13 +1,280 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-replay: decodes captures, checks them against the protocol, and replays them on this Node.
+#include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "libst/os/standard_streams.h"
 #include "tools/cli/app.h"
-#include "tools/stp-replay/commands.h"
+#include "tools/json/json.h"
+#include "tools/replay/check/checker.h"
+#include "tools/replay/ladder/ladder.h"
+#include "tools/replay/managed_view.h"
+#include "tools/replay/play/player.h"
+#include "tools/replay/text.h"
+
+namespace stp::replay {
+namespace {
+
+// The exit status of each command.
+constexpr int kNothingWrong = 0, kFindings = 1, kCannotRead = 2;
+
+struct Options {
+  std::string file;
+  bool json = false;
+  CheckerOptions check;
+  std::string station;  // play: the station to replace; check: where the capture was made
+  std::string link;     // play: an interface; empty: a Node in this program
+  std::vector<std::uint16_t> udp_ports;  // of STP, besides the usual one
+  // ladder:
+  std::string out;    // the file that is written; its ending says what: .html or .svg
+  std::string pages;  // the address of the folder of protocol.md, for links
+  std::uint64_t from = 1;
+  std::size_t frames = 0;  // at most; 0: as many as the kind of file bears
+};
+
+void print(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+std::string json_of(const Difference& difference) {
+  Json json;
+  json.object().value("kind", "difference").value("frame", difference.frame);
+  return json.value("trace", difference.in_trace).value("live", difference.live).end().text();
+}
+
+std::string json_of(const char* kind, const std::string& text) {
+  Json json;
+  return json.object().value("kind", kind).value("text", text).end().text();
+}
+
+// Prints the two frames one above the other, because their lines are long.
+std::string lines_of(const Difference& difference) {
+  const auto or_nothing = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
+  return "at frame " + std::to_string(difference.frame) +
+         "\n  trace: " + or_nothing(difference.in_trace) +
+         "\n  live:  " + or_nothing(difference.live);
+}
+
+int cannot_read(const std::string& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "stp-replay: %s\n", error.c_str());
+  return kCannotRead;
+}
+
+std::optional<Capture> open(const Options& options, std::string& error) {
+  auto capture = Capture::open(options.file, error);
+  if (capture) capture->set_udp_ports(options.udp_ports);
+  return capture;
+}
+
+std::string none_of_stp(std::uint64_t frames) {
+  return (frames == 0
+              ? "no frame is in this capture"
+              : "none of the " + std::to_string(frames) + " frames in this capture is of STP") +
+         std::string(
+             ", so there is nothing to check; was it made on the interface that carries STP, while "
+             "programs used it, with a filter as in docs/conformance.md? A UDP port other than "
+             "8181 "
+             "has to be named: --udp-port");
+}
+
+int no_station(const std::string& option, const std::string& text) {
+  return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
+}
+
+void tell_of_check_sequences(const Capture& capture, const std::string& file) {
+  if (capture.found_check_sequences())
+    std::fprintf(stderr,
+                 "stp-replay: %s: frames end with check sequences (FCS) of which the file does not "
+                 "tell: they are taken off\n",
+                 file.c_str());
+}
+
+struct Counted {
+  std::uint64_t frames = 0, of_stp = 0;
+};
+
+// Reads the capture, and gives each frame to `see` and then to a checker. Returns nullopt after it
+// has said what is wrong.
+std::optional<Counted> run_check(const Options& options, const Checker::Sink& tell,
+                                 const std::function<void(const Decoded&)>& see) {
+  auto how = options.check;
+  if (!options.station.empty() && !(how.at = parse_mac(options.station))) {
+    no_station("--at", options.station);
+    return std::nullopt;
+  }
+  std::string error;
+  auto capture = open(options, error);
+  if (!capture) {
+    cannot_read(error);
+    return std::nullopt;
+  }
+  Checker checker(tell, how);
+  Decoder decoder;
+  CapturedFrame captured;
+  Counted counted;
+  for (; capture->next(captured); ++counted.frames) {
+    const auto frame = decoder.decode(captured);
+    counted.of_stp += frame.is_stp() ? 1 : 0;
+    see(frame);
+    if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
+    checker.frame(frame);
+  }
+  // A pipe may tell only at its end.
+  Decoded at_end;
+  at_end.number = counted.frames;
+  at_end.time = captured.time;
+  if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
+  checker.finish();
+  tell_of_check_sequences(*capture, options.file);
+  if (capture->error().empty()) return counted;
+  cannot_read(capture->error());
+  return std::nullopt;
+}
+
+// A page shows what is in sight; of a picture, everything is drawn.
+constexpr std::size_t kFramesOfPage = 100'000, kFramesOfPicture = 1'000;
+
+// The name of the file. Bytes that are not ASCII may be no text.
+std::string title_of(const std::string& file) {
+  auto name = file == "-" ? "standard input" : file.substr(file.rfind('/') + 1);
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return name;
+}
+
+// Sets errno if it fails.
+bool write(const std::string& path, const std::string& content) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "we"),
+                                                             std::fclose);
+  return file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
+         std::fflush(file.get()) == 0;
+}
+
+int decode(const Options& options) {
+  std::string error;
+  auto capture = open(options, error);
+  if (!capture) return cannot_read(error);
+  Decoder decoder;
+  ManagedView managed;
+  CapturedFrame captured;
+  std::int64_t start = 0;
+  while (capture->next(captured)) {
+    if (captured.number == 1) start = captured.time;
+    const auto frame = decoder.decode(captured);
+    const auto details = managed.look(frame);
+    print(options.json ? json_of(frame, details) : line_of(frame, start, details));
+  }
+  tell_of_check_sequences(*capture, options.file);
+  return capture->error().empty() ? kNothingWrong : cannot_read(capture->error());
+}
+
+int check(const Options& options) {
+  std::uint64_t findings = 0, notes = 0;
+  const auto tell = [&](const Finding& finding) {
+    ++(finding.is_note() ? notes : findings);
+    print(options.json ? json_of(finding) : line_of(finding));
+  };
+  const auto counted = run_check(options, tell, [](const Decoded&) {});
+  if (!counted) return kCannotRead;
+  if (counted->of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(counted->frames));
+  if (!options.json)
+    std::printf("%" PRIu64 " frames, %" PRIu64 " of STP, %" PRIu64 " findings, %" PRIu64 " notes\n",
+                counted->frames, counted->of_stp, findings, notes);
+  return findings == 0 ? kNothingWrong : kFindings;
+}
+
+int ladder(const Options& options) {
+  const bool html = options.out.ends_with(".html");
+  if (!html && !options.out.ends_with(".svg"))
+    return cannot_read("--out " + options.out +
+                       ": the name ends in .html or .svg, which says what "
+                       "is drawn");
+  Ladder drawn(title_of(options.file), {options.from, options.frames != 0 ? options.frames
+                                                      : html              ? kFramesOfPage
+                                                                          : kFramesOfPicture});
+  ManagedView managed;
+  const auto counted = run_check(
+      options, [&](const Finding& finding) { drawn.add(finding); },
+      [&](const Decoded& frame) { drawn.add(frame, managed.look(frame)); });
+  if (!counted) return kCannotRead;
+  if (counted->of_stp == 0) return cannot_read(options.file + ": " + none_of_stp(counted->frames));
+  if (drawn.rows().empty())
+    return cannot_read(options.file + ": no frame of STP is at --from " +
+                       std::to_string(options.from) + " or behind it");
+  if (!write(options.out, html ? html_of(drawn, options.pages) : svg_of(drawn, options.pages)))
+    return cannot_read(options.out + ": " + std::strerror(errno));
+  std::printf("%s: %zu frames, %zu stations, %zu connections, %zu findings and notes\n",
+              options.out.c_str(), drawn.rows().size(), drawn.stations().size(),
+              drawn.conversations().size(), drawn.findings().size());
+  if (drawn.other_frames() + drawn.other_findings() != 0)
+    std::printf("not drawn: %" PRIu64 " more frames of STP, %" PRIu64
+                " more findings and notes; --from and --frames choose\n",
+                drawn.other_frames(), drawn.other_findings());
+  return kNothingWrong;
+}
+
+int play(const Options& options) {
+  const auto station = parse_mac(options.station);
+  if (!station) return no_station("--as", options.station);
+  std::string error;
+  auto capture = open(options, error);
+  if (!capture) return cannot_read(error);
+  const auto trace = record(*capture, error);
+  if (!trace) return cannot_read(options.file + ": " + error);
+  if (!mentions(*trace, *station))
+    return cannot_read(options.file + ": no frame is from or to " + to_string(*station));
+  const auto result = options.link.empty() ? play_node(*trace, *station)
+                                           : play_link(*trace, *station, options.link, error);
+  if (!error.empty()) return cannot_read(error);
+  if (!result.refused.empty()) return cannot_read(options.file + ": " + result.refused);
+  for (const auto& trouble : result.troubles)
+    print(options.json ? json_of("not played", trouble) : "not played: " + trouble);
+  for (const auto& note : result.notes)
+    print(options.json ? json_of("note", note) : "note: " + note);
+  for (const auto& difference : result.differences)
+    print(options.json ? json_of(difference) : lines_of(difference));
+  if (!options.json)
+    std::printf("%zu frames delivered, %zu of %zu answered as in the trace, %zu differences\n",
+                result.delivered, result.matched, result.expected, result.differences.size());
+  return result.differences.empty() ? kNothingWrong : kFindings;
+}
+
+int list_rules(const Options& options) {
+  const auto certainty = [](Certainty how) {
+    if (how == Certainty::kNote) return "note";
+    return how == Certainty::kSure ? "sure" : "if-all";
+  };
+  for (const auto& rule : rules()) {
+    if (options.json) {
+      Json json;
+      json.object().value("section", rule.section).value("rule", rule.name);
+      json.value("certainty", certainty(rule.certainty)).value("text", rule.text);
+      print(json.end().text());
+    } else {
+      std::printf("%-5s %-19s %-7s %s\n", std::string(rule.section).c_str(),
+                  std::string(rule.name).c_str(), certainty(rule.certainty),
+                  std::string(rule.text).c_str());
+    }
+  }
+  return kNothingWrong;
+}
+
+}  // namespace
+}  // namespace stp::replay
 
 namespace {
 
 constexpr std::size_t kMostFrames = 1'000'000;  // a browser takes no larger page
-
 constexpr unsigned kMostUdpPort = 65'535;
 
 constexpr const char* kFooter =

@@ -1,19 +1,230 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Plays one run of the simulation again, or many runs.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cinttypes>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
 
 #include "libst/os/standard_streams.h"
+#include "stp/node/shards.h"
+#include "tools/cli/app.h"
 #include "tools/sim/measures.h"
-#include "tools/stp-sim/campaign.h"
-#include "tools/stp-sim/options.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {
 
+// The command line.
+struct Options {
+  std::optional<std::uint64_t> seed;            // one run
+  std::uint64_t first_seed = 0, last_seed = 0;  // many
+  std::string profile = "all";
+  unsigned jobs = 1;
+  unsigned nodes = 1;  // behind the address of each host
+  bool verbose = false;
+  std::string pcapng;
+  unsigned pcapng_host = 0;  // 0: all
+  bool list = false;
+  unsigned incast = 0;  // senders
+  bool overhead = false;
+  unsigned soak = 0;  // hours
+};
+
 constexpr int kBadUsage = 2;
+
+// "1..2000"
+std::string parse_range(const std::string& text, Options& options) {
+  const auto* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, options.first_seed);
+  constexpr std::string_view kTo = "..";
+  const bool good = first.ec == std::errc{} && std::string_view(first.ptr).starts_with(kTo);
+  if (good) {
+    const auto last = std::from_chars(first.ptr + kTo.size(), end, options.last_seed);
+    if (last.ec == std::errc{} && last.ptr == end && options.first_seed <= options.last_seed)
+      return {};
+  }
+  return "seeds are given as FIRST..LAST";
+}
+
+// Returns nullopt if the program must exit with `exit_status`.
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
+  Options options;
+  std::string seeds;
+  cli::App app("Plays the protocol over simulated faulty links, reproducible by seed.", "stp-sim");
+  app.set_version_flag("--version", "stp-sim " STP_VERSION);
+  auto* const seed = app.add_option("--seed", options.seed, "Play the run of this seed");
+  auto* const many =
+      app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
+          ->check([&](const std::string& text) { return parse_range(text, options); });
+  app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
+      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "Runs at the same time")
+      ->between(1, 256)
+      ->capture_default_str();
+  auto* const nodes =
+      app.add_option("--nodes", options.nodes, "Nodes behind the address of each host")
+          ->between(1U, Shards::kMost)
+          ->capture_default_str();
+  app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
+  auto* const pcapng =
+      app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
+          ->needs(seed);
+  app.add_option("--pcapng-host", options.pcapng_host,
+                 "Only frames that host N (02:00:00:00:00:N) sends or receives")
+      ->between(1, 255)
+      ->needs(pcapng);
+  auto* const list = app.add_flag("--list", options.list, "List the profiles");
+  auto* const incast = app.add_option("--incast", options.incast,
+                                      "This many senders to one receiver, with and without pacing")
+                           ->between(1, 4096);
+  auto* const overhead = app.add_flag("--overhead", options.overhead,
+                                      "Cost of a lossy link for one long write; also takes --seed");
+  auto* const soak = app.add_option("--soak", options.soak,
+                                    "Open and close connections for N hours; also takes --seed")
+                         ->between(1, 96);
+  nodes->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
+  seed->excludes(many)->excludes(list)->excludes(incast);
+  many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
+  soak->excludes(list)->excludes(incast)->excludes(overhead);
+  try {
+    app.parse(argc, argv);
+    const auto what = {seed, many, list, incast, overhead, soak};
+    if (std::all_of(what.begin(), what.end(), [](const auto* option) { return option->empty(); }))
+      throw cli::ParseError::missing("--seed, --seeds, --list, --incast, --overhead or --soak");
+  } catch (const cli::ParseError& error) {
+    exit_status = app.report(error, kBadUsage);
+    return std::nullopt;
+  }
+  return options;
+}
+
+// Plays many runs, several at the same time.
+struct Campaign {
+  std::uint64_t first_seed = 0, last_seed = 0;
+  const Profile* profile = nullptr;  // nullptr: all of them, in turn
+  unsigned jobs = 1;
+  unsigned nodes = 1;
+};
+
+struct Totals {
+  std::uint64_t runs = 0, failures = 0, frames = 0, faults = 0, handed_over = 0;
+  // Counted over the runs without faults.
+  std::uint64_t intact_frames = 0, repeats = 0, calls = 0, questions = 0;
+  Time simulated = 0;
+
+  void add(const Result& result) {
+    ++runs;
+    failures += result.failures.empty() ? 0 : 1;
+    frames += result.frames;
+    faults += result.faults;
+    handed_over += result.handed_over;
+    simulated += result.simulated;
+    if (result.faults != 0) return;
+    intact_frames += result.frames;
+    repeats += result.repeats;
+    calls += result.calls;
+    questions += result.questions;
+  }
+};
+
+// Formatted before the run begins, because a signal handler must not build strings.
+thread_local std::array<char, 128> current_run{};
+
+void on_crash(int signal) {
+  const auto say = [](const char* text) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+  };
+  say("crashed; replay with:\n  ");
+  say(current_run.data());
+  say("\n");
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+// The command that plays a failed run again.
+std::string replay_command(const Profile& profile, std::uint64_t seed, unsigned nodes) {
+  return "stp-sim --seed " + std::to_string(seed) + " --profile " + profile.name +
+         (nodes == 1 ? "" : " --nodes " + std::to_string(nodes)) + " --verbose";
+}
+
+void report(const Profile& profile, std::uint64_t seed, unsigned nodes, const Result& result) {
+  std::printf("FAILED profile %s seed %" PRIu64 "\n", profile.name, seed);
+  for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
+  std::printf("  replay: %s\n", replay_command(profile, seed, nodes).c_str());
+  std::fflush(stdout);
+}
+
+// The profile of a seed in a campaign of all profiles.
+const Profile& profile_of(std::uint64_t seed) {
+  constexpr std::uint64_t kSlowOnes = 2500;  // one seed in this many plays a slow profile
+  std::uint64_t total = 0;
+  for (const auto& profile : profiles()) {
+    if (profile.weight == 0 && seed % kSlowOnes == 0) return profile;
+    total += profile.weight;
+  }
+  auto at = seed % total;
+  const auto* profile = profiles().data();
+  for (; at >= profile->weight; ++profile) at -= profile->weight;
+  return *profile;
+}
+
+// Prints the replay command if a run crashes the program.
+void name_run_on_crash() {
+  for (const auto signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    std::signal(signal, on_crash);
+}
+
+void set_current_run(const Profile& profile, std::uint64_t seed, unsigned nodes) {
+  std::snprintf(current_run.data(), current_run.size(), "%s",
+                replay_command(profile, seed, nodes).c_str());
+}
+
+// Plays the runs. Prints each failure with its replay command, and a summary line at the end.
+// Returns the number of failed runs.
+std::uint64_t play(const Campaign& campaign) {
+  std::atomic<std::uint64_t> next{campaign.first_seed};
+  std::mutex mutex;
+  Totals totals;
+  const auto work = [&] {
+    for (;;) {
+      const auto seed = next.fetch_add(1);
+      if (seed > campaign.last_seed) return;
+      const auto& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
+      set_current_run(profile, seed, campaign.nodes);
+      const auto result = simulate(profile, seed, {}, campaign.nodes);
+      std::scoped_lock const lock(mutex);
+      totals.add(result);
+      if (!result.failures.empty()) report(profile, seed, campaign.nodes, result);
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 1; i < campaign.jobs; ++i) workers.emplace_back(work);
+    work();
+  }
+  std::printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s simulated, %" PRIu64
+              " frames, %" PRIu64 " faults; %" PRIu64 " repeats, %" PRIu64
+              " RC and RD again and %" PRIu64 " RS among %" PRIu64
+              " frames of runs without faults\n",
+              totals.runs, totals.failures,
+              static_cast<double>(totals.simulated) / static_cast<double>(kSecond), totals.frames,
+              totals.faults, totals.repeats, totals.calls, totals.questions, totals.intact_frames);
+  if (campaign.nodes > 1)
+    std::printf("%" PRIu64 " frames were handed from one Node to another\n", totals.handed_over);
+  return totals.failures;
+}
 
 int list_profiles() {
   for (const auto& profile : profiles()) std::printf("%-14s %s\n", profile.name, profile.text);
