@@ -17,7 +17,7 @@
 
 #include "libst/ipc/socket.h"
 #include "tests/temporary_directory.h"
-#include "tools/stpd/log_writer.h"
+#include "tools/stpd/log.h"
 
 extern char** environ;
 

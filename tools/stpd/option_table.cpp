@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpd/option_table.h"
+#include "tools/stpd/options.h"
 
 #include <sys/un.h>
 
@@ -148,7 +148,7 @@ void add_quota(cli::App& app, const std::string& name, T& out, const std::string
   add_count(app, name, out, description)->default_str(std::to_string(out));
 }
 
-// ---- checks of values that need more than option_table.h
+// ---- checks of values that need more than their text
 
 void check_link(const std::string& text) {
   port::LinkConfig link;

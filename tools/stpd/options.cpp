@@ -10,8 +10,6 @@
 #include <map>
 #include <sstream>
 
-#include "tools/stpd/option_table.h"
-
 namespace stp::stpd {
 namespace {
 

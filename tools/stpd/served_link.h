@@ -13,7 +13,6 @@
 #include "libst/service/link_shards.h"
 #include "libst/service/server.h"
 #include "tools/stpd/options.h"
-#include "tools/trace/pcapng_tap.h"
 #include "tools/trace/pcapng_writer.h"
 
 namespace stp::stpd {

@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "dpdk_port/port.h"
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
@@ -68,6 +70,24 @@ class PcapngWriter {
 
   const std::shared_ptr<State> state_;
   std::chrono::steady_clock::time_point finished_since_{};  // when it was asked to finish
+};
+
+// Connects a link to a trace. Threads of several shards may bring frames: they wait for each other
+// as long as it takes to copy one.
+class PcapngTap final : public port::Tap {
+ public:
+  explicit PcapngTap(PcapngWriter& writer) : writer_(writer) {}
+  void frame(Bytes head, Bytes rest, bool sent) override {
+    const std::lock_guard guard(mutex_);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    writer_.frame(static_cast<Time>(time), head, rest,
+                  sent ? PcapngWriter::Way::kSent : PcapngWriter::Way::kReceived);
+  }
+
+ private:
+  PcapngWriter& writer_;
+  std::mutex mutex_;
 };
 
 }  // namespace stp::trace
