@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stp-perf, one function each, and the command line that chooses one; raw/raw.h has
-// that for bare frames. Errors are exceptions.
+// The commands of stp-perf, one function each, and the command line that chooses one. Errors are
+// exceptions.
 #pragma once
 
 #include <atomic>
@@ -56,5 +56,16 @@ void run_server(const Serving& serving, const UsageMeter& usage, const std::atom
 // each side that the copies cover before they return to the same place; at least `size`.
 Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& pace,
                     const UsageMeter& usage);
+
+// raw/raw.cpp: bare frames there and back, or one way: what a link can do without the protocol.
+// `size`: bytes after the Ethernet header.
+Result measure_raw_latency(const std::string& link, std::uint64_t size, const Pace& pace,
+                           const UsageMeter& usage, Histogram& latency);
+// Counts the frames that the other side has received, not those that were sent.
+Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pace& pace,
+                          const UsageMeter& usage);
+// Serves both tests until `stop` is set.
+void run_raw_server(const std::string& link, const std::function<void()>& ready,
+                    const std::atomic<bool>& stop);
 
 }  // namespace stp::perf

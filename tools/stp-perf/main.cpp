@@ -13,7 +13,6 @@
 #include "libst/os/standard_streams.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
-#include "tools/perf/raw/raw.h"
 
 namespace stp::perf {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/perf/raw/raw.h"
+#include "tools/perf/commands.h"
 
 #include <sched.h>
 
