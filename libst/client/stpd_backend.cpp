@@ -299,11 +299,16 @@ void StpdBackend::rung() {
 
 bool StpdBackend::attend(Condition condition, Time deadline) {
   const auto until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
-  do {
+  for (;;) {
     if (condition()) return true;
-    std::this_thread::yield();  // stpd may need this core
-  } while (until != 0 && port::now() < until);
-  return condition();
+    // stpd may need this core. It gets one that is shared without this, because it wakes.
+    const auto begin = port::now();
+    if (core_.is_shared(begin)) return false;
+    std::this_thread::yield();
+    const auto now = port::now();
+    core_.yielded(begin, now);
+    if (until == 0 || now >= until) return condition();
+  }
 }
 
 }  // namespace stp::client

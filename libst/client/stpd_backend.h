@@ -15,6 +15,7 @@
 #include "libst/client/backend.h"
 #include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
+#include "libst/service/attention.h"
 
 namespace stp::client {
 
@@ -101,6 +102,7 @@ class StpdBackend final : public Backend {
 
   const std::shared_ptr<StpdConnection> stpd_;
   const std::uint32_t shard_;
+  service::SharedCore core_;
   service::UniqueFd bell_;  // an eventfd: writing it wakes the shard's thread
 };
 

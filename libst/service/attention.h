@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "stp/types.h"
 
@@ -38,6 +39,27 @@ class Absence {
   Time next_;
 };
 
+// Whether a thread shares its core with one that spins, as the length of its yields shows. The
+// scheduler runs a thread that wakes before one that spins, and a thread that yields after it, on
+// some kernels after all of its slice. So the thread sleeps for a while and does not yield. Any
+// thread may call it.
+class SharedCore {
+ public:
+  // A yield that takes longer than kLateBack shows it, for kShared.
+  static constexpr Time kLateBack = 20 * kMicrosecond, kShared = 50 * kMillisecond;
+
+  // Call after a yield that lasted from `begin` to `now`.
+  void yielded(Time begin, Time now) {
+    if (now - begin > kLateBack) until_.store(now + kShared, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_shared(Time now) const {
+    return now < until_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<Time> until_{0};
+};
+
 // Decides whether the background thread stays awake for a program that polls memory and makes no
 // calls, as consumers of RDMA writes do. Such a program posts only answers to what it finds. Each
 // frame buys a bounded time awake.
@@ -53,10 +75,6 @@ class Attention {
   // naps until kNapping has passed.
   static constexpr Time kAwake = 200 * kMicrosecond, kNapping = 20 * kMillisecond;
   static constexpr Time kNap = 20 * kMicrosecond;
-  // A yield that takes longer than kLateBack shows that the thread shares its core with a spinning
-  // program. The scheduler runs a thread that wakes before one that spins, and a thread that yields
-  // after it. So for kShared the thread naps and does not yield.
-  static constexpr Time kLateBack = 20 * kMicrosecond, kShared = 50 * kMillisecond;
   // A program that posts more than kPostsPerFrame times per frame received is a sender: it looks
   // for its frames itself.
   static constexpr std::int64_t kPostsPerFrame = 4, kMostPosts = 64;
@@ -78,9 +96,7 @@ class Attention {
     if (on_ && frames + posts != 0) active_ = now;
   }
   // Call after a yield that lasted from `begin` to `now`.
-  void yielded(Time begin, Time now) {
-    if (now - begin > kLateBack) shared_until_ = now + kShared;
-  }
+  void yielded(Time begin, Time now) { core_.yielded(begin, now); }
   void end() {
     on_ = false;
     posts_left_ = 0;
@@ -90,12 +106,13 @@ class Attention {
   [[nodiscard]] Rest rest(Time now) const {
     const auto idle = now - active_;
     if (!on_ || idle >= kNapping) return Rest::kSleep;
-    return idle < kAwake && now >= shared_until_ ? Rest::kYield : Rest::kNap;
+    return idle < kAwake && !core_.is_shared(now) ? Rest::kYield : Rest::kNap;
   }
 
  private:
   bool may_ = false, on_ = false;
-  Time active_ = 0, shared_until_ = 0;
+  Time active_ = 0;
+  SharedCore core_;
   std::int64_t posts_left_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -13,10 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "dpdk_port/link/cpus.h"
+#include "dpdk_port/port.h"
 #include "libst/client/error.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
 #include "tests/libst/parts/few_files.h"
+#include "tests/service/eventually.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::test {
@@ -235,6 +239,31 @@ TEST_F(StpdBackendTest, WhatTheOperatorForbidsHasItsReason) {
   client::Payload payload;
   EXPECT_EQ(backend.exchange(listening, payload, reply), -EACCES);
   EXPECT_STREQ(client::describe(-EACCES), "stpd: no --listen rule gives port 7");
+}
+
+// A yield would give the other program all of its slice, each time.
+TEST_F(StpdBackendTest, WhoSharesItsCoreWithAProgramThatSpinsDoesNotYieldToIt) {
+  StpdBackend backend(connection, 0);
+  std::atomic<bool> ends{false};
+  std::thread waiter([&] {
+    const auto cpu = static_cast<unsigned>(::sched_getcpu());
+    ASSERT_EQ(port::stay_on_cpus({cpu}), 0);
+    std::thread spinner([&] {  // on the same one
+      while (!ends) {
+      }
+    });
+    auto never = [] { return false; };
+    const auto takes = [&] {
+      const auto begin = port::now();
+      for (int i = 0; i < 10; ++i)
+        EXPECT_FALSE(backend.attend(client::Condition(never), begin + kSecond));
+      return port::now() - begin;
+    };
+    EXPECT_TRUE(service::eventually([&] { return takes() < 200 * kMicrosecond; }));
+    ends = true;
+    spinner.join();
+  });
+  waiter.join();
 }
 
 }  // namespace
