@@ -9,7 +9,7 @@
 namespace stp {
 namespace {
 
-constexpr double kQueued = 2;            // STUs that a sender keeps in the queue
+constexpr double kQueued = 2;            // pieces that a sender keeps in the queue
 constexpr double kFirstWindow = 16'384;  // about what TCP begins with
 constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
@@ -30,8 +30,8 @@ void RecentMinimum::note(Time value, Time now, Time period) {
   present_ = std::min(present_, value);
 }
 
-PathWindow::PathWindow(std::uint64_t stu)
-    : stu_(static_cast<double>(stu)), window_(std::max(kFirstWindow, 2 * stu_)) {}
+PathWindow::PathWindow(std::uint64_t piece)
+    : piece_(static_cast<double>(piece)), window_(std::max(kFirstWindow, 2 * piece_)) {}
 
 void PathWindow::measure(Time delay, bool full, Time now) {
   round_trip_ = round_trip_ == 0 ? delay : round_trip_ - round_trip_ / 8 + delay / 8;
@@ -48,8 +48,8 @@ void PathWindow::measure(Time delay, bool full, Time now) {
 
 // So much less that this sender has nothing in a queue.
 std::uint64_t PathWindow::drained() const {
-  constexpr double kShort = 32;  // STUs
-  return static_cast<std::uint64_t>(window_ > kShort * stu_ ? window_ * 3 / 4 : stu_);
+  constexpr double kShort = 32;  // pieces
+  return static_cast<std::uint64_t>(window_ > kShort * piece_ ? window_ * 3 / 4 : piece_);
 }
 
 // What is on its way now was asked for when little else was.
@@ -62,14 +62,14 @@ void PathWindow::look_at_path(Time delay, Time now) {
   seen_ = now;
 }
 
-// A sender that keeps kQueued STUs in a queue gets them through in the time that they wait there.
-// So its rate is right if it is kQueued STUs in that time.
+// A sender that keeps kQueued pieces in a queue gets them through in the time that they wait there.
+// So its rate is right if it is kQueued pieces in that time.
 bool PathWindow::may_grow() const {
   const auto standing = standing_.value();
   const auto without = shortest_ + kHostDelay;
   if (standing <= without) return true;
   const auto waits = static_cast<double>(standing - without);
-  return window_ * waits <= kQueued * stu_ * static_cast<double>(standing);
+  return window_ * waits <= kQueued * piece_ * static_cast<double>(standing);
 }
 
 // Once per round trip: whether the window keeps its direction.
@@ -103,23 +103,23 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   starts_ = false;
   turn(up, now);
   // No more than half of the window in a round trip.
-  const auto change = std::min(step_ * kQueued * stu_ / window_, 0.5) * came;
-  window_ = std::clamp(up ? window_ + change : window_ - change, stu_, kMostWindow);
+  const auto change = std::min(step_ * kQueued * piece_ / window_, 0.5) * came;
+  window_ = std::clamp(up ? window_ + change : window_ - change, piece_, kMostWindow);
 }
 
 void PathWindow::lost(Time now) {
   if (now < recovers_until_) return;
   recovers_until_ = now + round_trip_;
   starts_ = false;
-  window_ = std::max(window_ * kLossFactor, stu_);
+  window_ = std::max(window_ * kLossFactor, piece_);
   step_ = 1;
   same_ = 0;
 }
 
 unsigned Path::block_log2() const {
   constexpr std::uint64_t kBlocks = 8;  // in a window
-  constexpr std::uint64_t kFirstStus = 4;
-  const auto least = window_.is_known() ? stu_ : kFirstStus * stu_;
+  constexpr std::uint64_t kFirst = 4;   // pieces
+  const auto least = window_.is_known() ? piece_ : kFirst * piece_;
   const auto suits = std::max(window_.bytes() / kBlocks, least);
   return std::min(static_cast<unsigned>(std::bit_width(suits)) - 1, wire::kMaxBlocksize);
 }

@@ -30,12 +30,12 @@ class RecentMinimum {
 // How many bytes may be on their way along a path that others use, too. Grows while what is asked
 // for arrives without waiting in the queues of routers, and shrinks when it waits or is lost
 // (docs/protocol.md, section 13). The control is that of Copa (Arun and Balakrishnan, NSDI 2018):
-// each sender keeps about two STUs in the queue, and moves around that, so that the queue is empty
-// from time to time and everybody sees how long the path is without it.
+// each sender keeps about two pieces in the queue, and moves around that, so that the queue is
+// empty from time to time and everybody sees how long the path is without it.
 class PathWindow {
  public:
-  // `stu`: bytes of the longest STU.
-  explicit PathWindow(std::uint64_t stu);
+  // `piece`: the bytes that the steps and the queue are counted in.
+  explicit PathWindow(std::uint64_t piece);
 
   // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known. `full`: all of
   // the window was in use.
@@ -60,7 +60,7 @@ class PathWindow {
   [[nodiscard]] std::uint64_t drained() const;
   void turn(bool up, Time now);
 
-  const double stu_;
+  const double piece_;
   double window_;
   bool starts_ = true;  // nothing has waited or been lost: the window doubles each round trip
   Time round_trip_ = 0;
@@ -88,8 +88,14 @@ struct HasRoom;  // paths with room, along which CTS wait
 class Path : public Link<HasRoom> {
  public:
   using Roomy = LinkedList<Path, HasRoom>;
-  // `roomy` must outlive this.
-  Path(std::uint64_t stu, Roomy& roomy) : window_(stu), stu_(stu), roomy_(roomy) {}
+  // A window is counted in pieces: STUs of the path, or this if they are shorter. Other senders
+  // have such packets, too, and what waits for a core at a host has no part in the length of STUs.
+  // protocol: 13.10
+  static constexpr std::uint64_t kLeastPiece = 1'024;
+
+  // `stu`: bytes of the longest STU. `roomy` must outlive this.
+  Path(std::uint64_t stu, Roomy& roomy)
+      : piece_(std::max(stu, kLeastPiece)), window_(piece_), roomy_(roomy) {}
 
   // Whether `bytes` more may be granted.
   // protocol: 13.9
@@ -110,7 +116,7 @@ class Path : public Link<HasRoom> {
   }
   void lost(Time now) { window_.lost(now); }
   [[nodiscard]] Time round_trip() const { return window_.round_trip(); }
-  // Exponent of the Block that suits the window: an eighth of it, but an STU at least; four STUs
+  // Exponent of the Block that suits the window: an eighth of it, but a piece at least; four pieces
   // while nothing is known.
   // protocol: 13.13
   [[nodiscard]] unsigned block_log2() const;
@@ -132,8 +138,8 @@ class Path : public Link<HasRoom> {
   }
 
  private:
+  const std::uint64_t piece_;
   PathWindow window_;
-  const std::uint64_t stu_;
   Roomy& roomy_;
   std::uint64_t charged_ = 0;  // granted, not arrived, and not written off
   struct Waiting {

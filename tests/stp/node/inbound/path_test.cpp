@@ -64,6 +64,38 @@ TEST_F(PathTest, blocks_suit_the_window) {
   EXPECT_EQ(path->block_log2(), 10U) << "an STU";
 }
 
+// A round trip for each STU of 256 bytes would take four times as long for the same bytes.
+// protocol: 13.10
+TEST_F(PathTest, of_short_stus_has_the_window_of_usual_ones) {
+  constexpr std::uint64_t kShort = 256;
+  const auto short_path = table.find(MacAddr::from_u64(2), kShort);
+  EXPECT_EQ(short_path->block_log2(), path->block_log2());
+  Time now = kSecond;
+  const auto pass = [&](unsigned times, Time delay) {
+    for (; times > 0; --times) {
+      now += kMillisecond / 16;
+      for (auto* const each : {path.get(), short_path.get()}) {
+        each->grant(kPathStu);
+        each->wait(7, kPathStu);
+        each->arrived(kPathStu, delay, now);
+        each->settle(kPathStu);
+        each->next();
+      }
+    }
+  };
+  pass(16, kMillisecond);
+  pass(20'000, 3 * kMillisecond / 2);  // a host that is busy
+  const auto most = [](const Path& of) {
+    std::uint64_t bytes = 0;
+    while (of.has_room(bytes + 1)) ++bytes;
+    return bytes;
+  };
+  path->grant(1);
+  short_path->grant(1);
+  EXPECT_EQ(most(*short_path), most(*path));
+  EXPECT_LT(most(*short_path), kPathWindow);
+}
+
 }  // namespace
 
 // The window of a path that others use, too (section 13).
