@@ -5,26 +5,7 @@
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 make_work_directory
-make_namespace side_a
-make_namespace side_b
-make_namespace router
-
-# join_to_router HOLDER NUMBER: 10.9.NUMBER.2 and fd00:NUMBER::2 there, .1 at the router.
-join_to_router() {
-  within "$1" ip link add stp0 type veth peer name "stp$2" netns "$router"
-  within "$1" ip address add "10.9.$2.2/24" dev stp0
-  within "$1" ip address add "fd00:$2::2/64" dev stp0 nodad 2>/dev/null
-  within "$1" ip link set stp0 up
-  within "$router" ip address add "10.9.$2.1/24" dev "stp$2"
-  within "$router" ip address add "fd00:$2::1/64" dev "stp$2" nodad 2>/dev/null
-  within "$router" ip link set "stp$2" up
-  within "$1" ip route add default via "10.9.$2.1"
-  within "$1" ip route add default via "fd00:$2::1" 2>/dev/null
-}
-within "$router" sysctl -qw net.ipv4.ip_forward=1 || skip "no routing here"
-within "$router" sysctl -qw net.ipv6.conf.all.forwarding=1 2>/dev/null
-join_to_router "$side_a" 1
-join_to_router "$side_b" 2
+make_routed_sides 1500
 
 # start_both LINK-A LINK-B [OPTION-A...]
 start_both() {
@@ -35,20 +16,10 @@ start_both() {
   await_stpd a
   await_stpd b
 }
-# carry HOST: by stp-send from a to a receiver at b.
-carry() {
-  rm -rf "$work/out"
-  start_receiver receiver b "$work/out" 3000 --once
-  local receiver=$!
-  await_receiver receiver
-  expect send_from a 60 "$work/file" "$1:3000" >"$work/sent"
-  expect wait "$receiver"
-  expect same "$work/file" "$work/out/file"
-}
 random_file "$work/file" 300K
 
 start_both ip: ip:stp0 --pcap "$work/trace.pcapng"
-carry 10.9.2.2
+carry "$work/file" 10.9.2.2
 expect [ "$(of_daemons "a b" udp_tx_dropped udp_tx_too_long udp_tx_refused)" -eq 0 ]
 "$bin/stpctl" --socket "$work/b.sock" links >"$work/links"
 expect grep -qE " ip +$work/b.sock" "$work/links"
@@ -69,7 +40,7 @@ fi
 
 if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then
   start_both 'ip:[fd00:1::2]' 'ip:[fd00:2::2]'
-  carry '[fd00:2::2]'
+  carry "$work/file" '[fd00:2::2]'
   stop "$daemon_a" "$daemon_b"
 fi
 passed

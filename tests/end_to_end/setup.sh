@@ -53,6 +53,40 @@ breaks_no_rule() {
 }
 is_empty_directory() { [ -z "$(ls -A "$1")" ]; }
 
+# make_routed_sides MTU: namespaces side_a and side_b, and router between them. 10.9.1.2 and fd00:1::2 are at side_a, and
+# 10.9.2.2 and fd00:2::2 at side_b, on stp0; the router has .1 on stp1 and on stp2.
+make_routed_sides() {
+  make_namespace side_a
+  make_namespace side_b
+  make_namespace router
+  within "$router" sysctl -qw net.ipv4.ip_forward=1 || skip "no routing here"
+  within "$router" sysctl -qw net.ipv6.conf.all.forwarding=1 2>/dev/null
+  join_to_router "$side_a" 1 "$1"
+  join_to_router "$side_b" 2 "$1"
+}
+join_to_router() { # HOLDER NUMBER MTU
+  within "$1" ip link add stp0 mtu "$3" type veth peer name "stp$2" mtu "$3" netns "$router"
+  within "$1" ip address add "10.9.$2.2/24" dev stp0
+  within "$1" ip address add "fd00:$2::2/64" dev stp0 nodad 2>/dev/null
+  within "$1" ip link set stp0 up
+  within "$router" ip address add "10.9.$2.1/24" dev "stp$2"
+  within "$router" ip address add "fd00:$2::1/64" dev "stp$2" nodad 2>/dev/null
+  within "$router" ip link set "stp$2" up
+  within "$1" ip route add default via "10.9.$2.1"
+  within "$1" ip route add default via "fd00:$2::1" 2>/dev/null
+}
+
+# carry FILE HOST: by stp-send from a to a receiver at b.
+carry() {
+  rm -rf "$work/out"
+  start_receiver receiver b "$work/out" 3000 --once
+  local receiver=$!
+  await_receiver receiver
+  expect send_from a 120 "$1" "$2:3000" >"$work/sent"
+  expect wait "$receiver"
+  expect same "$1" "$work/out/$(basename "$1")"
+}
+
 # of_daemons "SIDE..." COUNTER...: the sum of these counters of these daemons.
 of_daemons() {
   local side sides=$1

@@ -8,26 +8,7 @@ needs_namespaces
 command -v setpriv >/dev/null || skip "no setpriv here"
 make_work_directory
 chmod 0755 "$work"
-make_namespace side_a
-make_namespace side_b
-make_namespace router
-
-# join_to_router HOLDER NUMBER: 10.9.NUMBER.2 and fd00:NUMBER::2 there, .1 at the router.
-join_to_router() {
-  within "$1" ip link add stp0 mtu 9000 type veth peer name "stp$2" mtu 9000 netns "$router"
-  within "$1" ip address add "10.9.$2.2/24" dev stp0
-  within "$1" ip address add "fd00:$2::2/64" dev stp0 nodad 2>/dev/null
-  within "$1" ip link set stp0 up
-  within "$router" ip address add "10.9.$2.1/24" dev "stp$2"
-  within "$router" ip address add "fd00:$2::1/64" dev "stp$2" nodad 2>/dev/null
-  within "$router" ip link set "stp$2" up
-  within "$1" ip route add default via "10.9.$2.1"
-  within "$1" ip route add default via "fd00:$2::1" 2>/dev/null
-}
-within "$router" sysctl -qw net.ipv4.ip_forward=1 || skip "no routing here"
-within "$router" sysctl -qw net.ipv6.conf.all.forwarding=1 2>/dev/null
-join_to_router "$side_a" 1
-join_to_router "$side_b" 2
+make_routed_sides 9000
 
 # Root gives up its capabilities, and its id where it can; in `unshare -rn` there is no other one.
 plain=(setpriv --bounding-set=-all --inh-caps=-all)
@@ -47,16 +28,6 @@ start_plain() {
   start "$work/$1.log" nsenter -t "$2" -n "${plain[@]}" "$work/stpd" --link "$3" \
     --socket "$work/run_$1/stpd.sock" --socket-mode 666 "${@:4}"
   ln -sfn "run_$1/stpd.sock" "$work/$1.sock"
-}
-# carry FILE HOST: by stp-send from a to a receiver at b.
-carry() {
-  rm -rf "$work/out"
-  start_receiver receiver b "$work/out" 3000 --once
-  local receiver=$!
-  await_receiver receiver
-  expect send_from a 120 "$1" "$2:3000" >"$work/sent"
-  expect wait "$receiver"
-  expect same "$1" "$work/out/$(basename "$1")"
 }
 stop_both() { stop "$daemon_a" "$daemon_b"; }
 start_both() { # LINK-A LINK-B [OPTION-A...]
