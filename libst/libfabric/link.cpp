@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,7 +29,8 @@ constexpr std::size_t kSlotsAtATime = 16;
 constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1};
-constexpr std::int64_t kLook = 1000;  // us
+constexpr std::int64_t kLook = 1000, kRest = 100;  // us
+constexpr unsigned kPollsWithoutRest = 16;
 
 void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
@@ -53,6 +55,7 @@ int Link::open(const std::string& text) {
   attr.size = sizeof attr;
   attr.link = text.c_str();
   target_ = UdpTarget(text);
+  driven_by_stpd_ = text.starts_with("stpd:");
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
   slots_.set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
@@ -91,23 +94,41 @@ int Link::take() {
   return count;
 }
 
-// A call that waits hears of it, so one waits for a moment, rarely.
-void Link::look_for_loss() {
-  const auto suspected = look_at_ == Clock::time_point{};
-  if (lost_ != 0 ||
-      (!suspected && (++empty_turns_ % kTurnsWithoutLook != 0 || Clock::now() < look_at_)))
-    return;
+// A call that waits hears of the loss of the link, one that polls does not.
+void Link::wait(std::int64_t microseconds) {
   stm_event_t event{};
-  const auto result = stm_queue_wait(queue_, 1, &event, 1, kLook);
-  look_at_ = Clock::now() + kBetweenLooks;
+  const auto result = stm_queue_wait(queue_, 1, &event, 1, microseconds);
   if (result > 0) return dispatch(event);
   if (result == 0 || result == -EWOULDBLOCK || result == -EINTR) return;
   lost_ = result;
   explain(FI_LOG_FABRIC, "the link is lost", result);
 }
 
+void Link::look_for_loss() {
+  const auto suspected = look_at_ == Clock::time_point{};
+  if (lost_ != 0 ||
+      (!suspected && (++empty_turns_ % kTurnsWithoutLook != 0 || Clock::now() < look_at_)))
+    return;
+  wait(kLook);
+  look_at_ = Clock::now() + kBetweenLooks;
+}
+
 void Link::progress() {
   if (take() == 0) look_for_loss();
+}
+
+void Link::poll() {
+  if (take() != 0) {
+    empty_polls_ = 0;
+    return;
+  }
+  look_for_loss();
+  if (!driven_by_stpd_ || lost_ != 0 || mutex_.is_awaited()) return;
+  if (++empty_polls_ % kPollsWithoutRest != 0) return;
+  const auto now = Clock::now();
+  if (cpu_.is_shared(now)) return wait(kRest);
+  ::sched_yield();
+  cpu_.yielded(now, Clock::now());
 }
 
 void Link::drain() {

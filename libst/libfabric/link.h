@@ -4,6 +4,7 @@
 
 #include <rdma/fi_eq.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "libst/include/stp/managed.h"
@@ -62,6 +64,32 @@ class PollLock {
 };
 
 using Clock = std::chrono::steady_clock;
+
+// Whether a thread that polls shares its CPU with others that spin, as the length of its yields
+// shows. The scheduler runs a thread that wakes before those, and a thread that yields after them.
+class CpuShare {
+ public:
+  static constexpr Clock::duration kLateBack = std::chrono::microseconds(20);
+  // So long it holds. The longer, the longer it has been so.
+  static constexpr Clock::duration kShortest = std::chrono::milliseconds(50);
+  static constexpr Clock::duration kLongest = 16 * kShortest;
+
+  // Call after a yield. Two late ones, one after the other, are no accident.
+  void yielded(Clock::time_point begin, Clock::time_point end) {
+    if (end - begin <= kLateBack) {
+      *this = {};
+    } else if (std::exchange(late_, true)) {
+      until_ = end + holds_;
+      holds_ = std::min(2 * holds_, kLongest);
+    }
+  }
+  [[nodiscard]] bool is_shared(Clock::time_point now) const { return now < until_; }
+
+ private:
+  bool late_ = false;
+  Clock::duration holds_ = kShortest;
+  Clock::time_point until_{};
+};
 
 // In milliseconds; negative: never.
 [[nodiscard]] Clock::time_point deadline_in(int timeout);
@@ -151,6 +179,9 @@ class Link {
 
   // Takes a bounded number of events and dispatches them.
   void progress();
+  // The same, for a thread that calls it until something has happened. Where stpd drives the link,
+  // and more threads spin than there are CPUs, it sleeps for a moment, until an event comes.
+  void poll();
   // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
@@ -174,6 +205,7 @@ class Link {
   static void dispatch(const stm_event_t& event);
   int take();
   void look_for_loss();
+  void wait(std::int64_t microseconds);
   void run_dialer();
 
   LinkMutex mutex_;
@@ -181,7 +213,9 @@ class Link {
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;
-  unsigned empty_turns_ = 0;
+  unsigned empty_turns_ = 0, empty_polls_ = 0;
+  bool driven_by_stpd_ = false;
+  CpuShare cpu_;
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_;
   std::vector<std::unique_ptr<RxBlock>> blocks_;

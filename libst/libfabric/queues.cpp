@@ -102,7 +102,7 @@ int Cntr::try_wait() {
 
 std::uint64_t Cntr::read(bool errors) {
   const PollLock lock(link_.mutex());
-  link_.progress();
+  link_.poll();
   return errors ? errors_ : value_;
 }
 
@@ -244,7 +244,10 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   const PollLock lock(link_.mutex());
   // Of 0 entries: a program makes progress only.
-  if (completions_.empty() || count == 0) link_.progress();
+  if (count == 0)
+    link_.progress();
+  else if (completions_.empty())
+    link_.poll();
   return take(buffer, count, sources);
 }
 
