@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: request_services.py BUILD EXAMPLES [CLIENTS SERVERS HOST]
-The request services of tools/examples in C, C++ and Python through one stpd: clients of each ask servers of each. While
-they ask, each server is killed and started again: no reply is lost, and none comes twice. Without the package for Python
-in BUILD, those in C and C++ alone. CLIENTS and SERVERS are link strings for either, and HOST what clients call that of
-the servers."""
+The request services of tools/examples in C, C++ and Python through one stpd: clients of each ask servers of each. With
+STP_LONG, which tools/test --long sets, each server is killed and started again while they ask: no reply is lost, and none
+comes twice. Without the package for Python in BUILD, those in C and C++ alone. CLIENTS and SERVERS are link strings for
+either, and HOST what clients call that of the servers."""
 import fcntl
 import hashlib
 import os
@@ -29,6 +29,9 @@ if os.path.exists(f"{BUILD}/python/stp/__init__.py"):
 # of output fill a pipe.
 FILES, PIPE = 72, 4096
 SIZES = (1, 63, 64, 65, 4096, 5000, 1 << 20, (1 << 20) - 1)
+
+
+LONG = unittest.skipUnless(os.environ.get("STP_LONG"), "tools/test --long runs it")
 
 
 class Services(unittest.TestCase):
@@ -80,9 +83,31 @@ class Services(unittest.TestCase):
         self.addCleanup(client.kill)
         return client
 
-    def test_clients_of_each_outlive_the_restart_of_servers_of_each(self):
+    def begin_servers(self):
         ports = dict(zip(SERVICES, range(3000, 4000)))
-        servers = {service: self.serve(service, port) for service, port in ports.items()}
+        return ports, {service: self.serve(service, port) for service, port in ports.items()}
+
+    def end_in_order(self, servers):
+        for server in servers.values():
+            server.send_signal(signal.SIGTERM)
+        for service, server in servers.items():
+            self.assertEqual(server.wait(PATIENCE), 0, service)
+
+    def test_clients_of_each_ask_servers_of_each(self):
+        ports, servers = self.begin_servers()
+        few = slice(len(SIZES) + 1)
+        pairs = [(asks, serves) for asks in SERVICES for serves in SERVICES]
+        clients = {pair: self.ask(pair[0], ports[pair[1]], "--timeout", str(PATIENCE), self.files[few]) for pair in pairs}
+        for pair, client in clients.items():
+            with self.subTest(asks=pair[0], serves=pair[1]):
+                said, complained = client.communicate(timeout=PATIENCE)
+                self.assertEqual(client.returncode, 0, complained)
+                self.assertEqual(sorted(said.splitlines()), sorted(self.lines[few]))
+        self.end_in_order(servers)
+
+    @LONG
+    def test_clients_of_each_outlive_the_restart_of_servers_of_each(self):
+        ports, servers = self.begin_servers()
         pairs = [(asks, serves) for asks in SERVICES for serves in SERVICES]
         clients = {pair: self.ask(pair[0], ports[pair[1]], "--timeout", str(PATIENCE), self.files) for pair in pairs}
         # Nobody reads what they print: each waits behind one of its first replies.
@@ -98,10 +123,9 @@ class Services(unittest.TestCase):
                 self.assertEqual(client.returncode, 0, complained)
                 # Not compared as lists: the difference would fill the log.
                 self.assertTrue(sorted(said.splitlines()) == sorted(self.lines), f"{len(said.splitlines())} replies")
-        for service, server in servers.items():
-            server.send_signal(signal.SIGTERM)
-            self.assertEqual(server.wait(PATIENCE), 0, service)
+        self.end_in_order(servers)
 
+    @LONG
     def test_what_gets_no_reply_is_named(self):
         """Nobody serves; a file is empty, one too long, one is not there, one is a directory."""
         empty, long, none = (f"{self.work}/{name}" for name in ("empty", "long", "none"))
@@ -125,6 +149,7 @@ class Services(unittest.TestCase):
                 ):
                     self.assertIn(complaint, complained.replace("./", ""))
 
+    @LONG
     def test_why_there_is_no_connection_is_told(self):
         """Nobody serves: the client goes on trying. A server without a port: it ends."""
         waiting = {service: self.ask(service, 3999, self.files[:1]) for service in SERVICES}
@@ -143,6 +168,7 @@ class Services(unittest.TestCase):
                 self.assertIn("'localhost' does not have the form host:port", program.stderr)
                 self.assertNotIn("no reply in time", program.stderr)
 
+    @LONG
     def test_a_time_limit_is_a_number_of_seconds(self):
         for service, command in SERVICES.items():
             for limit in ("soon", "5s", "-1", "0", "nan", "inf"):
