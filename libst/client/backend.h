@@ -81,6 +81,8 @@ class Backend {
   virtual bool attend(Condition condition, Time deadline) = 0;
   // 0, or the reason why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
+  // The same, with a text for st_strerror().
+  [[nodiscard]] virtual int gone() const { return error(); }
   // Whether memory must be shared with another process before it can be mapped.
   [[nodiscard]] virtual bool lends_memory() const { return false; }
   // Call when the process exits: disconnects from the peers, unless stpd will do it.

@@ -190,6 +190,7 @@ int Connection::over() const {
 
 // The same, with a text for st_strerror.
 int Connection::why_over() const {
+  if (const auto gone = backend_.gone(); gone != 0) return gone;
   const auto reason = over();
   return reason == -ETIMEDOUT ? fail_in_time(backend_, peer_) : reason;
 }

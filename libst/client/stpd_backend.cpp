@@ -83,6 +83,14 @@ int not_served(const std::string& path) {
                   "(LimitNOFILE). See its log, or start it again");
 }
 
+constexpr const char* kSilent =
+    ": stpd has stopped answering: it is stopped or hangs. See its log, or start it again, and "
+    "this "
+    "program after it";
+constexpr const char* kEnded =
+    ": stpd has ended, or has turned this program away. See its log, start it again, and this "
+    "program after it";
+
 // The reply has arrived without all of its descriptors: this process has too many files open.
 int no_room_for_files(std::vector<UniqueFd>& received) {
   received.clear();
@@ -124,18 +132,45 @@ int StpdConnection::watch() {
   stop_.reset(::eventfd(0, EFD_CLOEXEC));
   if (!stop_) return -errno;
   watcher_ = std::thread([this] {
+    const auto pause = static_cast<int>(patience_.count() / 2);
     pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
-    while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
-    }
-    if (fds[0].revents != 0) lost();
+    int ready;
+    do ready = ::poll(fds, 2, pause);
+    while ((ready < 0 && errno == EINTR) || (ready == 0 && asks_for_a_sign()));
+    if (ready > 0 && fds[0].revents != 0) lost();
   });
   return 0;
+}
+
+// False: there was none, or it is not worth while any more.
+bool StpdConnection::asks_for_a_sign() {
+  std::unique_lock const one_at_a_time(mutex_, std::try_to_lock);
+  if (!one_at_a_time) return true;  // who asks already will know
+  Request asking{};
+  asking.version = service::kProtocolVersion;
+  asking.kind = service::RequestKind::kLinkState;
+  bool answers = error() == 0 && service::send_request(socket_.get(), asking, {}) == 0;
+  while (answers && !is_readable({socket_.get(), stop_.get()}, Clock::now() + patience_ / 4))
+    if (!is_there()) answers = false;
+  Reply reply{};
+  std::vector<UniqueFd> none;
+  if (answers && is_readable({stop_.get()}, Clock::now())) return false;
+  if (answers && service::receive_reply(socket_.get(), reply, none) == 0) return true;
+  if (error() == 0 && !answers) silent_ = true;
+  lost();
+  return false;
+}
+
+int StpdConnection::gone() const {
+  const auto error = this->error();
+  if (error == 0) return 0;
+  return fail(error, "stpd:" + path_ + (silent_ ? kSilent : kEnded));
 }
 
 int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply& reply,
                         std::vector<UniqueFd>& received) {
   std::lock_guard const one_at_a_time(mutex_);
-  if (const auto gone = error(); gone != 0) return gone;
+  if (const auto end = gone(); end != 0) return end;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) {
     failed = await_reply(request, reply, received);
@@ -143,7 +178,7 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
   }
   if (failed != 0) {
     lost();  // the next reply might answer this request
-    return failed == -EAGAIN ? silent() : error();
+    return failed == -EAGAIN ? silent() : gone();
   }
   answered_ = true;
   return result_of(reply);
@@ -174,11 +209,10 @@ bool StpdConnection::is_there() const {
   return is_readable({other.get(), socket_.get()}, until);
 }
 
-int StpdConnection::silent() const {
+int StpdConnection::silent() {
   if (!answered_) return not_served(path_);
-  return fail(-ETIMEDOUT, "stpd:" + path_ +
-                              ": stpd has stopped answering: it is stopped or hangs. See its log, "
-                              "or start it again, and this program after it");
+  silent_ = true;
+  return fail(-ETIMEDOUT, "stpd:" + path_ + kSilent);
 }
 
 using service::UniqueFd;

@@ -46,18 +46,22 @@ class StpdConnection {
   int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
           std::vector<service::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
-  // only poll their rings. Call once, after the first hello was answered. Returns 0 or a negative
-  // errno.
+  // only wait or poll their rings. A stpd that is stopped keeps its socket open: so the thread asks
+  // it for a sign of life now and then, and gives it up as ask() does. Call once, after the first
+  // hello was answered. Returns 0 or a negative errno.
   int watch();
-  // Returns 0, or -ENOTCONN: stpd has gone.
+  // Returns 0, or -ENOTCONN: stpd has gone, or was given up.
   [[nodiscard]] int error() const { return error_.load(std::memory_order_acquire); }
+  // The same, and st_strerror() says which.
+  [[nodiscard]] int gone() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   int await_reply(const service::Request& request, service::Reply& reply,
                   std::vector<service::UniqueFd>& received);
   [[nodiscard]] bool is_there() const;
-  [[nodiscard]] int silent() const;
+  [[nodiscard]] int silent();
+  bool asks_for_a_sign();
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
   const std::string path_;
@@ -65,7 +69,8 @@ class StpdConnection {
   const std::chrono::milliseconds patience_;
   service::UniqueFd stop_;  // ends the watcher
   std::mutex mutex_;
-  bool answered_ = false;  // the first request has a reply
+  bool answered_ = false;            // the first request has a reply
+  std::atomic<bool> silent_{false};  // it was given up
   std::atomic<int> error_{0};
   std::thread watcher_;
 };
@@ -88,6 +93,7 @@ class StpdBackend final : public Backend {
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
   [[nodiscard]] int error() const override { return stpd_->error(); }
+  [[nodiscard]] int gone() const override { return stpd_->gone(); }
 
  private:
   int greet(Welcome& welcome);

@@ -69,7 +69,7 @@ template <typename Place, typename Ready>
 int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
   if (backend.attend(Condition(ready), deadline)) return 0;
   if (deadline == 0) {
-    const auto gone = backend.error();
+    const auto gone = backend.gone();
     return gone != 0 ? gone : -EWOULDBLOCK;
   }
   for (;;) {
@@ -80,7 +80,7 @@ int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
     place.end_sleep();
     if (done || ready()) return 0;
     if (slept == -EINTR) return slept;
-    if (const auto gone = backend.error(); gone != 0) return gone;
+    if (const auto gone = backend.gone(); gone != 0) return gone;
     if (now() >= deadline) return -EWOULDBLOCK;
   }
 }

@@ -32,8 +32,12 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 }
 
 // If an operation timed out, makes st_strerror() name what the link knows of its peer, if there is
-// any. The peer may have been the first to give it up, and have cancelled it.
+// any. The peer may have been the first to give it up, and have cancelled it. If the link itself is
+// gone, st_strerror() names that instead of the peer.
 int explained(Domain& domain, const stm_event_t* events, int count) {
+  const auto lost = [](const stm_event_t& event) { return event.status == -ENOTCONN; };
+  if (std::any_of(events, events + std::max(count, 0), lost) && domain.backend().gone() != 0)
+    return count;
   const auto ended = [](const stm_event_t& event) {
     return event.status == -ETIMEDOUT || event.status == -ECANCELED;
   };

@@ -377,7 +377,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
       const auto over = client::now() >= deadline;
       if (queue.size() >= static_cast<std::size_t>(threshold) || (over && queue.size() > 0))
         return drain(queue, events, max);
-      if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : lost;
+      if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : backend_->gone();
       if (over) return -EWOULDBLOCK;
       until = needs_staging_ ? 0 : std::min(deadline, next_deadline());
       ++queue.waiters;

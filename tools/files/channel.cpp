@@ -29,6 +29,12 @@ std::size_t Link::stu() const {
   return known ? std::bit_floor(info.mtu - kAround) : 1;
 }
 
+int Link::error() const {
+  stm_link_info_t info{};
+  info.size = sizeof info;
+  return ::stm_link_query(domain_, &info);
+}
+
 std::string Link::trouble() const {
   stm_link_info_t info{};
   info.size = sizeof info;
@@ -104,6 +110,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 // `sent_` has the places for content first, then those for control messages.
 Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration patience)
     : attend_(std::move(attend)),
+      link_(link),
       chunk_(chunk_for(link)),
       layout_(layout_of_sender(chunk_)),
       memory_(link, layout_.all()),
@@ -126,6 +133,7 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration pa
 
 Channel::Channel(Link& link, stm_connection_t request, Attend attend)
     : attend_(std::move(attend)),
+      link_(link),
       chunk_(chunk_for(link)),
       layout_{kChunk, 0},
       memory_(link, layout_.all()),
@@ -142,7 +150,7 @@ Channel::Channel(Link& link, stm_connection_t request, Attend attend)
   if (const auto error = ::stm_accept(connection_, &attr, kGreeting.data(), kGreeting.size());
       error != 0) {
     ::stm_connection_close(connection_);
-    throw_connection_failure(error, trouble());
+    fail(error);
   }
   connected_ = true;
   for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
@@ -219,7 +227,7 @@ void Channel::post_receive(std::size_t place) {
   const auto to = memory_.bytes().subspan(place * layout_.received, layout_.received);
   const auto error = ::stm_receive(connection_, place, memory_.handle(), to.data(), to.size());
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
-  if (error != 0 && !ended_) throw_connection_failure(error, trouble());
+  if (error != 0 && !ended_) fail(error);
 }
 
 Duration Channel::stuck() const {
@@ -238,7 +246,7 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
                                 memory_.handle(), memory_.bytes().data() + at, length);
   if (error != 0) {
     check_ended();
-    throw_connection_failure(error, trouble());
+    fail(error);
   }
   sent_[place] = {place < kDepth ? length : 0, true};
   if (under_way_++ == 0) moved_at_ = std::chrono::steady_clock::now();
@@ -301,10 +309,15 @@ void Channel::done_with(const Message& message) {
   post_receive(message.place);
 }
 
+void Channel::fail(int error) const {
+  if (const auto gone = link_.error(); gone != 0) throw lost_link(gone);
+  throw_connection_failure(error, trouble());
+}
+
 void Channel::check_ended() const {
   if (!ended_) return;
   if (reason_ == 0) throw Closed();
-  throw_connection_failure(reason_, trouble());
+  fail(reason_);
 }
 
 bool Channel::step(Duration wait) {

@@ -41,6 +41,8 @@ class Link {
   [[nodiscard]] std::size_t stu() const;
   // What is wrong with the link, and the remedy; "": nothing is known.
   [[nodiscard]] std::string trouble() const;
+  // 0, or why there is no link any more: st_strerror() has the text.
+  [[nodiscard]] int error() const;
 
  private:
   stm_domain_t domain_ = nullptr;
@@ -172,6 +174,8 @@ class Channel {
   bool step(Duration wait);
   void handle(const stm_event_t& event);
   void check_ended() const;
+  // The connection has ended with that error, or the link below it has.
+  [[noreturn]] void fail(int error) const;
   void await_connection(const std::string& peer, Duration patience);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
@@ -182,6 +186,7 @@ class Channel {
   static constexpr std::size_t kStusUnderWay = 384;
 
   const Attend attend_;
+  const Link& link_;
   const std::size_t chunk_;  // of content
   const Layout layout_;
   Buffers memory_;

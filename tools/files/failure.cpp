@@ -25,8 +25,9 @@ LinkFailure link_failure(int result) {
 }
 
 LinkFailure lost_link(int result) {
-  return LinkFailure("the link failed: " + std::string(st_strerror(result)) +
-                     "; see that it or its stpd is still there");
+  const std::string text = std::string("the link failed: ") + st_strerror(result);
+  if (result == -ENOTCONN || result == -ETIMEDOUT) return LinkFailure(text);  // it has a remedy
+  return LinkFailure(text + "; see that it or its stpd is still there");
 }
 
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why) {

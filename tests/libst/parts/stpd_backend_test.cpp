@@ -214,6 +214,42 @@ TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
   busy.join();
 }
 
+// A program that only waits.
+TEST_F(StpdThatFallsSilent, IsGivenUpAlsoByAProgramThatAsksForNothing) {
+  connect();
+  EXPECT_EQ(first->watch(), 0);
+  while (first->error() == 0) std::this_thread::yield();
+  EXPECT_EQ(first->gone(), -ENOTCONN);
+  EXPECT_NE(std::string(client::describe(-ENOTCONN)).find("has stopped answering"),
+            std::string::npos);
+  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ENOTCONN);
+}
+
+TEST_F(StpdThatFallsSilent, IsKeptWhileItGivesSignsOfLife) {
+  connect(std::chrono::milliseconds(2000));
+  Request sign{};
+  std::vector<UniqueFd> fds;
+  ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);  // the hello
+  EXPECT_EQ(first->watch(), 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);
+    EXPECT_EQ(sign.kind, RequestKind::kLinkState);
+    ASSERT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
+  }
+  EXPECT_EQ(first->error(), 0);
+  accepted.reset();
+  while (first->error() == 0) std::this_thread::yield();
+  EXPECT_EQ(first->gone(), -ENOTCONN);
+  EXPECT_NE(std::string(client::describe(-ENOTCONN)).find("stpd has ended"), std::string::npos);
+}
+
+// Whoever closes does not wait for the answer.
+TEST_F(StpdThatFallsSilent, IsLeftAtOnce) {
+  connect(std::chrono::seconds(60));
+  EXPECT_EQ(first->watch(), 0);
+  first.reset();
+}
+
 // It waits for such work of the same user's programs.
 TEST_F(StpdThatFallsSilent, AFirstRequestThatWaitsForThatEndsAllTheSame) {
   connect();
