@@ -194,6 +194,11 @@ bool Connection::deliver_kept(const Pending& operation) {
   return true;
 }
 
+void Connection::put_back(std::string_view bytes, std::uint32_t tag) {
+  kept_.push_front({std::string(bytes), tag});
+  go_on();
+}
+
 void Connection::received(const Pending& operation, int status) {
   if (!operation->abandoned) {
     operation->end(status);

@@ -43,7 +43,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // For the domain.
   void hear(const stm_event_t& event);
-  void received(const Pending& operation, int status);  // a receive is over
+  void received(const Pending& operation, int status);       // a receive is over
+  void put_back(std::string_view bytes, std::uint32_t tag);  // the next receive gets this message
   void end(int reason);
   void cancel(const Pending& operation);    // one that was posted
   void withdraw(const Pending& operation);  // one that was not

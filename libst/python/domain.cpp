@@ -49,21 +49,72 @@ struct Domain::Dial {
   std::thread thread;
 };
 
+namespace {
+
+// A stpd that is stopped is waited for, for 10 s: a thread does that, so that a signal can end the
+// call. Nobody waits for the thread then, and it closes what it opens.
+class Opening : public std::enable_shared_from_this<Opening> {
+ public:
+  Opening(const char* link, bool checksum, std::uint64_t shard)
+      : link_(link != nullptr ? link : ""), has_link_(link != nullptr) {
+    attr_.size = sizeof attr_;
+    attr_.checksum = checksum ? 1 : 0;
+    attr_.shard = shard;
+  }
+  void begin() {
+    const SignalsBlocked blocked;
+    std::thread([self = shared_from_this()] { self->run(); }).detach();
+  }
+  bool wait(std::int64_t patience) {
+    return over_.try_acquire_for(std::chrono::microseconds(patience));
+  }
+  // Nobody will ask for it.
+  void leave() {
+    left_ = true;
+    if (over_.try_acquire()) stm_domain_close(std::exchange(handle_, nullptr));
+  }
+  // Once it is over.
+  stm_domain_t result() const {
+    if (error_ < 0) throw Failed{error_, "opening the link: " + text_};
+    return handle_;
+  }
+
+ private:
+  void run() {
+    attr_.link = has_link_ ? link_.c_str() : nullptr;
+    error_ = stm_domain_open(&attr_, &handle_);
+    if (error_ < 0) text_ = st_strerror(error_);
+    over_.release();
+    // Whoever takes it back closes it.
+    if (left_ && over_.try_acquire()) stm_domain_close(handle_);
+  }
+
+  const std::string link_;
+  const bool has_link_;
+  stm_domain_attr_t attr_{};
+  stm_domain_t handle_ = nullptr;
+  int error_ = 0;
+  std::string text_;
+  std::atomic<bool> left_ = false;
+  std::binary_semaphore over_{0};
+};
+
+}  // namespace
+
 std::shared_ptr<Domain> Domain::open(const char* link, bool checksum, std::uint64_t shard) {
-  stm_domain_attr_t attr{};
-  attr.size = sizeof attr;
-  attr.link = link;
-  attr.checksum = checksum ? 1 : 0;
-  attr.shard = shard;
   opened_ = true;
   auto domain = std::make_shared<Domain>();
-  checked(outside([&] {
-            SignalsBlocked const blocked;
-            return stm_domain_open(&attr, &domain->handle_);
-          }),
-          "opening the link");
+  const auto opening = std::make_shared<Opening>(link, checksum, shard);
+  opening->begin();
+  while (!outside([&] { return opening->wait(kSlice); })) {
+    if (PyErr_CheckSignals() == 0) continue;
+    outside([&] { return opening->leave(), 0; });
+    throw Raised{};
+  }
+  domain->handle_ = opening->result();
   open_domains_.insert(domain.get());
   checked(stm_queue_create(domain->handle_, domain->capacity_, &domain->queue_), "making a queue");
+  checked(stm_link_watch(domain->handle_, domain->queue_, 0), "watching the link");
   return domain;
 }
 
@@ -282,6 +333,10 @@ void Domain::handle(const stm_event_t& event) {
         stm_reject(event.connection, nullptr, 0);
       return;
     }
+    case STM_LINK:
+      // A link that is down may come up again; one that is gone does not.
+      if (event.status != 0 && event.status != -ENETDOWN) lose_link(st_strerror(event.status));
+      return;
     case STM_READ_REQUEST:
       stm_refuse_read(event.connection, event.request);
       return;
@@ -305,6 +360,11 @@ void Domain::handle(const stm_event_t& event) {
     default:
       handle_completion(event);
   }
+}
+
+// Connections have events of their own that tell their end.
+void Domain::lose_link(const std::string& why) {
+  for (const auto& [context, listener] : listeners_) listener->lose(why);
 }
 
 void Domain::handle_completion(const stm_event_t& event) {
@@ -339,7 +399,7 @@ bool Domain::wait(Operation& operation, std::int64_t timeout) {
       const auto count = take(patience);
       tell();
       if (count < 0 && count != -EWOULDBLOCK && count != -EINTR && !operation.done()) {
-        if (!closed()) fail(count, "waiting");
+        if (!closed()) throw Failed{-ENODEV, operation.what + ": " + st_strerror(count)};
         // Another thread is closing the domain.
         outside([] { return std::this_thread::sleep_for(std::chrono::milliseconds(1)), 0; });
       }
@@ -420,6 +480,11 @@ std::shared_ptr<Operation> Listener::request() {
   operation->what = "waiting for a request";
   operation->listener = shared_from_this();
   waiting_.push_back(operation);
+  if (!lost_.empty()) {
+    lose(lost_);
+    domain_->tell();
+    return operation;
+  }
   if (requests_.empty()) return operation;
   const auto connection = std::move(requests_.front());
   requests_.pop_front();
@@ -438,6 +503,20 @@ void Listener::arrive(const std::shared_ptr<Connection>& connection) {
   connection->learn_data();
   operation->connection = connection;
   operation->end(0, "");
+}
+
+void Listener::put_back(const std::shared_ptr<Connection>& connection) {
+  if (handle == nullptr)
+    connection->close();
+  else if (waiting_.empty())
+    requests_.push_front(connection);
+  else
+    arrive(connection);
+}
+
+void Listener::lose(const std::string& why) {
+  lost_ = why;
+  for (const auto& operation : std::exchange(waiting_, {})) operation->end(-ENODEV, lost_);
 }
 
 void Listener::withdraw(const std::shared_ptr<Operation>& operation) {

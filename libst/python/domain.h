@@ -103,6 +103,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int take(std::int64_t timeout);
   void handle(const stm_event_t& event);
   void handle_completion(const stm_event_t& event);
+  void lose_link(const std::string& why);
   void follow(Operation& operation, std::int64_t patience);
   void hand_over();
   void tell(Operation& operation);
@@ -138,7 +139,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   // For the domain.
   void arrive(const std::shared_ptr<Connection>& connection);
-  void over();  // the domain is closed
+  void put_back(const std::shared_ptr<Connection>& connection);  // before all others that wait
+  void over();                                                   // the domain is closed
+  void lose(const std::string& why);  // the link is gone: nobody will come
   void withdraw(const std::shared_ptr<Operation>& operation);
   stm_listener_t handle = nullptr;
 
@@ -147,6 +150,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::uint64_t context_;
   std::deque<std::shared_ptr<Connection>> requests_;
   std::deque<std::shared_ptr<Operation>> waiting_;
+  std::string lost_;
 };
 
 // Registered memory, with what peers may do in it. It stays while it is not closed, and its buffer

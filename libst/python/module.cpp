@@ -68,6 +68,7 @@ void define_operation(py::module_& module) {
       .def("wait", &Operation::wait)
       .def("result", [](Operation& o) { return taken(o.result()); })
       .def("cancel", &Operation::cancel)
+      .def("abandon", &Operation::abandon)
       .def("on_done", [](Operation& o, const py::object& call) { o.on_done(call.ptr()); })
       .def_property_readonly("done", &Operation::done)
       .def_readonly("tag", &Operation::tag)

@@ -32,7 +32,7 @@ PyObject* Operation::finish(std::int64_t timeout) {
   try {
     over = wait(timeout);
   } catch (...) {
-    cancel();
+    abandon();
     throw;
   }
   if (over) return result();
@@ -48,6 +48,7 @@ PyObject* Operation::finish(std::int64_t timeout) {
 PyObject* Operation::result() {
   if (!done_) throw Failed{-EINPROGRESS, "the operation is not done"};
   if (status_ < 0) throw Failed{status_, what.empty() ? text_ : what + ": " + text_};
+  taken_ = true;
   switch (gives_) {
     case Gives::kBytes:
       return bytes();
@@ -88,6 +89,17 @@ bool Operation::cancel() {
   }
   domain_->tell();
   return true;
+}
+
+void Operation::abandon() {
+  const auto self = shared_from_this();
+  if (cancel() || taken_ || status_ < 0) return;
+  taken_ = true;
+  if (by == By::kRequest)
+    listener->put_back(connection);
+  else if (is_receive && place_.memory != nullptr)
+    connection->put_back({at, length}, tag);
+  domain_->tell();
 }
 
 void Operation::on_done(PyObject* call) {

@@ -39,6 +39,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // Asks for its end; it may complete as done nevertheless. A message that comes too late is kept
   // for the next receive of the connection. False: it was done.
   bool cancel();
+  // The same, and nobody will ask for its result: what it has got already, a message or a request,
+  // is the next one's. (A long message that lies in the program's own buffer stays there.)
+  void abandon();
   // CALL is called without arguments once it is done: at once, if it is done already.
   void on_done(PyObject* call);
 
@@ -73,7 +76,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   std::shared_ptr<Domain> domain_;
   Gives gives_;
-  bool ended_ = false, done_ = false;
+  bool ended_ = false, done_ = false, taken_ = false;
   int status_ = 0;
   std::string text_;
   Place place_;

@@ -83,6 +83,39 @@ class Loops(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(message, bytes([n]))
             await within(sending)
 
+    async def test_a_task_that_is_cancelled_too_late_loses_nothing(self):
+        """The message, or the request, is there, and the task has not run since."""
+        a, b = await self.pair()
+
+        async def cancelled_with(waiting, done):
+            task = asyncio.create_task(waiting)
+            await asyncio.sleep(0)
+            until = asyncio.get_running_loop().time() + PATIENCE
+            while not done() and asyncio.get_running_loop().time() < until:
+                self.domain._native.poll()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        for size in (10, 40_000):
+            sending = a._send(bytes(size), 3, False)
+            await cancelled_with(b.receive(), lambda: sending.done)
+            await within(a.send(b"second"))
+            self.assertEqual(await within(b.receive_message()), (bytes(size), 3))
+            self.assertEqual(await within(b.receive()), b"second")
+        begun, arrived = self.domain._native.connect(":3000", PATIENCE * 1_000_000, b"late"), []
+        waiting = self.listener._native.request()
+        waiting.on_done(lambda: arrived.append(True))
+        while not arrived:
+            await asyncio.sleep(0.001)
+        waiting.abandon()
+        request = await within(self.listener.request())
+        self.assertEqual(request.data, b"late")
+        connection = await within(request.accept())
+        await within(self.domain._loop.finish(begun))
+        connection.abort()
+        begun.connection.close()
+
     async def test_time_limits(self):
         _, b = await self.pair()
         with self.assertRaises(asyncio.TimeoutError):

@@ -2,15 +2,17 @@
 """Wrong use ends in an exception that names its cause, never in a crash or a wait without end."""
 import contextlib
 import copy
+import gc
 import inspect
 import os
 import pickle
-import random
 import signal
 import subprocess
 import sys
 import unittest
+import warnings
 
+import fuzz
 import stp
 from support import PATIENCE, PairCase, Thread, eventually, interrupted, port_without_a_link, program
 
@@ -122,6 +124,11 @@ class Arguments(PairCase):
             self.assertNames(ValueError, "length", self.a.get, region.remote, -1)
             self.assertRaises(stp.OutOfRange, self.a.put, b"x", region.remote, 1 << 60)
             self.assertRaises(stp.Error, self.a.fetch_add, region.remote, 1, 3)
+
+    def test_that_a_peer_has_made_up_take_no_memory(self):
+        made_up = stp.Remote(0, 1 << 40, 1, 0, b"")
+        self.assertNames(ValueError, "length", self.a.get, made_up)
+        self.assertNames(ValueError, "get_into", self.a.get, made_up, (1 << 30) + 1)
 
     def test_keys_that_are_none_are_refused(self):
         remote = stp.Remote.decode(bytes(range(24)))
@@ -241,6 +248,18 @@ class ClosedObjects(PairCase):
         self.assertRaises(stp.TimedOut, domain.listen(":1").accept, timeout=0.05)
         domain.close()
         self.assertRaises(stp.Error, connecting.result)
+
+
+class Requests(PairCase):
+    def test_that_are_forgotten_are_rejected(self):
+        with self.domain.listen(":3001") as listener:
+            connecting = Thread(self.domain.connect, ":3001")
+            request = listener.request(PATIENCE)
+            self.assertRaises(stp.MessageTooLong, request.accept, bytes(1025))
+            with self.assertWarns(ResourceWarning):
+                del request
+                gc.collect()
+            self.assertRaises(stp.ConnectionRefused, connecting.result)
 
 
 class TimeOuts(PairCase):
@@ -449,55 +468,11 @@ print(os.wait()[1])
 
 
 class Sequences(unittest.TestCase):
-    """Any calls in any order: exceptions of the package, or a result."""
-
-    ROUNDS = 400
-
-    def step(self, dice, things):
-        a, b, operations, regions, domain = things
-        peer = dice.choice((a, b))
-        memory = bytearray(dice.choice((1, 100, 40_000, 100_000)))
-        remote = dice.choice(regions).remote if regions else stp.Remote.decode(bytes(range(24)))
-        if len(operations) > 30:
-            operations.pop(0).cancel()
-        choice = dice.randrange(14)
-        if choice < 3:
-            operations.append(peer.begin_send(memory, dice.randrange(9), fence=dice.random() < 0.1))
-        elif choice < 5:
-            operations.append(peer.begin_receive(dice.choice((0, 10, 50_000, 200_000))))
-        elif choice == 5:
-            operations.append(peer.begin_receive_into(memory))
-        elif choice == 6:
-            operations.append(peer.begin_put(memory, remote, dice.choice((0, 5, 1 << 40))))
-        elif choice == 7:
-            operations.append(peer.begin_get_into(memory, remote))
-        elif choice == 8 and operations:
-            dice.choice(operations).cancel()
-        elif choice == 9 and operations:
-            operations.pop(dice.randrange(len(operations))).wait(dice.choice((0, 0.001)))
-        elif choice == 10:
-            regions.append(domain.region(memory))
-        elif choice == 11 and regions:
-            regions.pop(0).close()
-        elif choice == 12:
-            peer.receive(timeout=0)
-        elif choice == 13 and dice.random() < 0.05:
-            dice.choice((a.abort, b.abort, lambda: a.close(0.01), domain.close))()
-
     def test_end_in_exceptions_of_the_package(self):
-        for seed in range(4):
-            dice = random.Random(seed)
-            with stp.Domain("loop") as domain:
-                with domain.listen(":3000") as listener:
-                    accepted = Thread(listener.accept)
-                    things = (domain.connect(":3000"), accepted.result(), [], [], domain)
-                for _ in range(self.ROUNDS):
-                    try:
-                        self.step(dice, things)
-                    except stp.Error:
-                        pass
-                things[0].abort()
-                things[1].abort()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            for seed in range(4):
+                fuzz.run(seed)
 
 
 if __name__ == "__main__":

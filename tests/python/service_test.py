@@ -15,7 +15,7 @@ import unittest
 import unittest.mock
 
 import stp.aio
-from support import PATIENCE, eventually
+from support import PATIENCE, Thread, eventually, interrupted
 
 BIN, EXAMPLES = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, EXAMPLES)
@@ -27,7 +27,7 @@ class Programs(unittest.TestCase):
         self.work = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(contextlib.chdir(self.work))
         self.logs = []
-        self.begin("ready", f"{BIN}/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
+        self.stpd = self.begin("ready", f"{BIN}/stpd", "--link", "loop", "--socket", f"{self.work}/stpd.sock")
         self.environment = unittest.mock.patch.dict(os.environ, STP_LINK=f"stpd:{self.work}/stpd.sock")
         self.environment.start()
         self.addCleanup(self.environment.stop)
@@ -108,6 +108,47 @@ class Programs(unittest.TestCase):
         self.assertEqual(client.wait(PATIENCE), 130)
         with open(self.logs[-1].name) as log:
             self.assertRegex(log.read(), r"\Arequest_service: [^\n]*; trying again\n\Z")
+
+    def test_ctrl_c_ends_the_first_programs_without_a_traceback(self):
+        receiver = self.begin("listening", sys.executable, f"{EXAMPLES}/hello_receive.py")
+        receiver.send_signal(signal.SIGINT)
+        self.assertEqual(receiver.wait(PATIENCE), 130)
+        silent = self.begin("listening", sys.executable, "-m", "stp", "receive", ":3001")
+        sender = self.begin("", sys.executable, f"{EXAMPLES}/hello_send.py", ":3001")
+        with open(self.logs[-2].name) as said:
+            eventually(lambda: said.seek(0) == 0 and "Hello" in said.read())  # so it waits for an answer
+        sender.send_signal(signal.SIGINT)
+        self.assertEqual(sender.wait(PATIENCE), 130)
+        silent.wait(PATIENCE)
+        for log, expected in ((self.logs[-3], "listening\n"), (self.logs[-1], "")):
+            with open(log.name) as file:
+                self.assertEqual(file.read(), expected)
+
+    def test_who_waits_for_a_request_learns_that_stpd_has_gone(self):
+        async def accept():
+            async with stp.aio.Domain() as domain:
+                listener = domain.listen(":3001")
+                waiting = asyncio.create_task(listener.accept())
+                await asyncio.sleep(0)
+                self.stpd.kill()
+                for request in (waiting, listener.accept()):
+                    with self.assertRaisesRegex(stp.NoLink, "waiting for a request: stpd:.*: stpd has ended"):
+                        await asyncio.wait_for(request, PATIENCE)
+
+        with stp.Domain() as domain, domain.listen(":3000") as listener:
+            accepting = Thread(listener.accept)
+            asyncio.run(accept())
+            with self.assertRaisesRegex(stp.NoLink, "stpd has ended"):
+                accepting.result()
+
+    def test_an_interrupt_ends_the_opening_of_a_link_whose_stpd_is_stopped(self):
+        self.stpd.send_signal(signal.SIGSTOP)
+        tries = [interrupted(stp.Domain)]
+        while tries[-1] > 0.1 and len(tries) < 10:
+            tries.append(interrupted(stp.Domain))
+        self.stpd.send_signal(signal.SIGCONT)
+        self.assertLess(tries[-1], 0.1, tries)
+        stp.Domain().close()
 
     def test_the_small_programs(self):
         receiver = self.begin("listening", sys.executable, "-m", "stp", "receive", ":3001")

@@ -4,6 +4,9 @@ import sys
 
 import stp
 
-with stp.Domain() as domain, domain.connect(sys.argv[1]) as peer:
-    peer.send(b"Hello from the other program")
-    print(peer.receive().decode())
+try:
+    with stp.Domain() as domain, domain.connect(sys.argv[1]) as peer:
+        peer.send(b"Hello from the other program")
+        print(peer.receive().decode())
+except KeyboardInterrupt:
+    raise SystemExit(130)

@@ -218,27 +218,16 @@ class Connection(_base.BaseConnection):
             self.abort()
 
 
-class Request(_base.Owner):
-    """Somebody wants to connect; `data` is what came along."""
-
-    def __init__(self, native: _stp.Connection) -> None:
-        self._native = native
-
-    @property
-    def data(self) -> bytes:
-        return self._native.data
+class Request(_base.BaseRequest):
+    """Somebody wants to connect; `data` is what came along. One that is forgotten is rejected."""
 
     def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
         """`data`: at most 1024 bytes that go back."""
         patience = _us(timeout)
-        operation = self._native.accept(_base.private(data))
+        operation = self._accept(data)
         with _base.closed_unless_up(self._native):
             operation.finish(patience)
         return Connection(operation.connection)
-
-    def reject(self, data: Any = b"") -> None:
-        """The peer gets ConnectionRefused."""
-        self._native.reject(_base.private(data))
 
 
 class Listener(_base.Owner):

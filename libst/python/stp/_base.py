@@ -13,6 +13,7 @@ _ADD, _COMPARE_AND_SWAP = 4, 5
 _MASK = (1 << 64) - 1
 GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
 SIZE = 65536  # of a receive that says none
+MOST = 1 << 30  # bytes that a get makes memory for: what the peer says of its region may be wrong
 PRIVATE = 1024  # bytes that go along with a request or an answer
 END = 5.0  # seconds within which a connection that is over says why
 
@@ -291,11 +292,39 @@ class BaseConnection(Owner):
             length = max(left, 0)
         if _number("length", length, _MASK) > left:
             raise error_of(34, f"length: {length} bytes from offset {offset}, and the region has {remote.length}")
+        if length > MOST:
+            raise InvalidArgument(22, f"length: {length} bytes, and at most 1 GiB is read as bytes; get_into() takes more")
         return bytearray(length)
 
     def __del__(self) -> None:
         if hasattr(self, "_native") and not self._native.closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+            self._native.close()
+
+
+class BaseRequest(Owner):
+    def __init__(self, native: _stp.Connection) -> None:
+        self._native = native
+        self._decided = False
+
+    @property
+    def data(self) -> bytes:
+        """What came along with it."""
+        return self._native.data
+
+    def _accept(self, data: Any) -> _stp.Operation:
+        operation = self._native.accept(private(data))
+        self._decided = True
+        return operation
+
+    def reject(self, data: Any = b"") -> None:
+        """The peer gets ConnectionRefused."""
+        self._native.reject(private(data))
+        self._decided = True
+
+    def __del__(self) -> None:
+        if hasattr(self, "_native") and not self._decided and not self._native.closed:
+            warnings.warn(f"undecided {self!r}", ResourceWarning, source=self)
             self._native.close()
 
 

@@ -57,7 +57,7 @@ class _Loop:
             try:
                 await future
             except asyncio.CancelledError:
-                operation.cancel()
+                operation.abandon()
                 raise
         return operation.result()
 
@@ -142,25 +142,18 @@ class Connection(_base.BaseConnection):
             self.abort()
 
 
-class Request(_base.Owner):
+class Request(_base.BaseRequest):
     """As stp.Request."""
 
     def __init__(self, native: _stp.Connection, loop: _Loop) -> None:
-        self._native = native
+        super().__init__(native)
         self._loop = loop
 
-    @property
-    def data(self) -> bytes:
-        return self._native.data
-
     async def accept(self, data: Any = b"") -> Connection:
-        operation = self._native.accept(_base.private(data))
+        operation = self._accept(data)
         with _base.closed_unless_up(self._native):
             await self._loop.finish(operation)
         return Connection(operation.connection, self._loop)
-
-    def reject(self, data: Any = b"") -> None:
-        self._native.reject(_base.private(data))
 
 
 class Listener(_base.Owner):
