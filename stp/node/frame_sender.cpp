@@ -111,12 +111,22 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
 std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
   std::size_t count = 0;
   bool untold = false;  // the user is told once of all Blocks of one STU in a row
+  auto* const path = vc.inbound.account().path();
+  const auto bound = [&](const TxFrame& frame) {
+    if (path == nullptr) return;
+    const auto size = frame.head_length + frame.attached.size() - wire::kEthernetSize;
+    use_.bounds.sent(vc, *path, size, now);
+  };
   while (count < frames.size() && work > 0) {
     work::count("frames sent");
+    if (path != nullptr && !use_.bounds.may_send(vc, *path, now)) {
+      if (untold) tell_room(vc);
+      return count;
+    }
     if (!vc.sending.active && send_whole_block(vc, frames[count], now)) {
       VcEndings::progress(vc, now);
+      bound(frames[count++]);
       untold = true;
-      ++count;
       --work;
       continue;
     }
@@ -128,10 +138,12 @@ std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_
       build_stu(vc, frame);
     else
       build_control(vc, frame);
-    if (frame.head_length == 0)
+    if (frame.head_length == 0) {
       --count;  // its memory has been unmapped
-    else
-      VcEndings::progress(vc, now);
+      continue;
+    }
+    VcEndings::progress(vc, now);
+    bound(frame);
   }
   if (untold) tell_room(vc);
   use_.turns.enter(vc);

@@ -19,6 +19,7 @@ class FrameSender {
     WakeUps& wake_ups;
     NodeDepartures& departures;
     Pacing& pacing;
+    SendBounds& bounds;
     MappedMemory& memory;
     StateExchange& states;
     RequestChecks& checks;

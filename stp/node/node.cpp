@@ -25,6 +25,7 @@ class Expiry {
     WakeUps& wake_ups;
     NodeDepartures& departures;
     Pacing& pacing;
+    SendBounds& bounds;
     Tidying& tidying;
     VcEndings& endings;
     Listeners& listeners;
@@ -63,7 +64,8 @@ struct Node::Impl {
   Tidying tidying{memory, pacing};
 
   // Slots, and Blocks that do not arrive.
-  StateExchange states{{common, pacing, turns, departures, timers, wake_ups}};
+  SendBounds bounds{{common, vcs, pacing, turns}};
+  StateExchange states{{common, pacing, bounds, turns, departures, timers, wake_ups}};
   Recovery recovery{{common, departures, states, timers}};
 
   // The handshake.
@@ -85,10 +87,10 @@ struct Node::Impl {
   RequestChecks checks{{memory, recovery, pacing, tidying}};
   FrameReceiver receiver{{common, vcs, placement, listeners, openings, endings, ports, states, gets,
                           pacing, tidying, wake_ups}};
-  FrameSender sender{
-      {common, vcs, turns, wake_ups, departures, pacing, memory, states, checks, gets, endings}};
-  Expiry expiry{{common, vcs, timers, wake_ups, departures, pacing, tidying, endings, listeners,
-                 states, recovery}};
+  FrameSender sender{{common, vcs, turns, wake_ups, departures, pacing, bounds, memory, states,
+                      checks, gets, endings}};
+  Expiry expiry{{common, vcs, timers, wake_ups, departures, pacing, bounds, tidying, endings,
+                 listeners, states, recovery}};
 };
 
 namespace {
@@ -101,7 +103,7 @@ constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
 Time Expiry::next_deadline() const {
   const bool more = use_.common.unfinished || use_.tidying.untidy();
   return std::min({use_.timers.next(), use_.wake_ups.deadline(), use_.pacing.deadline(),
-                   more ? use_.common.seen : kNever});
+                   use_.bounds.deadline(), more ? use_.common.seen : kNever});
 }
 
 void Expiry::expire(Time now) {
@@ -109,6 +111,7 @@ void Expiry::expire(Time now) {
   use_.common.unfinished = false;
   use_.departures.start_clocks(use_.vcs, now);
   use_.pacing.expire(now);
+  use_.bounds.expire(now);
   use_.tidying.turn();
   // The rest stay due and come in the next turn.
   for (auto left = kMostExpired; left > 0 && use_.timers.next() <= now;) {

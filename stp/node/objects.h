@@ -212,12 +212,15 @@ class DepartingClocks {
   std::uint8_t clocks_ = 0;
 };
 
-// State that Pacing keeps for a connection.
+// State that Pacing keeps for a connection, and whether SendBounds has it wait.
 class PacedVc {
  public:
+  bool waits_to_send = false;  // SendBounds queues it again
+
+ private:
   friend class Pacing;
-  std::uint32_t held_ = 0;  // its CTS that pacing holds
   bool waits_ = false;      // for room on the path
+  std::uint32_t held_ = 0;  // its CTS that pacing holds
   Time look_at_ = 0;        // time of the next check, if its grants are watched
 };
 

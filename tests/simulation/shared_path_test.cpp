@@ -186,6 +186,31 @@ TEST(congestion, tcp_keeps_its_share) {
   }
 }
 
+// A receiver that does not pace, or wants to hurt others on the way.
+// protocol: 13.16
+TEST(congestion, a_receiver_that_grants_everything_leaves_tcp_its_share) {
+  for (const Time delay : {25 * kMicrosecond, 10 * kMillisecond}) {
+    for (const bool codel : {false, true}) {
+      SharedPath path{.bottleneck = {.bits_per_second = 10'000'000,
+                                     .delay = delay,
+                                     .queue = 60'000,
+                                     .codel = codel},
+                      .cubic = 1,
+                      .max_block = 16,
+                      .cts_window = 256,
+                      .routed = true,
+                      .greedy = true,
+                      .every = 100 * kMillisecond,
+                      .warm_up = 10 * kSecond,
+                      .lasts = 20 * kSecond};
+      const auto both = play_shared(path);
+      EXPECT_TRUE(both.passed);
+      EXPECT_GT(both.use, 0.9);
+      EXPECT_GT(both.cubic_share, 0.5);
+    }
+  }
+}
+
 // The path takes 4 ms to pass one Block of each write, and 50 us without a queue.
 TEST(congestion, a_short_and_slow_path_is_shared_too) {
   auto path = routed(10, 0);

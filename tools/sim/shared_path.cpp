@@ -105,12 +105,14 @@ constexpr unsigned kSharedBufsize = 14;
 constexpr Time kSharedStart = 2 * kSecond;  // all connections are established by then
 constexpr unsigned kMostPieces = 16;
 
+// Where writes are apart, those with odd numbers send.
 HostConfig host(unsigned number, const SharedPath& path) {
   HostConfig h;
   h.node.mac = MacAddr::from_u64(0x020000000001 + number);
   h.node.max_stu = path.max_stu;
   h.node.attach_from = 1024;
-  h.node.routed = path.routed;
+  const bool receives = path.to_one ? number == 0 : number % 2 == 0;
+  h.node.routed = path.routed && !(path.greedy && receives);
   h.endpoint.bufsize = kSharedBufsize;
   h.endpoint.recover = true;
   h.endpoint.slots = h.endpoint.credits = 512;

@@ -61,6 +61,7 @@ struct SharedPath {
   unsigned max_block = 14;
   std::uint32_t cts_window = 64;      // Blocks that are granted at once
   bool routed = false;                // as in NodeConfig
+  bool greedy = false;                // receivers that grant without regard to the path
   Time every = 0;                     // between the beginnings of the flows, of either kind
   Time warm_up = 0, lasts = kSecond;  // what happens in `lasts` after `warm_up` is counted
   std::uint64_t length = 0;           // of each write; 0: more than fits this time

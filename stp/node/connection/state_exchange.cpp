@@ -73,6 +73,7 @@ void StateExchange::answer(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std:
 // protocol: 6.10
 void StateExchange::on_response(Vc& vc, const wire::Frame& frame, Time now) {
   const auto rsr = wire::decode_as<wire::RequestStateResponse>(frame.header);
+  if (rsr.i_id == wire::kNoId && use_.bounds.answered(vc, rsr.sync, now)) return;
   const bool had_credit = vc.credit.available();
   const bool news = vc.credit.answered(rsr.sync, rsr.r_slots);
   if (news && vc.credit.available() && !had_credit) {

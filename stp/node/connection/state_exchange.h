@@ -6,6 +6,7 @@
 
 #include "stp/node/common.h"
 #include "stp/node/pacing.h"
+#include "stp/node/send_bounds.h"
 #include "stp/node/turns.h"
 #include "stp/node/vc_timers.h"
 #include "stp/node/wake_ups.h"
@@ -18,6 +19,7 @@ class StateExchange {
   struct Uses {
     Common& common;
     Pacing& pacing;
+    SendBounds& bounds;
     Turns& turns;
     NodeDepartures& departures;
     VcTimers& timers;

@@ -13,6 +13,8 @@ constexpr double kQueued = 2;            // pieces that a sender keeps in the qu
 constexpr double kFirstWindow = 16'384;  // about what TCP begins with
 constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
+// A sender sees a loss only if it hits a question.
+constexpr double kSentLossFactor = 0.5;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
 constexpr Time kHostDelay = 100 * kMicrosecond;
@@ -30,12 +32,14 @@ void RecentMinimum::note(Time value, Time now, Time period) {
   present_ = std::min(present_, value);
 }
 
-PathWindow::PathWindow(std::uint64_t piece)
-    : piece_(static_cast<double>(piece)), window_(std::max(kFirstWindow, 2 * piece_)) {}
+PathWindow::PathWindow(std::uint64_t piece, unsigned times)
+    : piece_(static_cast<double>(piece)),
+      times_(times),
+      window_(times_ * std::max(kFirstWindow, 2 * piece_)) {}
 
 void PathWindow::measure(Time delay, bool full, Time now) {
   round_trip_ = round_trip_ == 0 ? delay : round_trip_ - round_trip_ / 8 + delay / 8;
-  standing_.note(delay, now, round_trip_ / 4);
+  standing_.note(delay, now, times_ == 1 ? round_trip_ / 4 : round_trip_);
   if (drains_) return look_at_path(delay, now);
   shortest_ = std::min(shortest_, delay);
   // While the window is not full, nothing waits because of it.
@@ -46,10 +50,11 @@ void PathWindow::measure(Time delay, bool full, Time now) {
   least_ = kNever;
 }
 
-// So much less that this sender has nothing in a queue.
+// So much less that this sender has nothing in a queue. Where receivers pace, they empty it.
 std::uint64_t PathWindow::drained() const {
   constexpr double kShort = 32;  // pieces
-  return static_cast<std::uint64_t>(window_ > kShort * piece_ ? window_ * 3 / 4 : piece_);
+  const bool by_a_part = times_ != 1 || window_ > kShort * piece_;
+  return static_cast<std::uint64_t>(by_a_part ? window_ * 3 / 4 : piece_);
 }
 
 // What is on its way now was asked for when little else was.
@@ -69,7 +74,7 @@ bool PathWindow::may_grow() const {
   const auto without = shortest_ + kHostDelay;
   if (standing <= without) return true;
   const auto waits = static_cast<double>(standing - without);
-  return window_ * waits <= kQueued * piece_ * static_cast<double>(standing);
+  return window_ * waits <= times_ * kQueued * piece_ * static_cast<double>(standing);
 }
 
 // Once per round trip: whether the window keeps its direction.
@@ -104,16 +109,78 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   turn(up, now);
   // No more than half of the window in a round trip.
   const auto change = std::min(step_ * kQueued * piece_ / window_, 0.5) * came;
-  window_ = std::clamp(up ? window_ + change : window_ - change, piece_, kMostWindow);
+  window_ = std::clamp(up ? window_ + change : window_ - change, times_ * piece_, kMostWindow);
 }
 
 void PathWindow::lost(Time now) {
   if (now < recovers_until_) return;
   recovers_until_ = now + round_trip_;
   starts_ = false;
-  window_ = std::max(window_ * kLossFactor, piece_);
+  window_ = std::max(window_ * (times_ == 1 ? kLossFactor : kSentLossFactor), times_ * piece_);
   step_ = 1;
   same_ = 0;
+}
+
+namespace {
+
+// How long an answer may take. A host that does not run for a while loses nothing.
+constexpr Time kUnknownInterval = kSecond, kLeastInterval = 200 * kMillisecond;
+constexpr Time kLongestInterval = kSecond;
+
+}  // namespace
+
+Time SentWindow::first_interval() const {
+  const auto round_trip = window_.round_trip();
+  return round_trip == 0 ? kUnknownInterval : std::max(kLeastInterval, 4 * round_trip);
+}
+
+void SentWindow::ask(std::uint32_t sync, VcId vc, Time now) {
+  if (!is_open()) {
+    heard_ = now;
+    if (!silent_) interval_ = first_interval();
+  }
+  auto& ask = asks_[next_++ % asks_.size()];
+  close(ask);
+  ask = {sync, true, true, sent_, now};
+  ++opened_;
+  asked_ = sent_;
+  asker_ = vc;
+}
+
+bool SentWindow::answered(std::uint32_t sync, Time now) {
+  const auto found =
+      std::ranges::find_if(asks_, [sync](const Ask& ask) { return ask.any && ask.sync == sync; });
+  if (found == asks_.end()) return false;
+  if (!found->open) return true;  // an answer again, or one to a question that counts as lost
+  const bool full = waits() || kFull * unproven() >= window_.bytes();
+  // The path keeps the order, as a rule: what was asked earlier is lost.
+  bool lost = false;
+  for (auto& earlier : asks_) {
+    if (!earlier.open || earlier.sent > found->sent || &earlier == &*found) continue;
+    lost = true;
+    close(earlier);
+  }
+  close(*found);
+  window_.arrived(found->sent - proven_, std::max<Time>(now - found->left, 1), full, now);
+  if (lost) window_.lost(now);
+  proven_ = found->sent;
+  heard_ = now;
+  silent_ = false;
+  interval_ = first_interval();
+  return true;
+}
+
+void SentWindow::silent(Time now) {
+  if (!silent_) window_.lost(now);
+  silent_ = true;
+  for (auto& ask : asks_) close(ask);
+  interval_ = std::min(2 * interval_, std::max(kLongestInterval, first_interval()));
+}
+
+void SentWindow::give_up() {
+  for (auto& ask : asks_) close(ask);
+  proven_ = asked_ = sent_;
+  silent_ = false;
 }
 
 unsigned Path::block_log2() const {
@@ -134,6 +201,7 @@ void PathTable::Leave::operator()(Path* path) const {
   auto& entry = static_cast<Entry&>(*path);
   if (--entry.shares != 0) return;
   const auto station = entry.station;
+  entry.table.timers_.remove(entry.sent());
   entry.table.paths_.erase(station);
 }
 

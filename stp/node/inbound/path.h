@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What has been granted and has not arrived: on a path, its window, and the accounts of
-// connections, owners and the Node.
+// What is on its way along a path: what has been granted and has not arrived, and what has been
+// sent without a proof that it arrived. Also the accounts of connections, owners and the Node.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "stp/base/assert.h"
 #include "stp/base/linked_list.h"
+#include "stp/base/timer_heap.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
 
@@ -34,8 +36,9 @@ class RecentMinimum {
 // empty from time to time and everybody sees how long the path is without it.
 class PathWindow {
  public:
-  // `piece`: the bytes that the steps and the queue are counted in.
-  explicit PathWindow(std::uint64_t piece);
+  // `piece`: the bytes that the steps and the queue are counted in. `times`: of how many receivers'
+  // shares this one is.
+  explicit PathWindow(std::uint64_t piece, unsigned times = 1);
 
   // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known. `full`: all of
   // the window was in use.
@@ -61,10 +64,13 @@ class PathWindow {
   void turn(bool up, Time now);
 
   const double piece_;
+  const double times_;
   double window_;
   bool starts_ = true;  // nothing has waited or been lost: the window doubles each round trip
   Time round_trip_ = 0;
-  RecentMinimum standing_;  // of half a round trip: the queue, without what comes in bursts
+  // Of half a round trip: the queue, without what comes in bursts. A sender has fewer samples, and
+  // takes those of two round trips.
+  RecentMinimum standing_;
   // The path without a queue: the smallest delay, and when it was last as small. If that is long
   // ago, the window is smaller until the queue of this sender is gone.
   Time shortest_ = kNever, seen_ = 0;
@@ -78,6 +84,81 @@ class PathWindow {
   Time looked_ = 0;          // when the direction was last looked at
   double window_then_ = 0;   // the window at that time
   Time recovers_until_ = 0;  // losses before that time have been answered
+};
+
+// What this station sends along a path, and no answer proves to have arrived. Only the receiver
+// paces what it asks for, and a sender must not depend on that: it asks from time to time (RS),
+// with a Sync that nobody can guess, and the answers make a window of its own. A receiver that
+// paces asks for less than that window holds. protocol: 13.16
+class SentWindow : public TimerNode {
+ public:
+  // As many times what a receiver's window would be.
+  static constexpr unsigned kTimes = 8;
+  // `stu`: bytes of the longest STU. `piece`: as in PathWindow.
+  SentWindow(std::uint64_t stu, std::uint64_t piece) : window_(piece, kTimes), stu_(stu) {}
+
+  // Whether another STU may leave.
+  [[nodiscard]] bool has_room() const {
+    return unproven() == 0 || unproven() + stu_ <= window_.bytes();
+  }
+  void sent(std::uint64_t bytes) { sent_ += bytes; }
+  // Whether a question is due: enough has been sent since the last one, or there is no room and
+  // none is open.
+  [[nodiscard]] bool asks() const {
+    return sent_ - asked_ >= std::max(window_.bytes() / kAsks, stu_) || (!has_room() && !is_open());
+  }
+  // A question leaves now, marked with `sync`, on the connection `vc`.
+  void ask(std::uint32_t sync, VcId vc, Time now);
+  // An answer marked with `sync` has arrived. False: it is not to one of the last questions.
+  bool answered(std::uint32_t sync, Time now);
+  // A question is open.
+  [[nodiscard]] bool is_open() const { return opened_ != 0; }
+  // When the open questions count as lost. Requires is_open().
+  [[nodiscard]] Time patience() const { return heard_ + interval_; }
+  // They do. The next interval is longer.
+  void silent(Time now);
+  // Nobody is left to ask about what is unproven: it counts as arrived.
+  void give_up();
+
+  // `vc` has something to send, and there is no room.
+  void wait(VcId vc) { waiting_.push_back(vc); }
+  [[nodiscard]] bool waits() const { return !waiting_.empty(); }
+  // Takes the connection that has waited longest. Requires waits().
+  VcId next() {
+    const auto vc = waiting_.front();
+    waiting_.pop_front();
+    return vc;
+  }
+  // The connection that asked last.
+  [[nodiscard]] VcId asker() const { return asker_; }
+
+ private:
+  static constexpr unsigned kAsks = 4;  // in a window
+  static constexpr unsigned kFull = 3;  // it grows while more than this part of it is used
+  struct Ask {
+    std::uint32_t sync = 0;
+    bool open = false, any = false;
+    std::uint64_t sent = 0;  // before it
+    Time left = 0;
+  };
+  [[nodiscard]] std::uint64_t unproven() const { return sent_ - proven_; }
+  void close(Ask& ask) {
+    opened_ -= ask.open ? 1 : 0;
+    ask.open = false;
+  }
+  [[nodiscard]] Time first_interval() const;
+
+  PathWindow window_;
+  const std::uint64_t stu_;
+  std::uint64_t sent_ = 0, asked_ = 0, proven_ = 0;  // bytes; never more than the one before
+  std::array<Ask, 16> asks_{};                       // the last questions
+  std::size_t next_ = 0;
+  unsigned opened_ = 0;
+  VcId asker_ = kNoneId;
+  Time heard_ = 0;  // the last answer, or when the first open question left
+  Time interval_ = 0;
+  bool silent_ = false;  // what was lost in this silence has been answered
+  std::deque<VcId> waiting_;
 };
 
 struct HasRoom;  // paths with room, along which CTS wait
@@ -95,7 +176,7 @@ class Path : public Link<HasRoom> {
 
   // `stu`: bytes of the longest STU. `roomy` must outlive this.
   Path(std::uint64_t stu, Roomy& roomy)
-      : piece_(std::max(stu, kLeastPiece)), window_(piece_), roomy_(roomy) {}
+      : piece_(std::max(stu, kLeastPiece)), window_(piece_), roomy_(roomy), sent_(stu, piece_) {}
 
   // Whether `bytes` more may be granted.
   // protocol: 13.9
@@ -120,6 +201,9 @@ class Path : public Link<HasRoom> {
   // while nothing is known.
   // protocol: 13.13
   [[nodiscard]] unsigned block_log2() const;
+
+  // The other direction.
+  SentWindow& sent() { return sent_; }
 
   // The first CTS of `vc` grants `bytes`, and there is no room for it.
   void wait(VcId vc, std::uint64_t bytes) { waiting_.push_back({vc, bytes}); }
@@ -148,6 +232,7 @@ class Path : public Link<HasRoom> {
   };
   std::deque<Waiting> waiting_;
   std::uint64_t promised_ = 0;  // to those that next() has returned
+  SentWindow sent_;
 };
 
 // The paths of a Node. One lives as long as a connection with its station has a share in it.
@@ -167,6 +252,9 @@ class PathTable {
   Share find(const MacAddr& station, std::uint64_t stu);
   [[nodiscard]] Path::Roomy& roomy() { return roomy_; }
   [[nodiscard]] const Path::Roomy& roomy() const { return roomy_; }
+  // Of the SentWindows of its paths.
+  [[nodiscard]] TimerHeap& timers() { return timers_; }
+  [[nodiscard]] const TimerHeap& timers() const { return timers_; }
 
  private:
   struct Entry : Path {
@@ -177,6 +265,7 @@ class PathTable {
     std::size_t shares = 0;
   };
   Path::Roomy roomy_;
+  TimerHeap timers_;
   std::map<MacAddr, Entry> paths_;
 };
 

@@ -21,7 +21,8 @@ struct Mechanisms {
   stp::Pacing pacing{0, 10, vcs.table, common.counters};
   MappedMemory memory{common, vcs.table};
   Tidying tidying{memory, pacing};
-  StateExchange states{{common, pacing, turns, departures, timers, wake_ups}};
+  SendBounds bounds{{common, vcs.table, pacing, turns}};
+  StateExchange states{{common, pacing, bounds, turns, departures, timers, wake_ups}};
   Recovery recovery{{common, departures, states, timers}};
 
   // An open connection on that Port, whose peer has announced `slots`.

@@ -183,6 +183,87 @@ TEST_F(PathWindowTest, finds_out_from_time_to_time_how_long_the_path_is) {
   EXPECT_GT(window.bytes(), 8 * kWindowStu) << "nothing waits on the longer path";
 }
 
+// What has been sent, and what proves that it arrived.
+class SentWindowTest : public ::testing::Test {
+ protected:
+  // Sends STUs until there is no room, or `most` of them. A question leaves when it is due.
+  std::size_t fill(std::size_t most = 10'000) {
+    std::size_t stus = 0;
+    for (; stus != most && window.has_room(); ++stus) {
+      window.sent(kWindowStu);
+      if (window.asks()) window.ask(++sync, 1, now);
+    }
+    return stus;
+  }
+  // The questions after `answered` are answered after a round trip, but for `lost`.
+  void pass(std::uint32_t lost = 0) {
+    now += kWindowTrip;
+    for (const auto newest = sync; answered != newest;)
+      if (++answered != lost) {
+        EXPECT_TRUE(window.answered(answered, now));
+      }
+  }
+  SentWindow window{kWindowStu, kWindowStu};
+  std::uint32_t sync = 0, answered = 0;
+  Time now = kSecond;
+};
+
+// protocol: 13.16
+TEST_F(SentWindowTest, is_eight_times_that_of_a_receiver_and_doubles_while_it_is_used) {
+  EXPECT_EQ(fill(), 128U);
+  EXPECT_EQ(sync, 4U);
+  pass();
+  EXPECT_GT(fill(), 200U) << "it is not in use any more when the last answer comes";
+  pass();
+  EXPECT_GT(fill(), 350U);
+}
+
+TEST_F(SentWindowTest, does_not_grow_while_little_is_sent) {
+  for (unsigned i = 0; i < 20; ++i) {
+    fill(32);
+    pass();
+  }
+  EXPECT_EQ(fill(), 128U);
+}
+
+// protocol: 13.16
+TEST_F(SentWindowTest, a_lost_question_halves_it) {
+  fill();
+  pass();
+  fill();
+  pass(answered + 2);
+  EXPECT_LT(fill(), 200U) << "half of it, and the answers have made it grow";
+}
+
+// protocol: 13.16
+TEST_F(SentWindowTest, a_silence_halves_it_once) {
+  fill();
+  EXPECT_EQ(window.patience(), now + kSecond) << "nothing is known of the path";
+  pass();
+  fill();
+  for (unsigned i = 0; i < 5; ++i) {
+    now = window.patience();
+    window.silent(now);
+    EXPECT_FALSE(window.has_room());
+    window.ask(++sync, 1, now);
+  }
+  answered = sync - 1;
+  pass();
+  EXPECT_NEAR(static_cast<double>(fill()), 112, 8);
+}
+
+TEST_F(SentWindowTest, only_answers_to_its_last_questions_are_taken) {
+  fill();
+  EXPECT_FALSE(window.answered(77, now));
+  pass();
+  EXPECT_TRUE(window.answered(answered, now)) << "again";
+  for (unsigned i = 0; i < 6; ++i) {
+    fill();
+    pass();
+  }
+  EXPECT_FALSE(window.answered(1, now)) << "too long ago";
+}
+
 }  // namespace
 }  // namespace stp
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/send_bounds.h"
+
+#include <utility>
+
+#include "stp/base/work_meter.h"
+
+namespace stp {
+namespace {
+
+// Limits of one call: connections that are queued again, and paths whose time has come.
+constexpr unsigned kMostWoken = 32, kMostPaths = 32;
+
+}  // namespace
+
+bool SendBounds::may_send(Vc& vc, Path& path, Time now) {
+  auto& window = path.sent();
+  if (window.has_room()) return true;
+  if (!std::exchange(vc.paced.waits_to_send, true)) window.wait(vc.id);
+  if (window.asks()) ask(vc, window, now);
+  return false;
+}
+
+void SendBounds::sent(Vc& vc, Path& path, std::uint64_t bytes, Time now) {
+  auto& window = path.sent();
+  window.sent(bytes);
+  if (window.asks()) ask(vc, window, now);
+}
+
+// The question leaves behind what has been sent.
+void SendBounds::ask(Vc& vc, SentWindow& window, Time now) {
+  const wire::RequestState rs{
+      .sync = use_.common.random.next(), .b_num = wire::kNoId, .r_id = wire::kNoId};
+  window.ask(rs.sync, vc.id, now);
+  use_.common.answer(vc, vc.header_for(rs));
+  if (window.place == TimerNode::kOut) use_.pacing.paths().timers().set(window, window.patience());
+}
+
+bool SendBounds::answered(Vc& vc, std::uint32_t sync, Time now) {
+  auto* const path = vc.inbound.account().path();
+  if (path == nullptr || !path->sent().answered(sync, now)) return false;
+  wake(path->sent(), now);
+  return true;
+}
+
+void SendBounds::wake(SentWindow& window, Time now) {
+  for (auto left = kMostWoken; left > 0 && window.waits() && window.has_room(); --left) {
+    work::count("connections that wait to send");
+    auto* const vc = use_.vcs.find(window.next());
+    if (vc == nullptr) continue;
+    vc->paced.waits_to_send = false;
+    use_.turns.enter(*vc);
+  }
+  // The others come in the next turn.
+  if (window.waits() && window.has_room()) use_.pacing.paths().timers().set(window, now);
+}
+
+void SendBounds::expire(Time now) {
+  auto& timers = use_.pacing.paths().timers();
+  for (auto left = kMostPaths; left > 0 && timers.next() <= now; --left) {
+    work::count("paths whose time has come");
+    expire(static_cast<SentWindow&>(*timers.first()), now);
+  }
+}
+
+void SendBounds::expire(SentWindow& window, Time now) {
+  auto& timers = use_.pacing.paths().timers();
+  timers.remove(window);
+  wake(window, now);
+  if (window.place != TimerNode::kOut || !window.is_open()) return;
+  if (now < window.patience()) return timers.set(window, window.patience());
+  window.silent(now);
+  auto* const vc = asker(window);
+  if (vc != nullptr) return ask(*vc, window, now);
+  window.give_up();
+  wake(window, now);
+}
+
+// Who may ask once more.
+Vc* SendBounds::asker(SentWindow& window) {
+  auto* vc = use_.vcs.find(window.asker());
+  while ((vc == nullptr || vc->state != VcState::kOpen) && window.waits()) {
+    work::count("connections that wait to send");
+    vc = use_.vcs.find(window.next());
+    if (vc == nullptr) continue;
+    vc->paced.waits_to_send = false;
+    use_.turns.enter(*vc);
+  }
+  return vc != nullptr && vc->state == VcState::kOpen ? vc : nullptr;
+}
+
+}  // namespace stp
