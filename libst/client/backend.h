@@ -18,10 +18,10 @@
 namespace stp::client {
 
 using service::ClientPage;
-using service::Reply;
-using service::Request;
-using service::RequestKind;
+using service::GivenChannel;
 using service::SharedMemory;
+using service::VcFacts;
+namespace ask = service::ask;
 
 // What a region needs in this process for as long as it lives.
 class Hold {
@@ -39,10 +39,10 @@ class Hold {
 
 // What accompanies a request in addition to its fixed part.
 struct Payload {
-  std::vector<MutableBytes> mapped;      // kMap: the user's memory, in pieces
-  std::vector<MutableBytes> own;         // kMap: the part of it that is lent; empty: all
-  std::shared_ptr<Hold> keep;            // out, kMap: hold it as long as the region lives
-  std::shared_ptr<SharedMemory> memory;  // out, kConnect, kAccept: the channel
+  std::vector<MutableBytes> mapped;      // Map: the user's memory, in pieces
+  std::vector<MutableBytes> own;         // Map: the part of it that is lent; empty: all
+  std::shared_ptr<Hold> keep;            // out, Map: hold it as long as the region lives
+  std::shared_ptr<SharedMemory> memory;  // out, where the reply has a channel: its memory
 };
 
 // A reference to a callable that returns whether a condition holds. The callable must outlive it.
@@ -64,8 +64,27 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Sends a request to the service, waits for the reply and returns its result.
-  virtual int exchange(Request& request, Payload& payload, Reply& reply) = 0;
+  // Sends a request to the service, waits for the reply and returns its result. If that is not 0,
+  // `reply` stays as it is.
+  template <service::Asked R>
+  int call(const R& request, typename R::Reply& reply, Payload& payload) {
+    service::RequestMessage message(request);
+    service::ReplyMessage answer;
+    const auto result = exchange(message, payload, answer);
+    if (result == 0) reply = answer.as<R>();
+    return result;
+  }
+  template <service::Asked R>
+  int call(const R& request, typename R::Reply& reply) {
+    Payload none;
+    return call(request, reply, none);
+  }
+  // The same, of a request to which the result is all there is to say.
+  template <service::Asked R>
+  int call(const R& request) {
+    typename R::Reply reply{};
+    return call(request, reply);
+  }
   // The transmit queue of the channel with this bell has new entries. Consecutive posts may leave
   // together.
   virtual void kick(std::uint32_t bell) {
@@ -88,7 +107,7 @@ class Backend {
   // Call when the process exits: disconnects from the peers, unless stpd will do it.
   virtual void leave() {}
 
-  // From the service's reply to kHello.
+  // From the service's reply to Hello.
   [[nodiscard]] ClientPage& page() const { return *reinterpret_cast<ClientPage*>(page_->data()); }
   [[nodiscard]] MacAddr mac() const { return mac_; }
   // The link's present address, in host order; 0: it has none.
@@ -104,14 +123,12 @@ class Backend {
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
-  int exchange(Request& request, Reply& reply) {
-    Payload none;
-    return exchange(request, none, reply);
-  }
-
  protected:
   Backend() = default;
-  void welcome(const Reply& hello, std::shared_ptr<SharedMemory> page) {
+  // A request of any kind; `reply` is to it. Returns the reply's result.
+  virtual int exchange(service::RequestMessage& request, Payload& payload,
+                       service::ReplyMessage& reply) = 0;
+  void welcome(const ask::Hello::Reply& hello, std::shared_ptr<SharedMemory> page) {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);
     udp_port_ = static_cast<std::uint16_t>(hello.udp_port);
@@ -132,12 +149,5 @@ class Backend {
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };
-
-inline Request request_for(RequestKind kind) {
-  Request request{};
-  request.version = service::kProtocolVersion;
-  request.kind = kind;
-  return request;
-}
 
 }  // namespace stp::client

@@ -130,17 +130,17 @@ int Connection::check_data(const Sending& what) const {
   return 0;
 }
 
-Connection::Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
-                       std::shared_ptr<SharedMemory> memory)
+Connection::Connection(std::shared_ptr<Endpoint> endpoint, const GivenChannel& given,
+                       std::uint64_t peer, bool asked, std::shared_ptr<SharedMemory> memory)
     : endpoint_(std::move(endpoint)),
       backend_(endpoint_->backend()),
-      vc_(made.vc),
-      bell_(made.channel),
-      peer_(MacAddr::from_u64(made.mac)),
+      vc_(given.vc),
+      bell_(given.bell),
+      peer_(MacAddr::from_u64(peer)),
       memory_(std::move(memory)),
       bufsize_(endpoint_->config().bufsize),
       channel_(memory_->data()),
-      asked_(made.state == static_cast<std::uint32_t>(VcState::kAsked)) {}
+      asked_(asked) {}
 
 int Connection::wait_open(Time deadline) {
   if (asked_) return learn_peer();
@@ -156,29 +156,26 @@ int Connection::wait_open(Time deadline) {
 }
 
 int Connection::learn_peer() {
-  Reply reply{};
-  if (const auto error = info(reply); error != 0) return error;
-  remote_bufsize_ = reply.remote_bufsize;
-  send_stu_log2_ = stu_size_log2(reply.remote_max_stu, reply.local_max_stu, reply.remote_bufsize);
+  VcFacts facts{};
+  if (const auto error = info(facts); error != 0) return error;
+  remote_bufsize_ = facts.remote_bufsize;
+  send_stu_log2_ = stu_size_log2(facts.remote_max_stu, facts.local_max_stu, facts.remote_bufsize);
   return 0;
 }
 
 int Connection::decide(bool admit, const OptionPayload& option) {
-  auto request = request_for(RequestKind::kDecide);
-  Reply reply{};
-  request.vc = vc_;
-  request.admit = admit ? 1 : 0;
-  request.option = service::to_wire(option);
-  const auto error = backend_.exchange(request, reply);
+  const auto error = backend_.call(
+      ask::Decide{.vc = vc_, .admit = admit ? 1U : 0U, .option = service::to_wire(option)});
   if (error == -EISCONN) return fail(error, "the connection has been accepted already");
   if (error == 0) asked_ = false;
   return error;
 }
 
-int Connection::info(Reply& reply) const {
-  auto request = request_for(RequestKind::kVcInfo);
-  request.vc = vc_;
-  return backend_.exchange(request, reply);
+int Connection::info(VcFacts& out) const {
+  ask::VcInfo::Reply reply{};
+  const auto error = backend_.call(ask::VcInfo{.vc = vc_}, reply);
+  if (error == 0) out = reply.facts;
+  return error;
 }
 
 // Returns 0 while the connection can be used, else the reason why it cannot.
@@ -352,11 +349,7 @@ void Connection::end_close(Time deadline) {
 }
 
 int Connection::disconnect(bool at_once) {
-  auto request = request_for(RequestKind::kClose);
-  Reply reply{};
-  request.vc = vc_;
-  request.at_once = at_once ? 1 : 0;
-  return backend_.exchange(request, reply);
+  return backend_.call(ask::Close{.vc = vc_, .at_once = at_once ? 1U : 0U, .option = {}});
 }
 
 void Connection::abandon() {
@@ -366,11 +359,8 @@ void Connection::abandon() {
 int Connection::free_mx(std::uint16_t mx) {
   if (!endpoint_->mappings().owns_mx(vc_, mx))
     return fail(-ERANGE, "Mx " + std::to_string(mx) + " does not belong to this connection");
-  auto request = request_for(RequestKind::kFreeMx);
-  Reply reply{};
-  request.endpoint = endpoint_->id();
-  request.mx = mx;
-  const auto error = backend_.exchange(request, reply);
+  const auto error =
+      backend_.call(ask::FreeMx{.endpoint = endpoint_->id(), .mx = mx, .reserved = 0});
   endpoint_->mappings().remove_mx(mx);
   return error;
 }
@@ -391,15 +381,14 @@ int Endpoint::open_port(Handle& out) {
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
   std::lock_guard const one_at_a_time(opening_);
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
-  auto asking = request(RequestKind::kOpenPort);
-  Reply made{};
+  ask::OpenPort::Reply made{};
   Payload payload;
-  auto error = backend_->exchange(asking, payload, made);
+  auto error = backend_->call(ask::OpenPort{.endpoint = id_}, made, payload);
   if (error == -EADDRINUSE)
     return fail(error, "Port " + std::to_string(config().port) + " of this link is in use");
   if (error != 0) return error;
-  const auto port =
-      std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+  const auto port = std::make_shared<Connection>(shared_from_this(), made.channel, std::uint64_t{0},
+                                                 false, std::move(payload.memory));
   error = port->wait_open(kNever);
   if (error != 0) port->abandon();
   if (error == 0) error = hand_out(port, out);
@@ -418,9 +407,9 @@ int Endpoint::get_connectionless(const OptionRule& rule, std::uint32_t& value) {
   if (const auto error = open_port(port); error != 0) return error;
   const auto open = find<Connection>(port);
   if (!open) return -ECANCELED;
-  Reply info{};
-  if (const auto error = open->info(info); error != 0) return error;
-  value = info.*rule.connection;
+  VcFacts facts{};
+  if (const auto error = open->info(facts); error != 0) return error;
+  value = facts.*rule.connection;
   return 0;
 }
 

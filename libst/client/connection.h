@@ -32,8 +32,10 @@ class Connection {
  public:
   static constexpr Kind kKind = Kind::kConnection;
 
-  Connection(std::shared_ptr<Endpoint> endpoint, const Reply& made,
-             std::shared_ptr<SharedMemory> memory);
+  // `peer`: its station, as MacAddr::to_u64; 0: it has none. `asked`: the peer waits for a
+  // decision.
+  Connection(std::shared_ptr<Endpoint> endpoint, const GivenChannel& given, std::uint64_t peer,
+             bool asked, std::shared_ptr<SharedMemory> memory);
 
   // Waits until the peer has answered. Returns at once on an accepted connection, and on one that
   // waits for this side's decision.
@@ -56,7 +58,7 @@ class Connection {
   int receive(wire::Header& header, void* payload, Time deadline, std::uint64_t* sender = nullptr);
   // Waits until the link no longer reads the memory of anything sent before.
   int flush();
-  int info(Reply& reply) const;
+  int info(VcFacts& out) const;
   int free_mx(std::uint16_t mx);
   // Call both after the handle has been retired. begin_close wakes threads that wait here, sends
   // what is queued and asks to disconnect; end_close waits for the peer's confirmation, with a

@@ -106,12 +106,11 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
     if (const auto error = check_own(*backend, name->host); error != 0) return error;
   auto endpoint =
       std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0, connectionless);
-  auto request = request_for(RequestKind::kOpenEndpoint);
-  request.config = service::to_wire(EndpointConfig{});
+  ask::OpenEndpoint request{.config = service::to_wire(EndpointConfig{})};
   request.config.connectionless = connectionless ? 1 : 0;
   if (connectionless) request.config.port = endpoint->uport_;
-  Reply reply{};
-  if (const auto error = endpoint->backend().exchange(request, reply); error != 0) return error;
+  ask::OpenEndpoint::Reply reply{};
+  if (const auto error = endpoint->backend().call(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
   endpoint->config_ = reply.config;
   out = std::move(endpoint);
@@ -121,17 +120,9 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
 Endpoint::~Endpoint() {
   if (id_ == kNoneId) return;
   try {
-    auto closing = request(RequestKind::kCloseEndpoint);
-    Reply reply{};
-    backend_->exchange(closing, reply);
+    backend_->call(ask::CloseEndpoint{.endpoint = id_});
   } catch (...) {  // the service ends the endpoint when it removes this client
   }
-}
-
-Request Endpoint::request(RequestKind kind) const {
-  auto request = request_for(kind);
-  request.endpoint = id_;
-  return request;
 }
 
 service::WireConfig Endpoint::config() const {
@@ -146,11 +137,10 @@ std::uint32_t Endpoint::get_option(const OptionRule& rule) const {
 
 int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
   std::lock_guard const guard(mutex_);
-  auto asking = request(RequestKind::kConfigure);
-  asking.config = config_;
+  ask::Configure asking{.endpoint = id_, .config = config_};
   asking.config.*rule.config = value;
-  Reply reply{};
-  const auto error = backend_->exchange(asking, reply);
+  ask::Configure::Reply reply{};
+  const auto error = backend_->call(asking, reply);
   if (error == 0) config_ = reply.config;
   if (error == -EADDRNOTAVAIL)
     return fail(error,
@@ -169,10 +159,7 @@ int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
 int Endpoint::listen() {
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not listen");
   if (uport_ == 0) return fail(-EINVAL, "the endpoint was created without a port to listen on");
-  auto asking = request(RequestKind::kListen);
-  asking.uport = uport_;
-  Reply reply{};
-  const auto error = backend_->exchange(asking, reply);
+  const auto error = backend_->call(ask::Listen{.endpoint = id_, .uport = uport_, .reserved = 0});
   if (error == -EADDRINUSE)
     return fail(error, "port " + std::to_string(uport_) + " of this link has a listener already");
   if (error == 0) listening_ = true;
@@ -216,17 +203,18 @@ std::vector<Handle> Endpoint::children() const {
 // that a peer asks for.
 int Endpoint::wait_for_peer(Time deadline, std::shared_ptr<Connection>& out) {
   PageEvents events(backend_->page());
-  auto asking = request(RequestKind::kAccept);
   for (;;) {
     const auto seen = events.wake_word()->load();
     if (ended()) return -ECANCELED;
-    Reply made{};
+    ask::Accept::Reply made{};
     Payload payload;
-    const auto error = backend_->exchange(asking, payload, made);
+    const auto error = backend_->call(ask::Accept{.endpoint = id_}, made, payload);
     if (error == -EINVAL) return fail(error, "st_listen comes first");
     if (error != 0 && error != -EAGAIN) return error;
     if (error == 0) {
-      out = std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+      const auto asked = made.facts.state == static_cast<std::uint32_t>(VcState::kAsked);
+      out = std::make_shared<Connection>(shared_from_this(), made.channel, made.facts.mac, asked,
+                                         std::move(payload.memory));
       const auto opened = out->wait_open(kNever);
       if (opened != 0) out->abandon();
       return opened;
@@ -252,7 +240,7 @@ int Endpoint::accept(Handle& out) {
   }
 }
 
-int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
+int Endpoint::inspect(Time deadline, Handle& out, VcFacts& peer) {
   if (config().inspect == 0) return fail(-EINVAL, "ST_OPT_INSPECT is set before st_listen");
   std::shared_ptr<Connection> connection;
   auto error = wait_for_peer(deadline, connection);
@@ -263,23 +251,22 @@ int Endpoint::inspect(Time deadline, Handle& out, Reply& peer) {
   return error;
 }
 
-int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer) {
+int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, VcFacts* answer) {
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
   const auto wanted = config().connect_patience * kMillisecond;
-  auto asking = request(RequestKind::kConnect);
   MacAddr mac;
   if (const auto error = resolve(*backend_, peer.host, mac); error != 0) return error;
   // Starts here, so that a slow resolver leaves time for the attempts.
   const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
-  asking.mac = mac.to_u64();
-  asking.uport = peer.uport;
-  asking.option = service::to_wire(option);
-  Reply made{};
+  const ask::Connect asking{.endpoint = id_,
+                            .mac = mac.to_u64(),
+                            .uport = peer.uport,
+                            .option = service::to_wire(option)};
+  ask::Connect::Reply made{};
   Payload payload;
-  if (const auto error = backend_->exchange(asking, payload, made); error != 0) return error;
-  made.mac = asking.mac;
-  const auto connection =
-      std::make_shared<Connection>(shared_from_this(), made, std::move(payload.memory));
+  if (const auto error = backend_->call(asking, made, payload); error != 0) return error;
+  const auto connection = std::make_shared<Connection>(shared_from_this(), made.channel, asking.mac,
+                                                       false, std::move(payload.memory));
   const auto error = connection->wait_open(deadline);
   const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
@@ -298,10 +285,9 @@ bool Endpoint::take_end(Occurrence& out) const {
 }
 
 int Endpoint::backlog(std::uint64_t& out) const {
-  auto asking = request(RequestKind::kBacklog);
-  Reply reply{};
-  const auto error = backend_->exchange(asking, reply);
-  out = reply.value;
+  ask::Backlog::Reply reply{};
+  const auto error = backend_->call(ask::Backlog{.endpoint = id_}, reply);
+  out = reply.waiting;
   return error;
 }
 
@@ -338,15 +324,16 @@ int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::ui
                   Handle& out, std::uint16_t* mx) {
   if (Handle port = 0; connectionless_)
     if (const auto error = open_port(port); error != 0) return error;
-  auto asking = request(RequestKind::kMap);
+  ask::Map asking{};
+  asking.endpoint = id_;
   asking.direction = static_cast<std::uint32_t>(direction);
   asking.base = base;
   Payload payload;
   std::size_t bytes = 0;
   for (const auto piece : memory) bytes += piece.size();
   payload.mapped = std::move(memory);
-  Reply made{};
-  if (const auto error = backend_->exchange(asking, payload, made); error != 0) return error;
+  ask::Map::Reply made{};
+  if (const auto error = backend_->call(asking, made, payload); error != 0) return error;
   const auto count = static_cast<std::uint32_t>(bytes >> config().bufsize);
   mappings_.add(made.region, direction, {base, count});
   const auto region =
@@ -380,13 +367,11 @@ void Endpoint::end() {
 // ---- region
 
 int Region::allocate_mx(VcId vc, std::uint16_t& out) {
-  auto request = request_for(RequestKind::kAllocMx);
-  Reply reply{};
-  request.region = id_;
-  request.vc = vc;
   // All rights: the CTS or MRA that the user sends decides what the peer may do.
-  request.permissions = permit::kData | permit::kGet | permit::kFetchOp;
-  if (const auto error = endpoint_->backend().exchange(request, reply); error != 0) return error;
+  constexpr std::uint32_t kAll = permit::kData | permit::kGet | permit::kFetchOp;
+  const ask::AllocMx request{.region = id_, .vc = vc, .permissions = kAll, .reserved = 0};
+  ask::AllocMx::Reply reply{};
+  if (const auto error = endpoint_->backend().call(request, reply); error != 0) return error;
   out = static_cast<std::uint16_t>(reply.mx);
   endpoint_->mappings().add_mx(out, id_, vc);
   return 0;
@@ -397,11 +382,8 @@ int Region::unmap() {
   auto& backend = endpoint_->backend();
   endpoint_->forget(handle_);
   endpoint_->mappings().remove(id_);
-  auto request = request_for(RequestKind::kUnmap);
-  Reply reply{};
-  request.region = id_;
   for (;;) {
-    const auto error = backend.exchange(request, reply);
+    const auto error = backend.call(ask::Unmap{.region = id_});
     if (error != -EINPROGRESS) return error;
     pause(backend, kInterval);
   }

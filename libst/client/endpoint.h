@@ -96,9 +96,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   int listen();
   int accept(Handle& out);
   // Returns the next connection that a peer asks for, before it is accepted or rejected.
-  int inspect(Time deadline, Handle& out, Reply& peer);
+  int inspect(Time deadline, Handle& out, VcFacts& peer);
   // `answer`: nullptr, or filled with information about the peer when it has accepted or refused.
-  int connect(const Name& peer, const OptionPayload& option, Handle& out, Reply* answer);
+  int connect(const Name& peer, const OptionPayload& option, Handle& out, VcFacts* answer);
   // Connectionless endpoints: returns the Port and opens it on the first call.
   int open_port(Handle& out);
   int get_connectionless(const OptionRule& rule, std::uint32_t& value);
@@ -126,7 +126,6 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   void forget(Handle child);
 
  private:
-  Request request(RequestKind kind) const;
   [[nodiscard]] int not_connectionless() const;
   template <typename Child>
   int publish(const std::shared_ptr<Child>& child, Handle& out);

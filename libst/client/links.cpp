@@ -167,11 +167,8 @@ constexpr std::size_t kLongest = 1'024;
 std::string trouble_of(Backend& backend, const MacAddr& peer) {
   std::string text;
   while (text.size() < kLongest) {
-    auto request = request_for(RequestKind::kTrouble);
-    request.index = static_cast<std::uint32_t>(text.size());
-    request.mac = peer.to_u64();
-    Reply reply{};
-    if (backend.exchange(request, reply) != 0) break;
+    ask::Trouble::Reply reply{};
+    if (backend.call(ask::Trouble{.mac = peer.to_u64(), .from = text.size()}, reply) != 0) break;
     const auto piece = service::text_of(reply.text);
     if (piece.empty()) break;
     text += piece;

@@ -65,16 +65,16 @@ int LocalBackend::greet() {
       return fail(error, std::string("no page for the link's events: ") + std::strerror(-error));
     }
   }
-  auto request = request_for(RequestKind::kHello);
   Payload payload;
-  Reply hello{};
-  if (const auto error = exchange(request, payload, hello); error != 0) return error;
+  ask::Hello::Reply hello{};
+  if (const auto error = call(ask::Hello{}, hello, payload); error != 0) return error;
   welcome(hello, std::move(payload.memory));
   loop_.start();
   return 0;
 }
 
-int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
+int LocalBackend::exchange(service::RequestMessage& request, Payload& payload,
+                           service::ReplyMessage& reply) {
   service::Attachments attachments;
   attachments.pieces = payload.mapped;
   {
@@ -88,7 +88,7 @@ int LocalBackend::exchange(Request& request, Payload& payload, Reply& reply) {
   // The memory is mapped, and no other process needs it. So a connection costs the program no
   // descriptor.
   if (payload.memory) payload.memory->forget_fd();
-  return reply.result;
+  return reply.head.result;
 }
 
 // Wakes the loop if it sleeps, because it drives the link after the caller.

@@ -15,7 +15,6 @@ class LocalBackend final : public Backend {
   explicit LocalBackend(std::unique_ptr<port::Port> port);
   ~LocalBackend() override;
 
-  int exchange(Request& request, Payload& payload, Reply& reply) override;
   void rung() override;
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
@@ -23,6 +22,8 @@ class LocalBackend final : public Backend {
   void leave() override;
 
  private:
+  int exchange(service::RequestMessage& request, Payload& payload,
+               service::ReplyMessage& reply) override;
   bool leaves_at_once();
   void wake_loop();
   void answer_bells();

@@ -118,8 +118,8 @@ int fail_to_ask(Backend& backend, const port::InternetAddress& address) {
   return fail(-ETIMEDOUT, std::move(text));
 }
 
-Request question_for(const port::InternetAddress& address) {
-  auto request = request_for(RequestKind::kResolve);
+ask::Resolve question_for(const port::InternetAddress& address) {
+  ask::Resolve request{};
   if (const auto four = address.ipv4())
     request.ipv4 = four->value;
   else
@@ -136,9 +136,8 @@ int ask_link(Backend& backend, const port::InternetAddress& address, Time deadli
   const auto limit = std::min(deadline, begin + kPeerPatience);
   auto answer_by = begin + kArpPatience;
   for (;;) {
-    auto request = question_for(address);
-    Reply reply{};
-    const auto error = backend.exchange(request, reply);
+    ask::Resolve::Reply reply{};
+    const auto error = backend.call(question_for(address), reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
     if (error == -EHOSTUNREACH) return fail_to_reach(address);
     if (error != -EAGAIN) return error;

@@ -16,7 +16,7 @@
 namespace stp::client {
 namespace {
 
-using service::Reply;
+using service::VcFacts;
 using service::WireConfig;
 using wire::kMaxBufsize;
 using wire::kMaxMaxStu;
@@ -24,17 +24,17 @@ using wire::kMinBufsize;
 using wire::kMinMaxStu;
 
 constexpr OptionRule kRules[] = {
-    {ST_OPT_BUFSIZE_LOCAL, &WireConfig::bufsize, &Reply::local_bufsize, kMinBufsize, kMaxBufsize},
-    {ST_OPT_BUFSIZE_REMOTE, nullptr, &Reply::remote_bufsize},
-    {ST_OPT_MAXSTU_LOCAL, &WireConfig::max_stu, &Reply::local_max_stu, kMinMaxStu, kMaxMaxStu},
-    {ST_OPT_MAXSTU_REMOTE, nullptr, &Reply::remote_max_stu},
-    {ST_OPT_KEY_LOCAL, &WireConfig::key, &Reply::local_key, 0, UINT32_MAX, true},
-    {ST_OPT_KEY_REMOTE, nullptr, &Reply::remote_key},
-    {ST_OPT_PORT_LOCAL, &WireConfig::port, &Reply::local_port, 0, wire::kMaxPort},
-    {ST_OPT_PORT_REMOTE, nullptr, &Reply::remote_port},
+    {ST_OPT_BUFSIZE_LOCAL, &WireConfig::bufsize, &VcFacts::local_bufsize, kMinBufsize, kMaxBufsize},
+    {ST_OPT_BUFSIZE_REMOTE, nullptr, &VcFacts::remote_bufsize},
+    {ST_OPT_MAXSTU_LOCAL, &WireConfig::max_stu, &VcFacts::local_max_stu, kMinMaxStu, kMaxMaxStu},
+    {ST_OPT_MAXSTU_REMOTE, nullptr, &VcFacts::remote_max_stu},
+    {ST_OPT_KEY_LOCAL, &WireConfig::key, &VcFacts::local_key, 0, UINT32_MAX, true},
+    {ST_OPT_KEY_REMOTE, nullptr, &VcFacts::remote_key},
+    {ST_OPT_PORT_LOCAL, &WireConfig::port, &VcFacts::local_port, 0, wire::kMaxPort},
+    {ST_OPT_PORT_REMOTE, nullptr, &VcFacts::remote_port},
     {ST_OPT_RX_BUFX_BASE, &WireConfig::rx_bufx_base, nullptr},
     {ST_OPT_RX_BUFX_COUNT, &WireConfig::rx_bufx_count, nullptr},
-    {ST_OPT_RX_SLOTS, &WireConfig::slots, &Reply::local_slots, 1, kMaxSlots},
+    {ST_OPT_RX_SLOTS, &WireConfig::slots, &VcFacts::local_slots, 1, kMaxSlots},
     {ST_OPT_TX_BUFX_BASE, &WireConfig::tx_bufx_base, nullptr},
     {ST_OPT_TX_BUFX_COUNT, &WireConfig::tx_bufx_count, nullptr},
     {ST_OPT_TX_CREDITS, &WireConfig::credits, nullptr, 1, kMaxCredits},

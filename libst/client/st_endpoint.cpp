@@ -19,7 +19,7 @@ using stp::client::Handle;
 using stp::client::Name;
 using stp::client::not_set;
 using stp::client::OptionRule;
-using stp::service::Reply;
+using stp::service::VcFacts;
 
 int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_t* out) {
   if (out == nullptr) return not_set("ehandle");
@@ -73,9 +73,9 @@ int get_of_connection(const Connection& connection, const OptionRule& rule, std:
     value = connection.endpoint().get_option(rule);
     return 0;
   }
-  stp::service::Reply info{};
-  if (const auto error = connection.info(info); error != 0) return error;
-  value = info.*rule.connection;
+  VcFacts facts{};
+  if (const auto error = connection.info(facts); error != 0) return error;
+  value = facts.*rule.connection;
   return 0;
 }
 
@@ -144,7 +144,7 @@ stp::OptionPayload option_of(const void* given) {
   return stp::to_option({static_cast<const std::byte*>(given), ST_OPTION_SIZE});
 }
 
-void tell(const Reply& told, st_peer_t& peer) {
+void tell(const VcFacts& told, st_peer_t& peer) {
   peer = {};
   peer.macaddr = told.mac;
   peer.uport = told.peer_uport;
@@ -161,7 +161,7 @@ int connect(st_ehandle_t ehandle, const char* peer, const void* opt_pay, st_chan
   Name name;
   if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;
   Handle handle = 0;
-  Reply told{};
+  VcFacts told{};
   const auto error =
       endpoint->connect(name, option_of(opt_pay), handle, answer != nullptr ? &told : nullptr);
   if (answer != nullptr) tell(told, *answer);
@@ -208,7 +208,7 @@ int st_inspect(st_ehandle_t ehandle, st_chandle_t* chandle, st_peer_t* peer,
     stp::Time deadline = 0;
     if (const auto error = stp::client::deadline_of(timeout, deadline); error != 0) return error;
     Handle handle = 0;
-    Reply told{};
+    VcFacts told{};
     if (const auto error = endpoint->inspect(deadline, handle, told); error != 0) return error;
     if (peer != nullptr) tell(told, *peer);
     *chandle = reinterpret_cast<st_chandle_t>(handle);
@@ -239,7 +239,7 @@ int st_getpeer(st_chandle_t chandle, st_peer_t* peer) {
     const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     if (peer == nullptr) return not_set("peer");
-    Reply told{};
+    VcFacts told{};
     const auto error = connection->info(told);
     if (error == 0) tell(told, *peer);
     return error;

@@ -21,35 +21,26 @@
 
 namespace stp::client {
 
-using service::Reply;
-using service::Request;
+using service::ReplyMessage;
+using service::RequestKind;
+using service::RequestMessage;
 using service::UniqueFd;
 
 namespace {
 
-// The daemon's text names the quota, or the budget of this user, its size, and the remedy.
-int quota_used_up(const Reply& reply) {
-  const auto why = std::string(service::text_of(reply.text));
-  return why.empty() ? -EDQUOT : fail(-EDQUOT, "stpd: " + why);
-}
-
-// The same of a rule of the operator that forbids the request.
-int forbidden(const Reply& reply) {
-  const auto why = std::string(service::text_of(reply.text));
-  return why.empty() ? -EACCES : fail(-EACCES, "stpd: " + why);
-}
-
-// Returns the reply's result. Adds a text to errors that a program would take for its own.
-int result_of(const Reply& reply) {
-  if (reply.result == -EDQUOT) return quota_used_up(reply);
-  if (reply.result == -EACCES) return forbidden(reply);
-  if (reply.result == -EMFILE)
+// Returns the reply's result. Adds a text to errors that a program would take for its own. The
+// daemon's text names the quota, or the budget of this user, its size, and the remedy; or the rule
+// of the operator that forbids the request.
+int result_of(const ReplyMessage& reply) {
+  const auto result = reply.head.result;
+  if (const auto why = reply.why(); !why.empty()) return fail(result, "stpd: " + std::string(why));
+  if (result == -EMFILE)
     return fail(-EMFILE, "stpd has too many files open: raise its limit (LimitNOFILE)");
-  if (reply.result == -EFAULT)
+  if (result == -EFAULT)
     return fail(-EFAULT,
                 "stpd refuses memory with missing pages: something has punched holes into it "
                 "(MADV_REMOVE, fallocate)");
-  return reply.result;
+  return result;
 }
 
 timeval timeval_of(std::chrono::milliseconds time) {
@@ -95,6 +86,13 @@ constexpr const char* kEnded =
 int no_room_for_files(std::vector<UniqueFd>& received) {
   received.clear();
   return fail(-EMFILE, "this program has too many files open: raise its limit (ulimit -n)");
+}
+
+// Whether this is the answer to that request, with what the table says goes along.
+bool answers(const RequestMessage& request, const ReplyMessage& reply, std::size_t fd_count) {
+  const auto& head = reply.head;
+  if (head.result != 0) return fd_count == 0;
+  return head.kind == request.head.kind && fd_count == service::rule_of(head.kind)->reply_files;
 }
 
 }  // namespace
@@ -146,13 +144,11 @@ int StpdConnection::watch() {
 bool StpdConnection::asks_for_a_sign() {
   std::unique_lock const one_at_a_time(mutex_, std::try_to_lock);
   if (!one_at_a_time) return true;  // who asks already will know
-  Request asking{};
-  asking.version = service::kProtocolVersion;
-  asking.kind = service::RequestKind::kLinkState;
+  const RequestMessage asking(ask::LinkState{});
   bool answers = error() == 0 && service::send_request(socket_.get(), asking, {}) == 0;
   while (answers && !is_readable({socket_.get(), stop_.get()}, Clock::now() + patience_ / 4))
     if (!is_there()) answers = false;
-  Reply reply{};
+  ReplyMessage reply;
   std::vector<UniqueFd> none;
   if (answers && is_readable({stop_.get()}, Clock::now())) return false;
   if (answers && service::receive_reply(socket_.get(), reply, none) == 0) return true;
@@ -167,16 +163,18 @@ int StpdConnection::gone() const {
   return fail(error, "stpd:" + path_ + (silent_ ? kSilent : kEnded));
 }
 
-int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply& reply,
-                        std::vector<UniqueFd>& received) {
+int StpdConnection::ask(const RequestMessage& request, std::span<const int> fds,
+                        ReplyMessage& reply, std::vector<UniqueFd>& received) {
   std::lock_guard const one_at_a_time(mutex_);
   if (const auto end = gone(); end != 0) return end;
   auto failed = service::send_request(socket_.get(), request, fds);
   if (failed == 0) {
-    failed = await_reply(request, reply, received);
+    failed = await_reply(request.head.kind, reply, received);
     if (failed == -EMFILE) return no_room_for_files(received);
+    if (failed == 0 && !answers(request, reply, received.size())) failed = -EPROTO;
   }
   if (failed != 0) {
+    received.clear();
     lost();  // the next reply might answer this request
     return failed == -EAGAIN ? silent() : gone();
   }
@@ -184,11 +182,11 @@ int StpdConnection::ask(const Request& request, std::span<const int> fds, Reply&
   return result_of(reply);
 }
 
-int StpdConnection::await_reply(const Request& request, Reply& reply,
+int StpdConnection::await_reply(RequestKind kind, ReplyMessage& reply,
                                 std::vector<UniqueFd>& received) {
-  const auto maps = request.kind == service::RequestKind::kMap;
+  const auto maps = kind == RequestKind::kMap;
   const auto end = Clock::now() + 3 * patience_;  // of kMapped
-  if (maps || request.kind == service::RequestKind::kMapped)
+  if (maps || kind == RequestKind::kMapped)
     while (!is_readable({socket_.get()}, Clock::now() + patience_ / 4))
       if (!is_there() || (!maps && Clock::now() >= end)) return -EAGAIN;
   return service::receive_reply(socket_.get(), reply, received);
@@ -202,9 +200,7 @@ bool StpdConnection::is_there() const {
   UniqueFd other;
   const auto error = service::connect_to(path_, other, timeval_of(rest));
   if (error != 0) return error != -EAGAIN || is_readable({socket_.get()}, until);
-  Request asking{};
-  asking.version = service::kProtocolVersion;
-  asking.kind = service::RequestKind::kStats;
+  const RequestMessage asking(ask::Stats{.index = 0});
   if (service::send_request(other.get(), asking, {}) != 0) return true;
   return is_readable({other.get(), socket_.get()}, until);
 }
@@ -214,8 +210,6 @@ int StpdConnection::silent() {
   silent_ = true;
   return fail(-ETIMEDOUT, "stpd:" + path_ + kSilent);
 }
-
-using service::UniqueFd;
 
 int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t shard,
                       std::shared_ptr<Backend>& out, Welcome& welcome) {
@@ -232,14 +226,13 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
 }
 
 int StpdBackend::greet(Welcome& welcome) {
-  auto request = request_for(RequestKind::kHello);
-  request.shard = shard_;
-  Reply hello{};
+  ReplyMessage reply;
   std::vector<UniqueFd> fds;
-  if (const auto error = stpd_->ask(request, {}, hello, fds); error != 0) return error;
-  if (hello.version != service::kProtocolVersion || fds.size() != 2 || hello.shards == 0 ||
-      hello.shards > port::kMaxQueues)
-    return -EPROTO;
+  if (const auto error = stpd_->ask(RequestMessage(ask::Hello{}, shard_), {}, reply, fds);
+      error != 0)
+    return error;
+  const auto& hello = reply.as<ask::Hello>();
+  if (hello.shards == 0 || hello.shards > port::kMaxQueues) return -EPROTO;
   auto page = SharedMemory::adopt(fds[0].release(), 0, sizeof(ClientPage));
   if (page == nullptr) return -EPROTO;
   page->forget_fd();
@@ -247,52 +240,49 @@ int StpdBackend::greet(Welcome& welcome) {
   bell_ = std::move(fds[1]);
   Backend::welcome(hello, std::move(page));
   if (this->page().magic != service::kClientPageMagic) return -EPROTO;
-  welcome = {.shards = hello.shards, .first = static_cast<std::uint32_t>(hello.value)};
+  welcome = {.shards = hello.shards, .first = hello.first};
   return shard_ == 0 ? stpd_->watch() : 0;
 }
 
 // Until then stpd does not use what was mapped: from then on nobody can take its pages away.
 int StpdBackend::tell_mapped(std::uint64_t vc) {
-  auto request = request_for(RequestKind::kMapped);
-  request.shard = shard_;
-  request.vc = vc;
-  Reply reply{};
+  ReplyMessage reply;
   std::vector<UniqueFd> none;
-  return stpd_->ask(request, {}, reply, none);
+  return stpd_->ask(RequestMessage(ask::Mapped{.vc = vc}, shard_), {}, reply, none);
 }
 
-int StpdBackend::exchange(Request& request, Payload& payload, Reply& reply) {
-  request.shard = shard_;
-  if (request.kind == RequestKind::kMap) return ask_to_map(request, payload, reply);
+int StpdBackend::exchange(RequestMessage& request, Payload& payload, ReplyMessage& reply) {
+  request.head.shard = shard_;
+  if (request.head.kind == RequestKind::kMap) return ask_to_map(request, payload, reply);
   std::vector<UniqueFd> received;
   auto error = stpd_->ask(request, {}, reply, received);
-  if (error == 0 && received.empty()) return 0;
-  if (error == 0) {
-    payload.memory = SharedMemory::adopt(received[0].release(), 0, reply.channel_size);
-    error = payload.memory == nullptr ? -errno : tell_mapped(reply.vc);
-    if (error != 0) payload.memory.reset();
-  }
-  if (payload.memory != nullptr)
-    payload.memory->forget_fd();
-  else if (reply.result == 0)
-    give_back(reply.vc);
+  const auto* const given = channel_in(reply);
+  if (given == nullptr) return error;
+  if (error == 0) error = take_channel(*given, std::move(received.front()), payload);
+  if (error != 0) give_back(given->vc);
   return error;
+}
+
+int StpdBackend::take_channel(const GivenChannel& given, UniqueFd fd, Payload& payload) {
+  auto memory = SharedMemory::adopt(fd.release(), 0, given.size);
+  if (memory == nullptr) return -errno;
+  if (const auto error = tell_mapped(given.vc); error != 0) return error;
+  memory->forget_fd();
+  payload.memory = std::move(memory);
+  return 0;
 }
 
 // stpd has made a connection whose channel could not be received or mapped.
 void StpdBackend::give_back(std::uint64_t vc) {
-  auto request = request_for(RequestKind::kClose);
-  request.shard = shard_;
-  request.vc = vc;
-  request.at_once = 1;
-  Reply reply{};
+  const ask::Close close{.vc = vc, .at_once = 1, .option = {}};
+  ReplyMessage reply;
   std::vector<UniqueFd> none;
-  stpd_->ask(request, {}, reply, none);
+  stpd_->ask(RequestMessage(close, shard_), {}, reply, none);
 }
 
 // stpd seals a memfd and keeps it mapped as long as a region uses it. Afterwards it cannot map it
 // for writing any more, so memory that is mapped once more gets a memfd of its own.
-int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
+int StpdBackend::ask_to_map(RequestMessage& request, Payload& payload, ReplyMessage& reply) {
   const auto error = ask_to_map(request, payload, reply, false);
   if (error != -EPERM) return error;
   const auto again = ask_to_map(request, payload, reply, true);
@@ -303,13 +293,15 @@ int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply) {
                     "sealed it: stpd cannot map it for writing");
 }
 
-int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply, bool anew) {
+int StpdBackend::ask_to_map(RequestMessage& message, Payload& payload, ReplyMessage& reply,
+                            bool anew) {
   auto share = std::make_shared<Share>();
   if (const auto error = SharedPages::instance().share(
           payload.mapped, payload.own.empty() ? payload.mapped : payload.own, *share, anew);
       error != 0)
     return error;
   std::vector<int> fds;
+  auto& request = message.body.as<ask::Map>();
   request.piece_count = request.segment_count = 0;
   for (const auto& piece : share->pieces) request.pieces[request.piece_count++] = piece;
   for (const auto& part : share->parts) {
@@ -322,7 +314,7 @@ int StpdBackend::ask_to_map(Request& request, Payload& payload, Reply& reply, bo
     if (known == fds.end()) fds.push_back(fd);
   }
   std::vector<UniqueFd> none;
-  const auto error = stpd_->ask(request, fds, reply, none);
+  const auto error = stpd_->ask(message, fds, reply, none);
   if (error == 0) payload.keep = std::move(share);
   return error;
 }

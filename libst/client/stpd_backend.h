@@ -43,8 +43,8 @@ class StpdConnection {
   // receive, which ends the connection, -ETIMEDOUT: stpd does not answer, or error(). -EMFILE with
   // a result of 0 in `reply`: this process has no room for the reply's descriptors. That does not
   // end the connection.
-  int ask(const service::Request& request, std::span<const int> fds, service::Reply& reply,
-          std::vector<service::UniqueFd>& received);
+  int ask(const service::RequestMessage& request, std::span<const int> fds,
+          service::ReplyMessage& reply, std::vector<service::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
   // only wait or poll their rings. A stpd that is stopped keeps its socket open: so the thread asks
   // it for a sign of life now and then, and gives it up as ask() does. Call once, after the first
@@ -57,7 +57,7 @@ class StpdConnection {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  int await_reply(const service::Request& request, service::Reply& reply,
+  int await_reply(service::RequestKind kind, service::ReplyMessage& reply,
                   std::vector<service::UniqueFd>& received);
   [[nodiscard]] bool is_there() const;
   [[nodiscard]] int silent();
@@ -88,7 +88,6 @@ class StpdBackend final : public Backend {
   StpdBackend(std::shared_ptr<StpdConnection> stpd, std::uint32_t shard)
       : stpd_(std::move(stpd)), shard_(shard) {}
 
-  int exchange(Request& request, Payload& payload, Reply& reply) override;
   void rung() override;
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
@@ -96,9 +95,13 @@ class StpdBackend final : public Backend {
   [[nodiscard]] int gone() const override { return stpd_->gone(); }
 
  private:
+  int exchange(service::RequestMessage& request, Payload& payload,
+               service::ReplyMessage& reply) override;
   int greet(Welcome& welcome);
-  int ask_to_map(Request& request, Payload& payload, Reply& reply);
-  int ask_to_map(Request& request, Payload& payload, Reply& reply, bool anew);
+  int take_channel(const GivenChannel& given, service::UniqueFd fd, Payload& payload);
+  int ask_to_map(service::RequestMessage& request, Payload& payload, service::ReplyMessage& reply);
+  int ask_to_map(service::RequestMessage& request, Payload& payload, service::ReplyMessage& reply,
+                 bool anew);
   int tell_mapped(std::uint64_t vc);
   void give_back(std::uint64_t vc);
 

@@ -4,10 +4,70 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <type_traits>
 
 #include "stp/channel/layout.h"
 
 namespace stp::service {
+namespace {
+
+// Messages have no padding, which would send bytes of the sender's stack.
+template <typename T>
+constexpr bool kIsTight = std::is_empty_v<T> || std::has_unique_object_representations_v<T>;
+static_assert(kIsTight<RequestHead> && kIsTight<ReplyHead> && kIsTight<Refusal>);
+#define STP_IS_TIGHT(Name, ...) \
+  static_assert(kIsTight<ask::Name> && kIsTight<ask::Name::Reply>, #Name);
+STP_REQUESTS(STP_IS_TIGHT)
+#undef STP_IS_TIGHT
+
+template <typename Reply>
+const GivenChannel* channel_of(const Reply& reply) {
+  if constexpr (requires { reply.channel; }) return &reply.channel;
+  return nullptr;
+}
+
+}  // namespace
+
+const GivenChannel* channel_in(const ReplyMessage& message) {
+  if (message.head.result != 0) return nullptr;
+  switch (message.head.kind) {
+    case RequestKind::kNone:
+      break;
+#define STP_CHANNEL(Name, ...) \
+  case RequestKind::k##Name:   \
+    return channel_of(message.as<ask::Name>());
+      STP_REQUESTS(STP_CHANNEL)
+#undef STP_CHANNEL
+  }
+  return nullptr;
+}
+
+std::size_t size_of(const RequestHead& head) {
+  const auto* const rule = rule_of(head.kind);
+  return rule == nullptr ? 0 : sizeof head + rule->size;
+}
+
+std::size_t size_of(const ReplyHead& head) {
+  if (head.result != 0) return sizeof head + sizeof(Refusal);
+  const auto* const rule = rule_of(head.kind);
+  return rule == nullptr ? 0 : sizeof head + rule->reply_size;
+}
+
+bool makes_sense(const RequestMessage& message, std::size_t fd_count) {
+  const auto* const rule = rule_of(message.head.kind);
+  if (rule == nullptr || message.head.reserved != 0) return false;
+  if (fd_count < rule->least_files || fd_count > rule->most_files) return false;
+  const auto wrong = dispatch(message, [](const auto& request) {
+    if constexpr (requires { request.reserved; }) return request.reserved == 0 ? 0 : -EINVAL;
+    return 0;
+  });
+  return wrong == 0;
+}
+
+bool only_watches(RequestKind kind) {
+  const auto* const rule = rule_of(kind);
+  return rule != nullptr && rule->who != Who::kProgram;
+}
 
 int from_wire(const WireConfig& given, EndpointConfig& out) {
   if (given.port > wire::kMaxPort) return -EINVAL;

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <type_traits>
@@ -137,10 +138,6 @@ int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
 
 namespace {
 
-// Messages have no padding, which would send bytes of the sender's stack.
-static_assert(std::has_unique_object_representations_v<Request>);
-static_assert(std::has_unique_object_representations_v<Reply>);
-
 constexpr std::size_t kControlSpace = CMSG_SPACE(kMaxFds * sizeof(int));
 constexpr std::size_t kReceiveSpace = CMSG_SPACE(kMostFds * sizeof(int));
 
@@ -191,11 +188,15 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
   }
 }
 
-int receive_message(int socket, void* data, std::size_t size, std::vector<UniqueFd>& fds, int flags,
+// `Message`: a head, which tells the size of the whole, and a body.
+template <typename Message>
+int receive_message(int socket, Message& out, std::vector<UniqueFd>& fds, int flags,
                     Descriptors descriptors) {
+  static_assert(std::is_standard_layout_v<Message> && offsetof(Message, head) == 0 &&
+                offsetof(Message, body) == sizeof out.head);
   fds.clear();
   alignas(cmsghdr) char control[kReceiveSpace];
-  iovec part{.iov_base = data, .iov_len = size};
+  iovec part{.iov_base = &out, .iov_len = sizeof out};
   msghdr message{};
   ssize_t got;
   do {
@@ -209,27 +210,31 @@ int receive_message(int socket, void* data, std::size_t size, std::vector<Unique
   take_descriptors(message, fds);
   const auto lost_some = (message.msg_flags & MSG_CTRUNC) != 0;
   if (got == 0 && fds.empty() && !lost_some) return -ECONNRESET;
-  if (static_cast<std::size_t>(got) != size || (message.msg_flags & MSG_TRUNC) != 0) return -EPROTO;
+  const auto size = static_cast<std::size_t>(got);
+  if (size < sizeof out.head || (message.msg_flags & MSG_TRUNC) != 0) return -EPROTO;
+  if (out.head.version == kProtocolVersion && size != size_of(out.head)) return -EPROTO;
   return lost_some ? -EMFILE : 0;
 }
 
 }  // namespace
 
-int send_request(int socket, const Request& request, std::span<const int> fds) {
-  return send_message(socket, &request, sizeof request, fds, 0);
+int send_request(int socket, const RequestMessage& request, std::span<const int> fds) {
+  return send_message(socket, &request, size_of(request.head), fds, 0);
 }
 
-int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds) {
-  return receive_message(socket, &reply, sizeof reply, fds, 0, Descriptors::kTake);
+int receive_reply(int socket, ReplyMessage& reply, std::vector<UniqueFd>& fds) {
+  const auto error = receive_message(socket, reply, fds, 0, Descriptors::kTake);
+  if (error == 0 && reply.head.version != kProtocolVersion) reply.refuse(-EPROTONOSUPPORT);
+  return error;
 }
 
-int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait,
+int receive_request(int socket, RequestMessage& request, std::vector<UniqueFd>& fds, Wait wait,
                     Descriptors descriptors) {
-  return receive_message(socket, &request, sizeof request, fds, dont_wait(wait), descriptors);
+  return receive_message(socket, request, fds, dont_wait(wait), descriptors);
 }
 
-int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait) {
-  return send_message(socket, &reply, sizeof reply, fds, dont_wait(wait));
+int send_reply(int socket, const ReplyMessage& reply, std::span<const int> fds, Wait wait) {
+  return send_message(socket, &reply, size_of(reply.head), fds, dont_wait(wait));
 }
 
 int address_of(const std::string& path, sockaddr_un& out) {

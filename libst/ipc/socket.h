@@ -63,23 +63,24 @@ bool is_served_by_owner_of(const std::string& path, int connected);
 // directory as it is. Returns 0 or a negative errno.
 int make_directory_of(const std::string& path, std::optional<uid_t> owner);
 
-// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly its size, with
-// descriptors attached. Functions return 0 or a negative errno:
+// Requests and replies on a Unix SOCK_SEQPACKET socket: one message each, of exactly the size that
+// its head says, with descriptors attached. Functions return 0 or a negative errno:
 //   -EAGAIN      kDontWait, and the call would block
 //   -ECONNRESET  the peer has closed the socket
 //   -EPROTO      the received message is invalid
 //   -EMFILE      the received message had descriptors that were not wanted or could not be received
-inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
+// Of a message of another version only the head counts, and its body may be of any size.
+
 // The most descriptors that the kernel allows per message. If the receiver has room for fewer, the
 // kernel closes the others in the receiving thread, which can block for ever.
 inline constexpr std::size_t kMostFds = 253;
 
 enum class Wait { kWait, kDontWait };
 
-int send_request(int socket, const Request& request, std::span<const int> fds);
-// `fds`: the attached descriptors: client page and bell for kHello, the channel for kAccept and
-// kConnect. The caller owns them. They are close-on-exec.
-int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds);
+int send_request(int socket, const RequestMessage& request, std::span<const int> fds);
+// `fds`: the attached descriptors. The caller owns them. They are close-on-exec. A reply of another
+// version has the result -EPROTONOSUPPORT.
+int receive_reply(int socket, ReplyMessage& reply, std::vector<UniqueFd>& fds);
 
 // kRefuse: the kernel closes the message's descriptors in the receiving thread, which may block
 // (see Nudge). The request itself is returned even with -EMFILE.
@@ -87,9 +88,9 @@ enum class Descriptors { kTake, kRefuse };
 
 // Receives all descriptors of a message, even of an invalid one. Whatever the result, `fds` has
 // them and the caller closes them.
-int receive_request(int socket, Request& request, std::vector<UniqueFd>& fds, Wait wait,
+int receive_request(int socket, RequestMessage& request, std::vector<UniqueFd>& fds, Wait wait,
                     Descriptors descriptors = Descriptors::kTake);
-int send_reply(int socket, const Reply& reply, std::span<const int> fds, Wait wait);
+int send_reply(int socket, const ReplyMessage& reply, std::span<const int> fds, Wait wait);
 
 // Returns the path of a daemon's socket. `target`: what follows "stpd:" in a link string: a path
 // (contains '/'), the name of one of the daemon's links, or nothing for the link named stpd.

@@ -322,42 +322,44 @@ void Connection::query(stm_connection_info_t& info) const {
 
 // ---- how it opens: a Virtual Connection, then a request and its answer as the first messages ----
 
-void Connection::take_channel(EndpointId endpoint, const client::Reply& made,
+void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& given,
                               std::shared_ptr<service::SharedMemory> memory,
                               const Staging& staging) {
   STP_ASSERT(!session_ && (state_ == State::kConnecting || state_ == State::kExpected),
              "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
   staging_ = staging;
-  channel_.take(made, std::move(memory));
+  channel_.take(given, std::move(memory));
   look();
   domain_->activate(shared_from_this());
 }
 
-void Connection::connect(EndpointId endpoint, const client::Reply& made,
+void Connection::connect(EndpointId endpoint, const MacAddr& peer,
+                         const client::GivenChannel& given,
                          std::shared_ptr<service::SharedMemory> memory, const Staging& staging,
                          Hello hello, Time deadline) {
-  peer_mac_ = MacAddr::from_u64(made.mac);
+  peer_mac_ = peer;
   handshake_.connect(std::move(hello), deadline);
   state_.must(Event::kConnect);
-  take_channel(endpoint, made, std::move(memory), staging);
+  take_channel(endpoint, given, std::move(memory), staging);
 }
 
 void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
-                        const client::Reply& made, std::shared_ptr<service::SharedMemory> memory,
-                        const Staging& staging) {
+                        const MacAddr& peer, const client::GivenChannel& given,
+                        std::shared_ptr<service::SharedMemory> memory, const Staging& staging) {
   listener_ = std::move(listener);
-  peer_mac_ = MacAddr::from_u64(made.mac);
+  peer_mac_ = peer;
   handshake_.expect(domain_->now());
   state_.must(Event::kExpect);
-  take_channel(endpoint, made, std::move(memory), staging);
+  take_channel(endpoint, given, std::move(memory), staging);
 }
 
 // Called once the Virtual Connection is open or has failed. Returns false if it failed.
 bool Connection::opened(Time now) {
-  client::Reply info{};
+  client::ask::VcInfo::Reply reply{};
+  const auto& info = reply.facts;
   if (channel_.state() == ChannelState::kOpen)
-    if (const auto error = channel_.query(info); error != 0) {
+    if (const auto error = channel_.query(reply); error != 0) {
       end(failure(error));
       return false;
     }
@@ -367,7 +369,7 @@ bool Connection::opened(Time now) {
     return false;
   }
   peer_mac_ = MacAddr::from_u64(info.mac);
-  peer_name_ = service::text_of(info.text);
+  peer_name_ = service::text_of(reply.peer);
   local_port_ = static_cast<std::uint16_t>(info.local_port);
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   SequencerConfig config;
@@ -497,9 +499,9 @@ void Connection::check_channel() {
   if (seen_ == ChannelState::kConnecting || seen_ == ChannelState::kOpen) return;
   const bool was_up = exchanges_messages() || state_ == State::kClosing;
   int reason = 0;
-  if (client::Reply info{};
+  if (client::ask::VcInfo::Reply info{};
       was_up && channel_.state() == ChannelState::kPeerClosed && channel_.query(info) == 0)
-    reason = status_of_end(info.option);
+    reason = status_of_end(info.facts.option);
   if (const auto over = end_of_channel(seen_, state_.state(), channel_.error(), reason)) end(*over);
 }
 

@@ -29,11 +29,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   // ---- connecting ----
-  void connect(EndpointId endpoint, const client::Reply& made,
+  // `given`, `memory`: the channel that the link has made.
+  void connect(EndpointId endpoint, const MacAddr& peer, const client::GivenChannel& given,
                std::shared_ptr<service::SharedMemory> memory, const Staging& staging, Hello hello,
                Time deadline);
-  void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const client::Reply& made,
-              std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
+  void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const MacAddr& peer,
+              const client::GivenChannel& given, std::shared_ptr<service::SharedMemory> memory,
+              const Staging& staging);
   // Its request has not come, and other connections need its place.
   void give_up() { end(failure(-ETIMEDOUT)); }
   [[nodiscard]] const MacAddr& peer_mac() const { return peer_mac_; }
@@ -114,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   // How it opens.
-  void take_channel(EndpointId endpoint, const client::Reply& made,
+  void take_channel(EndpointId endpoint, const client::GivenChannel& given,
                     std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
   bool opened(Time now);
   void decide(Event event, const Hello& hello);

@@ -23,9 +23,7 @@
 namespace stp::managed {
 
 using client::fail;
-using client::Reply;
-using client::request_for;
-using client::RequestKind;
+namespace ask = client::ask;
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
@@ -64,8 +62,8 @@ int Domain::open_endpoint(EndpointId& out) {
   // Requests that may wait for the Node. The Node takes them in each turn, so a larger ring would
   // only occupy more cache.
   constexpr std::uint32_t kRequests = 64;
-  auto request = request_for(RequestKind::kOpenEndpoint);
-  auto& config = request.config = service::to_wire(EndpointConfig{});
+  ask::OpenEndpoint request{.config = service::to_wire(EndpointConfig{})};
+  auto& config = request.config;
   config.bufsize = attr_.buffer_log2;
   config.max_stu = kLongestStu;
   config.rx_bufx_count = config.tx_bufx_count = BufxSpace::kEntries;
@@ -74,8 +72,8 @@ int Domain::open_endpoint(EndpointId& out) {
   config.checksum = attr_.checksum;
   config.keep_alive = config.recover = 1;
   config.connect_patience = service::kLongestPatience;  // each connection has its own timeout
-  Reply reply{};
-  if (const auto error = backend_->exchange(request, reply); error != 0) return error;
+  ask::OpenEndpoint::Reply reply{};
+  if (const auto error = backend_->call(request, reply); error != 0) return error;
   out = reply.endpoint;
   for (const auto& memory : memories_)
     if (const auto error = memory->bind_to(out); error != 0) {
@@ -127,28 +125,20 @@ void Domain::close_endpoint(EndpointId endpoint) {
   released_.clear();
   std::erase(endpoints_, endpoint);
   for (const auto& memory : memories_) memory->unbind_from(endpoint);
-  auto request = request_for(RequestKind::kCloseEndpoint);
-  request.endpoint = endpoint;
-  Reply reply{};
-  backend_->exchange(request, reply);
+  backend_->call(ask::CloseEndpoint{.endpoint = endpoint});
 }
 
 int Domain::alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out) {
-  auto request = request_for(RequestKind::kAllocMx);
-  request.region = region;
-  request.permissions = permissions;
-  Reply reply{};
-  if (const auto error = backend_->exchange(request, reply); error != 0) return error;
+  const ask::AllocMx request{
+      .region = region, .vc = kNoneId, .permissions = permissions, .reserved = 0};
+  ask::AllocMx::Reply reply{};
+  if (const auto error = backend_->call(request, reply); error != 0) return error;
   out = static_cast<std::uint16_t>(reply.mx);
   return 0;
 }
 
 void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
-  auto request = request_for(RequestKind::kFreeMx);
-  request.endpoint = endpoint;
-  request.mx = mx;
-  Reply reply{};
-  backend_->exchange(request, reply);
+  backend_->call(ask::FreeMx{.endpoint = endpoint, .mx = mx, .reserved = 0});
 }
 
 // ---- its objects ----

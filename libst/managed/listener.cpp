@@ -9,20 +9,15 @@
 namespace stp::managed {
 
 using client::Payload;
-using client::Reply;
-using client::request_for;
-using client::RequestKind;
+namespace ask = client::ask;
 
 // When the backlog is full, a connection that has sent no request for this long loses its place.
 constexpr Time kSilence = kSecond;
 
 int Listener::listen(std::uint32_t uport) {
   if (const auto error = domain_->take_endpoint(endpoint_); error != 0) return error;
-  auto request = request_for(RequestKind::kListen);
-  request.endpoint = endpoint_;
-  request.uport = uport;
-  Reply reply{};
-  const auto error = domain_->backend().exchange(request, reply);
+  const auto error =
+      domain_->backend().call(ask::Listen{.endpoint = endpoint_, .uport = uport, .reserved = 0});
   if (error == 0) return 0;
   domain_->give_back_endpoint(endpoint_);
   if (error != -EADDRINUSE) return error;
@@ -30,10 +25,7 @@ int Listener::listen(std::uint32_t uport) {
 }
 
 void Listener::close() {
-  auto request = request_for(RequestKind::kUnlisten);
-  request.endpoint = endpoint_;
-  Reply reply{};
-  domain_->backend().exchange(request, reply);
+  domain_->backend().call(ask::Unlisten{.endpoint = endpoint_});
   domain_->give_back_endpoint(endpoint_);
   std::lock_guard const guard(domain_->mutex());
   closed_ = true;
@@ -62,15 +54,13 @@ bool Listener::take_one() {
     domain_->need_staging();
     return false;
   }
-  auto request = request_for(RequestKind::kAccept);
-  request.endpoint = endpoint_;
   Payload payload;
-  Reply made{};
-  if (domain_->backend().exchange(request, payload, made) != 0) return false;
+  ask::Accept::Reply made{};
+  if (domain_->backend().call(ask::Accept{.endpoint = endpoint_}, made, payload) != 0) return false;
   const auto connection = std::make_shared<Connection>(domain_);
   expected_.push_back({&*connection, domain_->now()});
-  connection->expect(shared_from_this(), endpoint_, made, std::move(payload.memory),
-                     domain_->staging().take());
+  connection->expect(shared_from_this(), endpoint_, MacAddr::from_u64(made.facts.mac), made.channel,
+                     std::move(payload.memory), domain_->staging().take());
   return true;
 }
 

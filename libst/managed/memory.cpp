@@ -36,9 +36,7 @@ void StandIn::Unmap::operator()(std::byte* memory) const {
 
 using client::fail;
 using client::Payload;
-using client::Reply;
-using client::request_for;
-using client::RequestKind;
+namespace ask = client::ask;
 
 Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned access)
     : domain_(std::move(domain)), bytes_(bytes), access_(access) {
@@ -114,17 +112,16 @@ int Memory::bind_as_it_is(EndpointId endpoint) {
 
 int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
                 std::shared_ptr<client::Hold>& keep) {
-  auto request = request_for(RequestKind::kMap);
+  ask::Map request{};
   request.endpoint = endpoint;
   request.direction = static_cast<std::uint32_t>(direction);
   request.base = first_;
   Payload payload;
   payload.mapped = {stand_in_ ? stand_in_.pages() : bound_};
   payload.own = {stand_in_ ? MutableBytes{stand_in_.at(bytes_.data()), bytes_.size()} : bytes_};
-  Reply reply{};
+  ask::Map::Reply reply{};
   const MappingGateShut shut;
-  if (const auto error = domain_->backend().exchange(request, payload, reply); error != 0)
-    return error;
+  if (const auto error = domain_->backend().call(request, reply, payload); error != 0) return error;
   out = reply.region;
   keep = std::move(payload.keep);
   return 0;
@@ -132,10 +129,7 @@ int Memory::map(EndpointId endpoint, Direction direction, RegionId& out,
 
 void Memory::unmap(RegionId region) {
   constexpr Time kInterval = 100 * kMicrosecond;
-  auto request = request_for(RequestKind::kUnmap);
-  request.region = region;
-  Reply reply{};
-  while (domain_->backend().exchange(request, reply) == -EINPROGRESS)
+  while (domain_->backend().call(ask::Unmap{.region = region}) == -EINPROGRESS)
     client::pause(domain_->backend(), kInterval);
 }
 
@@ -143,11 +137,8 @@ void Memory::unmap(RegionId region) {
 bool Memory::settle(RegionId region) {
   if (region == kNoneId) return true;
   constexpr Time kInterval = 100 * kMicrosecond;
-  auto request = request_for(RequestKind::kSettle);
-  request.region = region;
-  Reply reply{};
   auto error = -EINPROGRESS;
-  while ((error = domain_->backend().exchange(request, reply)) == -EINPROGRESS)
+  while ((error = domain_->backend().call(ask::Settle{.region = region})) == -EINPROGRESS)
     client::pause(domain_->backend(), kInterval);
   return error == 0;
 }

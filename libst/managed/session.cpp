@@ -9,19 +9,18 @@
 
 namespace stp::managed {
 
-void Channel::take(const client::Reply& made, std::shared_ptr<service::SharedMemory> memory) {
+void Channel::take(const client::GivenChannel& given,
+                   std::shared_ptr<service::SharedMemory> memory) {
   STP_ASSERT(!is_taken(), "a connection takes a channel once");
-  vc_ = made.vc;
-  number_ = made.channel;
+  vc_ = given.vc;
+  number_ = given.bell;
   memory_ = std::move(memory);
   rings_ = UserChannel(memory_->data());
   rings_.gather();
 }
 
-int Channel::query(client::Reply& info) const {
-  auto request = client::request_for(client::RequestKind::kVcInfo);
-  request.vc = vc_;
-  return backend_.exchange(request, info);
+int Channel::query(client::ask::VcInfo::Reply& info) const {
+  return backend_.call(client::ask::VcInfo{.vc = vc_}, info);
 }
 
 void Channel::receive(Sequencer& sequencer, Time now) {
@@ -42,12 +41,7 @@ bool Channel::send(Sequencer& sequencer, Time now) {
 }
 
 void Channel::close(bool at_once, const service::WireOption& option) {
-  auto request = client::request_for(client::RequestKind::kClose);
-  request.vc = vc_;
-  request.at_once = at_once ? 1 : 0;
-  request.option = option;
-  client::Reply reply{};
-  backend_.exchange(request, reply);
+  backend_.call(client::ask::Close{.vc = vc_, .at_once = at_once ? 1U : 0U, .option = option});
 }
 
 bool Channel::let_go() const {

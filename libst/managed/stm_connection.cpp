@@ -81,17 +81,13 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   }
   if (connection.state() != Connection::State::kIdle)
     return fail(-EISCONN, "the connection was connected before: create a new one");
-  auto request = stp::client::request_for(stp::client::RequestKind::kConnect);
-  request.endpoint = domain.first_endpoint();
-  request.mac = mac.to_u64();
-  request.uport = uport;
-  stp::client::Reply made{};
+  const stp::client::ask::Connect request{
+      .endpoint = domain.first_endpoint(), .mac = mac.to_u64(), .uport = uport, .option = {}};
+  stp::client::ask::Connect::Reply made{};
   stp::client::Payload payload;
-  if (const auto error = domain.backend().exchange(request, payload, made); error != 0)
-    return error;
-  made.mac = request.mac;
-  connection.connect(request.endpoint, made, std::move(payload.memory), domain.staging().take(),
-                     std::move(hello), deadline);
+  if (const auto error = domain.backend().call(request, made, payload); error != 0) return error;
+  connection.connect(request.endpoint, mac, made.channel, std::move(payload.memory),
+                     domain.staging().take(), std::move(hello), deadline);
   domain.look_before(domain.now());
   return 0;
 }

@@ -271,12 +271,12 @@ int stm_link_query(stm_domain_t domain, stm_link_info_t* info) {
     const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     auto& backend = found->backend();
-    auto request = stp::client::request_for(stp::client::RequestKind::kLinkState);
-    stp::client::Reply reply{};
-    if (const auto error = backend.exchange(request, reply); error != 0) return error;
+    stp::client::ask::LinkState::Reply reply{};
+    if (const auto error = backend.call(stp::client::ask::LinkState{}, reply); error != 0)
+      return error;
     stm_link_info_t known{};
     known.state = reply.state;
-    known.changes = static_cast<std::uint32_t>(reply.value);
+    known.changes = static_cast<std::uint32_t>(reply.changes);
     known.age = reply.age / stp::kMicrosecond;
     known.mtu = reply.mtu;
     known.megabits = reply.megabits;

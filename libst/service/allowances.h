@@ -205,19 +205,20 @@ class Allowances {
   // Answers one request: puts the result of `work` into the reply, and the text of a refusal. An
   // exception becomes an error of this request, so that it affects only the asker.
   template <typename Work>
-  int answer(Reply& reply, Work&& work) {
+  int answer(ReplyMessage& reply, Work&& work) {
     why_.clear();
     answering_ = true;
+    int result = 0;
     try {
-      reply.result = work();
+      result = work();
     } catch (const std::bad_alloc&) {
-      reply.result = -ENOMEM;
+      result = -ENOMEM;
     } catch (...) {
-      reply.result = -EIO;
+      result = -EIO;
     }
     answering_ = false;
-    if (reply.result == -EDQUOT || reply.result == -EACCES) set_text(reply.text, why_);
-    return reply.result;
+    if (result != 0) reply.refuse(result, result == -EDQUOT || result == -EACCES ? why_ : "");
+    return result;
   }
 
  private:

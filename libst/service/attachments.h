@@ -15,7 +15,7 @@
 
 namespace stp::service {
 
-// What accompanies a request or a reply in addition to its fixed part (messages.h).
+// What accompanies a request or a reply in addition to its fixed part (requests.h).
 struct Attachments {
   // kMap: the pieces of memory in this process, and an object that keeps them mapped (may be null
   // if they are the user's own memory). The Service releases it when the Node no longer uses them.
@@ -24,7 +24,7 @@ struct Attachments {
   // What claim_region() reserved for the region, and the bytes that stpd maps: all of the segments.
   Reservation place;
   std::uint64_t mapped_bytes = 0;
-  // Reply of kConnect, kAccept: the channel. Reply of kHello: the client page.
+  // Goes along with the reply: a channel, or the client page.
   std::shared_ptr<SharedMemory> memory;
 };
 

@@ -16,11 +16,9 @@
 namespace stp::service {
 namespace {
 
-void hand_out(const Channel& channel, Bell number, Attachments& attachments, Reply& reply) {
-  reply.vc = channel.vc;
-  reply.channel = number;
-  reply.channel_size = channel.memory->size();
+GivenChannel hand_out(const Channel& channel, Bell number, Attachments& attachments) {
   attachments.memory = channel.offered ? channel.offered : channel.memory;
+  return {.vc = channel.vc, .size = channel.memory->size(), .bell = number, .reserved = 0};
 }
 
 }  // namespace
@@ -151,7 +149,7 @@ void Connections::drop_backlog(Client& client, EndpointId id, Endpoint& endpoint
 // ---- requests
 
 template <typename Open>
-int Connections::open(Client& client, EndpointId id, Attachments& attachments, Reply& reply,
+int Connections::open(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given,
                       Open&& open) {
   Bell number = 0;
   if (const auto error = make_channel(client, id, number); error != 0) return error;
@@ -164,25 +162,26 @@ int Connections::open(Client& client, EndpointId id, Attachments& attachments, R
     return error;
   }
   put_to_use(client, vc, number);
-  hand_out(channel, number, attachments, reply);
+  given = hand_out(channel, number, attachments);
   return 0;
 }
 
-int Connections::connect(Client& client, const Request& request, Attachments& attachments,
-                         Reply& reply) {
+int Connections::connect(Client& client, const ask::Connect& request, Attachments& attachments,
+                         GivenChannel& given) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   const auto peer = MacAddr::from_u64(request.mac);
   if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
   OptionPayload option;
   if (const auto error = from_wire(request.option, option); error != 0) return error;
-  return open(client, request.endpoint, attachments, reply,
+  return open(client, request.endpoint, attachments, given,
               [&](std::byte* channel, std::uint64_t cookie, VcId& vc) {
                 return node_.connect(request.endpoint, peer, request.uport, channel, cookie, vc,
                                      clock_.now(), option);
               });
 }
 
-int Connections::accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply) {
+int Connections::accept(Client& client, EndpointId id, Attachments& attachments,
+                        ask::Accept::Reply& reply) {
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr) return -EBADF;
   if (!endpoint->listening) return -EINVAL;
@@ -199,17 +198,17 @@ int Connections::accept(Client& client, EndpointId id, Attachments& attachments,
   // An error only means that fewer connections can wait; this one is accepted all the same.
   restock(client, id, *endpoint);
   const auto& channel = *client.channels.at(number);
-  hand_out(channel, number, attachments, reply);
-  return info(client, channel.vc, reply);
+  reply.channel = hand_out(channel, number, attachments);
+  return info(client, channel.vc, reply.facts);
 }
 
-int Connections::backlog(Client& client, EndpointId id, Reply& reply) const {
+int Connections::backlog(Client& client, EndpointId id, std::uint64_t& out) const {
   if (client.endpoint(id) == nullptr) return -EBADF;
-  reply.value = node_.backlog(id);
+  out = node_.backlog(id);
   return 0;
 }
 
-int Connections::decide(Client& client, const Request& request) {
+int Connections::decide(Client& client, const ask::Decide& request) {
   auto* const channel = client.channels.of(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
@@ -220,43 +219,44 @@ int Connections::decide(Client& client, const Request& request) {
   return error;
 }
 
-int Connections::open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply) {
+int Connections::open_port(Client& client, EndpointId id, Attachments& attachments,
+                           GivenChannel& given) {
   if (client.endpoint(id) == nullptr) return -EBADF;
-  return open(client, id, attachments, reply,
+  return open(client, id, attachments, given,
               [&](std::byte* channel, std::uint64_t cookie, VcId& vc) {
                 return node_.open_port(id, channel, cookie, vc, clock_.now());
               });
 }
 
-int Connections::info(Client& client, VcId vc, Reply& reply) const {
+int Connections::info(Client& client, VcId vc, VcFacts& facts) const {
   if (client.channels.of(vc) == nullptr) return -EBADF;
   VcInfo info{};
   if (const auto error = node_.vc_info(vc, info); error != 0) return error;
-  set_vc_info(vc, info, reply);
+  facts = facts_of(vc, info);
   return 0;
 }
 
-void set_vc_info(VcId vc, const VcInfo& info, Reply& reply) {
-  reply.vc = vc;
-  reply.endpoint = info.endpoint;
-  reply.mac = info.peer_mac.to_u64();
-  reply.state = static_cast<std::uint32_t>(info.state);
-  reply.error = static_cast<std::uint32_t>(info.error);
-  reply.local_port = info.local_port;
-  reply.remote_port = info.remote_port;
-  reply.local_key = info.local_key;
-  reply.remote_key = info.remote_key;
-  reply.local_bufsize = info.local_bufsize;
-  reply.remote_bufsize = info.remote_bufsize;
-  reply.local_max_stu = info.local_max_stu;
-  reply.remote_max_stu = info.remote_max_stu;
-  reply.local_slots = info.local_slots;
-  reply.remote_slots = info.remote_slots;
-  reply.peer_uport = info.peer_uport;
-  reply.option = to_wire(info.peer_option);
+VcFacts facts_of(VcId vc, const VcInfo& info) {
+  return {.vc = vc,
+          .endpoint = info.endpoint,
+          .mac = info.peer_mac.to_u64(),
+          .state = static_cast<std::uint32_t>(info.state),
+          .error = static_cast<std::uint32_t>(info.error),
+          .local_port = info.local_port,
+          .remote_port = info.remote_port,
+          .local_key = info.local_key,
+          .remote_key = info.remote_key,
+          .local_bufsize = info.local_bufsize,
+          .remote_bufsize = info.remote_bufsize,
+          .local_max_stu = info.local_max_stu,
+          .remote_max_stu = info.remote_max_stu,
+          .local_slots = info.local_slots,
+          .remote_slots = info.remote_slots,
+          .peer_uport = info.peer_uport,
+          .option = to_wire(info.peer_option)};
 }
 
-int Connections::close(Client& client, const Request& request) {
+int Connections::close(Client& client, const ask::Close& request) {
   auto* const channel = client.channels.of(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
@@ -321,7 +321,8 @@ EndpointId Connections::gone(Client& owner, VcId vc, Bell number) {
   return id;
 }
 
-int Endpoints::open(Client& client, const Request& request, Reply& reply) {
+int Endpoints::open(Client& client, const ask::OpenEndpoint& request,
+                    ask::OpenEndpoint::Reply& reply) {
   EndpointConfig config;
   if (const auto error = from_wire(request.config, config); error != 0) return error;
   // A Key keeps other hosts out, so only privileged clients may choose it.
@@ -348,7 +349,7 @@ int Endpoints::open(Client& client, const Request& request, Reply& reply) {
   return 0;
 }
 
-int Endpoints::configure(Client& client, const Request& request, Reply& reply) {
+int Endpoints::configure(Client& client, const ask::Configure& request, WireConfig& became) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   EndpointConfig config, now;
   if (const auto error = from_wire(request.config, config); error != 0) return error;
@@ -357,15 +358,14 @@ int Endpoints::configure(Client& client, const Request& request, Reply& reply) {
   if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
     return no_rule(client, config.port);
   if (const auto error = node_.configure(request.endpoint, config); error != 0) return error;
-  return this->config(client, request, reply);
+  return this->config(client, request.endpoint, became);
 }
 
-int Endpoints::config(Client& client, const Request& request, Reply& reply) const {
-  if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
+int Endpoints::config(Client& client, EndpointId id, WireConfig& out) const {
+  if (client.endpoint(id) == nullptr) return -EBADF;
   EndpointConfig config;
-  if (const auto error = node_.endpoint_config(request.endpoint, config); error != 0) return error;
-  reply.endpoint = request.endpoint;
-  reply.config = to_wire(config);
+  if (const auto error = node_.endpoint_config(id, config); error != 0) return error;
+  out = to_wire(config);
   return 0;
 }
 
@@ -379,7 +379,7 @@ int Endpoints::no_rule(const Client& client, std::uint32_t port) {
                           ": add one, then SIGHUP");
 }
 
-int Endpoints::listen(Client& client, const Request& request) {
+int Endpoints::listen(Client& client, const ask::Listen& request) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
   if (!may_listen(client, request.uport)) return no_rule(client, request.uport);

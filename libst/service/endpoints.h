@@ -29,13 +29,14 @@ class Connections {
         clock_(clock) {}
 
   // Requests. They return 0 or a negative errno.
-  int connect(Client& client, const Request& request, Attachments& attachments, Reply& reply);
-  int accept(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
-  int backlog(Client& client, EndpointId id, Reply& reply) const;
-  int decide(Client& client, const Request& request);
-  int open_port(Client& client, EndpointId id, Attachments& attachments, Reply& reply);
-  int info(Client& client, VcId vc, Reply& reply) const;
-  int close(Client& client, const Request& request);
+  int connect(Client& client, const ask::Connect& request, Attachments& attachments,
+              GivenChannel& given);
+  int accept(Client& client, EndpointId id, Attachments& attachments, ask::Accept::Reply& reply);
+  int backlog(Client& client, EndpointId id, std::uint64_t& out) const;
+  int decide(Client& client, const ask::Decide& request);
+  int open_port(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given);
+  int info(Client& client, VcId vc, VcFacts& facts) const;
+  int close(Client& client, const ask::Close& request);
   // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
   int mapped(Client& client, VcId vc);
 
@@ -57,7 +58,8 @@ class Connections {
   static std::unique_ptr<Channel> take_out(Client& client, Bell number);
   // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
   template <typename Open>
-  int open(Client& client, EndpointId id, Attachments& attachments, Reply& reply, Open&& open);
+  int open(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given,
+           Open&& open);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number);
   int take(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
   void put_to_use(Client& client, VcId vc, Bell number);
@@ -71,8 +73,7 @@ class Connections {
   port::TurnClock& clock_;
 };
 
-// Describes a connection in a reply.
-void set_vc_info(VcId vc, const VcInfo& info, Reply& reply);
+VcFacts facts_of(VcId vc, const VcInfo& info);
 
 // Endpoints of clients: whose each one is, who may listen on which port, and when an endpoint that
 // its client has closed can be erased: with the last of its channels and regions.
@@ -84,11 +85,11 @@ class Endpoints {
   void set_port_rules(PortRules rules) { rules_ = std::move(rules); }
 
   // Requests. They return 0 or a negative errno.
-  int open(Client& client, const Request& request, Reply& reply);
-  int configure(Client& client, const Request& request, Reply& reply);
-  int config(Client& client, const Request& request, Reply& reply) const;
+  int open(Client& client, const ask::OpenEndpoint& request, ask::OpenEndpoint::Reply& reply);
+  int configure(Client& client, const ask::Configure& request, WireConfig& became);
+  int config(Client& client, EndpointId id, WireConfig& out) const;
   int close(Client& client, EndpointId id);
-  int listen(Client& client, const Request& request);
+  int listen(Client& client, const ask::Listen& request);
   int unlisten(Client& client, EndpointId id);
 
   // 0: the endpoint is nobody's, or no longer.

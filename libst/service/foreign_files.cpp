@@ -279,7 +279,8 @@ bool ForeignFiles::may_take(uid_t user) const {
   return waiting == 0 || (waiting + kMostFds <= room_ && !is_stuck(user));
 }
 
-int ForeignFiles::receive(int socket, uid_t user, Request& request, std::vector<UniqueFd>& fds) {
+int ForeignFiles::receive(int socket, uid_t user, RequestMessage& request,
+                          std::vector<UniqueFd>& fds) {
   const auto descriptors = may_take(user) ? Descriptors::kTake : Descriptors::kRefuse;
   if (descriptors == Descriptors::kTake && room_ >= kMostFds)
     return receive_request(socket, request, fds, Wait::kDontWait);

@@ -110,7 +110,7 @@ class ForeignFiles {
   void end_receiving() { nudge_.reset(); }
   // Receives a request of `user` without waiting, as receive_request(). -EMFILE: its descriptors
   // were refused.
-  int receive(int socket, uid_t user, Request& request, std::vector<UniqueFd>& fds);
+  int receive(int socket, uid_t user, RequestMessage& request, std::vector<UniqueFd>& fds);
   // Closes what nobody has taken over. Never blocks.
   void close(uid_t user, std::vector<UniqueFd>& fds) { closer_.close(user, fds); }
   // Closes a socket of a client, in which descriptors may be left, as it closes descriptors.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Answers requests that only watch (admin.h): the link, the counters, and connections, regions and
+// Answers requests that only watch: the link, the counters, and connections, regions and
 // users one by one, as far as the viewer may see them. Changes nothing.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dpdk_port/port.h"
+#include "libst/ipc/requests.h"
 #include "libst/service/allowances.h"
 #include "libst/service/client_table.h"
 #include "libst/service/link_watch.h"
@@ -37,15 +38,20 @@ class Inspection {
   // The Node's counters first, then the link's, then those that were added.
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
-  // Answers kStats and kAdmin*: 0 or a negative errno.
-  int answer(const Viewer& viewer, const Request& request, Reply& reply) const;
+  // Requests that only watch. They return 0 or a negative errno.
+  int answer(const Viewer& viewer, const ask::Stats& request, ask::Stats::Reply& reply) const;
+  int answer(const Viewer& viewer, const ask::AdminLink& request,
+             ask::AdminLink::Reply& reply) const;
+  int answer(const Viewer& viewer, const ask::AdminConnection& request,
+             ask::AdminConnection::Reply& reply) const;
+  int answer(const Viewer& viewer, const ask::AdminRegion& request,
+             ask::AdminRegion::Reply& reply) const;
+  int answer(const Viewer& viewer, const ask::AdminUser& request,
+             ask::AdminUser::Reply& reply) const;
+  int answer(const Viewer& viewer, const ask::AdminSteering& request,
+             ask::AdminSteering::Reply& reply) const;
 
  private:
-  int stats(const Request& request, Reply& reply) const;
-  void link(const Viewer& viewer, Reply& reply) const;
-  int connection(const Viewer& viewer, const Request& request, Reply& reply) const;
-  int region(const Viewer& viewer, const Request& request, Reply& reply) const;
-  int user(const Viewer& viewer, const Request& request, Reply& reply) const;
   [[nodiscard]] std::vector<port::PortCounter> other_counters() const;
 
   const port::Port& port_;

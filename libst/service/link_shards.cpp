@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "libst/service/admin.h"
+#include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 
 namespace stp::service {

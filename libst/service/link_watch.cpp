@@ -60,10 +60,10 @@ void LinkWatch::greet(Client& client) const {
   page.link_changes.store(changes_, std::memory_order_release);
 }
 
-void LinkWatch::answer(Reply& reply, Time now) const {
+void LinkWatch::answer(ask::LinkState::Reply& reply, Time now) const {
   const auto& info = port_.info();
   reply.state = static_cast<std::uint32_t>(state_);
-  reply.value = changes_;
+  reply.changes = changes_;
   reply.age = now - since_;
   reply.mtu = info.mtu;
   reply.megabits = info.megabits;

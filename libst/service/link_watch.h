@@ -35,8 +35,7 @@ class LinkWatch {
   }
   // Writes the state into the page of a new client.
   void greet(Client& client) const;
-  // Answers kLinkState.
-  void answer(Reply& reply, Time now) const;
+  void answer(ask::LinkState::Reply& reply, Time now) const;
   // How often the state has changed since the link was opened.
   [[nodiscard]] std::uint32_t changes() const { return changes_; }
   // Returns the changes one by one, in order; nullopt: no more. Keeps only the last few.

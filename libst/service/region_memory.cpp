@@ -185,7 +185,7 @@ FileMapping::~FileMapping() {
 }
 
 // Adds up the segments, and checks what can be checked without looking at the memory.
-int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uint64_t most,
+int RegionMemory::measure(const ask::Map& request, std::size_t fd_count, std::uint64_t most,
                           std::uint64_t& bytes) {
   if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
   bytes = 0;
@@ -202,7 +202,7 @@ int RegionMemory::measure(const Request& request, std::size_t fd_count, std::uin
   return 0;
 }
 
-int RegionMemory::map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+int RegionMemory::map(const ask::Map& request, std::span<const UniqueFd> fds, std::uint64_t most,
                       Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
@@ -270,7 +270,7 @@ int RegionMemory::populate(std::uint64_t bytes) {
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 
-int RegionMemory::pin_pages(const Account& payer, const Request& request) {
+int RegionMemory::pin_pages(const Account& payer, const ask::Map& request) {
   for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
     const auto& file = *files_[segment.fd_index];
     if (file.pin(payer, segment.offset, segment.length, pins_) == -EDQUOT) return -EDQUOT;

@@ -72,7 +72,7 @@ class RegionMemory {
  public:
   // Checks the segments of a kMap `request` and computes how many bytes it would map. Returns 0,
   // -EINVAL, or -EDQUOT if they are more than `most`.
-  static int measure(const Request& request, std::size_t fd_count, std::uint64_t most,
+  static int measure(const ask::Map& request, std::size_t fd_count, std::uint64_t most,
                      std::uint64_t& bytes);
   // Maps a request that measure() has checked, with the same `most`. Returns 0; -EINVAL: the owner
   // could shrink the memory or keep it from being sealed, or the file is so long that a look for
@@ -80,7 +80,7 @@ class RegionMemory {
   // -EFAULT: the owner has not allocated all pages; or another negative errno. Waits for whoever
   // works on the files. The destructor unmaps and returns `bytes` and `mappings` to
   // their budgets. `torn` is set if the owner takes away pages in use.
-  static int map(const Request& request, std::span<const UniqueFd> fds, std::uint64_t most,
+  static int map(const ask::Map& request, std::span<const UniqueFd> fds, std::uint64_t most,
                  Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
@@ -89,7 +89,7 @@ class RegionMemory {
   // Call last, with the request that was mapped: the kernel does not move the pages any more. As
   // far as the system permits it (page_pins.h). Returns 0, or -EDQUOT: `payer` may not have the
   // files that it takes.
-  int pin_pages(const Account& payer, const Request& request);
+  int pin_pages(const Account& payer, const ask::Map& request);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;

@@ -16,7 +16,7 @@ namespace stp::service {
 
 // Checks whether the region could be mapped, except for the budgets of its user. `bytes`: the
 // length of the region. `mapped`: the bytes that count against the quota.
-int Regions::check(Client& client, const Request& request, std::uint64_t bytes,
+int Regions::check(Client& client, const ask::Map& request, std::uint64_t bytes,
                    std::uint64_t mapped) {
   auto* const endpoint = client.endpoint(request.endpoint);
   if (endpoint == nullptr) return -EBADF;
@@ -37,7 +37,7 @@ int Regions::check(Client& client, const Request& request, std::uint64_t bytes,
   return 0;
 }
 
-int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, std::size_t files,
+int Regions::claim(Client& client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
                    RegionClaim& out) {
   std::uint64_t length = 0;
   for (const auto& piece :
@@ -61,7 +61,8 @@ int Regions::claim(Client& client, const Request& request, std::uint64_t bytes, 
                         out.mappings);
 }
 
-int Regions::map(Client& client, const Request& request, Attachments& attachments, Reply& reply) {
+int Regions::map(Client& client, const ask::Map& request, Attachments& attachments,
+                 ask::Map::Reply& reply) {
   std::uint64_t length = 0;
   for (const auto piece : attachments.pieces) length += piece.size();
   const auto mapped = attachments.keep ? std::max(length, attachments.mapped_bytes) : 0;
@@ -169,7 +170,7 @@ int Regions::settle(Client& client, RegionId id) const {
 
 // ---- Mx
 
-int Regions::alloc_mx(Client& client, const Request& request, Reply& reply) {
+int Regions::alloc_mx(Client& client, const ask::AllocMx& request, ask::AllocMx::Reply& reply) {
   constexpr std::uint32_t kAll = permit::kData | permit::kGet | permit::kFetchOp;
   auto* const region = client.region(request.region);
   if (region == nullptr || region->state != RegionState::kBound) return -EBADF;
@@ -200,7 +201,7 @@ int Regions::alloc_mx(Client& client, const Request& request, Reply& reply) {
   return 0;
 }
 
-int Regions::free_mx(Client& client, const Request& request) {
+int Regions::free_mx(Client& client, const ask::FreeMx& request) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   if (request.mx > std::numeric_limits<std::uint16_t>::max()) return -ERANGE;
   const auto mx = static_cast<std::uint16_t>(request.mx);

@@ -22,11 +22,12 @@ class Regions {
   // Call before the memory of a kMap request, `bytes` in all, is mapped: checks whether the request
   // would succeed, and reserves a part of what it takes. Returns 0 or a negative errno, as do the
   // following requests.
-  int claim(Client& client, const Request& request, std::uint64_t bytes, std::size_t files,
+  int claim(Client& client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
             RegionClaim& out);
-  int map(Client& client, const Request& request, Attachments& attachments, Reply& reply);
-  int alloc_mx(Client& client, const Request& request, Reply& reply);
-  int free_mx(Client& client, const Request& request);
+  int map(Client& client, const ask::Map& request, Attachments& attachments,
+          ask::Map::Reply& reply);
+  int alloc_mx(Client& client, const ask::AllocMx& request, ask::AllocMx::Reply& reply);
+  int free_mx(Client& client, const ask::FreeMx& request);
   // -EINPROGRESS: frames on their way out read the region, which stays mapped.
   int settle(Client& client, RegionId id) const;
 
@@ -47,7 +48,7 @@ class Regions {
   [[nodiscard]] std::optional<std::pair<RegionId, ClientId>> after(RegionId id) const;
 
  private:
-  int check(Client& client, const Request& request, std::uint64_t bytes, std::uint64_t mapped);
+  int check(Client& client, const ask::Map& request, std::uint64_t bytes, std::uint64_t mapped);
   int reserve(const Client& client, const Attachments& attachments, Region& made,
               Reservation& tables);
   void settle_tables(Client& client, EndpointId id, Endpoint& endpoint);

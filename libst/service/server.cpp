@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/service/server.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include "libst/os/file_limit.h"
 #include "libst/service/allowances.h"
 #include "libst/service/poll_loop.h"
+#include "stp/base/assert.h"
 
 namespace stp::service {
 
@@ -63,22 +66,54 @@ constexpr std::uint64_t kAdmitKey = kStopKey - 2;     // of no descriptor: once 
 constexpr std::uint64_t kExpelledKey = kStopKey - 3;  // minus the shard
 constexpr int kHeartbeatMs = 1'000;
 
-bool makes_sense(const Request& request, std::size_t fd_count) {
-  if (fd_count > kMaxFds) return false;
-  const auto known = request.kind >= RequestKind::kHello && request.kind <= RequestKind::kMapped;
-  if (!known && !is_admin(request.kind)) return false;
-  if (request.reserved != 0) return false;
-  if (request.kind == RequestKind::kTraceStart) return fd_count == 1 && request.segment_count == 0;
-  const auto memory_goes_along = request.kind == RequestKind::kMap;
-  return memory_goes_along ? fd_count != 0 : fd_count == 0 && request.segment_count == 0;
+// Checks for a regular file that is open for writing. AT_STATX_DONT_SYNC uses what the kernel
+// knows: asking the file system, for example a FUSE server, could block.
+bool may_be_written(int file) {
+  struct statx status {};
+  if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
+      !S_ISREG(status.stx_mode))
+    return false;
+  const auto mode = ::fcntl(file, F_GETFL) & O_ACCMODE;
+  return mode == O_WRONLY || mode == O_RDWR;
 }
 
-// Returns false for requests that a shard answers before the program has said hello to it.
-bool needs_a_client(RequestKind kind) {
-  return kind != RequestKind::kHello && !is_watching(kind) && !is_trace(kind);
+struct Tracing {
+  TraceControl& control;
+  ClientId client;
+  std::span<UniqueFd> fds;
+};
+
+int answer(Tracing of, const ask::TraceStart& request, Nothing&) {
+  // A pipe or a socket could block the writer until somebody reads from it.
+  if (of.fds.size() != 1 || !may_be_written(of.fds[0].get())) return -EINVAL;
+  return of.control.start(request.trace, of.client, of.fds[0]);
+}
+
+int answer(Tracing of, const ask::TraceStop& /*request*/, Nothing&) {
+  return of.control.stop();
+}
+
+int answer(Tracing of, const ask::TraceStatus& /*request*/, ask::TraceStatus::Reply& reply) {
+  return of.control.status(reply.trace);
 }
 
 }  // namespace
+
+void answer_trace(TraceControl* control, ClientId client, bool administrator,
+                  const RequestMessage& message, std::span<UniqueFd> fds, ReplyMessage& reply) {
+  reply.head = {.kind = message.head.kind};
+  const auto result = dispatch(message, [&]<typename R>(const R& request) {
+    if constexpr (kRuleOf<R>.where != Where::kDaemon)
+      return -EINVAL;
+    else if (kRuleOf<R>.who == Who::kAdministrator && !administrator)
+      return -EPERM;
+    else if (control == nullptr)
+      return -EOPNOTSUPP;
+    else
+      return answer(Tracing{*control, client, fds}, request, reply.begin<R>());
+  });
+  if (result != 0) reply.refuse(result);
+}
 
 Server::Server(std::vector<Service*> shards, std::string path, Log log)
     : shards_(std::move(shards)), path_(std::move(path)), log_(std::move(log)) {}
@@ -308,7 +343,7 @@ void Server::judge(std::uint64_t key, int result) {
 }
 
 int Server::answer(Peer& peer) {
-  Request request;
+  RequestMessage request;
   std::vector<UniqueFd> fds;
   const auto uid = peer.identity.uid;
   try {
@@ -322,16 +357,18 @@ int Server::answer(Peer& peer) {
   }
 }
 
-int Server::answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds) {
+int Server::answer(Peer& peer, int received, const RequestMessage& request,
+                   std::span<UniqueFd> fds) {
+  const auto kind = request.head.kind;
   if (received == -EAGAIN) return 0;
-  if (received == -EMFILE) return refuse_descriptors(peer);
+  if (received == -EMFILE) return refuse_descriptors(peer, kind);
   if (received != 0) return received;
-  if (request.version != kProtocolVersion)  // its other fields may mean anything
-    return fds.empty() ? refuse_request(peer, -EPROTONOSUPPORT) : -EPROTO;
+  if (request.head.version != kProtocolVersion)  // its other fields may mean anything
+    return fds.empty() ? refuse_request(peer, RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
-  if (peer.operating && !is_watching(request.kind)) return -EUSERS;
+  if (peer.operating && !only_watches(kind)) return -EUSERS;
   peer.last_asked = ++asked_;
-  if (!is_watching(request.kind) && !std::exchange(peer.uses_link, true))
+  if (!only_watches(kind) && !std::exchange(peer.uses_link, true))
     log_client(peer.identity.uid, LogLevel::kInfo,
                "client " + std::to_string(peer.client) + " uses the link: pid " +
                    std::to_string(peer.identity.pid) + ", uid " +
@@ -339,85 +376,96 @@ int Server::answer(Peer& peer, int received, const Request& request, std::span<U
   return pass_on(peer, request, fds);
 }
 
-bool Server::makes_sense(const Peer& peer, const Request& request, std::size_t fd_count) const {
-  return service::makes_sense(request, fd_count) && request.shard < shards_.size() &&
-         (peer.clients[request.shard] != 0 || !needs_a_client(request.kind));
+bool Server::makes_sense(const Peer& peer, const RequestMessage& request,
+                         std::size_t fd_count) const {
+  const auto& head = request.head;
+  return service::makes_sense(request, fd_count) && head.shard < shards_.size() &&
+         (rule_of(head.kind)->where != Where::kItsShard || peer.clients[head.shard] != 0);
 }
 
-int Server::refuse_descriptors(Peer& peer) {
+int Server::refuse_descriptors(Peer& peer, RequestKind kind) {
   if (foreign_->is_stuck(peer.identity.uid)) return -ETOOMANYREFS;
-  return refuse_request(peer, -EMFILE);
+  return refuse_request(peer, kind, -EMFILE);
 }
 
-int Server::refuse_request(Peer& peer, int error) {
+int Server::refuse_request(Peer& peer, RequestKind kind, int error, std::string_view why) {
   Attachments none;
-  Reply reply{};
-  reply.version = kProtocolVersion;
-  reply.result = error;
+  ReplyMessage reply;
+  reply.head.kind = kind;
+  reply.refuse(error, why);
   return reply_to(peer, none, reply);
 }
 
-int Server::pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
-  if (request.kind == RequestKind::kMap) return begin_map(peer, request, fds);
-  if (request.kind == RequestKind::kMapped) return begin_mapped(peer, request);
+int Server::pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds) {
+  if (request.head.kind == RequestKind::kMap) return begin_map(peer, request, fds);
+  if (request.head.kind == RequestKind::kMapped) return begin_mapped(peer, request);
   Attachments attachments;
-  Reply reply{};
+  ReplyMessage reply;
   int bell = -1;
-  reply.version = kProtocolVersion;
-  if (is_trace(request.kind)) {
-    reply.result =
-        answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
-  } else {
+  if (rule_of(request.head.kind)->where == Where::kDaemon)
+    answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
+  else
     ask_service(peer, request, attachments, reply, bell);
-  }
   return reply_to(peer, attachments, reply, bell);
 }
 
-void Server::ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
-                         int& bell) {
-  const auto shard = request.shard;
+void Server::ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
+                         ReplyMessage& reply, int& bell) {
+  const auto shard = request.head.shard;
   auto& service = *shards_[shard];
   std::lock_guard guard(service.lock());
-  if (is_watching(request.kind)) return service.watch(peer.identity, request, reply);
-  const bool hello = request.kind == RequestKind::kHello;
-  if (hello && say_hello(peer, shard, reply) != 0) return log_no_hello(peer, reply);
+  if (only_watches(request.head.kind)) return service.watch(peer.identity, request, reply);
+  if (request.head.kind == RequestKind::kHello)
+    return greet(peer, request, attachments, reply, bell);
   service.handle(peer.clients[shard], request, attachments, reply);
-  if (!hello) return;
-  if (reply.result != 0) return log_no_hello(peer, reply);
-  reply.result = service.bell_of(peer.clients[shard], bell);
+}
+
+// Call with the lock of that shard's Service.
+void Server::greet(Peer& peer, const RequestMessage& request, Attachments& attachments,
+                   ReplyMessage& reply, int& bell) {
+  const auto shard = request.head.shard;
+  auto& service = *shards_[shard];
+  if (say_hello(peer, shard, reply) != 0) return log_no_hello(peer, reply);
+  service.handle(peer.clients[shard], request, attachments, reply);
+  if (reply.head.result != 0) return log_no_hello(peer, reply);
+  if (const auto error = service.bell_of(peer.clients[shard], bell); error != 0)
+    return reply.refuse(error);
   if (shard != 0) return;
   // Programs of one domain each are spread over the shards.
   if (!peer.begins) peer.begins = next_shard_++ % static_cast<unsigned>(shards_.size());
-  reply.value = *peer.begins;
+  reply.body.as<ask::Hello::Reply>().first = *peer.begins;
 }
 
 // The program hears the number only.
-void Server::log_no_hello(const Peer& peer, const Reply& reply) {
-  const auto error = -reply.result;
+void Server::log_no_hello(const Peer& peer, const ReplyMessage& reply) {
+  const auto error = -reply.head.result;
   std::string why = std::strerror(error);
   if (error == EFBIG) why += ": stpd may not make files so large; raise LimitFSIZE of systemd";
-  if (error == EDQUOT) why = text_of(reply.text);
+  if (error == EDQUOT) why = reply.why();
   log_client(peer.identity.uid, LogLevel::kWarning,
              "client " + std::to_string(peer.client) + " gets no pages: " + why);
 }
 
 // Makes the peer a client of the shard, unless it is one. Call with the lock of that shard's
 // Service.
-int Server::say_hello(Peer& peer, unsigned shard, Reply& reply) {
+int Server::say_hello(Peer& peer, unsigned shard, ReplyMessage& reply) {
   if (peer.clients[shard] != 0) return 0;
   std::string why;
   peer.clients[shard] = shards_[shard]->add_client_of_link(peer.identity, peer.use, why);
   if (peer.clients[shard] != 0) return 0;
-  reply.result = -errno;
-  set_text(reply.text, why);
-  return reply.result;
+  reply.head.kind = RequestKind::kHello;
+  reply.refuse(-errno, why);
+  return reply.head.result;
 }
 
-int Server::reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell) {
+int Server::reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell) {
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
-  if (attachments.memory && reply.result == 0) reply_fds[fd_count++] = attachments.memory->fd();
-  if (bell >= 0 && reply.result == 0) reply_fds[fd_count++] = bell;
+  const auto fine = reply.head.result == 0;
+  if (attachments.memory && fine) reply_fds[fd_count++] = attachments.memory->fd();
+  if (bell >= 0 && fine) reply_fds[fd_count++] = bell;
+  STP_ASSERT(!fine || fd_count == rule_of(reply.head.kind)->reply_files,
+             "what goes along with a reply is what the table says");
   int result = 0;
   const auto time = time_of([&] {
     result =

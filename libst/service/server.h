@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,10 +75,28 @@ SlowSockets::Time time_of(Call&& call) {
   return time_of_thread() - began;
 }
 
+// Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
+// time and without a drive lock. No function waits for the file. Functions return 0 or a negative
+// errno.
+class TraceControl {
+ public:
+  virtual ~TraceControl() = default;
+  // Takes ownership of `file` on success. status() reports errors of the file itself.
+  virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
+  virtual int stop() = 0;
+  virtual int status(TraceState& out) = 0;
+  // Call when the client has gone. Ends its trace unless the trace was ordered to stay.
+  virtual void client_gone(ClientId client) = 0;
+};
+
+// Answers requests about traces. `control` may be null: -EOPNOTSUPP.
+void answer_trace(TraceControl* control, ClientId client, bool administrator,
+                  const RequestMessage& message, std::span<UniqueFd> fds, ReplyMessage& reply);
+
 struct Errand {
   std::uint64_t key = 0;  // identifies the client
   uid_t user = 0;
-  Request request{};
+  RequestMessage request;
   int result = 0;
   std::string why;  // -EDQUOT, where the worker knows
   // Nobody waits for the result any more.
@@ -181,7 +201,7 @@ class Server {
     std::optional<unsigned> begins;  // the shard that it was told to begin with
     std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
     bool operating = false;          // has a place reserved for operators
-    bool uses_link = false;          // has asked for more than what is_watching() names
+    bool uses_link = false;          // has asked for more than what only_watches() names
     std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
     SlowSockets::Time last_reply{0};  // what it took to send
   };
@@ -213,20 +233,22 @@ class Server {
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
-  int answer(Peer& peer, int received, const Request& request, std::span<UniqueFd> fds);
-  int refuse_descriptors(Peer& peer);
-  int refuse_request(Peer& peer, int error);
-  int pass_on(Peer& peer, const Request& request, std::span<UniqueFd> fds);
-  void ask_service(Peer& peer, const Request& request, Attachments& attachments, Reply& reply,
-                   int& bell);
-  void log_no_hello(const Peer& peer, const Reply& reply);
-  int say_hello(Peer& peer, unsigned shard, Reply& reply);
-  [[nodiscard]] bool makes_sense(const Peer& peer, const Request& request,
+  int answer(Peer& peer, int received, const RequestMessage& request, std::span<UniqueFd> fds);
+  int refuse_descriptors(Peer& peer, RequestKind kind);
+  int refuse_request(Peer& peer, RequestKind kind, int error, std::string_view why = {});
+  int pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds);
+  void ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
+                   ReplyMessage& reply, int& bell);
+  void greet(Peer& peer, const RequestMessage& request, Attachments& attachments,
+             ReplyMessage& reply, int& bell);
+  void log_no_hello(const Peer& peer, const ReplyMessage& reply);
+  int say_hello(Peer& peer, unsigned shard, ReplyMessage& reply);
+  [[nodiscard]] bool makes_sense(const Peer& peer, const RequestMessage& request,
                                  std::size_t fd_count) const;
-  int reply_to(Peer& peer, Attachments& attachments, Reply& reply, int bell = -1);
+  int reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell = -1);
   void hear(const Peer& peer, bool requests);
-  int begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds);
-  int begin_mapped(Peer& peer, const Request& request);
+  int begin_map(Peer& peer, const RequestMessage& message, std::span<UniqueFd> fds);
+  int begin_mapped(Peer& peer, const RequestMessage& message);
   int send_out(Peer& peer, std::shared_ptr<Errand> errand);
   int end_errand(Peer& peer, Errand& errand);
   void end_errands();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -26,7 +27,7 @@ namespace {
 constexpr std::uint64_t kErrandSlice = std::uint64_t{8} << 20;
 
 int map_memory(Errand& errand) {
-  const auto& request = errand.request;
+  const auto& request = errand.request.as<ask::Map>();
   auto error = RegionMemory::map(request, errand.files, errand.most, std::move(errand.claim.bytes),
                                  std::move(errand.claim.mappings), std::move(errand.claim.torn),
                                  errand.memory);
@@ -53,7 +54,7 @@ int keep_offered(Errand& errand) {
   }
   errand.offered->attach(pins);
   // A channel is handed out once, the client page whenever the client says hello.
-  if (errand.request.vc != kNoneId) errand.offered->forget_fd();
+  if (errand.request.as<ask::Mapped>().vc != kNoneId) errand.offered->forget_fd();
   return 0;
 }
 
@@ -123,71 +124,70 @@ int Server::send_out(Peer& peer, std::shared_ptr<Errand> errand) {
 }
 
 // Checks request, quotas and budgets first. This thread touches neither the memory nor its file.
-int Server::begin_map(Peer& peer, const Request& request, std::span<UniqueFd> fds) {
-  Attachments none;
-  Reply reply{};
-  reply.version = kProtocolVersion;
-  const auto refuse = [&](int error) {
-    reply.result = error;
-    return reply_to(peer, none, reply);
+int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<UniqueFd> fds) {
+  const auto refuse = [&](int error, std::string_view why = {}) {
+    return refuse_request(peer, message.head.kind, error, why);
   };
   if (workers_->is_stuck(peer.identity.uid)) return refuse(-EBUSY);
+  const auto& request = message.as<ask::Map>();
   std::uint64_t bytes = 0;
   const std::uint64_t most = most_map_bytes_;
-  auto error = RegionMemory::measure(request, fds.size(), most, bytes);
-  if (error == -EDQUOT)
-    set_text(reply.text, "one st_map may map no more than --max-map " + std::to_string(most) +
+  const auto wrong = RegionMemory::measure(request, fds.size(), most, bytes);
+  if (wrong == -EDQUOT)
+    return refuse(wrong, "one st_map may map no more than --max-map " + std::to_string(most) +
                              " of stpd: raise it, then SIGHUP");
-  if (error != 0) return refuse(error);
+  if (wrong != 0) return refuse(wrong);
   auto errand = std::make_shared<Errand>();
+  ReplyMessage reply;
   {
-    auto& service = *shards_[request.shard];
+    auto& service = *shards_[message.head.shard];
     std::lock_guard guard(service.lock());
-    error = service.claim_region(peer.clients[request.shard], request, bytes, fds.size(),
-                                 errand->claim, reply);
+    service.claim_region(peer.clients[message.head.shard], request, bytes, fds.size(),
+                         errand->claim, reply);
   }
-  if (error != 0) return refuse(error);
+  if (reply.head.result != 0) return refuse(reply.head.result, reply.why());
   errand->key = peer.client;
   errand->user = peer.identity.uid;
-  errand->request = request;
+  errand->request = message;
   errand->most = most;
   errand->files.reserve(fds.size());
   for (auto& fd : fds) errand->files.push_back(std::move(fd));
   return send_out(peer, std::move(errand));
 }
 
-int Server::begin_mapped(Peer& peer, const Request& request) {
+int Server::begin_mapped(Peer& peer, const RequestMessage& message) {
   auto errand = std::make_shared<Errand>();
-  const auto client = peer.clients[request.shard];
+  const auto client = peer.clients[message.head.shard];
   {
-    auto& service = *shards_[request.shard];
+    auto& service = *shards_[message.head.shard];
     std::lock_guard guard(service.lock());
-    errand->offered = service.offered(client, request.vc, errand->payer);
+    errand->offered = service.offered(client, message.as<ask::Mapped>().vc, errand->payer);
   }
   errand->key = peer.client;
   errand->user = peer.identity.uid;
-  errand->request = request;
+  errand->request = message;
   if (errand->offered == nullptr) return end_errand(peer, *errand);
-  if (workers_->is_stuck(peer.identity.uid)) return refuse_request(peer, -EBUSY);
+  if (workers_->is_stuck(peer.identity.uid)) return refuse_request(peer, message.head.kind, -EBUSY);
   return send_out(peer, std::move(errand));
 }
 
 int Server::end_errand(Peer& peer, Errand& errand) {
   Attachments attachments;
-  Reply reply{};
-  reply.version = kProtocolVersion;
-  reply.result = errand.result;
-  if (reply.result == -EDQUOT) set_text(reply.text, errand.why);
+  ReplyMessage reply;
+  const auto& head = errand.request.head;
+  reply.head.kind = head.kind;
   if (errand.memory != nullptr) {
     attachments.pieces = errand.memory->pieces();
     attachments.mapped_bytes = errand.memory->size();
     attachments.place = std::move(errand.claim.place);
     attachments.keep = UserWorkers::guard(workers_, errand.user, std::move(errand.memory));
   }
-  if (reply.result == 0) {
-    auto& service = *shards_[errand.request.shard];
+  if (errand.result != 0) {
+    reply.refuse(errand.result, errand.result == -EDQUOT ? errand.why : "");
+  } else {
+    auto& service = *shards_[head.shard];
     std::lock_guard guard(service.lock());
-    service.handle(peer.clients[errand.request.shard], errand.request, attachments, reply);
+    service.handle(peer.clients[head.shard], errand.request, attachments, reply);
   }
   // What is not used returns to its budget before the reply leaves.
   errand.claim = {};

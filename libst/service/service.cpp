@@ -50,13 +50,72 @@ struct Service::Impl {
   // nullptr: no such client, or it leaves.
   Client* present(ClientId id);
 
-  // Requests. They return 0 or a negative errno.
-  int answer(Client& client, const Request& request, Attachments& attachments, Reply& reply);
-  int info(Client& client, VcId vc, Reply& reply);
-  int hello(Client& client, Attachments& attachments, Reply& reply);
-  int mapped(Client& client, VcId vc);
-  int resolve(Client& client, const Request& request, Reply& reply);
-  int unmap(Client& client, RegionId id);
+  // Requests of programs. They return 0 or a negative errno. For each there is an answer() with its
+  // struct, which passes it to the mechanism that does the work.
+  int answer(Client& client, const RequestMessage& message, Attachments& attachments,
+             ReplyMessage& reply);
+  struct From {
+    Client& client;
+    Attachments& attachments;
+  };
+  int answer(From from, const ask::Hello& request, ask::Hello::Reply& reply);
+  int answer(From from, const ask::OpenEndpoint& request, ask::OpenEndpoint::Reply& reply) {
+    return endpoints.open(from.client, request, reply);
+  }
+  int answer(From from, const ask::Configure& request, ask::Configure::Reply& reply) {
+    return endpoints.configure(from.client, request, reply.config);
+  }
+  int answer(From from, const ask::EndpointConfig& request, ask::EndpointConfig::Reply& reply) {
+    return endpoints.config(from.client, request.endpoint, reply.config);
+  }
+  int answer(From from, const ask::CloseEndpoint& request, Nothing&) {
+    return endpoints.close(from.client, request.endpoint);
+  }
+  int answer(From from, const ask::Listen& request, Nothing&) {
+    return endpoints.listen(from.client, request);
+  }
+  int answer(From from, const ask::Unlisten& request, Nothing&) {
+    return endpoints.unlisten(from.client, request.endpoint);
+  }
+  int answer(From from, const ask::Accept& request, ask::Accept::Reply& reply) {
+    return connections.accept(from.client, request.endpoint, from.attachments, reply);
+  }
+  int answer(From from, const ask::Connect& request, ask::Connect::Reply& reply) {
+    return connections.connect(from.client, request, from.attachments, reply.channel);
+  }
+  int answer(From from, const ask::Backlog& request, ask::Backlog::Reply& reply) {
+    return connections.backlog(from.client, request.endpoint, reply.waiting);
+  }
+  int answer(From from, const ask::Decide& request, Nothing&) {
+    return connections.decide(from.client, request);
+  }
+  int answer(From from, const ask::OpenPort& request, ask::OpenPort::Reply& reply) {
+    return connections.open_port(from.client, request.endpoint, from.attachments, reply.channel);
+  }
+  int answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply);
+  int answer(From from, const ask::Close& request, Nothing&) {
+    return connections.close(from.client, request);
+  }
+  int answer(From from, const ask::Map& request, ask::Map::Reply& reply) {
+    return regions.map(from.client, request, from.attachments, reply);
+  }
+  int answer(From from, const ask::Unmap& request, Nothing&);
+  int answer(From from, const ask::Settle& request, Nothing&) {
+    return regions.settle(from.client, request.region);
+  }
+  int answer(From from, const ask::AllocMx& request, ask::AllocMx::Reply& reply) {
+    return regions.alloc_mx(from.client, request, reply);
+  }
+  int answer(From from, const ask::FreeMx& request, Nothing&) {
+    return regions.free_mx(from.client, request);
+  }
+  int answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply);
+  int answer(From from, const ask::Trouble& request, ask::Trouble::Reply& reply);
+  int answer(From /*from*/, const ask::LinkState& /*request*/, ask::LinkState::Reply& reply) {
+    link.answer(reply, clock.now());
+    return 0;
+  }
+  int answer(From from, const ask::Mapped& request, Nothing&);
 
   // Handles a bounded number of events, and wakes who waits for them. Returns true if there were
   // any; more may be left.
@@ -311,27 +370,14 @@ void Service::woke_up() {
 
 // Requests of clients, passed to the mechanism that answers them.
 
-namespace {
-
-// The text is longer than a reply: the client asks for it part by part.
-int trouble(const port::Port& port, const Request& request, Reply& reply) {
-  const auto station = MacAddr::from_u64(request.mac);
-  const auto text = station.is_zero() ? port.trouble() : port.trouble_of(station);
-  const auto from = std::min<std::size_t>(request.index, text.size());
-  set_text(reply.text, std::string_view(text).substr(from));
-  return 0;
-}
-
-}  // namespace
-
-void Service::handle(ClientId id, const Request& request, Attachments& attachments, Reply& reply) {
-  reply = {};
-  reply.version = kProtocolVersion;
+void Service::handle(ClientId id, const RequestMessage& request, Attachments& attachments,
+                     ReplyMessage& reply) {
+  reply.head = {.kind = request.head.kind};
   auto* const client = impl_->present(id);
   if (client == nullptr) {
-    reply.result = -EBADF;
-  } else if (request.version != kProtocolVersion) {
-    reply.result = -EPROTONOSUPPORT;
+    reply.refuse(-EBADF);
+  } else if (request.head.version != kProtocolVersion) {
+    reply.refuse(-EPROTONOSUPPORT);
   } else {
     impl_->allow.answer(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
   }
@@ -339,94 +385,43 @@ void Service::handle(ClientId id, const Request& request, Attachments& attachmen
   impl_->bells.ring_own();
 }
 
-int Service::claim_region(ClientId id, const Request& request, std::uint64_t bytes,
-                          std::size_t files, RegionClaim& out, Reply& reply) {
+int Service::claim_region(ClientId id, const ask::Map& request, std::uint64_t bytes,
+                          std::size_t files, RegionClaim& out, ReplyMessage& reply) {
   return impl_->allow.answer(reply, [&] {
     auto* const client = impl_->present(id);
     return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
   });
 }
 
-void Service::watch(const ClientIdentity& viewer, const Request& request, Reply& reply) {
-  reply = {};
-  reply.version = kProtocolVersion;
+void Service::watch(const ClientIdentity& identity, const RequestMessage& message,
+                    ReplyMessage& reply) {
+  reply.head = {.kind = message.head.kind};
+  const Viewer viewer{.id = 0, .identity = identity};
   impl_->allow.answer(reply, [&] {
-    return impl_->inspection.answer({.id = 0, .identity = viewer}, request, reply);
+    return dispatch(message, [&]<typename R>(const R& request) {
+      if constexpr (kRuleOf<R>.who == Who::kWatcher)
+        return impl_->inspection.answer(viewer, request, reply.begin<R>());
+      return -EINVAL;
+    });
   });
 }
 
-int Service::Impl::answer(Client& client, const Request& request, Attachments& attachments,
-                          Reply& reply) {
-  switch (request.kind) {
-    case RequestKind::kHello:
-      return hello(client, attachments, reply);
-    case RequestKind::kOpenEndpoint:
-      return endpoints.open(client, request, reply);
-    case RequestKind::kConfigure:
-      return endpoints.configure(client, request, reply);
-    case RequestKind::kEndpointConfig:
-      return endpoints.config(client, request, reply);
-    case RequestKind::kCloseEndpoint:
-      return endpoints.close(client, request.endpoint);
-    case RequestKind::kListen:
-      return endpoints.listen(client, request);
-    case RequestKind::kUnlisten:
-      return endpoints.unlisten(client, request.endpoint);
-    case RequestKind::kAccept:
-      return connections.accept(client, request.endpoint, attachments, reply);
-    case RequestKind::kConnect:
-      return connections.connect(client, request, attachments, reply);
-    case RequestKind::kMapped:
-      return mapped(client, request.vc);
-    case RequestKind::kBacklog:
-      return connections.backlog(client, request.endpoint, reply);
-    case RequestKind::kDecide:
-      return connections.decide(client, request);
-    case RequestKind::kOpenPort:
-      return connections.open_port(client, request.endpoint, attachments, reply);
-    case RequestKind::kVcInfo:
-      return info(client, request.vc, reply);
-    case RequestKind::kClose:
-      return connections.close(client, request);
-    case RequestKind::kMap:
-      return regions.map(client, request, attachments, reply);
-    case RequestKind::kUnmap:
-      return unmap(client, request.region);
-    case RequestKind::kSettle:
-      return regions.settle(client, request.region);
-    case RequestKind::kAllocMx:
-      return regions.alloc_mx(client, request, reply);
-    case RequestKind::kFreeMx:
-      return regions.free_mx(client, request);
-    case RequestKind::kResolve:
-      return resolve(client, request, reply);
-    case RequestKind::kStats:
-    case RequestKind::kAdminLink:
-    case RequestKind::kAdminConnection:
-    case RequestKind::kAdminRegion:
-    case RequestKind::kAdminUser:
-    case RequestKind::kAdminSteering:
-      return inspection.answer({.id = client.id, .identity = client.identity}, request, reply);
-    case RequestKind::kTrouble:
-      return trouble(*port, request, reply);
-    case RequestKind::kLinkState:
-      link.answer(reply, clock.now());
-      return 0;
-    case RequestKind::kTraceStart:
-    case RequestKind::kTraceStop:
-    case RequestKind::kTraceStatus:
+int Service::Impl::answer(Client& client, const RequestMessage& message, Attachments& attachments,
+                          ReplyMessage& reply) {
+  const From from{client, attachments};
+  return dispatch(message, [&]<typename R>(const R& request) {
+    if constexpr (kRuleOf<R>.where == Where::kDaemon)
       return -EOPNOTSUPP;  // whoever owns the service answers these
-  }
-  return -EINVAL;
+    else if constexpr (kRuleOf<R>.who == Who::kWatcher)
+      return inspection.answer({.id = client.id, .identity = client.identity}, request,
+                               reply.begin<R>());
+    else
+      return answer(from, request, reply.begin<R>());
+  });
 }
 
-int Service::Impl::info(Client& client, VcId vc, Reply& reply) {
-  const auto error = connections.info(client, vc, reply);
-  if (error == 0) set_text(reply.text, port->name_of_station(MacAddr::from_u64(reply.mac)));
-  return error;
-}
-
-int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply) {
+int Service::Impl::answer(From from, const ask::Hello& /*request*/, ask::Hello::Reply& reply) {
+  auto& client = from.client;
   const auto& info = port->info();
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
@@ -438,7 +433,7 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
   reply.ipv6 = info.ipv6 ? 1 : 0;
   reply.one_address = info.one_address ? 1 : 0;
   reply.interface = info.interface;
-  set_text(reply.text, info.link);
+  set_text(reply.link, info.link);
   if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
     client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
     if (client.offered_page == nullptr) return -errno;
@@ -448,13 +443,14 @@ int Service::Impl::hello(Client& client, Attachments& attachments, Reply& reply)
     }
     client.offered_page->charge(kept(std::move(client.files)), kept(std::move(client.mapping)));
   }
-  attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
+  from.attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
   return 0;
 }
 
 // The client has mapped what it was offered, and can take none of its pages away any more.
-int Service::Impl::mapped(Client& client, VcId vc) {
-  if (vc != kNoneId) return connections.mapped(client, vc);
+int Service::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
+  auto& client = from.client;
+  if (request.vc != kNoneId) return connections.mapped(client, request.vc);
   if (client.offered_page == nullptr) return 0;  // it has said so before
   const auto accepts = client.page().accepts.load();
   client.page_memory = std::move(client.offered_page);
@@ -466,10 +462,24 @@ int Service::Impl::mapped(Client& client, VcId vc) {
   return 0;
 }
 
+int Service::Impl::answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply) {
+  const auto error = connections.info(from.client, request.vc, reply.facts);
+  if (error == 0) set_text(reply.peer, port->name_of_station(MacAddr::from_u64(reply.facts.mac)));
+  return error;
+}
+
+// The text is longer than a reply: the client asks for it part by part.
+int Service::Impl::answer(From /*from*/, const ask::Trouble& request, ask::Trouble::Reply& reply) {
+  const auto station = MacAddr::from_u64(request.mac);
+  const auto text = station.is_zero() ? port->trouble() : port->trouble_of(station);
+  set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
+  return 0;
+}
+
 // Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
 // clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
 // and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
-int Service::Impl::resolve(Client& client, const Request& request, Reply& reply) {
+int Service::Impl::answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
   port::Ipv4 const four{request.ipv4};
@@ -480,7 +490,7 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
     return 0;
   }
   const auto now = clock.now();
-  auto& asked_until = client.use->asked_until;
+  auto& asked_until = from.client.use->asked_until;
   if (asked_until > now + kAhead) return -EAGAIN;
   auto address = port::InternetAddress::of(four, 0);
   if (four.value == 0) {
@@ -497,7 +507,9 @@ int Service::Impl::resolve(Client& client, const Request& request, Reply& reply)
 
 // The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
 // the request.
-int Service::Impl::unmap(Client& client, RegionId id) {
+int Service::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
+  auto& client = from.client;
+  const auto id = request.region;
   auto* const region = client.region(id);
   if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
   regions.start_unmap(id, *region);

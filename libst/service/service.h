@@ -15,10 +15,10 @@
 #include "dpdk_port/port.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
-#include "libst/service/admin.h"
 #include "libst/service/allowances.h"
 #include "libst/service/attachments.h"
 #include "libst/service/budget.h"
+#include "libst/service/identity.h"
 #include "libst/service/link_watch.h"
 #include "libst/service/memory_guard.h"
 #include "libst/service/user_workers.h"
@@ -129,8 +129,8 @@ class Service {
   // Call before mapping the memory of a kMap request, `bytes` of `files` in all. Checks whether the
   // request would succeed, and reserves a part of what it takes from its user's budgets. Returns 0
   // or an error as in handle()'s reply.
-  int claim_region(ClientId client, const Request& request, std::uint64_t bytes, std::size_t files,
-                   RegionClaim& out, Reply& reply);
+  int claim_region(ClientId client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
+                   RegionClaim& out, ReplyMessage& reply);
   // From now on clients are other processes: they map memory that they are offered (attachments.h).
   void offer_memory(std::shared_ptr<UserWorkers> workers);
   // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
@@ -139,9 +139,10 @@ class Service {
                                                       Account& payer) const;
   // Channels are offered only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
-  void handle(ClientId client, const Request& request, Attachments& attachments, Reply& reply);
-  // Answers a request that only watches (is_watching), of somebody who need not be a client.
-  void watch(const ClientIdentity& viewer, const Request& request, Reply& reply);
+  void handle(ClientId client, const RequestMessage& request, Attachments& attachments,
+              ReplyMessage& reply);
+  // Answers a request that only watches, of somebody who need not be a client.
+  void watch(const ClientIdentity& viewer, const RequestMessage& request, ReplyMessage& reply);
   // Does what a ring of `bell` in the client's page would do: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);
   // Returns the time that the Node is given.

@@ -142,10 +142,6 @@ std::vector<Kind> all_kinds(const Client& client, std::list<UniqueFd>& kept) {
   return kinds;
 }
 
-std::span<const std::byte> bytes_of(const Request& request) {
-  return std::as_bytes(std::span(&request, 1));
-}
-
 Request map_request(std::uint64_t endpoint) {
   auto order = Client::request(RequestKind::kMap, endpoint);
   order.direction = static_cast<std::uint32_t>(Direction::kReceive);
@@ -186,14 +182,13 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
   std::vector<int> fds;
   while (fds.size() < kMostDescriptors) fds.push_back(some[fds.size() % some.size()]);
   std::uint64_t sent = 0;
-  std::array<std::byte, sizeof(Request) + 100> bytes{};
-  for (const std::size_t size :
-       {sizeof(Request), sizeof(Request) - 1, sizeof bytes, std::size_t{1}, std::size_t{0}}) {
+  const auto whole = service::bytes_of(Client::request(RequestKind::kMap)).size();
+  for (const std::size_t size : {whole, whole - 1, whole + 100, std::size_t{1}, std::size_t{0}}) {
     Client client(socket);
     if (!client.ok()) continue;
-    const auto order = map_request(client.open_endpoint());
-    std::copy_n(bytes_of(order).begin(), sizeof order, bytes.begin());
-    sent += client.send_raw(std::span(bytes).first(size), fds) ? 1 : 0;
+    auto bytes = service::bytes_of(map_request(client.open_endpoint()));
+    bytes.resize(size);
+    sent += client.send_raw(bytes, fds) ? 1 : 0;
   }
   return sent;
 }
@@ -204,7 +199,7 @@ std::uint64_t leave_unread(const std::string& socket, std::span<const int> fds) 
   if (!client.ok()) return 0;
   const auto order = map_request(client.open_endpoint());
   std::uint64_t sent = 0;
-  while (sent < 64 && client.send_raw(bytes_of(order), fds)) ++sent;
+  while (sent < 64 && client.send_raw(service::bytes_of(order), fds)) ++sent;
   return sent;
 }
 
@@ -218,7 +213,7 @@ std::uint64_t give_away_lingering(const std::string& socket, std::list<UniqueFd>
         i % 2 == 0 ? map_request(client.open_endpoint()) : Client::request(RequestKind::kHello);
     auto file = lingering(kept);
     const auto fd = file.get();
-    sent += client.send_raw(bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
+    sent += client.send_raw(service::bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
     // If it is the last reference after all, its close blocks that thread and not this one.
     std::thread([last = std::move(file)]() mutable { last.reset(); }).detach();
   }
@@ -262,7 +257,7 @@ void deaf(Attack& attack) {
   std::uint64_t sent = 0;
   while (!attack.over())
     for (const auto& client : clients)
-      for (int i = 0; i < 64; ++i) sent += client.send_raw(bytes_of(order), {}) ? 1 : 0;
+      for (int i = 0; i < 64; ++i) sent += client.send_raw(service::bytes_of(order), {}) ? 1 : 0;
   say("sent", sent);
 }
 

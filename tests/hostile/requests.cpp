@@ -14,9 +14,6 @@ namespace stp::hostile {
 namespace {
 
 constexpr int kClients = 8;  // that send at the same time
-constexpr auto kLastKind = static_cast<std::uint32_t>(RequestKind::kMapped);
-constexpr auto kFirstAdminKind = static_cast<std::uint32_t>(RequestKind::kAdminLink);
-constexpr auto kLastAdminKind = static_cast<std::uint32_t>(RequestKind::kAdminSteering);
 
 // Whatever the request needs, it names: so it does as much work as it can.
 Request with_own_objects(Client& client, RequestKind kind, const Client::Ends& ends,
@@ -43,9 +40,8 @@ std::uint64_t flood_once(const Attack& attack, std::uint32_t uport) {
       client.map(ends.listener, Direction::kReceive, 0, memory.get(), kBuffer, region) != 0)
     return 0;
   constexpr int kOfEach = 500;
-  for (std::uint32_t number = 1; number <= kLastAdminKind && !attack.over(); ++number) {
-    if (number > kLastKind && number < kFirstAdminKind) continue;
-    const auto kind = static_cast<RequestKind>(number);
+  for (const auto& rule : service::kRequests) {
+    const auto kind = rule.kind;
     // They need a descriptor, or end what the others name.
     if (kind == RequestKind::kMap || kind == RequestKind::kTraceStart ||
         kind == RequestKind::kUnmap || kind == RequestKind::kClose)
@@ -53,7 +49,7 @@ std::uint64_t flood_once(const Attack& attack, std::uint32_t uport) {
     for (int i = 0; i < kOfEach && !attack.over(); ++i, ++sent) {
       auto order = with_own_objects(client, kind, ends, region, uport + 1);
       order.cursor = static_cast<std::uint64_t>(i);
-      order.index = static_cast<std::uint32_t>(i);
+      order.index = static_cast<std::uint64_t>(i);
       if (client.ask(order) == -ECONNRESET) return sent;
     }
   }

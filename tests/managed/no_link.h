@@ -15,9 +15,8 @@ class NoLink final : public client::Backend {
     welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
-  using Backend::exchange;
-  int exchange(client::Request& /*request*/, client::Payload& /*payload*/,
-               client::Reply& /*reply*/) override {
+  int exchange(service::RequestMessage& /*request*/, client::Payload& /*payload*/,
+               service::ReplyMessage& /*reply*/) override {
     return -ENODEV;
   }
   void rung() override {}

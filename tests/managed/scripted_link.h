@@ -14,26 +14,36 @@
 
 #include "libst/managed/domain.h"
 #include "stp/channel/node_side.h"
+#include "tests/service/any_message.h"
 
 namespace stp::managed {
 
 class ScriptedLink final : public client::Backend {
  public:
-  using Request = client::Request;
-  using RequestKind = client::RequestKind;
+  using Request = service::Request;
+  using RequestKind = service::RequestKind;
   static constexpr ChannelGeometry kChannel{.slots = 8, .credits = 8};
 
   ScriptedLink() {
     welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
-  using Backend::exchange;
-  int exchange(Request& request, client::Payload& payload, client::Reply& reply) override {
+  int exchange(service::RequestMessage& message, client::Payload& payload,
+               service::ReplyMessage& answer) override {
+    const auto request = service::request_of(message);
     requests.push_back(request);
     if (const auto error = refuse ? refuse(request) : 0; error != 0) return error;
-    reply.endpoint = reply.region = reply.vc = ++names_;
-    reply.mx = static_cast<std::uint32_t>(names_);
-    return request.kind == RequestKind::kAccept ? accept(payload, reply) : 0;
+    ++names_;
+    dispatch(message, [&]<typename R>(const R& /*request*/) {
+      auto& reply = answer.begin<R>();
+      if constexpr (requires { reply.endpoint; }) reply.endpoint = names_;
+      if constexpr (requires { reply.region; }) reply.region = names_;
+      if constexpr (requires { reply.channel; }) reply.channel.vc = names_;
+      if constexpr (requires { reply.mx; }) reply.mx = static_cast<std::uint32_t>(names_);
+      return 0;
+    });
+    if (request.kind != RequestKind::kAccept) return 0;
+    return accept(payload, answer.body.as<service::ask::Accept::Reply>());
   }
   void rung() override { ++rings; }
   bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
@@ -56,11 +66,11 @@ class ScriptedLink final : public client::Backend {
   unsigned rings = 0;
 
  private:
-  int accept(client::Payload& payload, client::Reply& reply) {
+  int accept(client::Payload& payload, service::ask::Accept::Reply& reply) {
     if (callers.empty()) return -EAGAIN;
     payload.memory = service::SharedMemory::create("stp-channel", kChannel.size());
-    reply.mac = callers.front().to_u64();
-    reply.channel = static_cast<std::uint32_t>(accepted.size());
+    reply.facts.mac = callers.front().to_u64();
+    reply.channel.bell = static_cast<std::uint32_t>(accepted.size());
     accepted.emplace_back(payload.memory->data(), kChannel);
     callers.pop_front();
     return 0;
@@ -72,7 +82,7 @@ class ScriptedLink final : public client::Backend {
 // A domain on it. Its thread does not run: only the test makes progress.
 class OnScriptedLink : public testing::Test {
  protected:
-  using Kind = client::RequestKind;
+  using Kind = service::RequestKind;
 
   OnScriptedLink() = default;
   ~OnScriptedLink() override {

@@ -21,12 +21,9 @@ constexpr std::uint32_t kNumber = 70;
 class ScriptedChannel : public OnScriptedLink {
  protected:
   void take() {
-    client::Reply made{};
-    made.vc = 42;
-    made.channel = kNumber;
     auto memory = service::SharedMemory::create("stp-channel", ScriptedLink::kChannel.size());
     node = NodeChannel(memory->data(), ScriptedLink::kChannel);
-    channel.take(made, std::move(memory));
+    channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, std::move(memory));
   }
   // Whether the bell of the channel has been rung since the last call.
   bool rung() const {

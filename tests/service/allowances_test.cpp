@@ -18,10 +18,10 @@ constexpr uid_t kUser = 4'711, kOther = 4'712;
 
 TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
   Allowances allow(nullptr, 0, 1);
-  Reply reply{};
+  ReplyMessage reply;
   EXPECT_EQ(allow.answer(reply, [&] { return allow.over_quota("max-regions", 5); }), -EDQUOT);
-  EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_EQ(text_of(reply.text),
+  EXPECT_EQ(reply.head.result, -EDQUOT);
+  EXPECT_EQ(reply.why(),
             "this program has all that --max-regions 5 of stpd allows: raise it, then SIGHUP");
 }
 
@@ -29,23 +29,23 @@ TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
 TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
   Allowances allow(nullptr, 0, 1);
   EXPECT_EQ(allow.over_quota("max-queues", 5), -EDQUOT);
-  Reply reply{};
+  ReplyMessage reply;
   allow.answer(reply, [] { return -EDQUOT; });
-  EXPECT_EQ(text_of(reply.text), "");
+  EXPECT_EQ(reply.why(), "");
 }
 
 TEST(Allowances, TheTextOfOneRequestIsNotSeenInTheNext) {
   Allowances allow(nullptr, 0, 1);
-  Reply first{}, second{};
+  ReplyMessage first, second;
   allow.answer(first, [&] { return allow.over_tables(7); });
-  EXPECT_NE(text_of(first.text), "");
+  EXPECT_NE(first.why(), "");
   allow.answer(second, [] { return -EDQUOT; });
-  EXPECT_EQ(text_of(second.text), "");
+  EXPECT_EQ(second.why(), "");
 }
 
 TEST(Allowances, AnExceptionIsAnErrorOfTheRequestThatCausedIt) {
   Allowances allow(nullptr, 0, 1);
-  Reply reply{};
+  ReplyMessage reply;
   EXPECT_EQ(allow.answer(reply, []() -> int { throw std::bad_alloc(); }), -ENOMEM);
   EXPECT_EQ(allow.answer(reply, []() -> int { throw std::runtime_error("any"); }), -EIO);
   EXPECT_EQ(allow.answer(reply, [] { return 0; }), 0);
@@ -58,11 +58,11 @@ TEST(Allowances, AUserPaysFromItsBudgetAndIsToldTheOperatorsOption) {
   allow.set_quotas(quotas);
   const auto payer = allow.payer(kUser), other = allow.payer(kOther);
   Reservation half, more, of_other;
-  Reply reply{};
+  ReplyMessage reply;
   EXPECT_EQ(allow.reserve(payer, Resource::kRegions, 4, half), 0);
   EXPECT_EQ(allow.answer(reply, [&] { return allow.reserve(payer, Resource::kRegions, 1, more); }),
             -EDQUOT);
-  EXPECT_NE(text_of(reply.text).find("--total-regions"), std::string_view::npos);
+  EXPECT_NE(reply.why().find("--total-regions"), std::string_view::npos);
   EXPECT_EQ(allow.reserve(other, Resource::kRegions, 1, of_other), 0);
 }
 
@@ -81,11 +81,11 @@ TEST(Allowances, AUserGetsItsShareOfAShardsPortsAndIsToldTheShard) {
   Allowances allow(std::make_shared<Budgets>(), 1, 4);
   const auto payer = allow.payer(kUser);
   std::vector<Reservation> ports(limits::kTotalPorts / 4 / 2 + 1);
-  Reply reply{};
+  ReplyMessage reply;
   for (std::size_t i = 0; i + 1 < ports.size(); ++i)
     ASSERT_EQ(allow.reserve_port(payer, ports[i]), 0) << i;
   EXPECT_EQ(allow.answer(reply, [&] { return allow.reserve_port(payer, ports.back()); }), -EDQUOT);
-  EXPECT_TRUE(text_of(reply.text).starts_with("shard 2: ")) << text_of(reply.text);
+  EXPECT_TRUE(reply.why().starts_with("shard 2: ")) << reply.why();
 }
 
 TEST(Allowances, NoFileOfTheReserveIsKept) {

@@ -92,8 +92,8 @@ class Foreign : public testing::Test, protected ServedSocket {
     return request;
   }
   void send_lingering(int socket, RequestKind kind, std::size_t count) {
-    const auto request = kind == RequestKind::kMap ? map_request() : request_for(kind);
-    send_bytes_with_lingering(socket, &request, sizeof request, count);
+    const auto bytes = bytes_of(kind == RequestKind::kMap ? map_request() : request_for(kind));
+    send_bytes_with_lingering(socket, bytes.data(), bytes.size(), count);
   }
   // The daemon is the only one to have it then.
   void send_bytes_with_lingering(int socket, const void* data, std::size_t size,
@@ -132,7 +132,8 @@ TEST_F(Foreign, AsManyAsAMessageCanHave) {
 
 TEST_F(Foreign, AMessageThatIsTooLongOrTooShort) {
   RawClient client(path), second(path);
-  const std::vector<char> bytes(sizeof(Request) + 1);
+  auto bytes = bytes_of(map_request());
+  bytes.emplace_back();
   send_bytes_with_lingering(client.socket.get(), bytes.data(), 1, 5);
   send_bytes_with_lingering(second.socket.get(), bytes.data(), bytes.size(), 5);
   ASSERT_EQ(server.start(), 0);
@@ -192,13 +193,13 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
   // The last: the daemon may still look for another request of the one that it has answered last.
   ASSERT_EQ(earlier.ask(RequestKind::kHello), 0);
   const auto greeting = request_for(RequestKind::kHello);
-  const auto request = map_request();
+  const auto request = bytes_of(map_request());
   std::vector<UniqueFd> used_up;
   {
     // The daemon waits for the Service with the earlier request until no descriptors are left.
     std::lock_guard const guard(service.lock());
     ASSERT_EQ(send_request(earlier.socket.get(), greeting, {}), 0);
-    send_with(client.socket.get(), &request, sizeof request, fds);
+    send_with(client.socket.get(), request.data(), request.size(), fds);
     for (auto& socket : sockets) ::close(socket.fd.release());
     while (used_up.empty() || used_up.back().get() < 230)
       used_up.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
@@ -218,7 +219,7 @@ class StubControl final : public TraceControl {
     return 0;
   }
   int stop() override { return 0; }
-  int status(AdminEntry&) override { return -ENOENT; }
+  int status(TraceState&) override { return -ENOENT; }
   void client_gone(ClientId) override {}
 
   UniqueFd taken;
@@ -248,10 +249,11 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   const auto hostile = stranger(), accomplice = stranger();
   RawClient honest(path);
   ASSERT_TRUE(answers(*hostile) && answers(*accomplice) && answers(honest));
-  auto request = map_request();
+  auto mapping = map_request();
   ASSERT_EQ(hostile->ask(RequestKind::kOpenEndpoint), 0);
-  request.endpoint = hostile->reply.endpoint;
-  send_with(hostile->socket.get(), &request, sizeof request, std::vector<int>(10, fuse.fd()));
+  mapping.endpoint = hostile->reply.endpoint;
+  const auto request = bytes_of(mapping);
+  send_with(hostile->socket.get(), request.data(), request.size(), std::vector<int>(10, fuse.fd()));
   EXPECT_EQ(receive_reply(hostile->socket.get(), hostile->reply, hostile->fds), 0);
   EXPECT_EQ(hostile->reply.result, -EINVAL);
   ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
@@ -263,7 +265,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   EXPECT_TRUE(stranger()->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
   EXPECT_TRUE(answers(*accomplice));
-  send_with(accomplice->socket.get(), &request, sizeof request, {fuse.fd()});
+  send_with(accomplice->socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(accomplice->disconnected());
   EXPECT_TRUE(beats());
   // Memory of others goes along as before.
@@ -277,8 +279,8 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
 
 TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
   RawClient client(path);
-  const auto request = map_request();
-  send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
+  const auto request = bytes_of(map_request());
+  send_with(client.socket.get(), request.data(), request.size(), {fuse.fd()});
   ASSERT_TRUE(eventually([&] { return fuse.flushes() != 0; }));
   const auto begin = std::chrono::steady_clock::now();
   server.stop();
@@ -306,12 +308,12 @@ TEST_F(ForeignFuse, ABellThatAnEpollWatchesWhichIsHeldUp) {
 TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
   fuse.fall_silent();
   RawClient client(path), other(path);
-  const auto request = map_request();
-  send_with(client.socket.get(), &request, sizeof request, {fuse.fd()});
+  const auto request = bytes_of(map_request());
+  send_with(client.socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
-  const auto trace = request_for(RequestKind::kTraceStart);
-  send_with(client.socket.get(), &trace, sizeof trace, {fuse.fd()});
+  const auto trace = bytes_of(request_for(RequestKind::kTraceStart));
+  send_with(client.socket.get(), trace.data(), trace.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
   EXPECT_EQ(client.reply.result, 0);

@@ -33,14 +33,14 @@ class ForeignFilesTest : public testing::Test {
   // Receives a request with one descriptor.
   int receive(uid_t user) {
     const std::array fds{file.get()};
-    EXPECT_EQ(send_request(client.get(), Request{}, fds), 0);
+    EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), fds), 0);
     return files.receive(here.get(), user, request, received);
   }
 
   const UniqueFd file;
   UniqueFd here, client;
   ForeignFiles files{2 * kMostFds};
-  Request request{};
+  RequestMessage request;
   std::vector<UniqueFd> received;
 };
 
@@ -59,7 +59,7 @@ TEST_F(ForeignFilesTest, AClientSeesTheEndOfItsConnectionAtOnce) {
   const timeval patience{.tv_sec = 30, .tv_usec = 0};
   ASSERT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
   files.hang_up(kSender, std::move(here));
-  Reply reply{};
+  ReplyMessage reply;
   EXPECT_EQ(receive_reply(client.get(), reply, received), -ECONNRESET);
 }
 

@@ -100,10 +100,19 @@ class Hostile {
 
   // Sends noise, not always of a request's size, and does not always read the answer.
   void send_noise() {
-    std::vector<std::byte> noise(dice_() % 4 == 0 ? sizeof(Request) : dice_() % 2'000 + 1);
+    std::vector<std::byte> noise(dice_() % 2'000 + 1);
     fill(noise);
+    if (dice_() % 4 == 0) make_fit(noise);
     ::send(client_.socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     read_replies();
+  }
+
+  // What follows is noise, but it has the head of a request of that size.
+  void make_fit(std::vector<std::byte>& noise) {
+    const auto& rule = kRequests[dice_() % kRequests.size()];
+    const RequestHead head{.kind = rule.kind, .shard = some_shard()};
+    noise.resize(sizeof head + rule.size);
+    std::memcpy(noise.data(), &head, sizeof head);
   }
 
   void spoil_page() {
@@ -202,7 +211,8 @@ class Hostile {
     for (auto count = 1 + dice_() % kMost; count > 0; --count)
       if (const auto fd = fds[count % fds.size()].get(); fd >= 0) numbers.push_back(fd);
     if (numbers.empty()) return;
-    std::vector<std::byte> bytes(dice_() % 4 == 0 ? dice_() % 2'000 : sizeof(Request));
+    std::vector<std::byte> bytes(dice_() % 2'000);
+    if (dice_() % 4 != 0) make_fit(bytes);
     std::vector<std::byte> control(CMSG_SPACE(numbers.size() * sizeof(int)));
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     msghdr message{};
@@ -290,7 +300,8 @@ class Hostile {
     Request request{};
     if (dice_() % 4 == 0) fill(std::as_writable_bytes(std::span(&request, 1)));
     request.version = kProtocolVersion;
-    request.kind = static_cast<RequestKind>(1 + dice_() % (dice_() % 32 == 0 ? 20 : 16));
+    request.kind = dice_() % 32 == 0 ? static_cast<RequestKind>(dice_() % 64)
+                                     : kRequests[dice_() % kRequests.size()].kind;
     if (dice_() % 32 != 0) request.reserved = request.shard = 0;
     if (shards_ > 1 && dice_() % 32 != 0) request.shard = some_shard();
     if (dice_() % 2 == 0) request.endpoint = endpoint_;
@@ -383,7 +394,7 @@ class Hostile {
   }
 
   void read_replies() {
-    std::array<std::byte, sizeof(Reply)> ignored;
+    std::array<std::byte, sizeof(ReplyMessage)> ignored;
     if (::recv(client_.socket.get(), ignored.data(), ignored.size(), 0) <= 0) lose();
   }
 

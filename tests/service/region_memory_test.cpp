@@ -32,8 +32,8 @@ class Lent {
     return ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
                        static_cast<off_t>(length));
   }
-  [[nodiscard]] Request request(Direction direction) const {
-    auto request = request_for(RequestKind::kMap);
+  [[nodiscard]] ask::Map request(Direction direction) const {
+    ask::Map request{};
     request.direction = static_cast<std::uint32_t>(direction);
     request.segment_count = request.piece_count = 1;
     request.segments[0] = {.fd_index = 0, .reserved = 0, .offset = 0, .length = size_};
@@ -274,12 +274,13 @@ class TornMemory : public ServiceFixture {
     auto request = watched.lent.request(Direction::kTransmit);
     request.endpoint = alice_endpoint;
     RegionClaim claim;
-    ASSERT_EQ(service.claim_region(alice, request, kSize, 1, claim, reply), 0);
+    ReplyMessage refusal;
+    ASSERT_EQ(service.claim_region(alice, request, kSize, 1, claim, refusal), 0);
     watched.guard(claim.torn);
     attachments.pieces = {watched.mapped};
     attachments.place = std::move(claim.place);
     attachments.mapped_bytes = kSize;
-    ASSERT_EQ(ask(alice, request), 0);
+    ASSERT_EQ(ask(alice, RequestMessage(request)), 0);
   }
   std::uint16_t grant_to_alice() {
     EXPECT_EQ(map(bob, bob_endpoint, Direction::kReceive, destination), 0);

@@ -14,6 +14,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/service/service.h"
 #include "stp/channel/user_side.h"
+#include "tests/service/any_message.h"
 #include "tests/service/test_port.h"
 
 namespace stp::service {
@@ -40,11 +41,12 @@ class ServiceFixture : public testing::Test {
     bob = service.add_client(false);
   }
 
-  int ask(ClientId client, const Request& request) {
+  int ask(ClientId client, const RequestMessage& request) {
     attachments.memory.reset();
-    service.handle(client, request, attachments, reply);
+    handle(service, client, request, attachments, reply);
     return reply.result;
   }
+  int ask(ClientId client, const Request& request) { return ask(client, message_of(request)); }
   int ask(ClientId client, RequestKind kind) { return ask(client, request_for(kind)); }
 
   EndpointId open(ClientId client) {

@@ -136,8 +136,6 @@ TEST(SharedMemory, WhatIsNoMemoryAtAllIsRefused) {
 class RegionMemoryTest : public testing::Test {
  protected:
   RegionMemoryTest() {
-    request.version = kProtocolVersion;
-    request.kind = RequestKind::kMap;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
     fds.push_back(memory_of(4 * page_size(), F_SEAL_SHRINK));
     fds.push_back(memory_of(2 * page_size(), F_SEAL_SHRINK));
@@ -157,7 +155,7 @@ class RegionMemoryTest : public testing::Test {
                : RegionMemory::map(request, fds, limits::kMapRequestBytes, {}, {}, nullptr, memory);
   }
 
-  Request request{};
+  ask::Map request{};
   std::vector<UniqueFd> fds;
   std::shared_ptr<RegionMemory> memory;
 };
@@ -190,18 +188,18 @@ TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
     request = good;
     return result == -EINVAL && memory == nullptr;
   };
-  EXPECT_TRUE(refused([](Request& r) { r.segment_count = 0; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segment_count = kMaxSegments + 1; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].fd_index = 2; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].length = 100; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].length = 0; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 100; }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = 2 * page_size(); }));
-  EXPECT_TRUE(refused([](Request& r) { r.segments[1].offset = ~std::uint64_t{0} << 12; }));
-  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].at = 3 * page_size(); }));
-  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = 0; }));
-  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = 3 * page_size() - 255; }));
-  EXPECT_TRUE(refused([](Request& r) { r.pieces[0].length = ~std::uint64_t{0}; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segment_count = 0; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segment_count = kMaxSegments + 1; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].fd_index = 2; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].length = 100; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].length = 0; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = 100; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = 2 * page_size(); }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = ~std::uint64_t{0} << 12; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].at = 3 * page_size(); }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = 0; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = 3 * page_size() - 255; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = ~std::uint64_t{0}; }));
   EXPECT_EQ(map(), 0);
 }
 

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/service/any_message.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::service {
@@ -38,16 +39,16 @@ class SocketTest : public testing::Test {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
     client.reset(pair[0]);
     server.reset(pair[1]);
-    request.version = kProtocolVersion;
-    request.kind = RequestKind::kHello;
   }
   int receive() { return receive_request(server.get(), received, fds, Wait::kDontWait); }
-  // Any bytes and descriptors, as no client library would send them.
+  // Bytes of a request, with zeros after them, and descriptors, as no client library would send
+  // them.
   void send_raw(std::size_t size, std::size_t fd_count) {
-    const std::vector<std::byte> data(size);
+    auto data = bytes_of(RequestMessage(ask::Stats{.index = 42}));
+    data.resize(size);
     const std::vector<int> copies(fd_count, client.get());
     std::vector<std::byte> control(CMSG_SPACE(fd_count * sizeof(int)));
-    iovec part{const_cast<std::byte*>(data.data()), size};
+    iovec part{data.data(), size};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
@@ -64,28 +65,38 @@ class SocketTest : public testing::Test {
   }
 
   UniqueFd client, server;
-  Request request{}, received{};
+  static constexpr std::size_t kSize = sizeof(RequestHead) + sizeof(ask::Stats);
+  RequestMessage received;
   std::vector<UniqueFd> fds;
 };
 
 TEST_F(SocketTest, ARequestArrivesWithItsDescriptors) {
-  request.index = 42;
   const std::array<int, 2> two{client.get(), server.get()};
-  ASSERT_EQ(send_request(client.get(), request, two), 0);
+  ASSERT_EQ(send_request(client.get(), RequestMessage(ask::Stats{.index = 42}), two), 0);
   ASSERT_EQ(receive(), 0);
-  EXPECT_EQ(received.index, 42U);
+  EXPECT_EQ(received.as<ask::Stats>().index, 42U);
   ASSERT_EQ(fds.size(), 2U);
   for (const auto& fd : fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST_F(SocketTest, AReplyArrivesWithItsDescriptors) {
-  Reply reply{}, got{};
-  reply.result = -EBUSY;
+  ReplyMessage reply, got;
+  reply.begin<ask::Backlog>().waiting = 5;
   const std::array<int, 1> one{server.get()};
   ASSERT_EQ(send_reply(server.get(), reply, one, Wait::kWait), 0);
   ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
-  EXPECT_EQ(got.result, -EBUSY);
+  EXPECT_EQ(got.as<ask::Backlog>().waiting, 5U);
   EXPECT_EQ(fds.size(), 1U);
+}
+
+TEST_F(SocketTest, ARefusalArrivesWithItsReason) {
+  ReplyMessage reply, got;
+  reply.begin<ask::AdminLink>();
+  reply.refuse(-EDQUOT, "enough");
+  ASSERT_EQ(send_reply(server.get(), reply, {}, Wait::kWait), 0);
+  ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
+  EXPECT_EQ(got.head.result, -EDQUOT);
+  EXPECT_EQ(got.why(), "enough");
 }
 
 TEST_F(SocketTest, NothingThereIsNoError) {
@@ -95,29 +106,63 @@ TEST_F(SocketTest, NothingThereIsNoError) {
 TEST_F(SocketTest, APeerThatHasGoneIsNoticedBothWays) {
   client.reset();
   EXPECT_EQ(receive(), -ECONNRESET);
-  EXPECT_EQ(send_reply(server.get(), Reply{}, {}, Wait::kDontWait), -ECONNRESET);
+  ReplyMessage refusal;
+  refusal.refuse(-EBUSY);
+  EXPECT_EQ(send_reply(server.get(), refusal, {}, Wait::kDontWait), -ECONNRESET);
 }
 
 TEST_F(SocketTest, OneWhoDoesNotReadDoesNotStopTheSender) {
+  ReplyMessage refusal;
+  refusal.refuse(-EBUSY);
   int result = 0;
-  while (result == 0) result = send_reply(server.get(), Reply{}, {}, Wait::kDontWait);
+  while (result == 0) result = send_reply(server.get(), refusal, {}, Wait::kDontWait);
   EXPECT_EQ(result, -EAGAIN);
 }
 
 TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
-  for (const auto size :
-       {std::size_t{1}, sizeof(Request) - 1, sizeof(Request) + 1, std::size_t{65'536}}) {
+  for (const auto size : {std::size_t{1}, sizeof(RequestHead) - 1, sizeof(RequestHead), kSize - 1,
+                          kSize + 1, sizeof(RequestMessage) + 1, std::size_t{65'536}}) {
     send_raw(size, 0);
     EXPECT_EQ(receive(), -EPROTO) << size;
   }
-  send_raw(sizeof(Request), 0);
+  send_raw(kSize, 0);
   EXPECT_EQ(receive(), 0);
+}
+
+TEST_F(SocketTest, ARequestOfEachKindHasItsSizeAndNoOther) {
+  for (const auto& rule : kRequests) {
+    const RequestHead head{.kind = rule.kind};
+    const auto size = sizeof head + rule.size;
+    for (const auto wrong : {size - 1, size, size + 1}) {
+      std::vector<std::byte> bytes(wrong);
+      std::memcpy(bytes.data(), &head, std::min(wrong, sizeof head));
+      ASSERT_EQ(::send(client.get(), bytes.data(), bytes.size(), 0),
+                static_cast<ssize_t>(bytes.size()));
+      EXPECT_EQ(receive(), wrong == size ? 0 : -EPROTO) << rule.name << ", " << wrong;
+    }
+  }
+}
+
+TEST_F(SocketTest, OfAMessageOfAnotherVersionOnlyTheHeadCounts) {
+  constexpr std::size_t kBody = 100;
+  const RequestHead head{.version = kProtocolVersion + 1};
+  std::array<std::byte, sizeof head + kBody> bytes{};
+  std::memcpy(bytes.data(), &head, sizeof head);
+  ASSERT_GT(::send(client.get(), bytes.data(), bytes.size(), 0), 0);
+  EXPECT_EQ(receive(), 0);
+  EXPECT_EQ(received.head.version, kProtocolVersion + 1);
+  const ReplyHead answer{.version = kProtocolVersion + 1};
+  std::memcpy(bytes.data(), &answer, sizeof answer);
+  ASSERT_GT(::send(server.get(), bytes.data(), bytes.size(), 0), 0);
+  ReplyMessage got;
+  EXPECT_EQ(receive_reply(client.get(), got, fds), 0);
+  EXPECT_EQ(got.head.result, -EPROTONOSUPPORT);
 }
 
 TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
   const auto before = open_descriptors();
   for (const auto& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
-           {1, 3}, {sizeof(Request) + 1, kMaxFds + 1}, {1, kMostFds}, {0, 2}}) {
+           {1, 3}, {kSize + 1, kMaxFds + 1}, {1, kMostFds}, {0, 2}}) {
     send_raw(size, count);
     EXPECT_EQ(receive(), -EPROTO) << size << " bytes, " << count << " descriptors";
     EXPECT_EQ(fds.size(), count);
@@ -128,7 +173,7 @@ TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
 
 TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
   for (const auto count : {kMaxFds, kMostFds}) {
-    send_raw(sizeof(Request), count);
+    send_raw(kSize, count);
     ASSERT_EQ(receive(), 0);
     EXPECT_EQ(fds.size(), count);
   }
@@ -136,12 +181,12 @@ TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
 
 TEST_F(SocketTest, DescriptorsThatAreNotWantedDoNotGetIn) {
   const auto before = open_descriptors();
-  send_raw(sizeof(Request), 2);
+  send_raw(kSize, 2);
   EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse),
             -EMFILE);
   EXPECT_TRUE(fds.empty());
   EXPECT_EQ(open_descriptors(), before);
-  send_raw(sizeof(Request), 0);
+  send_raw(kSize, 0);
   EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse), 0);
 }
 
@@ -376,14 +421,14 @@ TEST_F(UnreadFiles, MayBeBehindMoreMessagesThanAreReadAtOnce) {
 TEST_F(UnreadFiles, AreNotSentWhereTheyAreNotPermitted) {
   permit_files(here.get(), false);
   const std::array fds{file.get()};
-  const auto sent = send_request(client.get(), Request{}, fds);
+  const auto sent = send_request(client.get(), RequestMessage(ask::Hello{}), fds);
   if (sent == 0) GTEST_SKIP() << "this kernel cannot forbid them (Linux before 6.16)";
   EXPECT_EQ(sent, -EPERM);
   EXPECT_TRUE(refuses_files(here.get()));
-  EXPECT_EQ(send_request(client.get(), Request{}, {}), 0);
+  EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), {}), 0);
   permit_files(here.get(), true);
   EXPECT_FALSE(refuses_files(here.get()));
-  EXPECT_EQ(send_request(client.get(), Request{}, fds), 0);
+  EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), fds), 0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "libst/ipc/socket.h"
+#include "tests/service/any_message.h"
 #include "tests/temporary_directory.h"
 #include "tools/stpd/log.h"
 

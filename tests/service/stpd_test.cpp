@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "libst/ipc/socket.h"
+#include "tests/service/any_message.h"
 #include "tests/service/program.h"
 #include "tests/service/read_trace.h"
 #include "tests/temporary_directory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a service shows of its clients, and to whom.
-#include "libst/service/admin.h"
+#include "libst/service/inspection.h"
 
 #include <sys/socket.h>
 

@@ -6,7 +6,8 @@
 #include <array>
 #include <cerrno>
 
-#include "libst/service/admin.h"
+#include "libst/service/server.h"
+#include "tests/service/any_message.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::service {
@@ -21,7 +22,7 @@ class StubControl final : public TraceControl {
     return 0;
   }
   int stop() override { return ++stops, 0; }
-  int status(AdminEntry& out) override {
+  int status(TraceState& out) override {
     out.frames = 3;
     return 0;
   }
@@ -41,7 +42,10 @@ class AdminTraceTest : public testing::Test {
     request.trace.max_frames = 9;
     std::array<UniqueFd, 1> fds{std::move(file)};
     const auto given = fds[0] ? std::span(fds) : std::span<UniqueFd>();
-    return answer_trace(&control, 5, administrator, request, given, reply);
+    ReplyMessage message;
+    answer_trace(&control, 5, administrator, message_of(request), given, message);
+    reply = reply_of(message);
+    return reply.result;
   }
   UniqueFd file(int flags) const {
     return UniqueFd(::open((directory.path() + "/trace").c_str(), flags | O_CREAT, 0600));
@@ -81,10 +85,9 @@ TEST_F(AdminTraceTest, WhatCouldMakeTheDaemonWaitOrCannotBeWrittenIsRefused) {
 }
 
 TEST(AdminTraceWithoutOne, IsNotSupported) {
-  Reply reply{};
-  Request request{};
-  request.kind = RequestKind::kTraceStatus;
-  EXPECT_EQ(answer_trace(nullptr, 1, true, request, {}, reply), -EOPNOTSUPP);
+  ReplyMessage reply;
+  answer_trace(nullptr, 1, true, RequestMessage(ask::TraceStatus{}), {}, reply);
+  EXPECT_EQ(reply.head.result, -EOPNOTSUPP);
 }
 
 }  // namespace

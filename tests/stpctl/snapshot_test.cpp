@@ -29,11 +29,11 @@ class SnapshotTest : public testing::Test {
   }
   // Sends the reply to a later request.
   void will_reply(int result, const char* counter = "") const {
-    service::Reply reply{};
-    reply.version = service::kProtocolVersion;
-    reply.result = result;
-    reply.value = 5;
-    service::set_text(reply.text, counter);
+    service::ReplyMessage reply;
+    auto& stats = reply.begin<service::ask::Stats>();
+    stats.value = 5;
+    service::set_text(stats.name, counter);
+    if (result != 0) reply.refuse(result);
     ASSERT_EQ(service::send_reply(daemon.get(), reply, {}, service::Wait::kDontWait), 0);
   }
 

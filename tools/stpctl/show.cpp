@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "libst/service/admin.h"
+#include "libst/ipc/requests.h"
+#include "libst/service/identity.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/ending.h"

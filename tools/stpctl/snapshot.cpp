@@ -68,75 +68,63 @@ std::string DaemonClient::silence() const {
          " seconds: is it stopped, or its machine overloaded?";
 }
 
-int DaemonClient::ask(service::Request request, service::Reply& reply, std::span<const int> fds) {
-  request.version = service::kProtocolVersion;
+int DaemonClient::exchange(const service::RequestMessage& request, service::ReplyMessage& reply,
+                           std::span<const int> fds) {
   auto error = service::send_request(socket_.get(), request, fds);
   std::vector<service::UniqueFd> none;
   if (error == 0) error = service::receive_reply(socket_.get(), reply, none);
   if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("daemon at " + path_ + ": " + why_silent(error));
-  if (reply.result == -EPROTONOSUPPORT)
+  const auto result = reply.head.result;
+  if (result == -EPROTONOSUPPORT || (result == 0 && reply.head.kind != request.head.kind))
     throw Failure("daemon at " + path_ + ": " + why_silent(-EPROTO));
-  return reply.result;
-}
-
-int DaemonClient::ask(service::RequestKind kind, service::Reply& reply) {
-  service::Request request{};
-  request.kind = kind;
-  return ask(request, reply);
+  return result;
 }
 
 namespace {
 
-using service::Reply;
-using service::RequestKind;
+namespace ask = service::ask;
 
 // Asks for the next entry of a list. Returns false at the end of the list.
-bool ask_for_entry(DaemonClient& daemon, const service::Request& request, Reply& reply) {
-  const auto result = daemon.ask(request, reply);
+template <typename R>
+bool ask_for_entry(DaemonClient& daemon, const R& request, typename R::Reply& reply,
+                   unsigned shard) {
+  const auto result = daemon.ask(request, reply, shard);
   if (result == -ENOENT) return false;
   if (result != 0) throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
   return true;
 }
 
 // Asks one shard for entry after entry, and calls `take` for each reply.
-template <typename Take>
-void walk(DaemonClient& daemon, RequestKind kind, unsigned shard, Take&& take) {
-  service::Request request{};
-  request.kind = kind;
-  request.shard = shard;
-  Reply reply;
-  while (ask_for_entry(daemon, request, reply)) {
+template <typename R, typename Take>
+void walk(DaemonClient& daemon, unsigned shard, Take&& take) {
+  R request{.cursor = 0};
+  typename R::Reply reply{};
+  while (ask_for_entry(daemon, request, reply, shard)) {
     take(reply);
-    request.cursor = reply.admin.next;
+    request.cursor = reply.next;
   }
 }
 
-template <typename Take>
-void walk_all(DaemonClient& daemon, const Link& link, RequestKind kind, Take&& take) {
+template <typename R, typename Take>
+void walk_all(DaemonClient& daemon, const Link& link, Take&& take) {
   for (unsigned shard = 0; shard < link.shards.size(); ++shard)
-    walk(daemon, kind, shard, [&](const Reply& reply) { take(reply, shard); });
+    walk<R>(daemon, shard, [&](const auto& reply) { take(reply, shard); });
 }
 
-Reply ask_of_link(DaemonClient& daemon, unsigned shard,
-                  RequestKind kind = RequestKind::kAdminLink) {
-  service::Request request{};
-  request.kind = kind;
-  request.shard = shard;
-  Reply reply;
-  if (const auto result = daemon.ask(request, reply); result != 0)
+template <typename R>
+typename R::Reply ask_of_link(DaemonClient& daemon, unsigned shard) {
+  typename R::Reply reply{};
+  if (const auto result = daemon.ask(R{}, reply, shard); result != 0)
     throw Failure("daemon at " + daemon.socket() + ": " + std::strerror(-result));
   return reply;
 }
 
 // Adds the counters of a shard. Only the first shard has those of the link as a whole.
 void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue>& all) {
-  service::Request request{};
-  request.kind = RequestKind::kStats;
-  request.shard = shard;
-  Reply reply;
-  for (; ask_for_entry(daemon, request, reply); ++request.index) {
-    const auto name = service::text_of(reply.text);
+  ask::Stats::Reply reply{};
+  for (ask::Stats next{.index = 0}; ask_for_entry(daemon, next, reply, shard); ++next.index) {
+    const auto name = service::text_of(reply.name);
     auto at = std::ranges::find(all, name, &CounterValue::name);
     if (at == all.end()) at = all.insert(at, {.name = std::string(name), .value = 0, .shards = {}});
     at->value += reply.value;
@@ -144,33 +132,29 @@ void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue
   }
 }
 
-Owner owner_of(const Reply& reply) {
-  return {reply.admin.pid, reply.admin.uid};
-}
-
-// An stpd of an earlier version tells the MAC address only.
-std::string peer_of(const Reply& reply) {
-  const auto named = std::string(service::text_of(reply.text));
-  const auto mac = port::to_string(MacAddr::from_u64(reply.mac));
+// A station without another name is named by its MAC address in brackets, which tables leave out.
+std::string peer_of(const ask::AdminConnection::Reply& entry) {
+  const auto named = std::string(service::text_of(entry.peer));
+  const auto mac = port::to_string(MacAddr::from_u64(entry.facts.mac));
   return named.empty() || named == "[" + mac + "]" ? mac : named;
 }
 
-Connection connection_of(const Reply& reply, unsigned shard) {
-  const auto& entry = reply.admin;
-  return {.owner = owner_of(reply),
-          .state = static_cast<VcState>(reply.state),
-          .error = static_cast<int>(reply.error),
+Connection connection_of(const ask::AdminConnection::Reply& entry, unsigned shard) {
+  const auto& facts = entry.facts;
+  return {.owner = {entry.pid, entry.uid},
+          .state = static_cast<VcState>(facts.state),
+          .error = static_cast<int>(facts.error),
           .passive = entry.passive != 0,
           .accepted = entry.accepted != 0,
           .connectionless = entry.connectionless != 0,
           .shard = shard + 1,
           .uport = entry.uport,
-          .local_port = reply.local_port,
-          .peer_port = reply.remote_port,
-          .peer = peer_of(reply),
-          .peer_mac = port::to_string(MacAddr::from_u64(reply.mac)),
-          .max_stu = std::min(reply.local_max_stu, reply.remote_max_stu),
-          .slots = reply.remote_slots,
+          .local_port = facts.local_port,
+          .peer_port = facts.remote_port,
+          .peer = peer_of(entry),
+          .peer_mac = port::to_string(MacAddr::from_u64(facts.mac)),
+          .max_stu = std::min(facts.local_max_stu, facts.remote_max_stu),
+          .slots = facts.remote_slots,
           .credit = entry.credit,
           .round_trip = entry.round_trip,
           .traffic = {.rx_control = entry.rx_control,
@@ -179,10 +163,9 @@ Connection connection_of(const Reply& reply, unsigned shard) {
                       .tx_data_bytes = entry.tx_data_bytes}};
 }
 
-Region region_of(const Reply& reply, unsigned shard) {
-  const auto& entry = reply.admin;
-  return {.owner = owner_of(reply),
-          .id = reply.region,
+Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {
+  return {.owner = {entry.pid, entry.uid},
+          .id = entry.region,
           .bytes = entry.bytes,
           .direction = static_cast<Direction>(entry.direction),
           .shard = shard + 1,
@@ -196,18 +179,17 @@ Region region_of(const Reply& reply, unsigned shard) {
 }  // namespace
 
 Link read_link(DaemonClient& daemon) {
-  const auto reply = ask_of_link(daemon, 0);
-  const auto& entry = reply.admin;
+  const auto entry = ask_of_link<ask::AdminLink>(daemon, 0);
   Link link{.socket = daemon.socket(),
-            .name = std::string(service::text_of(reply.text)),
+            .name = std::string(service::text_of(entry.link)),
             .device = std::string(service::text_of(entry.device)),
             .driver = std::string(service::text_of(entry.driver)),
-            .mac = port::to_string(MacAddr::from_u64(reply.mac)),
+            .mac = port::to_string(MacAddr::from_u64(entry.mac)),
             .address = {},
-            .mtu = reply.mtu,
-            .max_stu = reply.max_stu,
+            .mtu = entry.mtu,
+            .max_stu = entry.max_stu,
             .up = entry.link_up != 0,
-            .state = std::string(port::name_of(static_cast<port::LinkState>(reply.state))),
+            .state = std::string(port::name_of(static_cast<port::LinkState>(entry.state))),
             .clients = entry.clients,
             .connections = entry.connections,
             .regions = entry.regions,
@@ -215,32 +197,32 @@ Link read_link(DaemonClient& daemon) {
             .trouble = std::string(service::text_of(entry.trouble)),
             .steering = {},
             .shards = {{.connections = entry.connections, .regions = entry.regions}}};
-  if (reply.ipv4 != 0) link.address = port::to_string(port::Ipv4{reply.ipv4});
-  if (reply.shards > 1) {
-    const auto steered = ask_of_link(daemon, 0, RequestKind::kAdminSteering);
-    link.steering = std::string(service::text_of(steered.admin.trouble));
+  if (entry.ipv4 != 0) link.address = port::to_string(port::Ipv4{entry.ipv4});
+  if (entry.shards > 1) {
+    const auto steered = ask_of_link<ask::AdminSteering>(daemon, 0);
+    link.steering = std::string(service::text_of(steered.steering));
   }
-  for (unsigned shard = 1; shard < reply.shards; ++shard) {
-    const auto own = ask_of_link(daemon, shard);
-    link.shards.push_back({.connections = own.admin.connections, .regions = own.admin.regions});
-    link.connections += own.admin.connections;
-    link.regions += own.admin.regions;
+  for (unsigned shard = 1; shard < entry.shards; ++shard) {
+    const auto own = ask_of_link<ask::AdminLink>(daemon, shard);
+    link.shards.push_back({.connections = own.connections, .regions = own.regions});
+    link.connections += own.connections;
+    link.regions += own.regions;
   }
   return link;
 }
 
 std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link) {
   std::vector<Connection> all;
-  walk_all(daemon, link, RequestKind::kAdminConnection, [&](const Reply& reply, unsigned shard) {
-    if (reply.vc != kNoneId) all.push_back(connection_of(reply, shard));
+  walk_all<ask::AdminConnection>(daemon, link, [&](const auto& entry, unsigned shard) {
+    if (entry.facts.vc != kNoneId) all.push_back(connection_of(entry, shard));
   });
   return all;
 }
 
 std::vector<Region> read_regions(DaemonClient& daemon, const Link& link) {
   std::vector<Region> all;
-  walk_all(daemon, link, RequestKind::kAdminRegion, [&](const Reply& reply, unsigned shard) {
-    if (reply.region != kNoneId) all.push_back(region_of(reply, shard));
+  walk_all<ask::AdminRegion>(daemon, link, [&](const auto& entry, unsigned shard) {
+    if (entry.region != kNoneId) all.push_back(region_of(entry, shard));
   });
   return all;
 }
@@ -248,8 +230,7 @@ std::vector<Region> read_regions(DaemonClient& daemon, const Link& link) {
 // The shards of a link have one set of budgets.
 std::vector<User> read_users(DaemonClient& daemon, const Link& /*link*/) {
   std::vector<User> all;
-  walk(daemon, RequestKind::kAdminUser, 0, [&](const Reply& reply) {
-    const auto& entry = reply.admin;
+  walk<ask::AdminUser>(daemon, 0, [&](const auto& entry) {
     if (entry.shown == 0) return;
     auto& user = all.emplace_back();
     user.uid = entry.uid;

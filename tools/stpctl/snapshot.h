@@ -21,13 +21,22 @@ class DaemonClient {
   explicit DaemonClient(std::string socket,
                         std::chrono::milliseconds patience = std::chrono::seconds(10));
 
-  // Sends a request and waits for the reply. Returns its result: 0 or a negative errno.
-  int ask(service::Request request, service::Reply& reply, std::span<const int> fds = {});
-  int ask(service::RequestKind kind, service::Reply& reply);
+  // Sends a request to a shard of the link and waits for the reply. Returns its result: 0 or a
+  // negative errno, and then `reply` stays as it is.
+  template <service::Asked R>
+  int ask(const R& request, typename R::Reply& reply, unsigned shard = 0,
+          std::span<const int> fds = {}) {
+    service::ReplyMessage answer;
+    const auto result = exchange(service::RequestMessage(request, shard), answer, fds);
+    if (result == 0) reply = answer.as<R>();
+    return result;
+  }
 
   [[nodiscard]] const std::string& socket() const { return path_; }
 
  private:
+  int exchange(const service::RequestMessage& request, service::ReplyMessage& reply,
+               std::span<const int> fds);
   [[nodiscard]] std::string silence() const;
 
   std::string path_;

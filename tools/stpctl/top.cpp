@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "libst/service/admin.h"
+#include "libst/ipc/requests.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"

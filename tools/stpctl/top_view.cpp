@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "libst/service/admin.h"
+#include "libst/ipc/requests.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/table.h"
 

@@ -16,7 +16,7 @@ namespace stp::stpctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using service::RequestKind;
+namespace ask = service::ask;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 // How long stpctl waits until the daemon has written the frames that it still holds.
@@ -42,23 +42,22 @@ constexpr double kNanoseconds = 1e9;
   }
 }
 
-service::AdminEntry status_of(DaemonClient& daemon) {
-  service::Reply reply;
-  if (const auto error = daemon.ask(RequestKind::kTraceStatus, reply); error != 0) refuse(error);
-  return reply.admin;
+service::TraceState status_of(DaemonClient& daemon) {
+  ask::TraceStatus::Reply reply{};
+  if (const auto error = daemon.ask(ask::TraceStatus{}, reply); error != 0) refuse(error);
+  return reply.trace;
 }
 
 // Checks first that no trace is running, so that it does not empty the file for nothing.
 void begin(DaemonClient& daemon, const Options& options, bool stays) {
-  service::Reply reply;
-  const auto known = daemon.ask(RequestKind::kTraceStatus, reply);
+  ask::TraceStatus::Reply status{};
+  const auto known = daemon.ask(ask::TraceStatus{}, status);
   if (known != 0 && known != -ENOENT) refuse(known);
-  if (known == 0 && reply.admin.finished == 0) refuse(-EBUSY);
+  if (known == 0 && status.trace.finished == 0) refuse(-EBUSY);
   service::UniqueFd const file(
       ::open(options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file) throw Failure(options.out + ": " + std::strerror(errno));
-  service::Request request{};
-  request.kind = RequestKind::kTraceStart;
+  ask::TraceStart request{};
   request.trace.max_frames = options.frames;
   request.trace.nanoseconds = static_cast<std::uint64_t>(options.seconds * kNanoseconds);
   request.trace.snap = options.snap;
@@ -66,11 +65,12 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   request.trace.everything = options.everything ? 1 : 0;
   request.trace.stays = stays ? 1 : 0;
   const int fd = file.get();
-  if (const auto error = daemon.ask(request, reply, {&fd, 1}); error != 0) refuse(error);
+  service::Nothing none;
+  if (const auto error = daemon.ask(request, none, 0, {&fd, 1}); error != 0) refuse(error);
 }
 
 // Waits until the daemon has written everything, for at most kWriteOut.
-service::AdminEntry await_file(DaemonClient& daemon) {
+service::TraceState await_file(DaemonClient& daemon) {
   const auto until = Clock::now() + kWriteOut;
   for (;;) {
     const auto status = status_of(daemon);
@@ -80,11 +80,11 @@ service::AdminEntry await_file(DaemonClient& daemon) {
 }
 
 void stop(DaemonClient& daemon) {
-  service::Reply reply;
-  if (const auto error = daemon.ask(RequestKind::kTraceStop, reply); error != 0) refuse(error);
+  service::Nothing none;
+  if (const auto error = daemon.ask(ask::TraceStop{}, none); error != 0) refuse(error);
 }
 
-void report(const Options& options, const service::AdminEntry& status) {
+void report(const Options& options, const service::TraceState& status) {
   if (options.json) {
     Json json;
     json.object().value("running", status.finished == 0).value("frames", status.frames);
@@ -100,7 +100,7 @@ void report(const Options& options, const service::AdminEntry& status) {
       status.dropped != 0 ? " (the disk is slower than the link: see --snap and --buffer)" : "");
 }
 
-void check_file(const service::AdminEntry& status) {
+void check_file(const service::TraceState& status) {
   if (status.error != 0)
     throw Failure(std::string("the file ends early: ") + std::strerror(-status.error));
   if (status.finished == 0)

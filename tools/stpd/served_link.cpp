@@ -95,7 +95,7 @@ int Tracer::stop() {
   return 0;
 }
 
-int Tracer::status(service::AdminEntry& out) {
+int Tracer::status(service::TraceState& out) {
   if (!writer_) return -ENOENT;
   out.finished = writer_->finished() ? 1 : 0;
   if (out.finished != 0) stop();

@@ -34,7 +34,7 @@ class Tracer final : public service::TraceControl, private port::Tap {
   int start(const service::TraceOrder& order, service::ClientId by,
             service::UniqueFd& file) override;
   int stop() override;
-  int status(service::AdminEntry& out) override;
+  int status(service::TraceState& out) override;
   void client_gone(service::ClientId client) override;
 
  private:

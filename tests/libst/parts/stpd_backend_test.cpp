@@ -28,12 +28,20 @@ namespace {
 
 using client::StpdBackend;
 using client::StpdConnection;
-using service::Reply;
-using service::Request;
+using service::ReplyMessage;
 using service::RequestKind;
+using service::RequestMessage;
+namespace ask = service::ask;
 using service::SharedMemory;
 using service::UniqueFd;
 using service::Wait;
+
+template <typename R>
+ReplyMessage reply_to(const typename R::Reply& body = {}) {
+  ReplyMessage reply;
+  reply.begin<R>() = body;
+  return reply;
+}
 
 class StpdBackendTest : public testing::Test {
  protected:
@@ -44,11 +52,11 @@ class StpdBackendTest : public testing::Test {
     daemon.reset(pair[1]);
   }
   // Sends the reply to a later request.
-  void will_reply(const Reply& reply, std::span<const int> fds = {}) const {
+  void will_reply(const ReplyMessage& reply, std::span<const int> fds = {}) const {
     ASSERT_EQ(service::send_reply(daemon.get(), reply, fds, Wait::kDontWait), 0);
   }
-  Request received() const {
-    Request request{};
+  RequestMessage received() const {
+    RequestMessage request;
     std::vector<UniqueFd> fds;
     EXPECT_EQ(service::receive_request(daemon.get(), request, fds, Wait::kDontWait), 0);
     return request;
@@ -64,41 +72,54 @@ TEST_F(StpdBackendTest, ALackOfDescriptorsCostsTheCallAndNotTheConnection) {
   StpdBackend backend(connection, kShard);
   const auto channel = SharedMemory::create("test", 4'096);
   const std::array fds{channel->fd()};
-  Reply made{};
-  made.vc = kVc;
-  will_reply(made, fds);
-  will_reply({});  // to kClose
-  will_reply({});  // to kVcInfo
-  auto connecting = client::request_for(RequestKind::kConnect);
-  Reply reply{};
+  will_reply(reply_to<ask::Connect>({.channel = {.vc = kVc, .size = 0, .bell = 0, .reserved = 0}}),
+             fds);
+  will_reply(reply_to<ask::Close>());
+  will_reply(reply_to<ask::VcInfo>());
+  ask::Connect::Reply made{};
   client::Payload payload;
   int result = 0;
   {
     const FewFiles none(0);
-    result = backend.exchange(connecting, payload, reply);
+    result = backend.call(ask::Connect{}, made, payload);
   }
   EXPECT_EQ(result, -EMFILE);
   EXPECT_EQ(payload.memory, nullptr);
   EXPECT_EQ(backend.error(), 0);
-  auto asking = client::request_for(RequestKind::kVcInfo);
-  EXPECT_EQ(backend.exchange(asking, payload, reply), 0);
-  EXPECT_EQ(received().kind, RequestKind::kConnect);
+  EXPECT_EQ(backend.call(ask::VcInfo{.vc = kVc}), 0);
+  EXPECT_EQ(received().head.kind, RequestKind::kConnect);
   const auto closing = received();
-  EXPECT_EQ(closing.kind, RequestKind::kClose);
-  EXPECT_EQ(closing.vc, kVc);
-  EXPECT_EQ(closing.shard, kShard);
-  EXPECT_EQ(closing.at_once, 1U);
-  EXPECT_EQ(received().kind, RequestKind::kVcInfo);
+  ASSERT_EQ(closing.head.kind, RequestKind::kClose);
+  EXPECT_EQ(closing.as<ask::Close>().vc, kVc);
+  EXPECT_EQ(closing.head.shard, kShard);
+  EXPECT_EQ(closing.as<ask::Close>().at_once, 1U);
+  EXPECT_EQ(received().head.kind, RequestKind::kVcInfo);
 }
 
 TEST_F(StpdBackendTest, AReplyThatIsNoneEndsTheConnection) {
   StpdBackend backend(connection, 0);
   ASSERT_EQ(::send(daemon.get(), "x", 1, 0), 1);
-  auto asking = client::request_for(RequestKind::kVcInfo);
-  Reply reply{};
-  client::Payload payload;
-  EXPECT_EQ(backend.exchange(asking, payload, reply), -ENOTCONN);
+  EXPECT_EQ(backend.call(ask::VcInfo{.vc = 7}), -ENOTCONN);
   EXPECT_EQ(backend.error(), -ENOTCONN);
+}
+
+TEST_F(StpdBackendTest, SoDoesAReplyToAnotherRequest) {
+  will_reply(reply_to<ask::Backlog>());
+  StpdBackend backend(connection, 0);
+  EXPECT_EQ(backend.call(ask::VcInfo{.vc = 7}), -ENOTCONN);
+}
+
+TEST_F(StpdBackendTest, SoDoesOneWithoutWhatGoesAlongWithIt) {
+  will_reply(reply_to<ask::OpenPort>());
+  StpdBackend backend(connection, 0);
+  EXPECT_EQ(backend.call(ask::OpenPort{.endpoint = 7}), -ENOTCONN);
+}
+
+TEST_F(StpdBackendTest, SoDoesOneWithADescriptorThatNobodyAskedFor) {
+  const auto memory = SharedMemory::create("test", 4'096);
+  will_reply(reply_to<ask::Backlog>(), std::array{memory->fd()});
+  StpdBackend backend(connection, 0);
+  EXPECT_EQ(backend.call(ask::Backlog{.endpoint = 7}), -ENOTCONN);
 }
 
 // A stpd that is stopped, or has no descriptor for one more program.
@@ -144,16 +165,21 @@ class StpdThatFallsSilent : public StpdThatAcceptsNobody {
   void connect(std::chrono::milliseconds patience = kPatience) {
     EXPECT_EQ(StpdConnection::open(path, first, patience), 0);
     accepted = accept_one();
-    EXPECT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
-    EXPECT_EQ(ask(RequestKind::kHello), 0);
+    EXPECT_EQ(answer<ask::LinkState>(), 0);
+    EXPECT_EQ(request(ask::LinkState{}), 0);
   }
   [[nodiscard]] UniqueFd accept_one() const {
     return UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
-  int ask(RequestKind kind) const {
-    Reply reply{};
+  template <typename R>
+  int request(const R& what) const {
+    ReplyMessage reply;
     std::vector<UniqueFd> none;
-    return first->ask(client::request_for(kind), {}, reply, none);
+    return first->ask(RequestMessage(what), {}, reply, none);
+  }
+  template <typename R>
+  int answer() const {
+    return service::send_reply(accepted.get(), reply_to<R>(), {}, Wait::kDontWait);
   }
 
   UniqueFd accepted;
@@ -161,25 +187,25 @@ class StpdThatFallsSilent : public StpdThatAcceptsNobody {
 
 TEST_F(StpdThatFallsSilent, EachRequestEndsAfterAWhileAndSaysWhy) {
   connect();
-  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ETIMEDOUT);
+  EXPECT_EQ(request(ask::OpenEndpoint{}), -ETIMEDOUT);
   EXPECT_NE(std::string(client::describe(-ETIMEDOUT)).find("has stopped answering"),
             std::string::npos);
-  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ENOTCONN);  // at once
+  EXPECT_EQ(request(ask::OpenEndpoint{}), -ENOTCONN);  // at once
 }
 
 TEST_F(StpdThatFallsSilent, SoDoesARequestToMapMemory) {
   connect();
-  EXPECT_EQ(ask(RequestKind::kMap), -ETIMEDOUT);
+  EXPECT_EQ(request(ask::Map{}), -ETIMEDOUT);
   EXPECT_EQ(first->error(), -ENOTCONN);
 }
 
 // All questions to find that out together take as long as one request.
 TEST_F(StpdThatFallsSilent, WithinTheTimeOfOneRequest) {
   constexpr std::chrono::milliseconds kWhole{1000};
-  for (const auto kind : {RequestKind::kMap, RequestKind::kMapped}) {
+  for (const bool maps : {true, false}) {
     connect(kWhole);
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(ask(kind), -ETIMEDOUT);
+    EXPECT_EQ(maps ? request(ask::Map{}) : request(ask::Mapped{}), -ETIMEDOUT);
     const auto took = std::chrono::steady_clock::now() - begin;
     EXPECT_GE(took, kWhole);
     EXPECT_LT(took, 2 * kWhole);
@@ -195,11 +221,11 @@ TEST_F(StpdThatFallsSilent, AReplyThatComesWhileOthersGetNoneIsTaken) {
   connect(std::chrono::seconds(2));
   std::thread late([&] {
     const auto other = accept_one();  // so it asks
-    service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
+    answer<ask::Map>();
     pollfd closed{other.get(), POLLRDHUP, 0};
     ::poll(&closed, 1, -1);
   });
-  EXPECT_EQ(ask(RequestKind::kMap), 0);
+  EXPECT_EQ(request(ask::Map{}), 0);
   late.join();
 }
 
@@ -208,9 +234,9 @@ TEST_F(StpdThatFallsSilent, ARequestToMapMemoryMayTakeLongerWhileStpdIsThere) {
   connect(std::chrono::milliseconds(200));
   std::thread busy([&] {
     for (int i = 0; i < 2; ++i) (void)accept_one();
-    service::send_reply(accepted.get(), {}, {}, Wait::kDontWait);
+    answer<ask::Map>();
   });
-  EXPECT_EQ(ask(RequestKind::kMap), 0);
+  EXPECT_EQ(request(ask::Map{}), 0);
   busy.join();
 }
 
@@ -258,22 +284,18 @@ TEST_F(StpdThatFallsSilent, AFirstRequestThatWaitsForThatEndsAllTheSame) {
     for (pollfd next{listener.get(), POLLIN, 0}; !end;)
       if (::poll(&next, 1, 5) > 0) (void)accept_one();
   });
-  EXPECT_EQ(ask(RequestKind::kMapped), -ETIMEDOUT);
+  EXPECT_EQ(request(ask::Mapped{}), -ETIMEDOUT);
   end = true;
   busy.join();
 }
 
 // The reply of stpd names the rule that is missing.
 TEST_F(StpdBackendTest, WhatTheOperatorForbidsHasItsReason) {
-  Reply refusal{};
-  refusal.result = -EACCES;
-  service::set_text(refusal.text, "no --listen rule gives port 7");
+  ReplyMessage refusal;
+  refusal.refuse(-EACCES, "no --listen rule gives port 7");
   will_reply(refusal);
   StpdBackend backend(connection, 0);
-  auto listening = client::request_for(RequestKind::kListen);
-  Reply reply{};
-  client::Payload payload;
-  EXPECT_EQ(backend.exchange(listening, payload, reply), -EACCES);
+  EXPECT_EQ(backend.call(ask::Listen{}), -EACCES);
   EXPECT_STREQ(client::describe(-EACCES), "stpd: no --listen rule gives port 7");
 }
 
