@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "stp/counters.h"
-#include "stp/drop_reason.h"
 #include "stp/node/node.h"
 #include "stp/node/objects.h"
 #include "stp/wire/frame.h"

@@ -3,7 +3,7 @@
 
 #include "stp/base/work_meter.h"
 #include "stp/node/wake_ups.h"
-#include "stp/wire/parse.h"
+#include "stp/wire/frame.h"
 #include "stp/wire/syntax.h"
 
 namespace stp {

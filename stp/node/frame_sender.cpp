@@ -8,7 +8,7 @@
 
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
-#include "stp/wire/emit.h"
+#include "stp/wire/frame.h"
 
 namespace stp {
 namespace {

@@ -14,7 +14,7 @@
 #include "stp/base/work_meter.h"
 #include "stp/channel/node_side.h"
 #include "stp/channel/retry.h"
-#include "stp/drop_reason.h"
+#include "stp/counters.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/connection/slot_questions.h"
 #include "stp/node/connection/vc_state.h"
@@ -24,7 +24,7 @@
 #include "stp/node/node.h"
 #include "stp/node/one_sided.h"
 #include "stp/wire/expected_data.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 
 namespace stp {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stp/node/request_checks.h"
+#include "stp/node/frame_sender.h"
 
 #include <algorithm>
 #include <cerrno>

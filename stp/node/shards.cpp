@@ -4,7 +4,7 @@
 #include "stp/base/assert.h"
 #include "stp/wire/ethernet.h"
 #include "stp/wire/frame.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 
 namespace stp {
 

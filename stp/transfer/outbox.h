@@ -13,7 +13,7 @@
 #include "stp/channel/layout.h"
 #include "stp/transfer/clock.h"
 #include "stp/types.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "stp/wire/tiling.h"
 
 namespace stp {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "stp/drop_reason.h"
+#include "stp/counters.h"
 #include "stp/types.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"

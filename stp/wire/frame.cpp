@@ -6,8 +6,6 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
-#include "stp/wire/emit.h"
-#include "stp/wire/parse.h"
 
 namespace stp::wire {
 DropReason parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart) {

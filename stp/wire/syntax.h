@@ -3,7 +3,7 @@
 // header.
 #pragma once
 
-#include "stp/drop_reason.h"
+#include "stp/counters.h"
 #include "stp/wire/operations.h"
 
 namespace stp::wire {

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$1"
 page=docs/operations.md
 
-# D(BadKey, bad_key, "D_Key is wrong") in counter_table.h -> | `bad_key` | D_Key is wrong | ● |; an X
+# D(BadKey, bad_key, "D_Key is wrong") in counters.h -> | `bad_key` | D_Key is wrong | ● |; an X
 # in the place of the D: it drops no frame.
 node_rows() {
   awk '
@@ -19,7 +19,7 @@ node_rows() {
       sub(/^[^"]*"/, "", text)
       sub(/".*$/, "", text)
       printf "| `%s` | %s | %s|\n", part[2], text, drops ? "● " : ""
-    }' stp/counter_table.h
+    }' stp/counters.h
 }
 
 # Names of the counters of a link, its service and stpd itself: {"tx_kept", ...}, {"clients", ...}.

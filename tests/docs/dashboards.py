@@ -90,7 +90,7 @@ class Dashboards(unittest.TestCase):
                 self.assertLessEqual(set(several.split("|")), states, where)
 
     def test_each_reason_of_a_drop_is_shown_and_has_an_alert(self):
-        with open(f"{ROOT}/stp/counter_table.h", encoding="utf-8") as file:
+        with open(f"{ROOT}/stp/counters.h", encoding="utf-8") as file:
             lines = [line for line in file if not line.lstrip().startswith("//")]
         drops = re.findall(r"\bD\([A-Z]\w*,\s*(\w+),", "".join(lines))
         self.assertGreater(len(drops), 30)

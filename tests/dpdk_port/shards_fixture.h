@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stp/wire/frame.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port {

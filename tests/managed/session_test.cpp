@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libst/managed/operation_list.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "tests/managed/scripted_link.h"
 #include "tests/managed/two_sessions.h"
 

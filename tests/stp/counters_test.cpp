@@ -6,8 +6,6 @@
 #include <set>
 #include <string>
 
-#include "stp/drop_reason.h"
-
 namespace stp {
 namespace {
 

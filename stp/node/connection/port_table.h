@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "stp/base/number_set.h"
+#include "stp/base/id_table.h"
 #include "stp/node/objects.h"
 #include "stp/node/shards.h"
 

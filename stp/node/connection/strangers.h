@@ -12,7 +12,7 @@
 #include "stp/node/connection/known_peers.h"
 #include "stp/node/node.h"
 #include "stp/node/shards.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 
 namespace stp {
 

@@ -12,12 +12,12 @@
 
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
-#include "stp/drop_reason.h"
+#include "stp/counters.h"
 #include "stp/node/inbound/inbound_block.h"
 #include "stp/node/inbound/inbound_transfer.h"
 #include "stp/node/inbound/path.h"
 #include "stp/types.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 
 namespace stp {
 

@@ -18,9 +18,9 @@
 #include "stp/base/assert.h"
 #include "stp/base/linked_list.h"
 #include "stp/base/work_meter.h"
-#include "stp/drop_reason.h"
+#include "stp/counters.h"
 #include "stp/types.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "stp/wire/tiling.h"
 
 namespace stp {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 
 namespace stp::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "stp/wire/frame.h"
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {

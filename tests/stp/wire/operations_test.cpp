@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "stp/wire/operation.h"
 #include "tests/markdown_table.h"
 
 namespace stp::wire {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A requester that has to prove that an answer has reached it (protocol, 5.37).
-#include "stp/wire/operation.h"
+#include "stp/wire/operations.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
