@@ -89,7 +89,7 @@ bool make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
                .log2_ring = static_cast<unsigned>(std::stoul(ring)),
                .buffer = static_cast<std::uint32_t>(std::stoul(bsize))};
   // One ring's buffers; the memory of a connection, both of them, has at most 1 GiB
-  // (memif/region.h).
+  // (memif/ring.h).
   constexpr std::size_t kMostBytes = std::size_t{500} << 20;
   const std::size_t bytes = std::size_t{out.memif->buffer} << out.memif->log2_ring;
   if (bytes >= frame_room(out.mtu) && bytes <= kMostBytes) return true;

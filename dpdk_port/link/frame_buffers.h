@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An array of buffers with room for one frame each, in ordinary memory. Pages are touched on first
-// use. It shares no cache line with other memory.
+// What links need of a frame in memory: room for it, its destination, its VLAN.
 #pragma once
-
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "stp/types.h"
+#include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {
@@ -32,6 +33,8 @@ inline MacAddr destination(Bytes frame) {
   return mac;
 }
 
+// An array of buffers with room for one frame each, in ordinary memory. Pages are touched on first
+// use. It shares no cache line with other memory.
 class FrameBuffers {
  public:
   FrameBuffers(std::size_t count, std::size_t room)
@@ -51,5 +54,30 @@ class FrameBuffers {
   std::size_t room_;
   std::unique_ptr<std::byte, Free> memory_;
 };
+
+// Which received frames belong to a link: those of its VLAN (IEEE 802.1Q).
+// protocol: 2.12
+inline constexpr std::uint16_t kServiceTagEtherType = 0x88a8;  // IEEE 802.1ad
+inline constexpr std::uint16_t kVlanIdMask = 0x0fff;           // the rest is priority
+
+// The VLAN of a frame; 0: none. A tag with the identifier 0 only carries a priority. `removed`: the
+// tag control information that the driver has taken out of the frame. nullopt: the frame ends
+// within its tag, or has a tag of a provider, which no link has.
+inline std::optional<std::uint16_t> vlan_of(Bytes frame, std::optional<std::uint16_t> removed) {
+  if (removed) return static_cast<std::uint16_t>(*removed & kVlanIdMask);
+  constexpr std::size_t kTypeAt = wire::kEthernetSize - 2;
+  if (frame.size() < wire::kEthernetSize) return 0;  // too short for any protocol
+  const std::uint16_t type = wire::load16(&frame[kTypeAt]);
+  if (type == kServiceTagEtherType) return std::nullopt;
+  if (type != wire::kVlanEtherType) return 0;
+  if (frame.size() < wire::kEthernetSize + wire::kVlanSize) return std::nullopt;
+  return static_cast<std::uint16_t>(wire::load16(&frame[kTypeAt + 2]) & kVlanIdMask);
+}
+
+// `own`: the VLAN of the link, if it has one.
+inline bool is_of_vlan(Bytes frame, std::optional<std::uint16_t> removed,
+                       std::optional<std::uint16_t> own) {
+  return vlan_of(frame, removed) == own.value_or(0);
+}
 
 }  // namespace stp::port

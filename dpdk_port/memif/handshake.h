@@ -20,7 +20,6 @@
 
 #include "dpdk_port/memif/closer.h"
 #include "dpdk_port/memif/control_socket.h"
-#include "dpdk_port/memif/region.h"
 #include "dpdk_port/memif/ring.h"
 #include "stp/node/shards.h"
 
