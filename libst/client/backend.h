@@ -15,6 +15,10 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
 
+namespace stp::port {
+struct LinkConfig;
+}
+
 namespace stp::client {
 
 using service::ClientPage;
@@ -149,5 +153,9 @@ class Backend {
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };
+
+// local_backend.cpp: opens all shards of a link in this process. The first one has the device and
+// is destroyed last.
+int open_here(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out);
 
 }  // namespace stp::client

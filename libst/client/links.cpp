@@ -15,7 +15,6 @@
 #include "dpdk_port/link/link.h"
 #include "libst/client/error.h"
 #include "libst/client/handle_table.h"
-#include "libst/client/local_backend.h"
 #include "libst/client/stpd_backend.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/ipc/requests.h"
@@ -97,7 +96,7 @@ int Link::open(const std::string& text) {
   if (!port::parse_link(text, link, reason)) return fail(-EINVAL, reason);
   text_ = text;
   return link.kind == port::LinkKind::kStpd ? open_stpd(service::socket_of(link.target))
-                                            : LocalBackend::open(link, shards_);
+                                            : open_here(link, shards_);
 }
 
 int Link::open_stpd(const std::string& path) {
