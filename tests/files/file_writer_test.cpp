@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/file_writer.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <latch>
 #include <thread>
 
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
 #include "tools/files/directory.h"
+#include "tools/files/file_writer.h"
 
 namespace stp::files {
 namespace {
@@ -284,6 +287,39 @@ TEST(Room, is_not_missing_where_a_file_system_has_no_notion_of_blocks) {
   EXPECT_TRUE(has_room(space, 4096));
   EXPECT_FALSE(has_room(space, 3 * 4096));
   EXPECT_TRUE(has_room(space, 0));
+}
+
+TEST(Helper, works_at_the_same_time) {
+  Helper helper;
+  for (int i = 0; i < 100; ++i) {
+    std::latch both(2);  // each waits for the other
+    std::atomic<int> calls{0};
+    helper.share([&] {
+      ++calls;
+      both.arrive_and_wait();
+    });
+    EXPECT_EQ(calls, 2);
+  }
+}
+
+TEST(Helper, has_stopped_when_share_returns) {
+  Helper helper;
+  for (int i = 0; i < 1'000; ++i) {
+    std::array<std::atomic<int>, 64> pieces{};
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> under_way{0};
+    helper.share([&] {
+      ++under_way;
+      for (auto at = next++; at < pieces.size(); at = next++) ++pieces[at];
+      --under_way;
+    });
+    EXPECT_EQ(under_way, 0);
+    for (const auto& piece : pieces) EXPECT_EQ(piece, 1);
+  }
+}
+
+TEST(Helper, that_was_never_asked_ends) {
+  const Helper helper;
 }
 
 }  // namespace

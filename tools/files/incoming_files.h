@@ -23,7 +23,6 @@
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
 #include "tools/files/progress.h"
-#include "tools/files/small_files.h"
 #include "tools/files/turns.h"
 
 namespace stp::files {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/play/plan.h"
+#include "tools/replay/play/node_subject.h"
 
 #include <algorithm>
 #include <bit>

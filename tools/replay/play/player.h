@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay/play/recording.h"
 #include "tools/replay/play/subject.h"
 
 namespace stp::replay {

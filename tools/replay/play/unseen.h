@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-#include "tools/replay/play/recording.h"
 #include "tools/replay/play/subject.h"
 
 namespace stp::replay {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/play/recording.h"
+#include "tools/replay/play/subject.h"
 
 namespace stp::replay {
 
