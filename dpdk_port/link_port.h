@@ -40,12 +40,7 @@ class alignas(kCacheLine) LinkPort : public Port {
 
   // Adds the counters of its Seat, if it has one.
   void add_seat_counters(std::vector<PortCounter>& to) const {
-    if (!seat_) return;
-    const SeatCounters& counted = seat_->counters();
-    to.insert(to.end(), {{"shard_given", counted.given},
-                         {"shard_taken", counted.taken},
-                         {"shard_full", counted.full},
-                         {"shard_waited", counted.waited}});
+    if (seat_) add(to, seat_->counters());
   }
 
   PortInfo info_;

@@ -11,6 +11,7 @@
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link/link_state.h"
 #include "stp/node/node.h"
 #include "stp/node/shards.h"
@@ -44,12 +45,6 @@ struct PortInfo {
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.
   std::shared_ptr<Shards> shards;
   unsigned shard = 0;
-};
-
-// A counter of the link itself, in addition to the Node's.
-struct PortCounter {
-  std::string name;  // "link_rx_missed", "arp_requests_sent", ...
-  std::uint64_t value;
 };
 
 // Sees every frame of the link, both ways; for traces. Sees a frame to our own address once, when

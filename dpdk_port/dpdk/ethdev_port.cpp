@@ -16,6 +16,7 @@
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/port.h"
 #include "stp/base/assert.h"
@@ -23,14 +24,6 @@
 namespace stp::port {
 
 // The receiving half of a shard's queues.
-struct ReceiveCounters {
-  std::uint64_t chained = 0;     // frames reassembled from several mbufs
-  std::uint64_t oversize = 0;    // such frames dropped: longer than the link's MTU allows
-  std::uint64_t other_vlan = 0;  // frames dropped: their VLAN is not that of the link
-  // Frames handed over although the link steers: they came on the queue of another shard.
-  std::uint64_t wrong_queue = 0;
-};
-
 class Receiver {
  public:
   // `seat`: passes frames to other shards; nullptr: there are none.
@@ -231,22 +224,10 @@ class DevicePort : public LinkPort {
     return seat_ ? looped + seat_->deliver(engine, now) : looped;
   }
 
-  void add_own_counters(std::vector<PortCounter>& to) const {
-    const rte_eth_stats link = device_->statistics(info_.shard);
-    to.insert(to.end(), {{"link_rx_packets", link.ipackets},
-                         {"link_tx_packets", link.opackets},
-                         {"link_rx_missed", link.imissed},
-                         {"link_rx_errors", link.ierrors},
-                         {"link_rx_nombuf", link.rx_nombuf},
-                         {"link_tx_errors", link.oerrors}});
-  }
   void add_queue_counters(std::vector<PortCounter>& to) const {
-    to.insert(to.end(), {{"rx_chained", receiver_.counters().chained},
-                         {"rx_oversize", receiver_.counters().oversize},
-                         {"rx_other_vlan", receiver_.counters().other_vlan},
-                         {"tx_kept", transmitter_.counters().kept},
-                         {"tx_dropped", transmitter_.counters().dropped},
-                         {"tx_no_buffer", transmitter_.counters().no_buffer}});
+    add(to, receiver_.counters());
+    add(to, transmitter_.counters());
+    to.push_back({"tx_no_buffer", transmitter_.counters().no_buffer});
   }
   void add_shard_counters(std::vector<PortCounter>& to) const {
     if (seat_) to.push_back({"wrong_queue", receiver_.counters().wrong_queue});
@@ -284,7 +265,7 @@ class ShardPort final : public DevicePort {
   }
   [[nodiscard]] std::vector<PortCounter> counters() const override {
     std::vector<PortCounter> all;
-    add_own_counters(all);
+    add_device_counters(all, device_->statistics(info_.shard));
     add_queue_counters(all);
     all.push_back({"looped", loopback_.total()});
     add_shard_counters(all);
@@ -328,20 +309,12 @@ class EthdevPort final : public DevicePort {
   }
 
   [[nodiscard]] std::vector<PortCounter> counters() const override {
-    const ArpCounters arp = arp_.counters();
     std::vector<PortCounter> all;
-    add_own_counters(all);
+    add_device_counters(all, device_->statistics(info_.shard));
     all.push_back({"link_tx_refused", device_->refused()});
     add_queue_counters(all);
-    all.insert(all.end(), {{"link_sought", device_->sought()},
-                           {"looped", loopback_.total()},
-                           {"arp_requests_sent", arp.requests_sent},
-                           {"arp_answers_sent", arp.answers_sent},
-                           {"arp_learned", arp.learned},
-                           {"arp_ignored", arp.ignored},
-                           {"arp_probes_sent", arp.probes_sent},
-                           {"arp_conflicts", arp.conflicts},
-                           {"arp_dropped", arp.dropped}});
+    all.insert(all.end(), {{"link_sought", device_->sought()}, {"looped", loopback_.total()}});
+    add(all, arp_.counters());
     add_shard_counters(all);
     return all;
   }

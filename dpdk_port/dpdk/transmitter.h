@@ -14,6 +14,7 @@
 #include "dpdk_port/link/arp.h"
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/port.h"
 #include "stp/node/node.h"
 
@@ -55,12 +56,6 @@ class Attachments {
   std::array<TxToken, kCapacity> released_;
   std::size_t released_count_ = 0;
   MbufPool pool_;  // mbufs without a buffer
-};
-
-struct TransmitCounters {
-  std::uint64_t kept = 0;       // frames sent in a later turn: the driver had no room
-  std::uint64_t dropped = 0;    // frames dropped: the link took nothing for kPatience
-  std::uint64_t no_buffer = 0;  // turns without a free mbuf
 };
 
 class Transmitter {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/link_counters.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -66,16 +67,6 @@ struct ArpConfig {
   bool answers = false;               // false: the kernel answers for the address
   std::optional<std::uint16_t> vlan;  // tag for frames sent
   Stations fixed = {};                // static entries: never asked for or changed
-};
-
-struct ArpCounters {
-  std::uint64_t requests_sent = 0;
-  std::uint64_t answers_sent = 0;
-  std::uint64_t learned = 0;      // addresses learned, or learned anew
-  std::uint64_t ignored = 0;      // ARP frames that were malformed or did not concern us
-  std::uint64_t dropped = 0;      // frames not sent: too many waited
-  std::uint64_t probes_sent = 0;  // and announcements, of our own address
-  std::uint64_t conflicts = 0;    // conflicts found: another station with our address
 };
 
 // ARP (RFC 826) for one address: a bounded cache that asks and learns, and an answerer. It does no

@@ -13,6 +13,7 @@
 
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/link_counters.h"
 #include "stp/node/shards.h"
 
 namespace stp::port {
@@ -142,13 +143,6 @@ class Crossing {
   Shards shards_;
   std::vector<std::unique_ptr<FrameRing>> rings_;
   std::array<Place, Shards::kMost> places_;
-};
-
-struct SeatCounters {
-  std::uint64_t given = 0;  // frames handed to other shards
-  std::uint64_t taken = 0;  // frames that other shards handed over
-  std::uint64_t full = 0;  // frames dropped: the other shard's ring was full, or they were too long
-  std::uint64_t waited = 0;  // times that a full ring prevented a burst
 };
 
 // Used by the thread that is inside its Port.

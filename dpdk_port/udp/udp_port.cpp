@@ -207,28 +207,15 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
 }
 
 std::vector<PortCounter> UdpPort::counters() const {
-  const UdpSendCounters& sent = sender_.counters();
-  const UdpReceiveCounters& received = receiver_.counters();
-  const UdpErrors& errors = socket_.errors();
-  std::vector<PortCounter> all{{"udp_rx_datagrams", received.datagrams},
-                               {"udp_rx_joined", received.joined},
-                               {"udp_rx_no_station", received.no_station},
-                               {"udp_tx_datagrams", sent.datagrams},
-                               {"udp_tx_calls", sent.calls},
-                               {"udp_tx_unknown", sent.unknown},
-                               {"udp_tx_too_long", errors.too_long},
-                               {"udp_tx_refused", errors.refused},
-                               {"udp_reports", errors.reports},
-                               {"udp_report_floods", errors.floods},
-                               {"udp_failed", errors.failed},
-                               {"tx_kept", sent.kept},
-                               {"tx_dropped", sent.dropped},
-                               {"looped", loopback_.total()}};
+  std::vector<PortCounter> all{{"looped", loopback_.total()}};
+  add(all, receiver_.counters());
+  add(all, sender_.counters());
+  add(all, socket_.errors());
   if (info_.shard == Crossing::kOwner)
     all.insert(all.end(), {{"udp_peers", link_->peers.known()},
                            {"udp_strangers", link_->peers.strangers()},
                            {"udp_displaced", link_->peers.displaced()}});
-  if (seat_) all.push_back({"wrong_queue", received.wrong_queue});
+  if (seat_) all.push_back({"wrong_queue", receiver_.counters().wrong_queue});
   add_seat_counters(all);
   return all;
 }

@@ -13,6 +13,7 @@
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
@@ -20,13 +21,6 @@
 #include "dpdk_port/udp/udp_ways.h"
 
 namespace stp::port {
-
-struct UdpReceiveCounters {
-  std::uint64_t datagrams = 0;
-  std::uint64_t joined = 0;       // of these, received together with others
-  std::uint64_t no_station = 0;   // dropped: their sender's address is not that of a host
-  std::uint64_t wrong_queue = 0;  // handed over, though the kernel picks the socket
-};
 
 class UdpReceiver {
  public:

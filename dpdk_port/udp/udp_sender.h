@@ -14,6 +14,7 @@
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
@@ -21,14 +22,6 @@
 #include "dpdk_port/udp/udp_ways.h"
 
 namespace stp::port {
-
-struct UdpSendCounters {
-  std::uint64_t datagrams = 0;
-  std::uint64_t calls = 0;    // system calls that sent them
-  std::uint64_t unknown = 0;  // dropped: no address is known for that station
-  std::uint64_t kept = 0;     // sent in a later turn: the socket had no room
-  std::uint64_t dropped = 0;  // the socket had no room for kPatience
-};
 
 class UdpSender {
  public:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/udp/udp_troubles.h"
 #include "stp/types.h"
 
@@ -20,14 +21,6 @@ namespace stp::port {
 // The longest datagrams, and headers before them, of IP and UDP.
 inline constexpr std::size_t kLongestDatagram = 65'487;
 inline constexpr unsigned kIpv4Header = 20, kIpv6Header = 40, kUdpHeader = 8;
-
-struct UdpErrors {
-  std::uint64_t too_long = 0;  // datagrams that the interface does not carry
-  std::uint64_t refused = 0;   // datagrams that the kernel did not send
-  std::uint64_t reports = 0;   // errors that hosts and routers have reported (ICMP)
-  std::uint64_t floods = 0;    // times that they came faster than they could be read
-  std::uint64_t failed = 0;    // calls that failed for a reason of the socket's own
-};
 
 class UdpSocket {
  public:

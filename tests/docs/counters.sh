@@ -24,9 +24,7 @@ node_rows() {
 
 # Names of the counters of a link, its service and stpd itself: {"tx_kept", ...}, {"clients", ...}.
 other_names() {
-  sed -E 's/\{"/\n&/g' dpdk_port/dpdk/ethdev_port.cpp dpdk_port/udp/udp_port.cpp dpdk_port/loop_port.cpp dpdk_port/link_port.h \
-    libst/service/inspection.cpp |
-    sed -nE 's/^\{"([a-z_]+)", [a-z_]+[-.()a-z_>]*\}.*$/\1/p'
+  sed -nE 's/^  X\([a-z_]+, +([a-z_]+), .*$/\1/p' dpdk_port/link/link_counters.h
   sed -E 's/\{"/\n&/g' tools/stpd/served_link.cpp | sed -nE 's/^\{"([a-z_]+)", .*$/\1/p'
 }
 
