@@ -20,11 +20,6 @@
 namespace stp::port {
 namespace {
 
-std::string option(const LinkConfig& link, const std::string& name) {
-  const auto found = link.options.find(name);
-  return found == link.options.end() ? std::string() : found->second;
-}
-
 // Whether a socket can be bound to it says more than a list of addresses: the kernel permits one of
 // IPv6 only when it knows that nobody else has it.
 bool is_of_this_host(const InternetAddress& address) {
@@ -93,14 +88,13 @@ std::string unfit_here(const LinkConfig& link) {
 std::optional<Absence> absence_of(const LinkConfig& link) {
   switch (link.kind) {
     case LinkKind::kIface:
-      if (const auto driver = option(link, "driver"); !driver.empty() && driver != "af_packet")
-        return std::nullopt;
+      if (link.driver == IfaceDriver::kAfXdp) return std::nullopt;
       return absence_of(link.target);
     case LinkKind::kUdp:
     case LinkKind::kIp:
       return absence_of_udp(link.target);
     case LinkKind::kMemif:
-      if (option(link, "role") != "server") return std::nullopt;
+      if (link.role != MemifRole::kServer) return std::nullopt;
       return absence_of_folder(link.target);
     case LinkKind::kStpd:
     case LinkKind::kPci:

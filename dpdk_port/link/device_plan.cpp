@@ -15,11 +15,6 @@ constexpr unsigned kEthernetMtu = 1500, kMemifMtu = 9000;
 constexpr unsigned kMaxDpdkMtu = 65'280;  // an mbuf's length has 16 bits
 constexpr unsigned kMaxAfPacketMtu = 32'000, kMaxAfXdpMtu = 3506;
 
-std::string option(const LinkConfig& link, const std::string& name, const std::string& otherwise) {
-  const auto found = link.options.find(name);
-  return found == link.options.end() ? otherwise : found->second;
-}
-
 bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
   InterfaceFacts facts;
   if (!look_up_interface(link.target, facts, error)) return false;
@@ -33,14 +28,14 @@ bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
   out.mac = link.mac.value_or(facts.mac);
   out.address = link.address ? link.address : facts.address;
   out.mtu = link.mtu.value_or(facts.mtu);
-  if (option(link, "driver", "af_packet") == "af_packet") {
+  if (link.driver.value_or(IfaceDriver::kAfPacket) == IfaceDriver::kAfPacket) {
     out.mtu = std::min(out.mtu, kMaxAfPacketMtu);
     out.name = link.target;
     out.packet_socket = true;
-    out.qdisc = option(link, "qdisc", "0") == "1";
+    out.qdisc = link.qdisc.value_or(false);
     return true;
   }
-  if (link.options.contains("qdisc")) {
+  if (link.qdisc) {
     error = "qdisc= is for driver=af_packet: af_xdp always passes the kernel by";
     return false;
   }
@@ -55,14 +50,14 @@ bool make_iface(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::s
 }
 
 // Always the same for one end of a link, and different for the other end.
-MacAddr memif_mac(const LinkConfig& link, const std::string& role) {
+MacAddr memif_mac(const LinkConfig& link, bool server) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : link.target + '#' + option(link, "id", "0")) {
+  for (const char c : link.target + '#' + std::to_string(link.id.value_or(0))) {
     hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
   }
   MacAddr mac = MacAddr::from_u64(hash);
   mac.octets[0] = 0x02;  // locally administered
-  mac.octets[5] = static_cast<std::uint8_t>((mac.octets[5] & 0xfe) | (role == "server" ? 1 : 0));
+  mac.octets[5] = static_cast<std::uint8_t>((mac.octets[5] & 0xfe) | (server ? 1 : 0));
   return mac;
 }
 
@@ -77,25 +72,26 @@ unsigned memif_ring(std::size_t buffer) {
 
 bool make_memif(const LinkConfig& link, unsigned serial, DeviceSpec& out, std::string& error) {
   constexpr std::size_t kCacheLine = 64, kMaxBuffer = 65'535;
-  const std::string role = option(link, "role", "client");
+  const bool server = link.role == MemifRole::kServer;
   const std::size_t buffer = (frame_room(out.mtu) + kCacheLine - 1) & ~(kCacheLine - 1);
-  const std::string bsize = option(link, "bsize", std::to_string(std::min(buffer, kMaxBuffer)));
-  const std::string ring = option(link, "rsize", std::to_string(memif_ring(std::stoul(bsize))));
+  const auto bsize = link.bsize.value_or(static_cast<unsigned>(std::min(buffer, kMaxBuffer)));
+  const auto ring = link.rsize.value_or(memif_ring(bsize));
   out.name = "memif" + std::to_string(serial);
-  out.mac = link.mac.value_or(memif_mac(link, role));
+  out.mac = link.mac.value_or(memif_mac(link, server));
   out.memif = {.socket = link.target,
-               .makes_socket = role == "server",
-               .id = static_cast<std::uint32_t>(std::stoul(option(link, "id", "0"))),
-               .log2_ring = static_cast<unsigned>(std::stoul(ring)),
-               .buffer = static_cast<std::uint32_t>(std::stoul(bsize))};
+               .makes_socket = server,
+               .id = link.id.value_or(0),
+               .log2_ring = ring,
+               .buffer = bsize};
   // One ring's buffers; the memory of a connection, both of them, has at most 1 GiB
   // (memif/ring.h).
   constexpr std::size_t kMostBytes = std::size_t{500} << 20;
   const std::size_t bytes = std::size_t{out.memif->buffer} << out.memif->log2_ring;
   if (bytes >= frame_room(out.mtu) && bytes <= kMostBytes) return true;
-  error = "2^" + ring + " buffers of " + bsize + " bytes are " + std::to_string(bytes) +
-          " bytes: a frame has up to " + std::to_string(frame_room(out.mtu)) +
-          ", and a ring at most " + std::to_string(kMostBytes) + ": change rsize= or bsize=";
+  error = "2^" + std::to_string(ring) + " buffers of " + std::to_string(bsize) + " bytes are " +
+          std::to_string(bytes) + " bytes: a frame has up to " +
+          std::to_string(frame_room(out.mtu)) + ", and a ring at most " +
+          std::to_string(kMostBytes) + ": change rsize= or bsize=";
   return false;
 }
 

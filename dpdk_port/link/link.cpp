@@ -8,6 +8,7 @@
 #include <charconv>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stp::port {
@@ -166,62 +167,42 @@ constexpr std::array kCommonOptions{
     CommonOption{"shards", set_queues, "a number from 1 to 16, or auto"},
 };
 
-bool one_of(const std::string& value, std::initializer_list<std::string_view> values) {
-  return std::find(values.begin(), values.end(), value) != values.end();
+template <typename Value>
+std::optional<Value> one_of(const std::string& text,
+                            std::initializer_list<std::pair<std::string_view, Value>> values) {
+  for (const auto& [name, value] : values)
+    if (name == text) return value;
+  return std::nullopt;
+}
+
+bool is_among(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 struct KindOption {
-  LinkKind kind;
+  bool (*is_of)(LinkKind kind);
   std::string_view name;
-  bool (*legal)(const std::string& value);
+  bool (*set)(const std::string& text, LinkConfig& out);
   std::string_view right;
 };
 constexpr std::array kKindOptions{
-    KindOption{LinkKind::kIface, "driver",
-               [](const std::string& v) {
-                 return one_of(v, {"af_packet", "af_xdp"});
-               },
-               "af_packet or af_xdp"},
-    KindOption{LinkKind::kIface, "qdisc",
-               [](const std::string& v) {
-                 return one_of(v, {"0", "1"});
-               },
-               "0 or 1"},
-    KindOption{LinkKind::kMemif, "role",
-               [](const std::string& v) {
-                 return one_of(v, {"server", "client"});
-               },
-               "server or client"},
-    KindOption{LinkKind::kMemif, "id",
-               [](const std::string& v) { return parse_number(v, 0, 0x7fff'ffff).has_value(); },
-               "a number"},
-    KindOption{LinkKind::kMemif, "rsize",
-               [](const std::string& v) { return parse_number(v, 1, 14).has_value(); },
-               "a number from 1 to 14, log2 of the ring's length"},
-    KindOption{LinkKind::kMemif, "bsize",
-               [](const std::string& v) { return parse_number(v, 256, 65'535).has_value(); },
-               "a number of bytes from 256 to 65535"},
-    KindOption{LinkKind::kUdp, "port",
-               [](const std::string& v) { return parse_number(v, 0, 65'535).has_value(); },
-               "a UDP port, or 0 for one that is free"},
-    KindOption{LinkKind::kUdp, "congestion",
-               [](const std::string& v) {
-                 return one_of(v, {"on", "off"});
-               },
-               "on or off"},
-    KindOption{LinkKind::kIp, "congestion",
-               [](const std::string& v) {
-                 return one_of(v, {"on", "off"});
-               },
-               "on or off"},
+#define STP_ROW(of_kind, name, type, value, right)          \
+  KindOption{[](LinkKind kind) { return of_kind; }, #name,  \
+             [](const std::string& text, LinkConfig& out) { \
+               const std::optional<type> parsed = value;    \
+               out.name = parsed;                           \
+               return parsed.has_value();                   \
+             },                                             \
+             right},
+    STP_KIND_OPTIONS(STP_ROW)
+#undef STP_ROW
 };
 
 // A virtual device's driver may have an option of its own that is called queues. A UDP socket has
 // the addresses of its host, and no Ethernet header. Each raw socket gets every datagram.
 bool is_of(const CommonOption& option, LinkKind kind) {
-  if (kind == LinkKind::kUdp && !one_of(std::string(option.name), {"mtu", "copy", "queues"}))
-    return false;
-  if (kind == LinkKind::kIp) return one_of(std::string(option.name), {"mtu", "copy"});
+  if (kind == LinkKind::kUdp && !is_among(option.name, {"mtu", "copy", "queues"})) return false;
+  if (kind == LinkKind::kIp) return is_among(option.name, {"mtu", "copy"});
   return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
 }
 
@@ -246,7 +227,7 @@ std::vector<std::string_view> option_names(LinkKind kind) {
     if (is_of(option, kind)) names.push_back(option.name);
   }
   for (const auto& option : kKindOptions) {
-    if (option.kind == kind) names.push_back(option.name);
+    if (option.is_of(kind)) names.push_back(option.name);
   }
   return names;
 }
@@ -286,10 +267,8 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
     return "";
   }
   for (const auto& known : kKindOptions) {
-    if (known.kind != out.kind || known.name != name) continue;
-    if (!known.legal(value)) return wrong_value(option, known.right);
-    out.options[name] = value;
-    return "";
+    if (!known.is_of(out.kind) || known.name != name) continue;
+    return known.set(value, out) ? "" : wrong_value(option, known.right);
   }
   return no_option(name, out.kind);
 }

@@ -65,6 +65,30 @@ std::string to_string(const MacAddr& mac);
 // Stations by IPv4 address.
 using Stations = std::map<Ipv4, MacAddr>;
 
+enum class IfaceDriver : std::uint8_t { kAfPacket, kAfXdp };
+enum class MemifRole : std::uint8_t { kServer, kClient };
+
+// The options of single kinds of links. A row makes the member of LinkConfig and the option's
+// parser: X(which `kind` has it, name, type, the value of `text` or nullopt, "what is right").
+// clang-format off
+#define STP_KIND_OPTIONS(X)                                                                        \
+  X(kind == LinkKind::kIface, driver, IfaceDriver,                                                 \
+    one_of<IfaceDriver>(text, {{"af_packet", IfaceDriver::kAfPacket}, {"af_xdp", IfaceDriver::kAfXdp}}),\
+    "af_packet or af_xdp")                                                                         \
+  X(kind == LinkKind::kIface, qdisc, bool, one_of<bool>(text, {{"0", false}, {"1", true}}), "0 or 1")\
+  X(kind == LinkKind::kMemif, role, MemifRole,                                                     \
+    one_of<MemifRole>(text, {{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}),     \
+    "server or client")                                                                            \
+  X(kind == LinkKind::kMemif, id, unsigned, parse_number(text, 0, 0x7fff'ffff), "a number")        \
+  X(kind == LinkKind::kMemif, rsize, unsigned, parse_number(text, 1, 14),                          \
+    "a number from 1 to 14, log2 of the ring's length")                                            \
+  X(kind == LinkKind::kMemif, bsize, unsigned, parse_number(text, 256, 65'535),                    \
+    "a number of bytes from 256 to 65535")                                                         \
+  X(kind == LinkKind::kUdp, port, unsigned, parse_number(text, 0, 65'535),                         \
+    "a UDP port, or 0 for one that is free")                                                       \
+  X(is_internet(kind), congestion, bool, one_of<bool>(text, {{"on", true}, {"off", false}}), "on or off")
+// clang-format on
+
 struct LinkConfig {
   LinkKind kind = LinkKind::kLoop;
   std::string text;    // as written
@@ -75,10 +99,16 @@ struct LinkConfig {
   Stations arp;  // static entries
   std::optional<unsigned> mtu;
   std::optional<std::uint16_t> vlan;
-  bool copy = false;                           // never attach user memory to frames
-  unsigned queues = 1;                         // shards; kAutoQueues: one per CPU
-  std::map<std::string, std::string> options;  // of this kind (role, id, rsize, driver, ...)
+  bool copy = false;    // never attach user memory to frames
+  unsigned queues = 1;  // shards; kAutoQueues: one per CPU
+// nullopt: not given.
+#define STP_MEMBER(of_kind, name, type, value, right) std::optional<type> name;
+  STP_KIND_OPTIONS(STP_MEMBER)
+#undef STP_MEMBER
 };
+
+// protocol: 13.2
+inline constexpr std::uint16_t kUdpPort = 8181;
 
 inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 

@@ -28,9 +28,6 @@
 
 namespace stp::port {
 
-// protocol: 13.2
-inline constexpr std::uint16_t kUdpPort = 8181;
-
 class Peers final : public Sources {
  public:
   static constexpr std::size_t kMostStrangers = 1'024, kMostNamed = 65'536, kMostMet = 65'536;

@@ -67,7 +67,7 @@ class UdpLink {
 std::string UdpLink::follow_interface() {
   if (watch_.absence() || watch_.index() == index_) return "";
   LinkConfig config = config_;
-  config.options["port"] = std::to_string(sockets_.front()->address().port);
+  config.port = sockets_.front()->address().port;
   std::string error;
   const auto anew =
       UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), true, troubles, error);
@@ -220,12 +220,6 @@ std::vector<PortCounter> UdpPort::counters() const {
   return all;
 }
 
-// protocol: 13.9
-bool is_routed(const LinkConfig& config) {
-  const auto given = config.options.find("congestion");
-  return given != config.options.end() && given->second == "on";
-}
-
 PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers& peers) {
   PortInfo info;
   info.link = config.text;
@@ -241,11 +235,11 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.internet = true;
   info.one_address = !socket.is_any();
   info.udp_port = socket.address().port;
-  const auto given = config.options.find("port");
-  const bool named = given != config.options.end() && given->second != "0";
+  const bool named = config.port.value_or(0) != 0;
   info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
-  info.routed = is_routed(config);
+  // protocol: 13.9
+  info.routed = config.congestion.value_or(false);
   info.sources = &peers;
   return info;
 }

@@ -158,11 +158,9 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   InternetAddress to = address.value_or(InternetAddress{});
   if (!address) to = any_of(family);
-  const auto given = config.options.find("port");
-  to.port = raw                             ? std::uint16_t{0}
-            : first != nullptr              ? first->address_.port
-            : given == config.options.end() ? kUdpPort
-                                            : static_cast<std::uint16_t>(std::stoul(given->second));
+  to.port = raw                ? std::uint16_t{0}
+            : first != nullptr ? first->address_.port
+                               : static_cast<std::uint16_t>(config.port.value_or(kUdpPort));
   error = out->bind(interface, to);
   if (error.empty()) error = out->find_longest(config, interface);
   return error.empty() ? std::move(out) : nullptr;

@@ -140,9 +140,8 @@ port::LinkConfig parsed(const LinkOptions& link) {
 // when it is closed; af_xdp has to switch it off at the end.
 bool switches_promiscuous_mode(const LinkOptions& link) {
   const auto config = parsed(link);
-  const auto driver = config.options.find("driver");
-  return config.kind == port::LinkKind::kIface && config.mac && driver != config.options.end() &&
-         driver->second == "af_xdp";
+  return config.kind == port::LinkKind::kIface && config.mac &&
+         config.driver == port::IfaceDriver::kAfXdp;
 }
 
 // DPDK is told to scan the PCI bus only if the first link that it opens is a PCI device.

@@ -411,12 +411,6 @@ void add_daemon_options(cli::App& app, Options& out) {
 
 namespace {
 
-std::string option_of(const port::LinkConfig& link, const std::string& name,
-                      const std::string& otherwise) {
-  const auto found = link.options.find(name);
-  return found == link.options.end() ? otherwise : found->second;
-}
-
 // An interface may be named by an alternative name.
 bool are_of_one_interface(const std::string& one, const std::string& other) {
   const auto index = port::index_of_interface(one);
@@ -430,9 +424,6 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
   if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored) ||
       a.kind != b.kind)
     return {};
-  const auto same = [&](const char* name, const char* otherwise) {
-    return option_of(a, name, otherwise) == option_of(b, name, otherwise);
-  };
   constexpr const char* kOneDevice =
       "are on one device with one address: leave one out, or give it an address of its own (mac=) "
       "on an interface";
@@ -442,7 +433,8 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
     case port::LinkKind::kIface:
       return are_of_one_interface(a.target, b.target) && a.mac == b.mac ? kOneDevice : "";
     case port::LinkKind::kUdp:
-      if (option_of(a, "port", "") == "0" || !same("port", "8181")) return {};
+      if (a.port == 0U || a.port.value_or(port::kUdpPort) != b.port.value_or(port::kUdpPort))
+        return {};
       if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
       return "have one UDP port: give one of them another (port=)";
     case port::LinkKind::kIp:
@@ -450,8 +442,8 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
       if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
       return "have one address: leave one out, or name another address of this host";
     case port::LinkKind::kMemif:
-      if (a.target != b.target || option_of(a, "role", "client") != "server") return {};
-      if (!same("role", "client") || !same("id", "0")) return {};
+      if (a.role != port::MemifRole::kServer || b.role != port::MemifRole::kServer) return {};
+      if (a.target != b.target || a.id.value_or(0) != b.id.value_or(0)) return {};
       return "serve one memif: give one of them another socket, or another id=";
     default:
       return {};

@@ -51,7 +51,7 @@ TEST(Link, CommonOptionsAreReadForEveryKind) {
     EXPECT_EQ(link.mtu, 9000U);
     EXPECT_EQ(link.vlan, 7);
     EXPECT_TRUE(link.copy);
-    EXPECT_TRUE(link.options.empty());
+    EXPECT_FALSE(link.driver || link.role);
   }
 }
 
@@ -75,12 +75,17 @@ TEST(Link, WithoutOptionsNothingIsAssumed) {
   EXPECT_FALSE(link.mac || link.address || link.mtu || link.vlan || link.copy);
 }
 
-TEST(Link, OptionsOfAKindAreKeptByName) {
+TEST(Link, OptionsOfAKindHaveTheirTypes) {
   const LinkConfig memif = good("memif:/a,role=server,id=3,rsize=12,bsize=2048");
-  const std::map<std::string, std::string> expected{
-      {"role", "server"}, {"id", "3"}, {"rsize", "12"}, {"bsize", "2048"}};
-  EXPECT_EQ(memif.options, expected);
-  EXPECT_EQ(good("iface:eth0,driver=af_xdp").options.at("driver"), "af_xdp");
+  EXPECT_EQ(memif.role, MemifRole::kServer);
+  EXPECT_EQ(memif.id, 3U);
+  EXPECT_EQ(memif.rsize, 12U);
+  EXPECT_EQ(memif.bsize, 2048U);
+  EXPECT_FALSE(memif.driver || memif.qdisc || memif.port || memif.congestion);
+  EXPECT_EQ(good("iface:eth0,driver=af_xdp").driver, IfaceDriver::kAfXdp);
+  EXPECT_EQ(good("iface:eth0,qdisc=0").qdisc, false);
+  EXPECT_EQ(good("udp:,port=0").port, 0U);
+  EXPECT_EQ(good("ip:,congestion=on").congestion, true);
 }
 
 TEST(Link, QueuesAreOneUnlessTheLinkSaysHowMany) {
