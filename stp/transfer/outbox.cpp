@@ -14,9 +14,6 @@ using wire::Op;
 namespace flag = wire::flag;
 
 constexpr std::size_t kMaxAnswers = 1024;  // an answer is dropped if more requests are queued
-// Of short Puts that leave together, one in this many asks for an answer: an answer costs as much
-// as a Put.
-constexpr std::uint32_t kAskOnce = 32;
 
 // Without option payload its place is neither read nor copied.
 void copy(const SendEntry& from, SendEntry& to) {
@@ -122,8 +119,7 @@ bool Outbox::transmit(SendEntry& out) {
   return true;
 }
 
-// The first request leaves. It does not ask for an answer if nobody waits for one, or if the next
-// one will ask: the answer to a later Block covers all before it.
+// The first request leaves, a short Put.
 // protocol: 9.27
 void Outbox::leave_asking(SendEntry& put) {
   const auto asks = [](const Outgoing& out) {
@@ -131,9 +127,7 @@ void Outbox::leave_asking(SendEntry& put) {
   };
   const bool next_asks =
       queue_.size() > 1 && asks(queue_[1]) && queue_[1].entry.header.d_id == put.header.d_id;
-  const bool must = asks(queue_[0]) && !next_asks;
-  if (must || ++not_asked_ == kAskOnce) {
-    not_asked_ = 0;
+  if (asking_.at_departure(asks(queue_[0]), next_asks)) {
     put.header.op_flags |= flag::kSendState;
   } else {
     put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);

@@ -56,6 +56,37 @@ class Departures {
   std::size_t next_ = 0;
 };
 
+// When Puts ask for an answer, all of it: without answers the window would fill up, and each answer
+// costs as much as a short Put.
+// protocol: 9.27
+class Asking {
+ public:
+  // Longer Puts are never quiet, and keep their question.
+  static constexpr std::uint32_t kShort = 4'096;
+  // The delay before the peer is asked about quiet Puts.
+  static constexpr Time kQuietest = kMillisecond;
+
+  // Whether the Block sent last asks. `unasked`: the last ones of `sent` that did not ask, this one
+  // included.
+  static constexpr bool must(bool quiet, std::uint32_t unasked, std::uint32_t sent,
+                             std::uint32_t window) {
+    return !quiet || unasked * 4 >= window || sent == window;
+  }
+  // Whether a short Put asks when it leaves. `wanted`: somebody waits for its answer; `later`: the
+  // next one will ask, and its answer covers this one.
+  bool at_departure(bool wanted, bool later) {
+    if ((!wanted || later) && ++not_asked_ != kOnce) return false;
+    not_asked_ = 0;
+    return true;
+  }
+
+ private:
+  // Of short Puts that leave together, one in this many asks.
+  static constexpr std::uint32_t kOnce = 32;
+
+  std::uint32_t not_asked_ = 0;  // short Puts since the last one that asked
+};
+
 class Outbox {
  public:
   explicit Outbox(Clock& clock) : clock_(clock) {}
@@ -143,7 +174,7 @@ class Outbox {
 
   Clock& clock_;
   RingQueue<Outgoing> queue_;
-  std::uint32_t not_asked_ = 0;  // short Puts since the last one that asked
+  Asking asking_;
   std::uint64_t last_number_ = 0;
   RingQueue<HandedOut> in_ring_;
   std::uint32_t taken_count_ = 0;

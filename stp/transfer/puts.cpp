@@ -14,9 +14,6 @@ namespace {
 namespace flag = wire::flag;
 
 constexpr std::size_t kMaxQueued = 65'536;  // Blocks of one region
-constexpr std::uint32_t kShort = 4'096;
-// Delay before the peer is asked about quiet Puts.
-constexpr Time kQuietest = kMillisecond;
 
 }  // namespace
 
@@ -56,7 +53,7 @@ int Puts::close(std::uint32_t r_id) {
     piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
     piece.flags = options.flags;
     piece.cancelled = false;
-    piece.quiet = options.quiet && length <= kShort;
+    piece.quiet = options.quiet && length <= Asking::kShort;
   }
   send(stream);
   return 0;
@@ -81,8 +78,10 @@ void Puts::send(Stream& stream) {
   if (stream.sent == 0) stream.stalled_since = now;
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
     ++stream.sent;
-    if (stream.unasked++ == 0) stream.confirm_at = now + kQuietest;
-    send_block(stream, stream.sent - 1, must_ask(stream));
+    if (stream.unasked++ == 0) stream.confirm_at = now + Asking::kQuietest;
+    send_block(stream, stream.sent - 1,
+               Asking::must(stream.blocks[stream.sent - 1].quiet, stream.unasked, stream.sent,
+                            stream.region.window));
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
@@ -101,13 +100,6 @@ void Puts::stop_waiting(Stream& stream) {
   if (--waiting_ == 0) clock_.stop(Alarm::kPuts);
 }
 
-// Whether the Block sent last must ask for an answer. Without answers the window would fill up.
-// protocol: 9.27
-bool Puts::must_ask(const Stream& stream) {
-  return !stream.blocks[stream.sent - 1].quiet || stream.unasked * 4 >= stream.region.window ||
-         stream.sent == stream.region.window;
-}
-
 // protocol: 9.10, 9.27
 void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
@@ -123,7 +115,7 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
     flags |= flag::kSendState;
     stream.unasked = 0;
   }
-  auto& entry = outbox_.add_put(block.length <= kShort && (!wake || !asks));
+  auto& entry = outbox_.add_put(block.length <= Asking::kShort && (!wake || !asks));
   entry.header = wire::to_header(wire::Data{.r_mx = stream.region.mx,
                                             .r_bufx = to.bufx,
                                             .r_offset = to.offset,

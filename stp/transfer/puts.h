@@ -87,7 +87,6 @@ class Puts {
   void forget(Stream& stream);
   void send(Stream& stream);
   void stop_waiting(Stream& stream);
-  [[nodiscard]] static bool must_ask(const Stream& stream);
   void send_block(Stream& stream, std::uint32_t index, bool asks);
   void ask_about(Stream& stream);
   void confirm(Stream& stream);
