@@ -61,7 +61,7 @@ int Connection::post_receive(PostedReceive receive) {
   const bool leftovers = state_ == State::kEnding && ending_.keeps_messages();
   if (!reports_.is_open() || (over() && !leftovers))
     return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
-  if (state_ == State::kDraining || state_ == State::kClosing) return -ESHUTDOWN;
+  if (!over() && cannot_post() == -ESHUTDOWN) return -ESHUTDOWN;
   if (!reports_.receives().reserve()) return -EAGAIN;
   receive.id = posted_++;
   receives_.post(std::move(receive));
@@ -127,8 +127,7 @@ void Connection::revoke(const Access& access) {
 
 Time Connection::next_deadline() const {
   const auto answer = std::min(handshake_.deadline(), ending_.deadline());
-  const bool at_work = session_ && state_ != State::kClosing && state_ != State::kEnding;
-  if (!at_work) return answer;
+  if (!session_ || stage() >= ConnectionStage::kClosing) return answer;
   return std::min({answer, receives_.starved_at(), session_->sequencer.next_deadline()});
 }
 
@@ -497,7 +496,7 @@ void Connection::settle() {
 // Ends the connection if its channel had ended at the last look().
 void Connection::check_channel() {
   if (seen_ == ChannelState::kConnecting || seen_ == ChannelState::kOpen) return;
-  const bool was_up = exchanges_messages() || state_ == State::kClosing;
+  const bool was_up = exchanges_messages() || stage() == ConnectionStage::kClosing;
   int reason = 0;
   if (client::ask::VcInfo::Reply info{};
       was_up && channel_.state() == ChannelState::kPeerClosed && channel_.query(info) == 0)

@@ -81,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Passes requests to the Node. Returns true if there were some: the caller then tells the
   // backend.
   bool pump(Time now) {
-    if (state_ == State::kClosing || over()) return false;  // the service may not read any more
+    if (stage() >= ConnectionStage::kClosing) return false;  // the service may not read any more
     STP_ASSERT(session_, "a connection that has something to send is open");
     return channel_.send(session_->sequencer, now);
   }
@@ -90,7 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The next turn must visit it again: what it waits for brings no news.
   [[nodiscard]] bool wants_another_look() const;
   // It is ending or has ended.
-  [[nodiscard]] bool over() const { return state_ == State::kEnding || state_ == State::kEnded; }
+  [[nodiscard]] bool over() const { return stage() == ConnectionStage::kOver; }
   // It waits for a place in a queue, or for a receive.
   [[nodiscard]] bool waits_for_this_side() const;
   [[nodiscard]] std::uint32_t channel_number() const { return channel_.number(); }
@@ -126,10 +126,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Posting, progress, completions.
 
+  [[nodiscard]] ConnectionStage stage() const { return stage_of(state_.state()); }
   // Up, or disconnecting gracefully.
-  [[nodiscard]] bool exchanges_messages() const {
-    return state_ == State::kUp || state_ == State::kDraining;
-  }
+  [[nodiscard]] bool exchanges_messages() const { return stage() == ConnectionStage::kExchanging; }
   [[nodiscard]] int cannot_post() const;
   bool move(Time now);  // true: call again at once, there is more
   void send_soon();

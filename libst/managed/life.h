@@ -48,6 +48,31 @@ enum class ConnectionState : std::uint8_t {
   kEnded,
 };
 
+// What the states have in common. The compiler asks for each new state here: nothing else compares
+// with several states. In the order in which a connection passes them.
+enum class ConnectionStage : std::uint8_t { kOpening, kExchanging, kClosing, kOver };
+constexpr ConnectionStage stage_of(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::kIdle:
+    case ConnectionState::kConnecting:
+    case ConnectionState::kAsking:
+    case ConnectionState::kExpected:
+    case ConnectionState::kRequested:
+    case ConnectionState::kAccepting:
+    case ConnectionState::kRejecting:
+      return ConnectionStage::kOpening;
+    case ConnectionState::kUp:
+    case ConnectionState::kDraining:
+      return ConnectionStage::kExchanging;
+    case ConnectionState::kClosing:
+      return ConnectionStage::kClosing;
+    case ConnectionState::kEnding:
+    case ConnectionState::kEnded:
+      break;
+  }
+  return ConnectionStage::kOver;
+}
+
 enum class ConnectionEvent : std::uint8_t {
   kConnect,     // the program connects it
   kExpect,      // a listener has taken it from its backlog
@@ -182,9 +207,9 @@ constexpr std::optional<End> end_of_channel(ChannelState channel, ConnectionStat
     case ChannelState::kClosed:
       break;
   }
-  const bool ours = state == ConnectionState::kClosing;
-  const bool was_up = ours || state == ConnectionState::kUp || state == ConnectionState::kDraining;
-  if (!was_up) return failure(-ENOTCONN);
+  const auto stage = stage_of(state);
+  const bool ours = stage == ConnectionStage::kClosing;
+  if (!ours && stage != ConnectionStage::kExchanging) return failure(-ENOTCONN);
   if (reason != 0) return failure(reason);
   return End{ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0, state == ConnectionState::kUp};
 }
