@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* usage: mpi_programs pingpong|sizes|ring|collectives|threads ROUNDS
+/* usage: mpi_programs pingpong|sizes|ring|collectives|threads|finalize ROUNDS
  * MPI programs over the link that the library uses: short messages there and back (pingpong),
  * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring),
- * Allreduce and Alltoall of many lengths (collectives), and several threads per rank (threads).
+ * Allreduce and Alltoall of many lengths (collectives), and several threads per rank (threads). The
+ * first rank ends while the others never do (finalize).
  * Checks all received data. With negative ROUNDS it runs for ever. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST 40000 /* numbers for each rank */
 #define LONGEST (4 << 20)
@@ -149,15 +151,18 @@ static void threads(int rounds) {
   for (int i = 0; i < THREADS; ++i) pthread_join(running[i], NULL);
 }
 
+static void finalize(int rounds) {
+  (void)rounds;
+  if (rank == 0) exit(MPI_Finalize());
+  for (;;) pause();
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int rounds);
-  } programs[] = {{"pingpong", pingpong},
-                  {"sizes", there_and_back},
-                  {"ring", ring},
-                  {"collectives", collectives},
-                  {"threads", threads}};
+  } programs[] = {{"pingpong", pingpong},       {"sizes", there_and_back}, {"ring", ring},
+                  {"collectives", collectives}, {"threads", threads},      {"finalize", finalize}};
   int several = argc == 3 && strcmp(argv[1], "threads") == 0;
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);

@@ -10,52 +10,17 @@ here=$(realpath "$(dirname "$0")")
 [ -e "$build/lib/libfabric/libstp-fi.so" ] || skip "the provider was not built: libfabric-dev is missing"
 needs_no_sanitizer
 needs_namespaces
-needs mpirun mpicc ompi_info
-mpirun --version | grep -q 'Open MPI' || skip "mpirun is not that of Open MPI"
-ompi_info --parsable | grep -q '^mca:mtl:ofi:' || skip "Open MPI has no mtl ofi"
+. "$here/../lib/openmpi.sh"
 make_work_directory
-mpicc -O1 -o "$work/mpi_programs" "$here/../lib/mpi_programs.c" -pthread || fail "mpicc fails"
+build_mpi_programs
 mpicc -O1 -o "$work/one_sided" "$here/one_sided.c" || fail "mpicc fails"
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 IPATH_NO_BACKTRACE=1
-fi_path=$(realpath "$build/lib/libfabric")
-export FI_PROVIDER_PATH=$fi_path
 # libfabric lists stp;ofi_rxm before stp, unless it is told to leave ofi_rxm out.
 provider=${2:-stp}
 FI_PROVIDER="stp,ofi_rxm"
 [ "$provider" = "stp;ofi_rxm" ] || FI_PROVIDER="^ofi_rxm"
 export FI_PROVIDER
-over_stp=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include stp --bind-to none
-  --mca mpi_yield_when_idle 1 -x FI_PROVIDER_PATH -x FI_PROVIDER -x IPATH_NO_BACKTRACE)
 
-# A daemon of Open MPI in each namespace, on hosts of different names.
-on_host() { # HOLDER HOSTNAME: what a command is to be preceded by
-  echo "nsenter --net=/proc/$1/ns/net unshare --uts bash -c 'hostname $2; exec \"\$@\"' -"
-}
-# use_hosts HOLDER-A HOLDER-B: mpirun is started on the first one.
-use_hosts() {
-  eval "first_host=($(on_host "$1" stp-a))"
-  cat >"$work/agent" <<AGENT
-#!/bin/bash
-shift # the only other host
-exec $(on_host "$2" stp-b) bash -c "\$*"
-AGENT
-  chmod +x "$work/agent"
-}
-two_hosts=(--mca plm rsh --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1
-  --mca oob_tcp_if_include 10.9.0.0/24)
-
-# mpi NAME SECONDS ARGUMENT...: all that mpirun begins ends with it. Its pid is in $mpi.
-mpi() {
-  local name=$1 seconds=$2
-  shift 2
-  start "$work/$name.log" env -C "$work" timeout -k 5 "$seconds" unshare --pid --fork --kill-child \
-    "${first_host[@]}" mpirun "${over_stp[@]}" "$@"
-  mpi=$!
-}
-ends_well() { # NAME
-  wait "$mpi" || { tail -n 40 "$work/$1.log" >&2 && fail "$1"; }
-}
 right() { expect [ "$(grep -c 'all is right' "$work/$1.log")" -eq "$2" ]; }
 
 # programs NAME RANKS ARGUMENT...: each of our programs, with what mpirun is given for its ranks; PROGRAM stands for it.
@@ -142,35 +107,16 @@ run_hpcc() {
 }
 run_hpcc
 
-# ends_soon NAME: what has been begun for ever ends, and not well. Open MPI ends the ranks that are left.
-ends_soon() {
-  local begun=$SECONDS
-  wait_for 60 ends "$mpi" || { tail -n 20 "$work/$1.log" >&2 && fail "$1: it hangs"; }
-  wait "$mpi" && fail "$1: it tells of no error"
-  say "$1: it has ended after $((SECONDS - begun)) s: $(grep -m 1 -iE 'signal 9|abort|error' "$work/$1.log")"
-}
 # ends_without_signal NAME: no rank has got an error that it cannot take. One of ofi_rxm has no operation.
 ends_without_signal() {
   [ "$provider" != stp ] || ! grep -q "Segmentation fault" "$work/$1.log" || fail "$1: a rank has ended with SIGSEGV"
 }
-ends() { ! kill -0 "$1" 2>/dev/null; }
-is_under_way() { # NAME: all ranks exchange messages
-  expect wait_for 60 contains "$work/$1.log" "it runs"
-  sleep 1
-}
-
 mpi rank-killed 120 "${on_veth[@]}" "$work/mpi_programs" pingpong -1
 is_under_way rank-killed
 kill -KILL "$(pgrep -f "^$work/mpi_programs pingpong -1" | tail -n 1)"
 ends_soon rank-killed
 
 start_pair_in "$side_a" "$side_b"
-through_two() { # RANKS PROGRAM...: as many on each of the two hosts
-  local each=$1
-  shift
-  through=("${two_hosts[@]}" --oversubscribe --host "10.9.0.1:$each" -n "$each" -x "STP_LINK=stpd:$work/a.sock"
-    "$@" : --host "10.9.0.2:$each" -n "$each" -x "STP_LINK=stpd:$work/b.sock" "$@")
-}
 through_two 1 PROGRAM
 programs two-stpd 2 "${through[@]}"
 through_two 2 PROGRAM
