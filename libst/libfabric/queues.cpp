@@ -391,9 +391,34 @@ void Eq::tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector
 }
 
 void Eq::tell_error(fid_t about, int status, std::vector<std::byte> data) {
-  news_.push_back(
-      {.about = about, .bytes = std::move(data), .error = error_of(status), .status = status});
+  news_.push_back({.about = about,
+                   .bytes = std::move(data),
+                   .error = error_of(status),
+                   .status = status,
+                   .context = about->context});
   wait_.wake();
+}
+
+void Eq::tell_inserted(fid_t av, void* context, std::uint64_t count) {
+  News news{.event = FI_AV_COMPLETE, .about = av, .bytes = {}};
+  const fi_eq_entry entry{.fid = av, .context = context, .data = count};
+  news.bytes.resize(sizeof entry);
+  std::memcpy(news.bytes.data(), &entry, sizeof entry);
+  news_.push_back(std::move(news));
+  wait_.wake();
+}
+
+bool Eq::tell_not_inserted(fid_t av, void* context, std::uint64_t which) {
+  if (news_.size() >= size_) return false;
+  news_.push_back({.event = FI_AV_COMPLETE,
+                   .about = av,
+                   .bytes = {},
+                   .error = FI_EINVAL,
+                   .status = -FI_EINVAL,
+                   .context = context,
+                   .data = which});
+  wait_.wake();
+  return true;
 }
 
 int Eq::bind(Eq*& place, fid_t other, std::uint64_t flags) {
@@ -433,7 +458,8 @@ ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::ui
   auto& next = news_.front();
   if (next.error != 0) return -FI_EAVAIL;
   // Of what came along with a connection, as much is told as there is place for.
-  const auto least = next.about != nullptr ? sizeof(fi_eq_cm_entry) : next.bytes.size();
+  const auto connects = next.about != nullptr && next.event != FI_AV_COMPLETE;
+  const auto least = connects ? sizeof(fi_eq_cm_entry) : next.bytes.size();
   if (length < least) return -FI_ETOOSMALL;
   const auto told = std::min(length, next.bytes.size());
   if (event != nullptr) *event = next.event;
@@ -455,8 +481,8 @@ ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
   const auto room = entry.err_data_size;
   auto* const given = entry.err_data;
   entry.fid = failed.about;
-  entry.context = failed.about != nullptr ? failed.about->context : nullptr;
-  entry.data = 0;
+  entry.context = failed.context;
+  entry.data = failed.data;
   entry.err = failed.error;
   entry.prov_errno = failed.status;
   error_data_ = failed.bytes;

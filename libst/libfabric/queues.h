@@ -124,6 +124,8 @@ struct News {
   std::vector<std::byte> bytes;  // the event as fi_eq_read returns it, or the data of an error
   int error = 0;                 // libfabric's, positive; 0: none
   int status = 0;
+  void* context = nullptr;  // of an error
+  std::uint64_t data = 0;
 };
 
 // An event queue: events of connections, and those that the program writes.
@@ -136,6 +138,10 @@ class Eq : public fid_eq {
   // An event of a connection: a fi_eq_cm_entry and those bytes.
   void tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data);
   void tell_error(fid_t about, int status, std::vector<std::byte> data);
+  // An insertion of `context` into the address vector `av` is complete: so many have been inserted.
+  void tell_inserted(fid_t av, void* context, std::uint64_t count);
+  // That one of them, of those inserted, is no address. False: the queue is full, nothing is told.
+  bool tell_not_inserted(fid_t av, void* context, std::uint64_t which);
   // Whether it has events of it that were not read.
   [[nodiscard]] bool knows_of(fid_t about) const;
   // Reports no further events of it.

@@ -8,6 +8,7 @@
 
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/queues.h"
 
 namespace stp::fi::rdm {
 namespace {
@@ -33,9 +34,10 @@ const char* describe(fid_av* av, const void* address, char* buffer, std::size_t*
 fi_ops av_object_calls{
     .size = sizeof(fi_ops),
     .close = [](fid_t id) { return guarded([&] { return object_of<Av, fid_av>(id).close(); }); },
-    // Insertions are complete when their call returns: no event tells of them.
-    .bind = [](fid_t, fid_t other,
-               std::uint64_t) { return other->fclass == FI_CLASS_EQ ? -FI_ENOSYS : -FI_EINVAL; },
+    .bind =
+        [](fid_t id, fid_t other, std::uint64_t flags) {
+          return guarded([&] { return object_of<Av, fid_av>(id).bind(other, flags); });
+        },
     .control = refuse,
     .ops_open = refuse,
     .tostr = refuse,
@@ -84,18 +86,18 @@ Address further(Address first, std::size_t many) {
 
 }  // namespace
 
-Av::Av(Domain& domain, void* context)
+Av::Av(Domain& domain, void* context, bool by_event)
     : fid_av{.fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_object_calls},
              .ops = &av_calls},
       domain_(domain),
-      link_(domain.link()) {
+      link_(domain.link()),
+      by_event_(by_event) {
   domain_.use();
 }
 
 int Av::open(Domain& domain, fi_av_attr* attr, void* context, fid_av*& out) {
   if (attr == nullptr) return -FI_EINVAL;
-  if ((attr->flags & FI_EVENT) != 0) return -FI_ENOSYS;
-  if ((attr->flags & ~static_cast<std::uint64_t>(FI_SYMMETRIC)) != 0) return -FI_EBADFLAGS;
+  if ((attr->flags & ~(FI_SYMMETRIC | FI_EVENT)) != 0) return -FI_EBADFLAGS;
   if (attr->name != nullptr) {
     inform(FI_LOG_AV, "address vectors are not shared by name");
     return -FI_ENOSYS;
@@ -104,7 +106,7 @@ int Av::open(Domain& domain, fi_av_attr* attr, void* context, fid_av*& out) {
   if (attr->type != FI_AV_UNSPEC && attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE)
     return -FI_EINVAL;
   if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
-  std::unique_ptr<Av> av(new Av(domain, context));
+  std::unique_ptr<Av> av(new Av(domain, context, (attr->flags & FI_EVENT) != 0));
   // A wish; the vector grows as needed.
   constexpr std::size_t kMostReserved = 65'536;
   av->places_.reserve(std::min(attr->count, kMostReserved));
@@ -120,6 +122,10 @@ int Av::close() {
   {
     std::lock_guard const lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
+    if (eq_ != nullptr) {
+      eq_->forget(&fid);
+      eq_->unuse();
+    }
   }
   domain_.unuse();
   delete this;
@@ -139,25 +145,51 @@ fi_addr_t Av::add(const Address& address) {
   return number;
 }
 
+int Av::bind(fid_t other, std::uint64_t flags) {
+  if (other->fclass != FI_CLASS_EQ || !by_event_) return -FI_EINVAL;
+  std::lock_guard const lock(link_.mutex());
+  return Eq::bind(eq_, other, flags);
+}
+
+fi_addr_t Av::insert_one(const void* address) {
+  Address read;
+  const auto good =
+      read_address(address, address_size(format()), read) && !read.is_any() && read.port != 0;
+  return good ? add(read) : FI_ADDR_NOTAVAIL;
+}
+
+// With FI_EVENT the insertion is done when the call returns, too, and told by events alone.
 int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
                void* context) {
   if ((flags & ~static_cast<std::uint64_t>(FI_MORE | FI_SYNC_ERR)) != 0) return -FI_EBADFLAGS;
+  if (by_event_ && (flags & FI_SYNC_ERR) != 0) return -FI_EBADFLAGS;
   if (addresses == nullptr && count != 0) return -FI_EINVAL;
   auto* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
   std::lock_guard const lock(link_.mutex());
-  int inserted = 0;
+  if (by_event_ && eq_ == nullptr) return -FI_ENOEQ;
+  std::size_t inserted = 0, first_wrong = count;
+  auto all_told = true;
   for (std::size_t i = 0; i < count; ++i) {
-    Address read;
-    const auto size = address_size(format());
-    const auto good =
-        read_address(static_cast<const std::byte*>(addresses) + i * size, size, read) &&
-        !read.is_any() && read.port != 0;
-    const auto number = good ? add(read) : FI_ADDR_NOTAVAIL;
+    const auto number =
+        insert_one(static_cast<const std::byte*>(addresses) + i * address_size(format()));
+    const auto good = number != FI_ADDR_NOTAVAIL;
     if (out != nullptr) out[i] = number;
     if (errors != nullptr) errors[i] = good ? 0 : FI_EINVAL;
-    if (good) ++inserted;
+    if (good) {
+      ++inserted;
+      continue;
+    }
+    first_wrong = std::min(first_wrong, i);
+    all_told = all_told && (!by_event_ || eq_->tell_not_inserted(&fid, context, i));
   }
-  return inserted;
+  if (inserted != count)
+    inform(FI_LOG_AV, std::to_string(count - inserted) + " of " + std::to_string(count) +
+                          " are no addresses to send to; the first is number " +
+                          std::to_string(first_wrong) +
+                          (all_told ? "" : ". The event queue is full: it does not tell of all"));
+  if (!by_event_) return static_cast<int>(inserted);
+  eq_->tell_inserted(&fid, context, inserted);
+  return 0;
 }
 
 int Av::insert_names(const char* node, std::size_t nodes, const char* service, std::size_t services,

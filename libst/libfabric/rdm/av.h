@@ -11,6 +11,7 @@
 
 namespace stp::fi {
 class Domain;
+class Eq;
 class Link;
 }  // namespace stp::fi
 
@@ -36,6 +37,7 @@ class Av : public fid_av {
   // Of the addresses that programs give and get.
   [[nodiscard]] std::uint32_t format() const;
   int close();
+  int bind(fid_t other, std::uint64_t flags);
   int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
              void* context);
   int insert_names(const char* node, std::size_t nodes, const char* service, std::size_t services,
@@ -44,11 +46,15 @@ class Av : public fid_av {
   int lookup(fi_addr_t address, void* out, std::size_t* length);
 
  private:
-  Av(Domain& domain, void* context);
+  Av(Domain& domain, void* context, bool by_event);
   fi_addr_t add(const Address& address);
+  // Inserts an address as programs give it.
+  fi_addr_t insert_one(const void* address);
 
   Domain& domain_;
   Link& link_;
+  const bool by_event_;  // FI_EVENT: an event tells of each insertion
+  Eq* eq_ = nullptr;
   std::vector<Address> places_;
   std::vector<fi_addr_t> free_;
   std::unordered_map<Address, fi_addr_t, HashAddress> numbers_;
