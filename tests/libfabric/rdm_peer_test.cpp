@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "tests/libfabric/rdm_fixture.h"
@@ -35,7 +38,7 @@ class Stranger {
     attr.size = sizeof attr;
     attr.link = "loop";
     EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
-    EXPECT_EQ(stm_queue_create(domain_, 1000, &queue_), 0);
+    EXPECT_EQ(stm_queue_create(domain_, 10'000, &queue_), 0);
     EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),
               0);
   }
@@ -403,6 +406,45 @@ TEST_F(RdmPeer, APeerThatReadsWithoutPullingIsBrokenOff) {
   EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
   for (int i = 0; i < 65; ++i) stranger_.read(1);
   EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+}
+
+// tools/test --long lets so many come as there may be.
+int at_most(int most, int otherwise) {
+  return std::getenv("STP_LONG") != nullptr ? most : otherwise;
+}
+
+// The memory that this process has.
+std::size_t resident() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t all = 0, pages = 0;
+  statm >> all >> pages;
+  return pages * 4096;
+}
+
+// As many as there may be, and no more. Their messages land in memory that they share. Half of what
+// is measured is the peers' own.
+TEST_F(RdmPeer, AThousandPeersShareMemory) {
+  constexpr int kMost = 1024, kEach = 4;
+  const auto peers = at_most(kMost, 20);
+  const auto before = resident();
+  for (int i = 0; i < peers; ++i) {
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED) << i;
+    for (int k = 0; k < kEach; ++k) stranger_.send(kEager, head(5, 17'000, 0, 1), kHead + 17'000);
+  }
+  if (peers == kMost) EXPECT_EQ(stranger_.connect(b_->name()), STM_REFUSED);
+  std::vector<char> got(17'000);
+  for (int i = 0; i < peers * kEach; ++i) ASSERT_EQ(receive(got, 5).len, 17'000U);
+  const auto taken = (resident() - before) >> 20;
+  std::fprintf(stderr, "%d peers took %zu MiB\n", peers, taken);
+}
+
+// They are rejected, and nothing of them stays.
+TEST_F(RdmPeer, StrangersAreRejectedHoweverManyTheyAre) {
+  const auto many = at_most(1'000, 20);
+  for (int i = 0; i < many; ++i) ASSERT_EQ(stranger_.connect(b_->name(), 1), STM_REFUSED);
+  std::vector<char> got(5);
+  send_early("still", 1);
+  EXPECT_EQ(receive(got, 1).len, 5U);
 }
 
 TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {

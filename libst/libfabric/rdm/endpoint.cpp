@@ -3,6 +3,7 @@
 #include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <thread>
 #include <utility>
@@ -19,8 +20,6 @@ namespace {
 
 // How long an endpoint that is closed waits for what it has injected.
 constexpr std::chrono::seconds kLinger{2};
-// Connections of an endpoint in each direction.
-constexpr std::size_t kMostConnections = 1024;
 constexpr std::size_t kLeastLeft = 4096;
 
 fi_ops endpoint_object_calls{
@@ -102,7 +101,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       most_kept_(parameters().rdm_kept),
       counts_accesses_((info.caps & FI_RMA_EVENT) != 0),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
-      format_(info.addr_format) {
+      format_(info.addr_format),
+      buffers_(link_.domain()) {
   name_ = address_or_any(info.src_addr, info.src_addrlen);
   domain_.use();
 }
@@ -134,6 +134,7 @@ int Endpoint::close() {
     bury();
     outgoing_.clear();
     incoming_.clear();
+    buffers_.clear();
     for (const auto& receive : matching_.clear()) {
       auto outcome = outcome_of({}, receive);
       outcome.status = -ECANCELED;
@@ -277,6 +278,12 @@ int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
   return 0;
 }
 
+// Of the first ten, then of each that doubles the number: strangers do not fill the log.
+void Endpoint::tell_of(std::uint64_t count, const char* what, const char* why) {
+  if (count > 10 && !std::has_single_bit(count)) return;
+  inform(FI_LOG_EP_CTRL, std::string(what) + " (" + std::to_string(count) + " so far): " + why);
+}
+
 void Endpoint::requested(stm_connection_t connection) {
   if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
   auto data = cm_data_of(connection);
@@ -288,7 +295,7 @@ void Endpoint::requested(stm_connection_t connection) {
     return nullptr;
   }();
   if (why != nullptr) {
-    inform(FI_LOG_EP_CTRL, std::string("who asks to connect is rejected: ") + why);
+    tell_of(++rejected_, "who asks to connect is rejected", why);
     stm_reject(connection, nullptr, 0);
     return;
   }

@@ -21,6 +21,7 @@
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/av.h"
+#include "libst/libfabric/rdm/buffers.h"
 #include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/rdm/wire.h"
 #include "libst/libfabric/receives.h"
@@ -143,6 +144,8 @@ class Incoming final : public Owner {
     std::size_t length;
   };
 
+  // One buffer more, which gets a message.
+  int add_buffer();
   void post(RxBuffer& buffer);
   // The message goes to its receive, or waits for one.
   void match(Message&& message);
@@ -159,9 +162,7 @@ class Incoming final : public Owner {
   Endpoint& endpoint_;
   stm_connection_t connection_;
   const Address source_;
-  std::unique_ptr<std::byte, FreeBlock> bytes_;
-  stm_memory_t memory_ = nullptr;
-  std::vector<RxBuffer> buffers_;
+  std::vector<Buffer*> buffers_;
   std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin
@@ -195,8 +196,11 @@ class Endpoint final : public fid_ep, public Acceptor {
   // Its address, as peers connect to it.
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Matching& matching() { return matching_; }
+  [[nodiscard]] Buffers& buffers() { return buffers_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
+  // A peer has broken the protocol.
+  void broken_off(const char* why) { tell_of(++broken_off_, "a peer is broken off", why); }
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
   }
@@ -244,6 +248,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   Endpoint(Domain& domain, const fi_info& info, void* context);
   int enable();
   void linger(LinkLock& lock);
+  // Tells the log, seldom if it happens often.
+  static void tell_of(std::uint64_t count, const char* what, const char* why);
   void bury();
   void bury_incoming();
   [[nodiscard]] std::size_t peers_that_send() const;
@@ -281,10 +287,12 @@ class Endpoint final : public fid_ep, public Acceptor {
   stm_listener_t listener_ = nullptr;
 
   Matching matching_;
+  Buffers buffers_;  // before the connections that have them
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;
+  std::uint64_t rejected_ = 0, broken_off_ = 0;  // peers
   std::size_t outstanding_ = 0, injected_ = 0;
   std::size_t part_slots_ = 0;  // of messages that go in parts
   std::size_t repeating_ = 0;   // atomic operations that may take further steps

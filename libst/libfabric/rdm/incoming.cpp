@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "libst/libfabric/domain.h"
@@ -14,9 +15,6 @@
 namespace stp::fi::rdm {
 namespace {
 
-// Buffers of a connection. While all hold messages that wait for receives, the peer waits, too.
-constexpr std::size_t kBuffers = 16;
-
 // One byte is read for an empty message.
 std::size_t read_length(const Op& op) {
   return std::max<std::size_t>(op.length, 1);
@@ -25,28 +23,31 @@ std::size_t read_length(const Op& op) {
 }  // namespace
 
 Incoming::~Incoming() {
-  if (memory_ != nullptr) stm_memory_release(memory_);
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    endpoint_.buffers().give_back(*buffers_[i], i >= Buffers::kFirst);
 }
 
 int Incoming::accept() {
   auto& link = endpoint_.link();
-  bytes_ = allocate(kBuffers * kBuffer);
-  if (!bytes_) return -ENOMEM;
-  auto error = stm_memory_register(link.domain(), bytes_.get(), kBuffers * kBuffer, STM_LOCAL_WRITE,
-                                   &memory_);
-  if (error != 0) return error;
+  while (buffers_.size() < Buffers::kFirst)
+    if (const auto error = add_buffer(); error != 0) return error;
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
   attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
   attr.events = link.queue();
   const auto says = endpoint_.counts_accesses() ? kListens : std::string_view();
-  error = stm_accept(connection_, &attr, says.data(), says.size());
+  const auto error = stm_accept(connection_, &attr, says.data(), says.size());
   if (error != 0) return error;
-  buffers_.resize(kBuffers);
-  for (std::size_t i = 0; i < kBuffers; ++i) {
-    buffers_[i] = {this, bytes_.get() + i * kBuffer};
-    post(buffers_[i]);
-  }
+  for (auto* const buffer : buffers_) post(*buffer);
+  return 0;
+}
+
+int Incoming::add_buffer() {
+  Buffer* buffer = nullptr;
+  const auto error = endpoint_.buffers().take(buffers_.size() >= Buffers::kFirst, buffer);
+  if (error != 0) return error;
+  buffer->owner = this;
+  buffers_.push_back(buffer);
   return 0;
 }
 
@@ -56,12 +57,12 @@ void Incoming::close() {
 
 void Incoming::post(RxBuffer& buffer) {
   if (ended_ || connection_ == nullptr) return;
-  stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), memory_, buffer.data,
-              kBuffer);
+  stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer),
+              static_cast<const Buffer&>(buffer).block->memory, buffer.data, kBuffer);
 }
 
 void Incoming::break_off(const char* why) {
-  inform(FI_LOG_EP_DATA, std::string("a peer is broken off: ") + why);
+  endpoint_.broken_off(why);
   broken_ = true;
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
@@ -75,6 +76,9 @@ void Incoming::connection_event(const stm_event_t& event) {
 }
 
 void Incoming::give_up(int status) {
+  if (const auto missing = waiting_.size() + reading_.size() + (assembly_ ? 1 : 0); missing != 0)
+    inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
+                               std::to_string(missing) + " messages are missing");
   endpoint_.matching().forget(*this);
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
     endpoint_.lose(cut->message, *cut->receive, status);
@@ -92,6 +96,9 @@ void Incoming::serve(const stm_event_t& event) {
 void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0 || ended_ || broken_) return;
+  // Who brings messages gets more buffers, while there are some. While all of them hold messages
+  // that wait for receives, the peer waits, too.
+  if (buffers_.size() < Buffers::kMost && add_buffer() == 0) post(*buffers_.back());
   const auto size = static_cast<std::size_t>(event.length);
   const auto kind = static_cast<Kind>(event.tag);
   Message message{.from = this, .source = source_, .kind = kind, .head = {}, .copy = {}};

@@ -64,7 +64,7 @@ void Outgoing::post(RxBuffer& buffer) {
 }
 
 void Outgoing::break_off(const char* why) {
-  inform(FI_LOG_EP_DATA, std::string("a peer is broken off: ") + why);
+  endpoint_.broken_off(why);
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
