@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: ping SECONDS SIZE...
+ *        ping SECONDS allreduce
  * Two ranks of MPI. For each size rank 0 prints a line: the size, the median half round trip in
- * microseconds, and the bytes a second of messages in one direction, 16 of them under way. */
+ * microseconds, and the bytes a second of messages in one direction, 16 of them under way. Or any
+ * number of ranks: it prints the median microseconds of an Allreduce of 8 bytes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,12 @@ static double times[MOST_ROUNDS];
 static int by_value(const void* a, const void* b) {
   const double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
+}
+
+static double median(int rounds) {
+  if (rounds == 0) return 0;
+  qsort(times, (size_t)rounds, sizeof *times, by_value);
+  return times[rounds / 2];
 }
 
 static void there_and_back(char* bytes, int size) {
@@ -41,9 +49,21 @@ static double half_round_trip(char* bytes, int size, double seconds) {
       there_and_back(bytes, size);
       if (rounds < MOST_ROUNDS) times[rounds++] = MPI_Wtime() - from;
     }
-  if (rounds == 0) return 0;
-  qsort(times, (size_t)rounds, sizeof *times, by_value);
-  return times[rounds / 2] / 2;
+  return median(rounds) / 2;
+}
+
+static double allreduce(double seconds) {
+  int rounds = 0;
+  double mine = rank, sum = 0;
+  for (int i = 0; i < 10; ++i) MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  const double until = MPI_Wtime() + seconds;
+  while (goes_on(until))
+    for (int i = 0; i < 50; ++i) {
+      const double from = MPI_Wtime();
+      MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      if (rounds < MOST_ROUNDS) times[rounds++] = MPI_Wtime() - from;
+    }
+  return median(rounds);
 }
 
 static double stream(char* bytes, int size, double seconds) {
@@ -74,8 +94,14 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const double seconds = argc < 3 ? 0 : atof(argv[1]);
+  if (argc == 3 && strcmp(argv[2], "allreduce") == 0) {
+    const double took = allreduce(seconds);
+    if (rank == 0) printf("allreduce %.3f\n", took * 1e6);
+    MPI_Finalize();
+    return 0;
+  }
   if (ranks != 2 || argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
-  const double seconds = atof(argv[1]);
   for (int i = 2; i < argc; ++i) {
     const int size = atoi(argv[i]);
     char* const bytes = malloc((size_t)size * WINDOW + 1);
