@@ -10,7 +10,6 @@
 
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/ep.h"
-#include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
 #include "libst/libfabric/rdm/av.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint of FI_EP_MSG: one connection of the managed API.
+// Endpoints of FI_EP_MSG: one that listens, and one that is a connection of the managed API.
 //
 // A message of up to kShortMost bytes is sent as one message of the managed API. It lands in a
 // buffer of the receiving endpoint and is copied from there. So receives need no registered memory
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -53,8 +54,53 @@ inline std::uint64_t load64(const std::byte* from) {
 
 class Domain;
 class Eq;
+class Fabric;
 class Srx;
-struct Connreq;
+
+// A connection request. Decided by fi_accept of an endpoint made from it, by fi_reject, or when
+// that endpoint or the passive one is closed.
+struct Connreq : ::fid {
+  stm_connection_t connection = nullptr;
+  Address peer;
+};
+
+// A passive endpoint: listens, and turns connection requests into FI_CONNREQ events.
+class Pep final : public fid_pep, public Acceptor {
+ public:
+  static int open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out);
+  // nullptr: not a passive endpoint of this provider.
+  static Pep* of(fid_t handle);
+
+  // Lets an endpoint take over the name. -FI_EOPBADSTATE: the passive endpoint listens.
+  int lend_name(const Link& link, Address& out) const;
+  void requested(stm_connection_t connection) override;
+
+  int close();
+  int bind(fid_t other, std::uint64_t flags);
+  int listen();
+  int reject(fid_t handle, const void* data, std::size_t length);
+  int set_name(const void* address, std::size_t length);
+  int get_name(void* address, std::size_t* length);
+  [[nodiscard]] Address name() const;
+
+ private:
+  struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+  };
+  Pep(Fabric& fabric, const fi_info& info, void* context);
+
+  Fabric& fabric_;
+  Link& link_;
+  const std::unique_ptr<fi_info, FreeInfo> info_;
+  Address name_;
+  Eq* eq_ = nullptr;
+  stm_listener_t listener_ = nullptr;
+  std::map<fid_t, std::unique_ptr<Connreq>> undecided_;
+};
+
+// Takes the request out of `handle`, for an endpoint to be made from it, which then owns it.
+// nullptr: not a request.
+std::unique_ptr<Connreq> take_request(fid_t handle);
 
 class Ep final : public fid_ep, public Owner {
  public:

@@ -23,8 +23,8 @@
 #include <utility>
 
 #include "dpdk_port/link/ipv4_addresses.h"
+#include "libst/libfabric/ep.h"
 #include "libst/libfabric/limits.h"
-#include "libst/libfabric/pep.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {
