@@ -116,6 +116,36 @@ class Attention {
   std::int64_t posts_left_ = 0;
 };
 
+// How long a thread that yields its core in each idle turn polls before it sleeps. Where threads
+// share cores, an answer takes as long as all of them need for their turns: two daemons and two
+// programs on two cores 30 us and more. A thread that sleeps earlier is late for each answer.
+// Where nothing comes soon, sleeping leaves the core to others. And where another thread does not
+// give the core back, sleeping is the quicker way to it: the scheduler runs a thread that wakes.
+class Patience {
+ public:
+  static constexpr Time kShortest = 20 * kMicrosecond, kLongest = 200 * kMicrosecond;
+  // What comes within that time after the work before may be an answer.
+  static constexpr Time kAnswer = 500 * kMicrosecond;
+  // Who yields for longer sleeps at once, for kShared.
+  static constexpr Time kLateBack = 500 * kMicrosecond, kShared = 50 * kMillisecond;
+
+  // Work has come that long after the work before.
+  void work_came(Time after) {
+    if (after > kAnswer)
+      time_ = kShortest;
+    else if (after > kShortest)
+      time_ = kLongest;
+  }
+  // Call after a yield that lasted from `begin` to `now`.
+  void yielded(Time begin, Time now) {
+    if (now - begin > kLateBack) shared_until_ = now + kShared;
+  }
+  [[nodiscard]] Time time(Time now) const { return now < shared_until_ ? 0 : time_; }
+
+ private:
+  Time time_ = kShortest, shared_until_ = 0;
+};
+
 // Limits how often a thread polls for something that cannot wake it, to a small share of a core.
 // The cost of a look is mostly the kernel's timer and differs between machines by a factor of ten,
 // so the class measures it.

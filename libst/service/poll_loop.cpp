@@ -31,7 +31,6 @@ namespace {
 
 // Idle this long before the first sleep: longer than a round trip on a local link.
 constexpr Time kSpin = 50 * kMicrosecond;
-constexpr Time kSpinYielding = 20 * kMicrosecond;
 // The loop polls at increasing intervals: to send frames that the link had no room for, and to find
 // received frames if the driver cannot signal them.
 constexpr Time kFirstSleep = 50 * kMicrosecond;
@@ -133,7 +132,9 @@ void PollLoop::drive() {
   while (!stopping_ && !callers_came()) {
     heartbeat_.beat();
     if (turn()) {
-      idle_since = port::now();
+      const auto now = port::now();
+      patience_.work_came(now - idle_since);
+      idle_since = now;
       interval = kFirstSleep;
       looks_.restart();
     } else {
@@ -181,14 +182,18 @@ void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
   guard.unlock();
   const auto begin = port::now();
   ::sched_yield();
-  attention_.yielded(begin, port::now());
+  const auto end = port::now();
+  attention_.yielded(begin, end);
+  patience_.yielded(begin, end);
   guard.lock();
 }
 
 bool PollLoop::may_sleep(Time idle_since) const {
   if (policy_ == PollPolicy::kBusy) return false;
   if (policy_ == PollPolicy::kInterrupt && wake_fd_ >= 0) return true;
-  return port::now() - idle_since >= (yields_ ? kSpinYielding : kSpin);
+  const auto now = port::now();
+  const auto patience = attention_.on() ? Patience::kShortest : patience_.time(now);
+  return now - idle_since >= (yields_ ? patience : kSpin);
 }
 
 Time PollLoop::longest_sleep() {

@@ -138,6 +138,7 @@ class PollLoop {
   const int wake_fd_;  // readable when frames have arrived; -1: the driver has no such descriptor
   SleepBudget looks_;  // paces the polling without wake_fd_; used by the thread only
   const bool yields_;  // yields its core in each idle turn
+  Patience patience_;  // before it sleeps, where it yields; used by the thread only
   Heartbeat heartbeat_;
   std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;

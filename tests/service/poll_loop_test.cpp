@@ -172,6 +172,43 @@ TEST(SleepBudget, MeasuresWhatALookCosts) {
   EXPECT_GT(looks.pause(), 10 * kMicrosecond);
 }
 
+TEST(Patience, IsLongWhileAnswersCome) {
+  Patience patience;
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+  patience.work_came(Patience::kShortest);
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest) << "it was long enough";
+  patience.work_came(Patience::kShortest + 1);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest);
+  patience.work_came(1);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest) << "more of the same burst";
+  patience.work_came(Patience::kAnswer);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest) << "a late one";
+}
+
+// Work that comes once in a while costs no more than a little polling each time.
+TEST(Patience, IsShortWhereNothingComesSoon) {
+  Patience patience;
+  patience.work_came(Patience::kShortest + 1);
+  for (int i = 0; i < 3; ++i) {
+    patience.work_came(Patience::kAnswer + 1);
+    EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+    for (int of_burst = 0; of_burst < 10; ++of_burst) patience.work_came(kMicrosecond);
+    EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+  }
+}
+
+TEST(Patience, EndsForAWhileWhereTheCoreIsNotGivenBack) {
+  Patience patience;
+  patience.yielded(kSecond, kSecond + Patience::kLateBack);
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest) << "that was soon";
+  const auto late = kSecond + Patience::kLateBack + 1;
+  patience.yielded(kSecond, late);
+  EXPECT_EQ(patience.time(late), 0U);
+  patience.work_came(Patience::kShortest + 1);
+  EXPECT_EQ(patience.time(late + Patience::kShared - 1), 0U);
+  EXPECT_EQ(patience.time(late + Patience::kShared), Patience::kLongest) << "perhaps no longer";
+}
+
 TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
   Absence absence(100 * kMicrosecond);
   for (const Time expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
