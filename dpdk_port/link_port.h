@@ -25,7 +25,7 @@ class alignas(kCacheLine) LinkPort : public Port {
     if (seat_) seat_->crossing().set_bell(seat_->shard(), bell);
   }
   bool prepare_to_sleep() override { return !seat_ || seat_->prepare_to_sleep(); }
-  void woke_up() final {
+  void woke_up() override {
     if (seat_) seat_->woke_up();
   }
 

@@ -110,6 +110,15 @@ class Port {
   // Readable while received frames wait for poll(); -1: the driver has no such descriptor. It
   // belongs to the Port: use it only to sleep on.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
+  // What wake_fd() is worth at present.
+  enum class Wakes {
+    kNever,   // look for frames, often
+    kMostly,  // look now and then: a frame that comes as this thread falls asleep may not wake it
+    kAlways
+  };
+  [[nodiscard]] virtual Wakes wakes() const {
+    return wake_fd() < 0 ? Wakes::kNever : Wakes::kAlways;
+  }
 
   // Sets `bell`, an eventfd that outlives the Port. Other shards write to it when they pass on
   // frames while this shard's thread sleeps, that is between a prepare_to_sleep() that returned

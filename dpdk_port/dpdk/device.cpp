@@ -204,9 +204,16 @@ bool Device::open_memif(std::string& error) {
                             .shards = spec_.shards},
                            error);
   if (!memif_ || !make_pools(error)) return false;
+  wake_fd_ = memif_->memif().waking().descriptor();
   memif_->tend(now());  // shows from the start what is missing
   started_ = true;
   return true;
+}
+
+bool Device::prepare_to_sleep() {
+  if (!memif_) return true;
+  memif_->memif().waking().fall_asleep();
+  return !memif_->connected() || memif_->memif().receivers()[0].waiting() == 0;
 }
 
 std::string Device::number() const {

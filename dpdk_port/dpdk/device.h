@@ -80,6 +80,10 @@ class Device {
   [[nodiscard]] std::uint64_t sought() const { return memif_ ? memif_->memif().sought() : 0; }
   // Readable while frames wait to be received; -1: the driver has none.
   [[nodiscard]] int wake_fd() const { return wake_fd_; }
+  // The waking of a memif by its peer; nullptr: it is something else.
+  [[nodiscard]] memif::Waking* waking() { return memif_ ? &memif_->memif().waking() : nullptr; }
+  // From now on the peer of a memif wakes this thread. False: frames wait.
+  bool prepare_to_sleep();
   // Of the shards that do not own it: open while they may use it.
   [[nodiscard]] Gate& gate() { return memif_ ? memif_->memif().gate() : gate_; }
   // As far as is known, inside the gate.

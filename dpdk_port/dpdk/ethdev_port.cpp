@@ -330,6 +330,19 @@ class EthdevPort final : public DevicePort {
   }
   [[nodiscard]] std::string steering() const override { return device_->steering(); }
   [[nodiscard]] int wake_fd() const override { return device_->wake_fd(); }
+  [[nodiscard]] Wakes wakes() const override {
+    if (wake_fd() < 0) return Wakes::kNever;
+    const auto* const waking = device_->waking();
+    if (waking == nullptr) return Wakes::kAlways;
+    return waking->is_woken() ? Wakes::kMostly : Wakes::kNever;
+  }
+  bool prepare_to_sleep() override {
+    return LinkPort::prepare_to_sleep() && device_->prepare_to_sleep();
+  }
+  void woke_up() override {
+    LinkPort::woke_up();
+    if (auto* const waking = device_->waking(); waking != nullptr) waking->woke_up();
+  }
 
  private:
   void tell_others() {

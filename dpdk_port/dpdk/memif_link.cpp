@@ -55,6 +55,7 @@ std::uint16_t MemifLink::send(unsigned shard, rte_mbuf** mbufs, std::uint16_t co
   }
   if (sent == 0) return 0;
   for (unsigned ring = 0; ring < rings.count; ++ring) senders[rings.first + ring].publish();
+  memif_->waking().wake_peer();
   rte_pktmbuf_free_bulk(mbufs, sent);
   parts_[shard].counters.sent += sent;
   return sent;

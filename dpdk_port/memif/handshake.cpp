@@ -68,6 +68,14 @@ bool Handshake::broken() const {
   return std::ranges::any_of(senders_, is_broken) || std::ranges::any_of(receivers_, is_broken);
 }
 
+// The client empties the server's rings.
+SleepSign Handshake::sleep_sign(bool of_peer) const {
+  if (senders_.size() != 1 || receivers_.size() != 1) return {};
+  const bool client = settings_.serves == of_peer;
+  return {rings_[kClientRings][0].sleeps_of(client),
+          bells_[client ? kServerRings : kClientRings].get()};
+}
+
 Handshake::Progress Handshake::go_on() {
   if (work_ && work_->done()) end_work();
   hear();
@@ -119,7 +127,8 @@ bool Handshake::obey(const Message& message, SharedDescriptor attached) {
       return settings_.serves ? add_region(message.body.add_region, std::move(attached))
                               : fail("a client adds memory");
     case MessageType::kAddRing:
-      return settings_.serves ? add_ring(message.body.add_ring) : fail("a client adds rings");
+      return settings_.serves ? add_ring(message.body.add_ring, std::move(attached))
+                              : fail("a client adds rings");
     case MessageType::kConnect:
       return settings_.serves ? connect() : fail("a client connects");
     case MessageType::kNone:
@@ -184,8 +193,9 @@ bool Handshake::make_memory(std::string& error) {
   regions_.push_back(Region::make(memory_of(kClientRings) + memory_of(kServerRings),
                                   socket_.closer(), file_, error));
   if (!regions_[0]) return false;
-  interrupt_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!interrupt_) {
+  for (auto& bell : bells_) {
+    bell = {FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), socket_.closer()};
+    if (bell) continue;
     error = std::string("no eventfd: ") + std::strerror(errno);
     return false;
   }
@@ -245,7 +255,7 @@ int Handshake::next_message(Message& message) const {
   ring.index = static_cast<std::uint16_t>(from_client ? number : number - of_client);
   ring.offset = static_cast<std::uint32_t>(number * ring_room());
   ring.log2_size = static_cast<std::uint8_t>(settings_.log2_ring);
-  return interrupt_.get();
+  return bells_[from_client ? kClientRings : kServerRings].get();
 }
 
 // ---- the server
@@ -274,8 +284,9 @@ bool Handshake::end_work() {
   return send_message(socket_, make_message(MessageType::kAck)) || fail("it takes no messages");
 }
 
-bool Handshake::add_ring(const AddRing& said) {
-  auto& rings = rings_[(said.flags & AddRing::kFromClient) != 0 ? kClientRings : kServerRings];
+bool Handshake::add_ring(const AddRing& said, SharedDescriptor bell) {
+  const auto way = (said.flags & AddRing::kFromClient) != 0 ? kClientRings : kServerRings;
+  auto& rings = rings_[way];
   const unsigned most = most_rings(settings_.shards);
   if (said.index != rings.size() || rings.size() == most)
     return fail("the rings of a way are numbered from 0, and there are at most " +
@@ -287,6 +298,7 @@ bool Handshake::add_ring(const AddRing& said) {
     return fail("a ring stands in memory that was added, at a multiple of 16");
   const auto memory = regions_[said.region].part(offset, ring_bytes(said.log2_size));
   if (memory.empty()) return fail("a ring goes beyond its memory");
+  if (rings.empty()) bells_[way] = std::move(bell);
   rings.emplace_back(memory, said.log2_size);
   return send_message(socket_, make_message(MessageType::kAck)) || fail("it takes no messages");
 }

@@ -21,6 +21,7 @@
 #include "dpdk_port/memif/closer.h"
 #include "dpdk_port/memif/control_socket.h"
 #include "dpdk_port/memif/ring.h"
+#include "dpdk_port/memif/waking.h"
 #include "stp/node/shards.h"
 
 namespace stp::port::memif {
@@ -92,6 +93,8 @@ class Handshake {
   [[nodiscard]] std::vector<Sender>& senders() { return senders_; }
   [[nodiscard]] std::vector<Receiver>& receivers() { return receivers_; }
   [[nodiscard]] bool broken() const;
+  // The same: how this side, or the peer, is woken. None where there are several rings.
+  [[nodiscard]] SleepSign sleep_sign(bool of_peer) const;
 
   Handshake(ControlSocket socket, const Settings& settings)
       : socket_(std::move(socket)), settings_(settings) {}
@@ -114,7 +117,7 @@ class Handshake {
   int next_message(Message& message) const;
   // The server's part.
   bool add_region(const AddRegion& said, SharedDescriptor file);
-  bool add_ring(const AddRing& said);
+  bool add_ring(const AddRing& said, SharedDescriptor bell);
   bool connect();
 
   ControlSocket socket_;
@@ -131,7 +134,8 @@ class Handshake {
     return kBeforeRings + wanted_[kClientRings] + wanted_[kServerRings] + 1;
   }
   SharedDescriptor file_;
-  FileDescriptor interrupt_;  // of all rings: who polls needs none, but a ring has to have one
+  // Of each way, those of the first ring: they wake who empties it.
+  std::array<SharedDescriptor, kWays> bells_;
   Regions regions_;
   std::array<std::vector<Ring>, kWays> rings_;
   std::vector<Sender> senders_;

@@ -186,6 +186,7 @@ void Memif::go_on(Time now) {
     case Handshake::Progress::kConnected:
       if (connected()) return;
       obstacle_.clear();
+      waking_.begin(peer_->sleep_sign(false), peer_->sleep_sign(true));
       gate_.open();
       break;
     case Handshake::Progress::kWaits:
@@ -204,6 +205,7 @@ void Memif::drop(Time now) {
   // A server may have refused the number of rings.
   modest_ = settings_.shards > 1 && !connected() && !modest_;
   gate_.close();
+  waking_.end();
   work_ = peer_->work();
   peer_.reset();
   begin_at_ = now + kSeek;

@@ -17,6 +17,7 @@
 #include "dpdk_port/link/gate.h"
 #include "dpdk_port/memif/control_socket.h"
 #include "dpdk_port/memif/handshake.h"
+#include "dpdk_port/memif/waking.h"
 #include "stp/types.h"
 
 namespace stp::port::memif {
@@ -87,6 +88,10 @@ class Memif {
   // Descriptors and memory of peers that are still being closed.
   [[nodiscard]] std::size_t closing() const { return closer_->waiting(); }
 
+  // Wakes the peer, and is woken by it, where there is one ring each way.
+  [[nodiscard]] Waking& waking() { return waking_; }
+  [[nodiscard]] const Waking& waking() const { return waking_; }
+
   // Open while it is connected. The users are the other threads.
   [[nodiscard]] Gate& gate() { return gate_; }
   [[nodiscard]] bool connected() const { return gate_.is_open(); }
@@ -110,6 +115,7 @@ class Memif {
   std::shared_ptr<Closer> closer_;  // a server's is that of its listener
   std::unique_ptr<Handshake> peer_;
   std::weak_ptr<MemoryWork> work_;  // of an earlier peer, whose thread still waits
+  Waking waking_;
   Gate gate_;
   bool modest_ = false;  // a client: ask for few rings
   std::string obstacle_;

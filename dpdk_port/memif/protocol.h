@@ -89,6 +89,8 @@ static_assert(sizeof(Message) == Message::kSize);
 // to there; the server fills them, and moves the tail. Both count modulo 2^16.
 inline constexpr std::size_t kCookieAt = 0, kFlagsAt = 4, kHeadAt = 6, kTailAt = 64;
 inline constexpr std::size_t kDescriptorsAt = 128;
+// Of this implementation, in a place that memif leaves free, and others zero: waking.h.
+inline constexpr std::size_t kServerSleepsAt = 8, kClientSleepsAt = 10;
 // Of the rings that this side makes, and of those that it takes: DPDK's client puts them close.
 inline constexpr std::size_t kRingAlignment = 64, kLeastAlignment = 16;
 inline constexpr std::uint16_t kNoInterrupts = 1;  // flags: who empties the ring polls it

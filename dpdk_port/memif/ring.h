@@ -80,6 +80,10 @@ class Ring {
   }
   void set_head(std::uint16_t to) { __atomic_store_n(word(kHeadAt), to, __ATOMIC_RELEASE); }
   void set_tail(std::uint16_t to) { __atomic_store_n(word(kTailAt), to, __ATOMIC_RELEASE); }
+  // Where the client, or the server, says whether it sleeps.
+  [[nodiscard]] std::uint16_t* sleeps_of(bool client) const {
+    return word(client ? kClientSleepsAt : kServerSleepsAt);
+  }
 
   // A copy: the peer cannot change it any more.
   [[nodiscard]] Descriptor descriptor(std::uint16_t number) const {

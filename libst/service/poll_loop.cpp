@@ -166,7 +166,7 @@ bool PollLoop::turn() {
 void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval) {
   const auto rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
   if (rest == Attention::Rest::kYield) return yield(guard);
-  if (rest == Attention::Rest::kNap && wake_fd_ < 0) {
+  if (rest == Attention::Rest::kNap && wakes() != port::Port::Wakes::kAlways) {
     guard.unlock();
     std::this_thread::sleep_for(std::chrono::nanoseconds(Attention::kNap));
     guard.lock();
@@ -190,7 +190,7 @@ void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
 
 bool PollLoop::may_sleep(Time idle_since) const {
   if (policy_ == PollPolicy::kBusy) return false;
-  if (policy_ == PollPolicy::kInterrupt && wake_fd_ >= 0) return true;
+  if (policy_ == PollPolicy::kInterrupt && wakes() != port::Port::Wakes::kNever) return true;
   const auto now = port::now();
   const auto patience = attention_.on() ? Patience::kShortest : patience_.time(now);
   return now - idle_since >= (yields_ ? patience : kSpin);
@@ -198,7 +198,7 @@ bool PollLoop::may_sleep(Time idle_since) const {
 
 Time PollLoop::longest_sleep() {
   const bool gone = service_.port().state() == port::LinkState::kGone;  // no frames will arrive
-  if (wake_fd_ >= 0 || gone) return kLongestWakeableSleep;
+  if (wakes() == port::Port::Wakes::kAlways || gone) return kLongestWakeableSleep;
   looks_.looked();
   return looks_.pause();
 }

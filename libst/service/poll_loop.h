@@ -57,10 +57,10 @@ enum class PollPolicy {
   kInterrupt  // sleeps as soon as it is idle
 };
 
-// Clients, timers and frames wake a sleeping loop; frames only if the link's driver has a
-// descriptor for that (Port::wake_fd). Without one the loop looks for frames at increasing
-// intervals: as often as about 2% of a core allow, and at least once per millisecond. kInterrupt
-// then behaves as kAdaptive.
+// Clients, timers and frames wake a sleeping loop; frames only if the link can do that
+// (Port::wakes). Unless they always do, the loop looks for frames at increasing intervals: as often
+// as about 2% of a core allow, and at least once per millisecond. Where frames wake nobody,
+// kInterrupt behaves as kAdaptive.
 class PollLoop {
  public:
   // `cpus`: where the thread may run; empty: wherever the process may. `crowded`: threads of other
@@ -128,6 +128,7 @@ class PollLoop {
   bool turn();
   void rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval);
   void yield(std::unique_lock<DriveLock>& guard);
+  [[nodiscard]] port::Port::Wakes wakes() const { return service_.port().wakes(); }
   [[nodiscard]] bool may_sleep(Time idle_since) const;
   Time longest_sleep();
   void sleep(std::unique_lock<DriveLock>& guard, Time interval);

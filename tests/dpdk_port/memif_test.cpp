@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two links of one process over shared memory.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -155,6 +156,36 @@ TEST_F(Memif, WhatATurnReceivesIsAnsweredInTheNext) {
   EXPECT_EQ(client.engine.received.size(), 1U);
 }
 
+// Sleeping threads find frames at once, and not only when they look.
+TEST_F(Memif, AFrameWakesWhoSleeps) {
+  open();
+  expect_frames_arrive_in_order(client, server, 60, 1);
+  const auto is_woken = [](const LinkEnd& end, int patience) {
+    pollfd waker{.fd = end.port->wake_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&waker, 1, patience) > 0;
+  };
+  for (auto [from, to] : {std::pair(&client, &server), std::pair(&server, &client)}) {
+    ASSERT_TRUE(to->port->prepare_to_sleep());
+    to->port->woke_up();  // what the handshake has left
+    for (unsigned i = 0; i < 3; ++i) {
+      ASSERT_TRUE(to->port->prepare_to_sleep());
+      EXPECT_FALSE(is_woken(*to, 0));
+      from->engine.send(make_frame(to->mac(), from->mac(), 60, i));
+      from->turn();
+      EXPECT_TRUE(is_woken(*to, 10'000));
+      to->port->woke_up();
+      EXPECT_EQ(to->port->wakes(), Port::Wakes::kMostly);
+      EXPECT_FALSE(to->port->prepare_to_sleep()) << "the frame waits";
+      to->port->woke_up();
+      EXPECT_NE(to->turn(), 0U);
+    }
+    from->engine.send(make_frame(to->mac(), from->mac(), 60));
+    from->turn();
+    EXPECT_FALSE(is_woken(*to, 0)) << "it is awake";
+    EXPECT_NE(to->turn(), 0U);
+  }
+}
+
 TEST_F(Memif, FramesAPeerHasNoRoomForAreKeptAndArriveLater) {
   open(",rsize=5");  // 32 frames
   ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
@@ -258,6 +289,12 @@ TEST_F(Memif, SpeaksWithDpdksClient) {
   expect_frames_arrive_in_order(server, client, 60, 2000);
   expect_frames_arrive_in_order(client, server, 9014, 2000);
   expect_attached_memory_arrives(server, client, 8192, 500);
+  // It wakes nobody, so this side has to look for frames.
+  while (!server.port->prepare_to_sleep()) server.turn();
+  client.engine.send(make_frame(server.mac(), client.mac(), 60));
+  client.turn();
+  server.port->woke_up();
+  EXPECT_EQ(server.port->wakes(), Port::Wakes::kNever);
 }
 
 TEST_F(Memif, TwoServersShareASocketByTheirIds) {
