@@ -186,6 +186,66 @@ TEST(congestion, tcp_keeps_its_share) {
   }
 }
 
+// Paths of other rates and lengths, whose queues hold what one round trip carries, or at least
+// 60,000 bytes.
+SharedPath path_of(std::uint64_t bits_per_second, Time round_trip, unsigned writes,
+                   unsigned cubic = 0) {
+  auto path = routed(writes, cubic);
+  path.bottleneck.bits_per_second = bits_per_second;
+  path.bottleneck.delay = round_trip / 2;
+  path.bottleneck.queue = std::max<std::size_t>(bits_per_second / 8 * round_trip / kSecond, 60'000);
+  path.lasts = 10 * kSecond;
+  return path;
+}
+constexpr std::uint64_t kSlow = 10'000'000, kFast = 1'000'000'000;
+constexpr Time kShortTrip = 50 * kMicrosecond, kTrip = 20 * kMillisecond, kLongTrip = 10 * kTrip;
+
+TEST(congestion, a_slow_path_of_any_length_is_used_and_its_queue_is_shorter_than_that_of_tcp) {
+  for (const Time round_trip : {kShortTrip, kTrip, kLongTrip}) {
+    const auto path = path_of(kSlow, round_trip, 1);
+    const auto write = play_shared(path);
+    EXPECT_TRUE(write.passed);
+    EXPECT_GT(write.use, 0.9) << round_trip;
+    EXPECT_EQ(write.drops, 0U);
+    EXPECT_LT(4 * write.delay, play_cubic(path.bottleneck, 1).delay) << round_trip;
+  }
+}
+
+TEST(congestion, a_fast_and_short_path_is_used) {
+  for (const auto rate : {kFast, 10 * kFast}) {
+    auto path = path_of(rate, kShortTrip, 1);
+    path.bottleneck.queue = 600'000;
+    path.max_stu = 13;
+    path.max_block = 16;
+    path.warm_up = 50 * kMillisecond;
+    path.lasts = 20 * kMillisecond;
+    const auto write = play_shared(path);
+    EXPECT_TRUE(write.passed);
+    EXPECT_GT(write.use, 0.9) << rate;
+    EXPECT_EQ(write.drops, 0U);
+  }
+}
+
+TEST(congestion, ten_writes_share_a_slow_path_behind_any_queue) {
+  for (const bool codel : {false, true}) {
+    auto path = path_of(kSlow, kTrip, 10);
+    path.bottleneck.codel = codel;
+    const auto writes = play_shared(path);
+    EXPECT_TRUE(writes.passed);
+    EXPECT_GT(writes.use, 0.9);
+    EXPECT_GT(writes.fair, 0.95);
+  }
+}
+
+TEST(congestion, tcp_keeps_its_share_of_a_slow_path) {
+  for (const Time round_trip : {kTrip, kLongTrip}) {
+    const auto both = play_shared(path_of(kSlow, round_trip, 1, 1));
+    EXPECT_TRUE(both.passed);
+    EXPECT_GT(both.use, 0.9);
+    EXPECT_GT(both.cubic_share, 0.7);
+  }
+}
+
 // A receiver that does not pace, or wants to hurt others on the way.
 // protocol: 13.16
 TEST(congestion, a_receiver_that_grants_everything_leaves_tcp_its_share) {
