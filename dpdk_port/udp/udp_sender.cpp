@@ -83,7 +83,9 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
   STP_ASSERT(!is_waiting(), "frames are taken where none waits: their heads are in the same place");
   waiting_.clear();
   next_ = 0;
-  const std::size_t count = engine.transmit(frames_, now);
+  // What is taken at once fills calls. What was left over would need a call of its own.
+  const auto most = kBurstSize - kBurstSize % fills_;
+  const std::size_t count = engine.transmit(std::span(frames_).first(most), now);
   STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
   for (const TxFrame& frame : std::span(frames_).first(count)) {
     const Bytes head(frame.head, frame.head_length);
@@ -139,7 +141,7 @@ void UdpSender::flush(Engine& engine, Time now) {
 // How many datagrams from the first waiting one on can leave in one call: they have one length, but
 // the last may be shorter. A peer that has shards gets those for one Port together, because its
 // kernel looks at the first one only. Whoever has shards expects that of its peers, too.
-std::size_t UdpSender::next_run() const {
+std::size_t UdpSender::next_run() {
   const Datagram& first = waiting_[next_];
   const std::size_t segment = first.size();
   const auto port_of = [](const Datagram& each) {
@@ -149,7 +151,11 @@ std::size_t UdpSender::next_run() const {
   while (next_ + count < waiting_.size()) {
     const Datagram& each = waiting_[next_ + count];
     const std::size_t size = each.size();
-    if (each.to != first.to || size > segment || bytes + size > kLongestDatagram) break;
+    if (each.to != first.to || size > segment) break;
+    if (bytes + size > kLongestDatagram) {
+      fills_ = count;
+      break;
+    }
     if (seat_ != nullptr && port_of(each) != port_of(first)) break;
     bytes += size;
     ++count;

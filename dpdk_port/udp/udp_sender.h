@@ -56,7 +56,7 @@ class UdpSender {
   void loop(const TxFrame& frame);
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
-  std::size_t next_run() const;
+  std::size_t next_run();
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
@@ -73,7 +73,8 @@ class UdpSender {
   FrameBuffers buffers_;
   std::array<TxFrame, kBurstSize> frames_{};
   std::vector<Datagram> waiting_;
-  std::size_t next_ = 0;  // the first of waiting_ that has not left
+  std::size_t next_ = 0;   // the first of waiting_ that has not left
+  std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
   sockaddr_storage name_{};  // of the station that is being sent to
   socklen_t name_length_ = 0;

@@ -168,6 +168,27 @@ TEST(UdpPort, AttachedMemoryArrivesAndItsTokensComeBackOnce) {
   }
 }
 
+// A call carries 64 KiB at most. What the engine has to send fills them, however many frames it
+// hands over at a time.
+TEST(UdpPort, DatagramsFillTheCallsThatSendThem) {
+  constexpr unsigned kFrames = 610;
+  struct Way {
+    const char* options;
+    std::size_t stu;
+    unsigned in_a_call;
+  };
+  for (const Way& way : {Way{",mtu=1500", 1'024, 61}, Way{",mtu=9000", 8'192, 7}}) {
+    UdpPair pair("127.0.0.1", way.options);
+    if (pair.a.port->info().driver.find("segment") == std::string::npos)
+      GTEST_SKIP() << "this kernel does not segment";
+    for (unsigned i = 0; i < kFrames; ++i)
+      pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + way.stu, i));
+    ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
+    EXPECT_LE(counter(*pair.a.port, "udp_tx_calls"), kFrames / way.in_a_call + 2)
+        << "the first burst shows how many fit";
+  }
+}
+
 // protocol: 13.3
 TEST(UdpPort, LeavesOutWhatOnlyEthernetNeeds) {
   UdpPair pair;
