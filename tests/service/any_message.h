@@ -72,13 +72,14 @@ struct Reply {
 // The fields that both have, of a request of any kind and of one kind.
 template <typename From, typename To>
 void take_request_fields(const From& from, To& to) {
-  STP_TAKE(reserved)
-  STP_TAKE(endpoint)
-  STP_TAKE(vc) STP_TAKE(region) STP_TAKE(mac) STP_TAKE(cursor) STP_TAKE(index) STP_TAKE(from)
-      STP_TAKE(config) STP_TAKE(uport) STP_TAKE(ipv4) STP_TAKE(ip) STP_TAKE(ip_scope)
-          STP_TAKE(udp_port) STP_TAKE(direction) STP_TAKE(base) STP_TAKE(permissions) STP_TAKE(mx)
-              STP_TAKE(at_once) STP_TAKE(admit) STP_TAKE(option) STP_TAKE(segment_count)
-                  STP_TAKE(piece_count) STP_TAKE(pieces) STP_TAKE(segments) STP_TAKE(trace)
+  // clang-format off
+  STP_TAKE(reserved) STP_TAKE(endpoint) STP_TAKE(vc) STP_TAKE(region) STP_TAKE(mac)
+  STP_TAKE(cursor) STP_TAKE(index) STP_TAKE(from) STP_TAKE(config) STP_TAKE(uport) STP_TAKE(ipv4)
+  STP_TAKE(ip) STP_TAKE(ip_scope) STP_TAKE(udp_port) STP_TAKE(direction) STP_TAKE(base)
+  STP_TAKE(permissions) STP_TAKE(mx) STP_TAKE(at_once) STP_TAKE(admit) STP_TAKE(option)
+  STP_TAKE(segment_count) STP_TAKE(piece_count) STP_TAKE(pieces) STP_TAKE(segments)
+  STP_TAKE(trace)
+  // clang-format on
 }
 
 // An unknown kind has no body.
@@ -131,19 +132,22 @@ inline std::vector<std::byte> bytes_of(const Request& request) {
 
 template <typename From>
 void take_fields(const From& from, Reply& to) {
-  STP_TAKE(vc)
-  STP_TAKE(endpoint) STP_TAKE(region) STP_TAKE(mac) STP_TAKE(config) STP_TAKE(mx) STP_TAKE(max_stu)
-      STP_TAKE(mtu) STP_TAKE(ipv4) STP_TAKE(megabits) STP_TAKE(shards) STP_TAKE(udp_port) STP_TAKE(
-          peer_udp_port) STP_TAKE(ipv6) STP_TAKE(state) STP_TAKE(error) STP_TAKE(local_port)
-          STP_TAKE(remote_port) STP_TAKE(local_key) STP_TAKE(remote_key) STP_TAKE(local_bufsize)
-              STP_TAKE(remote_bufsize) STP_TAKE(local_max_stu) STP_TAKE(remote_max_stu)
-                  STP_TAKE(local_slots) STP_TAKE(remote_slots) STP_TAKE(peer_uport) STP_TAKE(option)
-                      STP_TAKE(age) STP_TAKE(value) STP_TAKE_FROM(from, waiting, to, value)
-                          STP_TAKE_FROM(from, changes, to, value) STP_TAKE_FROM(
-                              from, text, to, text) STP_TAKE_FROM(from, link, to, text)
-                              STP_TAKE_FROM(from, peer, to, text) STP_TAKE_FROM(
-                                  from, name, to, text) if constexpr (requires { from.first; })
-                                  to.value = from.first;
+  // clang-format off
+  STP_TAKE(vc) STP_TAKE(endpoint) STP_TAKE(region) STP_TAKE(mac) STP_TAKE(config) STP_TAKE(mx)
+  STP_TAKE(max_stu) STP_TAKE(mtu) STP_TAKE(ipv4) STP_TAKE(megabits) STP_TAKE(shards)
+  STP_TAKE(udp_port) STP_TAKE(peer_udp_port) STP_TAKE(ipv6) STP_TAKE(state) STP_TAKE(error)
+  STP_TAKE(local_port) STP_TAKE(remote_port) STP_TAKE(local_key) STP_TAKE(remote_key)
+  STP_TAKE(local_bufsize) STP_TAKE(remote_bufsize) STP_TAKE(local_max_stu)
+  STP_TAKE(remote_max_stu) STP_TAKE(local_slots) STP_TAKE(remote_slots) STP_TAKE(peer_uport)
+  STP_TAKE(option) STP_TAKE(age) STP_TAKE(value)
+  STP_TAKE_FROM(from, waiting, to, value)
+  STP_TAKE_FROM(from, changes, to, value)
+  STP_TAKE_FROM(from, text, to, text)
+  STP_TAKE_FROM(from, link, to, text)
+  STP_TAKE_FROM(from, peer, to, text)
+  STP_TAKE_FROM(from, name, to, text)
+      // clang-format on
+      if constexpr (requires { from.first; }) to.value = from.first;
   if constexpr (requires { from.channel; }) {
     to.vc = from.channel.vc;
     to.channel = from.channel.bell;
@@ -154,19 +158,18 @@ void take_fields(const From& from, Reply& to) {
 
 template <typename From, typename To>
 void take_admin_fields(const From& from, To& to) {
-  STP_TAKE(next)
-  STP_TAKE(round_trip) STP_TAKE(rx_control) STP_TAKE(rx_data_bytes) STP_TAKE(tx_control)
-      STP_TAKE(tx_data_bytes) STP_TAKE(bytes) STP_TAKE(frames) STP_TAKE(dropped)
-          STP_TAKE(written_bytes) STP_TAKE(pid) STP_TAKE(uid) STP_TAKE(uport) STP_TAKE(passive)
-              STP_TAKE(accepted) STP_TAKE(credit) STP_TAKE(connectionless) STP_TAKE(direction)
-                  STP_TAKE(base) STP_TAKE(count) STP_TAKE(mx_count) STP_TAKE(bufsize)
-                      STP_TAKE(unmapping) STP_TAKE(clients) STP_TAKE(connections) STP_TAKE(regions)
-                          STP_TAKE(link_up) STP_TAKE(administrator) STP_TAKE(finished)
-                              STP_TAKE(shown) STP_TAKE(trusted) STP_TAKE(error) STP_TAKE(device)
-                                  STP_TAKE(driver) STP_TAKE(trouble) STP_TAKE(used) STP_TAKE(most)
-                                      STP_TAKE_FROM(from, steering, to,
-                                                    trouble) if constexpr (requires { from.trace; })
-                                          take_admin_fields(from.trace, to);
+  // clang-format off
+  STP_TAKE(next) STP_TAKE(round_trip) STP_TAKE(rx_control) STP_TAKE(rx_data_bytes)
+  STP_TAKE(tx_control) STP_TAKE(tx_data_bytes) STP_TAKE(bytes) STP_TAKE(frames) STP_TAKE(dropped)
+  STP_TAKE(written_bytes) STP_TAKE(pid) STP_TAKE(uid) STP_TAKE(uport) STP_TAKE(passive)
+  STP_TAKE(accepted) STP_TAKE(credit) STP_TAKE(connectionless) STP_TAKE(direction) STP_TAKE(base)
+  STP_TAKE(count) STP_TAKE(mx_count) STP_TAKE(bufsize) STP_TAKE(unmapping) STP_TAKE(clients)
+  STP_TAKE(connections) STP_TAKE(regions) STP_TAKE(link_up) STP_TAKE(administrator)
+  STP_TAKE(finished) STP_TAKE(shown) STP_TAKE(trusted) STP_TAKE(error) STP_TAKE(device)
+  STP_TAKE(driver) STP_TAKE(trouble) STP_TAKE(used) STP_TAKE(most)
+  STP_TAKE_FROM(from, steering, to, trouble)
+      // clang-format on
+      if constexpr (requires { from.trace; }) take_admin_fields(from.trace, to);
 }
 #undef STP_TAKE
 #undef STP_TAKE_FROM
