@@ -136,22 +136,15 @@ void Allowances::set_quotas(const Quotas& quotas) {
   quotas_ = quotas;
   const auto memory =
       static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L)) * page_size();
-  const auto bytes = [&](std::uint64_t chosen, std::uint64_t part) {
-    return chosen != 0 ? chosen : memory / part;
-  };
-  auto& totals = *budgets_;
-  totals.set_share(quotas.user_share);
-  totals.set_total(Resource::kClients, quotas.clients);
-  totals.set_total(Resource::kEndpoints, quotas.total_endpoints);
-  totals.set_total(Resource::kConnections, limits::kTotalPorts);
+  budgets_->set_share(quotas.user_share);
+  for (const auto& rule : kResourceRules)
+    if (rule.by != TotalBy::kProcess)
+      budgets_->set_total(rule.resource, quotas.totals.of(rule.resource, memory));
+  budgets_->set_total(Resource::kClients, quotas.clients);
   own_ports_->set_share(quotas.user_share);
-  if (shards_ > 1) own_ports_->set_total(Resource::kConnections, limits::kTotalPorts / shards_);
-  totals.set_total(Resource::kRegions, quotas.total_regions);
-  totals.set_total(Resource::kMx, limits::kTotalMxs);
-  totals.set_total(Resource::kQueueBytes, bytes(quotas.total_queue_bytes, limits::kQueuePart));
-  totals.set_total(Resource::kMappedBytes, bytes(quotas.total_mapped_bytes, limits::kMappedPart));
-  totals.set_total(Resource::kTableBytes, bytes(quotas.total_table_bytes, limits::kTablePart));
-  totals.set_total(Resource::kWindowBytes, bytes(quotas.total_window_bytes, limits::kWindowPart));
+  if (shards_ > 1)
+    own_ports_->set_total(Resource::kConnections,
+                          quotas.totals.of(Resource::kConnections, memory) / shards_);
 }
 
 void Allowances::set_process_totals(std::uint64_t mappings, std::uint64_t files) {

@@ -49,21 +49,13 @@ inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 // Memory of the tables that map a client's Bufx to memory.
 inline constexpr std::uint64_t kTableBytes = std::uint64_t{128} << 20;
 
-// Limits for all clients of a link together. Ports and Mx are 16-bit names.
-inline constexpr std::uint64_t kTotalEndpoints = 65'536;
-inline constexpr std::uint64_t kTotalRegions = 262'144;
-inline constexpr std::uint64_t kTotalPorts = 65'535;
-inline constexpr std::uint64_t kTotalMxs = 65'535;
-// Defaults of totals: the machine's memory divided by these numbers.
-inline constexpr std::uint64_t kQueuePart = 4, kMappedPart = 1, kTablePart = 16, kWindowPart = 16;
-
 // Spare channels per listening endpoint, for connections that nobody has accepted yet. Fewer if the
 // channels are so large that they would take more than kStockBytes.
 inline constexpr std::uint32_t kBacklog = 16;
 inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
 
 // Clients of one daemon.
-inline constexpr std::size_t kClients = 256;
+inline constexpr std::size_t kClients = describe(Resource::kClients).usual;
 // Additional places, reserved for administrators to watch from.
 inline constexpr std::size_t kOperatorPlaces = 8;
 
@@ -80,13 +72,10 @@ struct Quotas {
   std::uint64_t queue_bytes = limits::kChannelBytes;
   std::uint64_t mapped_bytes = limits::kMappedBytes;
   std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one kMap request
-  // For all clients together, and the share that one user may have (budget.h).
+  // For all clients together, and the share that one user may have (budget.h). The total of
+  // Resource::kClients is `clients`.
   unsigned user_share = kUserShare;
-  std::uint64_t total_endpoints = limits::kTotalEndpoints;
-  std::uint64_t total_regions = limits::kTotalRegions;
-  // 0: a fraction of the machine's memory.
-  std::uint64_t total_queue_bytes = 0, total_mapped_bytes = 0, total_table_bytes = 0;
-  std::uint64_t total_window_bytes = 0;
+  Totals totals{};
 };
 
 // What one program uses of a link, on all shards together: what its quotas limit, and

@@ -12,29 +12,11 @@ namespace {
 // Every user may hold 1/kLeastPart of the total while that much is left.
 constexpr std::uint64_t kLeastPart = 256;
 
-constexpr std::array<ResourceName, kResources> kNames{{
-    {"clients", "places of programs", "--max-clients"},
-    {"endpoints", "endpoints", "--total-endpoints"},
-    {"connections", "connections", "--user-share"},
-    {"queue_bytes", "bytes of queues", "--total-queues"},
-    {"regions", "regions", "--total-regions"},
-    {"mapped_bytes", "mapped bytes", "--total-mapped"},
-    {"mx", "Mx", "--user-share"},
-    {"table_bytes", "bytes of Bufx tables", "--total-tables"},
-    {"window_bytes", "bytes of windows", "--total-windows"},
-    {"mappings", "mappings of the daemon", "vm.max_map_count"},
-    {"files", "open files of the daemon", "LimitNOFILE"},
-}};
-
 std::size_t index_of(Resource resource) {
   return static_cast<std::size_t>(resource);
 }
 
 }  // namespace
-
-const ResourceName& describe(Resource resource) {
-  return kNames[index_of(resource)];
-}
 
 std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t users,
                        unsigned percent, std::uint64_t least) {
@@ -129,7 +111,7 @@ void Budgets::forget_if_empty(User& user) {
 std::string Budgets::refusal(const User& user, Resource resource) const {
   std::lock_guard const guard(mutex_);
   const auto at = index_of(resource);
-  const auto& name = kNames[at];
+  const auto& name = describe(resource);
   const auto share = std::string(name.remedy) == "--user-share" ? "" : " or --user-share";
   return "uid " + std::to_string(user.uid) + " has " + std::to_string(user.used[at]) + " of " +
          std::to_string(wholes_[at].total) + ' ' + name.plural +

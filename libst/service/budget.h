@@ -22,27 +22,79 @@
 
 namespace stp::service {
 
-enum class Resource : std::uint8_t {
-  kClients,      // programs
-  kEndpoints,    // endpoints
-  kConnections,  // connections, and spare channels of listeners: each may take a Port
-  kQueueBytes,   // memory of channels
-  kRegions,      // mapped regions
-  kMappedBytes,  // memory of programs that the service has mapped
-  kMx,           // Mx
-  kTableBytes,   // memory of the Node's tables: Bufx entries
-  kWindowBytes,  // memory of the windows that track incoming data
-  kMappings,     // memory mappings of the daemon
-  kFiles,        // open files of the daemon
-};
-inline constexpr std::size_t kResources = 11;
+// What decides the total of a resource: a number; the machine's memory divided by a number; or what
+// the kernel lets this process have (set_process_totals). With an option of its own, an operator
+// may choose another one.
+enum class TotalBy : std::uint8_t { kNumber, kPartOfMemory, kProcess };
 
-struct ResourceName {
-  const char* name;    // for programs: the name in JSON and of a metric
-  const char* plural;  // for use in a sentence
-  const char* remedy;  // the option or setting that an operator raises
+// The resources: a name for programs (in JSON and of a metric), words for use in a sentence, the
+// option or setting that an operator raises, its total, and, if that option is for this alone, its
+// help. Their order is that in a list for stpctl.
+#define STP_RESOURCES(X)                                                                      \
+  X(Clients, "clients", "places of programs", "--max-clients", kNumber, 256, nullptr)         \
+  X(Endpoints, "endpoints", "endpoints", "--total-endpoints", kNumber, 65'536, "Endpoints")   \
+  /* With spare ones of listeners: each may take a Port, which is a 16-bit name. */           \
+  X(Connections, "connections", "connections", "--user-share", kNumber, 65'535, nullptr)      \
+  X(QueueBytes, "queue_bytes", "bytes of queues", "--total-queues", kPartOfMemory, 4,         \
+    "Memory of the queues of connections [a quarter of the machine's]")                       \
+  X(Regions, "regions", "regions", "--total-regions", kNumber, 262'144, "Mapped regions")     \
+  X(MappedBytes, "mapped_bytes", "mapped bytes", "--total-mapped", kPartOfMemory, 1,          \
+    "Mapped memory [as much as the machine has]")                                             \
+  X(Mx, "mx", "Mx", "--user-share", kNumber, 65'535, nullptr)                                 \
+  /* Memory of the Node's tables: Bufx entries. */                                            \
+  X(TableBytes, "table_bytes", "bytes of Bufx tables", "--total-tables", kPartOfMemory, 16,   \
+    "Memory of tables of Bufx [a sixteenth of the machine's]")                                \
+  X(WindowBytes, "window_bytes", "bytes of windows", "--total-windows", kPartOfMemory, 16,    \
+    "Memory to track incoming data [a sixteenth of the machine's]")                           \
+  X(Mappings, "mappings", "mappings of the daemon", "vm.max_map_count", kProcess, 0, nullptr) \
+  X(Files, "files", "open files of the daemon", "LimitNOFILE", kProcess, 0, nullptr)
+
+enum class Resource : std::uint8_t {
+#define STP_RESOURCE(Name, ...) k##Name,
+  STP_RESOURCES(STP_RESOURCE)
+#undef STP_RESOURCE
 };
-const ResourceName& describe(Resource resource);
+
+struct ResourceRule {
+  Resource resource;
+  const char* name;
+  const char* plural;
+  const char* remedy;
+  TotalBy by;
+  std::uint64_t usual;  // the number
+  const char* help;     // of the option `remedy`; nullptr: that is not for this alone
+};
+inline constexpr std::array kResourceRules = std::to_array<ResourceRule>({
+#define STP_RESOURCE(Name, name, plural, remedy, by, usual, help) \
+  {Resource::k##Name, name, plural, remedy, TotalBy::by, usual, help},
+    STP_RESOURCES(STP_RESOURCE)
+#undef STP_RESOURCE
+});
+inline constexpr std::size_t kResources = kResourceRules.size();
+constexpr const ResourceRule& describe(Resource resource) {
+  return kResourceRules[static_cast<std::size_t>(resource)];
+}
+
+// The totals that an operator has chosen, or the numbers that are usual. 0: a part of memory.
+class Totals {
+ public:
+  constexpr Totals() {
+    for (const auto& rule : kResourceRules)
+      if (rule.by == TotalBy::kNumber) (*this)[rule.resource] = rule.usual;
+  }
+  constexpr std::uint64_t& operator[](Resource resource) {
+    return chosen_[static_cast<std::size_t>(resource)];
+  }
+  // For a machine with so much memory. Not for what the kernel decides.
+  [[nodiscard]] constexpr std::uint64_t of(Resource resource, std::uint64_t memory) const {
+    const auto chosen = chosen_[static_cast<std::size_t>(resource)];
+    const auto& rule = describe(resource);
+    return rule.by == TotalBy::kPartOfMemory && chosen == 0 ? memory / rule.usual : chosen;
+  }
+
+ private:
+  std::array<std::uint64_t, kResources> chosen_{};
+};
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 inline constexpr unsigned kUserShare = 50;  // per cent of the total, for a user who is alone

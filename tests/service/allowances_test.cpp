@@ -54,7 +54,7 @@ TEST(Allowances, AnExceptionIsAnErrorOfTheRequestThatCausedIt) {
 TEST(Allowances, AUserPaysFromItsBudgetAndIsToldTheOperatorsOption) {
   Allowances allow(nullptr, 0, 1);
   Quotas quotas;
-  quotas.total_regions = 8;
+  quotas.totals[Resource::kRegions] = 8;
   allow.set_quotas(quotas);
   const auto payer = allow.payer(kUser), other = allow.payer(kOther);
   Reservation half, more, of_other;
@@ -69,7 +69,7 @@ TEST(Allowances, AUserPaysFromItsBudgetAndIsToldTheOperatorsOption) {
 TEST(Allowances, RootMayTakeTheWholeTotal) {
   Allowances allow(nullptr, 0, 1);
   Quotas quotas;
-  quotas.total_regions = 8;
+  quotas.totals[Resource::kRegions] = 8;
   allow.set_quotas(quotas);
   const auto payer = allow.payer(0);
   Reservation all;
@@ -80,7 +80,7 @@ TEST(Allowances, RootMayTakeTheWholeTotal) {
 TEST(Allowances, AUserGetsItsShareOfAShardsPortsAndIsToldTheShard) {
   Allowances allow(std::make_shared<Budgets>(), 1, 4);
   const auto payer = allow.payer(kUser);
-  std::vector<Reservation> ports(limits::kTotalPorts / 4 / 2 + 1);
+  std::vector<Reservation> ports(describe(Resource::kConnections).usual / 4 / 2 + 1);
   ReplyMessage reply;
   for (std::size_t i = 0; i + 1 < ports.size(); ++i)
     ASSERT_EQ(allow.reserve_port(payer, ports[i]), 0) << i;

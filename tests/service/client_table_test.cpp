@@ -118,7 +118,7 @@ class WindowAccountsTest : public testing::Test {
  protected:
   WindowAccountsTest() {
     Quotas quotas;
-    quotas.total_window_bytes = kTotal;
+    quotas.totals[Resource::kWindowBytes] = kTotal;
     allow.set_quotas(quotas);
     std::string why;
     client = table.add({.pid = 1, .uid = 4'711, .groups = {}}, ClientTable::Place::kOwn, why);

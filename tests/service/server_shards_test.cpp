@@ -174,7 +174,9 @@ TEST_F(ServerShards, AListenerIsFoundFromEachShard) {
 
 TEST_F(ServerShards, AUserHasItsShareOnceAndNotOnEachShard) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
-  set_quotas({.total_endpoints = 8});
+  Quotas quotas;
+  quotas.totals[Resource::kEndpoints] = 8;
+  set_quotas(quotas);
   const auto one = client_of(1'001), two = client_of(1'001);
   std::size_t opened = 0;
   for (auto* const client : {one.get(), two.get()})
@@ -194,7 +196,7 @@ TEST_F(ServerShards, AUserHasItsShareOnceAndNotOnEachShard) {
 // A hundredth of the link's Ports are 655, and of one shard's 218.
 TEST_F(ServerShards, AUserLeavesPortsOfEachShardToOthers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
-  constexpr std::uint64_t kShare = limits::kTotalPorts / kShards / 100;
+  constexpr std::uint64_t kShare = describe(Resource::kConnections).usual / kShards / 100;
   set_quotas({.user_share = 1});
   // Each connection whose channel the program has not mapped yet has an open file: of these there
   // are enough.

@@ -87,7 +87,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
     while (on_region(program, RequestKind::kAllocMx, region) == 0) ++mxs;
     EXPECT_EQ(reply.result, -EDQUOT);
   }
-  EXPECT_EQ(mxs, limits::kTotalMxs / 2);
+  EXPECT_EQ(mxs, describe(Resource::kMx).usual / 2);
   EXPECT_EQ(std::string(text_of(reply.text)),
             "uid 1001 has 32767 of 65535 Mx, more exceeds its limit: raise --user-share");
   ASSERT_EQ(map(bob, open(bob), Direction::kReceive, memory), 0);
@@ -98,8 +98,11 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
 }
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllRegionsEndpointsOrMemory) {
-  service.set_quotas(
-      {.total_endpoints = 20, .total_regions = 40, .total_mapped_bytes = 40 * kBuffer});
+  Quotas quotas;
+  quotas.totals[Resource::kEndpoints] = 20;
+  quotas.totals[Resource::kRegions] = 40;
+  quotas.totals[Resource::kMappedBytes] = 40 * kBuffer;
+  service.set_quotas(quotas);
   std::vector<EndpointId> endpoints;
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
@@ -118,7 +121,9 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllRegionsEndpointsOrMemory) {
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
   const auto size = ChannelGeometry{64, 64}.size();
-  service.set_quotas({.total_queue_bytes = 20 * size});
+  Quotas quotas;
+  quotas.totals[Resource::kQueueBytes] = 20 * size;
+  service.set_quotas(quotas);
   const auto endpoint = open(alice);
   std::size_t connections = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
@@ -153,7 +158,9 @@ class Windows : public ServiceBudgets {
     End out, in;
   };
   void serve() {
-    service.set_quotas({.total_window_bytes = kTotal});
+    Quotas quotas;
+    quotas.totals[Resource::kWindowBytes] = kTotal;
+    service.set_quotas(quotas);
     bob_endpoint = open(bob);
     ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
     lend(bob, bob_endpoint);
@@ -234,7 +241,9 @@ TEST_F(ServiceBudgets, AnEndpointWithoutConnectionsPaysForItsTables) {
 }
 
 TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly) {
-  service.set_quotas({.clients = 16, .total_endpoints = 20});
+  Quotas quotas{.clients = 16};
+  quotas.totals[Resource::kEndpoints] = 20;
+  service.set_quotas(quotas);
   std::size_t taken = 0;
   while (join(0) != 0) ++taken;
   EXPECT_EQ(taken, 16U);

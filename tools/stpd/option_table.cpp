@@ -225,16 +225,14 @@ void add_budgets(cli::App& app, service::Quotas& out) {
          "users may hold less, but never nothing")
       ->type_name("PERCENT")
       ->default_str(std::to_string(out.user_share));
-  add_size_of_memory(app, "--total-queues", out.total_queue_bytes,
-                     "Memory of the queues of connections [a quarter of the machine's]");
-  add_size_of_memory(app, "--total-mapped", out.total_mapped_bytes,
-                     "Mapped memory [as much as the machine has]");
-  add_size_of_memory(app, "--total-tables", out.total_table_bytes,
-                     "Memory of tables of Bufx [a sixteenth of the machine's]");
-  add_size_of_memory(app, "--total-windows", out.total_window_bytes,
-                     "Memory to track incoming data [a sixteenth of the machine's]");
-  add_quota(app, "--total-regions", out.total_regions, "Mapped regions");
-  add_quota(app, "--total-endpoints", out.total_endpoints, "Endpoints");
+  for (const auto& rule : service::kResourceRules) {
+    auto& total = out.totals[rule.resource];
+    if (rule.help == nullptr) continue;
+    if (rule.by == service::TotalBy::kPartOfMemory)
+      add_size_of_memory(app, rule.remedy, total, rule.help);
+    else
+      add_quota(app, rule.remedy, total, rule.help);
+  }
 }
 
 void add_quotas(cli::App& app, service::Quotas& out) {
