@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
+#include "stp/wire/layout.h"
 
 namespace stp::port {
 namespace {
@@ -215,7 +216,6 @@ void add_memif(const InventoryRoots& roots, Inventory& all) {
 // Whether a socket on this machine has the UDP port of a udp: link without port=.
 bool has_usual_udp_port(const InventoryRoots& roots) {
   constexpr std::size_t kAddressAt = 1;  // fields before it
-  constexpr unsigned kUsual = 8181;
   for (const char* const table : {"/self/net/udp", "/self/net/udp6"}) {
     std::ifstream in(roots.proc + table);
     for (std::string line; std::getline(in, line);) {
@@ -224,7 +224,7 @@ bool has_usual_udp_port(const InventoryRoots& roots) {
       for (std::size_t i = 0; i <= kAddressAt; ++i) fields >> address;
       const auto colon = address.find(':');
       if (colon == std::string::npos) continue;
-      if (number_in<unsigned>(address.substr(colon + 1), 16) == kUsual) return true;
+      if (number_in<unsigned>(address.substr(colon + 1), 16) == wire::kUdpPort) return true;
     }
   }
   return false;

@@ -6,7 +6,6 @@
 #include <array>
 #include <span>
 
-#include "dpdk_port/udp/raw_sockets.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
 #include "stp/wire/layout.h"
@@ -64,7 +63,7 @@ void PacketView::show(Tap& tap, const Station& from, const Station& to, Bytes he
 // `length`: of what follows the header.
 void PacketView::put_ip(const Station& from, const Station& to, std::size_t length) {
   const bool four = is_ipv4(from, to);
-  const unsigned protocol = udp_ ? IPPROTO_UDP : kStpProtocol;
+  const unsigned protocol = udp_ ? IPPROTO_UDP : int{wire::kIpProtocol};
   const std::size_t ip_at = wire::kEthernetSize;
   PacketHead out(packet_);
   if (four) {

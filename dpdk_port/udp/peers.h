@@ -25,6 +25,7 @@
 #include "stp/base/keyed_hash.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
+#include "stp/wire/layout.h"
 
 namespace stp::port {
 
@@ -35,7 +36,8 @@ class Peers final : public Sources {
   static constexpr Time kUse = kSecond;
 
   // `usual_port`: 0 if stations have none.
-  explicit Peers(Random& random, std::uint16_t usual_port = kUdpPort) : usual_port_(usual_port) {
+  explicit Peers(Random& random, std::uint16_t usual_port = wire::kUdpPort)
+      : usual_port_(usual_port) {
     hash_.draw(random);
   }
 

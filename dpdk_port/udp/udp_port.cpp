@@ -21,7 +21,7 @@ namespace {
 class UdpLink {
  public:
   UdpLink(LinkConfig config, Random& random)
-      : peers(random, config.kind == LinkKind::kIp ? std::uint16_t{0} : kUdpPort),
+      : peers(random, config.kind == LinkKind::kIp ? std::uint16_t{0} : wire::kUdpPort),
         config_(std::move(config)),
         watch_(config_),
         index_(watch_.index()),
@@ -236,7 +236,7 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.one_address = !socket.is_any();
   info.udp_port = socket.address().port;
   const bool named = config.port.value_or(0) != 0;
-  info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : kUdpPort;
+  info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : wire::kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
   // protocol: 13.9
   info.routed = config.congestion.value_or(false);

@@ -14,12 +14,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/udp/peers.h"
-#include "dpdk_port/udp/raw_sockets.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {
@@ -109,7 +109,44 @@ int family_for(const LinkConfig& config, std::optional<InternetAddress> address)
   return address && address->ipv4() ? AF_INET : AF_INET6;
 }
 
+constexpr std::size_t kRawWord = 8;  // digits of 32 bits
+
+// Of what /proc/net/raw tells: "0100007F:0076", or four such words before the colon, in the byte
+// order of the host. nullopt: of another protocol.
+std::optional<InternetAddress> local_address(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos || colon % kRawWord != 0) return std::nullopt;
+  if (std::stoul(text.substr(colon + 1), nullptr, 16) != wire::kIpProtocol) return std::nullopt;
+  InternetAddress out;
+  for (std::size_t at = 0; at < colon && at / 2 < out.ip.size(); at += kRawWord) {
+    const auto word =
+        static_cast<std::uint32_t>(std::stoul(text.substr(at, kRawWord), nullptr, 16));
+    if (colon == kRawWord) return InternetAddress::of(Ipv4{ntohl(word)}, 0);
+    std::memcpy(&out.ip[at / 2], &word, sizeof word);
+  }
+  return out;
+}
+
 }  // namespace
+
+unsigned raw_sockets_at(const InternetAddress& address, std::istream& list) {
+  unsigned count = 0;
+  std::string line;
+  std::getline(list, line);  // what the columns are
+  std::string slot, local;
+  while (list >> slot >> local) {
+    const auto found = local_address(local);
+    if (found && (found->is_unspecified() || address.is_unspecified() || found->ip == address.ip))
+      ++count;
+    std::getline(list, line);
+  }
+  return count;
+}
+
+unsigned raw_sockets_at(const InternetAddress& address) {
+  std::ifstream list(std::string("/proc/thread-self/net/raw") + (address.ipv4() ? "" : "6"));
+  return raw_sockets_at(address, list);
+}
 
 std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
                                                         bool again, UdpTroubles& troubles,
@@ -142,7 +179,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   }
   const bool raw = config.kind == LinkKind::kIp;
   const int type = (raw ? SOCK_RAW : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  const int protocol = raw ? kStpProtocol : 0;
+  const int protocol = raw ? int{wire::kIpProtocol} : 0;
   int family = family_for(config, address);
   int fd = ::socket(family, type, protocol);
   if (fd < 0 && errno == EAFNOSUPPORT && !address) fd = ::socket(family = AF_INET, type, protocol);
@@ -160,7 +197,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   if (!address) to = any_of(family);
   to.port = raw                ? std::uint16_t{0}
             : first != nullptr ? first->address_.port
-                               : static_cast<std::uint16_t>(config.port.value_or(kUdpPort));
+                               : static_cast<std::uint16_t>(config.port.value_or(wire::kUdpPort));
   error = out->bind(interface, to);
   if (error.empty()) error = out->find_longest(config, interface);
   return error.empty() ? std::move(out) : nullptr;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <istream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,14 @@ namespace stp::port {
 // The longest datagrams, and headers before them, of IP and UDP.
 inline constexpr std::size_t kLongestDatagram = 65'487;
 inline constexpr unsigned kIpv4Header = 20, kIpv6Header = 40, kUdpHeader = 8;
+
+// How many raw sockets of IP protocol 118 on this host, or in this network namespace, get datagrams
+// for the address, which may be that of all; 0 if the kernel does not tell (/proc). The kernel
+// gives each of them a copy of every datagram, so two links at one address would answer for each
+// other. protocol: 13.15
+unsigned raw_sockets_at(const InternetAddress& address);
+// The same, from what the kernel tells in /proc/net/raw, or raw6.
+unsigned raw_sockets_at(const InternetAddress& address, std::istream& list);
 
 class UdpSocket {
  public:

@@ -14,6 +14,11 @@ inline constexpr std::uint16_t kEtherType = 0x8181;      // [S, IANA]
 inline constexpr std::uint16_t kVlanEtherType = 0x8100;  // IEEE 802.1Q
 inline constexpr std::uint16_t kMax8023Length = 1500;    // a type field at or below is a length
 
+// Over IP: the usual UDP port, which is not registered, and the protocol of IP itself.
+// protocol: 13.2, 13.15
+inline constexpr std::uint16_t kUdpPort = 8181;   // [P]
+inline constexpr std::uint8_t kIpProtocol = 118;  // [IANA]
+
 inline constexpr std::size_t kEthernetSize = 14;
 inline constexpr std::size_t kVlanSize = 4;
 inline constexpr std::size_t kSnapSize = 8;     // AA AA 03 00 00 00 81 81

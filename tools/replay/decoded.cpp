@@ -12,8 +12,8 @@
 namespace stp::replay {
 namespace {
 
-constexpr std::uint16_t kStpPort = 8181, kIpv4Type = 0x0800, kIpv6Type = 0x86dd;
-constexpr std::uint8_t kUdpProtocol = 17, kStpProtocol = 118;
+constexpr std::uint16_t kIpv4Type = 0x0800, kIpv6Type = 0x86dd;
+constexpr std::uint8_t kUdpProtocol = 17;
 constexpr std::size_t kIpv4Head = 20, kIpv6Head = 40, kUdpHead = 8, kMacs = 12;
 
 struct Packet {
@@ -24,7 +24,7 @@ struct Packet {
 };
 
 bool may_have_stp(std::byte protocol) {
-  return protocol == std::byte{kUdpProtocol} || protocol == std::byte{kStpProtocol};
+  return protocol == std::byte{kUdpProtocol} || protocol == std::byte{wire::kIpProtocol};
 }
 
 Packet packet(Bytes source, Bytes destination, std::byte protocol, std::size_t length, Bytes rest) {
@@ -68,7 +68,7 @@ std::optional<Packet> packet_in(Bytes frame) {
 // The same for an address in all captures.
 MacAddr name_of(Bytes address, std::uint16_t port) {
   constexpr std::uint64_t kIpv4Names = 0x0204'0000'0000, kPrime = 0x100'0000'01b3;
-  if (address.size() == 4 && (port == kStpPort || port == 0))
+  if (address.size() == 4 && (port == wire::kUdpPort || port == 0))
     return MacAddr::from_u64(kIpv4Names | wire::load32(address.data()));
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325 ^ port;
   for (const auto octet : address) hash = (hash ^ std::to_integer<std::uint64_t>(octet)) * kPrime;
@@ -79,7 +79,8 @@ MacAddr name_of(Bytes address, std::uint16_t port) {
 
 bool of_stp(const CapturedFrame& frame, std::uint16_t from, std::uint16_t to) {
   const auto ours = [&](std::uint16_t port) {
-    return port == kStpPort || std::ranges::find(frame.udp_ports, port) != frame.udp_ports.end();
+    return port == wire::kUdpPort ||
+           std::ranges::find(frame.udp_ports, port) != frame.udp_ports.end();
   };
   return frame.over_udp || ours(from) || ours(to);
 }
@@ -93,7 +94,7 @@ struct Datagram {
 // nullopt: it is not STP's, or nothing of it was captured.
 // protocol: 13.1, 13.2, 13.15
 std::optional<Datagram> datagram_of(const Packet& packet, const CapturedFrame& frame) {
-  if (packet.protocol == kStpProtocol) return Datagram{0, 0, packet.length, packet.rest};
+  if (packet.protocol == wire::kIpProtocol) return Datagram{0, 0, packet.length, packet.rest};
   if (packet.rest.size() < kUdpHead) return std::nullopt;
   const auto* const udp = packet.rest.data();
   const auto from = wire::load16(udp), to = wire::load16(udp + 2);

@@ -7,7 +7,7 @@
 
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/udp/peers.h"
-#include "dpdk_port/udp/raw_sockets.h"
+#include "dpdk_port/udp/udp_socket.h"
 #include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port::ip_port_test {

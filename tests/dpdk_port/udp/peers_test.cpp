@@ -10,7 +10,7 @@
 namespace stp::port::peers_test {
 namespace {
 
-InternetAddress address(const std::string& text, std::uint16_t port = kUdpPort) {
+InternetAddress address(const std::string& text, std::uint16_t port = wire::kUdpPort) {
   auto out = parse_internet_address(text).value();
   out.port = port;
   return out;
