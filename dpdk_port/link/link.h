@@ -107,9 +107,6 @@ struct LinkConfig {
 #undef STP_MEMBER
 };
 
-// protocol: 13.2
-inline constexpr std::uint16_t kUdpPort = 8181;
-
 inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
 // The smallest MTU fits 256-byte STUs; the largest, 65536-byte STUs.

@@ -2,6 +2,7 @@
 #include "dpdk_port/memif/control_socket.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -33,6 +34,18 @@ FileDescriptor make_socket(std::string& error) {
   return socket;
 }
 
+// Why there is no socket of ours at `path`, or nobody can be reached there.
+std::string explain(const std::string& path, int error) {
+  struct stat status {};
+  if ((error == EADDRINUSE || error == ECONNREFUSED) && ::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode))
+      return "it is a directory: name a file in it, as " + path + "/memif.sock";
+    if (!S_ISSOCK(status.st_mode))
+      return "a file that is no socket is there: remove it, or name another one";
+  }
+  return std::strerror(error);
+}
+
 }  // namespace
 
 FileDescriptor listen_at(const std::string& path, std::string& error) {
@@ -44,7 +57,7 @@ FileDescriptor listen_at(const std::string& path, std::string& error) {
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   const bool bound = ::bind(socket.get(), at, sizeof address) == 0;
   if (bound && ::listen(socket.get(), kWaiting) == 0) return socket;
-  error = "cannot make the socket " + path + ": " + std::strerror(errno);
+  error = "cannot make the socket " + path + ": " + explain(path, errno);
   if (bound) ::unlink(path.c_str());
   return {};
 }
@@ -56,7 +69,7 @@ FileDescriptor connect_to(const std::string& path, std::string& error) {
   if (!socket) return {};
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.get(), at, sizeof address) == 0) return socket;
-  error = std::strerror(errno);
+  error = explain(path, errno);
   return {};
 }
 

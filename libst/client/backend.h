@@ -121,6 +121,7 @@ class Backend {
   // As in port::PortInfo.
   [[nodiscard]] std::uint16_t udp_port() const { return udp_port_; }
   [[nodiscard]] std::uint16_t peer_udp_port() const { return peer_udp_port_; }
+  [[nodiscard]] bool internet() const { return internet_; }
   [[nodiscard]] bool ipv6() const { return ipv6_; }
   [[nodiscard]] bool one_address() const { return one_address_; }
   [[nodiscard]] unsigned interface() const { return interface_; }
@@ -137,6 +138,7 @@ class Backend {
     mac_ = MacAddr::from_u64(hello.mac);
     udp_port_ = static_cast<std::uint16_t>(hello.udp_port);
     peer_udp_port_ = static_cast<std::uint16_t>(hello.peer_udp_port);
+    internet_ = hello.internet != 0;
     ipv6_ = hello.ipv6 != 0;
     one_address_ = hello.one_address != 0;
     interface_ = hello.interface;
@@ -148,7 +150,7 @@ class Backend {
   std::shared_ptr<SharedMemory> page_;
   MacAddr mac_;
   std::uint16_t udp_port_ = 0, peer_udp_port_ = 0;
-  bool ipv6_ = false, one_address_ = false;
+  bool internet_ = false, ipv6_ = false, one_address_ = false;
   unsigned interface_ = 0;
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header

@@ -78,6 +78,15 @@ bool is_of_link(const Backend& backend, const port::InternetAddress& address) {
          is_own(address, backend.interface());
 }
 
+// To a host that has only the other family than `family`, that of the link.
+std::string other_way_to(const Backend& backend, int family) {
+  if (backend.udp_port() != 0) return "or open the link for both (udp:)";
+  if (backend.internet())
+    return std::string("open a link for such addresses (ip:") + (family == AF_INET ? "[::]" : "") +
+           "), or for both (udp:)";
+  return "use a udp: link, or give the MAC address ([02:00:00:00:00:01]:PORT)";
+}
+
 // `family`: the only one that the link has.
 int fail_to_find(const Backend& backend, const std::string& host, int family) {
   if (look_up(host.c_str(), nullptr, AF_UNSPEC) == nullptr)
@@ -85,11 +94,8 @@ int fail_to_find(const Backend& backend, const std::string& host, int family) {
   const std::string has = family == AF_INET6
                               ? "' has an IPv4 address only, and this link has an IPv6 address"
                               : "' has an IPv6 address only, and this link has IPv4 addresses";
-  const std::string remedy = backend.udp_port() != 0
-                                 ? ": name another one, or open the link for both (udp:)"
-                                 : ": name another one, use a udp: link, or give the MAC address "
-                                   "([02:00:00:00:00:01]:PORT)";
-  return fail(-EHOSTUNREACH, "host '" + host + has + remedy);
+  return fail(-EHOSTUNREACH,
+              "host '" + host + has + ": name another one, " + other_way_to(backend, family));
 }
 
 int fail_to_reach(const port::InternetAddress& address) {

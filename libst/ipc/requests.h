@@ -136,7 +136,7 @@ struct Hello {
     std::uint32_t max_stu, mtu, ipv4, shards;
     std::uint32_t first;  // the shard to begin with
     // As in port::PortInfo.
-    std::uint32_t udp_port, peer_udp_port, ipv6, one_address, interface;
+    std::uint32_t udp_port, peer_udp_port, internet, ipv6, one_address, interface, reserved;
     char link[kTextSize];
   };
 };

@@ -430,6 +430,7 @@ int Service::Impl::answer(From from, const ask::Hello& /*request*/, ask::Hello::
   reply.shards = info.shards ? info.shards->count() : 1;
   reply.udp_port = info.udp_port;
   reply.peer_udp_port = info.peer_udp_port;
+  reply.internet = info.internet ? 1 : 0;
   reply.ipv6 = info.ipv6 ? 1 : 0;
   reply.one_address = info.one_address ? 1 : 0;
   reply.interface = info.interface;

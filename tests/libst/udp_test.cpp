@@ -149,6 +149,30 @@ TEST(UdpLinks, AtDifferentAddressesOfOneHostReachEachOther) {
       << st_strerror(-EADDRNOTAVAIL);
 }
 
+// Addresses of this host that no other test has at the same time.
+std::string rare_address(unsigned last) {
+  const auto pid = static_cast<unsigned>(::getpid());
+  return "127." + std::to_string(128 + (pid >> 12) % 64) + "." + std::to_string((pid >> 4) % 256) +
+         "." + std::to_string(1 + pid % 16 * 8 + last);
+}
+
+// Stations of IP itself have no ports.
+TEST(IpLinks, OfOneHostReachEachOtherAndNameTheLinkForTheOtherFamily) {
+  const auto a = "ip:" + rare_address(0), b = "ip:" + rare_address(1);
+  const UseLink link(a);
+  const Endpoint client;
+  const std::string why = client.error() == 0 ? "" : st_strerror(client.error());
+  if (why.find("CAP_NET_RAW") != std::string::npos) GTEST_SKIP() << why;
+  ASSERT_EQ(client.error(), 0) << why;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
+  const std::string text = st_strerror(-EHOSTUNREACH);
+  EXPECT_NE(text.find("open a link for such addresses (ip:[::]), or for both (udp:)"),
+            std::string::npos)
+      << text;
+  expect_a_conversation(a, b, rare_address(1));
+}
+
 TEST(UdpLinks, AtAllAddressesAreAtEachOne) {
   const auto [port] = free_ports<1>();
   const UseLink link("udp:,port=" + port);

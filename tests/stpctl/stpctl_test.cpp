@@ -142,6 +142,8 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   refuses({"links", "more"}, "'more' is too much: see 'stpctl links --help'");
   refuses({"top", "--interval", "never"}, "");
   refuses({"ping", "--link", "ifcae:eth0", ":1"}, "link 'ifcae:eth0': ");
+  refuses({"ping", "--link", "loop", ":0"}, "':0': port '0' is not in 1..65535");
+  refuses({"ping", "--link", "loop", "a:70000"}, "'a:70000': port '70000' is not in 1..65535");
   refuses({"dat-conf", "--link", "iface:eth0:1"}, "link 'iface:eth0:1': ");
 }
 
@@ -179,7 +181,7 @@ TEST_F(StpctlTest, DatConfPrintsALineForEitherKindOfProgramAndEachLink) {
 
 TEST_F(StpctlTest, DatConfRefusesWhatTheRegistryCouldNotRead) {
   const auto said = shell(STPCTL_PATH " dat-conf --name 'a b' --link loop");
-  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_EQ(said.exit_status, 2);
   EXPECT_TRUE(contains(said.text, "that dat.conf does not allow")) << said.text;
   EXPECT_EQ(shell(STPCTL_PATH " dat-conf --json").exit_status, 2);
 }

@@ -362,11 +362,17 @@ int App::report(const ParseError& error, int status) const {
   return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
 }
 
-std::string reason_against_name(const std::string& text) {
+std::string reason_against_name(const std::string& text, std::uint32_t last_port) {
   const auto colon = text.rfind(':'), bracket = text.rfind(']');
   const auto is_inside = bracket != std::string::npos && colon < bracket;
-  if (colon != std::string::npos && colon + 1 != text.size() && !is_inside) return {};
-  return "'" + text + "' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)";
+  if (colon == std::string::npos || colon + 1 == text.size() || is_inside)
+    return "'" + text + "' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)";
+  const auto port = text.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != std::string::npos) return {};  // a service's name
+  std::uint32_t number = 0;
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (parsed.ec == std::errc() && number >= 1 && number <= last_port) return {};
+  return "'" + text + "': port '" + port + "' is not in 1.." + std::to_string(last_port);
 }
 
 int usage_error(const std::string& program, const std::string& what, int status) {

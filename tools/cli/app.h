@@ -140,8 +140,9 @@ class App {
   CLI::App& app_;
 };
 
-// What is wrong with the form HOST:PORT of a name; "": nothing. libst tells the rest.
-std::string reason_against_name(const std::string& text);
+// What is wrong with the form HOST:PORT of a name, or with the number of its port; "": nothing.
+// libst tells the rest.
+std::string reason_against_name(const std::string& text, std::uint32_t last_port = 0xffff'ffff);
 
 // Prints "PROGRAM: WHAT" and where help is. Returns `status`.
 int usage_error(const std::string& program, const std::string& what, int status);

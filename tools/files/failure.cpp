@@ -19,9 +19,9 @@ FileFailure unreadable(int error) {
 }
 
 LinkFailure link_failure(int result) {
-  return LinkFailure(
-      std::string("cannot open the link: ") + st_strerror(result) +
-      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:PATH)");
+  return LinkFailure(std::string("cannot open the link: ") + st_strerror(result) +
+                     "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
+                     "pci:ADDRESS, memif:PATH)");
 }
 
 LinkFailure lost_link(int result) {

@@ -61,6 +61,8 @@ void trace_status(const Options& options);
 void ping(const Options& options);
 // Prints lines for /etc/dat.conf, which the registry of DAT reads.
 void dat_conf(const Options& options);
+// What dat.conf could not carry; "": nothing.
+std::string reason_against_dat_conf(const Options& options);
 // Lists what could be a link on this machine. Asks no daemon and opens no device.
 void devices(const Options& options);
 

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <stdexcept>
+#include <vector>
+
+#include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {
 namespace {
@@ -23,28 +25,42 @@ std::string provider() {
   return kProvider;
 }
 
-void check(const std::string& text, const char* what, const char* forbidden) {
-  if (text.empty() || text.find_first_of(forbidden) != std::string::npos)
-    throw std::runtime_error(std::string(what) + " '" + text +
-                             "' is empty, or has characters that dat.conf does not allow");
+// The fault; "": none.
+std::string check(const std::string& text, const char* what, const char* forbidden) {
+  if (!text.empty() && text.find_first_of(forbidden) == std::string::npos) return "";
+  return std::string(what) + " '" + text +
+         "' is empty, or has characters that dat.conf does not allow";
+}
+
+std::string check_word(const std::string& text, const char* what) {
+  return check(text, what, " \t\n\"\\#");
+}
+
+std::vector<std::string> links_of(const Options& options) {
+  if (!options.link.empty()) return {options.link};
+  std::vector<std::string> links;
+  for (const auto& socket : options.sockets) links.push_back("stpd:" + socket);
+  return links;
 }
 
 }  // namespace
+
+std::string reason_against_dat_conf(const Options& options) {
+  auto wrong = check_word(options.name, "the name");
+  if (wrong.empty() && !options.provider.empty())
+    wrong = check_word(options.provider, "the provider");
+  for (const auto& link : links_of(options))
+    if (wrong.empty()) wrong = check(link, "the link", "\n\"\\");
+  return wrong;
+}
 
 // The registry gives ordinary programs the nonthreadsafe lines, and programs that ask for thread
 // safety the threadsafe ones. So each link has both.
 void dat_conf(const Options& options) {
   const auto file = options.provider.empty() ? provider() : options.provider;
-  check(options.name, "the name", " \t\n\"\\#");
-  check(file, "the provider", " \t\n\"\\#");
-  std::vector<std::string> links{options.link};
-  if (options.link.empty()) {
-    links.clear();
-    for (const auto& socket : options.sockets) links.push_back("stpd:" + socket);
-  }
+  if (const auto wrong = check_word(file, "the provider"); !wrong.empty()) throw Failure(wrong);
   unsigned number = 0;
-  for (const auto& link : links) {
-    check(link, "the link", "\n\"\\");
+  for (const auto& link : links_of(options)) {
     for (const auto* const safety : {"nonthreadsafe", "threadsafe"})
       std::printf("%s%u u2.0 %s default %s stp.2.0 \"%s\" \"\"\n", options.name.c_str(), number,
                   safety, file.c_str(), link.c_str());

@@ -129,7 +129,7 @@ void add_ping(cli::App& ping, Options& options) {
 }
 
 std::string check_ping(const Options& options) {
-  return cli::reason_against_name(options.peer);
+  return cli::reason_against_name(options.peer, 0xffff);
 }
 
 void add_dat_conf(cli::App& conf, Options& options) {
@@ -144,7 +144,7 @@ void add_dat_conf(cli::App& conf, Options& options) {
 }
 
 std::string check_dat_conf(const Options& options) {
-  return options.json ? "dat-conf has no --json" : "";
+  return options.json ? "dat-conf has no --json" : reason_against_dat_conf(options);
 }
 
 // All there is of a command. One of another command's own has both names.

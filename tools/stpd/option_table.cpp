@@ -17,6 +17,7 @@
 #include "dpdk_port/link/link.h"
 #include "libst/ipc/socket.h"
 #include "libst/service/identity.h"
+#include "stp/wire/layout.h"
 #include "tools/cli/app.h"
 
 namespace stp::stpd {
@@ -329,7 +330,8 @@ void add_link_options(cli::App& app, LinkOptions& out) {
            check_link(text);
            out.link = text;
          },
-         "The link: iface:NAME, udp:ADDRESS, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or loop, with "
+         "The link: iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or "
+         "loop, with "
          "options "
          "after commas")
       ->type_name("LINK");
@@ -431,7 +433,7 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
     case port::LinkKind::kIface:
       return are_of_one_interface(a.target, b.target) && a.mac == b.mac ? kOneDevice : "";
     case port::LinkKind::kUdp:
-      if (a.port == 0U || a.port.value_or(port::kUdpPort) != b.port.value_or(port::kUdpPort))
+      if (a.port == 0U || a.port.value_or(wire::kUdpPort) != b.port.value_or(wire::kUdpPort))
         return {};
       if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
       return "have one UDP port: give one of them another (port=)";

@@ -20,6 +20,7 @@
 #include "dpdk_port/link/engine.h"
 #include "tests/held_file.h"
 #include "tests/lingering_socket.h"
+#include "tests/temporary_directory.h"
 
 namespace stp::port::memif {
 namespace {
@@ -502,6 +503,30 @@ TEST(MemifRings, AServerOfSeveralLinksIsReachedThoughItPromisesTooMany) {
     return narrow->connected() && client->connected();
   })) << client->obstacle();
   EXPECT_EQ(client->senders().size(), 16U) << "one for each of its shards";
+}
+
+// ---- where no socket can be
+
+TEST(MemifSocket, WhatIsNoSocketIsNamedWithTheRemedy) {
+  const test::TemporaryDirectory directory;
+  const auto reason = [](const std::string& at,
+                         FileDescriptor (*open)(const std::string&, std::string&)) {
+    std::string error;
+    EXPECT_FALSE(open(at, error));
+    return error;
+  };
+  for (auto* const open : {listen_at, connect_to}) {
+    const auto text = reason(directory.path(), open);
+    EXPECT_NE(text.find("it is a directory: name a file in it, as " + directory.path() + "/"),
+              std::string::npos)
+        << text;
+  }
+  const std::string file = directory.path() + "/file";
+  std::ofstream(file) << "text";
+  for (auto* const open : {listen_at, connect_to}) {
+    const auto text = reason(file, open);
+    EXPECT_NE(text.find("a file that is no socket is there"), std::string::npos) << text;
+  }
 }
 
 // ---- a client with a server that sends arbitrary messages
