@@ -49,6 +49,14 @@ TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {
   EXPECT_EQ(said.exit_status, 2);
   EXPECT_TRUE(contains(said.text, "there is no command 'conections'; there are links connections"))
       << said.text;
+  EXPECT_TRUE(contains(said.text, "; did you mean 'connections'?")) << said.text;
+  EXPECT_FALSE(contains(stpctl({"xyz"}).text, "did you mean"));
+  const auto below = stpctl({"trace", "strat", "--out", "x"});
+  EXPECT_EQ(below.exit_status, 2);
+  EXPECT_TRUE(contains(below.text,
+                       "there is no command 'trace strat'; there are start stop status; did you "
+                       "mean 'trace start'?"))
+      << below.text;
   const auto nothing = stpctl({});
   EXPECT_EQ(nothing.exit_status, 2);
   EXPECT_TRUE(contains(nothing.text, "a command is missing; there are links connections"))
@@ -134,6 +142,8 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
           "there is no option --nonsense: 'stpctl links --help' lists those there are");
   refuses({"ping", "--nonsense"}, "there is no option --nonsense: 'stpctl ping --help'");
   refuses({"trace", "start", "--nonsense"}, "there is no option --nonsense: 'stpctl trace start");
+  refuses({"trace", "stop", "--out", "x"}, "'trace stop' has no option --out");
+  refuses({"trace", "--snap", "96", "status"}, "'trace status' has no option --snap");
   refuses({"--nonsense", "links"}, "there is no option --nonsense");
   refuses({"ping", "--count", "-1", "a:1"}, "--count: -1 is less than 0");
   refuses({"top", "--interval", "nan"}, "--interval: nan is no number");
@@ -162,7 +172,10 @@ TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
   for (const std::string word : {"links", "connections", "regions", "users", "stats", "top",
                                  "trace", "ping", "dat-conf", "--json", "--socket"})
     EXPECT_TRUE(contains(said.text, word)) << word;
-  EXPECT_TRUE(contains(stpctl({"trace", "--help"}).text, "--frames"));
+  for (const char* command : {"trace", "trace start"})
+    EXPECT_TRUE(
+        contains(shell(STPCTL_PATH " " + std::string(command) + " --help").text, "--frames"));
+  EXPECT_FALSE(contains(stpctl({"trace", "stop", "--help"}).text, "--frames"));
 }
 
 TEST_F(StpctlTest, DatConfPrintsALineForEitherKindOfProgramAndEachLink) {

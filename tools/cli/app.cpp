@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "dpdk_port/link/suggestion.h"
+
 namespace stp::cli {
 namespace {
 
@@ -66,6 +68,12 @@ std::string reason_against_number(const std::string& text) {
     return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
                            : "";
   }
+}
+
+std::string each_behind_a_blank(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += ' ' + word;
+  return text;
 }
 
 }  // namespace
@@ -336,21 +344,37 @@ std::string App::wrong_option() const {
   return {};
 }
 
-std::string App::commands() const {
-  std::string text;
-  for (const auto* const command : app_.get_subcommands([](const CLI::App*) { return true; }))
-    text += ' ' + command->get_name();
-  return text;
+std::vector<std::string> App::commands() const {
+  const auto* at = &app_;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const auto* const command : at->get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
 }
 
 std::string App::wrong_command() const {
-  const auto words = remaining();
-  if (words.empty() || commands().empty() || has_subcommand()) return {};
-  return "there is no command '" + words.front() + "'; there are" + commands();
+  const auto words = remaining(true), there = commands();
+  if (words.empty() || there.empty()) return {};
+  auto before = command().substr(app_.get_name().size());  // of the wrong word: " trace"
+  before = before.empty() ? before : before.substr(1) + ' ';
+  const auto similar =
+      port::similar_word(words.front(), std::vector<std::string_view>(there.begin(), there.end()));
+  const auto meant =
+      similar.empty() ? "" : "; did you mean '" + before + std::string(similar) + "'?";
+  return "there is no command '" + before + words.front() + "'; there are" +
+         each_behind_a_blank(there) + meant;
 }
 
 std::string App::missing_command() const {
-  return has_subcommand() ? "" : "a command is missing; there are" + commands();
+  return has_subcommand() ? ""
+                          : "a command is missing; there are" + each_behind_a_blank(commands());
+}
+
+std::string App::option_not_of(const App& own) const {
+  for (const auto* const given : app_.parse_order())
+    if (const auto name = given->get_name(); !own.has_option(name)) return name;
+  return {};
 }
 
 int App::report(const ParseError& error, int status) const {

@@ -120,9 +120,12 @@ class App {
   // Tells of an option that there is not, which explains what else seems to be wrong. "": none was
   // given.
   [[nodiscard]] std::string wrong_option() const;
-  // Tells of a command that there is not, and lists those there are. "": a command was given, or
-  // none at all.
+  // Tells of a command that there is not, and lists those there are, of the program or of the
+  // command that was given. "": none is wrong, or what was given has no commands of its own.
   [[nodiscard]] std::string wrong_command() const;
+  // An option that was given to this command, and that `own`, one of its own commands, does not
+  // have; "": there is none.
+  [[nodiscard]] std::string option_not_of(const App& own) const;
   // Lists the commands where none was given, else "".
   [[nodiscard]] std::string missing_command() const;
 
@@ -132,7 +135,8 @@ class App {
  private:
   struct Parts;  // what the App of the program owns
   App(CLI::App& app, Parts& parts);
-  [[nodiscard]] std::string commands() const;  // their names, a blank before each
+  // The names of the commands of the program, or of the last command that was given.
+  [[nodiscard]] std::vector<std::string> commands() const;
   Option* own(CLI::Option* option);
 
   std::unique_ptr<Parts> owned_;

@@ -88,7 +88,6 @@ void add_top(cli::App& top, Options& options) {
       ->capture_default_str();
 }
 
-// Those of trace are those of its own commands, too.
 void add_trace(cli::App& trace, Options& options) {
   trace.add_option("--out", options.out, "File to write; it is created or overwritten");
   trace.add_option("--for", options.seconds, "End after this many seconds")->between(0.0, kLongest);
@@ -169,7 +168,7 @@ constexpr CommandRow kCommands[] = {
      top, add_top},
     {"trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached",
      trace, add_trace, check_trace, true},
-    {"trace start", "Start a trace that continues after stpctl has ended", trace_start, nullptr,
+    {"trace start", "Start a trace that continues after stpctl has ended", trace_start, add_trace,
      check_trace, true},
     {"trace stop", "Stop the running trace", trace_stop, nullptr, nullptr, true},
     {"trace status", "Show what has been captured so far", trace_status, nullptr, nullptr, true},
@@ -182,8 +181,10 @@ constexpr CommandRow kCommands[] = {
      dat_conf, add_dat_conf, check_dat_conf},
 };
 
-void add_commands(cli::App& app, Options& options) {
-  std::map<std::string_view, cli::App*> added;
+using CommandsByName = std::map<std::string_view, cli::App*>;
+
+CommandsByName add_commands(cli::App& app, Options& options) {
+  CommandsByName added;
   for (const auto& row : kCommands) {
     const auto blank = row.name.find(' ');
     auto* const parent = blank == row.name.npos ? &app : added.at(row.name.substr(0, blank));
@@ -194,6 +195,7 @@ void add_commands(cli::App& app, Options& options) {
     sub->fallthrough();
     if (row.add_options != nullptr) row.add_options(*sub, options);
   }
+  return added;
 }
 
 // The command of the command line. Without one it is the first.
@@ -208,12 +210,21 @@ const CommandRow& chosen(const cli::App& app) {
 // Returns an error that lists the commands, which that of parse() does not; "": the command is
 // known.
 std::string unknown_command(const cli::App& app) {
-  const auto words = app.remaining();
+  const auto words = app.remaining(true);
   if (words.empty()) return "";
   if (const auto option = app.wrong_option(); !option.empty()) return option;
-  if (app.has_subcommand())
-    return "'" + words.front() + "' is too much: see '" + app.command() + " --help'";
-  return app.wrong_command();
+  if (const auto command = app.wrong_command(); !command.empty()) return command;
+  return "'" + words.front() + "' is too much: see '" + app.command() + " --help'";
+}
+
+// "trace stop" takes no options of "trace", which CLI11 would read and forget.
+std::string foreign_option(const CommandRow& command, const CommandsByName& commands) {
+  const auto blank = command.name.find(' ');
+  if (blank == command.name.npos) return "";
+  const auto option =
+      commands.at(command.name.substr(0, blank))->option_not_of(*commands.at(command.name));
+  if (option.empty()) return "";
+  return "'" + std::string(command.name) + "' has no option " + option;
 }
 
 // Checks combinations of options. Returns the error; "": nothing is wrong.
@@ -237,7 +248,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
-  add_commands(app, options);
+  const auto commands = add_commands(app, options);
   app.allow_extras();
   try {
     app.parse(argc, argv);
@@ -248,6 +259,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto wrong = unknown_command(app);
   if (wrong.empty()) wrong = app.missing_command();
   const auto& command = chosen(app);
+  if (wrong.empty()) wrong = foreign_option(command, commands);
   options.run = command.run;
   const auto wrong_link = complete(options, command.for_one_link);
   if (wrong.empty()) wrong = check(command, options);
