@@ -76,6 +76,13 @@ class Rows(unittest.TestCase):
                 self.assertIn(goal.control, names)
 
 
+    def test_a_limit_of_several_figures_waits_for_all_of_them(self):
+        limit = next(goal.control for goal in GOALS if callable(goal.control))
+        medians = {"raw-rtt/memif": 2.0, "waiting-rtt/C": 5.0}
+        self.assertEqual(limit(medians.get), 2.0 + 3 * 3.0 + 6.0)
+        self.assertIsNone(limit({"waiting-rtt/C": 5.0}.get))
+
+
 class TcpPing(unittest.TestCase):
     def round_trip(self, *how):
         with socket.socket() as free:

@@ -109,7 +109,7 @@ def ratio(goal, collector):
         return value
     if goal.control == "a second":
         return 1e9 / value
-    control = collector.median(goal.control)
+    control = goal.control(collector.median) if callable(goal.control) else collector.median(goal.control)
     return None if control is None else value / control
 
 

@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import re
+import sys
 import tempfile
 
 from system import Skipped, Wire, background, output_of, pinned, program
@@ -133,6 +134,23 @@ def dat_bench(bench, api, figure):
     found = json.loads(output_of([bench.tool("dat-bench"), "--json", "--repeats", "1",
                                   "--rounds", str(rounds), "--writes", str(rounds // 25)]))
     return found[api][figure]
+
+
+def waiting_pair(bench, language, mode):
+    """What two programs in C, or in Python, measure that make the same calls, which wait."""
+    build = os.path.dirname(bench.bin)
+    if language == "C":
+        command, env = [bench.tool("stp-waiting-pair")], None
+    else:
+        package = os.path.join(build, "python")
+        if not os.path.exists(os.path.join(package, "stp")):
+            raise Skipped(f"{build} has no package for Python")
+        script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "waiting_pair.py")
+        command, env = [sys.executable, script], dict(os.environ, PYTHONPATH=package)
+    with bench.ends("memif") as (((_, server_link), (_, link)), host):
+        with background(pinned(SERVER_CPU, command + [server_link, "serve", mode]), ready="listening", env=env):
+            found = output_of(pinned(CLIENT_CPU, command + [link, host + ":3000", mode, str(bench.seconds)]), env=env)
+    return json.loads(found)["round_trip_us" if mode == "ping" else "bytes_per_second"]
 
 
 def memcpy_bandwidth(bench, size=1 << 20):

@@ -70,6 +70,10 @@ FIGURES = [
     Figure("managed-put-1M/memif", "B/s",
            lambda b: m.dat_bench(b, "managed", "write_bytes_per_second")),
     Figure("dat-write-1M/memif", "B/s", lambda b: m.dat_bench(b, "dat", "write_bytes_per_second")),
+    Figure("waiting-rtt/C", "us", lambda b: m.waiting_pair(b, "C", "ping")),
+    Figure("waiting-rtt/Python", "us", lambda b: m.waiting_pair(b, "Python", "ping")),
+    Figure("waiting-1M/C", "B/s", lambda b: m.waiting_pair(b, "C", "bulk")),
+    Figure("waiting-1M/Python", "B/s", lambda b: m.waiting_pair(b, "Python", "bulk")),
     Figure("node-8B", "ns", lambda b: m.engine(b, "node_to_node/bytes:8")),
     Figure("node-8K", "ns", lambda b: m.engine(b, "node_to_node/bytes:8192")),
     Figure("memcpy-8K", "ns", lambda b: m.engine(b, "plain_copy/bytes:8192"), ours=False),
@@ -80,9 +84,17 @@ FIGURES = [
 class Goal:
     what: str
     figure: str
-    control: str | float  # of the same run; a number: of the figure itself
+    # Of the same run; a number: of the figure itself. A function gets one that gives the median of
+    # a figure, or None.
+    control: str | float | Callable
     bound: float
     at_most: bool = False
+
+
+def python_limit(median):
+    """3 times what C adds to bare frames, and 1.5 us for each of the four calls of a round trip."""
+    bare, plain = median("raw-rtt/memif"), median("waiting-rtt/C")
+    return None if bare is None or plain is None else bare + 3 * (plain - bare) + 4 * 1.5
 
 
 GOALS = [
@@ -112,6 +124,9 @@ GOALS = [
          "managed-rtt/memif", 1.5, True),
     Goal("1 MiB DAT RDMA write, memif : managed API", "dat-write-1M/memif", "managed-put-1M/memif",
          0.95),
+    Goal("8-byte message of Python there and back, memif : bare frames, 3 times what C adds, 1.5 us a call",
+         "waiting-rtt/Python", python_limit, 1, True),
+    Goal("1 MiB messages of Python, memif : C", "waiting-1M/Python", "waiting-1M/C", 0.95),
     Goal("8-byte Puts a second at level 0, memif", "level0-rate/memif", 1, 8e6),
     Goal("8-byte Puts a second through the managed API, memif", "put-rate/memif", 1, 8e6),
     Goal("8-byte Puts a second, Node to Node", "node-8B", "a second", 12e6),
