@@ -20,10 +20,10 @@ std::optional<Scheduling> scheduling(pid_t thread) {
   return found;
 }
 
-void ask_for_short_slices() {
+void ask_for_short_slices(std::uint64_t slice) {
   auto wanted = scheduling();
   if (!wanted || wanted->policy != SCHED_OTHER) return;
-  wanted->slice = kShortSlice;
+  wanted->slice = slice;
   ::syscall(SYS_sched_setattr, 0, &*wanted, 0);
 }
 
@@ -83,7 +83,7 @@ void PollLoop::take_over() {
 void PollLoop::settle() const {
   // The kernel may prolong sleeps by this much; its default (50 us) would double the short ones.
   ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
-  ask_for_short_slices();
+  ask_for_short_slices(yields_ ? kSliceToYield : kShortSlice);
   if (cpus_.empty()) return;
   // Ignores errors: a CPU may have been taken offline, and running elsewhere is better than
   // failing.

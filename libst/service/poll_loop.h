@@ -48,8 +48,11 @@ std::optional<Scheduling> scheduling(pid_t thread = 0);
 
 // Asks for short time slices, so that the kernel schedules the thread soon on a busy core (Linux
 // 6.12). Has no effect on older kernels. Leaves a policy that an operator has chosen as it is.
-void ask_for_short_slices();
-inline constexpr std::uint64_t kShortSlice = 100'000;
+void ask_for_short_slices(std::uint64_t slice);
+// `slice`, in nanoseconds. A yield gives away one slice of the thread that yields. If those of
+// other threads are longer, it has to yield again and again until they have had their part. So a
+// thread that yields has a longer slice, though a shorter one than programs normally have.
+inline constexpr std::uint64_t kShortSlice = 100'000, kSliceToYield = 1'000'000;
 
 enum class PollPolicy {
   kBusy,      // never sleeps: needs a core of its own

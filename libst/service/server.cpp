@@ -213,7 +213,7 @@ void Server::end_clients() {
 
 // Holds the lock that the polling thread needs, so it must not wait long for a processor either.
 void Server::run() {
-  ask_for_short_slices();
+  ask_for_short_slices(kShortSlice);
   std::array<epoll_event, 64> events;
   foreign_->begin_receiving();
   for (;;) {
