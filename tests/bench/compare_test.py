@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """compare_test.py BINARIES: what tests/bench/compare does with two builds, of figures that are
-made up; and that tcp_ping measures, blocking and polling."""
+made up; and that tcp_ping and kernel_stream measure."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ BINARIES = sys.argv.pop()
 sys.path.insert(0, HERE)
 
 from measurements import Bench  # noqa: E402
-from rows import FIGURES, GOALS, Figure  # noqa: E402
+from rows import FIGURES, GOALS, Figure, Goal  # noqa: E402
 from system import Skipped  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("compare_main", os.path.join(HERE, "__main__.py"))
@@ -72,8 +72,18 @@ class Rows(unittest.TestCase):
         names = {figure.name for figure in FIGURES}
         for goal in GOALS:
             self.assertIn(goal.figure, names)
-            if isinstance(goal.control, str) and goal.control != "a second":
-                self.assertIn(goal.control, names)
+            controls = goal.control if isinstance(goal.control, tuple) else (goal.control,)
+            for control in controls:
+                if isinstance(control, str) and control != "a second":
+                    self.assertIn(control, names)
+
+    def test_the_best_of_several_controls_counts(self):
+        collector = compare.Collector()
+        collector.values = {"ours": [6.0], "slow": [1.0], "fast": [3.0]}
+        rate = Goal("", "ours", ("slow", "fast", "skipped"), 1)
+        time = Goal("", "ours", ("slow", "fast", "skipped"), 1, True)
+        self.assertEqual([compare.ratio(goal, collector) for goal in (rate, time)], [2.0, 6.0])
+        self.assertIsNone(compare.ratio(Goal("", "ours", ("skipped",), 1), collector))
 
 
     def test_a_limit_of_several_figures_waits_for_all_of_them(self):
@@ -103,6 +113,27 @@ class TcpPing(unittest.TestCase):
 
     def test_polls(self):
         self.assertGreater(self.round_trip("--poll"), 0)
+
+
+class KernelStream(unittest.TestCase):
+    def rate(self, *how):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        stream = [os.path.join(BINARIES, "kernel_stream"), *how, "127.0.0.1", port]
+        with subprocess.Popen(stream) as sender:
+            try:
+                done = subprocess.run(stream + ["0.05"], capture_output=True, text=True, timeout=60,
+                                      check=True)
+                return float(done.stdout)
+            finally:
+                sender.kill()
+
+    def test_tcp(self):
+        self.assertGreater(self.rate(), 0)
+
+    def test_udp(self):
+        self.assertGreater(self.rate("--udp", "8232"), 0)
 
 
 if __name__ == "__main__":

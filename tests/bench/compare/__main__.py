@@ -109,8 +109,13 @@ def ratio(goal, collector):
         return value
     if goal.control == "a second":
         return 1e9 / value
-    control = goal.control(collector.median) if callable(goal.control) else collector.median(goal.control)
-    return None if control is None else value / control
+    if callable(goal.control):
+        control = goal.control(collector.median)
+        return None if control is None else value / control
+    names = goal.control if isinstance(goal.control, tuple) else (goal.control,)
+    controls = [found for found in map(collector.median, names) if found is not None]
+    # The best of them: the shortest time, or the highest rate.
+    return value / (min if goal.at_most else max)(controls) if controls else None
 
 
 def number(value):

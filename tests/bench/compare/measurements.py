@@ -7,17 +7,22 @@ import copy
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
+import time
 
 from system import Skipped, Wire, background, output_of, pinned, program
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 MACS = ("02:00:00:00:09:01", "02:00:00:00:09:02")
 JUMBO = ["--buffer", "13"]  # STUs of 8 KiB
+SHORT = ["--buffer", "12"]  # of 1 KiB where the MTU is 1500
 GIANT = ["--buffer", "15"]  # of 32 KiB: on memif-giant, whose MTU carries them
 HEADER = 40  # of the frame that carries one
 JUMBO_FRAME, GIANT_FRAME = 8192 + HEADER, 32768 + HEADER
+STUS = {9000: 8192, 1500: 1024}  # the longest of a `udp:` link, by MTU
+GIB = 1 << 30
 
 
 class Bench:
@@ -49,11 +54,11 @@ class Bench:
     def pace(self, warm_up=0.3):
         return ["--seconds", str(self.seconds), "--warm-up", str(warm_up)]
 
-    def wire(self, loss=None):
+    def wire(self, loss=None, mtu=9000):
         """The same wire for all repeats. `loss`: a bridge drops that many per cent of the frames."""
-        if loss not in self.wires:
-            self.wires[loss] = self.stack.enter_context(Wire(loss=loss))
-        return self.wires[loss]
+        if (loss, mtu) not in self.wires:
+            self.wires[loss, mtu] = self.stack.enter_context(Wire(mtu=mtu, loss=loss))
+        return self.wires[loss, mtu]
 
     @contextlib.contextmanager
     def ends(self, kind):
@@ -62,6 +67,11 @@ class Bench:
             wire = self.wire({"veth": None, "veth-bridge": 0, "veth-loss": 1}[kind])
             yield ([(wire.within(1), "iface:stp0"), (wire.within(0), "iface:stp0")],
                    wire.addresses[1])
+            return
+        if kind.startswith("udp"):
+            wire = self.wire(mtu=1500 if kind == "udp-1500" else 9000)
+            wire.offload(True)
+            yield ([(wire.within(1), "udp:stp0"), (wire.within(0), "udp:stp0")], wire.addresses[1])
             return
         with tempfile.TemporaryDirectory(prefix="stp-compare-") as directory:
             memif = f"memif:{directory}/memif.sock"
@@ -96,9 +106,9 @@ def latency(bench, kind, operation="put", size=8):
 
 
 def bandwidth(bench, kind, operation="write", size=1 << 20, window=16):
+    options = {"memif-giant": GIANT, "udp-1500": SHORT}.get(kind, JUMBO)
     found = measure_stp(bench, kind, "bandwidth", "--op", operation, "--size", str(size),
-                        "--window", str(window),
-                        options=GIANT if kind.endswith("giant") else JUMBO)
+                        "--window", str(window), options=options)
     return found["gbit_s"] * 1e9 / 8
 
 
@@ -181,9 +191,80 @@ def tcp_latency(bench, offload=True, size=8, poll=False):
             str(size), str(bench.seconds)])))
 
 
-def iperf3(bench, offload=True):
+def kernel_stream(bench, mtu=9000, udp=False):
+    """One stream whose receiver polls: TCP, or bare datagrams as long as those that carry an STU."""
+    wire = bench.wire(mtu=mtu)
+    wire.offload(True)
+    command = [bench.tool("kernel_stream")] + ["--udp", str(STUS[mtu] + HEADER)] * udp + [
+        wire.addresses[1], "3901"]
+    with background(pinned(CLIENT_CPU, wire.within(0) + command)):
+        return float(output_of(pinned(SERVER_CPU, wire.within(1) + command + [str(bench.seconds)])))
+
+
+@contextlib.contextmanager
+def file_of_a_gib():
+    """(the file, a directory for its copy), both on a tmpfs. It has no holes, which stp-send skips."""
+    room = os.statvfs("/dev/shm")
+    if room.f_bavail * room.f_frsize < 3 * GIB:
+        raise Skipped("/dev/shm has no room for a file of 1 GiB and its copy")
+    piece = os.urandom(1 << 20)
+    with tempfile.TemporaryDirectory(prefix="stp-compare-", dir="/dev/shm") as directory:
+        path, out = os.path.join(directory, "file"), os.path.join(directory, "out")
+        os.mkdir(out)
+        with open(path, "wb") as file:
+            for _ in range(GIB // len(piece)):
+                file.write(piece)
+        yield path, out
+
+
+def check_copy(out, name="file"):
+    size = os.path.getsize(os.path.join(out, name))
+    if size != GIB:
+        raise RuntimeError(f"{size} bytes of {GIB} have come")
+
+
+def send_file(bench, kind):
+    """Seconds that stp-send takes for 1 GiB, from start to end."""
+    with file_of_a_gib() as (path, out), bench.ends(kind) as (sides, host):
+        (server_prefix, server_link), (prefix, link) = sides
+        server = pinned(SERVER_CPU, server_prefix + [
+            bench.tool("stp-recv"), "--link", server_link, "--listen", ":3000", "--out", out, "--once"])
+        client = pinned(CLIENT_CPU, prefix + [
+            bench.tool("stp-send"), "--quiet", "--link", link, path, host + ":3000"])
+        with background(server, ready="stening"):
+            begin = time.monotonic()
+            output_of(client)
+            taken = time.monotonic() - begin
+        check_copy(out)
+        return taken
+
+
+def netcat(bench, mtu=9000):
+    """The same by nc, over TCP. The receiver ends behind the last byte."""
+    program("nc", "netcat-openbsd")
+    wire = bench.wire(mtu=mtu)
+    wire.offload(True)
+    with file_of_a_gib() as (path, out), contextlib.ExitStack() as files:
+        copy_of = files.enter_context(open(os.path.join(out, "file"), "wb"))
+        source = files.enter_context(open(path, "rb"))
+        command = pinned(SERVER_CPU, wire.within(1) + ["nc", "-l", wire.addresses[1], "3902"])
+        with subprocess.Popen(command, stdout=copy_of, stdin=subprocess.DEVNULL) as server:
+            try:
+                time.sleep(0.5)  # it does not say when it listens
+                begin = time.monotonic()
+                subprocess.run(pinned(CLIENT_CPU, wire.within(0) + [
+                    "nc", "-N", wire.addresses[1], "3902"]), stdin=source, timeout=120, check=True)
+                server.wait(120)
+                taken = time.monotonic() - begin
+            finally:
+                server.terminate()
+        check_copy(out)
+        return taken
+
+
+def iperf3(bench, offload=True, mtu=9000):
     program("iperf3", "iperf3")
-    wire = bench.wire()
+    wire = bench.wire(mtu=mtu)
     wire.offload(offload)
     with background(pinned(SERVER_CPU, wire.within(1) + ["iperf3", "-s", "-1"])):
         found = json.loads(output_of(pinned(CLIENT_CPU, wire.within(0) + [

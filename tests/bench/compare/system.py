@@ -78,6 +78,7 @@ class Wire:
         self.mtu, self.loss = mtu, loss
         self.stack = contextlib.ExitStack()
         self.sides = []
+        self.offloads = True  # as the kernel makes a veth pair
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -129,7 +130,10 @@ class Wire:
         return output_of(self.within(side) + list(command))
 
     def offload(self, on):
+        if on == self.offloads:
+            return
         program("ethtool", "ethtool")
+        self.offloads = on
         for side in (0, 1):
             self.run(side, "ethtool", "-K", "stp0", *sum(
                 ([feature, "on" if on else "off"] for feature in ("tso", "gso", "gro")), []))
