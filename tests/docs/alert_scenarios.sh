@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: alert_scenarios.sh BUILD
 # What real stpd's export while something is wrong raises the alert that is for it, and no other; and none on an ordinary
-# day. Each scrape stands for a minute of Prometheus, which promtool evaluates. The alerts for lost frames, guessed Keys,
-# refused connections, slow programs, retries, broken connections and old numbers are tried with given numbers alone
+# day. Each scrape stands for a minute of Prometheus, which promtool evaluates. That of old numbers is raised by what a
+# real node exporter says of a file. StpConnectionsRefused and StpConnectionsFail are tried with given numbers alone
 # (docs.alerts).
 . "$(dirname "$0")/../end_to_end/setup.sh"
 root=$(realpath "$(dirname "$0")/../..")
@@ -17,7 +17,20 @@ make_namespace side_b
 join_by_wire "$side_a" "$side_b" 1500
 start_stpd b "$side_b" iface:stp0 --total-regions 200
 start_stpd a "$side_a" iface:stp0
+stpd_a=$!
 start_stpd small - loop --max-clients 4
+# The frames that it makes come from a station that nobody knows.
+cat >"$work/frames.py" <<'PYTHON'
+import socket, struct
+
+A, B, STRANGER = "020000000a01", "020000000a02", "020000000a77"
+link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind(("stp0", 0))
+
+def frame(op, to=A, port=9000, key=7):
+    head = bytes.fromhex(to + STRANGER) + struct.pack("!H", 0x8181)
+    link.send(head + struct.pack("!HHHHIHHIIIIII", op << 11, 0, port, 1, key, 0, 0, 0, 0, 0, 0, 0, 0))
+PYTHON
 for side in a b small; do await_stpd $side; done
 cp "$root/docs/dashboards/stpd.rules.yml" "$work/rules.yml"
 
@@ -32,7 +45,8 @@ minutes() {
       >"$work/$phase.$(printf %02d $i).prom" || fail "no numbers"
   done
 }
-# raises PHASE [ALERT SIDE]...: these fire after the last minute, and nothing else does, pending ones apart.
+# raises PHASE [ALERT SIDE]...: these fire after the last minute, and nothing else does, pending ones apart. SIDE -: the
+# numbers are not of a stpd.
 raises() {
   "$python" - "$work" "$@" >"$work/said" 2>&1 <<'PYTHON' || { cat "$work/said" >&2; fail "$1: not these: ${*:2}"; }
 import collections, glob, subprocess, sys
@@ -52,7 +66,8 @@ for name, values in series.items():
 text += ["    promql_expr_test:", f'      - expr: count by (alertname, socket) (ALERTS{{alertstate="firing"}})',
          f"        eval_time: {last}m", "        exp_samples:" + ("" if expected else " []")]
 for alert, side in zip(expected[::2], expected[1::2]):
-    text += [f"""          - labels: '{{alertname="{alert}",socket="{work}/{side}.sock"}}'""", "            value: 1"]
+    socket = f',socket="{work}/{side}.sock"' if side != "-" else ""
+    text += [f"""          - labels: '{{alertname="{alert}"{socket}}}'""", "            value: 1"]
 with open(f"{work}/{phase}.yml", "w", encoding="utf-8") as file:
     print("\n".join(text), file=file)
 sys.exit(subprocess.run(["promtool", "test", "rules", f"{work}/{phase}.yml"]).returncode)
@@ -85,16 +100,11 @@ wobbles=0
 minutes wobbling wobble
 raises wobbling StpLinkFlaps a StpLinkFlaps b
 
-# Requests for the state of Ports that nobody has, from a station that nobody knows: 15 a second of Prometheus.
-flood() {
-  within "$side_b" "$python" -c '
-import socket, struct
-head = bytes.fromhex("020000000a01" "020000000a77") + struct.pack("!H", 0x8181)
-link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-link.bind(("stp0", 0))
-for port in range(900):
-    link.send(head + struct.pack("!HHHHIHHIIIIII", 0x1C << 11, 0, 9000 + port, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0))'
-}
+# frames TEXT: the lines of Python make frames, on B's end of the wire.
+frames() { within "$side_b" env PYTHONPATH="$work" "$python" -c "from frames import *
+$1"; }
+# Requests for the state of Ports that nobody has: 15 a second of Prometheus.
+flood() { frames 'for port in range(900): frame(0x1C, port=9000 + port)'; }
 minutes flooded flood
 raises flooded StpDrops a
 
@@ -139,4 +149,91 @@ minutes crowded crowd
 raises crowded StpProgramsRefused small
 minutes after
 raises after
+
+# stpd gets no processor while more frames come than its ring holds. They are for another station.
+starve() {
+  kill -STOP "$(session_of "$stpd_a")" && frames 'for _ in range(10_000): frame(0x1C, to=STRANGER)'
+  kill -CONT "$(session_of "$stpd_a")"
+}
+minutes starved starve
+raises starved StpFramesLost a
+
+# Wrong Keys for the endpoint of a program without connections, which prints its Port and Key.
+mkfifo "$work/silence"
+exec {silence}<>"$work/silence"
+# shellcheck disable=SC2016
+STP_LINK=stpd:$work/a.sock start "$work/endpoint.log" bash -c 'exec "$0" 10.9.0.2 <"$1"' "$bin/peer_to_peer" "$work/silence"
+guessed=$!
+port_of_endpoint() { port=$(sed -nE 's/^([0-9]+) [0-9]+ [0-9]+$/\1/p' "$work/endpoint.log") && [ -n "$port" ]; }
+expect wait_for 20 port_of_endpoint
+guess() { [ $((++turn)) -ne 8 ] || frames "for _ in range(40): frame(0x1C, port=$port, key=0)"; }
+turn=0
+minutes guessed guess
+raises guessed StpKeysGuessed a
+stop "$guessed"
+
+# connect SIDE TIMES PEER SECONDS: a program connects so often at once, and gives each one up after that time.
+connect() {
+  "$python" -c '
+import contextlib, stp, sys
+times, peer, seconds = int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+with stp.Domain(sys.argv[1]) as domain:
+    dials = [domain._native.connect(peer, 60_000_000, b"") for _ in range(times)]
+    for dial in dials:
+        with contextlib.suppress(stp.Error):
+            dial.wait(int(seconds * 1e6))' "stpd:$work/$1.sock" "${@:2}"
+}
+# A station that is not there.
+minutes repeated connect a 60 '[02:00:00:00:0a:99]:3000' 0.02
+raises repeated StpRetries a
+
+# A program that asks again and again, and reads no reply. What stpctl asks is a request.
+careless() {
+  [ $((++turn)) -eq 8 ] || return 0
+  "$python" -c '
+import os, socket, subprocess, sys
+stpctl, work = sys.argv[1:]
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+    listener.bind(work + "/asked.sock")
+    listener.listen()
+    asking = subprocess.Popen([stpctl, "--socket", work + "/asked.sock", "stats"], stderr=subprocess.DEVNULL)
+    with listener.accept()[0] as asked:
+        request = asked.recv(1 << 16)
+asking.wait()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stpd:
+    stpd.connect(work + "/small.sock")
+    try:
+        for _ in range(1_000_000):
+            stpd.send(request)
+    except OSError:
+        sys.exit(0)
+sys.exit("it was not disconnected")' "$bin/stpctl" "$work"
+}
+turn=0
+minutes careless careless
+raises careless StpProgramsSlow small
+
+# The file of a node exporter that has not been written again. Prometheus's clock begins at 0 in the test.
+if command -v prometheus-node-exporter >/dev/null; then
+  mkdir "$work/text"
+  tell() { "$bin/stpctl" --socket "$work/a.sock" stats --prometheus >"$work/text/stp.prom"; }
+  within "$side_a" ip link set lo up
+  start "$work/exporter.log" nsenter -t "$side_a" -n prometheus-node-exporter --web.listen-address=127.0.0.1:9100 \
+    --collector.disable-defaults --collector.textfile --collector.textfile.directory="$work/text"
+  for phase in fresh old; do
+    tell
+    touch -d "@$([ $phase = fresh ] && echo 600 || echo 60)" "$work/text/stp.prom"
+    exported() {
+      within "$side_a" "$python" -c '
+import sys, urllib.request
+for line in urllib.request.urlopen("http://127.0.0.1:9100/metrics").read().decode().splitlines():
+    if line.startswith("node_textfile_mtime_seconds"):
+        print(line)' >"$work/exported" 2>/dev/null && [ -s "$work/exported" ]
+    }
+    wait_for 20 exported || { cat "$work/exporter.log" >&2; fail "no node exporter"; }
+    for ((i = 0; i < scrapes; ++i)); do cp "$work/exported" "$work/$phase.$(printf %02d $i).prom"; done
+  done
+  raises fresh
+  raises old StpNoNews -
+fi
 passed
