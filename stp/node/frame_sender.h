@@ -69,6 +69,8 @@ class FrameSender {
   bool send_held(const Pacing::Grant& grant, TxFrame& frame, Time now);
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
+  std::size_t send_along(Vc& vc, Path& path, std::span<TxFrame> frames, std::size_t& work,
+                         Time now);
   bool take_request(Vc& vc, std::size_t& work, Time now);
   void count_refused(Vc& vc, int error);
   void reject_region(Vc& vc);

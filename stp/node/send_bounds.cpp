@@ -13,12 +13,12 @@ constexpr unsigned kMostWoken = 32, kMostPaths = 32;
 
 }  // namespace
 
-bool SendBounds::may_send(Vc& vc, Path& path, Time now) {
+std::size_t SendBounds::room(Vc& vc, Path& path, Time now) {
   auto& window = path.sent();
-  if (window.has_room()) return true;
+  if (const auto stus = window.room(); stus != 0) return stus;
   if (!std::exchange(vc.paced.waits_to_send, true)) window.wait(vc.id);
   if (window.asks()) ask(vc, window, now);
-  return false;
+  return 0;
 }
 
 void SendBounds::sent(Vc& vc, Path& path, std::uint64_t bytes, Time now) {

@@ -20,10 +20,9 @@ class SendBounds {
   };
   explicit SendBounds(const Uses& uses) : use_(uses) {}
 
-  // Whether `vc`, whose path is `path`, may send another frame. False: it is queued again when it
-  // may.
+  // How many frames `vc`, whose path is `path`, may send. 0: it is queued again when it may.
   // protocol: 13.16
-  bool may_send(Vc& vc, Path& path, Time now);
+  std::size_t room(Vc& vc, Path& path, Time now);
   // It has sent `bytes`.
   void sent(Vc& vc, Path& path, std::uint64_t bytes, Time now);
   // An answer (RSR) without the name of a Transfer has arrived. True: it is to a question of this.

@@ -97,10 +97,11 @@ class SentWindow : public TimerNode {
   // `stu`: bytes of the longest STU. `piece`: as in PathWindow.
   SentWindow(std::uint64_t stu, std::uint64_t piece) : window_(piece, kTimes), stu_(stu) {}
 
-  // Whether another STU may leave.
-  [[nodiscard]] bool has_room() const {
-    return unproven() == 0 || unproven() + stu_ <= window_.bytes();
+  // How many STUs may leave.
+  [[nodiscard]] std::uint64_t room() const {
+    return window_.bytes() > unproven() ? (window_.bytes() - unproven()) / stu_ : 0;
   }
+  [[nodiscard]] bool has_room() const { return room() != 0; }
   void sent(std::uint64_t bytes) { sent_ += bytes; }
   // Whether a question is due: enough has been sent since the last one, or there is no room and
   // none is open.
