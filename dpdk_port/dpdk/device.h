@@ -134,7 +134,6 @@ class Device {
   [[nodiscard]] LinkState state_of_socket() const;
   [[nodiscard]] LinkState find_state() const;
   [[nodiscard]] unsigned find_speed() const;
-  [[nodiscard]] std::string trouble_of_socket() const;
   [[nodiscard]] std::string trouble_of_mtu() const;
   [[nodiscard]] std::string trouble_of_peer() const;
   [[nodiscard]] std::string steering_of_memif();
