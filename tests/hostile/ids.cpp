@@ -98,6 +98,7 @@ void strangers(Attack& attack) {
   for (std::uint32_t host = 256; !attack.over(); ++host, ++asked) {
     auto order = Client::request(RequestKind::kResolve);
     order.ipv4 = 0x0a090000 | (host & 0xffff);
+    order.udp_port = 1 + host % 1'000;  // over UDP each takes a place in a table
     client.ask(order);
   }
   say("asked", asked);

@@ -78,5 +78,6 @@ void strangers(Attack& attack);  // resolves addresses that no host has, one aft
 void datagrams(Attack& attack);  // of any length and content
 void sources(Attack& attack);    // under 10,000 forged addresses
 void reports(Attack& attack);    // errors that hosts and routers report (ICMP)
+void fragments(Attack& attack);  // parts of datagrams, and wrong checksums of UDP
 
 }  // namespace stp::hostile

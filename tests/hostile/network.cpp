@@ -26,7 +26,7 @@ namespace {
 using Packet = std::vector<std::byte>;
 
 constexpr std::uint32_t kFirstStpd = INADDR_LOOPBACK, kSecondStpd = INADDR_LOOPBACK + 1;
-constexpr std::uint16_t kPort = 8181;
+constexpr std::uint16_t kPort = wire::kUdpPort;
 constexpr std::uint64_t kUsualRate = 10'000;
 constexpr std::size_t kLongest = 3'000;
 
@@ -57,12 +57,17 @@ Packet noise_of(std::mt19937_64& dice, std::size_t length) {
   return bytes;
 }
 
-Packet ip_packet(std::uint32_t from, std::uint32_t to, int protocol, const Packet& data) {
+// `place`: of a fragment, in words of 8 bytes, with IP_MF if others follow; `id`: that of its
+// whole.
+Packet ip_packet(std::uint32_t from, std::uint32_t to, int protocol, const Packet& data,
+                 unsigned place = 0, unsigned id = 0) {
   Packet out(sizeof(iphdr));
   iphdr head{};
   head.version = 4;
   head.ihl = sizeof head / 4;
   head.tot_len = htons(static_cast<std::uint16_t>(sizeof head + data.size()));
+  head.id = htons(static_cast<std::uint16_t>(id));
+  head.frag_off = htons(static_cast<std::uint16_t>(place));
   head.ttl = 64;
   head.protocol = static_cast<std::uint8_t>(protocol);
   head.saddr = htonl(from);
@@ -150,6 +155,30 @@ void reports(Attack& attack) {
     wire::store16(&icmp[2], sum.wire_value());
     const auto from = attack.dice() % 2 == 0 ? peer : 0x0a020000 + attack.dice() % 256;
     return send_to(fd, to, 0, ip_packet(static_cast<std::uint32_t>(from), to, IPPROTO_ICMP, icmp));
+  });
+}
+
+// From the peer: of three datagrams in two fragments, one arrives whole, one in the wrong order,
+// and of one a part is missing, or overlaps the other; and whole ones with a wrong checksum.
+void fragments(Attack& attack) {
+  const auto fd = open_socket(SOCK_RAW, IPPROTO_RAW);
+  constexpr std::size_t kCut = 64;
+  repeat(attack, "fragments", [&](std::uint64_t number) {
+    const auto to = either(number), from = either(number + 1);
+    auto whole = udp_packet(kPort, kPort, noise_of(attack.dice, kCut + attack.dice() % 100));
+    const auto kind = attack.dice() % 5;
+    if (kind == 0) {
+      wire::store16(&whole[6], static_cast<std::uint16_t>(1 + attack.dice() % 0xffff));
+      return send_to(fd, to, 0, ip_packet(from, to, IPPROTO_UDP, whole));
+    }
+    const auto id = static_cast<unsigned>(1 + number % 0xffff);
+    const auto cut = whole.begin() + kCut;
+    const auto first = ip_packet(from, to, IPPROTO_UDP, {whole.begin(), cut}, IP_MF, id);
+    const auto place = static_cast<unsigned>(kind == 4 ? kCut / 16 : kCut / 8);
+    const auto last = ip_packet(from, to, IPPROTO_UDP, {cut, whole.end()}, place, id);
+    if (kind == 1) return send_to(fd, to, 0, first);
+    const bool turned = kind == 2;
+    return send_to(fd, to, 0, turned ? last : first) && send_to(fd, to, 0, turned ? first : last);
   });
 }
 

@@ -65,5 +65,17 @@ TEST_F(FromTheNetwork, DatagramsSourcesAndReportsOfEveryKindHurtNobody) {
   EXPECT_EQ(other_->end(), "");
 }
 
+// What programs do to a stpd on any link, while it serves a peer over UDP, and parts of datagrams
+// come.
+TEST_F(FromTheNetwork, ProgramsOfThisHostAndFragmentsHurtNobodyEither) {
+  const auto tally = endure(
+      {{"flood", kFirst}, {"strangers", kSecond}, {"fragments", 0, {"--rate", "1000"}}}, 1.5);
+  EXPECT_GT(count_of(outputs_, "fragments"), 0U);
+  EXPECT_LE(counter(*daemon, "udp_peers"), 65'536U + 1);
+  EXPECT_EQ(counter(*daemon, "udp_failed"), 0U);
+  check(tally);
+  EXPECT_EQ(other_->end(), "");
+}
+
 }  // namespace
 }  // namespace stp::hostile
