@@ -248,19 +248,20 @@ TEST_F(StpdThatFallsSilent, IsGivenUpAlsoByAProgramThatAsksForNothing) {
   EXPECT_EQ(first->gone(), -ENOTCONN);
   EXPECT_NE(std::string(client::describe(-ENOTCONN)).find("has stopped answering"),
             std::string::npos);
-  EXPECT_EQ(ask(RequestKind::kOpenEndpoint), -ENOTCONN);
+  EXPECT_EQ(request(ask::OpenEndpoint{}), -ENOTCONN);
 }
 
 TEST_F(StpdThatFallsSilent, IsKeptWhileItGivesSignsOfLife) {
   connect(std::chrono::milliseconds(2000));
-  Request sign{};
+  RequestMessage sign;
   std::vector<UniqueFd> fds;
   ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);  // the hello
   EXPECT_EQ(first->watch(), 0);
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);
-    EXPECT_EQ(sign.kind, RequestKind::kLinkState);
-    ASSERT_EQ(service::send_reply(accepted.get(), {}, {}, Wait::kDontWait), 0);
+    EXPECT_EQ(sign.head.kind, RequestKind::kLinkState);
+    ASSERT_EQ(service::send_reply(accepted.get(), reply_to<ask::LinkState>(), {}, Wait::kDontWait),
+              0);
   }
   EXPECT_EQ(first->error(), 0);
   accepted.reset();
