@@ -23,7 +23,7 @@ expect refused_with "is not a destination: 'nonsense' does not have the form hos
 ! "$bin/stp-send" --link iface:nowhere "$work/file" nonsense 2>"$work/said" || fail "a destination without a port"
 expect says "$work/said" "is not a destination: 'nonsense' does not have the form host:port"
 "$bin/stp-send" --help | grep -q '^Usage: .* FILE\.\.\. HOST:PORT$' || fail "the usage of stp-send lacks HOST:PORT"
-expect refused_with "is not a destination: port '0'" "$work/file" 10.9.0.2:0
+expect refused_with "is not a destination: '10.9.0.2:0': port '0' is not in 1.." "$work/file" 10.9.0.2:0
 
 # What is wrong with the command line: the program, and the wrong option before whatever else.
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
