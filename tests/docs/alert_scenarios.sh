@@ -3,8 +3,7 @@
 # usage: alert_scenarios.sh BUILD
 # What real stpd's export while something is wrong raises the alert that is for it, and no other; and none on an ordinary
 # day. Each scrape stands for a minute of Prometheus, which promtool evaluates. That of old numbers is raised by what a
-# real node exporter says of a file. StpConnectionsRefused and StpConnectionsFail are tried with given numbers alone
-# (docs.alerts).
+# real node exporter says of a file.
 . "$(dirname "$0")/../end_to_end/setup.sh"
 root=$(realpath "$(dirname "$0")/../..")
 command -v promtool >/dev/null || skip "promtool is missing (Debian: prometheus); tools/test --long installs it"
@@ -16,6 +15,7 @@ make_namespace side_a
 make_namespace side_b
 join_by_wire "$side_a" "$side_b" 1500
 start_stpd b "$side_b" iface:stp0 --total-regions 200
+stpd_b=$!
 start_stpd a "$side_a" iface:stp0
 stpd_a=$!
 start_stpd small - loop --max-clients 4
@@ -186,6 +186,52 @@ with stp.Domain(sys.argv[1]) as domain:
 # A station that is not there.
 minutes repeated connect a 60 '[02:00:00:00:0a:99]:3000' 0.02
 raises repeated StpRetries a
+
+# A program of level 0 listens, and accepts nobody: 32 wait, and four more each minute get no answer.
+STP_LINK=stpd:$work/b.sock start "$work/listener.log" "$python" -c '
+import ctypes, sys, time
+st, endpoint = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+if st.st_create(b":3100", ctypes.byref(endpoint)) == 0 and st.st_listen(endpoint) == 0:
+    print("listens", flush=True)
+    time.sleep(3600)' "$build/lib/libstp.so"
+listener=$!
+expect wait_for 20 contains "$work/listener.log" listens
+connect a 32 10.9.0.2:3100 0.02
+minutes refused connect a 4 10.9.0.2:3100 0.02
+raises refused StpConnectionsRefused b
+stop "$listener"
+
+# Twelve connections whose peer falls silent for longer than the 5.75 s of rule 5.23.
+start "$work/accepts.log" "$python" -c '
+import stp, sys, time
+domain = stp.Domain(sys.argv[1])
+with domain.listen(":3200") as listener:
+    print("listens", flush=True)
+    connections = [listener.accept() for _ in range(12)]
+time.sleep(3600)' "stpd:$work/b.sock"
+accepts=$!
+expect wait_for 20 contains "$work/accepts.log" listens
+start "$work/connects.log" "$python" -c '
+import stp, sys, time
+domain = stp.Domain(sys.argv[1])
+connections = [domain.connect("10.9.0.2:3200") for _ in range(12)]
+print("has them", flush=True)
+time.sleep(3600)' "stpd:$work/a.sock"
+connects=$!
+expect wait_for 20 contains "$work/connects.log" 'has them'
+has_failed() {
+  "$bin/stpctl" --socket "$work/a.sock" stats --prometheus | grep -q '^stp_vc_failed_total{.*} \(1[2-9]\|[2-9][0-9]\)'
+}
+silence_of_b() {
+  [ $((++turn)) -eq 8 ] || return 0
+  kill -STOP "$(session_of "$stpd_b")"
+  wait_for 30 has_failed || return 1
+  kill -CONT "$(session_of "$stpd_b")"
+}
+turn=0
+minutes silent silence_of_b
+raises silent StpConnectionsFail a
+stop "$connects" "$accepts"
 
 # A program that asks again and again, and reads no reply. What stpctl asks is a request.
 careless() {
