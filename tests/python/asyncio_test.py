@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """stp.aio: one descriptor in the loop, any number of connections, cancellation."""
 import asyncio
+import os
 import threading
 import unittest
 
@@ -17,6 +18,9 @@ async def echo(peer):
     async for message in peer:
         await peer.send(message)
     await peer.close()
+
+
+MANY = 2000 if os.environ.get("STP_LONG") else 200  # connections at once
 
 
 class Loops(unittest.IsolatedAsyncioTestCase):
@@ -66,6 +70,28 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         await within(asyncio.gather(*served))
         server.cancel()
         self.assertEqual(len(served), 60)
+
+    async def test_many_connections_at_once(self):
+        served = []
+
+        async def serve():
+            async for peer in self.listener:
+                served.append(asyncio.create_task(echo(peer)))
+
+        async def ask(peer, n):
+            await peer.send(b"%d" % n)
+            return int(await peer.receive(256))
+
+        server = asyncio.create_task(serve())
+        peers = []
+        while len(peers) < MANY:
+            peers += await within(asyncio.gather(*(self.domain.connect(":3000") for _ in range(50))))
+        said = await within(asyncio.gather(*(ask(peer, n) for n, peer in enumerate(peers))))
+        self.assertEqual(said, list(range(MANY)))
+        self.assertEqual(threading.active_count(), 1)
+        await within(asyncio.gather(*(peer.close() for peer in peers)))
+        await within(asyncio.gather(*served))
+        server.cancel()
 
     async def test_a_task_that_is_cancelled_loses_no_message(self):
         a, b = await self.pair()

@@ -12,6 +12,12 @@ import stp
 from support import PATIENCE, PairCase, Thread, eventually
 
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+
 class Connections(unittest.TestCase):
     def setUp(self):
         self.domain = stp.Domain("loop")
@@ -184,6 +190,24 @@ class Regions(PairCase):
             with self.domain.region(memory) as region:
                 self.a.put(b"12345678", region.remote)
                 self.assertEqual(bytes(memory)[:8], b"12345678")
+
+    @unittest.skipUnless(numpy, "numpy is not installed (Debian: python3-numpy)")
+    def test_over_arrays_of_numpy(self):
+        numbers = numpy.zeros((64, 64))
+        table = numpy.arange(4096.0).reshape(64, 64)
+        with self.domain.region(numbers) as region:
+            self.a.put(table, region.remote)
+            self.assertTrue((numbers == table).all())
+            arrived = numpy.empty((64, 64))
+            self.a.get_into(arrived, region.remote)
+            self.assertTrue((arrived == table).all())
+            with self.assertRaises(ValueError):
+                numbers.resize((1, 1))  # peers may write there
+        self.a.begin_send(table)
+        self.b.receive_into(numbers)
+        self.assertTrue((numbers == table).all())
+        with self.assertRaisesRegex(ValueError, "^data: .* not C-contiguous"):
+            self.a.send(table[:, 0])
 
     def test_numbers_are_added_to_atomically(self):
         counter = array.array("Q", [40, 7])
