@@ -110,7 +110,7 @@ class Programs(unittest.TestCase):
             self.assertRegex(log.read(), r"\Arequest_service: [^\n]*; trying again\n\Z")
 
     def test_ctrl_c_ends_the_first_programs_without_a_traceback(self):
-        receiver = self.begin("listening", sys.executable, f"{EXAMPLES}/hello_receive.py")
+        receiver = self.begin("listening\n", sys.executable, f"{EXAMPLES}/hello_receive.py")
         receiver.send_signal(signal.SIGINT)
         self.assertEqual(receiver.wait(PATIENCE), 130)
         silent = self.begin("listening", sys.executable, "-m", "stp", "receive", ":3001")
