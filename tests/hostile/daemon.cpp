@@ -163,9 +163,9 @@ std::string Daemon::returns_to(const Usage& before) const {
 #else
   constexpr std::size_t kMappings = 200;
 #endif
-  // The threads that close descriptors of clients, two per user, are created with the first
-  // descriptor and kept: those of root, of the honest, and of three others.
-  constexpr std::size_t kClosers = 10;
+  // The threads that close files and sockets of clients, two for each kind and user, are created
+  // when all others work, and kept: those of root, of the honest, and of three others.
+  constexpr std::size_t kClosers = 20;
   const auto until = Clock::now() + std::chrono::seconds(10 * kSlowness);
   Usage now;
   do {
