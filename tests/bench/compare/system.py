@@ -48,6 +48,11 @@ def background(command, ready=None, env=None, patience=20):
                 process.wait()
 
 
+def said_in(log):
+    """What the program has written. It shares the position in the file, which stays where it is."""
+    return os.pread(log.fileno(), 1 << 20, 0).decode(errors="replace")
+
+
 def await_word(process, log, word, patience):
     """Waits a moment for programs that do not say when they are ready."""
     if word is None:
@@ -55,15 +60,12 @@ def await_word(process, log, word, patience):
         return
     until = time.monotonic() + patience
     while time.monotonic() < until:
-        log.seek(0)
-        text = log.read()
-        if word in text:
+        if word in said_in(log):
             return
         if process.poll() is not None:
             break
         time.sleep(0.02)
-    log.seek(0)
-    raise RuntimeError(f"{' '.join(process.args)} does not start: {log.read().strip()[-300:]}")
+    raise RuntimeError(f"{' '.join(process.args)} does not start: {said_in(log).strip()[-300:]}")
 
 
 class Wire:
