@@ -76,17 +76,18 @@ void SendBounds::expire(SentWindow& window, Time now) {
   wake(window, now);
 }
 
-// Who may ask once more.
+// Who may ask once more; nullptr: none of those that were looked at.
 Vc* SendBounds::asker(SentWindow& window) {
+  const auto may_ask = [](const Vc* vc) { return vc != nullptr && vc->state == VcState::kOpen; };
   auto* vc = use_.vcs.find(window.asker());
-  while ((vc == nullptr || vc->state != VcState::kOpen) && window.waits()) {
+  for (auto left = kMostWoken; left > 0 && !may_ask(vc) && window.waits(); --left) {
     work::count("connections that wait to send");
     vc = use_.vcs.find(window.next());
     if (vc == nullptr) continue;
     vc->paced.waits_to_send = false;
     use_.turns.enter(*vc);
   }
-  return vc != nullptr && vc->state == VcState::kOpen ? vc : nullptr;
+  return may_ask(vc) ? vc : nullptr;
 }
 
 }  // namespace stp
