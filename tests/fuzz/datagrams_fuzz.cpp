@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Datagrams to a link over UDP with a Node behind it: of any length and content, also many that the
-// kernel has joined, from several sockets, beside a connection that must not be hurt: nothing comes
-// from its peer's address.
+// kernel has joined. They come from strangers, beside a connection that must not be hurt, and from
+// the peer's own socket, which may end its own connection only.
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -35,10 +35,7 @@ class Learning final : public port::Tap {
 class Attacker {
  public:
   explicit Attacker(std::uint16_t port) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(port);
+    const auto to = loopback(port);
     ::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
   ~Attacker() { ::close(fd_); }
@@ -50,8 +47,38 @@ class Attacker {
     ::setsockopt(fd_, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
     ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
+  // The same from the socket of this process that has `port`: the link's own.
+  static void send_as(std::uint16_t port, std::uint16_t to_port, Bytes bytes, int segment) {
+    const auto socket = socket_of(port);
+    const auto to = loopback(to_port);
+    ::setsockopt(socket, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
+    ::sendto(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+             reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    const int off = 0;
+    ::setsockopt(socket, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof off);
+  }
 
  private:
+  static sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(port);
+    return to;
+  }
+  static int socket_of(std::uint16_t port) {
+    constexpr int kMost = 1024;
+    for (int fd = 0; fd < kMost; ++fd) {
+      sockaddr_in name{};
+      socklen_t size = sizeof name;
+      if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+          name.sin_family == AF_INET && name.sin_port == htons(port))
+        return fd;
+    }
+    ADD_FAILURE() << "no socket has port " << port;
+    return -1;
+  }
+
   const int fd_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 };
 
@@ -101,6 +128,7 @@ class World {
   void step(ByteCode& code) {
     const auto& attacker = attackers_[code.below(3)];
     const auto what = code.u8();
+    if (what >= kPeerLies) return lie(code);
     switch (what % 4) {
       case 0:
         return attacker.send(code.take(what), static_cast<int>(code.below(64)));
@@ -108,16 +136,33 @@ class World {
         return attacker.send(std::vector<std::byte>(code.u16() % 60'000, std::byte{what}),
                              code.u16() % 1'500);
       case 2:
-        return joined(code, attacker);
+        return attacker.send(joined(code), kShortest);
       default:
         now_ += Time{code.u8()} << (code.below(3) * 8);
         return settle();
     }
   }
 
-  // The connection has lived through it.
+  // The connection has lived through it, unless its own peer lied. In any case all of it ends.
   void finish() {
     settle();
+    if (!peer_lied_) expect_alive();
+    for (const auto* const station : {&a_, &b_})
+      for (const auto id : connections_of(station->host->node))
+        station->host->node.close(id, true, now_);
+    for (int second = 0; second < 20; ++second) {
+      now_ += kSecond;
+      settle();
+    }
+    EXPECT_EQ(a_.host->node.vc_count(), 0U);
+    EXPECT_EQ(b_.host->node.vc_count(), 0U);
+  }
+
+ private:
+  static constexpr std::uint8_t kPeerLies = 224;
+  static constexpr int kShortest = 40;  // a header without payload
+
+  void expect_alive() {
     EXPECT_EQ(caller_.user.state(), ChannelState::kOpen);
     SendEntry nothing{};
     nothing.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
@@ -127,19 +172,25 @@ class World {
     settle();
     EXPECT_GT(b_.host->count(Counter::kRxControl), before);
   }
-
- private:
   // Forged frames of equal length, joined.
-  void joined(ByteCode& code, const Attacker& attacker) {
-    constexpr std::size_t kOne = 40;
+  std::vector<std::byte> joined(ByteCode& code, std::size_t each = kShortest) {
     std::vector<std::byte> all;
     for (auto left = 1 + code.below(40); left > 0; --left) {
       auto frame = maker_.make(code, *b_.host);
-      frame.resize(std::max(frame.size(), wire::kEthernetSize + kOne));
-      all.insert(all.end(), frame.begin() + wire::kEthernetSize,
-                 frame.begin() + wire::kEthernetSize + kOne);
+      frame.resize(wire::kEthernetSize + each);
+      all.insert(all.end(), frame.begin() + wire::kEthernetSize, frame.end());
     }
-    attacker.send(all, kOne);
+    return all;
+  }
+  // The peer's own socket sends forged frames whose ends are not where the kernel joins them.
+  void lie(ByteCode& code) {
+    peer_lied_ = true;
+    const auto each = kShortest + code.below(256) * 5;
+    auto bytes = joined(code, each);
+    bytes.resize(std::min<std::size_t>(bytes.size(), 60'000) - code.below(kShortest));
+    const auto segment = static_cast<int>(code.chance(192) ? each : each + code.below(100));
+    Attacker::send_as(a_.port->info().udp_port, b_.port->info().udp_port, bytes, segment);
+    settle();
   }
   void settle() {
     constexpr int kMost = 10'000;
@@ -149,6 +200,7 @@ class World {
   }
 
   Time now_ = kSecond;
+  bool peer_lied_ = false;
   FrameMaker maker_;
   Learning learning_{maker_};
   Station a_{1}, b_{2};
