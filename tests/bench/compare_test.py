@@ -14,7 +14,7 @@ BINARIES = sys.argv.pop()
 sys.path.insert(0, HERE)
 
 from measurements import Bench  # noqa: E402
-from rows import FIGURES, GOALS, Figure, Goal  # noqa: E402
+from rows import FIGURES, GOALS, Figure, Goal, managed_limit, python_limit  # noqa: E402
 from system import Skipped  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("compare_main", os.path.join(HERE, "__main__.py"))
@@ -85,12 +85,15 @@ class Rows(unittest.TestCase):
         self.assertEqual([compare.ratio(goal, collector) for goal in (rate, time)], [2.0, 6.0])
         self.assertIsNone(compare.ratio(Goal("", "ours", ("skipped",), 1), collector))
 
-
     def test_a_limit_of_several_figures_waits_for_all_of_them(self):
-        limit = next(goal.control for goal in GOALS if callable(goal.control))
         medians = {"raw-rtt/memif": 2.0, "waiting-rtt/C": 5.0}
-        self.assertEqual(limit(medians.get), 2.0 + 3 * 3.0 + 6.0)
-        self.assertIsNone(limit({"waiting-rtt/C": 5.0}.get))
+        self.assertEqual(python_limit(medians.get), 2.0 + 3 * 3.0 + 6.0)
+        self.assertIsNone(python_limit({"waiting-rtt/C": 5.0}.get))
+
+    def test_a_limit_depends_on_the_place_of_the_cpus_that_bare_frames_show(self):
+        self.assertAlmostEqual(managed_limit({"raw-rtt/memif": 2.0}.get), 2.6)
+        self.assertAlmostEqual(managed_limit({"raw-rtt/memif": 0.5}.get), 0.9)
+        self.assertIsNone(managed_limit({}.get))
 
 
 class TcpPing(unittest.TestCase):
