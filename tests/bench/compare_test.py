@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """compare_test.py BINARIES: what tests/bench/compare does with two builds, of figures that are
-made up; and that tcp_ping and kernel_stream measure."""
+made up; and that tcp_ping, kernel_stream and hand_over measure."""
 
 import importlib.util
 import os
@@ -137,6 +137,15 @@ class KernelStream(unittest.TestCase):
 
     def test_udp(self):
         self.assertGreater(self.rate("--udp", "8232"), 0)
+
+
+@unittest.skipIf(not {0, 1} <= os.sched_getaffinity(0), "CPU 0 or 1 is not ours")
+class HandOver(unittest.TestCase):
+    def test_yields_and_sleeps(self):
+        for how in [], ["--sleep"]:
+            done = subprocess.run([os.path.join(BINARIES, "hand_over"), *how, "0.05"],
+                                  capture_output=True, text=True, timeout=60, check=True)
+            self.assertGreater(float(done.stdout), 0)
 
 
 if __name__ == "__main__":

@@ -191,6 +191,11 @@ def tcp_latency(bench, offload=True, size=8, poll=False):
             str(size), str(bench.seconds)])))
 
 
+def hand_over(bench, sleep=False):
+    """Four processes that only hand over to each other: they yield, or each wakes the next."""
+    return float(output_of([bench.tool("hand_over")] + ["--sleep"] * sleep + [str(bench.seconds)]))
+
+
 def kernel_stream(bench, mtu=9000, udp=False):
     """One stream whose receiver polls: TCP, or bare datagrams as long as those that carry an STU."""
     wire = bench.wire(mtu=mtu)
