@@ -6,6 +6,8 @@
 namespace stp::managed {
 namespace {
 
+constexpr unsigned kNobodyWaits = STM_QUIET | STM_LAZY;
+
 using Kind = Operation::Kind;
 
 std::uint32_t event_kind(Kind kind) {
@@ -148,10 +150,10 @@ int Operations::access(Session& session, const Operation& operation, const Remot
                          operation.compare, landing);
 }
 
-// True if the completion may come late: the program asked for no event, and the queue has plenty of
+// True if the completion may come late: the program waits for no event, and the queue has plenty of
 // places.
 bool Operations::may_be_quiet(const Operation& operation) const {
-  return (operation.flags & STM_QUIET) != 0 && reports_.sends().has_plenty();
+  return (operation.flags & kNobodyWaits) != 0 && reports_.sends().has_plenty();
 }
 
 // ---- completing ----
@@ -212,7 +214,8 @@ unsigned Operations::quiet_uses(const Memory& memory) const {
   unsigned uses = 0;
   const auto* operation = list_.oldest();
   for (; operation != nullptr; operation = OperationList::next(*operation))
-    uses += operation->begun && operation->memory == &memory && (operation->flags & STM_QUIET) != 0;
+    uses +=
+        operation->begun && operation->memory == &memory && (operation->flags & kNobodyWaits) != 0;
   return uses;
 }
 

@@ -28,7 +28,7 @@ int check_part(const Memory* memory, bool given, const void* ptr, std::size_t le
 
 namespace {
 
-constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT;
+constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT | STM_LAZY;
 constexpr std::size_t kWord = 8;
 
 int other_domain() {

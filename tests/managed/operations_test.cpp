@@ -182,6 +182,20 @@ TEST_F(PostedOperations, AQuietOneCompletesWithoutAnEvent) {
   expect_event(STM_PUT, 2, -ETIMEDOUT);
 }
 
+// protocol: 9.27
+TEST_F(PostedOperations, ALazyOneAsksForNoAnswerOfItsOwnAndHasItsEvent) {
+  open_region();
+  for (const auto flags : {0U, unsigned{STM_QUIET}, unsigned{STM_LAZY}}) {
+    post(operation(Kind::kPut, flags, flags));
+    const auto sent = take(a);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent.front().header.has(wire::flag::kSendState), flags == 0) << flags;
+  }
+  EXPECT_EQ(operations.quiet_uses(*a.memory), 2U);
+  complete(STM_LAZY, 0);
+  expect_event(STM_PUT, STM_LAZY, 0);
+}
+
 TEST_F(PostedOperations, TheStatusSaysWhatTheProgramCanUnderstand) {
   open_region();
   post(operation(Kind::kSend, 1));

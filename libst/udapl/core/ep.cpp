@@ -621,11 +621,16 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
 }
 
 // Adds the order that DAT demands and the managed API does not give: operations after an RDMA write
-// take effect after it, and a barrier fence waits for earlier RDMA reads.
+// take effect after it, and a barrier fence waits for earlier RDMA reads. Sends whose end is not
+// told share acknowledgements while there are plenty of places for more.
 unsigned Ep::managed_flags(const Request& request) const {
   const auto after_write = writes_ != 0 && request.dto != Dto::kRdmaWrite;
   const auto after_read = reads_ != 0 && (request.flags & kBarrierFence) != 0;
-  return after_write || after_read ? STM_FENCE : 0;
+  const auto untold = request.dto == Dto::kSend && (request.flags & kSuppress) != 0;
+  const auto plenty = 4 * requests_.size() < static_cast<std::size_t>(attr_.max_request_dtos);
+  unsigned flags = after_write || after_read ? STM_FENCE : 0;
+  if (untold && plenty) flags |= STM_LAZY;
+  return flags;
 }
 
 int Ep::begin_last_request(const RmrTriplet& remote) {

@@ -27,10 +27,11 @@ class Pz : public Object {
 };
 
 // A part of an LMR. Addresses are virtual, or relative to the LMR's first byte if it is zero-based.
+// It is not set to 0: calls have lists of 64, of which they use one or two.
 struct LmrTriplet {
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;
-  std::uint32_t context = 0;
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint32_t context;
 };
 
 struct RmrTriplet {
