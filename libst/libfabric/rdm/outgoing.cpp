@@ -289,6 +289,7 @@ Op& Endpoint::begin(const Request& request, Direction direction, std::uint64_t k
   op.length = request.segments.length;
   op.data = request.data;
   op.stm_flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
+  if (op.injected) op.stm_flags |= STM_LAZY;
   op.parts = 1;
   ++outstanding_;
   if (op.injected) ++injected_;
