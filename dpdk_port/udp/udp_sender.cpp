@@ -214,7 +214,7 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
   const auto first = run.first(1);
   const bool cannot_read = error == EFAULT && first[0].pieces[1].iov_len > 0;
   if (cannot_read) {
-    // A page of the user is missing: this thread's own access brings one (libst/service).
+    // A page of the user is missing: this thread's own access brings one (libst/host).
     iovec& memory = first[0].pieces[1];
     std::memcpy(first[0].end, memory.iov_base, memory.iov_len);
     memory.iov_base = first[0].end;

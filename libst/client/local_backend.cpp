@@ -14,7 +14,7 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/error.h"
-#include "libst/service/poll_loop.h"
+#include "libst/host/poll_loop.h"
 
 namespace stp::client {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "libst/client/backend.h"
+#include "libst/host/attention.h"
 #include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
-#include "libst/service/attention.h"
 
 namespace stp::client {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "libst/client/backend.h"
+#include "libst/host/attention.h"
 #include "libst/ipc/client_page.h"
-#include "libst/service/attention.h"
 #include "stp/base/timer_heap.h"
 
 namespace stp::managed {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "tests/fuzz/byte_code.h"
-#include "tests/service/hostile_client.h"
-#include "tests/service/served_pair.h"
+#include "tests/stpd/hostile_client.h"
+#include "tests/stpd/served_pair.h"
 
 namespace {
 

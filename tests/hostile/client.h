@@ -15,7 +15,7 @@
 #include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
 #include "stp/channel/user_side.h"
-#include "tests/service/any_message.h"
+#include "tests/host/any_message.h"
 
 namespace stp::hostile {
 

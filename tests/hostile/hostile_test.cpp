@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "libst/service/page_pins.h"
+#include "tools/stpd/region_memory.h"
 
 namespace stp::hostile {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
-#include "tests/service/hostile_client.h"
+#include "tests/stpd/hostile_client.h"
 
 namespace stp::hostile {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "tests/hostile/daemon.h"
 #include "tests/hostile/honest.h"
-#include "tests/service/program.h"
+#include "tests/stpd/program.h"
 
 namespace stp::hostile {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "libst/libfabric/link.h"
+#include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_fixture.h"
 #include "tests/libst/libst_fixture.h"
-#include "tests/service/test_port.h"
 
 namespace stp::test::link_mutex_test {
 namespace {

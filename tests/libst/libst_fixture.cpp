@@ -8,8 +8,8 @@
 #include <cstring>
 #include <thread>
 
-#include "libst/service/link_shards.h"
-#include "libst/service/server.h"
+#include "tools/stpd/link_shards.h"
+#include "tools/stpd/server.h"
 
 namespace stp::test {
 namespace {

@@ -2,7 +2,7 @@
 // The errors that a program gets when it has reached a limit of stpd.
 #include <vector>
 
-#include "libst/service/allowances.h"
+#include "libst/host/budgets.h"
 #include "tests/libst/libst_fixture.h"
 
 namespace stp::test {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "stp/wire/frame.h"
-#include "tests/service/test_port.h"
+#include "tests/host/test_port.h"
 
 namespace stp::test {
 

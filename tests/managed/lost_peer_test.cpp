@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "tests/managed/rough_link.h"
-#include "tests/service/program.h"
+#include "tests/stpd/program.h"
 
 namespace stp::test {
 namespace {

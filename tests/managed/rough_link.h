@@ -4,8 +4,8 @@
 
 #include <random>
 
+#include "tests/host/test_port.h"
 #include "tests/managed/managed_fixture.h"
-#include "tests/service/test_port.h"
 
 namespace stp::test {
 

@@ -14,7 +14,7 @@
 
 #include "libst/managed/domain.h"
 #include "stp/channel/node_side.h"
-#include "tests/service/any_message.h"
+#include "tests/host/any_message.h"
 
 namespace stp::managed {
 

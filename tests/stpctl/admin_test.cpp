@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a service shows of its clients, and to whom.
-#include "libst/service/inspection.h"
+#include "libst/host/inspection.h"
 
 #include <sys/socket.h>
 
 #include "libst/ipc/requests.h"
-#include "tests/service/service_fixture.h"
+#include "tests/host/service_fixture.h"
 
 namespace stp::service {
 namespace {

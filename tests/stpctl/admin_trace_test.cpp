@@ -6,9 +6,9 @@
 #include <array>
 #include <cerrno>
 
-#include "libst/service/server.h"
-#include "tests/service/any_message.h"
+#include "tests/host/any_message.h"
 #include "tests/temporary_directory.h"
+#include "tools/stpd/server.h"
 
 namespace stp::service {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/service/read_trace.h"
+#include "tests/stpd/read_trace.h"
 #include "tests/temporary_directory.h"
 #include "tools/trace/pcapng_writer.h"
 

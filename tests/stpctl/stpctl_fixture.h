@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/service/program.h"
+#include "tests/stpd/program.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::test {

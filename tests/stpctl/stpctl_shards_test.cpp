@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tests/service/read_trace.h"
 #include "tests/stpctl/stpctl_fixture.h"
+#include "tests/stpd/read_trace.h"
 
 namespace stp::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "libst/service/budget.h"
+#include "libst/host/budgets.h"
 #include "tests/stpctl/stpctl_fixture.h"
 
 namespace stp::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Traces that are ordered while the daemon runs.
-#include "tests/service/read_trace.h"
 #include "tests/stpctl/stpctl_fixture.h"
+#include "tests/stpd/read_trace.h"
 
 namespace stp::test {
 namespace {

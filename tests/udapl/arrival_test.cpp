@@ -7,7 +7,7 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/header.h"
-#include "tests/service/test_port.h"
+#include "tests/host/test_port.h"
 #include "tests/udapl/udapl_fixture.h"
 
 namespace stp::test {

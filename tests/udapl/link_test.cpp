@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/service/test_port.h"
+#include "tests/host/test_port.h"
 #include "tests/udapl/udapl_fixture.h"
 
 namespace stp::test {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "libst/host/identity.h"
 #include "libst/ipc/requests.h"
-#include "libst/service/identity.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/ending.h"

@@ -12,9 +12,9 @@
 
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
+#include "libst/host/budgets.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
-#include "libst/service/budget.h"
 #include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {

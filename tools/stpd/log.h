@@ -1,17 +1,63 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd's log: lines on stderr. A line is text without a time, which the program that started stpd
-// may add; or text behind a time; or a JSON object with its own time. Thread-safe.
+// stpd's log: lines on stderr, and how many of them each user may cause. A line is text without a
+// time, which the program that started stpd may add; or text behind a time; or a JSON object with
+// its own time. Thread-safe.
 #pragma once
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
-#include "libst/service/log_budget.h"
-
 namespace stp::stpd {
+
+// By severity: a log at one level also shows all levels before it.
+enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+// Keeps clients from filling the log. A program that connects and leaves ten thousand times a
+// second gets only a few lines: in each interval the budget allows each user a number of lines and
+// counts the others. The daemon logs the count when the interval ends.
+class LogBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr unsigned kLines = 100;
+  static constexpr std::chrono::seconds kInterval{10};
+
+  // False: do not write this line.
+  bool allows(uid_t user, Clock::time_point now) {
+    // Beyond kUsers users, the others share the budget of one.
+    if (users_.size() >= kUsers && !users_.contains(user)) user = kTheRest;
+    auto& of_user = users_.try_emplace(user, Lines{.begin = now}).first->second;
+    if (of_user.written < kLines) return ++of_user.written, true;
+    ++of_user.kept_back;
+    return false;
+  }
+  // Calls tell(user, count) for each user whose interval has ended with lines suppressed.
+  template <typename Tell>
+  void end_intervals(Clock::time_point now, Tell&& tell) {
+    std::erase_if(users_, [&](const auto& entry) {
+      if (now - entry.second.begin < kInterval) return false;
+      if (entry.second.kept_back != 0) tell(entry.first, entry.second.kept_back);
+      return true;
+    });
+  }
+
+  static constexpr uid_t kTheRest = ~uid_t{0};
+
+ private:
+  static constexpr std::size_t kUsers = 256;
+  struct Lines {
+    Clock::time_point begin;
+    unsigned written = 0;
+    std::uint64_t kept_back = 0;
+  };
+  std::map<uid_t, Lines> users_;
+};
 
 // Writes lines to a descriptor that may block (for example a pipe that nobody reads) on a separate
 // thread, so a caller never waits. If the buffer is full, lines are dropped; their number is
@@ -40,8 +86,6 @@ class LogWriter {
   struct State;
   const std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object
 };
-
-using service::LogLevel;
 
 enum class LogFormat { kText, kTimed, kJson };
 

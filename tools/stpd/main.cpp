@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "dpdk_port/dpdk/telemetry.h"
+#include "libst/host/identity.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
-#include "libst/service/identity.h"
 #include "tools/stpd/log.h"
 #include "tools/stpd/notify.h"
 #include "tools/stpd/options.h"

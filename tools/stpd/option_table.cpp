@@ -15,8 +15,8 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/ipv4_addresses.h"
 #include "dpdk_port/link/link.h"
+#include "libst/host/identity.h"
 #include "libst/ipc/socket.h"
-#include "libst/service/identity.h"
 #include "stp/wire/layout.h"
 #include "tools/cli/app.h"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "libst/host/budgets.h"
+#include "libst/host/poll_loop.h"
 #include "libst/ipc/socket.h"
-#include "libst/service/allowances.h"
-#include "libst/service/poll_loop.h"
 #include "tools/cli/app.h"
 #include "tools/stpd/log.h"
 

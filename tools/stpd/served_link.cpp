@@ -13,8 +13,8 @@
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
-#include "libst/service/identity.h"
-#include "libst/service/poll_loop.h"
+#include "libst/host/identity.h"
+#include "libst/host/poll_loop.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/ethernet.h"
 

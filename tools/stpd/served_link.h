@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "libst/service/link_shards.h"
-#include "libst/service/server.h"
+#include "tools/stpd/link_shards.h"
 #include "tools/stpd/options.h"
+#include "tools/stpd/server.h"
 #include "tools/trace/pcapng_writer.h"
 
 namespace stp::stpd {

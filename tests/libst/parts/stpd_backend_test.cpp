@@ -19,8 +19,8 @@
 #include "libst/client/error.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
+#include "tests/host/eventually.h"
 #include "tests/libst/parts/few_files.h"
-#include "tests/service/eventually.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::test {

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "stp/wire/frame.h"
+#include "tests/host/test_port.h"
 #include "tests/managed/managed_fixture.h"
 #include "tests/managed/time/clock.h"
-#include "tests/service/test_port.h"
 
 namespace stp::test {
 namespace {

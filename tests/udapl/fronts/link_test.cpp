@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/service/test_port.h"
+#include "tests/host/test_port.h"
 #include "tests/udapl/fronts/front_fixture.h"
 
 namespace stp::test {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/host/bells.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "dpdk_port/link/engine.h"
+#include "stp/base/assert.h"
+
+namespace stp::service {
+namespace {
+
+// Bells of one program that a turn of stpd answers. A program in this process has no such limit.
+constexpr std::uint32_t kMostBells = 64;
+
+}  // namespace
+
+Bells::Bells(ClientTable& clients, port::TurnClock& clock)
+    : clients_(clients),
+      clock_(clock),
+      own_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      all_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!own_ || !all_ || watch(EPOLL_CTL_ADD, own_.get(), 0, true) != 0)
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+void Bells::ring_own() const {
+  if (!asleep_) return;
+  std::uint64_t const one = 1;
+  // Fails only if the counter is full; then the bell is readable already.
+  [[maybe_unused]] const auto put = ::write(own_.get(), &one, sizeof one);
+}
+
+// ---- bells of clients
+
+int Bells::of(Client& client, const Allowances& allow, int& out) {
+  if (client.leaving) return -EBADF;
+  if (!client.bell_file) {
+    UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
+    if (!fresh) return -errno;
+    if (const auto error = allow.check_file(fresh.get()); error != 0) return error;
+    if (const auto error = watch(EPOLL_CTL_ADD, fresh.get(), client.id, true); error != 0)
+      return error;
+    client.bell_file = std::move(fresh);
+    client.rung.most = kMostBells;
+  }
+  out = client.bell_file.get();
+  return 0;
+}
+
+void Bells::remove(Client& client) {
+  if (!client.bell_file) return;
+  watch(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
+  auto bell = std::exchange(client.bell_file, {});
+  if (close_) close_(client.identity.uid, std::move(bell));
+}
+
+// Edge-triggered: epoll reports each write once, so nobody has to read the bell. `whose` 0: the
+// bell of this process.
+int Bells::watch(int operation, int fd, ClientId whose, bool heard) {
+  epoll_event event{};
+  event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
+  event.data.u64 = whose;
+  return ::epoll_ctl(all_.get(), operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+// ---- sleeping
+
+bool Bells::fall_asleep() {
+  asleep_ = true;
+  for (auto& [id, client] : clients_) client.page().service_asleep.store(1);
+  return !any_rung();
+}
+
+void Bells::wake_up() {
+  asleep_ = false;
+  for (auto& [id, client] : clients_) client.page().service_asleep.store(0);
+  hear();
+}
+
+bool Bells::any_rung() const {
+  for (const auto& [id, client] : std::as_const(clients_))
+    if (!client.leaving && !client.bell_credit.silent() &&
+        client.page().bells.any(client.channels.numbers()))
+      return true;
+  return false;
+}
+
+void Bells::sleep(int link, Time length) {
+  if (link != link_) watch_link(link);
+  sleep_on_all(length);
+}
+
+// Level-triggered, as for poll(): the link ends sleeps as long as the descriptor is readable.
+void Bells::watch_link(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (link_ >= 0) ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, link_, nullptr);
+  if (fd >= 0) ::epoll_ctl(all_.get(), EPOLL_CTL_ADD, fd, &event);
+  link_ = fd;
+}
+
+// Sleeps and learns who rang in one system call. Events beyond the size of `rung_` stay pending and
+// end the next sleep.
+void Bells::sleep_on_all(Time length) {
+  const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
+                         .tv_nsec = static_cast<long>(length % kSecond)};
+  const auto most = static_cast<int>(rung_.size());
+  rung_count_ = ::epoll_pwait2(all_.get(), rung_.data(), most, &timeout, nullptr);
+  if (rung_count_ >= 0 || errno == EINTR) return;
+  // Linux before 5.11 has no epoll_pwait2(); epoll_wait() counts in milliseconds.
+  pollfd any{.fd = all_.get(), .events = POLLIN, .revents = 0};
+  ::ppoll(&any, 1, &timeout, nullptr);
+  rung_count_ = ::epoll_wait(all_.get(), rung_.data(), most, 0);
+}
+
+void Bells::hear() {
+  const auto count = static_cast<std::size_t>(std::max(std::exchange(rung_count_, 0), 0));
+  for (const auto& event : std::span(rung_).first(count))
+    if (auto* const from = clients_.find(static_cast<ClientId>(event.data.u64)); from != nullptr)
+      rang_in_vain(*from);  // collect_of() returns the credit if there is something new
+}
+
+// ---- silences
+
+void Bells::rang_in_vain(Client& client) {
+  if (client.leaving || !client.bell_file || !client.bell_credit.rang_in_vain(clock_.now())) return;
+  ++silences_;
+  watch(EPOLL_CTL_MOD, client.bell_file.get(), client.id, false);
+  silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
+}
+
+void Bells::end_silences() {
+  silent_until_ = kNever;
+  for (auto& [id, client] : clients_) {
+    if (client.leaving || !client.bell_credit.silent()) continue;
+    if (client.bell_credit.silent_until() <= clock_.now()) {
+      STP_ASSERT(client.bell_file, "a client that was silenced has a bell");
+      client.bell_credit.listen_again();
+      watch(EPOLL_CTL_MOD, client.bell_file.get(), id, true);
+    } else {
+      silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
+    }
+  }
+}
+
+void Wakes::page(Client& client) {
+  client.wakes.page = true;
+  wait(client);
+}
+
+void Wakes::channel(Client& client, Bell number) {
+  auto* const channel = client.channels.at(number);
+  if (channel == nullptr) return;
+  if (channel->control().gathered.load(std::memory_order_relaxed) != 0) return page(client);
+  if (std::exchange(channel->to_wake, true)) return;
+  client.wakes.channels.push_back(number);
+  wait(client);
+}
+
+void Wakes::over(Client& client, std::unique_ptr<Channel> channel) {
+  if (channel->control().gathered.load(std::memory_order_relaxed) != 0) return page(client);
+  client.wakes.over.push_back(std::move(channel));
+  wait(client);
+}
+
+void Wakes::wait(Client& client) {
+  if (!std::exchange(client.wakes.waits, true)) waiting_.push_back(client.id);
+}
+
+bool Wakes::go_on(Time moment) {
+  if (waiting_.empty()) return false;
+  const auto until = port::now() + moment;
+  do {
+    const auto id = waiting_.front();
+    waiting_.pop_front();
+    auto* const client = clients_.find(id);
+    STP_ASSERT(client != nullptr, "who is to be woken stays until then");
+    wake_one(*client);
+    client->wakes.waits = false;
+    if (!client->wakes.channels.empty() || !client->wakes.over.empty())
+      wait(*client);
+    else
+      clients_.forget_if_empty(*client);
+  } while (!waiting_.empty() && port::now() < until);
+  return !waiting_.empty();
+}
+
+void Wakes::wake_one(Client& client) {
+  if (std::exchange(client.wakes.page, false)) return client.wake();
+  if (!client.wakes.over.empty()) {
+    client.wake(*client.wakes.over.front());
+    return client.wakes.over.pop_front();
+  }
+  if (client.wakes.channels.empty()) return;
+  const auto number = client.wakes.channels.front();
+  client.wakes.channels.pop_front();
+  auto* const channel = client.channels.at(number);
+  if (channel == nullptr || !std::exchange(channel->to_wake, false)) return;  // it has gone
+  client.wake(*channel);
+}
+
+}  // namespace stp::service

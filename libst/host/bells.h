@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who wakes whom: bells wake the polling thread, and the Service wakes threads of clients.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/host/client.h"
+#include "libst/os/unique_fd.h"
+#include "stp/base/work_meter.h"
+
+namespace stp::service {
+
+// Doorbells, which wake the sleeping polling thread: the Service's own one, the link's descriptor,
+// and one for each client that is another process. A client can change the flags of its bell, read
+// it, and write it as often as it likes. So the Service only asks epoll whether a bell was written:
+// that never blocks and depends on no flag. A client that rings without need is not heard for a
+// while (client.h).
+//
+// It can also close its own descriptor of the bell, so that the Service has the last one. Whoever
+// closes that waits for each epoll that watches the bell, and a client can make this last for ever.
+// So another thread may close them: see close_by().
+class Bells {
+ public:
+  // Throws std::system_error if the process may not have two more files.
+  Bells(ClientTable& clients, port::TurnClock& clock);
+
+  // The Service's own bell, for threads of this process. Never handed to a client.
+  [[nodiscard]] int own() const { return own_.get(); }
+  // Rings it if the polling thread sleeps or is about to.
+  void ring_own() const;
+
+  // Returns the eventfd that the client writes while the polling thread sleeps, made on the first
+  // call. Returns 0 or a negative errno.
+  int of(Client& client, const Allowances& allow, int& out);
+  // Others may still hold the bell, for example a forked child: from now on nobody hears it.
+  void remove(Client& client);
+  // From now on calls `close`, which does not block, for the bell of each client that is removed.
+  using Close = std::function<void(uid_t, UniqueFd)>;
+  void close_by(Close close) { close_ = std::move(close); }
+
+  // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
+  // fall_asleep() and wake_up(), from one thread.
+  void sleep(int link, Time length);
+  // From now on clients that post also write their bells. False: a bell has rung already.
+  [[nodiscard]] bool fall_asleep();
+  void wake_up();
+  // Tells a new client whether the polling thread sleeps.
+  void greet(Client& client) const { client.page().service_asleep.store(asleep_ ? 1 : 0); }
+
+  // Calls kick(client, bell) for channels that have rung in the page of their client; it returns
+  // whether the channel's queue has new entries. Visits a bounded number of them. Returns true if
+  // one is a reason to stay awake.
+  template <typename Kick>
+  bool collect(Kick&& kick) {
+    if (silent_until_ != kNever && clock_.now() >= silent_until_) end_silences();
+    bool any = false;
+    for (auto& [id, client] : clients_) {
+      work::count("clients");
+      if (!client.leaving) any |= collect_of(client, kick);
+    }
+    return any;
+  }
+
+  // When the first of the silenced clients is heard again; kNever: none is silenced.
+  [[nodiscard]] Time silent_until() const { return silent_until_; }
+  // How often a client was silenced.
+  [[nodiscard]] std::uint64_t silences() const { return silences_; }
+
+ private:
+  template <typename Kick>
+  bool collect_of(Client& client, Kick&& kick) {
+    bool reason = false;
+    const auto rang =
+        client.page().bells.collect(client.channels.numbers(), client.rung, [&](Bell number) {
+          work::count("bells");
+          reason |= kick(client, number);
+        });
+    if (!rang || !client.bell_file) return rang;  // a client in this process needs no bell credit
+    if (reason)
+      client.bell_credit.rang_with_reason();
+    else
+      rang_in_vain(client);
+    return reason || !client.bell_credit.silent();
+  }
+  [[nodiscard]] bool any_rung() const;
+  int watch(int operation, int fd, ClientId whose, bool heard);
+  void watch_link(int fd);
+  void sleep_on_all(Time length);
+  void hear();
+  void rang_in_vain(Client& client);
+  void end_silences();
+
+  ClientTable& clients_;
+  port::TurnClock& clock_;
+  UniqueFd own_;
+  UniqueFd all_;                        // an epoll of the own bell, the clients' and the link
+  Close close_;                         // empty: bells are closed here
+  int link_ = -1;                       // signals frames, as registered in `all_`
+  std::array<epoll_event, 64> rung_{};  // the events that ended the last sleep
+  int rung_count_ = 0;
+  bool asleep_ = false;
+  Time silent_until_ = kNever;
+  std::uint64_t silences_ = 0;
+};
+
+// Wakes threads of clients that sleep on words of shared memory. That takes the longer, the more
+// threads of any program sleep on words that the kernel keeps in the same place of its table, and a
+// program can bring tens of thousands there. So what happens in a turn wakes a client once by the
+// word of its page; and when that and its channels take longer than a moment, clients take turns,
+// and what is left is done in the next turns of the link.
+class Wakes {
+ public:
+  // All of one turn together.
+  static constexpr Time kMoment = 500 * kMicrosecond;
+
+  explicit Wakes(ClientTable& clients) : clients_(clients) {}
+
+  // In the next go_on(): one thread that sleeps on the page, or on the channel of that number.
+  void page(Client& client);
+  void channel(Client& client, Bell number);
+  // The same, and then releases the channel, whose connection is over.
+  void over(Client& client, std::unique_ptr<Channel> channel);
+  // Returns true if some are left. Wakes one at least.
+  bool go_on(Time moment = kMoment);
+
+ private:
+  void wait(Client& client);
+  static void wake_one(Client& client);
+
+  ClientTable& clients_;
+  std::deque<ClientId> waiting_;  // each client once
+};
+
+}  // namespace stp::service

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints of clients, and their connections with the channels that carry them.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/host/attachments.h"
+#include "libst/host/bells.h"
+#include "libst/host/budgets.h"
+#include "libst/host/client.h"
+
+namespace stp::service {
+
+// Connections of clients, and the channels that carry them: each is made within the quotas and
+// budgets of its client, belongs to one endpoint, and is released when the Node no longer uses it.
+// A listening endpoint has a stock of channels for connections to come. The state is in each
+// client's ChannelTable and in the counts of its Endpoints.
+class Connections {
+ public:
+  Connections(Node& node, Allowances& allow, const Offers& offers, Leftovers& leftovers,
+              Wakes& wakes, port::TurnClock& clock)
+      : node_(node),
+        allow_(allow),
+        offers_(offers),
+        leftovers_(leftovers),
+        wakes_(wakes),
+        clock_(clock) {}
+
+  // Requests. They return 0 or a negative errno.
+  int connect(Client& client, const ask::Connect& request, Attachments& attachments,
+              GivenChannel& given);
+  int accept(Client& client, EndpointId id, Attachments& attachments, ask::Accept::Reply& reply);
+  int backlog(Client& client, EndpointId id, std::uint64_t& out) const;
+  int decide(Client& client, const ask::Decide& request);
+  int open_port(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given);
+  int info(Client& client, VcId vc, VcFacts& facts) const;
+  int close(Client& client, const ask::Close& request);
+  // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
+  int mapped(Client& client, VcId vc);
+
+  // Fills the stock of a listening endpoint. After an error, fewer connections can wait.
+  int restock(Client& client, EndpointId id, Endpoint& endpoint);
+  // Releases the stock, and disconnects the connections that nobody has accepted.
+  void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
+  // Disconnects the connection of this channel, if there is one, on behalf of a client that leaves.
+  void give_up(Client& client, Bell number);
+  // Returns true if the transmit queue of the channel has new entries.
+  bool kick(const Client& client, Bell number);
+  // The Node no longer uses the channel of `vc`. Returns its endpoint if the channel was released;
+  // kNoneId: it is in the stock again.
+  EndpointId gone(Client& owner, VcId vc, Bell number);
+
+ private:
+  int make_channel(Client& client, EndpointId id, Bell& out);
+  int make_offer(const Client& client, std::size_t size, std::shared_ptr<SharedMemory>& out);
+  static std::unique_ptr<Channel> take_out(Client& client, Bell number);
+  // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
+  template <typename Open>
+  int open(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given,
+           Open&& open);
+  int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number);
+  int take(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
+  void put_to_use(Client& client, VcId vc, Bell number);
+  static void set_closing(Client& client, Channel& channel);
+
+  Node& node_;
+  Allowances& allow_;
+  const Offers& offers_;
+  Leftovers& leftovers_;
+  Wakes& wakes_;
+  port::TurnClock& clock_;
+};
+
+VcFacts facts_of(VcId vc, const VcInfo& info);
+
+// Endpoints of clients: whose each one is, who may listen on which port, and when an endpoint that
+// its client has closed can be erased: with the last of its channels and regions.
+class Endpoints {
+ public:
+  Endpoints(Node& node, Allowances& allow, Connections& connections, Leftovers& leftovers)
+      : node_(node), allow_(allow), connections_(connections), leftovers_(leftovers) {}
+
+  void set_port_rules(PortRules rules) { rules_ = std::move(rules); }
+
+  // Requests. They return 0 or a negative errno.
+  int open(Client& client, const ask::OpenEndpoint& request, ask::OpenEndpoint::Reply& reply);
+  int configure(Client& client, const ask::Configure& request, WireConfig& became);
+  int config(Client& client, EndpointId id, WireConfig& out) const;
+  int close(Client& client, EndpointId id);
+  int listen(Client& client, const ask::Listen& request);
+  int unlisten(Client& client, EndpointId id);
+
+  // 0: the endpoint is nobody's, or no longer.
+  [[nodiscard]] ClientId owner_of(EndpointId id) const;
+  // From now on the client's requests do not find the endpoint. Its connections end later.
+  void end(Client& client, EndpointId id, Endpoint& endpoint);
+  // Call when one of its objects has gone.
+  void erase_if_ended(Client& client, EndpointId id);
+
+ private:
+  [[nodiscard]] bool may_listen(const Client& client, std::uint32_t on) const;
+  // -EACCES, with the reason in the reply.
+  int no_rule(const Client& client, std::uint32_t port);
+
+  Node& node_;
+  Allowances& allow_;
+  Connections& connections_;
+  Leftovers& leftovers_;
+  PortRules rules_;
+  std::map<EndpointId, ClientId> owners_;
+};
+
+}  // namespace stp::service

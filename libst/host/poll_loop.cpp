@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/host/poll_loop.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "dpdk_port/link/cpus.h"
+
+namespace stp::service {
+
+std::optional<Scheduling> scheduling(pid_t thread) {
+  Scheduling found;
+  if (::syscall(SYS_sched_getattr, thread, &found, sizeof found, 0) != 0) return std::nullopt;
+  return found;
+}
+
+void ask_for_short_slices(std::uint64_t slice) {
+  auto wanted = scheduling();
+  if (!wanted || wanted->policy != SCHED_OTHER) return;
+  wanted->slice = slice;
+  ::syscall(SYS_sched_setattr, 0, &*wanted, 0);
+}
+
+namespace {
+
+// Idle this long before the first sleep: longer than a round trip on a local link.
+constexpr Time kSpin = 50 * kMicrosecond;
+// The loop polls at increasing intervals: to send frames that the link had no room for, and to find
+// received frames if the driver cannot signal them.
+constexpr Time kFirstSleep = 50 * kMicrosecond;
+constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
+// With fewer cores than this, spinning takes the CPU from the very programs it serves.
+constexpr unsigned kCoresToSpin = 4;
+
+}  // namespace
+
+PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus, bool crowded)
+    : service_(service),
+      policy_(policy),
+      cpus_(std::move(cpus)),
+      wake_fd_(service.port().wake_fd()),
+      looks_(kFirstSleep, kLongestSleep),
+      yields_(crowded ||
+              (policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin)) {
+}
+
+PollLoop::~PollLoop() {
+  stop();
+}
+
+void PollLoop::start() {
+  stopping_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+void PollLoop::stop() {
+  {
+    std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  called_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PollLoop::take_over() {
+  {
+    std::lock_guard guard(mutex_);
+    taken_over_ = true;
+  }
+  called_.notify_all();
+  if (!sleeping_) return;
+  std::uint64_t const one = 1;
+  // A full counter also makes the bell readable.
+  [[maybe_unused]] const auto put = ::write(service_.bell(), &one, sizeof one);
+}
+
+void PollLoop::settle() const {
+  // The kernel may prolong sleeps by this much; its default (50 us) would double the short ones.
+  ::prctl(PR_SET_TIMERSLACK, kMicrosecond);
+  ask_for_short_slices(yields_ ? kSliceToYield : kShortSlice);
+  if (cpus_.empty()) return;
+  // Ignores errors: a CPU may have been taken offline, and running elsewhere is better than
+  // failing.
+  port::stay_on_cpus(cpus_);
+}
+
+void PollLoop::run() {
+  settle();
+  seen_visits_ = visits_;
+  while (!stopping_) {
+    heartbeat_.beat();
+    looks_around_.fetch_add(1, std::memory_order_relaxed);
+    if (callers_came())
+      wait_for_callers();
+    else
+      drive();
+  }
+}
+
+void PollLoop::wait_for_callers() {
+  seen_visits_ = visits_;
+  auto time = absence_.prolong();
+  if (left_.exchange(false)) time = std::min(time, kLongestLeft);
+  far_away_ = time > kLongestLeft;
+  std::unique_lock guard(mutex_);
+  called_.wait_for(guard, std::chrono::nanoseconds(time),
+                   [this] { return taken_over_ || stopping_ || (far_away_ && left_); });
+  far_away_ = false;
+  if (taken_over_) seen_visits_ = visits_;
+  attention_.may_spin(!taken_over_);
+  taken_over_ = false;
+}
+
+void PollLoop::call() {
+  { std::lock_guard const guard(mutex_); }  // the loop waits now, or will still check left_
+  called_.notify_all();
+}
+
+void PollLoop::drive() {
+  absence_.end(attention_.on());
+  std::unique_lock guard(service_.lock());
+  frames_seen_ = frames();
+  posts_seen_ = posts();
+  auto idle_since = port::now();
+  auto interval = kFirstSleep;
+  while (!stopping_ && !callers_came()) {
+    heartbeat_.beat();
+    if (turn()) {
+      const auto now = port::now();
+      patience_.work_came(now - idle_since);
+      idle_since = now;
+      interval = kFirstSleep;
+      looks_.restart();
+    } else {
+      rest(guard, idle_since, interval);
+    }
+    if (service_.lock().wanted()) {
+      guard.unlock();
+      guard.lock();
+    }
+  }
+}
+
+std::uint64_t PollLoop::frames() const {
+  return service_.node().counters().get(Counter::kRxFrames);
+}
+
+// Returns true if something moved.
+bool PollLoop::turn() {
+  const auto moved = service_.poll() != 0;
+  if (!attention_.possible()) return moved;
+  const auto came = frames() - frames_seen_;
+  const auto posted = posts() - posts_seen_;
+  if (came != 0 || posted != 0) attention_.turn(came, posted, port::now());
+  frames_seen_ += came;
+  posts_seen_ += posted;
+  return moved;
+}
+
+void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval) {
+  const auto rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
+  if (rest == Attention::Rest::kYield) return yield(guard);
+  if (rest == Attention::Rest::kNap && wakes() != port::Port::Wakes::kAlways) {
+    guard.unlock();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(Attention::kNap));
+    guard.lock();
+  } else if (may_sleep(idle_since)) {
+    sleep(guard, interval);
+    interval = std::min(interval * 2, longest_sleep());
+  } else if (yields_) {
+    yield(guard);
+  }
+}
+
+void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
+  guard.unlock();
+  const auto begin = port::now();
+  ::sched_yield();
+  const auto end = port::now();
+  attention_.yielded(begin, end);
+  patience_.yielded(begin, end);
+  guard.lock();
+}
+
+bool PollLoop::may_sleep(Time idle_since) const {
+  if (policy_ == PollPolicy::kBusy) return false;
+  if (policy_ == PollPolicy::kInterrupt && wakes() != port::Port::Wakes::kNever) return true;
+  const auto now = port::now();
+  const auto patience = attention_.on() ? Patience::kShortest : patience_.time(now);
+  return now - idle_since >= (yields_ ? patience : kSpin);
+}
+
+Time PollLoop::longest_sleep() {
+  const bool gone = service_.port().state() == port::LinkState::kGone;  // no frames will arrive
+  if (wakes() == port::Port::Wakes::kAlways || gone) return kLongestWakeableSleep;
+  looks_.looked();
+  return looks_.pause();
+}
+
+void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
+  const auto deadline = service_.next_deadline();
+  const auto now = port::now();
+  if (deadline <= now || !service_.prepare_to_sleep()) return;
+  sleeping_ = true;  // before another thread can have the lock, add a timer and call take_over()
+  guard.unlock();
+  const auto length = std::min(interval, deadline - now);
+  service_.sleep(wake_fd_, length);
+  sleeping_ = false;
+  guard.lock();
+  service_.woke_up();
+}
+
+namespace {
+
+std::string note(unsigned shards, std::size_t count, bool busy) {
+  return std::to_string(shards) + " shards share " + std::to_string(count) +
+         (count == 1 ? " CPU" : " CPUs") + ": their threads take turns" +
+         (busy ? ", and poll=busy behaves as adaptive" : "") +
+         "; set a smaller queues=, or give stpd more CPUs (--cpus)";
+}
+
+}  // namespace
+
+PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
+                       unsigned usable) {
+  PollPlaces places{.policy = policy, .cpus = {}, .crowded = false, .note = {}};
+  if (shards == 1) {
+    places.cpus.push_back(cpus);
+    return places;
+  }
+  for (unsigned shard = 0; shard < shards; ++shard) {
+    auto& own = places.cpus.emplace_back();
+    if (!cpus.empty()) own.push_back(cpus[shard % cpus.size()]);
+  }
+  const std::size_t count = cpus.empty() ? usable : cpus.size();
+  places.crowded = shards > count;
+  if (!places.crowded) return places;
+  const bool busy = policy == PollPolicy::kBusy;
+  if (busy) places.policy = PollPolicy::kAdaptive;
+  places.note = note(shards, count, busy);
+  return places;
+}
+
+}  // namespace stp::service

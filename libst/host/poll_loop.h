@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread that drives a Service when no caller does. In stpd nobody else drives it. Inside a
+// program the thread stays away while callers of libst drive the Service, and takes over when they
+// stop, so progress never depends on the program's next call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libst/host/attention.h"
+#include "libst/host/service.h"
+
+namespace stp::service {
+
+// Shows that a thread is alive: the thread beats, another one checks that the count changes.
+class Heartbeat {
+ public:
+  // Call from one thread only: the increment is not atomic.
+  void beat() {
+    beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> beats_{0};
+};
+
+// How the kernel shares a core between this thread and others.
+// The kernel's struct sched_attr. Its own header conflicts with the C library's.
+struct Scheduling {
+  std::uint32_t size = 0, policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t slice = 0, deadline = 0, period = 0;  // nanoseconds
+};
+
+// Settings of a thread, 0: the calling one; nullopt: the kernel does not tell.
+std::optional<Scheduling> scheduling(pid_t thread = 0);
+
+// Asks for short time slices, so that the kernel schedules the thread soon on a busy core (Linux
+// 6.12). Has no effect on older kernels. Leaves a policy that an operator has chosen as it is.
+void ask_for_short_slices(std::uint64_t slice);
+// `slice`, in nanoseconds. A yield gives away one slice of the thread that yields. If those of
+// other threads are longer, it has to yield again and again until they have had their part. So a
+// thread that yields has a longer slice, though a shorter one than programs normally have.
+inline constexpr std::uint64_t kShortSlice = 100'000, kSliceToYield = 1'000'000;
+
+enum class PollPolicy {
+  kBusy,      // never sleeps: needs a core of its own
+  kAdaptive,  // sleeps after being idle for longer than a round trip
+  kInterrupt  // sleeps as soon as it is idle
+};
+
+// Clients, timers and frames wake a sleeping loop; frames only if the link can do that
+// (Port::wakes). Unless they always do, the loop looks for frames at increasing intervals: as often
+// as about 2% of a core allow, and at least once per millisecond. Where frames wake nobody,
+// kInterrupt behaves as kAdaptive.
+class PollLoop {
+ public:
+  // `cpus`: where the thread may run; empty: wherever the process may. `crowded`: threads of other
+  // shards run on the same CPUs, so this one yields its CPU in each idle turn.
+  PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cpus = {},
+           bool crowded = false);
+  ~PollLoop();
+  PollLoop(const PollLoop&) = delete;
+  PollLoop& operator=(const PollLoop&) = delete;
+
+  void start();
+  void stop();  // waits for the thread; may be called again
+
+  // A caller that drives the Service itself calls this each time, under the drive lock. The loop
+  // stays away meanwhile. It returns kHandover after the last visit, or later if visits were
+  // frequent. So a program that calls often drives the link alone and need not announce when it
+  // stops.
+  void visited() {
+    visits_.store(visits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  // The same, for a caller that only sends. It does not keep the loop away from a program that
+  // leaves incoming frames to the loop (Attention).
+  void posted() {
+    visits_.store(visits_.load(std::memory_order_relaxed) + kPost, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::uint64_t visits() const { return visits_.load(std::memory_order_relaxed); }
+
+  // For a caller that is about to sleep: the loop takes over at once.
+  void take_over();
+
+  // Call without the lock, after ringing a bell: a caller that has visited the Service leaves work
+  // to the loop. Unless there is another visit, the loop does the work within a millisecond.
+  void leave_to_loop() {
+    if (left_.load(std::memory_order_relaxed)) return;
+    left_ = true;
+    if (far_away_) call();
+  }
+  // Counts how often the loop has checked whether callers still come.
+  [[nodiscard]] std::uint32_t looks() const {
+    return looks_around_.load(std::memory_order_relaxed);
+  }
+
+  // Beats every turn, and several times a second when asleep.
+  [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
+
+  static constexpr Time kHandover = 100 * kMicrosecond;
+  // The longest time that the loop stays away while work is left to it and callers keep coming.
+  static constexpr Time kLongestLeft = 4 * kHandover;
+
+ private:
+  void run();
+  void settle() const;
+  void call();
+  [[nodiscard]] bool callers_came() const {
+    const auto visits = visits_.load(std::memory_order_relaxed);
+    return attention_.on() ? visits % kPost != seen_visits_ % kPost : visits != seen_visits_;
+  }
+  void wait_for_callers();
+  void drive();
+  [[nodiscard]] std::uint64_t frames() const;
+  [[nodiscard]] std::uint32_t posts() const {
+    return static_cast<std::uint32_t>(visits_.load(std::memory_order_relaxed) / kPost);
+  }
+  bool turn();
+  void rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval);
+  void yield(std::unique_lock<DriveLock>& guard);
+  [[nodiscard]] port::Port::Wakes wakes() const { return service_.port().wakes(); }
+  [[nodiscard]] bool may_sleep(Time idle_since) const;
+  Time longest_sleep();
+  void sleep(std::unique_lock<DriveLock>& guard, Time interval);
+
+  Service& service_;
+  const PollPolicy policy_;
+  const std::vector<unsigned> cpus_;
+  const int wake_fd_;  // readable when frames have arrived; -1: the driver has no such descriptor
+  SleepBudget looks_;  // paces the polling without wake_fd_; used by the thread only
+  const bool yields_;  // yields its core in each idle turn
+  Patience patience_;  // before it sleeps, where it yields; used by the thread only
+  Heartbeat heartbeat_;
+  std::atomic<std::uint32_t> looks_around_{0};
+  std::thread thread_;
+  std::atomic<bool> stopping_{false}, sleeping_{false};
+  // The lower 32 bits count visited(), the upper 32 posted().
+  static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> visits_{0};
+  Attention attention_;
+  std::uint64_t frames_seen_ = 0;  // at the thread's last turn
+  std::uint32_t posts_seen_ = 0;   // likewise
+  Absence absence_{kHandover};
+  // Each side stores one of them and then loads the other, sequentially consistent. So either the
+  // loop sees that work is left to it, or the caller sees that the loop is far away and calls it.
+  std::atomic<bool> left_{false}, far_away_{false};
+  std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
+  std::mutex mutex_;
+  std::condition_variable called_;
+  bool taken_over_ = false;  // under mutex_
+};
+
+// Where the polling threads of a link's shards run, and whether each has a CPU of its own.
+struct PollPlaces {
+  PollPolicy policy = PollPolicy::kAdaptive;
+  std::vector<std::vector<unsigned>> cpus;  // for each shard; an empty one: any CPU
+  bool crowded = false;                     // there are fewer CPUs than threads
+  std::string note;                         // a warning for the operator, if crowded; else ""
+};
+
+// `cpus`: the CPUs that the operator has chosen; none: any of the `usable` ones. A single shard may
+// use all of them. Of several shards each gets one, in turn. If threads have to share a CPU, kBusy
+// becomes kAdaptive: a thread that never sleeps would keep the CPU from another one.
+PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
+                       unsigned usable);
+
+}  // namespace stp::service

@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/host/service.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/host/attachments.h"
+#include "libst/host/bells.h"
+#include "libst/host/budgets.h"
+#include "libst/host/client.h"
+#include "libst/host/endpoints.h"
+#include "libst/host/inspection.h"
+#include "libst/host/regions.h"
+#include "libst/host/removal.h"
+#include "libst/ipc/requests.h"
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
+
+namespace stp::service {
+
+void DriveLock::wait(std::uint32_t ticket) {
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock guard(mutex_);
+  called_.wait(guard, [&] { return serving_.load() == ticket; });
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
+void DriveLock::call() {
+  { std::lock_guard const guard(mutex_); }  // each waiter sleeps now, or will still check serving_
+  called_.notify_all();
+}
+
+// A Service is composed of mechanisms, each with its own header. The Impl routes turns, requests
+// and events to them.
+struct Service::Impl {
+  Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+       std::shared_ptr<Budgets> budgets);
+
+  // Returns the id of a client that was just added; 0 for nullptr.
+  ClientId greet(Client* client) const;
+  // nullptr: no such client, or it leaves.
+  Client* present(ClientId id);
+
+  // Requests of programs. They return 0 or a negative errno. For each there is an answer() with its
+  // struct, which passes it to the mechanism that does the work.
+  int answer(Client& client, const RequestMessage& message, Attachments& attachments,
+             ReplyMessage& reply);
+  struct From {
+    Client& client;
+    Attachments& attachments;
+  };
+  int answer(From from, const ask::Hello& request, ask::Hello::Reply& reply);
+  int answer(From from, const ask::OpenEndpoint& request, ask::OpenEndpoint::Reply& reply) {
+    return endpoints.open(from.client, request, reply);
+  }
+  int answer(From from, const ask::Configure& request, ask::Configure::Reply& reply) {
+    return endpoints.configure(from.client, request, reply.config);
+  }
+  int answer(From from, const ask::EndpointConfig& request, ask::EndpointConfig::Reply& reply) {
+    return endpoints.config(from.client, request.endpoint, reply.config);
+  }
+  int answer(From from, const ask::CloseEndpoint& request, Nothing&) {
+    return endpoints.close(from.client, request.endpoint);
+  }
+  int answer(From from, const ask::Listen& request, Nothing&) {
+    return endpoints.listen(from.client, request);
+  }
+  int answer(From from, const ask::Unlisten& request, Nothing&) {
+    return endpoints.unlisten(from.client, request.endpoint);
+  }
+  int answer(From from, const ask::Accept& request, ask::Accept::Reply& reply) {
+    return connections.accept(from.client, request.endpoint, from.attachments, reply);
+  }
+  int answer(From from, const ask::Connect& request, ask::Connect::Reply& reply) {
+    return connections.connect(from.client, request, from.attachments, reply.channel);
+  }
+  int answer(From from, const ask::Backlog& request, ask::Backlog::Reply& reply) {
+    return connections.backlog(from.client, request.endpoint, reply.waiting);
+  }
+  int answer(From from, const ask::Decide& request, Nothing&) {
+    return connections.decide(from.client, request);
+  }
+  int answer(From from, const ask::OpenPort& request, ask::OpenPort::Reply& reply) {
+    return connections.open_port(from.client, request.endpoint, from.attachments, reply.channel);
+  }
+  int answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply);
+  int answer(From from, const ask::Close& request, Nothing&) {
+    return connections.close(from.client, request);
+  }
+  int answer(From from, const ask::Map& request, ask::Map::Reply& reply) {
+    return regions.map(from.client, request, from.attachments, reply);
+  }
+  int answer(From from, const ask::Unmap& request, Nothing&);
+  int answer(From from, const ask::Settle& request, Nothing&) {
+    return regions.settle(from.client, request.region);
+  }
+  int answer(From from, const ask::AllocMx& request, ask::AllocMx::Reply& reply) {
+    return regions.alloc_mx(from.client, request, reply);
+  }
+  int answer(From from, const ask::FreeMx& request, Nothing&) {
+    return regions.free_mx(from.client, request);
+  }
+  int answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply);
+  int answer(From from, const ask::Trouble& request, ask::Trouble::Reply& reply);
+  int answer(From /*from*/, const ask::LinkState& /*request*/, ask::LinkState::Reply& reply) {
+    link.answer(reply, clock.now());
+    return 0;
+  }
+  int answer(From from, const ask::Mapped& request, Nothing&);
+
+  // Handles a bounded number of events, and wakes who waits for them. Returns true if there were
+  // any; more may be left.
+  bool handle_events();
+  void handle_event(const Event& event);
+  void accept_ready(EndpointId id);
+  void stock_low(EndpointId id);
+  void vc_over(std::uint64_t cookie);
+  void vc_gone(VcId vc, std::uint64_t cookie);
+  void region_gone(RegionId id);
+
+  DriveLock lock;
+  port::TurnClock clock;  // the Node's only source of time; under the drive lock
+  Allowances allow;
+  ClientTable clients{allow};
+  Bells bells{clients, clock};
+  // Frames that the device still sends may refer to memory of clients, and it rings our bell: so it
+  // is destroyed before them.
+  std::unique_ptr<port::Port> port;
+  Wakes wakes{clients};
+  LinkWatch link;
+  WindowAccounts windows{clients};
+  Leftovers leftovers;
+  Offers offers;
+  Connections connections{node, allow, offers, leftovers, wakes, clock};
+  Endpoints endpoints{node, allow, connections, leftovers};
+  Regions regions{node, allow, leftovers};
+  Removal removal{clients, bells, connections, regions, endpoints, leftovers};
+  Inspection inspection{*port, node, clients, regions, allow, link};
+  Node node;  // destroyed first: it uses memory of clients, and the port
+};
+
+namespace {
+
+// STUs of at least this length are attached to their frames, if the driver can do it. Copying a
+// shorter one costs less than a second segment of the frame.
+constexpr std::size_t kAttachFrom = 1'024;
+
+unsigned shards_of(const port::Port& port) {
+  const auto& shards = port.info().shards;
+  return shards ? shards->count() : 1;
+}
+
+NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> granted,
+                       WindowBudget& windows) {
+  NodeConfig config;
+  config.windows = &windows;
+  config.mac = info.mac;
+  config.max_stu = info.max_stu;
+  port::LinkConfig link;
+  std::string error;
+  if (port::parse_link(info.link, link, error)) config.vlan = link.vlan;
+  if (info.attaches) config.attach_from = kAttachFrom;
+  // The limit is for the link as a whole: each shard gets an equal part.
+  const std::uint64_t shards = info.shards ? info.shards->count() : 1;
+  const auto limit = granted.value_or(default_granted_stus(info.receive_queue) << info.max_stu);
+  config.granted_limit = (limit + shards - 1) / shards;
+  config.routed = info.routed;
+  config.sources = info.sources;
+  config.shards = info.shards.get();
+  config.shard = info.shard;
+  return config;
+}
+
+}  // namespace
+
+Service::Impl::Impl(std::unique_ptr<port::Port> of_link, std::optional<std::uint64_t> granted,
+                    std::shared_ptr<Budgets> of_users)
+    : allow(std::move(of_users), of_link->info().shard, shards_of(*of_link)),
+      port(std::move(of_link)),
+      link(*port, clients, wakes, clock.now()),
+      node(node_config(port->info(), granted, windows), port::system_random()) {
+  port->set_bell(bells.own());
+}
+
+Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+                 std::shared_ptr<Budgets> budgets)
+    : impl_(new Impl(std::move(port), granted, std::move(budgets))) {}
+Service::~Service() = default;
+DriveLock& Service::lock() {
+  return impl_->lock;
+}
+port::Port& Service::port() {
+  return *impl_->port;
+}
+Node& Service::node() {
+  return impl_->node;
+}
+unsigned Service::shards() const {
+  return shards_of(*impl_->port);
+}
+
+// ---- clients
+
+ClientId Service::Impl::greet(Client* client) const {
+  if (client == nullptr) return 0;
+  bells.greet(*client);
+  link.greet(*client);
+  return client->id;
+}
+
+Client* Service::Impl::present(ClientId id) {
+  auto* const client = clients.find(id);
+  return client == nullptr || client->leaving ? nullptr : client;
+}
+
+ClientId Service::add_client(bool privileged) {
+  return impl_->greet(impl_->clients.add(privileged));
+}
+
+ClientId Service::add_client(const ClientIdentity& identity, bool operating, std::string& why) {
+  const auto place = operating ? ClientTable::Place::kOperator : ClientTable::Place::kOwn;
+  return impl_->greet(impl_->clients.add(identity, place, why));
+}
+
+ClientId Service::add_client_of_link(const ClientIdentity& identity,
+                                     std::shared_ptr<ProgramUse> use, std::string& why) {
+  auto* const client = impl_->clients.add(identity, ClientTable::Place::kKnown, why);
+  if (client != nullptr && use != nullptr) client->use = std::move(use);
+  return impl_->greet(client);
+}
+
+std::shared_ptr<ProgramUse> Service::use_of(ClientId id) const {
+  const auto* const client = impl_->clients.find(id);
+  return client == nullptr ? nullptr : client->use;
+}
+
+void Service::identify(ClientId id, const ClientIdentity& identity) {
+  if (auto* const client = impl_->clients.find(id); client != nullptr)
+    impl_->clients.identify(*client, identity);
+}
+
+void Service::remove_client(ClientId id) {
+  auto* const client = impl_->present(id);
+  if (client == nullptr) return;
+  impl_->removal.begin(*client);
+  impl_->removal.go_on();
+  impl_->handle_events();
+  impl_->bells.ring_own();
+}
+
+std::size_t Service::client_count() const {
+  return impl_->clients.size();
+}
+std::optional<ClientId> Service::next_expelled() {
+  return impl_->removal.next_expelled();
+}
+int Service::expelled_fd() const {
+  return impl_->removal.expelled_fd();
+}
+
+// ---- what they may do
+
+const Budgets& Service::budgets() const {
+  return impl_->allow.budgets();
+}
+void Service::set_quotas(const Quotas& quotas) {
+  impl_->allow.set_quotas(quotas);
+}
+void Service::set_process_totals(std::uint64_t mappings, std::uint64_t files) {
+  impl_->allow.set_process_totals(mappings, files);
+}
+void Service::reserve_files_from(int first) {
+  impl_->allow.reserve_files_from(first);
+}
+void Service::offer_memory(Offers::ReleaseElsewhere release) {
+  impl_->offers.begin(std::move(release));
+}
+std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc, Account& payer) const {
+  const auto* const client = impl_->clients.find(id);
+  if (client == nullptr || client->leaving) return nullptr;
+  payer = impl_->allow.payer(client->identity.uid).account;
+  if (vc == kNoneId) return client->offered_page;
+  const auto* const channel = client->channels.of(vc);
+  return channel == nullptr ? nullptr : channel->offered;
+}
+void Service::set_port_rules(PortRules rules) {
+  impl_->endpoints.set_port_rules(std::move(rules));
+}
+
+// ---- what is reported
+
+std::optional<LinkChange> Service::next_link_change() {
+  return impl_->link.next_change();
+}
+void Service::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
+  impl_->inspection.add_counters(std::move(counters));
+}
+std::vector<port::PortCounter> Service::all_counters() const {
+  return impl_->inspection.all_counters();
+}
+
+// ---- turns
+
+Time Service::now() {
+  return impl_->clock.now();
+}
+
+unsigned Service::poll() {
+  work::Hold const turn("one turn of a link");
+  auto& of = *impl_;
+  const auto rung = of.bells.collect(
+      [&of](const Client& client, Bell number) { return of.connections.kick(client, number); });
+  const auto moved = of.port->poll(of.node, of.clock.now());
+  of.link.turn(of.clock.now());
+  of.removal.expel_torn();
+  if (moved == 0) of.node.idle();
+  const auto events = of.handle_events();
+  const auto cleaned = of.removal.go_on();
+  return moved + (rung || events || cleaned ? 1 : 0);
+}
+
+void Service::kick(ClientId id, std::uint32_t bell) {
+  if (const auto* const client = impl_->present(id); client != nullptr)
+    impl_->connections.kick(*client, bell);
+}
+
+Time Service::next_deadline() const {
+  return std::min(impl_->node.next_deadline(), impl_->bells.silent_until());
+}
+
+// ---- bells and sleeping
+
+int Service::bell() const {
+  return impl_->bells.own();
+}
+int Service::bell_of(ClientId id, int& out) {
+  auto* const client = impl_->present(id);
+  return client == nullptr ? -EBADF : impl_->bells.of(*client, impl_->allow, out);
+}
+void Service::close_bells_by(std::function<void(uid_t, UniqueFd)> close) {
+  impl_->bells.close_by(std::move(close));
+}
+std::uint64_t Service::silenced_bells() const {
+  return impl_->bells.silences();
+}
+
+bool Service::prepare_to_sleep() {
+  if (impl_->bells.fall_asleep() && impl_->port->prepare_to_sleep()) return true;
+  woke_up();
+  return false;
+}
+
+void Service::sleep(int wake_fd, Time length) {
+  impl_->bells.sleep(wake_fd, length);
+}
+
+void Service::woke_up() {
+  impl_->port->woke_up();
+  impl_->bells.wake_up();
+}
+
+// Requests of clients, passed to the mechanism that answers them.
+
+void Service::handle(ClientId id, const RequestMessage& request, Attachments& attachments,
+                     ReplyMessage& reply) {
+  reply.head = {.kind = request.head.kind};
+  auto* const client = impl_->present(id);
+  if (client == nullptr) {
+    reply.refuse(-EBADF);
+  } else if (request.head.version != kProtocolVersion) {
+    reply.refuse(-EPROTONOSUPPORT);
+  } else {
+    impl_->allow.answer(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
+  }
+  impl_->handle_events();
+  impl_->bells.ring_own();
+}
+
+int Service::claim_region(ClientId id, const ask::Map& request, std::uint64_t bytes,
+                          std::size_t files, RegionClaim& out, ReplyMessage& reply) {
+  return impl_->allow.answer(reply, [&] {
+    auto* const client = impl_->present(id);
+    return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
+  });
+}
+
+void Service::watch(const ClientIdentity& identity, const RequestMessage& message,
+                    ReplyMessage& reply) {
+  reply.head = {.kind = message.head.kind};
+  const Viewer viewer{.id = 0, .identity = identity};
+  impl_->allow.answer(reply, [&] {
+    return dispatch(message, [&]<typename R>(const R& request) {
+      if constexpr (kRuleOf<R>.who == Who::kWatcher)
+        return impl_->inspection.answer(viewer, request, reply.begin<R>());
+      return -EINVAL;
+    });
+  });
+}
+
+int Service::Impl::answer(Client& client, const RequestMessage& message, Attachments& attachments,
+                          ReplyMessage& reply) {
+  const From from{client, attachments};
+  return dispatch(message, [&]<typename R>(const R& request) {
+    if constexpr (kRuleOf<R>.where == Where::kDaemon)
+      return -EOPNOTSUPP;  // whoever owns the service answers these
+    else if constexpr (kRuleOf<R>.who == Who::kWatcher)
+      return inspection.answer({.id = client.id, .identity = client.identity}, request,
+                               reply.begin<R>());
+    else
+      return answer(from, request, reply.begin<R>());
+  });
+}
+
+int Service::Impl::answer(From from, const ask::Hello& /*request*/, ask::Hello::Reply& reply) {
+  auto& client = from.client;
+  const auto& info = port->info();
+  reply.mac = info.mac.to_u64();
+  reply.mtu = info.mtu;
+  reply.max_stu = info.max_stu;
+  if (info.address) reply.ipv4 = info.address->value;
+  reply.shards = info.shards ? info.shards->count() : 1;
+  reply.udp_port = info.udp_port;
+  reply.peer_udp_port = info.peer_udp_port;
+  reply.internet = info.internet ? 1 : 0;
+  reply.ipv6 = info.ipv6 ? 1 : 0;
+  reply.one_address = info.one_address ? 1 : 0;
+  reply.interface = info.interface;
+  set_text(reply.link, info.link);
+  if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
+    client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
+    if (client.offered_page == nullptr) return -errno;
+    if (const auto error = allow.check_file(client.offered_page->fd()); error != 0) {
+      client.offered_page = nullptr;
+      return error;
+    }
+    client.offered_page->charge(kept(std::move(client.files)), kept(std::move(client.mapping)));
+  }
+  from.attachments.memory = client.offered_page ? client.offered_page : client.page_memory;
+  return 0;
+}
+
+// The client has mapped what it was offered, and can take none of its pages away any more.
+int Service::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
+  auto& client = from.client;
+  if (request.vc != kNoneId) return connections.mapped(client, request.vc);
+  if (client.offered_page == nullptr) return 0;  // it has said so before
+  const auto accepts = client.page().accepts.load();
+  client.page_memory = std::move(client.offered_page);
+  client.offered_page = nullptr;
+  client.page().begin(kProtocolVersion);
+  client.page().accepts.store(accepts);
+  bells.greet(client);
+  link.greet(client);
+  return 0;
+}
+
+int Service::Impl::answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply) {
+  const auto error = connections.info(from.client, request.vc, reply.facts);
+  if (error == 0) set_text(reply.peer, port->name_of_station(MacAddr::from_u64(reply.facts.mac)));
+  return error;
+}
+
+// The text is longer than a reply: the client asks for it part by part.
+int Service::Impl::answer(From /*from*/, const ask::Trouble& request, ask::Trouble::Reply& reply) {
+  const auto station = MacAddr::from_u64(request.mac);
+  const auto text = station.is_zero() ? port->trouble() : port->trouble_of(station);
+  set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
+  return 0;
+}
+
+// Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
+// clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
+// and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
+int Service::Impl::answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply) {
+  constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
+  constexpr std::uint32_t kLoopbackNet = 127;
+  port::Ipv4 const four{request.ipv4};
+  const auto& info = port->info();
+  const bool internet = info.internet;
+  if (!internet && (four.value >> 24 == kLoopbackNet || four == info.address)) {
+    reply.mac = info.mac.to_u64();
+    return 0;
+  }
+  const auto now = clock.now();
+  auto& asked_until = from.client.use->asked_until;
+  if (asked_until > now + kAhead) return -EAGAIN;
+  auto address = port::InternetAddress::of(four, 0);
+  if (four.value == 0) {
+    std::ranges::copy(request.ip, address.ip.begin());
+    address.scope = request.ip_scope;
+  }
+  address.port = static_cast<std::uint16_t>(request.udp_port);
+  const auto mac = port->find_station(address, now);
+  if (internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+  if (!mac) return internet ? -EHOSTUNREACH : -EAGAIN;
+  reply.mac = mac->to_u64();
+  return 0;
+}
+
+// The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
+// the request.
+int Service::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
+  auto& client = from.client;
+  const auto id = request.region;
+  auto* const region = client.region(id);
+  if (region == nullptr || client.endpoint(region->endpoint) == nullptr) return -EBADF;
+  regions.start_unmap(id, *region);
+  handle_events();
+  if (region->state != RegionState::kGone) return -EINPROGRESS;
+  removal.go_on();
+  Regions::forget(client, id);
+  return 0;
+}
+
+// Events of the Node, passed to whom they concern. The client may have gone meanwhile.
+
+bool Service::Impl::handle_events() {
+  constexpr int kAtOnce = 512;
+  Event event{};
+  int handled = 0;
+  for (; handled < kAtOnce && node.next_event(event); ++handled) {
+    work::count("events of a Node");
+    handle_event(event);
+  }
+  return wakes.go_on() || handled != 0;
+}
+
+void Service::Impl::handle_event(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kNews:
+      if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        owner->tell_news(bell_in(event.cookie));
+      return;
+    case Event::Kind::kWake:
+      if (auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
+        wakes.channel(*owner, bell_in(event.cookie));
+      return;
+    case Event::Kind::kAcceptReady:
+      return accept_ready(event.id);
+    case Event::Kind::kStockLow:
+      return stock_low(event.id);
+    case Event::Kind::kVcOver:
+      return vc_over(event.cookie);
+    case Event::Kind::kVcGone:
+      return vc_gone(event.id, event.cookie);
+    case Event::Kind::kRegionGone:
+      return region_gone(event.id);
+  }
+}
+
+void Service::Impl::accept_ready(EndpointId id) {
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  auto& client = *clients.find(owner);
+  client.page().accepts.fetch_add(1);
+  wakes.page(client);
+}
+
+// Channels of connections that wait to be accepted count as stock, so normally there is nothing to
+// do. This refills the stock of a listener for which it could not be filled earlier.
+void Service::Impl::stock_low(EndpointId id) {
+  const auto owner = endpoints.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
+  auto& client = *clients.find(owner);
+  auto* const endpoint = client.endpoint(id);
+  if (endpoint == nullptr || client.leaving) return;
+  try {
+    connections.restock(client, id, *endpoint);
+  } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
+  }
+}
+
+void Service::Impl::vc_over(std::uint64_t cookie) {
+  auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr) return;
+  owner->tell_news(bell_in(cookie));
+  wakes.page(*owner);
+}
+
+void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
+  auto* const owner = clients.find(client_in(cookie));
+  if (owner == nullptr || owner->channels.at(bell_in(cookie)) == nullptr) return;
+  const auto endpoint = connections.gone(*owner, vc, bell_in(cookie));
+  if (endpoint == kNoneId) return;
+  endpoints.erase_if_ended(*owner, endpoint);
+  clients.forget_if_empty(*owner);
+}
+
+void Service::Impl::region_gone(RegionId id) {
+  const auto owner = regions.owner_of(id);
+  if (owner == 0) return;
+  STP_ASSERT(clients.find(owner) != nullptr, "a region is some client's");
+  auto& client = *clients.find(owner);
+  endpoints.erase_if_ended(client, regions.gone(client, id));
+  clients.forget_if_empty(client);
+}
+
+}  // namespace stp::service

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connects user programs to a Node through rings; and the lock of whoever drives it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpdk_port/port.h"
+#include "libst/host/attachments.h"
+#include "libst/host/budgets.h"
+#include "libst/host/identity.h"
+#include "libst/host/memory_guard.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
+
+namespace stp::service {
+
+// The lock for driving a Service. The polling thread holds it until somebody else wants it, and
+// checks wanted() each turn: no request waits longer than one turn.
+// A ticket lock: serves waiters in the order of arrival. Without contention, the usual case, each
+// call is one atomic operation: a link is driven some million times a second. The work under one
+// hold is bounded; builds with a work meter check this.
+class DriveLock {
+ public:
+  void lock() {
+    const auto ticket = drawn_.fetch_add(1);
+    if (serving_.load() != ticket) wait(ticket);
+    work::begin(kHold);
+  }
+  bool try_lock() {
+    auto ticket = serving_.load();
+    if (!drawn_.compare_exchange_strong(ticket, ticket + 1)) return false;
+    work::begin(kHold);
+    return true;
+  }
+  void unlock() {
+    STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
+    work::end();
+    const auto next = serving_.load(std::memory_order_relaxed) + 1;
+    // Sequentially consistent, as is drawing a ticket: either a waiter sees that its turn has come,
+    // or this thread sees that there is a waiter.
+    serving_.store(next);
+    if (drawn_.load() != next) call();
+  }
+  // Somebody waits in lock(): the poller should unlock and lock again.
+  [[nodiscard]] bool wanted() const { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  static constexpr const char* kHold = "one hold of the drive lock";
+  void wait(std::uint32_t ticket);
+  void call();
+
+  std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
+  std::atomic<unsigned> waiting_{0};
+  std::mutex mutex_;
+  std::condition_variable called_;
+};
+
+// The default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of 1500,
+// and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little for a
+// switch with some MB of buffers.
+inline constexpr std::uint64_t kGrantedStus = 384;
+// The STUs that may be granted by default, each in a frame of its own: a receive queue that holds
+// `frames` (0: any number) keeps a quarter for other frames, even if nobody polls meanwhile.
+constexpr std::uint64_t default_granted_stus(std::uint64_t frames) {
+  return frames == 0 ? kGrantedStus : std::min(kGrantedStus, frames - frames / 4);
+}
+
+// A change of the link's state.
+struct LinkChange {
+  port::LinkState state = port::LinkState::kUnknown;
+  std::string trouble;            // with the remedy; "": none
+  std::uint64_t passed_over = 0;  // earlier changes, dropped because nobody fetched them
+};
+
+// Connects user programs to a Node through rings. It works the same inside a process and inside
+// stpd; only the thread that drives it differs. Functions need the drive lock, unless they say
+// otherwise or return what never changes: its holder may poll the link and handle requests.
+class Service {
+ public:
+  // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
+  // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
+  // shards of a link have equal parts of it. `budgets`: shared by the shards of one link; nullptr:
+  // the Service makes its own.
+  explicit Service(std::unique_ptr<port::Port> port,
+                   std::optional<std::uint64_t> granted = std::nullopt,
+                   std::shared_ptr<Budgets> budgets = nullptr);
+  ~Service();
+
+  [[nodiscard]] DriveLock& lock();
+
+  // Returns 0 if there is no memory for the client's page (see errno). `privileged`: may choose
+  // Keys. The client belongs to no user: only the totals limit it.
+  ClientId add_client(bool privileged);
+  // Adds the program of a user. Returns 0 if the user has as many as it may (errno EDQUOT, `why`
+  // has the text), or if there is no memory. `operating`: in a place reserved for operators.
+  ClientId add_client(const ClientIdentity& identity, bool operating, std::string& why);
+  // The same for a program that is a client of another shard of the link already; `use`: use_of()
+  // there. The program's budgets pay only for a page and a bell.
+  ClientId add_client_of_link(const ClientIdentity& identity, std::shared_ptr<ProgramUse> use,
+                              std::string& why);
+  // Returns what the client uses on all shards. nullptr: no such client.
+  [[nodiscard]] std::shared_ptr<ProgramUse> use_of(ClientId client) const;
+  // Sets the client's user. From now on it decides who may see the client's connections and
+  // regions, what the client may see, and whose budgets pay for what it makes.
+  void identify(ClientId client, const ClientIdentity& identity);
+  // Disconnects the client's connections on the wire, unmaps its regions and closes its endpoints:
+  // a bounded part in each turn. Releases its memory when the last frames have left.
+  void remove_client(ClientId client);
+  // Counts clients, including removed ones with something left, such as frames not sent yet.
+  [[nodiscard]] std::size_t client_count() const;
+  // Returns a client that was removed because it took away memory in use. The caller closes its
+  // socket.
+  std::optional<ClientId> next_expelled();
+  // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
+  [[nodiscard]] int expelled_fd() const;
+  // These apply to later requests: clients keep what they have.
+  void set_quotas(const Quotas& quotas);
+  // Sets how many of this process's mappings and files all clients together may use.
+  void set_process_totals(std::uint64_t mappings, std::uint64_t files);
+  void set_port_rules(PortRules rules);
+  // What each user has.
+  [[nodiscard]] const Budgets& budgets() const;
+  // Call before mapping the memory of a kMap request, `bytes` of `files` in all. Checks whether the
+  // request would succeed, and reserves a part of what it takes from its user's budgets. Returns 0
+  // or an error as in handle()'s reply.
+  int claim_region(ClientId client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
+                   RegionClaim& out, ReplyMessage& reply);
+  // From now on clients are other processes: they map memory that they are offered (Offers).
+  void offer_memory(Offers::ReleaseElsewhere release);
+  // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
+  // use it by handle() once its pages are kept. `payer` pays for that.
+  [[nodiscard]] std::shared_ptr<SharedMemory> offered(ClientId client, VcId vc,
+                                                      Account& payer) const;
+  // Channels are offered only with file descriptors below `first`; -EMFILE if there is none.
+  void reserve_files_from(int first);
+  void handle(ClientId client, const RequestMessage& request, Attachments& attachments,
+              ReplyMessage& reply);
+  // Answers a request that only watches, of somebody who need not be a client.
+  void watch(const ClientIdentity& viewer, const RequestMessage& request, ReplyMessage& reply);
+  // Does what a ring of `bell` in the client's page would do: that channel's queue has new entries.
+  void kick(ClientId client, std::uint32_t bell);
+  // Returns the time that the Node is given.
+  Time now();
+  // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
+  // idle.
+  unsigned poll();
+  // Call before sleeping: from now on clients that post also write their bells. Returns false if
+  // there is work already: do not sleep then.
+  bool prepare_to_sleep();
+  void woke_up();
+  [[nodiscard]] Time next_deadline() const;
+  [[nodiscard]] port::Port& port();
+  [[nodiscard]] Node& node();
+  [[nodiscard]] unsigned shards() const;  // the number of shards of the link
+  // Returns the changes of the link's state one by one, in order; nullopt: no more. A link that was
+  // not up when it was opened counts as changed.
+  std::optional<LinkChange> next_link_change();
+  // Appends the result of `counters` to the counters in kStats. Called with the lock.
+  void add_counters(std::function<std::vector<port::PortCounter>()> counters);
+  [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
+
+  // The eventfd that `client` writes while the service sleeps, to hand to the client. Created on
+  // the first call. Returns 0 or a negative errno.
+  int bell_of(ClientId client, int& out);
+  // From now on `close` closes the bells of clients that are removed. It must not block, as close()
+  // of a bell may do for ever (bells.h). Called with the lock.
+  void close_bells_by(std::function<void(uid_t, UniqueFd)> close);
+  // How often a client was silenced for ringing without need.
+  [[nodiscard]] std::uint64_t silenced_bells() const;
+
+  // Sleeps until a client has rung, a thread of this process has written bell(), `wake_fd` is
+  // readable (-1: none), or `length` has passed. Call between prepare_to_sleep() and woke_up(),
+  // without the lock, from one thread.
+  void sleep(int wake_fd, Time length);
+  // The service's own eventfd, which is never handed out. Needs no lock.
+  [[nodiscard]] int bell() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/host/poll_loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "tests/host/eventually.h"
+#include "tests/host/service_fixture.h"
+#include "tests/stpd/served_socket.h"
+
+namespace stp::service {
+namespace {
+
+class PollLoopTest : public ServiceFixture, public testing::WithParamInterface<PollPolicy> {
+ protected:
+  // Generous: only a loop that does not run fails it.
+  bool nop_arrives(std::uint32_t value) {
+    SendEntry entry{};
+    entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
+    entry.header.sync = value;
+    if (!alice_end.channel.send(entry)) return false;
+    page->bells.ring(alice_end.bell);
+    if (page->service_asleep.load() != 0) {
+      std::uint64_t const one = 1;
+      if (::write(service.bell(), &one, sizeof one) != sizeof one) return false;
+    }
+    ReceivedEntry received;
+    return eventually([&] { return bob_end.channel.receive(received); }) &&
+           received.header.sync == value;
+  }
+  void SetUp() override {
+    connect();
+    page = &page_of(alice);
+  }
+  ClientPage* page = nullptr;
+};
+
+TEST_P(PollLoopTest, ServesClientsWithoutAnyCall) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(nop_arrives(i));
+}
+
+TEST_P(PollLoopTest, WakesFromSleepForABell) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_TRUE(nop_arrives(i));
+  }
+}
+
+TEST_P(PollLoopTest, LetsRequestsIn) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (int i = 0; i < 100; ++i) {
+    std::lock_guard guard(service.lock());
+    ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
+  }
+}
+
+TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  // Once it has seen the caller it asks for the lock no more.
+  ASSERT_TRUE(eventually([&] {
+    service.lock().lock();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (std::chrono::steady_clock::now() < until) loop.visited();
+    const auto wanted = service.lock().wanted();
+    service.lock().unlock();
+    return !wanted;
+  }));
+}
+
+TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    {
+      std::lock_guard guard(service.lock());
+      loop.visited();
+      service.poll();
+    }
+    if (i % 2 != 0) loop.take_over();
+    ASSERT_TRUE(nop_arrives(i));
+  }
+}
+
+// A program that looks at its memory alone answers without a call that looks.
+TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  const auto post = [&] {
+    std::lock_guard guard(service.lock());
+    loop.posted();
+  };
+  ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
+  auto before = loop.looks();
+  post();
+  ASSERT_TRUE(eventually([&] { return loop.looks() - before >= 2; })) << "it was away";
+  ASSERT_TRUE(nop_arrives(0));
+  before = loop.looks();
+  for (std::uint32_t i = 1; i < 100; ++i) {
+    post();
+    ASSERT_TRUE(nop_arrives(i));
+    ASSERT_EQ(loop.looks(), before);
+  }
+  for (int i = 0; i < 2 * Attention::kMostPosts; ++i) post();
+  ASSERT_TRUE(eventually([&] { return loop.looks() != before; })) << "a sender is let alone";
+}
+
+TEST_P(PollLoopTest, ACallThatLooksSendsItAway) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  const auto visit = [&] {
+    std::lock_guard guard(service.lock());
+    loop.visited();
+  };
+  ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
+  auto before = loop.looks();
+  visit();
+  ASSERT_TRUE(eventually([&] { return loop.looks() - before >= 2; }));
+  ASSERT_TRUE(nop_arrives(0));
+  before = loop.looks();
+  visit();
+  ASSERT_TRUE(eventually([&] { return loop.looks() != before; }));
+}
+
+TEST_P(PollLoopTest, StopsAndStartsAgain) {
+  PollLoop loop(service, GetParam());
+  loop.stop();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    loop.start();
+    ASSERT_TRUE(nop_arrives(i));
+    loop.stop();
+    loop.stop();
+    EXPECT_TRUE(service.lock().try_lock());
+    service.lock().unlock();
+  }
+}
+
+TEST(SleepBudget, LooksAsOftenAsTwoPercentOfACoreAllow) {
+  constexpr Time kShortest = 50 * kMicrosecond, kLongest = kMillisecond;
+  SleepBudget looks(kShortest, kLongest);
+  EXPECT_EQ(looks.pause(), kLongest) << "nothing is known yet";
+  for (const Time cost : {1'000, 5'000, 10'000}) {
+    looks.set_cost(cost);
+    EXPECT_LE(100 * cost, 2 * looks.pause()) << "of " << cost << " ns";
+    EXPECT_GE(100 * cost, looks.pause()) << "of " << cost << " ns";
+  }
+  looks.set_cost(1);
+  EXPECT_EQ(looks.pause(), kShortest);
+  looks.set_cost(kMillisecond);
+  EXPECT_EQ(looks.pause(), kLongest);
+}
+
+TEST(SleepBudget, MeasuresWhatALookCosts) {
+  SleepBudget looks(1, kSecond);
+  for (int i = 0; i < 100; ++i) {
+    const auto until = port::now() + 20 * kMicrosecond;
+    while (port::now() < until) {
+    }
+    looks.looked();
+  }
+  EXPECT_LT(looks.pause(), kSecond);
+  EXPECT_GT(looks.pause(), 10 * kMicrosecond);
+}
+
+TEST(Patience, IsLongWhileAnswersCome) {
+  Patience patience;
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+  patience.work_came(Patience::kShortest);
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest) << "it was long enough";
+  patience.work_came(Patience::kShortest + 1);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest);
+  patience.work_came(1);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest) << "more of the same burst";
+  patience.work_came(Patience::kAnswer);
+  EXPECT_EQ(patience.time(kSecond), Patience::kLongest) << "a late one";
+}
+
+// Work that comes once in a while costs no more than a little polling each time.
+TEST(Patience, IsShortWhereNothingComesSoon) {
+  Patience patience;
+  patience.work_came(Patience::kShortest + 1);
+  for (int i = 0; i < 3; ++i) {
+    patience.work_came(Patience::kAnswer + 1);
+    EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+    for (int of_burst = 0; of_burst < 10; ++of_burst) patience.work_came(kMicrosecond);
+    EXPECT_EQ(patience.time(kSecond), Patience::kShortest);
+  }
+}
+
+TEST(Patience, EndsForAWhileWhereTheCoreIsNotGivenBack) {
+  Patience patience;
+  patience.yielded(kSecond, kSecond + Patience::kLateBack);
+  EXPECT_EQ(patience.time(kSecond), Patience::kShortest) << "that was soon";
+  const auto late = kSecond + Patience::kLateBack + 1;
+  patience.yielded(kSecond, late);
+  EXPECT_EQ(patience.time(late), 0U);
+  patience.work_came(Patience::kShortest + 1);
+  EXPECT_EQ(patience.time(late + Patience::kShared - 1), 0U);
+  EXPECT_EQ(patience.time(late + Patience::kShared), Patience::kLongest) << "perhaps no longer";
+}
+
+TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
+  Absence absence(100 * kMicrosecond);
+  for (const Time expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
+    EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
+}
+
+TEST(Absence, IsShorterWhereTheThreadIsReliedOn) {
+  Absence absence(100 * kMicrosecond);
+  absence.prolong();
+  absence.end(true);
+  EXPECT_EQ(absence.prolong(), 20 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 40 * kMicrosecond);
+}
+
+TEST(Absence, IsShortAgainAfterTheProgramStayedAway) {
+  Absence absence(200 * kMicrosecond);
+  for (int i = 0; i < 10; ++i) absence.prolong();
+  absence.end();
+  EXPECT_EQ(absence.prolong(), 200 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 400 * kMicrosecond);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,
+                         testing::Values(PollPolicy::kBusy, PollPolicy::kAdaptive),
+                         [](auto& policy) {
+                           return policy.param == PollPolicy::kBusy ? "Busy" : "Adaptive";
+                         });
+
+TEST(Scheduling, AThreadThatAsksForShortSlicesHasThemAndItsNicenessStays) {
+  std::optional<Scheduling> before, after;
+  std::thread([&] {
+    if (::setpriority(PRIO_PROCESS, 0, 5) != 0) return;  // this thread alone, as Linux has it
+    before = scheduling();
+    ask_for_short_slices(kShortSlice);
+    after = scheduling();
+  }).join();
+  ASSERT_TRUE(before && after);
+  if (before->slice == 0) GTEST_SKIP() << "this kernel knows no slices";
+  EXPECT_EQ(after->slice, kShortSlice);
+  EXPECT_EQ(after->policy, before->policy);
+  EXPECT_EQ(after->nice, 5);
+}
+
+int threads_with_short_slices() {
+  int count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+    if (const auto is = scheduling(std::stoi(thread.path().filename())); is)
+      count += is->slice == kShortSlice || is->slice == kSliceToYield ? 1 : 0;
+  return count;
+}
+
+// Whoever waits for a processor while it holds the lock of the link holds up the link.
+TEST(Scheduling, TheThreadsOfADaemonThatHoldItsLockHaveShortSlices) {
+  if (const auto own = scheduling(); !own || own->slice == 0)
+    GTEST_SKIP() << "this kernel knows no slices";
+  ServedSocket daemon;
+  daemon.start();
+  EXPECT_TRUE(eventually([] { return threads_with_short_slices() == 2; }));
+}
+
+using Cpus = std::vector<std::vector<unsigned>>;
+
+TEST(PollPlaces, OneShardHasAllCpusThatWereChosen) {
+  const auto places = poll_places(PollPolicy::kBusy, 1, {2, 3}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2, 3}}));
+  EXPECT_EQ(places.policy, PollPolicy::kBusy);
+  EXPECT_FALSE(places.crowded);
+  EXPECT_EQ(places.note, "");
+}
+
+TEST(PollPlaces, EachOfSeveralHasACpuOfItsOwn) {
+  const auto places = poll_places(PollPolicy::kBusy, 3, {2, 3, 6, 7}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2}, {3}, {6}}));
+  EXPECT_EQ(places.policy, PollPolicy::kBusy);
+  EXPECT_FALSE(places.crowded);
+  EXPECT_EQ(places.note, "");
+}
+
+TEST(PollPlaces, WithFewerCpusTheyShareAndNobodyIsBusyForEver) {
+  const auto places = poll_places(PollPolicy::kBusy, 3, {2, 3}, 8);
+  EXPECT_EQ(places.cpus, (Cpus{{2}, {3}, {2}}));
+  EXPECT_EQ(places.policy, PollPolicy::kAdaptive);
+  EXPECT_TRUE(places.crowded);
+  EXPECT_NE(places.note.find("3 shards share 2 CPUs"), std::string::npos) << places.note;
+  EXPECT_NE(places.note.find("adaptive"), std::string::npos) << places.note;
+}
+
+TEST(PollPlaces, WithoutAChoiceTheyRunAnywhereAndTheMachineHasToHaveEnough) {
+  EXPECT_EQ(poll_places(PollPolicy::kInterrupt, 2, {}, 2).cpus, (Cpus{{}, {}}));
+  EXPECT_FALSE(poll_places(PollPolicy::kInterrupt, 2, {}, 2).crowded);
+  const auto places = poll_places(PollPolicy::kInterrupt, 4, {}, 2);
+  EXPECT_TRUE(places.crowded);
+  EXPECT_EQ(places.policy, PollPolicy::kInterrupt);
+  EXPECT_EQ(places.note.find("adaptive"), std::string::npos) << places.note;
+}
+
+}  // namespace
+}  // namespace stp::service

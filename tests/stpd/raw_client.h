@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A client of a daemon's socket that can do what libst never does.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libst/ipc/socket.h"
+#include "tests/host/service_fixture.h"
+
+namespace stp::service {
+
+// Allocates the pages, as libst does before it shares memory.
+inline void make_pages(int fd, std::size_t size) {
+  const std::vector<std::byte> zeros(size);
+  EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
+}
+inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
+  auto memory = SharedMemory::lend("test", size);
+  make_pages(memory->fd(), size);
+  return memory;
+}
+// The bytes of its allocated pages.
+inline std::int64_t bytes_made(int fd) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(fd, &status), 0);
+  return status.st_blocks * 512;
+}
+
+// A client that can behave like libst or not.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
+
+  // Returns the reply's result, or -ECONNRESET if the daemon has disconnected.
+  int ask(const Request& request, std::span<const int> request_fds = {}) {
+    const auto sent = send_request(socket.get(), request, request_fds);
+    if (sent != 0) return sent;
+    const auto got = receive_reply(socket.get(), reply, fds);
+    return got != 0 ? got : reply.result;
+  }
+  int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
+    auto request = request_for(kind);
+    request.shard = shard;
+    request.endpoint = endpoint;
+    request.uport = uport;
+    request.mac = 0x020000000001;
+    request.config = usual_config();
+    return ask(request);
+  }
+  // After mapping the page, or the channel of the connection. Keeps the reply before.
+  int say_mapped(VcId vc = kNoneId) {
+    auto request = request_for(RequestKind::kMapped);
+    request.shard = shard;
+    request.vc = vc;
+    const auto before = reply;
+    const auto result = ask(request);
+    reply = before;
+    return result;
+  }
+  void send_bytes(std::size_t size) {
+    const std::vector<std::byte> bytes(size, std::byte{0xa5});
+    ASSERT_EQ(::send(socket.get(), bytes.data(), size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+  bool disconnected() {
+    std::byte one;
+    return ::recv(socket.get(), &one, 1, 0) <= 0;
+  }
+
+  bool connected = false;
+  std::uint32_t shard = 0, uport = 3'000;  // of the requests that it makes itself
+  UniqueFd socket;
+  Reply reply{};
+  std::vector<UniqueFd> fds;
+};
+
+}  // namespace stp::service

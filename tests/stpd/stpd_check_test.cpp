@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stpd --check: each mistake of a file is named with its line and with what would be right.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+
+#include "tests/stpd/program.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::service {
+namespace {
+
+class StpdCheck : public testing::Test {
+ protected:
+  // Its exit status.
+  int check(const std::string& text) {
+    std::ofstream(config) << text;
+    return check_file(config);
+  }
+  int check_file(const std::string& path) {
+    program = std::make_unique<test::Program>(std::vector<std::string>{STPD_PATH, "--check", path});
+    return program->wait();
+  }
+  bool says(const std::string& what) const {
+    return program->output().find(what) != std::string::npos;
+  }
+  bool says(int line, const std::string& what) const {
+    const auto& said = program->output();
+    const auto begin = config + ":" + std::to_string(line) + ": ";
+    for (auto at = said.find(begin); at != std::string::npos; at = said.find(begin, at + 1))
+      if (said.substr(at, said.find('\n', at) - at).find(what) != std::string::npos) return true;
+    return false;
+  }
+  // Of one line that is wrong below a first one that is right.
+  void refuses(const std::string& line, const std::string& remedy) {
+    EXPECT_EQ(check("link = loop\n" + line + "\n"), 1) << line;
+    EXPECT_TRUE(says(2, remedy)) << line << ": " << program->output();
+  }
+
+  test::TemporaryDirectory directory;
+  const std::string config = directory.path() + "/stpd.conf";
+  std::unique_ptr<test::Program> program;
+};
+
+TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
+  EXPECT_EQ(check("log-level = loud\n"
+                  "frobnicate = 1\n"
+                  "link = iface:eth0,mtu=9000\n"
+                  "cpus = 77777\n"
+                  "listen = [\"user:no-such-user-here:1\", \"all:7-3\",\n"
+                  "          \"all:2\", \"group:no-such-group-here:1\"]\n"
+                  "[links.a]\n"
+                  "[link.b]\n"
+                  "link = \"loop,frob=1\"\n"
+                  "log-format = json\n"
+                  "poll = busy\n"
+                  "poll = busy\n"
+                  "hello\n"),
+            1);
+  EXPECT_TRUE(says(1, "error|warning|info|debug")) << program->output();
+  EXPECT_TRUE(says(2, "there is no option")) << program->output();
+  EXPECT_TRUE(says(3, "double quotes")) << program->output();
+  EXPECT_TRUE(says(4, "write numbers")) << program->output();
+  for (const auto* wrong :
+       {"no user 'no-such-user-here'", "'all:7-3'", "no group 'no-such-group-here'"})
+    EXPECT_TRUE(says(6, wrong)) << program->output();
+  EXPECT_TRUE(says(7, "[link.NAME]")) << program->output();
+  EXPECT_TRUE(says(9, "frob")) << program->output();
+  EXPECT_TRUE(says(10, "move it above")) << program->output();
+  EXPECT_TRUE(says(12, "line 11")) << program->output();
+  EXPECT_TRUE(says(13, "name = value")) << program->output();
+}
+
+TEST_F(StpdCheck, FindsWhatWouldFailLater) {
+  const auto finds = [&](const std::string& text, const std::string& what) {
+    EXPECT_EQ(check(text + "\n"), 1) << text;
+    EXPECT_TRUE(says(what)) << text << ": " << program->output();
+  };
+  finds("link = loop\nsocket = run/stpd.sock", "beginning with /");
+  finds("link = loop\npcap = trace.pcapng", "beginning with /");
+  finds("link = loop\npcap = /nowhere/at/all/trace.pcapng", "no directory /nowhere/at/all");
+  const std::string two = "[link.a]\nlink = \"iface:eth0\"\n[link.b]\nlink = \"iface:eth0";
+  finds(two + ",mtu=1500\"", "'a' and 'b' are on one device");
+  EXPECT_EQ(check(two + ",mac=02:00:00:00:00:07\"\n"), 0) << program->output();
+  const auto pair = [](const std::string& one, const std::string& other) {
+    return "[link.a]\nlink = \"" + one + "\"\n[link.b]\nlink = \"" + other + "\"\n";
+  };
+  finds(pair("udp:", "udp:127.0.0.1"), "have one UDP port");
+  finds(pair("ip:", "ip:127.0.0.1"), "have one address");
+  EXPECT_EQ(check(pair("ip:", "ip:[::1]")), 0) << program->output();
+  EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
+  EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
+  finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), "serve one memif");
+  EXPECT_EQ(check(pair("memif:/x/m,role=server", "memif:/x/m,role=server,id=1")), 0)
+      << program->output();
+  finds("link = loop\nsocket = /nowhere/at/all.sock", "no directory /nowhere");
+  finds("pcap = /x.pcapng\n[link.a]\nlink = loop", "write it into the section of its link");
+  const auto pcap = "pcap = \"" + directory.path() + "/trace.pcapng\"\n";
+  EXPECT_EQ(check("link = loop\n" + pcap), 0) << program->output();
+  finds("[link.a]\nlink = loop\n" + pcap + "[link.b]\nlink = loop\n" + pcap,
+        "'a' and 'b' write one pcap file");
+}
+
+TEST_F(StpdCheck, OfAGoodFileOpensNothing) {
+  EXPECT_EQ(check("link = \"iface:nosuchinterface\"\n"), 0) << program->output();
+  EXPECT_TRUE(says("nothing is wrong"));
+}
+
+TEST_F(StpdCheck, AFileThatCannotBeReadIsNamedWithTheReason) {
+  EXPECT_EQ(check_file(directory.path() + "/nowhere"), 1);
+  EXPECT_TRUE(says("/nowhere: No such file")) << program->output();
+  EXPECT_EQ(check_file(directory.path()), 1);
+  EXPECT_TRUE(says("directory")) << program->output();
+}
+
+TEST_F(StpdCheck, TakesCountsThatAreWholeNumbersInTheirRange) {
+  for (const std::string count : {"-1", "many", "1.5", "99999999999999999999", "\"1 000\""})
+    refuses("max-clients = " + count, "whole number");
+  for (const std::string share : {"0", "101", "half"})
+    refuses("user-share = " + share, "user-share");
+  refuses("total-mapped = 0", "a size above 0");
+  EXPECT_EQ(check("link = loop\nuser-share = 100\ntotal-queues = 1GiB\ntotal-regions = 9\n"), 0);
+  refuses("max-connections = 4294967296", "from 0 to 4294967295");
+  refuses("pcap-frames = -1", "whole number");
+  EXPECT_EQ(check("link = loop\nmax-clients = 0\nmax-connections = 4294967295\n"), 0);
+}
+
+TEST_F(StpdCheck, TakesSizesWithUnitsOf1024) {
+  for (const std::string size :
+       {"-1", "much", "4XB", "KiB", "1.5G", "99999999999999999999", "17179869184GiB"})
+    for (const std::string name : {"max-mapped", "granted"})
+      refuses(name + " = " + size, "write a size");
+  for (const std::string size : {"4096", "512k", "64MB", "\"4 GiB\"", "0"})
+    EXPECT_EQ(check("link = loop\nmax-mapped = " + size + "\ngranted = " + size + "\n"), 0) << size;
+}
+
+TEST_F(StpdCheck, NamesWhatNoAddressSocketOrPortCanBe) {
+  refuses("address = 10.9.0.1", "10.9.0.1/24");
+  refuses("address = \"10.9.0.1/24,mtu=9000\"", "10.9.0.1/24");
+  refuses("socket = /" + std::string(200, 'a'), "bytes at most");
+  refuses("socket-mode = 888", "octal");
+  refuses("listen = all:3000-4294967296", "4294967295");
+  refuses("help = 1", "there is no option");
+}
+
+TEST_F(StpdCheck, AListMayHaveCommentsAndWhatIsOpenedHasToEnd) {
+  EXPECT_EQ(check("link = loop\n"
+                  "listen = [ # who\n"
+                  "  \"all:1-2\",  # the first of them\n"
+                  "  # and\n"
+                  "  \"user:no-such-user:3\" ]\n"),
+            1);
+  EXPECT_TRUE(says(5, "no user 'no-such-user'")) << program->output();
+  refuses("pcap = \"/x/a#b\"", "no value holds a #");
+  refuses("pcap = \"/x/a", "quotes");
+  EXPECT_EQ(check("link = loop\nlisten = [\"all:1\",\npoll = busy\n"), 1);
+  EXPECT_TRUE(says(2, "close it")) << program->output();
+}
+
+TEST_F(StpdCheck, LinksThatCollideAreRefused) {
+  const std::string first = "[link.a]\nlink = loop\nsocket = /x/a\n";
+  EXPECT_EQ(check(first + "[link.a]\nlink = loop\n"), 1);
+  EXPECT_TRUE(says(4, "named 'a'")) << program->output();
+  EXPECT_EQ(check(first + "[link.b]\nlink = loop\nsocket = /x/a\n"), 1);
+  EXPECT_TRUE(says("one socket")) << program->output();
+  EXPECT_EQ(check(first + "[link.b]\n[link.c]\nlink = loop\n"), 1);
+  EXPECT_TRUE(says(4, "names no link")) << program->output();
+  EXPECT_EQ(check(first + "[link.b/c]\nlink = loop\n"), 1);
+  EXPECT_TRUE(says(4, "write letters")) << program->output();
+  EXPECT_EQ(check("link = loop\n[link.stpd]\nlink = loop\nsocket = /x/a\n"), 1);
+  EXPECT_TRUE(says(2, "named 'stpd'")) << program->output();
+}
+
+}  // namespace
+}  // namespace stp::service

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The daemon's side of the socket: the Server, what slow sockets cost it, and what workers do for
+// its requests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "libst/host/attachments.h"
+#include "libst/host/poll_loop.h"
+#include "libst/host/service.h"
+#include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
+#include "libst/os/unique_fd.h"
+#include "tools/stpd/admission.h"
+#include "tools/stpd/log.h"
+#include "tools/stpd/region_memory.h"
+#include "tools/stpd/workers.h"
+
+namespace stp::service {
+
+using stpd::LogBudget;
+using stpd::LogLevel;
+
+// Sockets whose messages take long. The kernel wakes whoever waits for a socket in the thread that
+// sends to it or closes it, and a program can wait for its own a million times (epoll). So the time
+// that takes is measured, and charged to the user of the program: one who costs too much is served
+// no more until a hundred times as long has passed.
+class SlowSockets {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = std::chrono::nanoseconds;
+  // A call that took this long counts; it usually takes a twentieth of it. A user with so much of
+  // it costs too much. One hundredth of the time that passes is forgiven.
+  static constexpr std::chrono::microseconds kSlow{250};
+  static constexpr std::chrono::milliseconds kMost{5};
+  static constexpr int kForgiven = 100;
+
+  // A reply took so much of this thread's time; `last`: what the one before it took on that socket.
+  // Something else can make one call slow, but hardly two in a row, of one socket or of one user.
+  // Returns true if the socket is served no more.
+  bool replied(uid_t user, Time time, Time& last, Clock::time_point now = Clock::now());
+  // A call for this user took so much of it. Root and the user of this process cost nothing.
+  void took(uid_t user, Time time, Clock::time_point now = Clock::now());
+  [[nodiscard]] bool costs_too_much(uid_t user, Clock::time_point now = Clock::now()) const;
+
+ private:
+  struct Cost {
+    Time total{0};
+    Clock::time_point when;
+    [[nodiscard]] Time at(Clock::time_point now) const { return total - (now - when) / kForgiven; }
+  };
+  std::map<uid_t, Cost> costs_;  // only what is not forgiven
+  std::map<uid_t, Time> slow_;   // the last reply of those for whom it was slow
+};
+
+// Processor time of this thread: what others run meanwhile does not count.
+SlowSockets::Time time_of_thread();
+// How much of it a call takes.
+template <typename Call>
+SlowSockets::Time time_of(Call&& call) {
+  const auto began = time_of_thread();
+  call();
+  return time_of_thread() - began;
+}
+
+// Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
+// time and without a drive lock. No function waits for the file. Functions return 0 or a negative
+// errno.
+class TraceControl {
+ public:
+  virtual ~TraceControl() = default;
+  // Takes ownership of `file` on success. status() reports errors of the file itself.
+  virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
+  virtual int stop() = 0;
+  virtual int status(TraceState& out) = 0;
+  // Call when the client has gone. Ends its trace unless the trace was ordered to stay.
+  virtual void client_gone(ClientId client) = 0;
+};
+
+// Answers requests about traces. `control` may be null: -EOPNOTSUPP.
+void answer_trace(TraceControl* control, ClientId client, bool administrator,
+                  const RequestMessage& message, std::span<UniqueFd> fds, ReplyMessage& reply);
+
+struct Errand {
+  std::uint64_t key = 0;  // identifies the client
+  uid_t user = 0;
+  RequestMessage request;
+  int result = 0;
+  std::string why;  // -EDQUOT, where the worker knows
+  // Nobody waits for the result any more.
+  std::atomic<bool> abandoned{false};
+  // kMapped: what the client was offered, and who pays for what keeps its pages from being moved.
+  std::shared_ptr<SharedMemory> offered;
+  Account payer;
+  // kMap. When it is done, `files` holds those that are still to be closed: that may block.
+  std::vector<UniqueFd> files;
+  RegionClaim claim;
+  std::uint64_t most = 0;  // bytes of a request
+  std::shared_ptr<RegionMemory> memory;
+};
+
+// What a request needs of memory that its user shares with the daemon: a worker of the user does it
+// (UserWorkers), and the server replies when it is done. A program has one errand at a time.
+class Errands {
+ public:
+  explicit Errands(std::shared_ptr<UserWorkers> workers);
+  ~Errands();
+  Errands(const Errands&) = delete;
+  Errands& operator=(const Errands&) = delete;
+
+  // An eventfd that becomes readable when an errand is done. Call take() until it returns nullptr.
+  [[nodiscard]] int done_fd() const;
+  void begin(std::shared_ptr<Errand> errand);
+  // Returns an errand that is done, also one that was abandoned; nullptr: there is none.
+  std::shared_ptr<Errand> take();
+
+ private:
+  struct State;
+  const std::shared_ptr<UserWorkers> workers_;
+  const std::shared_ptr<State> state_;  // errands under way keep it alive
+};
+
+// The daemon's side of the socket: one thread that accepts clients, checks their requests and
+// passes them to the Services of the link's shards. It trusts no client: it disconnects one that
+// sends what libst would never send, or that does not read its replies. It never waits for one. It
+// holds at most one Service's lock at a time.
+class Server {
+ public:
+  // Receives log lines, for example about clients that come and go. Called on the server's thread
+  // and by stop().
+  using Log = std::function<void(LogLevel, const std::string&)>;
+
+  struct Counts {
+    std::atomic<std::uint64_t> clients{0};  // accepted
+    std::atomic<std::uint64_t> refused{0};  // for lack of places or files, and for other reasons
+    std::atomic<std::uint64_t> bad_messages{0};  // disconnected for an invalid message
+    std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
+    // Descriptors of clients on which a thread has been lost for at least a second.
+    std::atomic<std::uint64_t> stuck_descriptors{0};
+    // Disconnected because so many wait for their sockets that each reply takes long.
+    std::atomic<std::uint64_t> slow_sockets{0};
+    std::atomic<std::uint64_t> torn_memory{0};  // disconnected for taking away memory in use
+  };
+
+  // `shards`: the Services of one link, in order, which outlive the Server.
+  Server(std::vector<Service*> shards, std::string path, Log log = {});
+  Server(Service& service, std::string path, Log log = {})
+      : Server(std::vector{&service}, std::move(path), std::move(log)) {}
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Call before start(). `group`: its members are administrators. `trace`: starts and stops traces;
+  // it outlives the Server's thread.
+  void set_admin(std::optional<gid_t> group, TraceControl* trace);
+  // Limits the number of clients and the bytes of one kMap request; the Service applies the other
+  // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
+  // administrators, who may only watch in them.
+  void set_quotas(const Quotas& quotas);
+  // Creates the socket, and beside it the one of the administrators; if that cannot be made, logs
+  // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
+  int listen(const SocketAccess& access = {});
+  // Instead: takes the socket over from another Server of the same path.
+  void take_over(Listener listener) { listener_ = std::move(listener); }
+  // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
+  // this process, which share its open files and mappings.
+  int start(std::size_t links = 1);
+  // Ends the thread, removes the socket file and all clients. Their connections end while the
+  // Services continue to be polled.
+  void stop();
+  // The same, but keeps the socket: who connects waits for the Server that takes it over.
+  Listener stop_and_keep_listening();
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  // Beats at least once per second.
+  [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // This bit above the ClientId in an epoll key marks the descriptor of the client's process.
+  static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
+  struct Peer {
+    UniqueFd socket;
+    UniqueFd process;     // readable when the process has ended, even if others hold its socket
+    ClientId client = 0;  // its id on the first shard, and its key in peers_
+    // Its id on each shard; 0: it has not said hello there.
+    std::vector<ClientId> clients;
+    std::shared_ptr<ProgramUse> use;
+    ClientIdentity identity;
+    std::optional<unsigned> begins;  // the shard that it was told to begin with
+    std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
+    bool operating = false;          // has a place reserved for operators
+    bool uses_link = false;          // has asked for more than what only_watches() names
+    std::uint64_t last_asked = 0;    // time of the last request, counted in requests of all clients
+    SlowSockets::Time last_reply{0};  // what it took to send
+  };
+
+  void end_thread();
+  void end_clients();
+  void run();
+  void handle_event_safely(std::uint64_t key);
+  void give_up(std::uint64_t key, const char* why);
+  void handle_event(std::uint64_t key);
+  int watch(int fd, std::uint64_t key);
+  void tend();
+  void report_lost_threads();
+  void accept_clients();
+  void accept_failed(int error);
+  void receive(UniqueFd socket, bool as_operator);
+  void admit_clients();
+  void admit(WaitingRoom::Guest guest);
+  void admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& process);
+  [[nodiscard]] bool cannot_close_files_of(uid_t user) const;
+  [[nodiscard]] bool is_crowded() const;
+  bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
+  bool find_operator_place(const ClientIdentity& who);
+  ClientId join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
+                std::string& why);
+  void refuse(const ClientIdentity& who, const std::string& why);
+  void make_room_for_operator();
+  void hang_up(uid_t user, UniqueFd socket);
+  void serve(std::uint64_t key);
+  void judge(std::uint64_t key, int result);
+  int answer(Peer& peer);
+  int answer(Peer& peer, int received, const RequestMessage& request, std::span<UniqueFd> fds);
+  int refuse_descriptors(Peer& peer, RequestKind kind);
+  int refuse_request(Peer& peer, RequestKind kind, int error, std::string_view why = {});
+  int pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds);
+  void ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
+                   ReplyMessage& reply, int& bell);
+  void greet(Peer& peer, const RequestMessage& request, Attachments& attachments,
+             ReplyMessage& reply, int& bell);
+  void log_no_hello(const Peer& peer, const ReplyMessage& reply);
+  int say_hello(Peer& peer, unsigned shard, ReplyMessage& reply);
+  [[nodiscard]] bool makes_sense(const Peer& peer, const RequestMessage& request,
+                                 std::size_t fd_count) const;
+  int reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell = -1);
+  void hear(const Peer& peer, bool requests);
+  int begin_map(Peer& peer, const RequestMessage& message, std::span<UniqueFd> fds);
+  int begin_mapped(Peer& peer, const RequestMessage& message);
+  int send_out(Peer& peer, std::shared_ptr<Errand> errand);
+  int end_errand(Peer& peer, Errand& errand);
+  void end_errands();
+  void drop_expelled(unsigned shard);
+  // `expected`: programs leave so.
+  void drop(std::uint64_t key, const std::string& why, bool expected = false);
+  void log(LogLevel level, const std::string& text) const;
+  // For events that a client can cause as often as it likes.
+  void log_client(uid_t user, LogLevel level, const std::string& text);
+
+  const std::vector<Service*> shards_;
+  unsigned next_shard_ = 0;  // for the next program to begin with
+  const std::string path_;
+  const Log log_;
+  std::optional<gid_t> admin_group_;
+  TraceControl* trace_ = nullptr;
+  std::atomic<std::size_t> most_clients_{Quotas{}.clients};
+  std::atomic<std::uint64_t> most_map_bytes_{Quotas{}.map_bytes};
+  Counts counts_;
+  Heartbeat heartbeat_;
+  std::shared_ptr<UserWorkers> workers_;
+  std::optional<ForeignFiles> foreign_;
+  // Closes what this thread has made and shares with clients, so that they can delay whoever closes
+  // it: their bells, and the descriptors of their processes (whose locks can be many).
+  std::shared_ptr<Closer> closer_;
+  std::size_t lost_closing_ = 0;  // threads of `closer_`, at the last tend()
+  std::optional<WaitingRoom> waiting_;
+  SlowSockets slow_sockets_;
+  std::optional<Errands> errands_;
+  Listener listener_;
+  UniqueFd epoll_, stop_;
+  LogBudget log_budget_, debug_budget_;  // the second: of lines at debug
+  int first_reserved_file_ = 0;
+  bool starved_ = false;                 // a client waits because no descriptor is free
+  std::map<std::uint64_t, Peer> peers_;  // by the epoll key of the socket
+  std::size_t operators_ = 0;            // peers in places for operators
+  std::uint64_t asked_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace stp::service

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/stpd/workers.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "libst/os/mapping_turn.h"
+#include "stp/base/assert.h"
+
+// Older C libraries have the member, and no name for it.
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+namespace stp::service {
+namespace {
+
+// The daemon's own user and root never wait for a thread of others.
+bool is_trusted(uid_t user) {
+  return user == 0 || user == ::geteuid();
+}
+
+// How long this thread could have run so far, but had no processor. nullopt: the kernel does not
+// tell.
+std::optional<std::chrono::nanoseconds> wait_for_processor() {
+  std::ifstream in("/proc/thread-self/schedstat");
+  long long ran = 0, waited = 0;
+  if (!(in >> ran >> waited)) return std::nullopt;
+  return std::chrono::nanoseconds(waited);
+}
+
+}  // namespace
+
+struct UserWorkers::State {
+  // The work of one user.
+  struct Queue {
+    struct Item {
+      Work work;
+      Kind kind;
+    };
+    std::deque<Item> waiting;
+    unsigned busy = 0;      // threads that work for this user
+    std::size_t asked = 0;  // that waits or is being done, and is no release
+  };
+  using Queues = std::map<uid_t, Queue>;
+  // How long a user's work has slept, as of `when`.
+  struct Sleep {
+    std::chrono::nanoseconds total{0};
+    Clock::time_point when;
+    [[nodiscard]] std::chrono::nanoseconds at(Clock::time_point now) const {
+      return total - (now - when) / kForgiven;
+    }
+  };
+  std::mutex mutex;
+  std::condition_variable given, done;
+  Queues queues;                  // only those with work that waits or is being done
+  std::map<uid_t, Sleep> sleeps;  // only what is not forgiven
+  uid_t last_served = 0;
+  unsigned threads = 0, free = 0;  // free: threads that have no work at present
+  unsigned untrusted = 0;          // threads that work for users who are not trusted
+  bool stopping = false;
+
+  [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const {
+    const auto& [user, queue] = entry;
+    return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
+           (untrusted < kThreads || is_trusted(user));
+  }
+  // Serves users in turn, so that one with much work does not occupy the threads.
+  Queues::iterator next() {
+    for (auto at = queues.upper_bound(last_served); at != queues.end(); ++at)
+      if (may_work_for(*at)) return at;
+    for (auto at = queues.begin(); at != queues.end() && at->first <= last_served; ++at)
+      if (may_work_for(*at)) return at;
+    return queues.end();
+  }
+  // `off`: how long a thread has not run in turns, `waited`: how long it waited for a processor.
+  void add_sleep(uid_t user, std::chrono::nanoseconds off, std::chrono::nanoseconds waited) {
+    const auto time = off - waited;
+    if (time < kLongSleep || is_trusted(user)) return;
+    const auto now = Clock::now();
+    std::erase_if(sleeps, [now](const auto& entry) { return entry.second.at(now).count() <= 0; });
+    auto& sleep = sleeps[user];
+    sleep = {std::max(sleep.at(now), std::chrono::nanoseconds(0)) + time, now};
+  }
+  // Counts a thread that is about to be started, if one is needed.
+  bool wants_thread() {
+    if (free != 0 || threads == kThreads + kThreadsPerUser || next() == queues.end()) return false;
+    ++threads;
+    ++free;
+    return true;
+  }
+
+  // Call without the lock, after wants_thread().
+  static void start_thread(const std::shared_ptr<State>& state) {
+    try {
+      std::thread([state] { run(state); }).detach();
+    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
+      std::lock_guard const guard(state->mutex);
+      --state->threads;
+      --state->free;
+    }
+  }
+
+  static void run(const std::shared_ptr<State>& state) {
+    std::unique_lock lock(state->mutex);
+    for (;;) {
+      const auto at = state->next();
+      if (at != state->queues.end())
+        work_one(state, lock, at);
+      else if (!state->stopping)
+        state->given.wait(lock);
+      else
+        break;
+    }
+    STP_ASSERT(state->free > 0 && state->free <= state->threads, "a thread that ends was free");
+    --state->free;
+    --state->threads;
+    state->done.notify_all();
+  }
+
+  // `at` stays valid while the lock is released: nobody erases a queue with a busy thread.
+  static void work_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
+                       Queues::iterator at) {
+    auto& queue = at->second;
+    const auto counted = is_trusted(at->first) ? 0U : 1U;
+    state->last_served = at->first;
+    auto [work, kind] = std::move(queue.waiting.front());
+    queue.waiting.pop_front();
+    ++queue.busy;
+    --state->free;
+    state->untrusted += counted;
+    const auto another = state->wants_thread();  // this one may be held up for long
+    lock.unlock();
+    if (another) start_thread(state);
+    MappingTurn::time_off() = {};
+    const auto waited_before = wait_for_processor();
+    work();
+    work = nullptr;  // what it holds is released here, too
+    const auto off = MappingTurn::time_off();
+    const auto waited = off < kLongSleep ? waited_before : wait_for_processor();
+    lock.lock();
+    if (waited_before && waited) state->add_sleep(at->first, off, *waited - *waited_before);
+    STP_ASSERT(queue.busy > 0 && state->untrusted >= counted, "a thread that worked was counted");
+    --queue.busy;
+    if (kind == Kind::kAsked) --queue.asked;
+    ++state->free;
+    state->untrusted -= counted;
+    if (queue.waiting.empty() && queue.busy == 0) state->queues.erase(at);
+  }
+};
+
+UserWorkers::UserWorkers() : state_(std::make_shared<State>()) {}
+
+UserWorkers::~UserWorkers() {
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
+  state_->given.notify_all();
+  state_->done.wait_for(lock, kFarewell, [this] { return state_->threads == 0; });
+}
+
+void UserWorkers::give(uid_t user, Work work, Kind kind) {
+  bool another = false;
+  {
+    std::lock_guard const guard(state_->mutex);
+    auto& queue = state_->queues[user];
+    queue.waiting.push_back({std::move(work), kind});
+    if (kind == Kind::kAsked) ++queue.asked;
+    another = state_->wants_thread();
+  }
+  state_->given.notify_one();
+  if (another) State::start_thread(state_);
+}
+
+std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, uid_t user,
+                                         std::shared_ptr<void> thing) {
+  auto* const name = thing.get();
+  return {name, [workers = std::move(workers), user, thing = std::move(thing)](void*) mutable {
+            workers->give(
+                user, [thing = std::move(thing)]() mutable { thing.reset(); }, Kind::kRelease);
+          }};
+}
+
+bool UserWorkers::has_slept(uid_t user, Clock::time_point now) const {
+  std::lock_guard const guard(state_->mutex);
+  const auto at = state_->sleeps.find(user);
+  return at != state_->sleeps.end() && at->second.at(now) > kMostSlept;
+}
+
+bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
+  if (has_slept(user, now)) return true;
+  std::lock_guard const guard(state_->mutex);
+  const auto at = state_->queues.find(user);
+  return at != state_->queues.end() && at->second.asked >= kMostPerUser;
+}
+
+void UserWorkers::tend() {
+  {
+    std::lock_guard const guard(state_->mutex);
+    if (!state_->wants_thread()) return;
+  }
+  State::start_thread(state_);
+}
+
+std::size_t UserWorkers::waiting(uid_t user) const {
+  std::lock_guard const guard(state_->mutex);
+  const auto at = state_->queues.find(user);
+  return at == state_->queues.end() ? 0 : at->second.waiting.size() + at->second.busy;
+}
+
+namespace {
+
+constexpr long kNudgeInterval = 1'000'000;  // nanoseconds
+
+// Returns a signal that nothing else uses. Its handler is empty: the signal only has to arrive.
+int nudging_signal() {
+  static const int number = [] {
+    const auto chosen = SIGRTMAX - 3;
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    ::sigaction(chosen, &action, nullptr);  // without SA_RESTART: the signal ends waits
+    return chosen;
+  }();
+  return number;
+}
+
+}  // namespace
+
+Nudge::Nudge() {
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = nudging_signal();
+  event.sigev_notify_thread_id = ::gettid();
+  sigset_t let_in;
+  sigemptyset(&let_in);
+  sigaddset(&let_in, event.sigev_signo);
+  ::pthread_sigmask(SIG_UNBLOCK, &let_in, nullptr);
+  made_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+}
+
+Nudge::~Nudge() {
+  if (made_) ::timer_delete(timer_);
+}
+
+void Nudge::start() {
+  set(kNudgeInterval);
+}
+
+void Nudge::stop() {
+  set(0);
+}
+
+void Nudge::set(long nanoseconds) {
+  if (!made_) return;
+  const itimerspec when{.it_interval = {.tv_sec = 0, .tv_nsec = nanoseconds},
+                        .it_value = {.tv_sec = 0, .tv_nsec = nanoseconds}};
+  ::timer_settime(timer_, 0, &when, nullptr);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+// The descriptors of one user and kind.
+struct Lane {
+  std::deque<UniqueFd> waiting;
+  // For each thread of this lane: since when it has been closing a descriptor; nullopt: no thread.
+  std::array<std::optional<Clock::time_point>, Closer::kThreadsPerUser> busy;
+
+  [[nodiscard]] std::optional<std::size_t> free_place() const {
+    for (std::size_t i = 0; i < busy.size(); ++i)
+      if (!busy[i]) return i;
+    return std::nullopt;
+  }
+  [[nodiscard]] std::size_t busy_count() const {
+    std::size_t count = 0;
+    for (const auto& since : busy) count += since ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] std::size_t lost(Clock::time_point now) const {
+    std::size_t count = 0;
+    for (const auto& since : busy) count += since && now - *since >= Closer::kLost ? 1 : 0;
+    return count;
+  }
+};
+
+struct Closer::State {
+  std::mutex mutex;
+  std::condition_variable given, done;
+  using Key = std::pair<uid_t, Kind>;
+  using Lanes = std::map<Key, Lane>;
+  Lanes lanes;  // only those with a descriptor that waits or is being closed
+  Key last_served{};
+  std::size_t waiting = 0;         // descriptors of all users, including those being closed
+  unsigned threads = 0, free = 0;  // free: threads that close nothing at present
+  unsigned busy_for_users = 0;     // threads that close for others than operators
+  const uid_t own = ::geteuid();
+  bool stopping = false;
+
+  [[nodiscard]] bool needs_thread() {
+    return free == 0 && threads < kThreads && next() != lanes.end();
+  }
+  void count_thread() {
+    ++threads;
+    ++free;
+  }
+
+  [[nodiscard]] bool is_operator(uid_t user) const { return user == 0 || user == own; }
+  // Serves users in turn, so that one with many descriptors does not occupy the threads.
+  Lanes::iterator next() {
+    const auto may = [this](const Lanes::value_type& each) {
+      const auto& [key, lane] = each;
+      return !lane.waiting.empty() && lane.free_place() &&
+             (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
+    };
+    for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
+      if (may(*at)) return at;
+    for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
+      if (may(*at)) return at;
+    return lanes.end();
+  }
+
+  [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const {
+    const auto at = lanes.find({user, kind});
+    return at == lanes.end() ? nullptr : &at->second;
+  }
+
+  // Call without the lock.
+  static void start_thread(const std::shared_ptr<State>& state) {
+    try {
+      std::thread([state] { work(state); }).detach();
+    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
+      std::lock_guard const guard(state->mutex);
+      --state->threads;
+      --state->free;
+    }
+  }
+
+  static void work(const std::shared_ptr<State>& state) {
+    Nudge nudge;
+    std::unique_lock lock(state->mutex);
+    for (;;) {
+      const auto at = state->next();
+      if (at != state->lanes.end())
+        close_one(state, lock, at, nudge);
+      else if (!state->stopping)
+        state->given.wait(lock);
+      else
+        break;
+    }
+    STP_ASSERT(state->free > 0 && state->free <= state->threads, "a thread that ends was free");
+    --state->free;
+    --state->threads;
+    state->done.notify_all();
+  }
+
+  // `lane` stays valid while the lock is released: nobody erases a lane with a busy thread.
+  static void close_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
+                        Lanes::iterator at, Nudge& nudge) {
+    auto& lane = at->second;
+    STP_ASSERT(!lane.waiting.empty() && lane.free_place(),
+               "the lane that is next has a descriptor, and a place for a thread");
+    STP_ASSERT(state->free > 0, "the thread that closes was free");
+    state->last_served = at->first;
+    auto file = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    auto& since = lane.busy[*lane.free_place()];
+    since = Clock::now();
+    --state->free;
+    const unsigned of_users = state->is_operator(at->first.first) ? 0 : 1;
+    state->busy_for_users += of_users;
+    const auto another = state->needs_thread();  // this thread may block for ever in close()
+    if (another) state->count_thread();
+    lock.unlock();
+    if (another) start_thread(state);
+    {
+      Nudge::Span const span(nudge);
+      file.reset();
+    }
+    lock.lock();
+    since.reset();
+    ++state->free;
+    state->busy_for_users -= of_users;
+    STP_ASSERT(state->waiting > 0 && lane.busy_count() < lane.busy.size(),
+               "a descriptor that is closed was counted");
+    --state->waiting;
+    if (lane.waiting.empty() && lane.busy_count() == 0) state->lanes.erase(at);
+  }
+};
+
+Closer::Closer() : state_(std::make_shared<State>()) {}
+
+Closer::~Closer() {
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
+  state_->given.notify_all();
+  state_->done.wait_for(lock, kFarewell, [this] { return state_->threads == 0; });
+}
+
+void Closer::close(uid_t user, UniqueFd file, Kind kind) {
+  if (!file) return;
+  bool more_threads = false;
+  {
+    std::lock_guard const guard(state_->mutex);
+    state_->lanes[{user, kind}].waiting.push_back(std::move(file));
+    ++state_->waiting;
+    more_threads = state_->needs_thread();
+    if (more_threads) state_->count_thread();
+  }
+  state_->given.notify_one();
+  if (more_threads) State::start_thread(state_);
+}
+
+void Closer::tend() {
+  {
+    std::lock_guard const guard(state_->mutex);
+    if (!state_->needs_thread()) return;
+    state_->count_thread();
+  }
+  State::start_thread(state_);
+}
+
+void Closer::close(uid_t user, std::vector<UniqueFd>& files) {
+  for (auto& file : files) close(user, std::move(file));
+  files.clear();
+}
+
+std::size_t Closer::waiting() const {
+  std::lock_guard const guard(state_->mutex);
+  return state_->waiting;
+}
+
+std::size_t Closer::waiting(uid_t user, Kind kind) const {
+  std::lock_guard const guard(state_->mutex);
+  const auto* const lane = state_->lane(user, kind);
+  return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
+}
+
+std::size_t Closer::lost() const {
+  std::lock_guard const guard(state_->mutex);
+  std::size_t count = 0;
+  for (const auto& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
+  return count;
+}
+
+std::size_t Closer::lost(uid_t user) const {
+  std::lock_guard const guard(state_->mutex);
+  std::size_t count = 0;
+  for (const auto kind : {Kind::kFile, Kind::kSocket})
+    if (const auto* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
+  return count;
+}
+
+std::optional<uid_t> Closer::who_holds_up() const {
+  std::lock_guard const guard(state_->mutex);
+  for (const auto& [key, lane] : state_->lanes)
+    if (lane.lost(Clock::now()) != 0) return key.first;
+  return std::nullopt;
+}
+
+bool ForeignFiles::may_take(uid_t user) const {
+  const auto waiting = closer_.waiting();
+  return waiting == 0 || (waiting + kMostFds <= room_ && !is_stuck(user));
+}
+
+int ForeignFiles::receive(int socket, uid_t user, RequestMessage& request,
+                          std::vector<UniqueFd>& fds) {
+  const auto descriptors = may_take(user) ? Descriptors::kTake : Descriptors::kRefuse;
+  if (descriptors == Descriptors::kTake && room_ >= kMostFds)
+    return receive_request(socket, request, fds, Wait::kDontWait);
+  Nudge::Span const span(*nudge_);  // the kernel closes those that it cannot deliver
+  return receive_request(socket, request, fds, Wait::kDontWait, descriptors);
+}
+
+void ForeignFiles::hang_up(uid_t user, UniqueFd socket) {
+  ::shutdown(socket.get(), SHUT_RDWR);
+  close_socket(user, std::move(socket));
+}
+
+std::optional<ForeignFiles::Lost> ForeignFiles::tend() {
+  closer_.tend();
+  const auto before = std::exchange(lost_, closer_.lost());
+  if (lost_ <= before) return std::nullopt;
+  return Lost{lost_ - before, closer_.who_holds_up().value_or(0)};
+}
+
+}  // namespace stp::service
