@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 #include "libst/client/backend.h"
@@ -83,7 +82,7 @@ LocalBackend::LocalBackend(std::unique_ptr<port::Port> port)
     : service_(std::move(port)),
       loop_(service_, service::PollPolicy::kAdaptive),
       yields_(std::thread::hardware_concurrency() <= 2) {
-  service_.set_quotas(own_quotas());
+  service_.drive()->set_quotas(own_quotas());
 }
 
 LocalBackend::~LocalBackend() {
@@ -92,8 +91,8 @@ LocalBackend::~LocalBackend() {
 
 int LocalBackend::greet() {
   {
-    std::lock_guard const hold(service_.lock());
-    client_ = service_.add_client(::geteuid() == 0);
+    const auto turn = service_.drive();
+    client_ = turn->add_client(::geteuid() == 0);
     if (client_ == 0) {
       const auto error = -errno;
       return fail(error, std::string("no page for the link's events: ") + std::strerror(-error));
@@ -112,10 +111,10 @@ int LocalBackend::exchange(service::RequestMessage& request, Payload& payload,
   service::Attachments attachments;
   attachments.pieces = payload.mapped;
   {
-    std::lock_guard const hold(service_.lock());
+    const auto turn = service_.drive();
     loop_.visited();
-    service_.handle(client_, request, attachments, reply);
-    service_.poll();  // frames that the request causes leave now
+    turn->handle(client_, request, attachments, reply);
+    turn->poll();  // frames that the request causes leave now
   }
   answer_posts();
   payload.memory = std::move(attachments.memory);
@@ -144,10 +143,11 @@ void LocalBackend::answer_posts() {
 // Drives the link while bells are rung and the lock is free. If another thread holds the lock, that
 // thread's next turn handles the bells, or its answer_posts(), or the loop.
 void LocalBackend::answer_bells() {
-  while (page().bells.any() && service_.lock().try_lock()) {
-    std::lock_guard const hold(service_.lock(), std::adopt_lock);
+  while (page().bells.any()) {
+    const auto turn = service_.try_drive();
+    if (!turn) return;
     loop_.posted();
-    service_.poll();
+    turn->poll();
   }
 }
 
@@ -157,12 +157,11 @@ void LocalBackend::kick(std::uint32_t bell) {
     wake_loop();  // the loop may have gone to sleep since leaves_at_once() looked
     return loop_.leave_to_loop();
   }
-  if (service_.lock().try_lock()) {
+  if (const auto turn = service_.try_drive()) {
     // No other thread needs to see the bell: kicking directly saves four atomic operations.
-    std::lock_guard const hold(service_.lock(), std::adopt_lock);
     loop_.posted();
-    service_.kick(client_, bell);
-    service_.poll();
+    turn->kick(client_, bell);
+    turn->poll();
     wake_loop();
   } else {
     ring(bell);
@@ -199,20 +198,14 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
 
 // At least one turn, then until the condition holds or the time has come.
 bool LocalBackend::drive(Condition condition, Time until) {
-  std::unique_lock hold(service_.lock());
   bool holds = false;
-  for (;;) {
+  for (auto turn = service_.drive();; turn.give_way()) {
     loop_.visited();
-    const auto moved = service_.poll();
+    const auto moved = turn->poll();
     holds = condition();
-    if (holds || until == 0 || service_.now() >= until) break;
+    if (holds || until == 0 || turn->now() >= until) break;
     if (moved == 0 && yields_) std::this_thread::yield();
-    if (service_.lock().wanted()) {
-      hold.unlock();
-      hold.lock();
-    }
   }
-  hold.unlock();
   if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
   return holds;
 }
@@ -220,12 +213,12 @@ bool LocalBackend::drive(Condition condition, Time until) {
 void LocalBackend::leave() {
   loop_.stop();
   const auto until = port::now() + kFarewell;
-  std::lock_guard const hold(service_.lock());
-  service_.remove_client(client_);
+  const auto turn = service_.drive();
+  turn->remove_client(client_);
   do {
-    service_.poll();
-  } while (service_.node().vc_count() > 0 && port::now() < until);
-  service_.poll();  // sends the last answers: a turn sends what the turn before has received
+    turn->poll();
+  } while (turn->node().vc_count() > 0 && port::now() < until);
+  turn->poll();  // sends the last answers: a turn sends what the turn before has received
 }
 
 int open_here(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out) {

@@ -132,7 +132,7 @@ void Bells::hear() {
 
 void Bells::rang_in_vain(Client& client) {
   if (client.leaving || !client.bell_file || !client.bell_credit.rang_in_vain(clock_.now())) return;
-  ++silences_;
+  silences_.store(silences() + 1, std::memory_order_relaxed);
   watch(EPOLL_CTL_MOD, client.bell_file.get(), client.id, false);
   silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
 }

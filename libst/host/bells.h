@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -71,8 +72,8 @@ class Bells {
 
   // When the first of the silenced clients is heard again; kNever: none is silenced.
   [[nodiscard]] Time silent_until() const { return silent_until_; }
-  // How often a client was silenced.
-  [[nodiscard]] std::uint64_t silences() const { return silences_; }
+  // How often a client was silenced. Needs no lock.
+  [[nodiscard]] std::uint64_t silences() const { return silences_.load(std::memory_order_relaxed); }
 
  private:
   template <typename Kick>
@@ -108,7 +109,7 @@ class Bells {
   int rung_count_ = 0;
   bool asleep_ = false;
   Time silent_until_ = kNever;
-  std::uint64_t silences_ = 0;
+  std::atomic<std::uint64_t> silences_{0};
 };
 
 // Wakes threads of clients that sleep on words of shared memory. That takes the longer, the more

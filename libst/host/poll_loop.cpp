@@ -44,7 +44,7 @@ PollLoop::PollLoop(Service& service, PollPolicy policy, std::vector<unsigned> cp
     : service_(service),
       policy_(policy),
       cpus_(std::move(cpus)),
-      wake_fd_(service.port().wake_fd()),
+      wake_fd_(service.drive()->port().wake_fd()),
       looks_(kFirstSleep, kLongestSleep),
       yields_(crowded ||
               (policy != PollPolicy::kBusy && std::thread::hardware_concurrency() < kCoresToSpin)) {
@@ -124,38 +124,35 @@ void PollLoop::call() {
 
 void PollLoop::drive() {
   absence_.end(attention_.on());
-  std::unique_lock guard(service_.lock());
-  frames_seen_ = frames();
+  auto driving = service_.drive();
+  frames_seen_ = frames(driving);
   posts_seen_ = posts();
   auto idle_since = port::now();
   auto interval = kFirstSleep;
   while (!stopping_ && !callers_came()) {
     heartbeat_.beat();
-    if (turn()) {
+    if (turn(driving)) {
       const auto now = port::now();
       patience_.work_came(now - idle_since);
       idle_since = now;
       interval = kFirstSleep;
       looks_.restart();
     } else {
-      rest(guard, idle_since, interval);
+      rest(driving, idle_since, interval);
     }
-    if (service_.lock().wanted()) {
-      guard.unlock();
-      guard.lock();
-    }
+    driving.give_way();
   }
 }
 
-std::uint64_t PollLoop::frames() const {
-  return service_.node().counters().get(Counter::kRxFrames);
+std::uint64_t PollLoop::frames(const Turn& driving) {
+  return driving->node().counters().get(Counter::kRxFrames);
 }
 
 // Returns true if something moved.
-bool PollLoop::turn() {
-  const auto moved = service_.poll() != 0;
+bool PollLoop::turn(const Turn& driving) {
+  const auto moved = driving->poll() != 0;
   if (!attention_.possible()) return moved;
-  const auto came = frames() - frames_seen_;
+  const auto came = frames(driving) - frames_seen_;
   const auto posted = posts() - posts_seen_;
   if (came != 0 || posted != 0) attention_.turn(came, posted, port::now());
   frames_seen_ += came;
@@ -163,57 +160,56 @@ bool PollLoop::turn() {
   return moved;
 }
 
-void PollLoop::rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval) {
+void PollLoop::rest(Turn& driving, Time idle_since, Time& interval) {
   const auto rest = attention_.on() ? attention_.rest(port::now()) : Attention::Rest::kSleep;
-  if (rest == Attention::Rest::kYield) return yield(guard);
-  if (rest == Attention::Rest::kNap && wakes() != port::Port::Wakes::kAlways) {
-    guard.unlock();
-    std::this_thread::sleep_for(std::chrono::nanoseconds(Attention::kNap));
-    guard.lock();
-  } else if (may_sleep(idle_since)) {
-    sleep(guard, interval);
-    interval = std::min(interval * 2, longest_sleep());
+  if (rest == Attention::Rest::kYield) return yield(driving);
+  if (rest == Attention::Rest::kNap && driving->port().wakes() != port::Port::Wakes::kAlways) {
+    driving.pause([] { std::this_thread::sleep_for(std::chrono::nanoseconds(Attention::kNap)); });
+  } else if (may_sleep(driving, idle_since)) {
+    sleep(driving, interval);
+    interval = std::min(interval * 2, longest_sleep(driving));
   } else if (yields_) {
-    yield(guard);
+    yield(driving);
   }
 }
 
-void PollLoop::yield(std::unique_lock<DriveLock>& guard) {
-  guard.unlock();
-  const auto begin = port::now();
-  ::sched_yield();
-  const auto end = port::now();
-  attention_.yielded(begin, end);
-  patience_.yielded(begin, end);
-  guard.lock();
+void PollLoop::yield(Turn& driving) {
+  driving.pause([this] {
+    const auto begin = port::now();
+    ::sched_yield();
+    const auto end = port::now();
+    attention_.yielded(begin, end);
+    patience_.yielded(begin, end);
+  });
 }
 
-bool PollLoop::may_sleep(Time idle_since) const {
+bool PollLoop::may_sleep(const Turn& driving, Time idle_since) const {
   if (policy_ == PollPolicy::kBusy) return false;
-  if (policy_ == PollPolicy::kInterrupt && wakes() != port::Port::Wakes::kNever) return true;
+  if (policy_ == PollPolicy::kInterrupt && driving->port().wakes() != port::Port::Wakes::kNever)
+    return true;
   const auto now = port::now();
   const auto patience = attention_.on() ? Patience::kShortest : patience_.time(now);
   return now - idle_since >= (yields_ ? patience : kSpin);
 }
 
-Time PollLoop::longest_sleep() {
-  const bool gone = service_.port().state() == port::LinkState::kGone;  // no frames will arrive
-  if (wakes() == port::Port::Wakes::kAlways || gone) return kLongestWakeableSleep;
+Time PollLoop::longest_sleep(const Turn& driving) {
+  auto& port = driving->port();
+  const bool gone = port.state() == port::LinkState::kGone;  // no frames will arrive
+  if (port.wakes() == port::Port::Wakes::kAlways || gone) return kLongestWakeableSleep;
   looks_.looked();
   return looks_.pause();
 }
 
-void PollLoop::sleep(std::unique_lock<DriveLock>& guard, Time interval) {
-  const auto deadline = service_.next_deadline();
+void PollLoop::sleep(Turn& driving, Time interval) {
+  const auto deadline = driving->next_deadline();
   const auto now = port::now();
-  if (deadline <= now || !service_.prepare_to_sleep()) return;
+  if (deadline <= now || !driving->prepare_to_sleep()) return;
   sleeping_ = true;  // before another thread can have the lock, add a timer and call take_over()
-  guard.unlock();
-  const auto length = std::min(interval, deadline - now);
-  service_.sleep(wake_fd_, length);
-  sleeping_ = false;
-  guard.lock();
-  service_.woke_up();
+  driving.pause([&] {
+    service_.sleep(wake_fd_, std::min(interval, deadline - now));
+    sleeping_ = false;
+  });
+  driving->woke_up();
 }
 
 namespace {

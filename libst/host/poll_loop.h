@@ -124,17 +124,16 @@ class PollLoop {
   }
   void wait_for_callers();
   void drive();
-  [[nodiscard]] std::uint64_t frames() const;
+  [[nodiscard]] static std::uint64_t frames(const Turn& driving);
   [[nodiscard]] std::uint32_t posts() const {
     return static_cast<std::uint32_t>(visits_.load(std::memory_order_relaxed) / kPost);
   }
-  bool turn();
-  void rest(std::unique_lock<DriveLock>& guard, Time idle_since, Time& interval);
-  void yield(std::unique_lock<DriveLock>& guard);
-  [[nodiscard]] port::Port::Wakes wakes() const { return service_.port().wakes(); }
-  [[nodiscard]] bool may_sleep(Time idle_since) const;
-  Time longest_sleep();
-  void sleep(std::unique_lock<DriveLock>& guard, Time interval);
+  bool turn(const Turn& driving);
+  void rest(Turn& driving, Time idle_since, Time& interval);
+  void yield(Turn& driving);
+  [[nodiscard]] bool may_sleep(const Turn& driving, Time idle_since) const;
+  Time longest_sleep(const Turn& driving);
+  void sleep(Turn& driving, Time interval);
 
   Service& service_;
   const PollPolicy policy_;

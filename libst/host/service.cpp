@@ -39,7 +39,7 @@ void DriveLock::call() {
 
 // A Service is composed of mechanisms, each with its own header. The Impl routes turns, requests
 // and events to them.
-struct Service::Impl {
+struct DrivenService::Impl {
   Impl(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
        std::shared_ptr<Budgets> budgets);
 
@@ -125,7 +125,6 @@ struct Service::Impl {
   void vc_gone(VcId vc, std::uint64_t cookie);
   void region_gone(RegionId id);
 
-  DriveLock lock;
   port::TurnClock clock;  // the Node's only source of time; under the drive lock
   Allowances allow;
   ClientTable clients{allow};
@@ -180,8 +179,8 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
 
 }  // namespace
 
-Service::Impl::Impl(std::unique_ptr<port::Port> of_link, std::optional<std::uint64_t> granted,
-                    std::shared_ptr<Budgets> of_users)
+DrivenService::Impl::Impl(std::unique_ptr<port::Port> of_link, std::optional<std::uint64_t> granted,
+                          std::shared_ptr<Budgets> of_users)
     : allow(std::move(of_users), of_link->info().shard, shards_of(*of_link)),
       port(std::move(of_link)),
       link(*port, clients, wakes, clock.now()),
@@ -189,64 +188,69 @@ Service::Impl::Impl(std::unique_ptr<port::Port> of_link, std::optional<std::uint
   port->set_bell(bells.own());
 }
 
-Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
-                 std::shared_ptr<Budgets> budgets)
+DrivenService::DrivenService(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+                             std::shared_ptr<Budgets> budgets)
     : impl_(new Impl(std::move(port), granted, std::move(budgets))) {}
-Service::~Service() = default;
-DriveLock& Service::lock() {
-  return impl_->lock;
-}
-port::Port& Service::port() {
+DrivenService::~DrivenService() = default;
+port::Port& DrivenService::port() {
   return *impl_->port;
 }
-Node& Service::node() {
+Node& DrivenService::node() {
   return impl_->node;
 }
+
+Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+                 std::shared_ptr<Budgets> budgets)
+    : driven_(std::move(port), granted, std::move(budgets)) {}
+const port::PortInfo& Service::info() const {
+  return driven_.impl_->port->info();
+}
 unsigned Service::shards() const {
-  return shards_of(*impl_->port);
+  return shards_of(*driven_.impl_->port);
 }
 
 // ---- clients
 
-ClientId Service::Impl::greet(Client* client) const {
+ClientId DrivenService::Impl::greet(Client* client) const {
   if (client == nullptr) return 0;
   bells.greet(*client);
   link.greet(*client);
   return client->id;
 }
 
-Client* Service::Impl::present(ClientId id) {
+Client* DrivenService::Impl::present(ClientId id) {
   auto* const client = clients.find(id);
   return client == nullptr || client->leaving ? nullptr : client;
 }
 
-ClientId Service::add_client(bool privileged) {
+ClientId DrivenService::add_client(bool privileged) {
   return impl_->greet(impl_->clients.add(privileged));
 }
 
-ClientId Service::add_client(const ClientIdentity& identity, bool operating, std::string& why) {
+ClientId DrivenService::add_client(const ClientIdentity& identity, bool operating,
+                                   std::string& why) {
   const auto place = operating ? ClientTable::Place::kOperator : ClientTable::Place::kOwn;
   return impl_->greet(impl_->clients.add(identity, place, why));
 }
 
-ClientId Service::add_client_of_link(const ClientIdentity& identity,
-                                     std::shared_ptr<ProgramUse> use, std::string& why) {
+ClientId DrivenService::add_client_of_link(const ClientIdentity& identity,
+                                           std::shared_ptr<ProgramUse> use, std::string& why) {
   auto* const client = impl_->clients.add(identity, ClientTable::Place::kKnown, why);
   if (client != nullptr && use != nullptr) client->use = std::move(use);
   return impl_->greet(client);
 }
 
-std::shared_ptr<ProgramUse> Service::use_of(ClientId id) const {
+std::shared_ptr<ProgramUse> DrivenService::use_of(ClientId id) const {
   const auto* const client = impl_->clients.find(id);
   return client == nullptr ? nullptr : client->use;
 }
 
-void Service::identify(ClientId id, const ClientIdentity& identity) {
+void DrivenService::identify(ClientId id, const ClientIdentity& identity) {
   if (auto* const client = impl_->clients.find(id); client != nullptr)
     impl_->clients.identify(*client, identity);
 }
 
-void Service::remove_client(ClientId id) {
+void DrivenService::remove_client(ClientId id) {
   auto* const client = impl_->present(id);
   if (client == nullptr) return;
   impl_->removal.begin(*client);
@@ -255,34 +259,34 @@ void Service::remove_client(ClientId id) {
   impl_->bells.ring_own();
 }
 
-std::size_t Service::client_count() const {
+std::size_t DrivenService::client_count() const {
   return impl_->clients.size();
 }
-std::optional<ClientId> Service::next_expelled() {
+std::optional<ClientId> DrivenService::next_expelled() {
   return impl_->removal.next_expelled();
 }
 int Service::expelled_fd() const {
-  return impl_->removal.expelled_fd();
+  return driven_.impl_->removal.expelled_fd();
 }
 
 // ---- what they may do
 
 const Budgets& Service::budgets() const {
-  return impl_->allow.budgets();
+  return driven_.impl_->allow.budgets();
 }
-void Service::set_quotas(const Quotas& quotas) {
+void DrivenService::set_quotas(const Quotas& quotas) {
   impl_->allow.set_quotas(quotas);
 }
-void Service::set_process_totals(std::uint64_t mappings, std::uint64_t files) {
+void DrivenService::set_process_totals(std::uint64_t mappings, std::uint64_t files) {
   impl_->allow.set_process_totals(mappings, files);
 }
-void Service::reserve_files_from(int first) {
+void DrivenService::reserve_files_from(int first) {
   impl_->allow.reserve_files_from(first);
 }
-void Service::offer_memory(Offers::ReleaseElsewhere release) {
+void DrivenService::offer_memory(Offers::ReleaseElsewhere release) {
   impl_->offers.begin(std::move(release));
 }
-std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc, Account& payer) const {
+std::shared_ptr<SharedMemory> DrivenService::offered(ClientId id, VcId vc, Account& payer) const {
   const auto* const client = impl_->clients.find(id);
   if (client == nullptr || client->leaving) return nullptr;
   payer = impl_->allow.payer(client->identity.uid).account;
@@ -290,29 +294,29 @@ std::shared_ptr<SharedMemory> Service::offered(ClientId id, VcId vc, Account& pa
   const auto* const channel = client->channels.of(vc);
   return channel == nullptr ? nullptr : channel->offered;
 }
-void Service::set_port_rules(PortRules rules) {
+void DrivenService::set_port_rules(PortRules rules) {
   impl_->endpoints.set_port_rules(std::move(rules));
 }
 
 // ---- what is reported
 
-std::optional<LinkChange> Service::next_link_change() {
+std::optional<LinkChange> DrivenService::next_link_change() {
   return impl_->link.next_change();
 }
-void Service::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
+void DrivenService::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
   impl_->inspection.add_counters(std::move(counters));
 }
-std::vector<port::PortCounter> Service::all_counters() const {
+std::vector<port::PortCounter> DrivenService::all_counters() const {
   return impl_->inspection.all_counters();
 }
 
 // ---- turns
 
-Time Service::now() {
+Time DrivenService::now() {
   return impl_->clock.now();
 }
 
-unsigned Service::poll() {
+unsigned DrivenService::poll() {
   work::Hold const turn("one turn of a link");
   auto& of = *impl_;
   const auto rung = of.bells.collect(
@@ -326,50 +330,50 @@ unsigned Service::poll() {
   return moved + (rung || events || cleaned ? 1 : 0);
 }
 
-void Service::kick(ClientId id, std::uint32_t bell) {
+void DrivenService::kick(ClientId id, std::uint32_t bell) {
   if (const auto* const client = impl_->present(id); client != nullptr)
     impl_->connections.kick(*client, bell);
 }
 
-Time Service::next_deadline() const {
+Time DrivenService::next_deadline() const {
   return std::min(impl_->node.next_deadline(), impl_->bells.silent_until());
 }
 
 // ---- bells and sleeping
 
 int Service::bell() const {
-  return impl_->bells.own();
+  return driven_.impl_->bells.own();
 }
-int Service::bell_of(ClientId id, int& out) {
+int DrivenService::bell_of(ClientId id, int& out) {
   auto* const client = impl_->present(id);
   return client == nullptr ? -EBADF : impl_->bells.of(*client, impl_->allow, out);
 }
-void Service::close_bells_by(std::function<void(uid_t, UniqueFd)> close) {
+void DrivenService::close_bells_by(std::function<void(uid_t, UniqueFd)> close) {
   impl_->bells.close_by(std::move(close));
 }
 std::uint64_t Service::silenced_bells() const {
-  return impl_->bells.silences();
+  return driven_.impl_->bells.silences();
 }
 
-bool Service::prepare_to_sleep() {
+bool DrivenService::prepare_to_sleep() {
   if (impl_->bells.fall_asleep() && impl_->port->prepare_to_sleep()) return true;
   woke_up();
   return false;
 }
 
 void Service::sleep(int wake_fd, Time length) {
-  impl_->bells.sleep(wake_fd, length);
+  driven_.impl_->bells.sleep(wake_fd, length);
 }
 
-void Service::woke_up() {
+void DrivenService::woke_up() {
   impl_->port->woke_up();
   impl_->bells.wake_up();
 }
 
 // Requests of clients, passed to the mechanism that answers them.
 
-void Service::handle(ClientId id, const RequestMessage& request, Attachments& attachments,
-                     ReplyMessage& reply) {
+void DrivenService::handle(ClientId id, const RequestMessage& request, Attachments& attachments,
+                           ReplyMessage& reply) {
   reply.head = {.kind = request.head.kind};
   auto* const client = impl_->present(id);
   if (client == nullptr) {
@@ -383,16 +387,16 @@ void Service::handle(ClientId id, const RequestMessage& request, Attachments& at
   impl_->bells.ring_own();
 }
 
-int Service::claim_region(ClientId id, const ask::Map& request, std::uint64_t bytes,
-                          std::size_t files, RegionClaim& out, ReplyMessage& reply) {
+int DrivenService::claim_region(ClientId id, const ask::Map& request, std::uint64_t bytes,
+                                std::size_t files, RegionClaim& out, ReplyMessage& reply) {
   return impl_->allow.answer(reply, [&] {
     auto* const client = impl_->present(id);
     return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
   });
 }
 
-void Service::watch(const ClientIdentity& identity, const RequestMessage& message,
-                    ReplyMessage& reply) {
+void DrivenService::watch(const ClientIdentity& identity, const RequestMessage& message,
+                          ReplyMessage& reply) {
   reply.head = {.kind = message.head.kind};
   const Viewer viewer{.id = 0, .identity = identity};
   impl_->allow.answer(reply, [&] {
@@ -404,8 +408,8 @@ void Service::watch(const ClientIdentity& identity, const RequestMessage& messag
   });
 }
 
-int Service::Impl::answer(Client& client, const RequestMessage& message, Attachments& attachments,
-                          ReplyMessage& reply) {
+int DrivenService::Impl::answer(Client& client, const RequestMessage& message,
+                                Attachments& attachments, ReplyMessage& reply) {
   const From from{client, attachments};
   return dispatch(message, [&]<typename R>(const R& request) {
     if constexpr (kRuleOf<R>.where == Where::kDaemon)
@@ -418,7 +422,8 @@ int Service::Impl::answer(Client& client, const RequestMessage& message, Attachm
   });
 }
 
-int Service::Impl::answer(From from, const ask::Hello& /*request*/, ask::Hello::Reply& reply) {
+int DrivenService::Impl::answer(From from, const ask::Hello& /*request*/,
+                                ask::Hello::Reply& reply) {
   auto& client = from.client;
   const auto& info = port->info();
   reply.mac = info.mac.to_u64();
@@ -447,7 +452,7 @@ int Service::Impl::answer(From from, const ask::Hello& /*request*/, ask::Hello::
 }
 
 // The client has mapped what it was offered, and can take none of its pages away any more.
-int Service::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
+int DrivenService::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
   auto& client = from.client;
   if (request.vc != kNoneId) return connections.mapped(client, request.vc);
   if (client.offered_page == nullptr) return 0;  // it has said so before
@@ -461,14 +466,15 @@ int Service::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
   return 0;
 }
 
-int Service::Impl::answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply) {
+int DrivenService::Impl::answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply) {
   const auto error = connections.info(from.client, request.vc, reply.facts);
   if (error == 0) set_text(reply.peer, port->name_of_station(MacAddr::from_u64(reply.facts.mac)));
   return error;
 }
 
 // The text is longer than a reply: the client asks for it part by part.
-int Service::Impl::answer(From /*from*/, const ask::Trouble& request, ask::Trouble::Reply& reply) {
+int DrivenService::Impl::answer(From /*from*/, const ask::Trouble& request,
+                                ask::Trouble::Reply& reply) {
   const auto station = MacAddr::from_u64(request.mac);
   const auto text = station.is_zero() ? port->trouble() : port->trouble_of(station);
   set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
@@ -478,7 +484,8 @@ int Service::Impl::answer(From /*from*/, const ask::Trouble& request, ask::Troub
 // Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
 // clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
 // and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
-int Service::Impl::answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply) {
+int DrivenService::Impl::answer(From from, const ask::Resolve& request,
+                                ask::Resolve::Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
   constexpr std::uint32_t kLoopbackNet = 127;
   port::Ipv4 const four{request.ipv4};
@@ -506,7 +513,7 @@ int Service::Impl::answer(From from, const ask::Resolve& request, ask::Resolve::
 
 // The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
 // the request.
-int Service::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
+int DrivenService::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
   auto& client = from.client;
   const auto id = request.region;
   auto* const region = client.region(id);
@@ -521,7 +528,7 @@ int Service::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
 
 // Events of the Node, passed to whom they concern. The client may have gone meanwhile.
 
-bool Service::Impl::handle_events() {
+bool DrivenService::Impl::handle_events() {
   constexpr int kAtOnce = 512;
   Event event{};
   int handled = 0;
@@ -532,7 +539,7 @@ bool Service::Impl::handle_events() {
   return wakes.go_on() || handled != 0;
 }
 
-void Service::Impl::handle_event(const Event& event) {
+void DrivenService::Impl::handle_event(const Event& event) {
   switch (event.kind) {
     case Event::Kind::kNews:
       if (const auto* const owner = clients.find(client_in(event.cookie)); owner != nullptr)
@@ -555,7 +562,7 @@ void Service::Impl::handle_event(const Event& event) {
   }
 }
 
-void Service::Impl::accept_ready(EndpointId id) {
+void DrivenService::Impl::accept_ready(EndpointId id) {
   const auto owner = endpoints.owner_of(id);
   if (owner == 0) return;
   STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
@@ -566,7 +573,7 @@ void Service::Impl::accept_ready(EndpointId id) {
 
 // Channels of connections that wait to be accepted count as stock, so normally there is nothing to
 // do. This refills the stock of a listener for which it could not be filled earlier.
-void Service::Impl::stock_low(EndpointId id) {
+void DrivenService::Impl::stock_low(EndpointId id) {
   const auto owner = endpoints.owner_of(id);
   if (owner == 0) return;
   STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
@@ -579,14 +586,14 @@ void Service::Impl::stock_low(EndpointId id) {
   }
 }
 
-void Service::Impl::vc_over(std::uint64_t cookie) {
+void DrivenService::Impl::vc_over(std::uint64_t cookie) {
   auto* const owner = clients.find(client_in(cookie));
   if (owner == nullptr) return;
   owner->tell_news(bell_in(cookie));
   wakes.page(*owner);
 }
 
-void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
+void DrivenService::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   auto* const owner = clients.find(client_in(cookie));
   if (owner == nullptr || owner->channels.at(bell_in(cookie)) == nullptr) return;
   const auto endpoint = connections.gone(*owner, vc, bell_in(cookie));
@@ -595,7 +602,7 @@ void Service::Impl::vc_gone(VcId vc, std::uint64_t cookie) {
   clients.forget_if_empty(*owner);
 }
 
-void Service::Impl::region_gone(RegionId id) {
+void DrivenService::Impl::region_gone(RegionId id) {
   const auto owner = regions.owner_of(id);
   if (owner == 0) return;
   STP_ASSERT(clients.find(owner) != nullptr, "a region is some client's");

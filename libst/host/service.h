@@ -83,21 +83,10 @@ struct LinkChange {
   std::uint64_t passed_over = 0;  // earlier changes, dropped because nobody fetched them
 };
 
-// Connects user programs to a Node through rings. It works the same inside a process and inside
-// stpd; only the thread that drives it differs. Functions need the drive lock, unless they say
-// otherwise or return what never changes: its holder may poll the link and handle requests.
-class Service {
+// A Service, for whoever drives it: polls the link, handles requests. Only a Turn leads to it.
+class DrivenService {
  public:
-  // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
-  // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
-  // shards of a link have equal parts of it. `budgets`: shared by the shards of one link; nullptr:
-  // the Service makes its own.
-  explicit Service(std::unique_ptr<port::Port> port,
-                   std::optional<std::uint64_t> granted = std::nullopt,
-                   std::shared_ptr<Budgets> budgets = nullptr);
-  ~Service();
-
-  [[nodiscard]] DriveLock& lock();
+  ~DrivenService();
 
   // Returns 0 if there is no memory for the client's page (see errno). `privileged`: may choose
   // Keys. The client belongs to no user: only the totals limit it.
@@ -122,15 +111,11 @@ class Service {
   // Returns a client that was removed because it took away memory in use. The caller closes its
   // socket.
   std::optional<ClientId> next_expelled();
-  // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
-  [[nodiscard]] int expelled_fd() const;
   // These apply to later requests: clients keep what they have.
   void set_quotas(const Quotas& quotas);
   // Sets how many of this process's mappings and files all clients together may use.
   void set_process_totals(std::uint64_t mappings, std::uint64_t files);
   void set_port_rules(PortRules rules);
-  // What each user has.
-  [[nodiscard]] const Budgets& budgets() const;
   // Call before mapping the memory of a kMap request, `bytes` of `files` in all. Checks whether the
   // request would succeed, and reserves a part of what it takes from its user's budgets. Returns 0
   // or an error as in handle()'s reply.
@@ -162,11 +147,10 @@ class Service {
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] port::Port& port();
   [[nodiscard]] Node& node();
-  [[nodiscard]] unsigned shards() const;  // the number of shards of the link
   // Returns the changes of the link's state one by one, in order; nullopt: no more. A link that was
   // not up when it was opened counts as changed.
   std::optional<LinkChange> next_link_change();
-  // Appends the result of `counters` to the counters in kStats. Called with the lock.
+  // Appends the result of `counters` to the counters in kStats.
   void add_counters(std::function<std::vector<port::PortCounter>()> counters);
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
@@ -174,11 +158,87 @@ class Service {
   // the first call. Returns 0 or a negative errno.
   int bell_of(ClientId client, int& out);
   // From now on `close` closes the bells of clients that are removed. It must not block, as close()
-  // of a bell may do for ever (bells.h). Called with the lock.
+  // of a bell may do for ever (bells.h).
   void close_bells_by(std::function<void(uid_t, UniqueFd)> close);
+
+ private:
+  friend class Service;
+  struct Impl;
+  DrivenService(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
+                std::shared_ptr<Budgets> budgets);
+  const std::unique_ptr<Impl> impl_;
+};
+
+// Who has a Turn drives the Service, and nobody else does meanwhile: it holds the lock. Ends with
+// its scope.
+class Turn {
+ public:
+  ~Turn() {
+    if (driven_ != nullptr) lock_.unlock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // False: try_drive() found the lock taken.
+  explicit operator bool() const { return driven_ != nullptr; }
+  DrivenService* operator->() const { return driven_; }
+  // Others may drive while `work` runs. It must not use the Turn.
+  template <typename Work>
+  void pause(Work&& work) {
+    const Pause paused(lock_);
+    work();
+  }
+  // Lets those have the lock who wait for it.
+  void give_way() {
+    if (lock_.wanted()) pause([] {});
+  }
+
+ private:
+  friend class Service;
+  struct Pause {
+    explicit Pause(DriveLock& of) : lock(of) { lock.unlock(); }
+    ~Pause() { lock.lock(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    DriveLock& lock;
+  };
+  Turn(DriveLock& lock, DrivenService* driven) : lock_(lock), driven_(driven) {}
+
+  DriveLock& lock_;
+  DrivenService* const driven_;  // nullptr: the lock is not held
+};
+
+// Connects user programs to a Node through rings. It works the same inside a process and inside
+// stpd; only the thread that drives it differs. Except for driving, nothing here needs the lock.
+class Service {
+ public:
+  // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
+  // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
+  // shards of a link have equal parts of it. `budgets`: shared by the shards of one link; nullptr:
+  // the Service makes its own.
+  explicit Service(std::unique_ptr<port::Port> port,
+                   std::optional<std::uint64_t> granted = std::nullopt,
+                   std::shared_ptr<Budgets> budgets = nullptr);
+
+  // Waits until nobody else drives.
+  [[nodiscard]] Turn drive() {
+    lock_.lock();
+    return {lock_, &driven_};
+  }
+  // The Turn is false if somebody else drives.
+  [[nodiscard]] Turn try_drive() { return {lock_, lock_.try_lock() ? &driven_ : nullptr}; }
+  // Somebody waits in drive().
+  [[nodiscard]] bool is_wanted() const { return lock_.wanted(); }
+
+  // What each user has. Thread-safe.
+  [[nodiscard]] const Budgets& budgets() const;
+  // What never changes.
+  [[nodiscard]] const port::PortInfo& info() const;
+  [[nodiscard]] unsigned shards() const;  // the number of shards of the link
+  // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
+  [[nodiscard]] int expelled_fd() const;
   // How often a client was silenced for ringing without need.
   [[nodiscard]] std::uint64_t silenced_bells() const;
-
   // Sleeps until a client has rung, a thread of this process has written bell(), `wake_fd` is
   // readable (-1: none), or `length` has passed. Call between prepare_to_sleep() and woke_up(),
   // without the lock, from one thread.
@@ -187,8 +247,8 @@ class Service {
   [[nodiscard]] int bell() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  DriveLock lock_;
+  DrivenService driven_;
 };
 
 }  // namespace stp::service

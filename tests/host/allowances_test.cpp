@@ -163,19 +163,21 @@ TEST(PortRulesTest, WhatIsNoRuleIsExplained) {
 class ChosenQuotasTest : public ServiceFixture {};
 
 TEST_F(ChosenQuotasTest, ListeningTakesARule) {
-  service.identify(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
-  service.set_port_rules(rules({"user:54321:4000"}));
+  service.drive()->identify(alice,
+                            {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  service.drive()->set_port_rules(rules({"user:54321:4000"}));
   const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), -EACCES);
   EXPECT_STREQ(reply.text,
                "no --listen rule of stpd gives port 3000 to uid 54321: add one, then SIGHUP");
-  service.set_port_rules(rules({"user:54321:3000-4000"}));
+  service.drive()->set_port_rules(rules({"user:54321:3000-4000"}));
   EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
 }
 
 TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
-  service.identify(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
-  service.set_port_rules(rules({"user:54321:4000"}));
+  service.drive()->identify(alice,
+                            {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  service.drive()->set_port_rules(rules({"user:54321:4000"}));
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.port = 5'000;
@@ -183,7 +185,7 @@ TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
 }
 
 TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
-  service.set_quotas({.slots = 3 * usual_config().slots});
+  service.drive()->set_quotas({.slots = 3 * usual_config().slots});
   const auto endpoint = open(alice);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
@@ -199,7 +201,7 @@ TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
 }
 
 TEST_F(ChosenQuotasTest, ConnectionsAreBound) {
-  service.set_quotas({.connections = 2});
+  service.drive()->set_quotas({.connections = 2});
   const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
   EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
@@ -209,7 +211,7 @@ TEST_F(ChosenQuotasTest, ConnectionsAreBound) {
 }
 
 TEST_F(ChosenQuotasTest, MappedMemoryIsBound) {
-  service.set_quotas({.mapped_bytes = kBuffer});
+  service.drive()->set_quotas({.mapped_bytes = kBuffer});
   const auto endpoint = open(alice);
   const auto keep = std::make_shared<int>();
   EXPECT_EQ(map(alice, endpoint, Direction::kReceive, destination, keep), 0);

@@ -215,7 +215,7 @@ inline int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds) {
 inline void handle(Service& service, ClientId client, const RequestMessage& request,
                    Attachments& attachments, Reply& reply) {
   ReplyMessage message;
-  service.handle(client, request, attachments, message);
+  service.drive()->handle(client, request, attachments, message);
   reply = reply_of(message);
 }
 

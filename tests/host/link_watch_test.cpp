@@ -19,7 +19,7 @@ class LinkWatchTest : public ServiceFixture {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (page.link_state.load() != static_cast<std::uint32_t>(state)) {
       if (std::chrono::steady_clock::now() > until) return false;
-      service.poll();
+      service.drive()->poll();
     }
     return true;
   }
@@ -50,7 +50,7 @@ TEST_F(LinkWatchTest, AnAddressThatChangesIsOnThePagesAndIsNoChangeOfTheState) {
     port->address = address;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (page.link_ipv4.load() != address && std::chrono::steady_clock::now() < until)
-      service.poll();
+      service.drive()->poll();
     EXPECT_EQ(page.link_ipv4.load(), address);
     EXPECT_EQ(page_of(bob).link_ipv4.load(), address);
   }
@@ -94,7 +94,7 @@ TEST_F(LinkWatchTest, TheLengthOfAStateAndTheSpeedAreTold) {
 
 TEST_F(LinkWatchTest, EachChangeIsNotedOnceAndOfMostTheLast) {
   auto& page = page_of(alice);
-  EXPECT_FALSE(service.next_link_change());
+  EXPECT_FALSE(service.drive()->next_link_change());
   constexpr unsigned kChanges = 20;
   for (unsigned i = 0; i < kChanges; ++i) {
     const auto state = i % 2 == 0 ? port::LinkState::kDown : port::LinkState::kUp;
@@ -103,7 +103,7 @@ TEST_F(LinkWatchTest, EachChangeIsNotedOnceAndOfMostTheLast) {
   }
   std::uint64_t told = 0, passed_over = 0;
   auto last = port::LinkState::kUnknown;
-  while (const auto change = service.next_link_change()) {
+  while (const auto change = service.drive()->next_link_change()) {
     ++told;
     passed_over += change->passed_over;
     last = change->state;

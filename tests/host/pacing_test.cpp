@@ -12,7 +12,7 @@ class SharedGrants : public ServiceFixture {
  protected:
   static constexpr std::uint32_t kBlocks = 4;  // may be on their way
 
-  SharedGrants() : ServiceFixture(kBlocks * kBuffer), far(service.add_client(false)) {}
+  SharedGrants() : ServiceFixture(kBlocks * kBuffer), far(service.drive()->add_client(false)) {}
 
   // A connection on which `receiver` gets data from a sender far away.
   struct Flow {
@@ -73,7 +73,7 @@ class SharedGrants : public ServiceFixture {
       count += block.header.op() == Op::kData ? 1 : 0;
     return count;
   }
-  std::uint64_t held() { return service.node().counters().get(Counter::kCtsHeld); }
+  std::uint64_t held() { return service.drive()->node().counters().get(Counter::kCtsHeld); }
 
   const ClientId far;
   std::vector<std::byte> source = std::vector<std::byte>(kBuffer, std::byte{0x5a});
@@ -83,7 +83,7 @@ TEST_F(SharedGrants, OfAllClientsTogetherAreBounded) {
   const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*hers, kBlocks);
   grant(*his, kBlocks);
-  service.poll();
+  service.drive()->poll();
   EXPECT_EQ(held(), kBlocks);
   std::uint32_t count = 0;
   for (int i = 0; i < 20; ++i, turn()) {
@@ -97,7 +97,7 @@ TEST_F(SharedGrants, OfAllClientsTogetherAreBounded) {
 TEST_F(SharedGrants, OneWhoseSendersAreSilentHoldsUpNobodyElse) {
   const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*his, 10 * kBlocks);
-  service.poll();
+  service.drive()->poll();
   EXPECT_EQ(held(), 9 * kBlocks);
   grant(*hers, 3);
   std::uint32_t count = 0;
@@ -117,17 +117,17 @@ TEST_F(SharedGrants, OneClientIsOneHoweverManyEndpointsItOpens) {
   grant(*first, kBlocks);
   grant(*second, kBlocks);
   grant(*third, kBlocks);
-  service.poll();
+  service.drive()->poll();
   EXPECT_EQ(held(), 2 * kBlocks);
 }
 
 TEST_F(SharedGrants, OfOneWhoGoesAreOthersAgain) {
   const auto hers = flow_to(alice), his = flow_to(bob);
   grant(*his, kBlocks);
-  service.poll();
+  service.drive()->poll();
   grant(*hers, kBlocks);
-  service.poll();
-  service.remove_client(bob);
+  service.drive()->poll();
+  service.drive()->remove_client(bob);
   turn();
   EXPECT_EQ(send_what_was_granted(*hers), kBlocks);
   turn();

@@ -58,10 +58,7 @@ TEST_P(PollLoopTest, WakesFromSleepForABell) {
 TEST_P(PollLoopTest, LetsRequestsIn) {
   PollLoop loop(service, GetParam());
   loop.start();
-  for (int i = 0; i < 100; ++i) {
-    std::lock_guard guard(service.lock());
-    ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
-  }
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
 }
 
 TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
@@ -69,12 +66,10 @@ TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
   loop.start();
   // Once it has seen the caller it asks for the lock no more.
   ASSERT_TRUE(eventually([&] {
-    service.lock().lock();
+    const auto turn = service.drive();
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
     while (std::chrono::steady_clock::now() < until) loop.visited();
-    const auto wanted = service.lock().wanted();
-    service.lock().unlock();
-    return !wanted;
+    return !service.is_wanted();
   }));
 }
 
@@ -83,9 +78,9 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
   loop.start();
   for (std::uint32_t i = 0; i < 20; ++i) {
     {
-      std::lock_guard guard(service.lock());
+      const auto turn = service.drive();
       loop.visited();
-      service.poll();
+      turn->poll();
     }
     if (i % 2 != 0) loop.take_over();
     ASSERT_TRUE(nop_arrives(i));
@@ -97,7 +92,7 @@ TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
   PollLoop loop(service, GetParam());
   loop.start();
   const auto post = [&] {
-    std::lock_guard guard(service.lock());
+    const auto turn = service.drive();
     loop.posted();
   };
   ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
@@ -119,7 +114,7 @@ TEST_P(PollLoopTest, ACallThatLooksSendsItAway) {
   PollLoop loop(service, GetParam());
   loop.start();
   const auto visit = [&] {
-    std::lock_guard guard(service.lock());
+    const auto turn = service.drive();
     loop.visited();
   };
   ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
@@ -140,8 +135,7 @@ TEST_P(PollLoopTest, StopsAndStartsAgain) {
     ASSERT_TRUE(nop_arrives(i));
     loop.stop();
     loop.stop();
-    EXPECT_TRUE(service.lock().try_lock());
-    service.lock().unlock();
+    EXPECT_TRUE(service.try_drive());
   }
 }
 

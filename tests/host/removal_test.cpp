@@ -17,10 +17,10 @@ class RemovalTest : public ServiceFixture {
  protected:
   // Alice goes; bob, who has done nothing wrong, is served as before.
   void remove_alice() {
-    service.remove_client(alice);
+    service.drive()->remove_client(alice);
     EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
     turn(20);
-    EXPECT_EQ(service.client_count(), 1U);
+    EXPECT_EQ(service.drive()->client_count(), 1U);
     EXPECT_EQ(ask(bob, RequestKind::kHello), 0);
   }
 };
@@ -58,7 +58,7 @@ TEST_F(RemovalTest, WhileConnecting) {
   port->cut = true;
   ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, open(alice)), 0);
   remove_alice();
-  EXPECT_EQ(service.node().vc_count(), 0U);
+  EXPECT_EQ(service.drive()->node().vc_count(), 0U);
 }
 
 TEST_F(RemovalTest, WhileConnectedTellsThePeer) {
@@ -79,23 +79,23 @@ TEST_F(RemovalTest, AfterClosingAnEndpointThatStillEnds) {
   port->cut = true;
   ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), 0);
-  service.remove_client(alice);
-  EXPECT_EQ(service.client_count(), 2U);  // its Request_Disconnect is on its way
+  service.drive()->remove_client(alice);
+  EXPECT_EQ(service.drive()->client_count(), 2U);  // its Request_Disconnect is on its way
   port->cut = false;
-  while (service.client_count() == 2) turn(1);
+  while (service.drive()->client_count() == 2) turn(1);
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
 }
 
 TEST_F(RemovalTest, WithMemoryTheLinkStillReads) {
   const auto alive = send_from_kept_memory();
-  service.remove_client(alice);
+  service.drive()->remove_client(alice);
   turn();
   EXPECT_FALSE(alive.expired());
-  EXPECT_EQ(service.client_count(), 2U);
+  EXPECT_EQ(service.drive()->client_count(), 2U);
   port->keeps_frames = false;
   turn(20);
   EXPECT_TRUE(alive.expired());
-  EXPECT_EQ(service.client_count(), 1U);
+  EXPECT_EQ(service.drive()->client_count(), 1U);
 }
 
 TEST_F(RemovalTest, WithBrokenRings) {
@@ -117,14 +117,14 @@ TEST_F(RemovalTest, ManyTimesOverLeavesNothing) {
       ASSERT_TRUE(send_nop(alice, alice_end, 1));
     }
     turn(i % 5);
-    service.remove_client(alice);
+    service.drive()->remove_client(alice);
     turn(i % 3);
-    service.remove_client(bob);
+    service.drive()->remove_client(bob);
     turn(20);
-    ASSERT_EQ(service.client_count(), 0U) << i;
-    ASSERT_EQ(service.node().vc_count(), 0U) << i;
-    alice = service.add_client(false);
-    bob = service.add_client(false);
+    ASSERT_EQ(service.drive()->client_count(), 0U) << i;
+    ASSERT_EQ(service.drive()->node().vc_count(), 0U) << i;
+    alice = service.drive()->add_client(false);
+    bob = service.drive()->add_client(false);
   }
 }
 
@@ -148,7 +148,7 @@ class RemovalInSlices : public ServiceFixture {
     auto left = things();
     for (int turns = 0; left != 0; ++turns) {
       ASSERT_LT(turns, 20'000);
-      service.poll();
+      service.drive()->poll();
       const auto now = things();
       ASSERT_LE(left - now, kOfOneTurn);
       left = now;
@@ -175,11 +175,11 @@ TEST_F(RemovalInSlices, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
   }
   const auto before = things();
   ASSERT_EQ(before, 200U + 2'000U + limits::kMxs);
-  service.remove_client(alice);
+  service.drive()->remove_client(alice);
   EXPECT_LE(before - things(), kOfOneTurn);
   expect_slices();
   turn();  // the last slice finds that nothing is left
-  EXPECT_EQ(service.client_count(), 1U);
+  EXPECT_EQ(service.drive()->client_count(), 1U);
 }
 
 TEST_F(RemovalInSlices, ARegionWithManyMxIsUnmappedAtOnceAndForgottenInSlices) {
@@ -195,20 +195,21 @@ TEST_F(RemovalInSlices, ARegionWithManyMxIsUnmappedAtOnceAndForgottenInSlices) {
   }
   EXPECT_EQ(result, 0);
   EXPECT_GE(service.budgets().used(Resource::kMx), mxs - kOfOneTurn * 2);
-  for (int turns = 0; turns < 1'000; ++turns) service.poll();
+  for (int turns = 0; turns < 1'000; ++turns) service.drive()->poll();
   EXPECT_EQ(service.budgets().used(Resource::kMx), 0U);
 }
 
 TEST_F(RemovalInSlices, SeveralGoAtOnceAndEachOfThemComesToItsEnd) {
   std::vector<ClientId> others;
   for (int i = 0; i < 20; ++i) {
-    others.push_back(service.add_client(false));
+    others.push_back(service.drive()->add_client(false));
     for (int e = 0; e < 20; ++e)
       ASSERT_EQ(on_endpoint(others.back(), RequestKind::kConnect, open(others.back())), 0);
   }
-  for (const auto other : others) service.remove_client(other);
-  for (int turns = 0; turns < 200 && service.client_count() != 2; ++turns) service.poll();
-  EXPECT_EQ(service.client_count(), 2U);
+  for (const auto other : others) service.drive()->remove_client(other);
+  for (int turns = 0; turns < 200 && service.drive()->client_count() != 2; ++turns)
+    service.drive()->poll();
+  EXPECT_EQ(service.drive()->client_count(), 2U);
 }
 
 TEST_F(RemovalInSlices, RegionsThatNobodyAsksAfterAgainGoWithTheirEndpoint) {
@@ -225,7 +226,7 @@ TEST_F(RemovalInSlices, RegionsThatNobodyAsksAfterAgainGoWithTheirEndpoint) {
 }
 
 TEST_F(RemovalInSlices, WhateverIsThrownWhileARequestIsAnsweredIsTheAnswer) {
-  service.add_counters(
+  service.drive()->add_counters(
       []() -> std::vector<port::PortCounter> { throw std::runtime_error("no counters today"); });
   auto request = request_for(RequestKind::kStats);
   request.index = kCounterCount;

@@ -17,13 +17,13 @@ constexpr uid_t kAlice = 1'001, kBob = 1'002;
 class ServiceBudgets : public ServiceFixture {
  protected:
   ServiceBudgets() {
-    service.identify(alice, of(kAlice));
-    service.identify(bob, of(kBob));
+    service.drive()->identify(alice, of(kAlice));
+    service.drive()->identify(bob, of(kBob));
   }
   static ClientIdentity of(uid_t uid) {
     return {.pid = 1, .uid = uid, .groups = {}, .administrator = false};
   }
-  ClientId join(uid_t uid) { return service.add_client(of(uid), false, why); }
+  ClientId join(uid_t uid) { return service.drive()->add_client(of(uid), false, why); }
   [[nodiscard]] std::uint64_t used(Resource resource) const {
     return service.budgets().used(resource);
   }
@@ -48,7 +48,7 @@ class ServiceBudgets : public ServiceFixture {
 };
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllPlaces) {
-  service.set_quotas({.clients = 16});
+  service.drive()->set_quotas({.clients = 16});
   std::size_t taken = 0;
   while (join(kAlice) != 0) ++taken;
   EXPECT_EQ(taken, 8U);
@@ -60,13 +60,13 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllPlaces) {
 }
 
 TEST_F(ServiceBudgets, APlaceIsTakenUntilNothingOfItsProgramIsLeft) {
-  service.set_quotas({.clients = 2});
+  service.drive()->set_quotas({.clients = 2});
   const auto first = join(kAlice);
   ASSERT_NE(first, 0U);
   EXPECT_EQ(join(kAlice), 0U);
   port->cut = true;
   ASSERT_EQ(on_endpoint(first, RequestKind::kConnect, open(first)), 0);
-  service.remove_client(first);
+  service.drive()->remove_client(first);
   turn(1);
   port->ahead = 10 * kSecond;  // nobody has answered its Request_Disconnect
   turn(20);
@@ -91,7 +91,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
             "uid 1001 has 32767 of 65535 Mx, more exceeds its limit: raise --user-share");
   ASSERT_EQ(map(bob, open(bob), Direction::kReceive, memory), 0);
   EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
-  for (const auto program : programs) service.remove_client(program);
+  for (const auto program : programs) service.drive()->remove_client(program);
   turn(2'000);
   EXPECT_EQ(used(Resource::kMx), 1U);
 }
@@ -101,7 +101,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllRegionsEndpointsOrMemory) {
   quotas.totals[Resource::kEndpoints] = 20;
   quotas.totals[Resource::kRegions] = 40;
   quotas.totals[Resource::kMappedBytes] = 40 * kBuffer;
-  service.set_quotas(quotas);
+  service.drive()->set_quotas(quotas);
   std::vector<EndpointId> endpoints;
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
@@ -122,7 +122,7 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
   const auto size = ChannelGeometry{64, 64}.size();
   Quotas quotas;
   quotas.totals[Resource::kQueueBytes] = 20 * size;
-  service.set_quotas(quotas);
+  service.drive()->set_quotas(quotas);
   const auto endpoint = open(alice);
   std::size_t connections = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
@@ -132,15 +132,15 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
 }
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
-  service.set_process_totals(20, 1'000);
+  service.drive()->set_process_totals(20, 1'000);
   const auto endpoint = open(alice);
   std::size_t connections = 0;
   while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
   EXPECT_EQ(connections, 10U);
   EXPECT_NE(std::string(text_of(reply.text)).find("vm.max_map_count"), std::string::npos);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), 0);
-  service.offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
-  service.set_process_totals(1'000, 0);
+  service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
+  service.drive()->set_process_totals(1'000, 0);
   EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), -EDQUOT);
   EXPECT_NE(std::string(text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
 }
@@ -159,7 +159,7 @@ class Windows : public ServiceBudgets {
   void serve() {
     Quotas quotas;
     quotas.totals[Resource::kWindowBytes] = kTotal;
-    service.set_quotas(quotas);
+    service.drive()->set_quotas(quotas);
     bob_endpoint = open(bob);
     ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
     lend(bob, bob_endpoint);
@@ -213,17 +213,17 @@ TEST_F(Windows, OfManyConnectionsOfOneUserStayWithinItsBudget) {
   EXPECT_GT(opened, 0U);
   EXPECT_EQ(opened + refused, kConnections * kRegions);
   EXPECT_LT(opened, refused);
-  EXPECT_EQ(service.node().counters().get(Counter::kWindowsFull), refused);
+  EXPECT_EQ(service.drive()->node().counters().get(Counter::kWindowsFull), refused);
   // The half that is left is for others, by their parts.
   const auto carol = join(1'003);
   const auto endpoint = open(carol);
   auto pair = connect_to_bob(carol, endpoint);
   lend(carol, endpoint);
   EXPECT_TRUE(open_region(carol, pair.out, pair.in, 1));
-  service.remove_client(bob);
+  service.drive()->remove_client(bob);
   turn(2'000);
   EXPECT_LT(used(Resource::kWindowBytes), kTotal / 16) << "carol's";
-  service.remove_client(carol);
+  service.drive()->remove_client(carol);
   turn(2'000);
   EXPECT_EQ(used(Resource::kWindowBytes), 0U);
 }
@@ -242,11 +242,11 @@ TEST_F(ServiceBudgets, AnEndpointWithoutConnectionsPaysForItsTables) {
 TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly) {
   Quotas quotas{.clients = 16};
   quotas.totals[Resource::kEndpoints] = 20;
-  service.set_quotas(quotas);
+  service.drive()->set_quotas(quotas);
   std::size_t taken = 0;
   while (join(0) != 0) ++taken;
   EXPECT_EQ(taken, 16U);
-  const auto own = service.add_client(false);
+  const auto own = service.drive()->add_client(false);
   auto request = request_for(RequestKind::kOpenEndpoint);
   request.config = usual_config();
   std::size_t endpoints = 0;
@@ -256,11 +256,11 @@ TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly)
 
 TEST_F(ServiceBudgets, WhatIsRefusedCostsNothing) {
   const auto endpoint = open(alice);
-  service.set_quotas({.regions = 0, .mxs = 0});
+  service.drive()->set_quotas({.regions = 0, .mxs = 0});
   EXPECT_EQ(map_kept(alice, endpoint), -EDQUOT);
   EXPECT_EQ(std::string(text_of(reply.text)),
             "this program has all that --max-regions 0 of stpd allows: raise it, then SIGHUP");
-  service.set_quotas({});
+  service.drive()->set_quotas({});
   EXPECT_EQ(map_kept(alice, endpoint, 65'536), -ERANGE);
   EXPECT_EQ(map_kept(alice, endpoint), 0);
   const auto region = reply.region;
@@ -298,22 +298,22 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
   ASSERT_EQ(on_endpoint(bob, RequestKind::kCloseEndpoint, bob_endpoint), 0);
   turn(50);
   // Left behind by one that goes.
-  service.remove_client(alice);
+  service.drive()->remove_client(alice);
   turn(50);
   expect_nothing_used();
   alice = join(kAlice);
   ASSERT_NE(alice, 0U);
   send_from_kept_memory();
   port->keeps_frames = false;
-  service.remove_client(alice);
-  service.remove_client(bob);
+  service.drive()->remove_client(alice);
+  service.drive()->remove_client(bob);
   alice_end = bob_end = {};
   attachments = {};
   turn(50);
   expect_nothing_used();
   EXPECT_EQ(used(Resource::kClients), 0U);
   EXPECT_EQ(service.budgets().users(), 0U);
-  EXPECT_EQ(service.client_count(), 0U);
+  EXPECT_EQ(service.drive()->client_count(), 0U);
 }
 
 }  // namespace

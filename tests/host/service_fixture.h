@@ -37,8 +37,8 @@ class ServiceFixture : public testing::Test {
 
   explicit ServiceFixture(std::optional<std::uint64_t> granted = std::nullopt)
       : port(new test::TestPort), service(std::unique_ptr<port::Port>(port), granted) {
-    alice = service.add_client(false);
-    bob = service.add_client(false);
+    alice = service.drive()->add_client(false);
+    bob = service.drive()->add_client(false);
   }
 
   int ask(ClientId client, const RequestMessage& request) {
@@ -87,7 +87,7 @@ class ServiceFixture : public testing::Test {
   }
 
   void turn(int times = 10) {
-    for (int i = 0; i < times; ++i) service.poll();
+    for (int i = 0; i < times; ++i) service.drive()->poll();
   }
   // If many connections are begun at once and stay silent, some are answered only when their RC is
   // repeated.

@@ -86,7 +86,7 @@ TEST_F(ServiceTest, AListenerIsRestockedAsConnectionsAreAccepted) {
     ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
     ASSERT_EQ(accept_soon(bob, bob_endpoint), 0) << i;
   }
-  EXPECT_EQ(service.node().counters().get(Counter::kBacklogFull), 0U);
+  EXPECT_EQ(service.drive()->node().counters().get(Counter::kBacklogFull), 0U);
 }
 
 TEST_F(ServiceTest, AListenerHoldsAsManyUnacceptedConnectionsAsItsBacklog) {
@@ -97,16 +97,16 @@ TEST_F(ServiceTest, AListenerHoldsAsManyUnacceptedConnectionsAsItsBacklog) {
     ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
   turn();
   // Once, or more often when its sender has asked again meanwhile.
-  EXPECT_GE(service.node().counters().get(Counter::kBacklogFull), 1U);
+  EXPECT_GE(service.drive()->node().counters().get(Counter::kBacklogFull), 1U);
   std::uint32_t accepted = 0;
   while (on_endpoint(bob, RequestKind::kAccept, bob_endpoint) == 0) ++accepted;
   EXPECT_EQ(accepted, limits::kBacklog);
   // With those accepted there is room again, at once.
-  const auto before = service.node().counters().get(Counter::kBacklogFull);
+  const auto before = service.drive()->node().counters().get(Counter::kBacklogFull);
   ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
   turn();
   EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0);
-  EXPECT_EQ(service.node().counters().get(Counter::kBacklogFull), before);
+  EXPECT_EQ(service.drive()->node().counters().get(Counter::kBacklogFull), before);
 }
 
 TEST_F(ServiceTest, ChannelsOfConnectionsThatFailUnacceptedServeTheNextOnes) {
@@ -194,7 +194,7 @@ TEST_F(ServiceTest, OnlyThePrivilegedChooseKeys) {
   request.config = usual_config();
   request.config.key = 0x1234;
   EXPECT_EQ(ask(alice, request), -EPERM);
-  const auto root = service.add_client(true);
+  const auto root = service.drive()->add_client(true);
   EXPECT_EQ(ask(root, request), 0);
   EXPECT_EQ(reply.config.key, 0x1234U);
   request.kind = RequestKind::kConfigure;
@@ -235,7 +235,7 @@ TEST_F(ServiceTest, ClosingIsSeenByBothSidesAndFreesTheConnection) {
   ASSERT_EQ(on_vc(bob, RequestKind::kClose, bob_end.vc), 0);
   turn();
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kClosed);
-  EXPECT_EQ(service.node().vc_count(), 0U);
+  EXPECT_EQ(service.drive()->node().vc_count(), 0U);
 }
 
 TEST_F(ServiceTest, AnEndpointInUseIsBusy) {
@@ -305,12 +305,12 @@ TEST_F(ServiceTest, StatsNameEveryCounterOfTheNodeAndTheLink) {
 
 TEST_F(ServiceTest, SleepIsRefusedWhileABellRings) {
   connect();
-  EXPECT_TRUE(service.prepare_to_sleep());
+  EXPECT_TRUE(service.drive()->prepare_to_sleep());
   EXPECT_EQ(page_of(alice).service_asleep.load(), 1U);
-  service.woke_up();
+  service.drive()->woke_up();
   EXPECT_EQ(page_of(alice).service_asleep.load(), 0U);
   ASSERT_TRUE(send_nop(alice, alice_end, 1));
-  EXPECT_FALSE(service.prepare_to_sleep());
+  EXPECT_FALSE(service.drive()->prepare_to_sleep());
   EXPECT_EQ(page_of(alice).service_asleep.load(), 0U);
 }
 

@@ -19,12 +19,12 @@ ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
 class AdminTest : public ServiceFixture {
  protected:
   AdminTest() {
-    service.identify(alice, identity(11, kAlice, false));
-    service.identify(bob, identity(12, kBob, false));
+    service.drive()->identify(alice, identity(11, kAlice, false));
+    service.drive()->identify(bob, identity(12, kBob, false));
   }
   ClientId watcher(uid_t uid, bool administrator) {
-    const auto id = service.add_client(false);
-    service.identify(id, identity(99, uid, administrator));
+    const auto id = service.drive()->add_client(false);
+    service.drive()->identify(id, identity(99, uid, administrator));
     return id;
   }
   // Every entry that `client` is shown.
@@ -61,8 +61,8 @@ TEST_F(AdminTest, AUserSeesTheConnectionsOfItsOwnProgramsAndAnAdministratorAll) 
 
 TEST_F(AdminTest, ClientsOfUnknownUsersAreNotTakenForOneUser) {
   connect();
-  const auto other = service.add_client(false);
-  service.identify(alice, {});
+  const auto other = service.drive()->add_client(false);
+  service.drive()->identify(alice, {});
   EXPECT_TRUE(connections(other).empty());
   EXPECT_EQ(connections(alice).size(), 1U);  // its own, all the same
 }
@@ -210,13 +210,15 @@ TEST_F(AdminTest, TheLinkAndHowMuchThereIsAreToldToEverybody) {
 }
 
 TEST_F(AdminTest, CountersOfTheOwnerStandBehindTheLinks) {
-  service.add_counters([] { return std::vector<port::PortCounter>{{"of_the_owner", 42}}; });
+  service.drive()->add_counters([] {
+    return std::vector<port::PortCounter>{{"of_the_owner", 42}};
+  });
   auto request = request_for(RequestKind::kStats);
   std::string last;
   for (; ask(alice, request) == 0; ++request.index) last = text_of(reply.text);
   EXPECT_EQ(last, "of_the_owner");
-  EXPECT_EQ(service.all_counters().back().value, 42U);
-  EXPECT_EQ(service.all_counters().size(), request.index);
+  EXPECT_EQ(service.drive()->all_counters().back().value, 42U);
+  EXPECT_EQ(service.drive()->all_counters().size(), request.index);
 }
 
 TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {

@@ -102,10 +102,7 @@ class Foreign : public testing::Test, protected ServedSocket {
     send_with(socket, data, size, std::vector<int>(count, lingering.fd.get()));
     ::close(lingering.fd.release());
   }
-  std::size_t client_count() {
-    std::lock_guard guard(service.lock());
-    return service.client_count();
-  }
+  std::size_t client_count() { return service.drive()->client_count(); }
 
  private:
   std::vector<test::LingeringSocket> lingering_;
@@ -197,7 +194,7 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
   std::vector<UniqueFd> used_up;
   {
     // The daemon waits for the Service with the earlier request until no descriptors are left.
-    std::lock_guard const guard(service.lock());
+    const auto turn = service.drive();
     ASSERT_EQ(send_request(earlier.socket.get(), greeting, {}), 0);
     send_with(client.socket.get(), request.data(), request.size(), fds);
     for (auto& socket : sockets) ::close(socket.fd.release());

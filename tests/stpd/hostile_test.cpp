@@ -19,8 +19,8 @@ TEST_P(HostileTest, HurtsOnlyItself) {
   }
   EXPECT_TRUE(pair.is_alone()) << pair.client_count();
   // They were not turned away before they could do harm.
-  std::lock_guard guard(pair.service.lock());
-  const auto& counters = pair.service.node().counters();
+  const auto turn = pair.service.drive();
+  const auto& counters = turn->node().counters();
   EXPECT_GT(counters.get(Counter::kRingBroken) + counters.get(Counter::kTxRefused), 0U);
   EXPECT_GT(pair.server.counts().bad_messages, 0U);
 }

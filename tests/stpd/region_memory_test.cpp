@@ -275,7 +275,7 @@ class TornMemory : public ServiceFixture {
     request.endpoint = alice_endpoint;
     RegionClaim claim;
     ReplyMessage refusal;
-    ASSERT_EQ(service.claim_region(alice, request, kSize, 1, claim, refusal), 0);
+    ASSERT_EQ(service.drive()->claim_region(alice, request, kSize, 1, claim, refusal), 0);
     watched.guard(claim.torn);
     attachments.pieces = {watched.mapped};
     attachments.place = std::move(claim.place);
@@ -314,19 +314,19 @@ TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
   Watched watched(kSize);
   map_watched(watched);
   const auto mx = grant_to_alice();
-  EXPECT_FALSE(service.next_expelled());
+  EXPECT_FALSE(service.drive()->next_expelled());
   ASSERT_EQ(watched.lent.punch(0, kSize), 0);
   send_to_bob(mx);
-  const auto expelled = service.next_expelled();
+  const auto expelled = service.drive()->next_expelled();
   ASSERT_TRUE(expelled);
   EXPECT_EQ(*expelled, alice);
-  EXPECT_FALSE(service.next_expelled());
+  EXPECT_FALSE(service.drive()->next_expelled());
   EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
   EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
-  service.remove_client(alice);  // as the server does then
+  service.drive()->remove_client(alice);  // as the server does then
   turn(20);
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
-  EXPECT_EQ(service.client_count(), 1U);
+  EXPECT_EQ(service.drive()->client_count(), 1U);
 }
 
 }  // namespace

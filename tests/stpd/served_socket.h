@@ -39,8 +39,8 @@ struct ServedSocket {
     return client;
   }
   std::size_t client_count() {
-    std::lock_guard const guard(service.lock());
-    return service.client_count();
+    const auto turn = service.drive();
+    return turn->client_count();
   }
   bool clients_become(std::size_t count) {
     return eventually([&] { return client_count() == count; });

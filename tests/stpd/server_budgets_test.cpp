@@ -21,8 +21,8 @@ class ServerBudgets : public testing::Test, protected ServedSocket {
   }
   void set_quotas(const Quotas& quotas) {
     server.set_quotas(quotas);
-    std::lock_guard guard(service.lock());
-    service.set_quotas(quotas);
+    const auto turn = service.drive();
+    turn->set_quotas(quotas);
   }
   static Request map_request(EndpointId endpoint, std::size_t size) {
     auto request = request_for(RequestKind::kMap);
@@ -132,10 +132,10 @@ TEST_F(ServerBudgets, WhatKeepsPagesFromBeingMovedTakesAFileOfItsUser) {
   const auto map = [&] {
     return client.ask(map_request(endpoint, kSize), std::array{memory->fd()});
   };
-  service.set_process_totals(1'000, used(Resource::kFiles) + 1);
+  service.drive()->set_process_totals(1'000, used(Resource::kFiles) + 1);
   EXPECT_EQ(map(), -EDQUOT);
   EXPECT_NE(std::string(text_of(client.reply.text)).find("LimitNOFILE"), std::string::npos);
-  service.set_process_totals(1'000, used(Resource::kFiles) + 2);
+  service.drive()->set_process_totals(1'000, used(Resource::kFiles) + 2);
   EXPECT_EQ(map(), 0);
 }
 

@@ -283,11 +283,10 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& proces
 
 ClientId Server::join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
                       std::string& why) {
-  auto& first = *shards_.front();
-  std::lock_guard guard(first.lock());
-  const auto client = first.add_client(who, operating, why);
+  const auto turn = shards_.front()->drive();
+  const auto client = turn->add_client(who, operating, why);
   if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
-  use = first.use_of(client);
+  use = turn->use_of(client);
   return client;
 }
 

@@ -2,7 +2,6 @@
 #include "tools/stpd/link_shards.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "libst/ipc/requests.h"
@@ -34,8 +33,7 @@ void LinkShards::start() {
 void LinkShards::stop() {
   for (auto shard = shards_.rbegin(); shard != shards_.rend(); ++shard) {
     (*shard)->loop.stop();
-    std::lock_guard const guard((*shard)->service.lock());
-    (*shard)->service.poll();
+    (*shard)->service.drive()->poll();
   }
 }
 
@@ -56,21 +54,14 @@ std::vector<Service*> LinkShards::services() {
 
 std::size_t LinkShards::connections() {
   std::size_t sum = 0;
-  for (const auto& shard : shards_) {
-    std::lock_guard const guard(shard->service.lock());
-    sum += shard->service.node().vc_count();
-  }
+  for (const auto& shard : shards_) sum += shard->service.drive()->node().vc_count();
   return sum;
 }
 
 std::vector<port::PortCounter> LinkShards::counters() {
   std::vector<port::PortCounter> sums;
   for (const auto& shard : shards_) {
-    std::vector<port::PortCounter> own;
-    {
-      std::lock_guard const guard(shard->service.lock());
-      own = shard->service.all_counters();
-    }
+    auto own = shard->service.drive()->all_counters();
     for (auto& counter : own) {
       const auto known = std::ranges::find(sums, counter.name, &port::PortCounter::name);
       if (known == sums.end())
@@ -83,44 +74,35 @@ std::vector<port::PortCounter> LinkShards::counters() {
 }
 
 void LinkShards::set_quotas(const Quotas& quotas) {
-  for (const auto& shard : shards_) {
-    std::lock_guard const guard(shard->service.lock());
-    shard->service.set_quotas(quotas);
-  }
+  for (const auto& shard : shards_) shard->service.drive()->set_quotas(quotas);
 }
 
 void LinkShards::set_port_rules(const PortRules& rules) {
-  for (const auto& shard : shards_) {
-    std::lock_guard const guard(shard->service.lock());
-    shard->service.set_port_rules(rules);
-  }
+  for (const auto& shard : shards_) shard->service.drive()->set_port_rules(rules);
 }
 
 void LinkShards::set_tap(port::Tap* tap) {
-  for (const auto& shard : shards_) {
-    std::lock_guard const guard(shard->service.lock());
-    shard->service.port().set_tap(tap);
-  }
+  for (const auto& shard : shards_) shard->service.drive()->port().set_tap(tap);
 }
 
 std::string Telemetry::name() {
-  return shards_.first().port().info().link;
+  return shards_.first().info().link;
 }
 
 port::TelemetryRow Telemetry::link() {
   const std::uint64_t connections = shards_.connections();
   auto& service = shards_.first();
-  std::lock_guard guard(service.lock());
-  const auto& info = service.port().info();
+  const auto& info = service.info();
+  const auto turn = service.drive();
   return {{"link", info.link},
           {"device", info.device},
           {"driver", info.driver},
           {"mac", port::to_string(info.mac)},
           {"mtu", std::uint64_t{info.mtu}},
-          {"state", std::string(port::name_of(service.port().state()))},
-          {"up", std::uint64_t{service.port().link_up()}},
+          {"state", std::string(port::name_of(turn->port().state()))},
+          {"up", std::uint64_t{turn->port().link_up()}},
           {"shards", std::uint64_t{shards_.count()}},
-          {"clients", std::uint64_t{service.client_count()}},
+          {"clients", std::uint64_t{turn->client_count()}},
           {"connections", connections}};
 }
 
@@ -134,11 +116,11 @@ port::TelemetryRow Telemetry::stats() {
 std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
   std::vector<std::uint16_t> ports;
   for (auto* const service : shards_.services()) {
-    std::lock_guard guard(service->lock());
+    const auto turn = service->drive();
     VcInfo info{};
     while (ports.size() < at_most) {
-      const auto vc = service->node().vc_after(info.local_port);
-      if (vc == kNoneId || service->node().vc_info(vc, info) != 0) break;
+      const auto vc = turn->node().vc_after(info.local_port);
+      if (vc == kNoneId || turn->node().vc_info(vc, info) != 0) break;
       ports.push_back(info.local_port);
     }
   }
@@ -147,11 +129,10 @@ std::vector<std::uint16_t> Telemetry::connections(std::size_t at_most) {
 
 std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port) {
   if (local_port == 0) return std::nullopt;
-  auto& service = shards_.at(local_port % shards_.count());
-  std::lock_guard guard(service.lock());
-  const auto vc = service.node().vc_after(static_cast<std::uint16_t>(local_port - 1));
+  const auto turn = shards_.at(local_port % shards_.count()).drive();
+  const auto vc = turn->node().vc_after(static_cast<std::uint16_t>(local_port - 1));
   VcInfo info{};
-  if (vc == kNoneId || service.node().vc_info(vc, info) != 0 || info.local_port != local_port)
+  if (vc == kNoneId || turn->node().vc_info(vc, info) != 0 || info.local_port != local_port)
     return std::nullopt;
   return port::TelemetryRow{{"state", std::string(name_of(info.state))},
                             {"uport", std::uint64_t{info.uport}},

@@ -63,7 +63,7 @@ bool Tracer::has_let_go() {
 int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd& file) {
   if (!has_let_go()) return -EBUSY;
   stop();  // ends a trace that has reached its own limit
-  trace::PcapngWriter::Options options{.interface = shards_.first().port().info().link,
+  trace::PcapngWriter::Options options{.interface = shards_.first().info().link,
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
@@ -77,7 +77,7 @@ int Tracer::start(const service::TraceOrder& order, service::ClientId by, servic
   writer_ = std::move(writer);
   tap_.emplace(*writer_);
   // A link over UDP or IP carries nothing else.
-  everything_ = order.everything != 0 || shards_.first().port().info().internet;
+  everything_ = order.everything != 0 || shards_.first().info().internet;
   owner_ = order.stays != 0 ? 0 : by;
   running_ = true;
   shards_.set_tap(this);
@@ -301,10 +301,9 @@ void ServedLink::apply(const Options& options) {
 }
 
 void ServedLink::log_link() {
-  const auto& info = shards().first().port().info();
+  const auto& info = shards().first().info();
   if (absent_)
-    log_state(
-        {.state = shards().first().port().state(), .trouble = shards().first().port().trouble()});
+    log_state(present_state());
   else
     log(LogLevel::kInfo,
         "link " + info.link + ": device " + info.device + " (" + info.driver + "), mac " +
@@ -321,7 +320,7 @@ void ServedLink::log_link() {
 
 void ServedLink::log_shards() {
   std::string text =
-      std::to_string(shards().count()) + " shards; " + shards().first().port().steering();
+      std::to_string(shards().count()) + " shards; " + shards().first().drive()->port().steering();
   for (unsigned i = 0; !options_.cpus.empty() && i < shards().count(); ++i)
     text += (i == 0 ? "; CPUs " : ", ") + std::to_string(parts_->places.cpus[i].front());
   log(LogLevel::kInfo, text);
@@ -329,10 +328,10 @@ void ServedLink::log_shards() {
 }
 
 void ServedLink::warn_of_late_frames() {
-  auto& port = shards().first().port();
-  const auto& info = port.info();
-  if (options_.poll != service::PollPolicy::kInterrupt || port.wake_fd() >= 0) return;
-  log(LogLevel::kWarning, "driver " + info.driver +
+  auto& first = shards().first();
+  if (options_.poll != service::PollPolicy::kInterrupt || first.drive()->port().wake_fd() >= 0)
+    return;
+  log(LogLevel::kWarning, "driver " + first.info().driver +
                               " cannot wake a sleeping thread: poll=interrupt behaves as adaptive, "
                               "and frames may wait for a millisecond; poll=busy avoids this");
 }
@@ -343,17 +342,15 @@ bool ServedLink::is_alive() {
   return shards().are_alive() && serves;
 }
 
+service::LinkChange ServedLink::present_state() {
+  const auto turn = shards().first().drive();
+  return {.state = turn->port().state(), .trouble = turn->port().trouble()};
+}
+
 void ServedLink::log_state() {
   for (;;) {
-    std::optional<service::LinkChange> change;
-    service::LinkChange now;
-    {
-      auto& service = shards().first();
-      std::lock_guard guard(service.lock());
-      change = service.next_link_change();
-      now = {.state = service.port().state(), .trouble = service.port().trouble()};
-    }
-    if (!change) return log_state(now);
+    const auto change = shards().first().drive()->next_link_change();
+    if (!change) return log_state(present_state());
     if (change->passed_over != 0)
       log(LogLevel::kWarning, "link " + options_.link + ": " + std::to_string(change->passed_over) +
                                   " earlier changes of its state are not logged");
@@ -401,9 +398,9 @@ void ServedLink::wait_for_disconnects() {
 
 // Counters of stpd as a whole are reported with those of the first shard.
 void ServedLink::add_counters() {
-  shards().first().add_counters([this] { return own_counters(); });
+  shards().first().drive()->add_counters([this] { return own_counters(); });
   for (unsigned i = 1; i < shards().count(); ++i)
-    shards().at(i).add_counters([&service = shards().at(i)] {
+    shards().at(i).drive()->add_counters([&service = shards().at(i)] {
       return std::vector<port::PortCounter>{{"bells_silenced", service.silenced_bells()}};
     });
 }

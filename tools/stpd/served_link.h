@@ -98,6 +98,7 @@ class ServedLink {
   void make_parts(Ports ports);
   void end_parts();
   bool start_trace(std::string& error);
+  service::LinkChange present_state();
   void log_state(const service::LinkChange& change);
   bool find_admin_group(std::string& error);
   void add_admin();

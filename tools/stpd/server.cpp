@@ -160,13 +160,13 @@ int Server::start(std::size_t links) {
                                 std::to_string(files / kFilesOfAProgram) +
                                 " of them: raise LimitNOFILE");
   for (auto* const service : shards_) {
-    std::lock_guard guard(service->lock());
-    service->reserve_files_from(first_reserved_file_);
-    service->set_process_totals(mappings, files);
-    service->offer_memory([workers = workers_](uid_t user, std::shared_ptr<void> thing) {
+    const auto turn = service->drive();
+    turn->reserve_files_from(first_reserved_file_);
+    turn->set_process_totals(mappings, files);
+    turn->offer_memory([workers = workers_](uid_t user, std::shared_ptr<void> thing) {
       return UserWorkers::guard(workers, user, std::move(thing));
     });
-    service->close_bells_by(
+    turn->close_bells_by(
         [closer = closer_](uid_t user, UniqueFd bell) { closer->close(user, std::move(bell)); });
   }
   errands_.emplace(workers_);
@@ -414,23 +414,21 @@ int Server::pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueF
 void Server::ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
                          ReplyMessage& reply, int& bell) {
   const auto shard = request.head.shard;
-  auto& service = *shards_[shard];
-  std::lock_guard guard(service.lock());
-  if (only_watches(request.head.kind)) return service.watch(peer.identity, request, reply);
+  const auto turn = shards_[shard]->drive();
+  if (only_watches(request.head.kind)) return turn->watch(peer.identity, request, reply);
   if (request.head.kind == RequestKind::kHello)
-    return greet(peer, request, attachments, reply, bell);
-  service.handle(peer.clients[shard], request, attachments, reply);
+    return greet(turn, peer, request, attachments, reply, bell);
+  turn->handle(peer.clients[shard], request, attachments, reply);
 }
 
-// Call with the lock of that shard's Service.
-void Server::greet(Peer& peer, const RequestMessage& request, Attachments& attachments,
-                   ReplyMessage& reply, int& bell) {
+// `turn`: of that shard's Service.
+void Server::greet(const Turn& turn, Peer& peer, const RequestMessage& request,
+                   Attachments& attachments, ReplyMessage& reply, int& bell) {
   const auto shard = request.head.shard;
-  auto& service = *shards_[shard];
-  if (say_hello(peer, shard, reply) != 0) return log_no_hello(peer, reply);
-  service.handle(peer.clients[shard], request, attachments, reply);
+  if (say_hello(turn, peer, shard, reply) != 0) return log_no_hello(peer, reply);
+  turn->handle(peer.clients[shard], request, attachments, reply);
   if (reply.head.result != 0) return log_no_hello(peer, reply);
-  if (const auto error = service.bell_of(peer.clients[shard], bell); error != 0)
+  if (const auto error = turn->bell_of(peer.clients[shard], bell); error != 0)
     return reply.refuse(error);
   if (shard != 0) return;
   // Programs of one domain each are spread over the shards.
@@ -448,12 +446,11 @@ void Server::log_no_hello(const Peer& peer, const ReplyMessage& reply) {
              "client " + std::to_string(peer.client) + " gets no pages: " + why);
 }
 
-// Makes the peer a client of the shard, unless it is one. Call with the lock of that shard's
-// Service.
-int Server::say_hello(Peer& peer, unsigned shard, ReplyMessage& reply) {
+// Makes the peer a client of the shard, whose Service has the turn, unless it is one.
+int Server::say_hello(const Turn& turn, Peer& peer, unsigned shard, ReplyMessage& reply) {
   if (peer.clients[shard] != 0) return 0;
   std::string why;
-  peer.clients[shard] = shards_[shard]->add_client_of_link(peer.identity, peer.use, why);
+  peer.clients[shard] = turn->add_client_of_link(peer.identity, peer.use, why);
   if (peer.clients[shard] != 0) return 0;
   reply.head.kind = RequestKind::kHello;
   reply.refuse(-errno, why);
@@ -494,11 +491,8 @@ void Server::drop(std::uint64_t key, const std::string& why, bool expected) {
   hang_up(user, std::move(at->second.socket));
   peers_.erase(at);
   if (trace_ != nullptr) trace_->client_gone(client);
-  for (std::size_t shard = 0; shard < clients.size(); ++shard) {
-    if (clients[shard] == 0) continue;
-    std::lock_guard guard(shards_[shard]->lock());
-    shards_[shard]->remove_client(clients[shard]);
-  }
+  for (std::size_t shard = 0; shard < clients.size(); ++shard)
+    if (clients[shard] != 0) shards_[shard]->drive()->remove_client(clients[shard]);
   listener_.resume();
   log_client(user, level,
              "client " + std::to_string(client) + " gone: pid " + std::to_string(pid) + ", " + why);

@@ -241,10 +241,10 @@ class Server {
   int pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds);
   void ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
                    ReplyMessage& reply, int& bell);
-  void greet(Peer& peer, const RequestMessage& request, Attachments& attachments,
+  void greet(const Turn& turn, Peer& peer, const RequestMessage& request, Attachments& attachments,
              ReplyMessage& reply, int& bell);
   void log_no_hello(const Peer& peer, const ReplyMessage& reply);
-  int say_hello(Peer& peer, unsigned shard, ReplyMessage& reply);
+  int say_hello(const Turn& turn, Peer& peer, unsigned shard, ReplyMessage& reply);
   [[nodiscard]] bool makes_sense(const Peer& peer, const RequestMessage& request,
                                  std::size_t fd_count) const;
   int reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell = -1);

@@ -139,12 +139,8 @@ int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<Uniqu
   if (wrong != 0) return refuse(wrong);
   auto errand = std::make_shared<Errand>();
   ReplyMessage reply;
-  {
-    auto& service = *shards_[message.head.shard];
-    std::lock_guard guard(service.lock());
-    service.claim_region(peer.clients[message.head.shard], request, bytes, fds.size(),
-                         errand->claim, reply);
-  }
+  shards_[message.head.shard]->drive()->claim_region(peer.clients[message.head.shard], request,
+                                                     bytes, fds.size(), errand->claim, reply);
   if (reply.head.result != 0) return refuse(reply.head.result, reply.why());
   errand->key = peer.client;
   errand->user = peer.identity.uid;
@@ -158,11 +154,8 @@ int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<Uniqu
 int Server::begin_mapped(Peer& peer, const RequestMessage& message) {
   auto errand = std::make_shared<Errand>();
   const auto client = peer.clients[message.head.shard];
-  {
-    auto& service = *shards_[message.head.shard];
-    std::lock_guard guard(service.lock());
-    errand->offered = service.offered(client, message.as<ask::Mapped>().vc, errand->payer);
-  }
+  errand->offered = shards_[message.head.shard]->drive()->offered(
+      client, message.as<ask::Mapped>().vc, errand->payer);
   errand->key = peer.client;
   errand->user = peer.identity.uid;
   errand->request = message;
@@ -185,9 +178,8 @@ int Server::end_errand(Peer& peer, Errand& errand) {
   if (errand.result != 0) {
     reply.refuse(errand.result, errand.result == -EDQUOT ? errand.why : "");
   } else {
-    auto& service = *shards_[head.shard];
-    std::lock_guard guard(service.lock());
-    service.handle(peer.clients[head.shard], errand.request, attachments, reply);
+    shards_[head.shard]->drive()->handle(peer.clients[head.shard], errand.request, attachments,
+                                         reply);
   }
   // What is not used returns to its budget before the reply leaves.
   errand.claim = {};
@@ -200,11 +192,7 @@ void Server::drop_expelled(unsigned shard) {
   eventfd_t ignored;
   ::eventfd_read(service.expelled_fd(), &ignored);
   for (;;) {
-    std::optional<ClientId> id;
-    {
-      std::lock_guard guard(service.lock());
-      id = service.next_expelled();
-    }
+    const auto id = service.drive()->next_expelled();
     if (!id) return;
     ++counts_.torn_memory;
     const auto at = std::ranges::find_if(
