@@ -105,11 +105,6 @@ std::size_t Peers::known() const {
   return orders_[kNamed].size() + orders_[kMet].size();
 }
 
-std::uint64_t Peers::displaced() const {
-  const std::lock_guard lock(mutex_);
-  return displaced_;
-}
-
 void Peers::make_room(Kind kind) {
   constexpr std::array<std::size_t, kKinds> kMost{kMostStrangers, kMostNamed, kMostMet};
   Order& order = orders_[kind];

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <mutex>
@@ -61,7 +62,9 @@ class Peers final : public Sources {
 
   [[nodiscard]] std::size_t strangers() const;
   [[nodiscard]] std::size_t known() const;
-  [[nodiscard]] std::uint64_t displaced() const;
+  [[nodiscard]] std::uint64_t displaced() const {
+    return displaced_.load(std::memory_order_relaxed);
+  }
 
  private:
   [[nodiscard]] std::optional<InternetAddress> address_in(const MacAddr& name) const;
@@ -83,10 +86,10 @@ class Peers final : public Sources {
 
   const std::uint16_t usual_port_;
   KeyedHash hash_;
+  std::atomic<std::uint64_t> displaced_{0};
   mutable std::mutex mutex_;  // guards the members below
   std::array<Order, kKinds> orders_;
   std::unordered_map<std::uint64_t, Order::iterator> entries_;
-  std::uint64_t displaced_ = 0;
 };
 
 }  // namespace stp::port

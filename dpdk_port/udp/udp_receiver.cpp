@@ -34,7 +34,7 @@ std::size_t segment_of(const msghdr& message) {
 UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own,
                          Seat* seat, bool steered)
     : socket_(socket),
-      peers_(peers),
+      source_(peers),
       ways_(ways),
       own_(own),
       seat_(seat),
@@ -54,7 +54,8 @@ unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     const int count = receive(now);
-    if (count <= 0) break;
+    was_empty_ = count <= 0;
+    if (was_empty_) break;
     for (int i = 0; i < count; ++i) moved += take(static_cast<std::size_t>(i), engine, tap, now);
     deliver(engine, now);
     if (seat_ != nullptr) seat_->publish();
@@ -63,14 +64,18 @@ unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
   return moved;
 }
 
+// A socket that was empty is asked for one message, without a second look at what is left: so a
+// lone datagram, which may be what somebody waits for, is here sooner.
 int UdpReceiver::receive(Time now) {
-  for (std::size_t i = 0; i < kMessages; ++i) {
+  const std::size_t most = was_empty_ ? 1 : kMessages;
+  for (std::size_t i = 0; i < most; ++i) {
     messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
     messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
   }
   UdpSocket::Attempts attempts;
   for (;;) {
-    const int count = ::recvmmsg(socket_.fd(), messages_.data(), kMessages, MSG_DONTWAIT, nullptr);
+    const int count = ::recvmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(most),
+                                 MSG_DONTWAIT, nullptr);
     if (count >= 0) return count;
     const int error = errno;
     if (error == EAGAIN) return 0;
@@ -94,28 +99,28 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
   const Bytes all = data_of(message);
   const std::size_t segment = segment_of(messages_[message].msg_hdr);
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
-  const auto from = from_socket_address(reinterpret_cast<const sockaddr*>(&names_[message]));
-  const auto name = from ? peers_.heard(*from, now) : std::nullopt;
-  if (name) {
-    ways_.heard(*name, length, now);
-    socket_.count_heard(*from, now);
+  const auto* const from =
+      source_.heard(names_[message], messages_[message].msg_hdr.msg_namelen, now);
+  if (from != nullptr) {
+    ways_.heard(from->name, length, now);
+    socket_.count_heard(from->address, now);
   }
   unsigned datagrams = 0;
   std::size_t at = 0;
   do {
     const std::size_t size = std::min(length, all.size() - at);
     ++datagrams;
-    if (name) {
+    if (from != nullptr) {
       if (count_ == kFrames) deliver(engine, now);
       const Bytes datagram = all.subspan(at, size);
       if (tap != nullptr)
-        view_.show(*tap, {*name, *from}, {own_, socket_.address()}, datagram, {},
+        view_.show(*tap, {from->name, from->address}, {own_, socket_.address()}, datagram, {},
                    PacketView::Way::kReceived);
-      add(datagram, *name);
+      add(datagram, from->name);
     }
     at += size;
   } while (at < all.size());
-  if (!name) counters_.no_station += datagrams;
+  if (from == nullptr) counters_.no_station += datagrams;
   counters_.datagrams += datagrams;
   if (datagrams > 1) counters_.joined += datagrams;
   return datagrams;
@@ -127,7 +132,7 @@ void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
   std::byte* const head = heads_.at(count_);
   std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
   const Bytes first = datagram.first(std::min(datagram.size(), wire::kHeaderSize));
-  std::ranges::copy(first, body);
+  std::memcpy(body, first.data(), first.size());
   LoopedFrame& frame = frames_[count_];
   frame.head = {head, wire::kEthernetSize + first.size()};
   frame.attached = datagram.subspan(first.size());

@@ -17,6 +17,7 @@
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/recent_peer.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "dpdk_port/udp/udp_ways.h"
 
@@ -46,7 +47,7 @@ class UdpReceiver {
   void deliver(Engine& engine, Time now);
 
   UdpSocket& socket_;
-  Peers& peers_;
+  RecentSource source_;
   UdpWays& ways_;
   const MacAddr own_;
   Seat* const seat_;
@@ -61,7 +62,8 @@ class UdpReceiver {
   std::array<Control, kMessages> controls_{};
   std::array<mmsghdr, kMessages> messages_{};
   std::array<LoopedFrame, kFrames> frames_;
-  std::size_t count_ = 0;  // frames that the Node has not seen
+  bool was_empty_ = false;  // at the last call
+  std::size_t count_ = 0;   // frames that the Node has not seen
   PacketView view_{socket_.has_ports()};
   UdpReceiveCounters counters_;
 };

@@ -54,6 +54,7 @@ UdpSender::UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& l
                      const MacAddr& own, std::size_t frame_room, Seat* seat)
     : socket_(socket),
       peers_(peers),
+      goal_(peers, socket.family()),
       ways_(ways),
       loopback_(loopback),
       own_(own),
@@ -167,13 +168,12 @@ std::size_t UdpSender::next_run() {
 // Returns how many are done with, sent or not; 0: the socket has no room.
 std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   const bool connected = std::ranges::any_of(run, &Datagram::connected);
-  const auto to = peers_.find(run.front().to, connected, now);
-  name_length_ = to ? to_socket_address(*to, socket_.family(), name_) : 0;
-  if (name_length_ == 0) {
+  to_ = goal_.find(run.front().to, connected, now);
+  if (to_ == nullptr) {
     counters_.unknown += run.size();
     return run.size();
   }
-  const std::size_t settled = send_to(*to, run, now);
+  const std::size_t settled = send_to(to_->address, run, now);
   if (settled > 0) {
     ways_.sent(run.front().to, run.front().size(), now);
     const auto asks = [](const Datagram& each) {
@@ -254,8 +254,8 @@ int UdpSender::send_joined(std::span<Datagram> run) {
       if (piece.iov_len > 0) pieces_[pieces++] = piece;
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
   msghdr message{};
-  message.msg_name = &name_;
-  message.msg_namelen = name_length_;
+  message.msg_name = &to_->name;
+  message.msg_namelen = to_->length;
   message.msg_iov = pieces_.data();
   message.msg_iovlen = pieces;
   message.msg_control = control.data();
@@ -274,8 +274,8 @@ int UdpSender::send_singly(std::span<Datagram> run) {
   for (std::size_t i = 0; i < run.size(); ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message = {};
-    message.msg_name = &name_;
-    message.msg_namelen = name_length_;
+    message.msg_name = &to_->name;
+    message.msg_namelen = to_->length;
     message.msg_iov = run[i].pieces;
     message.msg_iovlen = run[i].pieces[1].iov_len > 0 ? 2 : 1;
   }

@@ -18,6 +18,7 @@
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/recent_peer.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "dpdk_port/udp/udp_ways.h"
 
@@ -66,6 +67,7 @@ class UdpSender {
 
   UdpSocket& socket_;
   Peers& peers_;
+  RecentGoal goal_;
   UdpWays& ways_;
   Loopback& loopback_;
   const MacAddr own_;
@@ -76,8 +78,7 @@ class UdpSender {
   std::size_t next_ = 0;   // the first of waiting_ that has not left
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
-  sockaddr_storage name_{};  // of the station that is being sent to
-  socklen_t name_length_ = 0;
+  RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
   std::vector<TxToken> tokens_;
