@@ -98,7 +98,8 @@ void Bells::sleep(int link, Time length) {
   sleep_on_all(length);
 }
 
-// Level-triggered, as for poll(): the link ends sleeps as long as the descriptor is readable.
+// Level-triggered, as for poll(): the link ends sleeps as long as the descriptor is readable. -1:
+// none.
 void Bells::watch_link(int fd) {
   epoll_event event{};
   event.events = EPOLLIN;

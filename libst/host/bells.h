@@ -50,6 +50,9 @@ class Bells {
   // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
   // fall_asleep() and wake_up(), from one thread.
   void sleep(int link, Time length);
+  // From the same thread, when it does not expect to sleep soon: until the next sleep(), frames
+  // that arrive wake nobody. The kernel has less to do for each.
+  void leave_link() { watch_link(-1); }
   // From now on clients that post also write their bells. False: a bell has rung already.
   [[nodiscard]] bool fall_asleep();
   void wake_up();

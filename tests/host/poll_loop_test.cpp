@@ -2,13 +2,16 @@
 #include "libst/host/poll_loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
+#include "libst/os/unique_fd.h"
 #include "tests/host/eventually.h"
 #include "tests/host/service_fixture.h"
 #include "tests/stpd/served_socket.h"
@@ -84,6 +87,40 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
     }
     if (i % 2 != 0) loop.take_over();
     ASSERT_TRUE(nop_arrives(i));
+  }
+}
+
+// Whether frames that arrive could wake some thread of this process.
+bool is_watched(int fd) {
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream lines(file.path());
+    std::string word;
+    int number = -1;
+    while (lines >> word)
+      if (word == "tfd:" && lines >> number && number == fd) return true;
+  }
+  return false;
+}
+
+TEST_P(PollLoopTest, FramesWakeNobodyWhileACallerDrives) {
+  const UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  port->wakes_by = frames.get();
+  PollLoop loop(service, GetParam());
+  const auto visit_for_a_while = [&] {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < until) {
+      const auto turn = service.drive();
+      loop.visited();
+    }
+  };
+  loop.start();
+  for (int round = 0; round < 2; ++round) {
+    const bool sleeps = GetParam() != PollPolicy::kBusy;
+    ASSERT_TRUE(!sleeps || eventually([&] { return is_watched(frames.get()); }));
+    ASSERT_TRUE(eventually([&] {
+      visit_for_a_while();
+      return !is_watched(frames.get());
+    }));
   }
 }
 

@@ -33,6 +33,8 @@ class TestPort : public port::Port {
   // The address and the speed of the link from the next turn on.
   std::atomic<std::uint32_t> address = 0x0a090001;
   std::atomic<unsigned> megabits = 0;
+  // Readable while frames wait; -1: nothing tells.
+  int wakes_by = -1;
   // The station that answers address resolution, or nullopt if there is none.
   std::optional<MacAddr> neighbour;
 
@@ -59,6 +61,7 @@ class TestPort : public port::Port {
     return {{"test_frames", frames_}};
   }
   [[nodiscard]] port::LinkState state() const override { return link_state; }
+  [[nodiscard]] int wake_fd() const override { return wakes_by; }
 
  protected:
   using Frames = std::vector<std::vector<std::byte>>;
