@@ -117,6 +117,9 @@ class TcpPing(unittest.TestCase):
     def test_polls(self):
         self.assertGreater(self.round_trip("--poll"), 0)
 
+    def test_udp(self):
+        self.assertGreater(self.round_trip("--udp"), 0)
+
 
 class KernelStream(unittest.TestCase):
     def rate(self, *how):

@@ -181,11 +181,11 @@ def engine(bench, name):
 
 # ---- what others do ----
 
-def tcp_latency(bench, offload=True, size=8, poll=False):
-    """`poll`: both programs poll their sockets; otherwise they sleep in recv."""
+def tcp_latency(bench, offload=True, size=8, poll=False, udp=False):
+    """`poll`: both programs poll their sockets; otherwise they sleep in recv. `udp`: they poll for bare datagrams."""
     wire = bench.wire()
     wire.offload(offload)
-    ping = [bench.tool("tcp_ping")] + ["--poll"] * poll + [wire.addresses[1], "3900"]
+    ping = [bench.tool("tcp_ping")] + ["--poll"] * poll + ["--udp"] * udp + [wire.addresses[1], "3900"]
     with background(pinned(SERVER_CPU, wire.within(1) + ping), ready="listening"):
         return float(output_of(pinned(CLIENT_CPU, wire.within(0) + ping + [
             str(size), str(bench.seconds)])))
@@ -194,6 +194,11 @@ def tcp_latency(bench, offload=True, size=8, poll=False):
 def hand_over(bench, sleep=False):
     """Four processes that only hand over to each other: they yield, or each wakes the next."""
     return float(output_of([bench.tool("hand_over")] + ["--sleep"] * sleep + [str(bench.seconds)]))
+
+
+def bare_udp_latency(bench):
+    """Datagrams as long as those of an 8-byte Put."""
+    return tcp_latency(bench, size=HEADER + 8, udp=True)
 
 
 def kernel_stream(bench, mtu=9000, udp=False):
