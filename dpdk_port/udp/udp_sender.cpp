@@ -246,18 +246,32 @@ std::size_t UdpSender::give_up(int error, const InternetAddress& to, std::span<D
   return run.size();
 }
 
+// Lists what a call sends. Returns the number of pieces.
+std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
+  std::size_t count = 0, bytes = 0;
+  const bool gathers = run.front().size() <= kGathered;
+  for (const Datagram& each : run)
+    for (const iovec& piece : each.pieces) {
+      if (piece.iov_len == 0) continue;
+      if (gathers)
+        std::memcpy(&gathered_[bytes], piece.iov_base, piece.iov_len);
+      else
+        pieces_[count++] = piece;
+      bytes += piece.iov_len;
+    }
+  if (!gathers) return count;
+  pieces_[0] = {gathered_.data(), bytes};
+  return 1;
+}
+
 // Returns the number that was sent, or -1: see errno.
 int UdpSender::send_joined(std::span<Datagram> run) {
-  std::size_t pieces = 0;
-  for (const Datagram& each : run)
-    for (const iovec& piece : each.pieces)
-      if (piece.iov_len > 0) pieces_[pieces++] = piece;
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
   msghdr message{};
   message.msg_name = &to_->name;
   message.msg_namelen = to_->length;
   message.msg_iov = pieces_.data();
-  message.msg_iovlen = pieces;
+  message.msg_iovlen = list_pieces(run);
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   cmsghdr* const segment = CMSG_FIRSTHDR(&message);

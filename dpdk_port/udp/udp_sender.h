@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sends the Node's frames as datagrams: what follows their Ethernet header. Datagrams of equal
 // length to one station leave in one call, which the kernel or the NIC cuts apart; user memory is
-// copied once, by the kernel. Each frame taken from the Node is sent, kept and sent first in the
-// next turn, or counted as dropped.
+// copied once, by the kernel, or if they are short, twice. Each frame taken from the Node is sent,
+// kept and sent first in the next turn, or counted as dropped.
 #pragma once
 
 #include <sys/socket.h>
@@ -43,6 +43,9 @@ class UdpSender {
   // What the kernel cuts apart at most, and what one datagram may be cut from.
   static constexpr std::size_t kBurstSize = 64;
   static constexpr std::size_t kBursts = Loopback::kCapacity / kBurstSize;
+  // Datagrams of up to so many bytes that leave in one call are copied behind each other first: a
+  // copy more costs less than so many short pieces cost the kernel.
+  static constexpr std::size_t kGathered = 2'200;
 
   struct Datagram {
     MacAddr to;
@@ -62,6 +65,7 @@ class UdpSender {
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
+  std::size_t list_pieces(std::span<const Datagram> run);
   int send_joined(std::span<Datagram> run);
   int send_singly(std::span<Datagram> run);
 
@@ -79,6 +83,7 @@ class UdpSender {
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
   RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
+  std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
   std::vector<TxToken> tokens_;
