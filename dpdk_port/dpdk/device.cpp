@@ -18,7 +18,7 @@
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface_watch.h"
-#include "dpdk_port/link/pci_nic.h"
+#include "dpdk_port/link/inventory.h"
 #include "stp/wire/layout.h"
 
 namespace stp::port {

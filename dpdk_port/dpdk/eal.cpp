@@ -24,7 +24,7 @@
 
 #include "dpdk_port/dpdk/telemetry.h"
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/eal_settings.h"
+#include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

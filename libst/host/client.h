@@ -28,7 +28,7 @@
 
 namespace stp::service {
 
-// What is left of endpoints, regions and connections that have ended: records that removal.h
+// What is left of endpoints, regions and connections that have ended: records that Removal
 // removes one at a time. Whoever ends such an object adds it here.
 
 // Exactly one of the three objects is named.

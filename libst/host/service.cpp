@@ -17,7 +17,6 @@
 #include "libst/host/endpoints.h"
 #include "libst/host/inspection.h"
 #include "libst/host/regions.h"
-#include "libst/host/removal.h"
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sender, and a receiver that says just what the test wants, over the loop link.
 
-#include "tools/files/file_sender.h"
+#include "tools/files/send_all.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
 #include "tools/files/directory.h"
-#include "tools/files/file_writer.h"
+#include "tools/files/receiver.h"
 
 namespace stp::files {
 namespace {

@@ -17,8 +17,6 @@
 #include "tools/files/directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
-#include "tools/files/file_sender.h"
-#include "tools/files/file_writer.h"
 #include "tools/files/note.h"
 #include "tools/files/receiver.h"
 #include "tools/files/send_all.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/check/checker.h"
 #include "tests/replay/checking.h"
-#include "tools/replay/check/recent.h"
+#include "tools/replay/check/connection.h"
 #include "tools/sim/live_bytes.h"
 
 namespace stp::replay::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/decoded.h"
+#include "tools/replay/capture.h"
 
 #include <arpa/inet.h>
 

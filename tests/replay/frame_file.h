@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay/decoded.h"
+#include "tools/replay/capture.h"
 
 namespace stp::replay::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/play/link_subject.h"
+#include "tools/replay/play/player.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/check/recent.h"
+#include "tools/replay/check/connection.h"
 
 #include <chrono>
 

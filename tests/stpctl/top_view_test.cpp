@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpctl/top_view.h"
+#include "tools/stpctl/top.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpd/admission.h"
+#include "tools/stpd/server.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/file_sender.h"
+#include "tools/files/send_all.h"
 
 #include <algorithm>
 #include <utility>

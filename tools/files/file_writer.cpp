@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/file_writer.h"
+#include "tools/files/receiver.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -16,7 +16,6 @@
 #include "tools/files/arguments.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
-#include "tools/files/file_sender.h"
 #include "tools/files/metadata.h"
 #include "tools/files/tree.h"
 

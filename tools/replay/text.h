@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stp/wire/operations.h"
-#include "tools/replay/decoded.h"
+#include "tools/replay/capture.h"
 
 namespace stp::replay {
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpd/admission.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

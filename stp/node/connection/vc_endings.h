@@ -1,20 +1,61 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends connections: RD, DA and DC, failures, and connections that nobody needs any more. From the
-// moment that a connection ends, its peer may write nothing and its queued requests are void. Its
-// user is told when no frame reads the user's memory any more (docs/protocol.md, section 5).
+// How connections are dialled, and how they end: RD, DA and DC, failures, and connections that
+// nobody needs any more. From the moment that a connection ends, its peer may write nothing and its
+// queued requests are void. Its user is told when no frame reads the user's memory any more
+// (docs/protocol.md, section 5).
 #pragma once
 
 #include <deque>
+#include <map>
+#include <set>
+#include <tuple>
 
-#include "stp/node/connection/dials.h"
+#include "stp/node/common.h"
 #include "stp/node/connection/known_peers.h"
 #include "stp/node/connection/strangers.h"
 #include "stp/node/memory/mapped_memory.h"
 #include "stp/node/pacing.h"
 #include "stp/node/turns.h"
+#include "stp/node/vc_timers.h"
 #include "stp/node/wake_ups.h"
 
 namespace stp {
+
+// Sends Request_Connections: to one listener not more at a time than it answers before any is
+// accepted, and none is overtaken by younger ones for long.
+// protocol: 5.33
+class Dials {
+ public:
+  // They must outlive this.
+  struct Uses {
+    Common& common;
+    const PortTable& vcs;
+    NodeDepartures& departures;
+    VcTimers& timers;
+  };
+  explicit Dials(const Uses& uses);
+
+  // Sends the RC of `vc`, or lets it wait until others are answered.
+  void begin(Vc& vc, Time now);
+  // Sends it again.
+  void repeat(const Vc& vc) { send(vc); }
+  // It is answered or given up, if it has begun: sends the next one.
+  void end(Vc& vc, Time now);
+
+ private:
+  using ListenerName = std::tuple<std::uint64_t, MacAddr, std::uint32_t>;  // owner, peer, UPort
+  struct Dialing {
+    std::set<VcId> sent, waiting;  // in the order of their creation
+    Time hurried = 0;              // when the oldest of `sent` was repeated out of turn
+  };
+  static ListenerName listener_of(const Vc& vc);
+  void hurry(Dialing& to, Time now);
+  void send(const Vc& vc);
+
+  Uses use_;
+  const std::size_t most_;                   // unanswered at a time, of one user to one listener
+  std::map<ListenerName, Dialing> dialing_;  // entries have unanswered RCs
+};
 
 // Frees what ended connections, regions and Transfers have left, in slices: a little at once, the
 // rest in later turns. So no call is long because something large has ended.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/eal_settings.h"
+#include "dpdk_port/link/device_plan.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

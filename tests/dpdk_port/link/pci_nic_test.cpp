@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/pci_nic.h"
+#include "dpdk_port/link/inventory.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "tools/json/json.h"
+#include "tools/replay/capture.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/check/rules.h"
-#include "tools/replay/decoded.h"
 #include "tools/replay/text.h"
 
 namespace stp::replay {

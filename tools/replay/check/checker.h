@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "tools/replay/capture.h"
 #include "tools/replay/check/rules.h"
-#include "tools/replay/decoded.h"
 
 namespace stp::replay {
 

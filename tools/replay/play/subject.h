@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/replay/decoded.h"
+#include "tools/replay/capture.h"
 
 namespace stp::replay {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stpctl top shows: a page of text for a terminal of any size, and the keys that change it.
+// stpctl top. What it shows: a page of text for a terminal of any size, and the keys that change
+// it.
 #pragma once
 
 #include <array>
