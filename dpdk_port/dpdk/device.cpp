@@ -14,7 +14,6 @@
 #include <system_error>
 
 #include "dpdk_port/dpdk/eal.h"
-#include "dpdk_port/dpdk/flow_steering.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/interface_watch.h"

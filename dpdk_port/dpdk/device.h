@@ -6,21 +6,70 @@
 
 #include <rte_dev.h>
 #include <rte_ethdev.h>
+#include <rte_flow.h>
+#include <rte_mbuf.h>
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dpdk_port/dpdk/device_share.h"
-#include "dpdk_port/dpdk/memif_link.h"
 #include "dpdk_port/dpdk/packet_socket.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/link/gate.h"
 #include "dpdk_port/link/owners.h"
+#include "dpdk_port/memif/memif.h"
 
 namespace stp::port {
+
+struct MemifCounters {
+  std::uint64_t received = 0, sent = 0;
+  std::uint64_t too_long = 0;   // received frames that fit no mbuf
+  std::uint64_t no_buffer = 0;  // turns without free mbufs
+};
+
+// A memif that takes and gives mbufs, as an ethdev does.
+class MemifLink {
+ public:
+  // `settings.shards`: each has its counters and, by link/crossing.h, its rings.
+  static std::unique_ptr<MemifLink> open(const memif::Settings& settings, std::string& error);
+
+  // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected.
+  std::uint16_t send(unsigned shard, rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
+  void tend(Time now) { memif_->tend(now); }
+  [[nodiscard]] bool connected() const { return memif_->connected(); }
+  // Where it is connected: the rings that the shard fills.
+  [[nodiscard]] QueuesToSend rings_of(unsigned shard) {
+    return queues_to_send(static_cast<unsigned>(memif_->senders().size()), parts_[shard].of);
+  }
+
+  [[nodiscard]] memif::Memif& memif() { return *memif_; }
+  [[nodiscard]] const memif::Memif& memif() const { return *memif_; }
+  [[nodiscard]] const MemifCounters& counters(unsigned shard) const {
+    return parts_[shard].counters;
+  }
+
+ private:
+  // What one shard's thread writes.
+  struct alignas(kCacheLine) Part {
+    PortShare of;
+    unsigned next = 0;  // the ring to look at first
+    MemifCounters counters;
+  };
+  MemifLink(std::unique_ptr<memif::Memif> memif, unsigned shards);
+  static unsigned take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
+                       unsigned count);
+
+  std::unique_ptr<memif::Memif> memif_;
+  std::vector<Part> parts_;
+};
 
 class Device {
  public:
@@ -176,5 +225,24 @@ class Device {
   std::unique_ptr<MemifLink> memif_;
   std::unique_ptr<InterfaceWatch> watch_;  // of an interface without a socket (af_xdp)
 };
+
+// DPDK's calls, for one device. Tests have others.
+struct FlowCalls {
+  std::function<int(const rte_flow_attr&, const rte_flow_item*, const rte_flow_action*,
+                    rte_flow_error&)>
+      validate;
+  std::function<rte_flow*(const rte_flow_attr&, const rte_flow_item*, const rte_flow_action*,
+                          rte_flow_error&)>
+      create;
+  std::function<void(rte_flow*)> destroy;
+};
+FlowCalls flow_calls_of(std::uint16_t dpdk_port);
+
+// Asks a NIC to put each STP frame into the queue of the shard that its D_Port names, by rte_flow
+// rules on the D_Port's last bits. So the number of queues has to be a power of two. Frames in SNAP
+// form, and those that no rule matches, stay on the first queue.
+// "": all rules are there. Else why they are not; then there is none.
+std::string steer_by_port(const FlowCalls& calls, unsigned queues,
+                          std::optional<std::uint16_t> vlan);
 
 }  // namespace stp::port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/dpdk/flow_steering.h"
+#include "dpdk_port/dpdk/device.h"
 
 #include <rte_byteorder.h>
 #include <rte_errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/dpdk/memif_link.h"
+#include "dpdk_port/dpdk/device.h"
 
 #include <algorithm>
 #include <array>

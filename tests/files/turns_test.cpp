@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/turns.h"
+#include "tools/files/receiver.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 
 #include "tools/replay/check/checker.h"
 #include "tools/replay/ladder/ladder.h"
-#include "tools/replay/managed_view.h"
 #include "tools/replay/play/player.h"
 #include "tools/replay/text.h"
 

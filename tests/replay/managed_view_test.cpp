@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/managed_view.h"
+#include "tools/replay/text.h"
 
 #include "stp/wire/big_endian.h"
 #include "tests/replay/frame_file.h"
-#include "tools/replay/text.h"
 
 namespace stp::replay::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tools/sim/measures.h"
 #include "tools/sim/network.h"
+#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/stpd/notify.h"
+#include "tools/stpd/log.h"
 
 #include <gtest/gtest.h>
 

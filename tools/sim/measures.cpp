@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/sim/measures.h"
+#include "tools/sim/simulation.h"
 
 #include <algorithm>
 
 #include "tools/sim/live_bytes.h"
-#include "tools/sim/simulation.h"
 
 namespace stp::sim {
 namespace {

@@ -20,7 +20,6 @@
 #include "libst/os/standard_streams.h"
 #include "stp/node/shards.h"
 #include "tools/cli/app.h"
-#include "tools/sim/measures.h"
 #include "tools/sim/simulation.h"
 
 namespace stp::sim {

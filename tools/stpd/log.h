@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stpd's log: lines on stderr, and how many of them each user may cause. A line is text without a
-// time, which the program that started stpd may add; or text behind a time; or a JSON object with
-// its own time. Thread-safe.
+// What stpd tells: its log, how many lines each user may cause, and what the service manager that
+// started it is told. A line on stderr is text without a time, which that program may add; or text
+// behind a time; or a JSON object with its own time. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "libst/os/unique_fd.h"
 
 namespace stp::stpd {
 
@@ -105,6 +109,58 @@ class LogThread {
 
  private:
   std::shared_ptr<LogWriter> writer_;
+};
+
+// Notifies the service manager that started stpd, in systemd's way: datagrams to the socket that
+// $NOTIFY_SOCKET names. Without that variable, nothing is sent.
+class Notifier {
+ public:
+  Notifier();
+  // Lines as sd_notify(3) has them, joined by '\n': "READY=1", "STATUS=...".
+  void tell(const std::string& lines) const;
+  // The longest interval between two "WATCHDOG=1"; nullopt: none is expected.
+  [[nodiscard]] std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
+
+ private:
+  service::UniqueFd socket_;
+  std::optional<std::chrono::microseconds> watchdog_;
+};
+
+// When to notify the service manager that stpd is alive: at half of the manager's interval, while
+// every thread makes progress.
+class Watchdog {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
+  Watchdog(std::chrono::microseconds interval, Time now)
+      : pause_(std::max(interval / 2, kShortest)),
+        between_looks_(std::max(pause_, kLeast)),
+        notify_at_(now + pause_),
+        look_at_(now + between_looks_) {}
+
+  // Returns whether it is time to notify the manager and stpd is alive. `is_alive` returns whether
+  // every thread has made progress since it was called last.
+  template <typename IsAlive>
+  bool is_due(Time now, IsAlive&& is_alive) {
+    if (now < notify_at_) return false;
+    notify_at_ = now + pause_;
+    if (now >= look_at_) {
+      look_at_ = now + between_looks_;
+      alive_ = is_alive();
+    }
+    return alive_;
+  }
+  [[nodiscard]] Time next() const { return notify_at_; }
+
+ private:
+  static constexpr std::chrono::microseconds kShortest{1'000};
+  // Threads beat at least once per second. After a shorter time a sleeping one looks stuck.
+  static constexpr std::chrono::microseconds kLeast{1'500'000};
+
+  std::chrono::microseconds pause_, between_looks_;
+  Time notify_at_, look_at_;
+  bool alive_ = true;  // when looked last
 };
 
 }  // namespace stp::stpd

@@ -26,7 +26,6 @@
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "tools/stpd/log.h"
-#include "tools/stpd/notify.h"
 #include "tools/stpd/options.h"
 #include "tools/stpd/served_link.h"
 

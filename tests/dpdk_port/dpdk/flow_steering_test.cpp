@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The rules that a NIC is asked for, with a driver that only looks at them.
-#include "dpdk_port/dpdk/flow_steering.h"
+#include "dpdk_port/dpdk/device.h"
 
 #include <gtest/gtest.h>
 #include <rte_byteorder.h>
