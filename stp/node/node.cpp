@@ -363,10 +363,6 @@ const NodeConfig& Node::config() const {
 std::size_t Node::vc_count() const {
   return impl_->vcs.count();
 }
-void Node::for_each_vc(void (*visit)(void* context, VcId vc), void* context) const {
-  for (const auto* vc = impl_->vcs.after(0); vc != nullptr; vc = impl_->vcs.after(vc->local_port))
-    visit(context, vc->id);
-}
 VcId Node::vc_after(std::uint16_t port) const {
   const auto* const next = impl_->vcs.after(port);
   return next == nullptr ? kNoneId : next->id;

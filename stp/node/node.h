@@ -42,7 +42,6 @@ class Shards;
 // names; 0 names nothing.
 inline constexpr std::size_t kMaxEndpoints = std::size_t{1} << 17;
 inline constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxPorts = 0xffff;
 inline constexpr std::size_t kMaxMxs = 0xffff;
 
 // Which stations count as one where strangers have few places each: whoever has a network of
@@ -291,7 +290,6 @@ class Node {
   [[nodiscard]] Counters& counters();
   [[nodiscard]] const NodeConfig& config() const;
   [[nodiscard]] std::size_t vc_count() const;
-  void for_each_vc(void (*visit)(void* context, VcId vc), void* context) const;
   // The connection with the lowest local Port above `port`; kNoneId: none. Callers can iterate with
   // it while connections come and go.
   [[nodiscard]] VcId vc_after(std::uint16_t port) const;

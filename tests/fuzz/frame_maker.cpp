@@ -94,9 +94,11 @@ void flip_flags(ByteCode& code, Header& h) {
 
 std::vector<VcId> connections_of(const Node& node) {
   std::vector<VcId> ids;
-  node.for_each_vc(
-      [](void* context, VcId id) { static_cast<std::vector<VcId>*>(context)->push_back(id); },
-      &ids);
+  VcInfo info{};
+  for (auto vc = node.vc_after(0); vc != kNoneId; vc = node.vc_after(info.local_port)) {
+    ids.push_back(vc);
+    if (node.vc_info(vc, info) != 0) break;
+  }
   return ids;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stpctl, one function each, and the command line that chooses one of them
-// (options.cpp has the table). A command that fails throws Failure.
+// The commands of stpctl, one function each, and the command line that chooses one of them. A
+// command that fails throws Failure.
 #pragma once
 
 #include <chrono>
@@ -40,30 +40,43 @@ struct Options {
 // nullopt: the program ends with `exit_status`; help or the error has been printed.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
-// These query each daemon once, and print text or JSON. A stopped daemon has all its links silent:
-// after the first one, the others are given a tenth of the time.
-void show_links(const Options& options);
-void show_connections(const Options& options);
-void show_regions(const Options& options);
-void show_users(const Options& options);
-void show_stats(const Options& options);
-// Prints live rates, from the changes of the counters from one sample to the next.
-void top(const Options& options);
-// Traces that the daemon makes, into a file that this program opens: one that ends with this
-// program, and one that goes on, with what stops it and tells how it is.
-void trace(const Options& options);
-void trace_start(const Options& options);
-void trace_stop(const Options& options);
-void trace_status(const Options& options);
-// Measures round trips to a peer, with only the public API of libst. The peer may be any program
-// that listens: its Node answers Request_State. The program sees only a connection that opens and
-// closes. With --serve it listens for pings until Ctrl-C.
-void ping(const Options& options);
-// Prints lines for /etc/dat.conf, which the registry of DAT reads.
-void dat_conf(const Options& options);
+// The commands. A row has its name and help; its function, which is declared below; what adds
+// options of its own, and what checks them, or nullptr; whether it is for one link. A command of
+// another one has the names of both. Without a name it is the first.
+//
+// Those that show something query each daemon once. A stopped daemon has all its links silent:
+// after the first one, the others are given a tenth of the time. A trace is made by the daemon into
+// a file that this program opens. ping needs only the public API of libst; the peer may be any
+// program that listens, and sees only a connection that opens and closes.
+// clang-format off
+#define STP_COMMANDS(X)                                                                            \
+  X("links", "List links: state, addresses, clients, connections, driver", show_links, nullptr, nullptr, false) \
+  X("connections", "List connections: owner, peer, state, bytes both ways", show_connections, nullptr, nullptr, false) \
+  X("regions", "List memory that programs have mapped", show_regions, nullptr, nullptr, false)     \
+  X("users", "List what each user holds of each budget, and may hold", show_users, nullptr, nullptr, false) \
+  X("stats", "List counters with their meaning", show_stats, add_stats, check_stats, false)        \
+  X("devices",                                                                                     \
+    "List what could be a link on this machine, with the link string to copy, or why it cannot be " \
+    "one; needs no daemon", devices, nullptr, nullptr, false)                                      \
+  X("top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys", \
+    top, add_top, nullptr, false)                                                                  \
+  X("trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached",    \
+    trace, add_trace, check_trace, true)                                                           \
+  X("trace start", "Start a trace that continues after stpctl has ended", trace_start, add_trace, check_trace, true) \
+  X("trace stop", "Stop the running trace", trace_stop, nullptr, nullptr, true)                    \
+  X("trace status", "Show what has been captured so far", trace_status, nullptr, nullptr, true)    \
+  X("ping",                                                                                        \
+    "Connect to HOST:PORT, where any program may listen, and measure round trips of "              \
+    "Request_State, which the peer's Node answers without that program", ping, add_ping, check_ping, true) \
+  X("dat-conf", "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon", \
+    dat_conf, add_dat_conf, check_dat_conf, false)
+// clang-format on
+
+#define STP_COMMAND(name, help, run, ...) void run(const Options&);
+STP_COMMANDS(STP_COMMAND)
+#undef STP_COMMAND
+
 // What dat.conf could not carry; "": nothing.
 std::string reason_against_dat_conf(const Options& options);
-// Lists what could be a link on this machine. Asks no daemon and opens no device.
-void devices(const Options& options);
 
 }  // namespace stp::stpctl

@@ -146,40 +146,18 @@ std::string check_dat_conf(const Options& options) {
   return options.json ? "dat-conf has no --json" : reason_against_dat_conf(options);
 }
 
-// All there is of a command. One of another command's own has both names.
+// All there is of a command (commands.h).
 struct CommandRow {
   std::string_view name, help;
   void (*run)(const Options&);
-  void (*add_options)(cli::App&, Options&) = nullptr;
-  std::string (*check)(const Options&) = nullptr;  // what is wrong with the options; "": nothing
-  bool for_one_link = false;
+  void (*add_options)(cli::App&, Options&);
+  std::string (*check)(const Options&);  // what is wrong with the options; "": nothing
+  bool for_one_link;
 };
-constexpr CommandRow kCommands[] = {
-    {"links", "List links: state, addresses, clients, connections, driver", show_links},
-    {"connections", "List connections: owner, peer, state, bytes both ways", show_connections},
-    {"regions", "List memory that programs have mapped", show_regions},
-    {"users", "List what each user holds of each budget, and may hold", show_users},
-    {"stats", "List counters with their meaning", show_stats, add_stats, check_stats},
-    {"devices",
-     "List what could be a link on this machine, with the link string to copy, or why it cannot be "
-     "one; needs no daemon",
-     devices},
-    {"top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys",
-     top, add_top},
-    {"trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached",
-     trace, add_trace, check_trace, true},
-    {"trace start", "Start a trace that continues after stpctl has ended", trace_start, add_trace,
-     check_trace, true},
-    {"trace stop", "Stop the running trace", trace_stop, nullptr, nullptr, true},
-    {"trace status", "Show what has been captured so far", trace_status, nullptr, nullptr, true},
-    {"ping",
-     "Connect to HOST:PORT, where any program may listen, and measure round trips of "
-     "Request_State, which the peer's Node answers without that program",
-     ping, add_ping, check_ping, true},
-    {"dat-conf",
-     "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon",
-     dat_conf, add_dat_conf, check_dat_conf},
-};
+#define STP_COMMAND(name, help, run, add_options, check, for_one_link) \
+  {name, help, run, add_options, check, for_one_link},
+constexpr CommandRow kCommands[] = {STP_COMMANDS(STP_COMMAND)};
+#undef STP_COMMAND
 
 using CommandsByName = std::map<std::string_view, cli::App*>;
 

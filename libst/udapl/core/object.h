@@ -36,7 +36,6 @@ enum class Result : std::uint32_t {
   kInvalidParameter = 0x060000,
   kInvalidState = 0x070000,
   kLengthError = 0x080000,
-  kModelNotSupported = 0x090000,
   kPrivilegesViolation = 0x0b0000,
   kProtectionViolation = 0x0c0000,
   kQueueEmpty = 0x0d0000,

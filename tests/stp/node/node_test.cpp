@@ -65,12 +65,6 @@ TEST_F(NodeCalls, connections_are_listed_by_their_ports) {
   const auto first_memory = std::move(ca.memory);
   begin_connect();
   EXPECT_EQ(a.node.vc_count(), 2U);
-  std::vector<VcId> visited;
-  a.node.for_each_vc(
-      [](void* context, VcId vc) { static_cast<std::vector<VcId>*>(context)->push_back(vc); },
-      &visited);
-  ASSERT_EQ(visited.size(), 2U);
-  EXPECT_TRUE((visited == std::vector{first, ca.id}) || (visited == std::vector{ca.id, first}));
   std::vector<VcId> walked;
   for (auto vc = a.node.vc_after(0); vc != kNoneId;) {
     walked.push_back(vc);
@@ -78,7 +72,7 @@ TEST_F(NodeCalls, connections_are_listed_by_their_ports) {
     ASSERT_EQ(a.node.vc_info(vc, info), 0);
     vc = a.node.vc_after(info.local_port);
   }
-  EXPECT_EQ(walked, visited);
+  EXPECT_TRUE((walked == std::vector{first, ca.id}) || (walked == std::vector{ca.id, first}));
 }
 
 TEST_F(NodeCalls, both_ends_of_a_connection_know_the_other_by_the_same_names) {
