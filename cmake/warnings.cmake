@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Errors where GCC is the project's compiler, also in tests that clang compiles then. In builds for the sanitizers and
-# fuzzers clang only warns.
+# fuzzers clang only warns, but of locks.
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror)
 else()
-  add_compile_options(-Wno-sign-conversion)
+  # Who uses what a lock guards holds the lock (libst/os/mutex.h).
+  add_compile_options(-Wno-sign-conversion -Wthread-safety -Werror=thread-safety)
 endif()
 # In unity builds (the presets, CONTRIBUTING.md) sources are compiled together, and would shadow each
 # other's names. The preset "single" has no unity builds.

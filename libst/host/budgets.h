@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "libst/ipc/requests.h"
+#include "libst/os/mutex.h"
 #include "stp/types.h"
 
 namespace stp::service {
@@ -163,17 +163,18 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
     std::uint64_t total = kNoBound, used = 0;
     std::size_t users = 0;  // users that hold some
   };
-  [[nodiscard]] std::uint64_t most_of(const User& user, std::size_t resource) const;
+  [[nodiscard]] std::uint64_t most_of(const User& user, std::size_t resource) const
+      STP_REQUIRES(mutex_);
   bool take(User& user, Resource resource, std::uint64_t amount);
   void give(User& user, Resource resource, std::uint64_t amount, bool whole);
   void close(User& user);
-  void forget_if_empty(User& user);
+  void forget_if_empty(User& user) STP_REQUIRES(mutex_);
   [[nodiscard]] std::string refusal(const User& user, Resource resource) const;
 
-  mutable std::mutex mutex_;
-  std::array<Whole, kResources> wholes_{};
-  unsigned percent_ = kUserShare;
-  std::map<uid_t, User> users_;
+  mutable Mutex mutex_;
+  std::array<Whole, kResources> wholes_ STP_GUARDED_BY(mutex_){};
+  unsigned percent_ STP_GUARDED_BY(mutex_) = kUserShare;
+  std::map<uid_t, User> users_ STP_GUARDED_BY(mutex_);
 };
 
 // An amount of a resource. Returns it to the budget when destroyed.

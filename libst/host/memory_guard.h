@@ -15,8 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "libst/os/mutex.h"
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
@@ -55,10 +55,10 @@ class GuardedRanges {
     std::atomic<Torn*> torn;
   };
   [[nodiscard]] std::size_t first_not_above(std::uintptr_t at) const;
-  void move(std::size_t to, std::size_t from);
+  void move(std::size_t to, std::size_t from) STP_REQUIRES(mutex_);
 
   const std::size_t most_;
-  std::mutex mutex_;  // held to change entries
+  Mutex mutex_;  // held to change entries; find() reads them without
   // The highest address first: the kernel mostly maps below what it has mapped before, so a new
   // entry mostly goes to the end.
   Entry* entries_ = nullptr;

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 
 #include "libst/host/attention.h"
 #include "libst/host/service.h"
+#include "libst/os/mutex.h"
 
 namespace stp::service {
 
@@ -158,9 +158,9 @@ class PollLoop {
   // loop sees that work is left to it, or the caller sees that the loop is far away and calls it.
   std::atomic<bool> left_{false}, far_away_{false};
   std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable called_;
-  bool taken_over_ = false;  // under mutex_
+  bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };
 
 // Where the polling threads of a link's shards run, and whether each has a CPU of its own.

@@ -25,14 +25,14 @@ namespace stp::service {
 
 void DriveLock::wait(std::uint32_t ticket) {
   waiting_.fetch_add(1, std::memory_order_relaxed);
-  std::unique_lock guard(mutex_);
-  called_.wait(guard, [&] { return serving_.load() == ticket; });
+  Lock guard(mutex_);
+  while (serving_.load() != ticket) guard.wait(called_);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
 void DriveLock::call() {
-  { std::lock_guard const guard(mutex_); }  // each waiter sleeps now, or will still check serving_
+  { const Lock guard(mutex_); }  // each waiter sleeps now, or will still check serving_
   called_.notify_all();
 }
 

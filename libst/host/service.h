@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
+#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
@@ -62,7 +62,7 @@ class DriveLock {
 
   std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
   std::atomic<unsigned> waiting_{0};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable called_;
 };
 

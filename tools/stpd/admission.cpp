@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include "libst/host/budgets.h"

@@ -16,14 +16,18 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "libst/os/mutex.h"
 #include "tools/json/json.h"
 
 namespace stp::stpd {
+
+using service::Lock;
+using service::Mutex;
+
 namespace {
 
 // Drops what cannot be written, for example to a pipe without a reader.
@@ -44,16 +48,17 @@ void write_all(int file, std::string_view text) {
 }  // namespace
 
 struct LogWriter::State {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable added, written;
-  std::deque<std::string> lines;
-  std::size_t bytes = 0;
-  std::size_t dropped = 0;
-  bool writing = false, stopping = false;
+  std::deque<std::string> lines STP_GUARDED_BY(mutex);
+  std::size_t bytes STP_GUARDED_BY(mutex) = 0;
+  std::size_t dropped STP_GUARDED_BY(mutex) = 0;
+  bool writing STP_GUARDED_BY(mutex) = false;
+  bool stopping STP_GUARDED_BY(mutex) = false;
 
-  [[nodiscard]] bool empty() const { return lines.empty() && dropped == 0; }
+  [[nodiscard]] bool empty() const STP_REQUIRES(mutex) { return lines.empty() && dropped == 0; }
 
-  std::string next(const Missing& missing) {
+  std::string next(const Missing& missing) STP_REQUIRES(mutex) {
     if (lines.empty()) return missing(std::exchange(dropped, 0));
     auto line = std::move(lines.front());
     lines.pop_front();
@@ -62,15 +67,15 @@ struct LogWriter::State {
   }
 
   void run(int file, const Missing& missing) {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     for (;;) {
-      added.wait(lock, [this] { return stopping || !empty(); });
+      while (!stopping && empty()) lock.wait(added);
       if (empty()) return;
       const auto line = next(missing);
       writing = true;
-      lock.unlock();
+      mutex.unlock();
       write_all(file, line);
-      lock.lock();
+      mutex.lock();
       writing = false;
       if (empty()) written.notify_all();
     }
@@ -83,14 +88,14 @@ LogWriter::LogWriter(int file, Missing missing) : state_(std::make_shared<State>
 
 LogWriter::~LogWriter() {
   flush(kFarewell);
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   state_->stopping = true;
   state_->added.notify_one();
 }
 
 void LogWriter::write(std::string line) {
   {
-    std::lock_guard const guard(state_->mutex);
+    const Lock guard(state_->mutex);
     // After a gap, all lines are dropped until the notice of the gap is written: so the lines keep
     // their order.
     if (state_->dropped != 0 || state_->bytes + line.size() > kMostBytes) {
@@ -104,9 +109,11 @@ void LogWriter::write(std::string line) {
 }
 
 bool LogWriter::flush(std::chrono::milliseconds patience) {
-  std::unique_lock lock(state_->mutex);
-  return state_->written.wait_for(lock, patience,
-                                  [this] { return state_->empty() && !state_->writing; });
+  Lock lock(state_->mutex);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!state_->empty() || state_->writing)
+    if (!lock.wait_until(state_->written, end)) return state_->empty() && !state_->writing;
+  return true;
 }
 
 namespace {
@@ -116,9 +123,10 @@ std::atomic<LogFormat> log_format{LogFormat::kText};
 
 // Never destroyed, because threads may log until the process ends.
 struct Writer {
-  std::mutex mutex;
-  std::shared_ptr<LogWriter> now;  // nullptr: each thread writes its own lines
-  bool lost = false;               // stderr blocks: log() drops all lines
+  Mutex mutex;
+  // nullptr: each thread writes its own lines.
+  std::shared_ptr<LogWriter> now STP_GUARDED_BY(mutex);
+  bool lost STP_GUARDED_BY(mutex) = false;  // stderr blocks: log() drops all lines
 };
 
 Writer& writer() {
@@ -173,7 +181,7 @@ void log(LogLevel level, const std::string& text, const std::string& link) {
   auto line = as_line(level, text, link);
   std::shared_ptr<LogWriter> thread;
   {
-    std::lock_guard const guard(writer().mutex);
+    const Lock guard(writer().mutex);
     if (writer().lost) return;
     thread = writer().now;
   }
@@ -191,13 +199,13 @@ LogThread::LogThread()
             std::to_string(lines) + " lines are missing here: the log was not read fast enough",
             {});
       })) {
-  std::lock_guard const guard(writer().mutex);
+  const Lock guard(writer().mutex);
   writer().now = writer_;
 }
 
 LogThread::~LogThread() {
   const auto written = writer_->flush(LogWriter::kFarewell);
-  std::lock_guard const guard(writer().mutex);
+  const Lock guard(writer().mutex);
   writer().now.reset();
   writer().lost = !written;
 }

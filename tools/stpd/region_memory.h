@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "libst/host/budgets.h"
 #include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
+#include "libst/os/mutex.h"
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
@@ -116,8 +116,9 @@ class FileMapping {
 
   const MutableBytes mapped_;
   const bool writable_;
-  std::mutex mutex_;
-  std::uint64_t whole_from_ = 0, whole_to_ = 0;  // no page is missing there
+  Mutex mutex_;
+  std::uint64_t whole_from_ STP_GUARDED_BY(mutex_) = 0;
+  std::uint64_t whole_to_ STP_GUARDED_BY(mutex_) = 0;  // no page is missing between them
 };
 
 class RegionMemory {

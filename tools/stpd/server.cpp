@@ -14,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include "libst/host/budgets.h"

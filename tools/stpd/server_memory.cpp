@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <span>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "libst/ipc/requests.h"
+#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
 #include "tools/stpd/server.h"
 
@@ -70,8 +70,8 @@ int carry_out(Errand& errand) {
 
 struct Errands::State {
   UniqueFd done_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::mutex mutex;
-  std::deque<std::shared_ptr<Errand>> done;
+  Mutex mutex;
+  std::deque<std::shared_ptr<Errand>> done STP_GUARDED_BY(mutex);
 };
 
 Errands::Errands(std::shared_ptr<UserWorkers> workers)
@@ -89,14 +89,14 @@ void Errands::begin(std::shared_ptr<Errand> errand) {
   const auto user = errand->user;
   workers_->give(user, [state = state_, errand = std::move(errand)]() mutable {
     errand->result = errand->abandoned ? -ECANCELED : carry_out(*errand);
-    std::lock_guard const lock(state->mutex);
+    const Lock lock(state->mutex);
     state->done.push_back(std::move(errand));
     ::eventfd_write(state->done_fd.get(), 1);
   });
 }
 
 std::shared_ptr<Errand> Errands::take() {
-  std::lock_guard const lock(state_->mutex);
+  const Lock lock(state_->mutex);
   if (state_->done.empty()) {
     eventfd_t count;
     ::eventfd_read(state_->done_fd.get(), &count);

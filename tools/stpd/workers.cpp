@@ -11,13 +11,13 @@
 #include <deque>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "libst/os/mapping_turn.h"
+#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
 
 // Older C libraries have the member, and no name for it.
@@ -64,22 +64,24 @@ struct UserWorkers::State {
       return total - (now - when) / kForgiven;
     }
   };
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable given, done;
-  Queues queues;                  // only those with work that waits or is being done
-  std::map<uid_t, Sleep> sleeps;  // only what is not forgiven
-  uid_t last_served = 0;
-  unsigned threads = 0, free = 0;  // free: threads that have no work at present
-  unsigned untrusted = 0;          // threads that work for users who are not trusted
-  bool stopping = false;
+  // Only those with work that waits or is being done.
+  Queues queues STP_GUARDED_BY(mutex);
+  std::map<uid_t, Sleep> sleeps STP_GUARDED_BY(mutex);  // only what is not forgiven
+  uid_t last_served STP_GUARDED_BY(mutex) = 0;
+  unsigned threads STP_GUARDED_BY(mutex) = 0;
+  unsigned free STP_GUARDED_BY(mutex) = 0;       // threads that have no work at present
+  unsigned untrusted STP_GUARDED_BY(mutex) = 0;  // threads that work for users who are not trusted
+  bool stopping STP_GUARDED_BY(mutex) = false;
 
-  [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const {
+  [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const STP_REQUIRES(mutex) {
     const auto& [user, queue] = entry;
     return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
            (untrusted < kThreads || is_trusted(user));
   }
   // Serves users in turn, so that one with much work does not occupy the threads.
-  Queues::iterator next() {
+  Queues::iterator next() STP_REQUIRES(mutex) {
     for (auto at = queues.upper_bound(last_served); at != queues.end(); ++at)
       if (may_work_for(*at)) return at;
     for (auto at = queues.begin(); at != queues.end() && at->first <= last_served; ++at)
@@ -87,7 +89,8 @@ struct UserWorkers::State {
     return queues.end();
   }
   // `off`: how long a thread has not run in turns, `waited`: how long it waited for a processor.
-  void add_sleep(uid_t user, std::chrono::nanoseconds off, std::chrono::nanoseconds waited) {
+  void add_sleep(uid_t user, std::chrono::nanoseconds off, std::chrono::nanoseconds waited)
+      STP_REQUIRES(mutex) {
     const auto time = off - waited;
     if (time < kLongSleep || is_trusted(user)) return;
     const auto now = Clock::now();
@@ -96,7 +99,7 @@ struct UserWorkers::State {
     sleep = {std::max(sleep.at(now), std::chrono::nanoseconds(0)) + time, now};
   }
   // Counts a thread that is about to be started, if one is needed.
-  bool wants_thread() {
+  bool wants_thread() STP_REQUIRES(mutex) {
     if (free != 0 || threads == kThreads + kThreadsPerUser || next() == queues.end()) return false;
     ++threads;
     ++free;
@@ -108,20 +111,20 @@ struct UserWorkers::State {
     try {
       std::thread([state] { run(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      std::lock_guard const guard(state->mutex);
+      const Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
   }
 
   static void run(const std::shared_ptr<State>& state) {
-    std::unique_lock lock(state->mutex);
+    Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->queues.end())
-        work_one(state, lock, at);
+        work_one(state, at);
       else if (!state->stopping)
-        state->given.wait(lock);
+        lock.wait(state->given);
       else
         break;
     }
@@ -132,8 +135,8 @@ struct UserWorkers::State {
   }
 
   // `at` stays valid while the lock is released: nobody erases a queue with a busy thread.
-  static void work_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
-                       Queues::iterator at) {
+  static void work_one(const std::shared_ptr<State>& state, Queues::iterator at)
+      STP_REQUIRES(state->mutex) {
     auto& queue = at->second;
     const auto counted = is_trusted(at->first) ? 0U : 1U;
     state->last_served = at->first;
@@ -143,7 +146,7 @@ struct UserWorkers::State {
     --state->free;
     state->untrusted += counted;
     const auto another = state->wants_thread();  // this one may be held up for long
-    lock.unlock();
+    state->mutex.unlock();
     if (another) start_thread(state);
     MappingTurn::time_off() = {};
     const auto waited_before = wait_for_processor();
@@ -151,7 +154,7 @@ struct UserWorkers::State {
     work = nullptr;  // what it holds is released here, too
     const auto off = MappingTurn::time_off();
     const auto waited = off < kLongSleep ? waited_before : wait_for_processor();
-    lock.lock();
+    state->mutex.lock();
     if (waited_before && waited) state->add_sleep(at->first, off, *waited - *waited_before);
     STP_ASSERT(queue.busy > 0 && state->untrusted >= counted, "a thread that worked was counted");
     --queue.busy;
@@ -165,16 +168,18 @@ struct UserWorkers::State {
 UserWorkers::UserWorkers() : state_(std::make_shared<State>()) {}
 
 UserWorkers::~UserWorkers() {
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
-  state_->done.wait_for(lock, kFarewell, [this] { return state_->threads == 0; });
+  const auto end = Clock::now() + kFarewell;
+  while (state_->threads != 0 && lock.wait_until(state_->done, end)) {
+  }
 }
 
 void UserWorkers::give(uid_t user, Work work, Kind kind) {
   bool another = false;
   {
-    std::lock_guard const guard(state_->mutex);
+    const Lock guard(state_->mutex);
     auto& queue = state_->queues[user];
     queue.waiting.push_back({std::move(work), kind});
     if (kind == Kind::kAsked) ++queue.asked;
@@ -194,28 +199,28 @@ std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, u
 }
 
 bool UserWorkers::has_slept(uid_t user, Clock::time_point now) const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->sleeps.find(user);
   return at != state_->sleeps.end() && at->second.at(now) > kMostSlept;
 }
 
 bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
   if (has_slept(user, now)) return true;
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at != state_->queues.end() && at->second.asked >= kMostPerUser;
 }
 
 void UserWorkers::tend() {
   {
-    std::lock_guard const guard(state_->mutex);
+    const Lock guard(state_->mutex);
     if (!state_->wants_thread()) return;
   }
   State::start_thread(state_);
 }
 
 std::size_t UserWorkers::waiting(uid_t user) const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at == state_->queues.end() ? 0 : at->second.waiting.size() + at->second.busy;
 }
@@ -299,42 +304,46 @@ struct Lane {
 };
 
 struct Closer::State {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable given, done;
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
-  Lanes lanes;  // only those with a descriptor that waits or is being closed
-  Key last_served{};
-  std::size_t waiting = 0;         // descriptors of all users, including those being closed
-  unsigned threads = 0, free = 0;  // free: threads that close nothing at present
-  unsigned busy_for_users = 0;     // threads that close for others than operators
+  // Only those with a descriptor that waits or is being closed.
+  Lanes lanes STP_GUARDED_BY(mutex);
+  Key last_served STP_GUARDED_BY(mutex){};
+  // Descriptors of all users, including those being closed.
+  std::size_t waiting STP_GUARDED_BY(mutex) = 0;
+  unsigned threads STP_GUARDED_BY(mutex) = 0;
+  unsigned free STP_GUARDED_BY(mutex) = 0;  // threads that close nothing at present
+  unsigned busy_for_users STP_GUARDED_BY(mutex) =
+      0;  // threads that close for others than operators
   const uid_t own = ::geteuid();
-  bool stopping = false;
+  bool stopping STP_GUARDED_BY(mutex) = false;
 
-  [[nodiscard]] bool needs_thread() {
+  [[nodiscard]] bool needs_thread() STP_REQUIRES(mutex) {
     return free == 0 && threads < kThreads && next() != lanes.end();
   }
-  void count_thread() {
+  void count_thread() STP_REQUIRES(mutex) {
     ++threads;
     ++free;
   }
 
   [[nodiscard]] bool is_operator(uid_t user) const { return user == 0 || user == own; }
+  [[nodiscard]] bool may_close_for(const Lanes::value_type& each) const STP_REQUIRES(mutex) {
+    const auto& [key, lane] = each;
+    return !lane.waiting.empty() && lane.free_place() &&
+           (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
+  }
   // Serves users in turn, so that one with many descriptors does not occupy the threads.
-  Lanes::iterator next() {
-    const auto may = [this](const Lanes::value_type& each) {
-      const auto& [key, lane] = each;
-      return !lane.waiting.empty() && lane.free_place() &&
-             (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
-    };
+  Lanes::iterator next() STP_REQUIRES(mutex) {
     for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
-      if (may(*at)) return at;
+      if (may_close_for(*at)) return at;
     for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
-      if (may(*at)) return at;
+      if (may_close_for(*at)) return at;
     return lanes.end();
   }
 
-  [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const {
+  [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const STP_REQUIRES(mutex) {
     const auto at = lanes.find({user, kind});
     return at == lanes.end() ? nullptr : &at->second;
   }
@@ -344,7 +353,7 @@ struct Closer::State {
     try {
       std::thread([state] { work(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      std::lock_guard const guard(state->mutex);
+      const Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
@@ -352,13 +361,13 @@ struct Closer::State {
 
   static void work(const std::shared_ptr<State>& state) {
     Nudge nudge;
-    std::unique_lock lock(state->mutex);
+    Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->lanes.end())
-        close_one(state, lock, at, nudge);
+        close_one(state, at, nudge);
       else if (!state->stopping)
-        state->given.wait(lock);
+        lock.wait(state->given);
       else
         break;
     }
@@ -369,8 +378,8 @@ struct Closer::State {
   }
 
   // `lane` stays valid while the lock is released: nobody erases a lane with a busy thread.
-  static void close_one(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock,
-                        Lanes::iterator at, Nudge& nudge) {
+  static void close_one(const std::shared_ptr<State>& state, Lanes::iterator at, Nudge& nudge)
+      STP_REQUIRES(state->mutex) {
     auto& lane = at->second;
     STP_ASSERT(!lane.waiting.empty() && lane.free_place(),
                "the lane that is next has a descriptor, and a place for a thread");
@@ -385,13 +394,13 @@ struct Closer::State {
     state->busy_for_users += of_users;
     const auto another = state->needs_thread();  // this thread may block for ever in close()
     if (another) state->count_thread();
-    lock.unlock();
+    state->mutex.unlock();
     if (another) start_thread(state);
     {
       Nudge::Span const span(nudge);
       file.reset();
     }
-    lock.lock();
+    state->mutex.lock();
     since.reset();
     ++state->free;
     state->busy_for_users -= of_users;
@@ -405,17 +414,19 @@ struct Closer::State {
 Closer::Closer() : state_(std::make_shared<State>()) {}
 
 Closer::~Closer() {
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
-  state_->done.wait_for(lock, kFarewell, [this] { return state_->threads == 0; });
+  const auto end = Clock::now() + kFarewell;
+  while (state_->threads != 0 && lock.wait_until(state_->done, end)) {
+  }
 }
 
 void Closer::close(uid_t user, UniqueFd file, Kind kind) {
   if (!file) return;
   bool more_threads = false;
   {
-    std::lock_guard const guard(state_->mutex);
+    const Lock guard(state_->mutex);
     state_->lanes[{user, kind}].waiting.push_back(std::move(file));
     ++state_->waiting;
     more_threads = state_->needs_thread();
@@ -427,7 +438,7 @@ void Closer::close(uid_t user, UniqueFd file, Kind kind) {
 
 void Closer::tend() {
   {
-    std::lock_guard const guard(state_->mutex);
+    const Lock guard(state_->mutex);
     if (!state_->needs_thread()) return;
     state_->count_thread();
   }
@@ -440,25 +451,25 @@ void Closer::close(uid_t user, std::vector<UniqueFd>& files) {
 }
 
 std::size_t Closer::waiting() const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   return state_->waiting;
 }
 
 std::size_t Closer::waiting(uid_t user, Kind kind) const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto* const lane = state_->lane(user, kind);
   return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
 }
 
 std::size_t Closer::lost() const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
   return count;
 }
 
 std::size_t Closer::lost(uid_t user) const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto kind : {Kind::kFile, Kind::kSocket})
     if (const auto* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
@@ -466,7 +477,7 @@ std::size_t Closer::lost(uid_t user) const {
 }
 
 std::optional<uid_t> Closer::who_holds_up() const {
-  std::lock_guard const guard(state_->mutex);
+  const Lock guard(state_->mutex);
   for (const auto& [key, lane] : state_->lanes)
     if (lane.lost(Clock::now()) != 0) return key.first;
   return std::nullopt;
