@@ -4,7 +4,7 @@
 // order from where it stopped. It stops at a frame that the device refuses and retries that frame
 // with each call, without end, so we must take it back.
 
-#include "dpdk_port/dpdk/packet_socket.h"
+#include "dpdk_port/dpdk/device.h"
 
 #include <arpa/inet.h>
 #include <linux/ethtool.h>

@@ -7,7 +7,6 @@
 #include "stp/transfer/asks.h"
 #include "stp/transfer/clock.h"
 #include "stp/transfer/endings.h"
-#include "stp/transfer/gets.h"
 #include "stp/transfer/ids.h"
 #include "stp/transfer/outbox.h"
 #include "stp/transfer/puts.h"

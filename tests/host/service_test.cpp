@@ -318,6 +318,20 @@ void wait_until_wanted(const DriveLock& lock) {
   while (!lock.wanted()) std::this_thread::yield();
 }
 
+TEST(Turn, IsHadByOneAtATime) {
+  Service service(std::make_unique<test::TestPort>());
+  {
+    auto turn = service.drive();
+    EXPECT_FALSE(service.try_drive());
+    turn.pause([&] { EXPECT_TRUE(service.try_drive()); });
+    EXPECT_FALSE(service.try_drive());
+    turn.give_way();
+    EXPECT_FALSE(service.try_drive());
+  }
+  EXPECT_TRUE(service.try_drive());
+  EXPECT_TRUE(service.try_drive());
+}
+
 TEST(DriveLock, KeepsOthersOut) {
   DriveLock lock;
   unsigned together = 0, most = 0, turns = 0;

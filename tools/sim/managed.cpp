@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/sim/managed.h"
+#include "tools/sim/session.h"
 
 #include <algorithm>
 #include <array>

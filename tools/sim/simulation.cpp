@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "stp/wire/frame.h"
-#include "tools/sim/managed.h"
+#include "tools/sim/session.h"
 
 namespace stp::sim {
 namespace {

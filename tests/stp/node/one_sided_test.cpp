@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stp/node/one_sided.h"
+#include "stp/node/objects.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stp/transfer/gets.h"
+#include "stp/transfer/puts.h"
 
 #include "stp/transfer/clock.h"
 #include "tests/stp/transfer/parts.h"
