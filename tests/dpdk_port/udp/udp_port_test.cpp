@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <random>
 
 #include "dpdk_port/link/frame_buffers.h"
@@ -176,7 +177,7 @@ TEST(UdpPort, AttachedMemoryArrivesAndItsTokensComeBackOnce) {
 }
 
 TEST(UdpPort, ShortPiecesOfAttachedMemoryArriveAsWell) {
-  for (const std::size_t bytes : {101, 1'024, 2'048, 2'160, 2'161}) {
+  for (const std::size_t bytes : std::array<std::size_t, 5>{101, 1'024, 2'048, 2'160, 2'161}) {
     SCOPED_TRACE(bytes);
     expect_attached_memory_arrives(bytes);
   }
