@@ -34,23 +34,11 @@ std::string_view header_name(Field field) {
   return "T_len";
 }
 
-std::optional<Field> find_field(wire::Op op, std::string_view name) {
-  for (const auto& named : fields_of(op))
-    if (named.name == name) return named.word;
-  return std::nullopt;
-}
-
 std::string op_name(const wire::Header& header) {
   if (const auto* const name = wire::short_name(header.op())) return name;
   constexpr std::string_view kDigits = "0123456789abcdef";
   const auto code = static_cast<unsigned>(header.op());
   return {'0', 'x', kDigits[code >> 4], kDigits[code & 15]};
-}
-
-std::optional<wire::Op> find_op(std::string_view name) {
-  for (const auto& operation : wire::operations())
-    if (operation.short_name == name) return operation.op;
-  return std::nullopt;
 }
 
 std::string_view function_name(wire::Function function) {

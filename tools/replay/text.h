@@ -25,12 +25,9 @@ std::span<const FieldName> fields_of(wire::Op op);
 
 // The names of the header's fields: Param, D_Port, S_Port, D_Key, ...
 std::string_view header_name(Field field);
-std::optional<Field> find_field(wire::Op op, std::string_view name);
 
 // "RTS", or "0x1f" for an unknown code.
 std::string op_name(const wire::Header& header);
-// The operation with that short name.
-std::optional<wire::Op> find_op(std::string_view name);
 // The function of a GET: "Get", "Fetch_Add", ...
 std::string_view function_name(wire::Function function);
 

@@ -3,11 +3,17 @@
 #pragma once
 
 #include <deque>
+#include <optional>
+#include <string_view>
 
 #include "tests/conformance/conversation/script.h"
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::conversation {
+
+// The operation with that short name, and its field of that name.
+std::optional<wire::Op> find_op(std::string_view name);
+std::optional<wire::Word> find_field(wire::Op op, std::string_view name);
 
 class Stage {
  public:

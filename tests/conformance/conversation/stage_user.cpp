@@ -207,7 +207,7 @@ std::string Stage::user_sends(const Line& line) {
   auto plain = line;
   const bool refused = std::erase(plain.words, "refused") > 0;
   SendEntry entry{};
-  const auto op = replay::find_op(plain.words.at(0));
+  const auto op = find_op(plain.words.at(0));
   if (!op) throw std::runtime_error("no operation " + plain.words[0]);
   unsigned flags = 0;
   for (const auto& word : plain.words) {

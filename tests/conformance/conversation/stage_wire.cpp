@@ -6,6 +6,19 @@
 #include "tools/replay/text.h"
 
 namespace stp::conversation {
+
+std::optional<wire::Op> find_op(std::string_view name) {
+  for (const auto& operation : wire::operations())
+    if (operation.short_name == name) return operation.op;
+  return std::nullopt;
+}
+
+std::optional<wire::Word> find_field(wire::Op op, std::string_view name) {
+  for (const auto& named : replay::fields_of(op))
+    if (named.name == name) return named.word;
+  return std::nullopt;
+}
+
 namespace {
 
 using replay::Field;
@@ -40,7 +53,7 @@ std::uint16_t flags_of(const Line& line) {
 
 Op op_of(const Line& line) {
   const auto& name = line.words.at(0);
-  if (const auto op = replay::find_op(name)) return *op;
+  if (const auto op = find_op(name)) return *op;
   return static_cast<Op>(std::stoul(name, nullptr, 0));
 }
 
@@ -103,7 +116,7 @@ void Stage::fill(const Line& line, Header& h) {
       h.d_port = static_cast<std::uint16_t>(*value);
     else if (name == "D_Key")
       h.d_key = static_cast<std::uint32_t>(*value);
-    else if (const auto field = replay::find_field(h.op(), name))
+    else if (const auto field = find_field(h.op(), name))
       wire::set_word(h, *field, *value);
     else
       throw std::runtime_error(line.words.at(0) + " has no field " + name);
@@ -157,7 +170,7 @@ std::string Stage::compare(const Line& line, const Header& h, std::size_t payloa
   const auto op = op_of(line);
   if (h.op() != op || (h.op_flags & wire::kFlagsMask) != flags_of(line)) return "another operation";
   for (const auto& [name, text] : line.values) {
-    const auto field = replay::find_field(op, name);
+    const auto field = find_field(op, name);
     std::uint64_t seen = 0;
     if (name == "S_Port")
       seen = h.s_port;
