@@ -62,13 +62,13 @@ void Agenda::gather(service::Doorbells& news, Time now) {
   });
   while (timers_.next() <= now) {
     auto& entry = static_cast<Entry&>(*timers_.first());
-    timers_.remove(entry);
     if (entry.due > now) {
       timers_.set(entry, entry.due);
-    } else {
-      entry.due = kNever;
-      visit(entry);
+      continue;
     }
+    timers_.remove(entry);
+    entry.due = kNever;
+    visit(entry);
   }
   for (auto* const entry : again_) {
     entry->again = false;
