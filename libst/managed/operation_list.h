@@ -93,7 +93,7 @@ class OperationList {
  private:
   // Number: mark | use of the place | place.
   static constexpr std::uint64_t kPlaces = kMost;
-  static constexpr std::size_t kChunk = 16;
+  static constexpr std::size_t kChunk = 4;  // most connections have few at a time
   struct Node : Operation {
     std::uint64_t next_id = 0;
     Node *previous = nullptr, *next = nullptr;

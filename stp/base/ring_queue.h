@@ -89,10 +89,11 @@ class RingQueue {
     if (size_ == capacity_) grow();
     return (*this)[size_++];
   }
+  // A queue that gets empty begins again with its first place: one that never holds many elements
+  // uses the same few cache lines all the time.
   void pop_front() {
     reset(front());
-    first_ = (first_ + 1) & mask();
-    --size_;
+    first_ = --size_ == 0 ? 0 : (first_ + 1) & mask();
   }
   void pop_back() {
     reset(back());
@@ -110,7 +111,7 @@ class RingQueue {
   void clear() { truncate(0); }
 
  private:
-  static constexpr std::size_t kFirst = 8;
+  static constexpr std::size_t kFirst = 4;
 
   [[nodiscard]] std::size_t mask() const { return capacity_ - 1; }
   static void reset(T& element) {

@@ -44,6 +44,18 @@ TEST(RingQueue, steady_use_moves_nothing) {
   EXPECT_EQ(&queue.front(), first);
 }
 
+// So a queue of one element at a time stays within the same cache lines.
+TEST(RingQueue, one_that_gets_empty_begins_with_the_same_place_again) {
+  RingQueue<int> queue;
+  queue.push_back(0);
+  const auto* const place = &queue.front();
+  for (int i = 0; i < 20; ++i) {
+    queue.pop_front();
+    queue.push_back(i);
+    ASSERT_EQ(&queue.front(), place) << i;
+  }
+}
+
 TEST(RingQueue, does_the_same_as_a_deque) {
   RingQueue<int> queue;
   std::deque<int> model;
