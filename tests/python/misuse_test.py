@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 import warnings
 
@@ -389,6 +390,27 @@ class Endings(unittest.TestCase):
         self.assertEqual(ended, status, output)
         self.assertNotIn("Fatal", output)
         return output
+
+    @unittest.skipUnless(hasattr(threading, "_register_atexit"), "this Python joins its threads first")
+    def test_of_the_interpreter_end_the_calls_of_its_threads(self):
+        """Threads that are no daemons: those of a program, and those of concurrent.futures."""
+        output = self.assertEnds(
+            """
+import atexit, concurrent.futures
+
+def wait_in(call):
+    try: call()
+    except (stp.Canceled, stp.Closed): ended.append(call)  # Closed: it had not begun
+
+ended = []
+atexit.register(lambda: print(len(ended)))
+pool = concurrent.futures.ThreadPoolExecutor()
+pool.submit(wait_in, domain.listen(":3001").accept)
+for call in (a.receive, domain.listen(":3002").accept):
+    threading.Thread(target=wait_in, args=(call,)).start()
+"""
+        )
+        self.assertEqual(output, "3\n")
 
     def test_of_the_interpreter_with_operations_under_way(self):
         self.assertEnds(

@@ -26,9 +26,11 @@ opened a domain nothing of stp works: fork first, or start a new interpreter.
 The module stp.aio has the same for asyncio. docs/python.md describes both.
 """
 import atexit
+import concurrent.futures.thread  # noqa: F401  (before _at_the_end: see there)
 import os
+import threading
 from types import TracebackType
-from typing import Any, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, Iterator, Optional, Tuple, Type
 
 from . import _base, _errors, _stp
 from ._base import DomainInfo, LinkInfo, Region, Remote
@@ -60,8 +62,20 @@ __all__ = [
     "Request", "TimedOut", "Unreachable",
 ]  # fmt: skip
 
+
+def _at_the_end(call: Callable[[], None]) -> None:
+    """Calls it when the main thread has ended, before the interpreter joins other threads: they may
+    wait in a call of stp. What is registered last is called first, and concurrent.futures joins its
+    threads in such a call, so it is imported before. Without that (Python 3.8): after the joins."""
+    register = getattr(threading, "_register_atexit", atexit.register)
+    try:
+        register(call)
+    except RuntimeError:  # the main thread has ended already
+        atexit.register(call)
+
+
 # An interpreter that ends closes all domains first: nothing writes into its memory any more.
-atexit.register(_stp.end_all)
+_at_the_end(_stp.end_all)
 os.register_at_fork(after_in_child=_errors.forked)
 
 _us = _base.microseconds
