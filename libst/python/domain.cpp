@@ -261,8 +261,13 @@ void Domain::join_dials(bool all) {
 std::shared_ptr<Region> Domain::open_region(Buffer buffer, unsigned access,
                                             const std::shared_ptr<Connection>& only) {
   const auto domain = handle();
+  if ((access & (STM_REMOTE_WRITE | STM_REMOTE_ATOMIC)) != 0 && !buffer.is_writable()) {
+    PyErr_SetString(PyExc_TypeError, "buffer: it is read-only, and peers are to write there");
+    throw Raised{};
+  }
   auto* const at = buffer.data();
   const auto size = buffer.size();
+  if (size == 0) throw Failed{-EINVAL, "buffer: it is empty"};
   auto region = std::make_shared<Region>(shared_from_this(), std::move(buffer));
   const auto local = region->is_writable() ? STM_LOCAL_WRITE : STM_LOCAL_READ;
   checked(outside([&] {

@@ -15,6 +15,28 @@ void name_argument(const char* argument) {
   Py_XDECREF(trace);
 }
 
+// An item of a format (PEP 3118) is a Python object: O, which names of fields may have in them too.
+bool has_objects(const char* format) {
+  bool in_name = false;
+  for (; format != nullptr && *format != 0; ++format) {
+    if (*format == ':') in_name = !in_name;
+    if (*format == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
+// Of several pieces: what it is exported as when it need not be of one.
+bool is_scattered(PyObject* object, int flags) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  Py_buffer view{};
+  const bool is_exported = PyObject_GetBuffer(object, &view, flags | PyBUF_INDIRECT) == 0;
+  if (is_exported) PyBuffer_Release(&view);
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return is_exported;
+}
+
 }  // namespace
 
 void fail(int error, const char* what) {
@@ -22,9 +44,28 @@ void fail(int error, const char* what) {
 }
 
 Buffer::Buffer(PyObject* object, bool writable, const char* argument) {
-  if (PyObject_GetBuffer(object, &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) == 0) return;
+  const int flags = writable ? PyBUF_WRITABLE : PyBUF_SIMPLE;
+  const bool is_plain = PyBytes_CheckExact(object) || PyByteArray_CheckExact(object);
+  // Some have bytes, but no format for what they are: datetime64 of numpy.
+  if (!is_plain && PyObject_GetBuffer(object, &view_, flags | PyBUF_ND | PyBUF_FORMAT) == 0) {
+    if (!has_objects(view_.format)) return;
+    release();
+    PyErr_Format(PyExc_TypeError,
+                 "%s: its items are Python objects, which mean nothing to a peer: convert it to an "
+                 "array of numbers, or take pickle.dumps() of it",
+                 argument);
+    throw Raised{};
+  }
+  PyErr_Clear();
+  if (PyObject_GetBuffer(object, &view_, flags) == 0) return;
   view_ = Py_buffer{};
-  name_argument(argument);
+  if (!is_plain && is_scattered(object, flags))
+    PyErr_Format(PyExc_BufferError,
+                 "%s: its bytes do not lie in one piece: take a copy of it (bytes(), or "
+                 "numpy.ascontiguousarray())",
+                 argument);
+  else
+    name_argument(argument);
   throw Raised{};
 }
 

@@ -103,10 +103,9 @@ void define_domain(py::module_& module) {
            [](Domain& d, const std::string& peer, std::int64_t timeout, const py::bytes& data) {
              return d.connect(name(peer, "peer"), timeout, text_of(data));
            })
-      .def("region", [](Domain& d, const py::object& buffer, unsigned access, bool is_written,
+      .def("region", [](Domain& d, const py::object& buffer, unsigned access,
                         const std::shared_ptr<Connection>& only) {
-        return d.open_region(is_written ? writable(buffer, "buffer") : readable(buffer, "buffer"),
-                             access, only);
+        return d.open_region(readable(buffer, "buffer"), access, only);
       });
   py::class_<Listener, std::shared_ptr<Listener>> listener(module, "Listener");
   made_here(listener);
@@ -171,6 +170,10 @@ PYBIND11_MODULE(_stp, module) {
   module.def("set_error_maker",
              [](const py::object& maker) { make_error = maker.inc_ref().ptr(); });
   module.def("strerror", [](int error) { return std::string(st_strerror(-error)); });
+  module.def("bytes_of", [](const std::string& argument, const py::object& object) {
+    const auto buffer = readable(object, argument.c_str());
+    return py::bytes(buffer.data(), buffer.size());
+  });
   module.def("decode_remote", [](const py::object& bytes) {
     const auto buffer = readable(bytes, "remote");
     if (buffer.size() != STM_REMOTE_SIZE) throw Failed{-EINVAL, "remote: it has not 24 bytes"};

@@ -2,6 +2,7 @@
 """Wrong use ends in an exception that names its cause, never in a crash or a wait without end."""
 import contextlib
 import copy
+import ctypes
 import gc
 import inspect
 import os
@@ -16,6 +17,11 @@ import warnings
 import fuzz
 import stp
 from support import PATIENCE, PairCase, Thread, eventually, interrupted, port_without_a_link, program
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 # Two ends on one domain, for programs of their own.
 PREAMBLE = """
@@ -114,8 +120,11 @@ class Arguments(PairCase):
 
     def test_are_buffers_of_one_piece_and_writable(self):
         scattered = memoryview(bytearray(10))[::2]
-        self.assertNames(BufferError, "data", self.a.send, scattered)
-        self.assertNames(BufferError, "buffer", self.a.receive_into, scattered)
+        self.assertNames(BufferError, "data: its bytes do not lie in one piece", self.a.send, scattered)
+        self.assertNames(BufferError, "buffer: its bytes", self.a.receive_into, scattered)
+        self.assertNames(BufferError, "buffer: its bytes", self.domain.region, scattered)
+        self.assertNames(BufferError, "data: its bytes", self.domain.connect, ":3000", data=scattered)
+        self.assertNames(BufferError, "remote: its bytes", stp.Remote.decode, scattered)
         self.assertNames(BufferError, "buffer", self.a.receive_into, b"constant")
         self.assertNames(TypeError, "buffer", self.domain.region, b"constant")
         self.assertNames(ValueError, "buffer", self.domain.region, bytearray())
@@ -125,6 +134,44 @@ class Arguments(PairCase):
             self.assertNames(ValueError, "length", self.a.get, region.remote, -1)
             self.assertRaises(stp.OutOfRange, self.a.put, b"x", region.remote, 1 << 60)
             self.assertRaises(stp.Error, self.a.fetch_add, region.remote, 1, 3)
+
+    def test_are_no_objects_of_python(self):
+        """Their addresses mean nothing to a peer, and what a peer writes there is no object."""
+
+        class Fields(ctypes.Structure):
+            _fields_ = (("number", ctypes.c_int), ("object", ctypes.py_object))
+
+        for objects in ((ctypes.py_object * 2)(), Fields(), memoryview(Fields())):
+            cause = "its items are Python objects"
+            self.assertNames(TypeError, "data: " + cause, self.a.send, objects)
+            self.assertNames(TypeError, "buffer: " + cause, self.a.receive_into, objects)
+            self.assertNames(TypeError, "buffer: " + cause, self.domain.region, objects)
+            self.assertNames(TypeError, "data: " + cause, self.domain.connect, ":3000", data=objects)
+            self.assertNames(TypeError, "numbers, or take pickle.dumps()", self.a.send, objects)
+
+    def test_may_be_numbers_of_fields_with_any_name(self):
+        class Fields(ctypes.Structure):
+            _fields_ = (("O", ctypes.c_int), ("NO", ctypes.c_int))
+
+        self.a.begin_send(Fields(1, 2))
+        landing = Fields()
+        self.assertEqual(self.b.receive_into(landing, timeout=PATIENCE), 8)
+        self.assertEqual((landing.O, landing.NO), (1, 2))
+        self.domain.region(landing).close()
+
+    @unittest.skipIf(numpy is None, "there is no numpy")
+    def test_may_be_arrays_of_numpy_that_lie_in_one_piece(self):
+        """Also dates, for which the protocol of buffers has no format."""
+        times = numpy.arange(4).astype("M8[s]")
+        self.a.begin_send(times)
+        landing = numpy.zeros_like(times)
+        with self.domain.region(landing):
+            self.assertEqual(self.b.receive_into(landing, timeout=PATIENCE), 32)
+        self.assertTrue((landing == times).all())
+        for scattered in (times[::2], numpy.zeros((2, 2)).T):
+            self.assertNames(BufferError, "data: its bytes do not lie in one piece", self.a.send, scattered)
+            self.assertNames(BufferError, "numpy.ascontiguousarray()", self.domain.region, scattered)
+        self.assertNames(TypeError, "its items are Python objects", self.a.send, numpy.array([None]))
 
     def test_that_a_peer_has_made_up_take_no_memory(self):
         made_up = stp.Remote(0, 1 << 40, 1, 0, b"")

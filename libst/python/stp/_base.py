@@ -32,7 +32,7 @@ class Remote(NamedTuple):
 
     @classmethod
     def decode(cls, data: Any) -> "Remote":
-        encoded = bytes(view("remote", data))
+        encoded = _stp.bytes_of("remote", data)
         return cls(*_stp.decode_remote(encoded), encoded)
 
     def __bytes__(self) -> bytes:
@@ -102,7 +102,7 @@ def text(argument: str, value: str) -> str:
 
 def private(value: Any) -> bytes:
     """Bytes that go along with a request or an answer."""
-    data = bytes(view("data", value))
+    data = _stp.bytes_of("data", value)
     if len(data) > PRIVATE:
         raise error_of(
             90,
@@ -110,15 +110,6 @@ def private(value: Any) -> bytes:
             "send the rest as a message when the connection is up",
         )
     return data
-
-
-def view(argument: str, value: Any) -> memoryview:
-    try:
-        return memoryview(value)
-    except TypeError:
-        raise TypeError(f"{argument}: a bytes-like object, not {type(value).__name__}") from None
-    except ValueError as error:  # a released or closed one
-        raise ValueError(f"{argument}: {error}") from None
 
 
 @contextmanager
@@ -182,15 +173,10 @@ class BaseDomain(Owner):
         of the three it is memory for this program's own operations: those with long buffers that
         lie in a region need no registration."""
         access = _REMOTE_READ * bool(read) | _REMOTE_WRITE * bool(write) | _REMOTE_ATOMIC * bool(atomic)
-        memory = view("buffer", buffer)
-        if (write or atomic) and memory.readonly:
-            raise TypeError("buffer: it is read-only, and peers are to write there")
-        if memory.nbytes == 0:
-            raise InvalidArgument(22, "buffer: it is empty")
         if only is not None and not isinstance(only, BaseConnection):
             raise TypeError(f"only: a Connection or None, not {type(only).__name__}")
         of = only._native if only is not None else None
-        return Region(self._native.region(buffer, access, not memory.readonly, of))
+        return Region(self._native.region(buffer, access, of))
 
     def info(self) -> DomainInfo:
         mac, ipv4, mtu = self._native.info()
