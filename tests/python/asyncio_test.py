@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import unittest
+import unittest.mock
 
 import stp
 import stp.aio
@@ -92,6 +93,29 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         await within(asyncio.gather(*(peer.close() for peer in peers)))
         await within(asyncio.gather(*served))
         server.cancel()
+
+    async def test_an_accept_that_is_cancelled_too_late_leaves_its_connection_to_the_next(self):
+        begun = asyncio.Event()
+        accept = stp.aio.Request.accept
+
+        async def told(request, data=b""):
+            begun.set()
+            return await accept(request, data)
+
+        for _ in range(20):
+            with unittest.mock.patch.object(stp.aio.Request, "accept", told):
+                begun.clear()
+                accepting = asyncio.create_task(self.listener.accept())
+                dialing = asyncio.create_task(self.domain.connect(":3000"))
+                await within(begun.wait())
+                accepting.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await within(accepting)
+            b = await within(self.listener.accept())
+            a = await within(dialing)
+            await within(asyncio.gather(a.send(b"hello"), b.receive()))
+            a.abort()
+            b.abort()
 
     async def test_a_task_that_is_cancelled_loses_no_message(self):
         a, b = await self.pair()

@@ -14,9 +14,10 @@ kept for the next receive of the connection, and one that was sent has been sent
 until the operation is over. For a time limit use asyncio.wait_for.
 """
 import asyncio
+import collections
 import threading
 from types import TracebackType
-from typing import Any, AsyncIterator, Optional, Tuple, Type
+from typing import Any, AsyncIterator, Deque, Optional, Tuple, Type
 
 from . import Canceled, PeerGone, Remote, TimedOut, _base, _stp
 
@@ -156,12 +157,19 @@ class Request(_base.BaseRequest):
         return Connection(operation.connection, self._loop)
 
 
+def _abort(accepting: "asyncio.Task[Connection]") -> None:
+    if not accepting.cancelled() and accepting.exception() is None:
+        accepting.result().abort()
+
+
 class Listener(_base.Owner):
     """As stp.Listener; `async for` gives the connections."""
 
     def __init__(self, native: _stp.Listener, loop: _Loop) -> None:
         self._native = native
         self._loop = loop
+        # Requests that are being accepted for tasks that were cancelled.
+        self._left: "Deque[asyncio.Task[Connection]]" = collections.deque()
 
     async def request(self) -> Request:
         operation = self._native.request()
@@ -169,12 +177,21 @@ class Listener(_base.Owner):
         return Request(operation.connection, self._loop)
 
     async def accept(self, data: Any = b"") -> Connection:
+        """The next connection. If the task is cancelled when the peer has been answered already, the
+        connection is the next call's."""
         while True:
-            request = await self.request()
+            if self._left:
+                accepting = self._left.popleft()
+            else:
+                accepting = asyncio.ensure_future((await self.request()).accept(data))
             try:
-                return await request.accept(data)
+                return await asyncio.shield(accepting)
             except (PeerGone, TimedOut, Canceled):
                 continue
+            except asyncio.CancelledError:
+                if not accepting.cancelled():
+                    self._left.append(accepting)
+                raise
 
     async def __aiter__(self) -> AsyncIterator[Connection]:
         while True:
@@ -182,6 +199,9 @@ class Listener(_base.Owner):
 
     def close(self) -> None:
         self._native.close()
+        for accepting in self._left:
+            accepting.add_done_callback(_abort)
+        self._left.clear()
 
     def __enter__(self) -> "Listener":
         return self
