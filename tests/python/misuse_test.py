@@ -10,12 +10,14 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import warnings
 
 import fuzz
 import stp
+import stp.aio
 from support import PATIENCE, PairCase, Thread, eventually, interrupted, port_without_a_link, program
 
 try:
@@ -71,7 +73,8 @@ class Arguments(PairCase):
         self.assertNames(ValueError, "tag", self.a.send, b"", -1)
         self.assertNames(ValueError, "tag", self.a.send, b"", 1 << 32)
         self.assertNames(ValueError, "size", self.a.receive, -1)
-        self.assertNames(ValueError, "size", self.a.receive, 1 << 40)
+        for long in ((1 << 30) + 1, 1 << 63, 1 << 70):
+            self.assertNames(ValueError, f"size: 0 to {1 << 30}, not {long}; receive_into() takes", self.a.receive, long)
         self.assertNames(ValueError, "timeout", self.a.receive, timeout=-1)
         self.assertNames(ValueError, "timeout", self.a.receive, timeout=float("nan"))
         self.assertNames(ValueError, "remote", stp.Remote.decode, b"short")
@@ -208,6 +211,14 @@ class Arguments(PairCase):
             eventually(tells)
 
 
+class Links(unittest.TestCase):
+    def test_without_a_stpd_say_what_to_do_about_the_link(self):
+        with tempfile.TemporaryDirectory() as directory, self.assertRaises(stp.ConnectionRefused) as caught:
+            stp.Domain("stpd:" + directory)
+        self.assertIn("start stpd, or name its socket in the link", str(caught.exception))
+        self.assertNotIn("compare host and port", str(caught.exception))
+
+
 class Copies(PairCase):
     """They would close what they are copies of."""
 
@@ -221,6 +232,15 @@ class Copies(PairCase):
                     self.assertIn(f"{type(thing).__name__} of stp cannot be copied", str(caught.exception))
             self.assertEqual(pickle.loads(pickle.dumps(region.remote)), region.remote)
         self.assertEqual(self.b.receive(timeout=PATIENCE), b"x")
+
+    def test_of_no_object_of_the_extension_cannot_be_made(self):
+        for kind in (stp.Connection, stp.Listener, stp.Operation, stp.Region, stp.Request):
+            for nothing in (None, self.domain):
+                with self.assertRaises(TypeError) as caught:
+                    kind(nothing)
+                self.assertIn(f"{kind.__name__}: a program makes none itself, ", str(caught.exception))
+        for kind in (stp.aio.Connection, stp.aio.Listener, stp.aio.Request):
+            self.assertRaises(TypeError, kind, None, None)
 
     def test_of_nothing_cannot_be_made(self):
         """Objects of the extension that stand for nothing."""
@@ -515,6 +535,26 @@ print(b.receive())
         self.assertEqual(output.count("Closed"), 6, output)
         self.assertEqual(output.count("fork() before the first domain is opened"), 6, output)
         self.assertIn("belongs to the parent", output)
+
+    def test_of_a_child_may_close_what_is_the_parents(self):
+        """The end of a `with` is quiet in a child, and the parent's objects stay open."""
+        output = self.assertEnds(
+            """
+region = domain.region(bytearray(8))
+receiving = a.begin_receive()
+if os.fork() == 0:
+    try: receiving.wait(5)
+    except stp.Closed as error: print("belongs to the parent" in str(error), flush=True)
+    with domain, listener, region, a: pass
+    b.abort()
+    sys.exit(0)
+print(os.wait()[1])
+b.put(b"put", region.remote, timeout=60)
+b.send(b"sent", timeout=60)
+print(receiving.wait(60), domain.closed)
+"""
+        )
+        self.assertEqual(output, "True\n0\nb'sent' False\n")
 
     def test_of_a_parent_that_forks_first_leave_the_child_to_open_its_own(self):
         ended, output = program(

@@ -86,7 +86,7 @@ class Operation(_base.Owner):
     (read, for those that it fills) before it is done."""
 
     def __init__(self, native: _stp.Operation) -> None:
-        self._native = native
+        self._native = _base.native_of(self, native, _stp.Operation, "Connection.begin_send")
 
     @property
     def done(self) -> bool:
@@ -100,6 +100,8 @@ class Operation(_base.Owner):
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Its result: of a receive the bytes, or how many there are; else None. TimedOut: it is still
         under way."""
+        if _errors.inherited() and not self._native.done:
+            raise Closed(9, "the operation belongs to the parent of this process")
         if not self._native.wait(_us(timeout)):
             raise TimedOut(110, "the operation is still under way")
         return self._native.result()
@@ -215,7 +217,7 @@ class Connection(_base.BaseConnection):
             if ending is not None:
                 ending.wait(patience)
         finally:
-            self._native.close()
+            self._end()
 
     def __enter__(self) -> "Connection":
         return self
@@ -248,7 +250,7 @@ class Listener(_base.Owner):
     """Takes connections of a port. Made by `Domain.listen`."""
 
     def __init__(self, native: _stp.Listener) -> None:
-        self._native = native
+        self._native = _base.native_of(self, native, _stp.Listener, "Domain.listen")
 
     def request(self, timeout: Optional[float] = None) -> Request:
         """The next request, to look at before it is accepted or rejected."""
@@ -268,7 +270,8 @@ class Listener(_base.Owner):
 
     def close(self) -> None:
         """Requests that wait are rejected; connections stay."""
-        self._native.close()
+        if not _errors.inherited():
+            self._native.close()
 
     def __enter__(self) -> "Listener":
         return self

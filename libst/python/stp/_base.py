@@ -2,10 +2,10 @@
 """What the blocking classes and those for asyncio share."""
 import warnings
 from contextlib import contextmanager
-from typing import Any, Iterator, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterator, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
 from . import _stp
-from ._errors import Error, InvalidArgument, error_of
+from ._errors import ConnectionRefused, Error, InvalidArgument, NoLink, error_of, inherited
 
 FENCE = 2  # of stp/managed.h: begins when all that was posted before is done
 _REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC = 4, 8, 16
@@ -13,7 +13,7 @@ _ADD, _COMPARE_AND_SWAP = 4, 5
 _MASK = (1 << 64) - 1
 GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
 SIZE = 65536  # of a receive that says none
-MOST = 1 << 30  # bytes that a get makes memory for: what the peer says of its region may be wrong
+MOST = 1 << 30  # bytes that a receive or a get makes memory for
 PRIVATE = 1024  # bytes that go along with a request or an answer
 END = 5.0  # seconds within which a connection that is over says why
 
@@ -69,11 +69,12 @@ def microseconds(timeout: Optional[float]) -> int:
     return int(timeout * 1_000_000)
 
 
-def _number(argument: str, value: int, most: int, least: int = 0) -> int:
+def _number(argument: str, value: int, most: int, least: int = 0, more: str = "") -> int:
+    """`more`: what to do if it is out of range."""
     if not isinstance(value, int):
         raise TypeError(f"{argument}: a whole number, not {type(value).__name__}")
     if not least <= value <= most:
-        raise InvalidArgument(22, f"{argument}: {least} to {most}, not {value}")
+        raise InvalidArgument(22, f"{argument}: {least} to {most}, not {value}{more}")
     return value
 
 
@@ -124,6 +125,16 @@ def closed_unless_up(native: _stp.Connection) -> Iterator[None]:
         raise
 
 
+_Native = TypeVar("_Native")
+
+
+def native_of(owner: object, native: _Native, kind: Type[_Native], maker: str) -> _Native:
+    """The object that `owner` stands for."""
+    if not isinstance(native, kind):
+        raise TypeError(f"{type(owner).__name__}: a program makes none itself, {maker}() does")
+    return native
+
+
 class Owner:
     """Two objects of one native one would close it for each other."""
 
@@ -137,13 +148,14 @@ class Region(Owner):
     peers may still write there."""
 
     def __init__(self, native: _stp.Region) -> None:
-        self._native = native
+        self._native = native_of(self, native, _stp.Region, "Domain.region")
         self.remote = Remote.decode(native.remote)
 
     def close(self) -> None:
         """Revokes: when it returns no peer reads or writes there any more. Busy: an operation of
         this program uses the memory; peers are shut out nevertheless."""
-        self._native.close()
+        if not inherited():
+            self._native.close()
 
     def __enter__(self) -> "Region":
         return self
@@ -156,7 +168,12 @@ class BaseDomain(Owner):
     def __init__(self, link: Optional[str] = None, *, checksum: bool = False, shard: int = 0) -> None:
         if link is not None:
             text("link", link)
-        self._native = _stp.open_domain(link, bool(checksum), _number("shard", shard, _MASK))
+        number = _number("shard", shard, _MASK)
+        try:
+            self._native = _stp.open_domain(link, bool(checksum), number)
+        except ConnectionRefused as error:
+            error.remedy = NoLink.remedy  # there is no peer yet
+            raise
 
     def region(
         self,
@@ -202,14 +219,14 @@ class BaseDomain(Owner):
         return self._native.fileno()
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._native.closed:
+        if hasattr(self, "_native") and not self._native.closed and not inherited():
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
             self._native.close()
 
 
 class BaseConnection(Owner):
     def __init__(self, native: _stp.Connection) -> None:
-        self._native = native
+        self._native = native_of(self, native, _stp.Connection, "Domain.connect")
 
     @property
     def data(self) -> bytes:
@@ -241,15 +258,19 @@ class BaseConnection(Owner):
     def abort(self) -> None:
         """Breaks the connection off: the peer gets PeerBroke. What is under way ends as Canceled."""
         if not self._native.closed:
-            if not self._native.over:
+            if not self._native.over and not inherited():
                 self._native.disconnect(BROKEN)
+            self._end()
+
+    def _end(self) -> None:
+        if not inherited():
             self._native.close()
 
     def _send(self, data: Any, tag: int, fence: bool) -> _stp.Operation:
         return self._native.send(data, _number("tag", tag, 0xFFFFFFFF), FENCE * bool(fence))
 
     def _receive(self, size: int) -> _stp.Operation:
-        return self._native.receive(_number("size", size, 1 << 62))
+        return self._native.receive(_number("size", size, MOST, more="; receive_into() takes longer messages"))
 
     def _put(self, data: Any, remote: Remote, offset: int, fence: bool) -> _stp.Operation:
         return self._native.put(data, *place(remote, offset), FENCE * bool(fence))
@@ -265,8 +286,8 @@ class BaseConnection(Owner):
         return self._native.fetch(_COMPARE_AND_SWAP, swap, compare, *place(remote, offset), 0)
 
     def _begin_close(self) -> Optional[_stp.Operation]:
-        """Begins a graceful end; None: it is over already."""
-        if self._native.closed or self._native.over:
+        """Begins a graceful end; None: it is over already, or it is the parent's."""
+        if self._native.closed or self._native.over or inherited():
             return None
         self._native.disconnect(GRACEFUL)
         return self._native.ended()
@@ -283,14 +304,14 @@ class BaseConnection(Owner):
         return bytearray(length)
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._native.closed:
+        if hasattr(self, "_native") and not self._native.closed and not inherited():
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
             self._native.close()
 
 
 class BaseRequest(Owner):
     def __init__(self, native: _stp.Connection) -> None:
-        self._native = native
+        self._native = native_of(self, native, _stp.Connection, "Listener.request")
         self._decided = False
 
     @property
@@ -309,7 +330,7 @@ class BaseRequest(Owner):
         self._decided = True
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._decided and not self._native.closed:
+        if hasattr(self, "_native") and not self._decided and not self._native.closed and not inherited():
             warnings.warn(f"undecided {self!r}", ResourceWarning, source=self)
             self._native.close()
 

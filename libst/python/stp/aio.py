@@ -19,7 +19,7 @@ import threading
 from types import TracebackType
 from typing import Any, AsyncIterator, Deque, Optional, Tuple, Type
 
-from . import Canceled, PeerGone, Remote, TimedOut, _base, _stp
+from . import Canceled, PeerGone, Remote, TimedOut, _base, _errors, _stp
 
 
 class _Loop:
@@ -126,7 +126,7 @@ class Connection(_base.BaseConnection):
         except asyncio.TimeoutError:
             pass
         finally:
-            self._native.close()
+            self._end()
 
     async def __aenter__(self) -> "Connection":
         return self
@@ -166,7 +166,7 @@ class Listener(_base.Owner):
     """As stp.Listener; `async for` gives the connections."""
 
     def __init__(self, native: _stp.Listener, loop: _Loop) -> None:
-        self._native = native
+        self._native = _base.native_of(self, native, _stp.Listener, "Domain.listen")
         self._loop = loop
         # Requests that are being accepted for tasks that were cancelled.
         self._left: "Deque[asyncio.Task[Connection]]" = collections.deque()
@@ -198,6 +198,8 @@ class Listener(_base.Owner):
             yield await self.accept()
 
     def close(self) -> None:
+        if _errors.inherited():
+            return
         self._native.close()
         for accepting in self._left:
             accepting.add_done_callback(_abort)
