@@ -110,6 +110,14 @@ TEST(incast, pacing_keeps_a_switch_port_from_overflowing) {
   EXPECT_GT(unpaced.drops, 0U);
 }
 
+// protocol: 10.8
+TEST(incast, of_256_senders_overflows_no_port) {
+  const auto paced = play_incast(256, incast_limit());
+  EXPECT_TRUE(paced.passed);
+  EXPECT_EQ(paced.drops, 0U);
+  EXPECT_GE(paced.line_rate, 0.9);
+}
+
 // protocol: 10.22
 TEST(lossy, frames_that_only_fall_behind_are_hardly_sent_twice) {
   const auto clean = play_lossy({}, 1);
