@@ -109,6 +109,13 @@ int Connection::cancel(std::uint64_t context) {
   return error;
 }
 
+// Cancels the receive that was posted first with that context, unless a message arrives for it.
+int Connection::withdraw(std::uint64_t context) {
+  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+  if (receives_.cancel(context, kAny)) return 0;
+  return receives_.find_matched(context, kAny) ? -EBUSY : -ENOENT;
+}
+
 void Connection::confirm_quiet_puts() {
   if (!session_) return;
   operations_.confirm_quiet(*session_);

@@ -57,6 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
   int cancel(std::uint64_t context);
+  int withdraw(std::uint64_t context);
   // The program takes `memory` back. Returns true if an outstanding operation or matched
   // receive uses it: then the connection ends, and the caller asks again until it has released the
   // memory.

@@ -230,3 +230,12 @@ int stm_cancel(stm_connection_t connection, uint64_t context) {
     return found->cancel(context);
   });
 }
+
+int stm_withdraw(stm_connection_t connection, uint64_t context) {
+  return guarded([&] {
+    const auto found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    std::lock_guard const guard(found->domain()->mutex());
+    return found->withdraw(context);
+  });
+}

@@ -234,7 +234,12 @@ void Connection::cancel(const Pending& operation) {
     ++abandoned_;
   }
   const auto of = handle;
-  if (of != nullptr) outside([&] { return stm_cancel(of, operation->context); });
+  if (of == nullptr) return;
+  // A message that is arriving for a receive is the next receive's: its sender loses nothing.
+  outside([&] {
+    return operation->is_receive ? stm_withdraw(of, operation->context)
+                                 : stm_cancel(of, operation->context);
+  });
 }
 
 void Connection::withdraw(const Pending& operation) {

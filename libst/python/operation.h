@@ -37,7 +37,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // A new reference, or the exception that its status stands for.
   PyObject* result();
   // Asks for its end; it may complete as done nevertheless. A message that comes too late is kept
-  // for the next receive of the connection. False: it was done.
+  // for the next receive of the connection; one that is arriving goes on. False: it was done.
   bool cancel();
   // The same, and nobody will ask for its result: what it has got already, a message or a request,
   // is the next one's. (A long message that lies in the program's own buffer stays there.)

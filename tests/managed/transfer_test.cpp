@@ -446,6 +446,32 @@ TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
   EXPECT_EQ(client.completion(3).status, 0);
 }
 
+TEST_P(Transfers, AReceiveThatIsWithdrawnCostsThePeerNoMessage) {
+  Buffer from(1 << 20, 7), to(1 << 20);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
+  ASSERT_EQ(stm_withdraw(server.connection, 1), 0);
+  EXPECT_EQ(server.completion(1).status, -ECANCELED);
+  EXPECT_EQ(stm_withdraw(server.connection, 1), -ENOENT);
+  EXPECT_EQ(stm_withdraw(nullptr, 1), -EBADF);
+  for (std::uint64_t i = 2; i < 20; ++i) {
+    ASSERT_EQ(stm_receive(server.connection, i, sink, to.data(), to.size()), 0);
+    ASSERT_EQ(stm_send(client.connection, i, 0, 0, source, from.data(), from.size()), 0);
+    auto error = stm_withdraw(server.connection, i);
+    ASSERT_TRUE(error == 0 || error == -EBUSY || error == -ENOENT) << error;
+    auto got = server.completion(i);
+    EXPECT_EQ(got.status, error == 0 ? -ECANCELED : 0);
+    if (error == 0) {
+      ASSERT_EQ(stm_receive(server.connection, 1, sink, to.data(), to.size()), 0);
+      got = server.completion(1);
+    }
+    EXPECT_EQ(got.status, 0);
+    EXPECT_EQ(got.length, from.size());
+    EXPECT_EQ(client.completion(i).status, 0);
+  }
+}
+
 TEST_P(Transfers, MemoryStaysWhileAnOperationUsesIt) {
   Buffer to(1 << 16);
   const auto sink = server.memory(to.data(), to.size());

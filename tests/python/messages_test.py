@@ -140,6 +140,25 @@ class Messages(PairCase):
             self.assertEqual(receive.wait(), bytes([n]) * 100_000)
             send.result()
 
+    def test_that_arrive_while_their_receive_is_taken_back_are_the_next_ones(self):
+        """Long ones take a while; the peer's send is done nevertheless."""
+        for into in (False, True):
+            for n in range(40):
+                message = bytes([n]) * 1_000_000
+                send = self.a.begin_send(message)
+                buffer = bytearray(len(message))
+                for _ in range(n):
+                    with contextlib.suppress(stp.TimedOut):
+                        if into:
+                            self.b.receive_into(buffer, timeout=n * 1e-5)
+                        else:
+                            buffer[:] = self.b.receive(len(message), timeout=n * 1e-5)
+                        break
+                else:
+                    self.assertEqual(self.b.receive_into(buffer, timeout=PATIENCE), len(message))
+                self.assertEqual(buffer, message)
+                send.wait(PATIENCE)
+
     def test_end_the_iteration_when_the_peer_closes(self):
         received = Thread(lambda: list(self.b))
         for n in range(5):

@@ -421,6 +421,10 @@ ST_API int stm_post_list(stm_connection_t connection, const stm_operation_t* ope
  * completes with -ECANCELED, or as done when it was too late: once the link reads and writes its
  * memory no more. -ENOENT: there is none. */
 ST_API int stm_cancel(stm_connection_t connection, uint64_t context);
+/* Takes the oldest receive of that context back for which no message has come: it completes with
+ * -ECANCELED, and the peer loses nothing. -EBUSY: a message is arriving for it, and it completes
+ * with that message. -ENOENT: there is none. */
+ST_API int stm_withdraw(stm_connection_t connection, uint64_t context);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,7 @@ class Closed(Error, ValueError):
 class Canceled(Error):
     """It was taken back, by either side, or what it belongs to was closed."""
 
-    remedy = "look for who closes or cancels it (of a send, a receive of the peer that timed out, too)"
+    remedy = "look for who closes or cancels it"
 
 
 class ConnectionRefused(Error, ConnectionRefusedError):
