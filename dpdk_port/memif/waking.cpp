@@ -93,7 +93,7 @@ void Waking::end() {
   if (own_.bell >= 0) ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, own_.bell, nullptr);
   own_ = peer_ = {};
   sleeps_ = told_ = 0;
-  signals_ = 0;
+  signals_ = slow_ = 0;
   is_woken_ = false;
 }
 
@@ -113,12 +113,13 @@ void Waking::woke_up() {
 
 void Waking::tell(std::uint16_t sleeps) {
   told_ = sleeps;
-  const bool measured = signals_++ % kMeasured == 0;
+  const bool measured = slow_ != 0 || signals_++ % kMeasured == 0;
   const auto begin = measured ? time_on_cpu() : 0;
   const bool sent = send_signal(peer_.bell);
-  const bool slow = measured && time_on_cpu() - begin > kMost;
-  if (slow) quiet_until_ = now() + kPause;
-  if (slow || !sent) peer_.sleeps = nullptr;
+  if (measured) slow_ = time_on_cpu() - begin > kMost ? slow_ + 1 : 0;
+  const bool costs_much = slow_ == kInARow;
+  if (costs_much) quiet_until_ = now() + kPause;
+  if (costs_much || !sent) peer_.sleeps = nullptr;
 }
 
 }  // namespace stp::port::memif

@@ -54,10 +54,12 @@ class alignas(kCacheLine) Waking {
     if (sleeps % 2 != 0 && sleeps != told_) tell(sleeps);
   }
 
-  // A peer can make the kernel work for each signal, by waiting for it very often. A signal that
-  // takes longer ends all signals for a while; the first and every kMeasured-th is measured.
+  // A peer can make the kernel work for each signal, by waiting for it very often. The first and
+  // every kMeasured-th signal is measured. After one that takes longer the next ones are, and so
+  // many of them in a row end all signals to this peer. It gets them again when it connects anew,
+  // kPause later at the soonest.
   static constexpr Time kMost = 200 * kMicrosecond, kPause = 10 * kSecond;
-  static constexpr unsigned kMeasured = 8;
+  static constexpr unsigned kMeasured = 8, kInARow = 3;
 
  private:
   static FileDescriptor make();
@@ -68,6 +70,7 @@ class alignas(kCacheLine) Waking {
   std::uint16_t sleeps_ = 0;  // as told by this side
   std::uint16_t told_ = 0;    // the sleep of the peer that was ended last
   unsigned signals_ = 0;
+  unsigned slow_ = 0;  // signals in a row that took long
   Time quiet_until_ = 0;
   bool is_woken_ = false;
 };
