@@ -17,7 +17,6 @@
 #include "dpdk_port/port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
-#include "dpdk_port/udp/recent_peer.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "dpdk_port/udp/udp_ways.h"
 

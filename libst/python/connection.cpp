@@ -123,7 +123,7 @@ void Connection::disconnect(int how) {
 }
 
 void Connection::close() {
-  if (handle == nullptr) return;
+  if (handle == nullptr || Domain::inherited()) return;
   const auto self = shared_from_this();
   const auto closing = std::exchange(handle, nullptr);
   if (!domain_->closed()) {

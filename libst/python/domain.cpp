@@ -120,12 +120,16 @@ std::shared_ptr<Domain> Domain::open(const char* link, bool checksum, std::uint6
 
 Domain::~Domain() {
   open_domains_.erase(this);
-  if (handle_ != nullptr) stm_domain_close(handle_);
-  for (auto& dial : dials_) dial->thread.join();
+  if (handle_ != nullptr && !inherited_) stm_domain_close(handle_);
+  for (auto& dial : dials_)
+    if (inherited_)
+      dial->thread.detach();  // it runs in the parent only
+    else
+      dial->thread.join();
 }
 
 void Domain::close() {
-  if (closed()) return;
+  if (closed() || inherited_) return;
   const auto self = shared_from_this();
   const auto closing = std::exchange(handle_, nullptr);
   open_domains_.erase(this);
@@ -163,6 +167,7 @@ stm_domain_t Domain::handle() {
 bool Domain::forked() {
   Outside::forked();
   inherited_ = opened_;
+  open_domains_.clear();  // those of the parent: end_all() has nothing to close here
   return inherited_;
 }
 
@@ -463,7 +468,7 @@ void Domain::tell(Operation& operation) {
 // ---- listeners and regions ----
 
 void Listener::close() {
-  if (handle == nullptr) return;
+  if (handle == nullptr || Domain::inherited()) return;
   domain_->forget_listener(context_);
   const auto closing = std::exchange(handle, nullptr);
   outside([&] { return stm_listener_close(closing); });
@@ -529,7 +534,7 @@ void Listener::withdraw(const std::shared_ptr<Operation>& operation) {
 }
 
 void Region::close() {
-  if (memory == nullptr) return;
+  if (memory == nullptr || Domain::inherited()) return;
   const auto self = shared_from_this();
   const auto revoked = std::exchange(handle, nullptr);
   if (revoked != nullptr)

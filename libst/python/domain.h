@@ -33,10 +33,12 @@ class Domain : public std::enable_shared_from_this<Domain> {
   ~Domain();
   void close();
   [[nodiscard]] bool closed() const { return handle_ == nullptr; }
+  // This process is a child of fork(), and its parent has opened a domain: what there is belongs to
+  // the parent. So close() of any object does nothing here.
+  [[nodiscard]] static bool inherited() { return inherited_; }
   // Closes all of them, and waits until no thread is outside of the interpreter.
   static void end_all();
-  // This process is a child of fork(). True: nothing works in it, because its parent has opened a
-  // domain.
+  // Call in a child of fork(). Returns inherited().
   static bool forked();
 
   int descriptor();

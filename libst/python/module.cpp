@@ -83,7 +83,8 @@ void define_domain(py::module_& module) {
   py::class_<Domain, std::shared_ptr<Domain>> domain(module, "Domain");
   made_here(domain);
   domain.def("close", &Domain::close)
-      .def_property_readonly("closed", &Domain::closed)
+      .def_property_readonly("closed",
+                             [](const Domain& d) { return d.closed() || Domain::inherited(); })
       .def("fileno", &Domain::descriptor)
       .def("poll", &Domain::poll)
       .def("info",
@@ -142,7 +143,8 @@ void define_connection(py::module_& module) {
       .def("ended", &Connection::ended)
       .def("disconnect", &Connection::disconnect)
       .def("close", &Connection::close)
-      .def_property_readonly("closed", &Connection::is_closed)
+      .def_property_readonly(
+          "closed", [](const Connection& c) { return c.is_closed() || Domain::inherited(); })
       .def_property_readonly("over", &Connection::is_over)
       .def_property_readonly("reason", &Connection::reason)
       .def("info", [](Connection& c) {
@@ -183,4 +185,5 @@ PYBIND11_MODULE(_stp, module) {
   });
   module.def("end_all", &Domain::end_all);
   module.def("forked", &Domain::forked);
+  module.def("inherited", &Domain::inherited);
 }

@@ -2,6 +2,7 @@
 """compare_test.py BINARIES: what tests/bench/compare does with two builds, of figures that are
 made up; and that tcp_ping, kernel_stream and hand_over measure."""
 
+import argparse
 import importlib.util
 import os
 import socket
@@ -13,9 +14,9 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare")
 BINARIES = sys.argv.pop()
 sys.path.insert(0, HERE)
 
+import system  # noqa: E402
 from measurements import Bench  # noqa: E402
 from rows import FIGURES, GOALS, Figure, Goal, managed_limit, python_limit  # noqa: E402
-from system import Skipped  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("compare_main", os.path.join(HERE, "__main__.py"))
 compare = importlib.util.module_from_spec(spec)
@@ -63,7 +64,7 @@ class TwoBuilds(unittest.TestCase):
         self.assertIs(self.bench.wires, self.other.wires)
 
     def test_names_the_program_that_a_build_lacks(self):
-        with self.assertRaisesRegex(Skipped, "/second/bin/stp-perf is missing: cmake"):
+        with self.assertRaisesRegex(system.Skipped, "/second/bin/stp-perf is missing: cmake"):
             self.other.perf()
 
 
@@ -94,6 +95,17 @@ class Rows(unittest.TestCase):
         self.assertAlmostEqual(managed_limit({"raw-rtt/memif": 2.0}.get), 2.6)
         self.assertAlmostEqual(managed_limit({"raw-rtt/memif": 0.5}.get), 0.9)
         self.assertIsNone(managed_limit({}.get))
+
+
+class Options(unittest.TestCase):
+    def test_refuse_what_would_measure_nothing(self):
+        for read, wrong in ((system.repeats, ("0", "-1", "x", "")),
+                            (system.seconds, ("0", "-1", "nan", "inf", "x", "1e9")),
+                            (system.build, ("/nowhere",))):
+            for value in wrong:
+                with self.subTest(value=value), self.assertRaises(argparse.ArgumentTypeError):
+                    read(value)
+        self.assertEqual((system.repeats("7"), system.seconds("0.5")), (7, 0.5))
 
 
 class TcpPing(unittest.TestCase):
@@ -149,6 +161,12 @@ class HandOver(unittest.TestCase):
             done = subprocess.run([os.path.join(BINARIES, "hand_over"), *how, "0.05"],
                                   capture_output=True, text=True, timeout=60, check=True)
             self.assertGreater(float(done.stdout), 0)
+
+    def test_refuses_times_that_are_none(self):
+        for wrong in "1e-9", "nan", "inf", "1e308", "-1", "3x", "1,5", "":
+            done = subprocess.run([os.path.join(BINARIES, "hand_over"), wrong], timeout=60,
+                                  capture_output=True, check=False)
+            self.assertEqual(done.returncode, 2, wrong)
 
 
 if __name__ == "__main__":

@@ -94,13 +94,14 @@ double median_round_trip(Chain& chain, double seconds) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(seconds));
   std::uint32_t number = kBefore;
-  for (auto start = Clock::now(); start < end;) {
+  auto start = Clock::now();
+  do {
     chain.there.front().leave(number + 1);
     number = chain.back.front().take(number);
     const auto now = Clock::now();
     times.push_back(std::chrono::duration<double, std::micro>(now - start).count());
     start = now;
-  }
+  } while (start < end);
   chain.there.front().leave(kEnd);
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -130,10 +131,12 @@ double measure(bool sleeps, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr double kLeast = 0.001, kMost = 3'600;
   const bool sleeps = argc == 3 && std::strcmp(argv[1], "--sleep") == 0;
-  const auto seconds = argc == (sleeps ? 3 : 2) ? std::atof(argv[argc - 1]) : 0;
-  if (seconds <= 0) {
-    std::fputs("usage: hand_over [--sleep] SECONDS\n", stderr);
+  char* rest = nullptr;
+  const auto seconds = argc == (sleeps ? 3 : 2) ? std::strtod(argv[argc - 1], &rest) : 0;
+  if (rest == nullptr || *rest != 0 || !(seconds >= kLeast && seconds <= kMost)) {
+    std::fputs("usage: hand_over [--sleep] SECONDS (0.001 to 3600)\n", stderr);
     return 2;
   }
   try {

@@ -31,22 +31,8 @@
 namespace stp::service {
 namespace {
 
-// One message of any size with any descriptors.
-void send_with(int socket, const void* data, std::size_t size, const std::vector<int>& fds) {
-  std::vector<std::byte> control(CMSG_SPACE(fds.size() * sizeof(int)));
-  iovec part{const_cast<void*>(data), size};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  auto* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-  std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-  ASSERT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(size))
-      << std::strerror(errno);
+void send_all(int socket, const void* data, std::size_t size, const std::vector<int>& fds) {
+  ASSERT_EQ(send_with(socket, data, size, fds), static_cast<ssize_t>(size)) << std::strerror(errno);
 }
 
 // Lets clients attach descriptors before they are admitted, as Linux before 6.16 always does.
@@ -99,7 +85,7 @@ class Foreign : public testing::Test, protected ServedSocket {
   void send_bytes_with_lingering(int socket, const void* data, std::size_t size,
                                  std::size_t count) {
     auto& lingering = lingering_.emplace_back();
-    send_with(socket, data, size, std::vector<int>(count, lingering.fd.get()));
+    send_all(socket, data, size, std::vector<int>(count, lingering.fd.get()));
     ::close(lingering.fd.release());
   }
   std::size_t client_count() { return service.drive()->client_count(); }
@@ -196,7 +182,7 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
     // The daemon waits for the Service with the earlier request until no descriptors are left.
     const auto turn = service.drive();
     ASSERT_EQ(send_request(earlier.socket.get(), greeting, {}), 0);
-    send_with(client.socket.get(), request.data(), request.size(), fds);
+    send_all(client.socket.get(), request.data(), request.size(), fds);
     for (auto& socket : sockets) ::close(socket.fd.release());
     while (used_up.empty() || used_up.back().get() < 230)
       used_up.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
@@ -250,7 +236,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   ASSERT_EQ(hostile->ask(RequestKind::kOpenEndpoint), 0);
   mapping.endpoint = hostile->reply.endpoint;
   const auto request = bytes_of(mapping);
-  send_with(hostile->socket.get(), request.data(), request.size(), std::vector<int>(10, fuse.fd()));
+  send_all(hostile->socket.get(), request.data(), request.size(), std::vector<int>(10, fuse.fd()));
   EXPECT_EQ(receive_reply(hostile->socket.get(), hostile->reply, hostile->fds), 0);
   EXPECT_EQ(hostile->reply.result, -EINVAL);
   ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
@@ -262,7 +248,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   EXPECT_TRUE(stranger()->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
   EXPECT_TRUE(answers(*accomplice));
-  send_with(accomplice->socket.get(), request.data(), request.size(), {fuse.fd()});
+  send_all(accomplice->socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(accomplice->disconnected());
   EXPECT_TRUE(beats());
   // Memory of others goes along as before.
@@ -277,7 +263,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
 TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
   RawClient client(path);
   const auto request = bytes_of(map_request());
-  send_with(client.socket.get(), request.data(), request.size(), {fuse.fd()});
+  send_all(client.socket.get(), request.data(), request.size(), {fuse.fd()});
   ASSERT_TRUE(eventually([&] { return fuse.flushes() != 0; }));
   const auto begin = std::chrono::steady_clock::now();
   server.stop();
@@ -306,11 +292,11 @@ TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
   fuse.fall_silent();
   RawClient client(path), other(path);
   const auto request = bytes_of(map_request());
-  send_with(client.socket.get(), request.data(), request.size(), {fuse.fd()});
+  send_all(client.socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
   const auto trace = bytes_of(request_for(RequestKind::kTraceStart));
-  send_with(client.socket.get(), trace.data(), trace.size(), {fuse.fd()});
+  send_all(client.socket.get(), trace.data(), trace.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
   EXPECT_EQ(client.reply.result, 0);

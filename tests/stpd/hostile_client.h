@@ -213,20 +213,9 @@ class Hostile {
     if (numbers.empty()) return;
     std::vector<std::byte> bytes(dice_() % 2'000);
     if (dice_() % 4 != 0) make_fit(bytes);
-    std::vector<std::byte> control(CMSG_SPACE(numbers.size() * sizeof(int)));
-    iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    auto* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), numbers.data(), numbers.size() * sizeof(int));
     // If too much is queued, the message was not sent and gets no answer.
-    const auto sent = ::sendmsg(client_.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    const auto sent =
+        send_with(client_.socket.get(), bytes.data(), bytes.size(), numbers, MSG_DONTWAIT) >= 0;
     if (!sent || dice_() % 2 == 0) return lose();  // unread, perhaps
     read_replies();
   }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,24 @@ inline std::int64_t bytes_made(int fd) {
   struct stat status {};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return status.st_blocks * 512;
+}
+
+// One message of any size with any descriptors. Returns what sendmsg() does.
+inline ssize_t send_with(int socket, const void* data, std::size_t size,
+                         const std::vector<int>& fds, int flags = 0) {
+  std::vector<std::byte> control(CMSG_SPACE(fds.size() * sizeof(int)));
+  iovec part{const_cast<void*>(data), size};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  auto* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
 }
 
 // A client that can behave like libst or not.

@@ -100,7 +100,7 @@ class Operation(_base.Owner):
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Its result: of a receive the bytes, or how many there are; else None. TimedOut: it is still
         under way."""
-        if _errors.inherited() and not self._native.done:
+        if _stp.inherited() and not self._native.done:
             raise Closed(9, "the operation belongs to the parent of this process")
         if not self._native.wait(_us(timeout)):
             raise TimedOut(110, "the operation is still under way")
@@ -217,7 +217,7 @@ class Connection(_base.BaseConnection):
             if ending is not None:
                 ending.wait(patience)
         finally:
-            self._end()
+            self._native.close()
 
     def __enter__(self) -> "Connection":
         return self
@@ -270,8 +270,7 @@ class Listener(_base.Owner):
 
     def close(self) -> None:
         """Requests that wait are rejected; connections stay."""
-        if not _errors.inherited():
-            self._native.close()
+        self._native.close()
 
     def __enter__(self) -> "Listener":
         return self

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Iterator, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
 from . import _stp
-from ._errors import ConnectionRefused, Error, InvalidArgument, NoLink, error_of, inherited
+from ._errors import ConnectionRefused, Error, InvalidArgument, NoLink, error_of
 
 FENCE = 2  # of stp/managed.h: begins when all that was posted before is done
 _REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC = 4, 8, 16
@@ -154,8 +154,7 @@ class Region(Owner):
     def close(self) -> None:
         """Revokes: when it returns no peer reads or writes there any more. Busy: an operation of
         this program uses the memory; peers are shut out nevertheless."""
-        if not inherited():
-            self._native.close()
+        self._native.close()
 
     def __enter__(self) -> "Region":
         return self
@@ -219,7 +218,7 @@ class BaseDomain(Owner):
         return self._native.fileno()
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._native.closed and not inherited():
+        if hasattr(self, "_native") and not self._native.closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
             self._native.close()
 
@@ -258,12 +257,8 @@ class BaseConnection(Owner):
     def abort(self) -> None:
         """Breaks the connection off: the peer gets PeerBroke. What is under way ends as Canceled."""
         if not self._native.closed:
-            if not self._native.over and not inherited():
+            if not self._native.over:
                 self._native.disconnect(BROKEN)
-            self._end()
-
-    def _end(self) -> None:
-        if not inherited():
             self._native.close()
 
     def _send(self, data: Any, tag: int, fence: bool) -> _stp.Operation:
@@ -287,7 +282,7 @@ class BaseConnection(Owner):
 
     def _begin_close(self) -> Optional[_stp.Operation]:
         """Begins a graceful end; None: it is over already, or it is the parent's."""
-        if self._native.closed or self._native.over or inherited():
+        if self._native.closed or self._native.over:
             return None
         self._native.disconnect(GRACEFUL)
         return self._native.ended()
@@ -304,7 +299,7 @@ class BaseConnection(Owner):
         return bytearray(length)
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._native.closed and not inherited():
+        if hasattr(self, "_native") and not self._native.closed:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
             self._native.close()
 
@@ -330,7 +325,7 @@ class BaseRequest(Owner):
         self._decided = True
 
     def __del__(self) -> None:
-        if hasattr(self, "_native") and not self._decided and not self._native.closed and not inherited():
+        if hasattr(self, "_native") and not self._decided and not self._native.closed:
             warnings.warn(f"undecided {self!r}", ResourceWarning, source=self)
             self._native.close()
 

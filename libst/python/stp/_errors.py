@@ -151,19 +151,9 @@ def error_of(number: int, text: str, remedy: str = "") -> Error:
     return error
 
 
-_inherited = False
-
-
-def inherited() -> bool:
-    """This process is a child of fork() whose parent has opened a domain."""
-    return _inherited
-
-
 def forked() -> None:
     """This process is a child of fork(). If its parent has opened a domain, nothing can be opened."""
-    global _inherited
-    _inherited = _stp.forked()
-    if _inherited:
+    if _stp.forked():
         Closed.remedy = (
             "fork() before the first domain is opened, or start a new interpreter: multiprocessing "
             "with spawn or forkserver, subprocess"

@@ -19,7 +19,7 @@ import threading
 from types import TracebackType
 from typing import Any, AsyncIterator, Deque, Optional, Tuple, Type
 
-from . import Canceled, PeerGone, Remote, TimedOut, _base, _errors, _stp
+from . import Canceled, PeerGone, Remote, TimedOut, _base, _stp
 
 
 class _Loop:
@@ -126,7 +126,7 @@ class Connection(_base.BaseConnection):
         except asyncio.TimeoutError:
             pass
         finally:
-            self._end()
+            self._native.close()
 
     async def __aenter__(self) -> "Connection":
         return self
@@ -198,8 +198,6 @@ class Listener(_base.Owner):
             yield await self.accept()
 
     def close(self) -> None:
-        if _errors.inherited():
-            return
         self._native.close()
         for accepting in self._left:
             accepting.add_done_callback(_abort)

@@ -14,18 +14,18 @@ import time
 import plots
 from measurements import Bench
 from rows import FIGURES, GOALS, SIZES, SWEEPS
-from system import Skipped, model, strangers_load
+from system import Skipped, build, model, repeats, seconds, strangers_load
 
 
 def options():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
         os.path.abspath(__file__)))))
     parser = argparse.ArgumentParser(prog="tests/bench/compare", description=__doc__)
-    parser.add_argument("--build", default=os.path.join(root, "build"), help="its programs are used")
-    parser.add_argument("--against", metavar="BUILD",
+    parser.add_argument("--build", type=build, default=os.path.join(root, "build"), help="its programs are used")
+    parser.add_argument("--against", metavar="BUILD", type=build,
                         help="a second build of ours, whose figures are taken in the same run")
-    parser.add_argument("--repeats", type=int, default=7, help="of everything, in turn [7]")
-    parser.add_argument("--seconds", type=float, default=1, help="that each figure takes [1]")
+    parser.add_argument("--repeats", type=repeats, default=7, help="of everything, in turn [7]")
+    parser.add_argument("--seconds", type=seconds, default=1, help="that each figure takes [1]")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="figures with this in their name")
     parser.add_argument("--plots", action="store_true", help="figures by size, too: takes longer")
     parser.add_argument("--out", default="compare-results", metavar="DIRECTORY",

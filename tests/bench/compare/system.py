@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes, namespaces and the machine, for figures that are to be compared."""
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -11,6 +12,31 @@ import time
 
 class Skipped(Exception):
     """Raised if this machine cannot run a measurement; the text says why."""
+
+
+def repeats(text):
+    """An option's value: how often."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on, not {text}")
+    return int(text)
+
+
+def seconds(text):
+    """An option's value: how long one measurement takes."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.01 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"0.01 to 3600 seconds, not {text}")
+    return value
+
+
+def build(text):
+    """An option's value: a build folder."""
+    if not os.path.isdir(os.path.join(text, "bin")):
+        raise argparse.ArgumentTypeError(f"{text} has no programs: {os.path.join(text, 'bin')} is missing")
+    return text
 
 
 def program(name, package):

@@ -18,7 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "bench", "compare"))
 
 from measurements import Bench, bandwidth  # noqa: E402
-from system import Skipped, Wire, background, model, output_of, program, strangers_load  # noqa: E402
+from system import (Skipped, Wire, background, build, model, output_of, program, repeats,  # noqa: E402
+                    seconds, strangers_load)
 
 SIZES = [8, 4096, 16384, 65536, 1 << 20]
 OVER_OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include"]
@@ -200,9 +201,9 @@ class Runs:
 
 def options():
     parser = argparse.ArgumentParser(prog="tests/bench/mpi", description=__doc__)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--repeats", type=int, default=7, help="of everything, in turn [7]")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each figure [0.5]")
+    parser.add_argument("--build", type=build, default=os.path.join(ROOT, "build"))
+    parser.add_argument("--repeats", type=repeats, default=7, help="of everything, in turn [7]")
+    parser.add_argument("--seconds", type=seconds, default=0.5, help="for each figure [0.5]")
     parser.add_argument("--mtu", type=int, default=9000, help="of the veth pair [9000]")
     parser.add_argument("--only", nargs="+", metavar="PATTERN",
                         help="those whose names match one of these regular expressions")

@@ -141,5 +141,78 @@ TEST(Peers, NobodyNamesAConnectedOneAway) {
   EXPECT_EQ(peers.displaced(), 10U);
 }
 
+constexpr std::uint16_t kOtherPort = 9000;
+
+class Recent : public testing::Test {
+ protected:
+  const RecentSource::Station* hear(const InternetAddress& from, Time now) {
+    sockaddr_storage name{};
+    const auto length = to_socket_address(from, AF_INET6, name);
+    return source.heard(name, length, now);
+  }
+
+  Peers peers{system_random()};
+  RecentSource source{peers};
+  RecentGoal goal{peers, AF_INET6};
+};
+
+TEST_F(Recent, IsWhatTheTableSays) {
+  for (const unsigned i : {1U, 1U, 2U, 1U}) {
+    const auto* const heard = hear(stranger(i), 0);
+    ASSERT_NE(heard, nullptr);
+    EXPECT_EQ(heard->name, peers.name_of(stranger(i)));
+    EXPECT_EQ(heard->address, stranger(i));
+    const auto* const found = goal.find(heard->name, false, 0);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->address, stranger(i));
+    EXPECT_EQ(from_socket_address(reinterpret_cast<const sockaddr*>(&found->name)), stranger(i));
+  }
+}
+
+TEST_F(Recent, PortsOfAHostAreOtherStations) {
+  auto other = stranger(1);
+  other.port = kOtherPort;
+  const auto first = hear(stranger(1), 0)->name;
+  EXPECT_NE(hear(other, 0)->name, first);
+}
+
+TEST_F(Recent, NobodyIsThereThatTheTableRefuses) {
+  ASSERT_NE(hear(stranger(1), 0), nullptr);
+  EXPECT_EQ(hear(parse_internet_address("ff02::1").value(), 0), nullptr) << "a group";
+  EXPECT_EQ(goal.find(peers.name_of(stranger(2)), false, 0), nullptr);
+  RecentGoal ipv4(peers, AF_INET);
+  EXPECT_EQ(ipv4.find(peers.name_of(stranger(1)), false, 0), nullptr) << "of the other family";
+  EXPECT_EQ(ipv4.find(peers.name_of(stranger(1)), false, 0), nullptr);
+}
+
+TEST_F(Recent, WhoIsHeardAndAnsweredStaysInTheTable) {
+  const auto busy = hear(stranger(0), 0)->name;
+  Time now = 0;
+  for (unsigned i = 1; i < 3 * Peers::kMostStrangers; ++i) {
+    now += Peers::kUse / 2;
+    ASSERT_TRUE(peers.heard(stranger(i), now));
+    ASSERT_NE(hear(stranger(0), now), nullptr);
+  }
+  EXPECT_TRUE(peers.look_up(busy));
+}
+
+TEST_F(Recent, WhoWasDisplacedIsEnteredAgain) {
+  const auto name = hear(stranger(0), 0)->name;
+  ASSERT_NE(goal.find(name, false, 0), nullptr);
+  for (unsigned i = 1; i <= Peers::kMostStrangers; ++i) ASSERT_TRUE(peers.heard(stranger(i), 0));
+  ASSERT_FALSE(peers.look_up(name));
+  EXPECT_EQ(goal.find(name, false, 0), nullptr) << "as the table says";
+  ASSERT_NE(hear(stranger(0), 0), nullptr);
+  EXPECT_TRUE(peers.look_up(name));
+}
+
+TEST_F(Recent, WhoeverIsAcceptedIsNoStrangerAnyMore) {
+  const auto name = hear(stranger(0), 0)->name;
+  ASSERT_NE(goal.find(name, false, 0), nullptr);
+  EXPECT_EQ(peers.strangers(), 1U);
+  ASSERT_NE(goal.find(name, true, 0), nullptr);
+  EXPECT_EQ(peers.strangers(), 0U);
+}
+
 }  // namespace
 }  // namespace stp::port::peers_test
