@@ -34,15 +34,21 @@ class RoundTrip {
     variation_ += error / 4 - variation_ / 4;
     smoothed_ += measured / 8 - smoothed_ / 8;
   }
+  // An exchange whose request was sent several times took this long. While nothing else is known,
+  // the next request waits for longer than that, so that its answer is a sample.
+  void at_most(Time took) {
+    if (smoothed_ == 0) variation_ = took;
+  }
   [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
   [[nodiscard]] Time timeout() const {
-    if (smoothed_ == 0) return kInitial;
+    if (smoothed_ == 0) return std::clamp(2 * variation_, kInitial, kMaximum);
     const auto longest = std::min(std::max(kLongestPause, 4 * shortest_), kMaximum);
     return std::clamp(smoothed_ + 4 * variation_, kMinimum, longest);
   }
 
  private:
-  Time smoothed_ = 0, variation_ = 0;
+  Time smoothed_ = 0;
+  Time variation_ = 0;  // before the first sample: what at_most() said
   Time shortest_ = kSecond;
 };
 
@@ -110,6 +116,11 @@ class Retry {
   // `waited`: until then the request waited to be sent.
   [[nodiscard]] Time measured(Time now, Time waited = 0) const {
     return tries_ == 1 ? now - std::max(first_, waited) : 0;
+  }
+  // Tells `round_trip` what an answer at `now` shows.
+  void measure(RoundTrip& round_trip, Time now) const {
+    if (tries_ != 1) return round_trip.at_most(now - first_);
+    if (now != first_) round_trip.sample(now - first_);
   }
 
  private:

@@ -118,6 +118,21 @@ TEST(RoundTripRules, a_repeated_request_measures_nothing) {
   EXPECT_EQ(retry.measured(2 * kMillisecond), 0U);
 }
 
+// protocol: 5.20
+TEST(RoundTripRules, before_the_first_sample_the_timeout_is_longer_than_the_last_exchange) {
+  Retry retry;
+  RoundTrip trip;
+  retry.start(0, trip.timeout());
+  ASSERT_TRUE(retry.again(10 * kMillisecond));
+  retry.measure(trip, 25 * kMillisecond);
+  EXPECT_EQ(trip.timeout(), 50 * kMillisecond);
+  retry.measure(trip, 5 * kSecond);
+  EXPECT_EQ(trip.timeout(), kSecond);
+  trip.sample(20 * kMillisecond);
+  retry.measure(trip, 5 * kSecond);
+  EXPECT_EQ(trip.timeout(), 60 * kMillisecond) << "only samples count from now on";
+}
+
 // protocol: 5.22
 TEST_F(ConnectionRules, a_disconnect_is_not_given_up_before_a_second_however_fast_the_link) {
   connect();

@@ -112,11 +112,10 @@ class SlotQuestions {
   // Whether `sync` marks one of the Node's own questions; whether it marks the open one.
   [[nodiscard]] bool is_own(std::uint32_t sync) const { return syncs_.contains(sync); }
   [[nodiscard]] bool is_open(std::uint32_t sync) const { return is_open() && sync == this->sync(); }
-  // The open question is answered. Returns the measured round trip; 0: unknown.
-  Time answered(Time now) {
-    const auto measured = clock_.measured(now);
+  // The open question is answered. `round_trip` learns from it.
+  void answered(RoundTrip& round_trip, Time now) {
+    clock_.measure(round_trip, now);
     clock_.stop();
-    return measured;
   }
   [[nodiscard]] bool due(Time now) const { return clock_.due(now); }
   // Call when due. False: give up; no question is open any more.

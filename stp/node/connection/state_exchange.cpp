@@ -84,7 +84,7 @@ void StateExchange::on_response(Vc& vc, const wire::Frame& frame, Time now) {
   const bool ours = rsr.i_id == wire::kNoId && vc.questions.is_own(rsr.sync);
   const bool own = ours && vc.questions.is_open(rsr.sync);
   if (own) {
-    if (const auto measured = vc.questions.answered(now)) vc.round_trip.sample(measured);
+    vc.questions.answered(vc.round_trip, now);
     vc.recovery.answered(rsr.sync, rsr.r_slots >= vc.peer_slots, vc.round_trip, now);
   }
   if (own || news) ask_later(vc, now);

@@ -18,18 +18,22 @@ TEST(SlotQuestions, one_is_open_until_its_answer_comes) {
   EXPECT_TRUE(questions.is_open(7));
   EXPECT_FALSE(questions.is_open(8));
   EXPECT_EQ(questions.deadline(), 1'000 + kInterval);
-  EXPECT_EQ(questions.answered(1'050), 50);
+  RoundTrip round_trip;
+  questions.answered(round_trip, 1'050);
+  EXPECT_EQ(round_trip.smoothed(), 50U);
   EXPECT_FALSE(questions.is_open(7));
   EXPECT_TRUE(questions.is_own(7));  // the answer may be repeated
   EXPECT_FALSE(questions.is_own(8));
 }
 
-TEST(SlotQuestions, an_answer_to_a_repeated_question_measures_nothing) {
+TEST(SlotQuestions, an_answer_to_a_repeated_question_is_no_sample) {
   SlotQuestions questions;
   questions.ask(7, 1'000, kInterval, 0, 2);
   ASSERT_TRUE(questions.due(1'100));
   EXPECT_TRUE(questions.again(1'100));
-  EXPECT_EQ(questions.answered(1'150), 0);
+  RoundTrip round_trip;
+  questions.answered(round_trip, 1'150);
+  EXPECT_EQ(round_trip.smoothed(), RoundTrip::kInitial);
   questions.ask(8, 2'000, kInterval, 0, 1);
   EXPECT_FALSE(questions.again(2'100));  // its tries are used up
   EXPECT_FALSE(questions.is_open());
@@ -111,7 +115,7 @@ class Doubted : public ::testing::Test {
   }
   void answer(bool all_read) {
     const auto sync = vc.questions.sync();
-    vc.questions.answered(now);
+    vc.questions.answered(vc.round_trip, now);
     state.answered(sync, all_read, vc.round_trip, now);
   }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Slots: an operation is sent only if the receiver has room for it (protocol, section 6).
+#include <algorithm>
+
 #include "tests/stp/node/mechanisms.h"
 #include "tests/stp/node/nops_fixture.h"
 
@@ -60,6 +62,37 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   pass(200 * kMicrosecond);
   ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
   EXPECT_EQ(info.credit, 4U);
+}
+
+// It is longer than the first timeout, so the first question is repeated before its answer comes.
+// protocol: 5.20
+TEST_F(Slots, the_round_trip_of_a_long_path_is_learned) {
+  constexpr Time kTrip = 150 * kMillisecond;
+  connect({}, {.slots = 16});
+  unsigned questions = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    put(a, ca, nop(i));
+    std::vector<Frame> late;
+    const auto send = [&] {
+      while (auto frame = take(a)) late.push_back(*frame);
+    };
+    send();
+    for (const auto end = now + kTrip; now < end; now += kMillisecond) {
+      a.node.expire(now);
+      send();
+    }
+    for (const auto& frame : late) arrive(b, frame);
+    while (auto frame = take(b)) arrive(a, *frame);
+    while (get(cb)) {
+    }
+    questions += static_cast<unsigned>(std::count_if(late.begin(), late.end(), [](const Frame& f) {
+      return parsed(f).header.op() == Op::kRequestState;
+    }));
+  }
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  EXPECT_EQ(info.round_trip, kTrip);
+  EXPECT_LT(questions, 10U) << "none is repeated any more";
 }
 
 TEST_F(Slots, one_slot_is_enough) {
