@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <tuple>
 
 #include "stp/channel/retry.h"
 
@@ -31,6 +32,7 @@ class SlotCredit {
   // A question (RS) about the peer's Slots leaves now, marked with `sync`. `unsent` operations
   // already counted by spend() leave after it.
   void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
+    if (asks_[next_ % asks_.size()].open) thin_out();
     asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
   }
 
@@ -55,6 +57,15 @@ class SlotCredit {
     std::uint32_t sync = 0, spent = 0;
     bool open = false;
   };
+  // More questions are under way than have a place. Forgets every second one: if it forgot the
+  // oldest ones, it would know none of them when its answer comes, however long that takes.
+  void thin_out() {
+    constexpr auto kPlaces = std::tuple_size_v<decltype(asks_)>;
+    for (std::size_t i = 0; i < kPlaces / 2; ++i)
+      asks_[(next_ + i) % kPlaces] = asks_[(next_ + 2 * i) % kPlaces];
+    next_ += kPlaces / 2;
+    for (std::size_t i = 0; i < kPlaces / 2; ++i) asks_[(next_ + i) % kPlaces].open = false;
+  }
   // Closes earlier questions: their answers are older than this one.
   void close_older(std::size_t at) {
     for (auto& ask : asks_)

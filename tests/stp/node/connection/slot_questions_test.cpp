@@ -79,6 +79,20 @@ TEST(SlotCreditTest, answers_count_from_the_moment_of_their_question) {
   EXPECT_EQ(credit.credit(), 0U);
 }
 
+// On a long path many are under way: those that were asked a round trip ago are answered now.
+// protocol: 6.5
+TEST(SlotCreditTest, answers_count_however_many_questions_are_under_way) {
+  constexpr std::uint32_t kUnderWay = 100, kSlots = 200;
+  SlotCredit credit;
+  credit.reset(kSlots);
+  for (std::uint32_t sync = 1; sync <= 10 * kSlots; ++sync) {
+    ASSERT_TRUE(credit.available()) << "the peer has read all but the last " << kUnderWay;
+    credit.spend();
+    credit.asked(sync);
+    if (sync > kUnderWay) credit.answered(sync - kUnderWay, kSlots);
+  }
+}
+
 }  // namespace
 
 // What recovery learns from answers of the peer, and when it looks again. Recovery itself:
