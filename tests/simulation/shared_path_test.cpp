@@ -211,19 +211,34 @@ TEST(congestion, a_slow_path_of_any_length_is_used_and_its_queue_is_shorter_than
   }
 }
 
-TEST(congestion, a_fast_and_short_path_is_used) {
-  for (const auto rate : {kFast, 10 * kFast}) {
-    auto path = path_of(rate, kShortTrip, 1);
-    path.bottleneck.queue = 600'000;
-    path.max_stu = 13;
-    path.max_block = 16;
-    path.warm_up = 50 * kMillisecond;
-    path.lasts = 20 * kMillisecond;
+// A path of STUs of 8 KiB.
+SharedPath fast_path(std::uint64_t bits_per_second, Time round_trip, unsigned writes = 1) {
+  auto path = path_of(bits_per_second, round_trip, writes);
+  path.bottleneck.queue = std::max<std::size_t>(path.bottleneck.queue, 600'000);
+  path.max_stu = 13;
+  path.max_block = 16;
+  path.warm_up = 50 * kMillisecond;
+  path.lasts = 20 * kMillisecond;
+  return path;
+}
+
+TEST(congestion, a_fast_path_is_used) {
+  for (const auto& path : {fast_path(kFast, kShortTrip), fast_path(10 * kFast, kShortTrip)}) {
     const auto write = play_shared(path);
     EXPECT_TRUE(write.passed);
-    EXPECT_GT(write.use, 0.9) << rate;
+    EXPECT_GT(write.use, 0.9) << path.bottleneck.bits_per_second << path.bottleneck.delay;
     EXPECT_EQ(write.drops, 0U);
   }
+}
+
+// protocol: 13.11
+TEST(congestion, a_fast_path_with_a_short_queue_is_used) {
+  auto path = fast_path(100 * kFast, kShortTrip);
+  path.warm_up = 30 * kMillisecond;
+  path.lasts = 5 * kMillisecond;
+  const auto write = play_shared(path);
+  EXPECT_TRUE(write.passed);
+  EXPECT_GT(write.use, 0.9);
 }
 
 TEST(congestion, ten_writes_share_a_slow_path_behind_any_queue) {

@@ -18,6 +18,10 @@ constexpr double kSentLossFactor = 0.5;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
 constexpr Time kHostDelay = 100 * kMicrosecond;
+// A step makes the window longer by no more than this part of it: what it does is seen a round trip
+// later.
+// protocol: 13.11
+constexpr double kMostGrowth = 1.0 / 8;
 // How long the shortest delay counts without having been seen again: this, or as many round trips.
 constexpr Time kSeenFor = 2 * kSecond, kTripsSeenFor = 50;
 
@@ -107,8 +111,10 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   }
   starts_ = false;
   turn(up, now);
+  const auto one = kQueued * piece_ / window_;
   // No more than half of the window in a round trip.
-  const auto change = std::min(step_ * kQueued * piece_ / window_, 0.5) * came;
+  const auto most = up ? std::min(std::max(kMostGrowth, one), 0.5) : 0.5;
+  const auto change = std::min(step_ * one, most) * came;
   window_ = std::clamp(up ? window_ + change : window_ - change, times_ * piece_, kMostWindow);
 }
 
