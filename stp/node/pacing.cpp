@@ -314,10 +314,13 @@ void Pacing::watch(Vc& vc, Time now) {
   watched_.push_back(vc);
 }
 
-// What was asked for a moment ago cannot have come over a long path.
+// What was asked for a moment ago cannot have come over a long path, and nobody knows how long a
+// path is before something has come.
 Time Pacing::patience(const Vc& vc) {
   const auto* const path = vc.inbound.account().path();
-  return path == nullptr ? kGrantPatience : std::max(kGrantPatience, 4 * path->round_trip());
+  if (path == nullptr) return kGrantPatience;
+  const auto round_trip = path->round_trip();
+  return round_trip == 0 ? kSilence : std::max(kGrantPatience, 4 * round_trip);
 }
 
 void Pacing::expire(Time now) {

@@ -101,6 +101,27 @@ TEST_F(PacingOfPaths, no_more_is_granted_than_the_path_may_carry) {
   EXPECT_EQ(fifth->header.b_num, 4U);
 }
 
+// Nobody knows how long the path is before something has come.
+// protocol: 13.9
+TEST_F(PacingOfPaths, what_a_new_path_holds_is_not_written_off_in_its_first_round_trip) {
+  put(a, ca, rts(6 * kBlock));
+  settle();
+  ASSERT_TRUE(get(cb));
+  for (std::uint32_t b_num = 0; b_num < 6; ++b_num)
+    put(b, cb, cts(b_num, kTargetBufx + b_num, 0, 12));
+  settle();
+  const auto granted = [&] {
+    unsigned count = 0;
+    while (get(ca)) ++count;
+    return count;
+  };
+  EXPECT_EQ(granted(), 4U) << "the first window";
+  pass(500 * kMillisecond);
+  EXPECT_EQ(granted(), 0U);
+  pass(kSecond);
+  EXPECT_EQ(granted(), 2U) << "their sender is silent";
+}
+
 class LossOnPaths : public PacingOfPaths {
  protected:
   static constexpr std::uint32_t kBlocks = 60;
