@@ -10,7 +10,7 @@ namespace {
 
 using wire::Op;
 
-constexpr std::size_t kFirstOfSender = 8 * 16'384;  // bytes
+constexpr std::size_t kFirstOfSender = SentWindow::kTimes * 16'384;  // bytes
 
 // A sends Blocks that B has asked for, however much that is.
 class SendBoundsTest : public Writing {
@@ -99,6 +99,41 @@ TEST_F(SendBoundsTest, the_end_of_a_connection_holds_up_no_other) {
   wire = {};
   pass(2 * kSecond);
   EXPECT_TRUE(get(cb));
+}
+
+// Who asked is gone, and so are many that waited. It takes too long to look at all of them for one
+// who may ask again, so what was sent counts as arrived.
+TEST_F(SendBoundsTest, many_that_waited_and_are_gone_hold_up_no_other) {
+  constexpr unsigned kGone = 40;
+  struct Pair {
+    Connection a, b;
+  };
+  const auto nothing = control(Op::kNoOperation);
+  Pair first{std::move(ca), std::move(cb)};
+  std::vector<Pair> others;
+  for (unsigned i = 0; i <= kGone; ++i) {
+    b.stock(listener);
+    begin_connect();
+    settle();
+    accept();
+    put(a, ca, nothing);
+    settle();
+    ASSERT_TRUE(get(cb));
+    others.push_back({std::move(ca), std::move(cb)});
+  }
+  ca = std::move(first.a);
+  cb = std::move(first.b);
+  lose_answers();
+  send(4);
+  for (auto& other : others) put(a, other.a, nothing);
+  settle();
+  auto last = std::move(others.back());
+  others.pop_back();
+  ASSERT_FALSE(get(last.b)) << "there is no room on the path";
+  ASSERT_EQ(a.node.close(ca.id, true, now), 0);
+  for (const auto& other : others) ASSERT_EQ(a.node.close(other.a.id, true, now), 0);
+  pass(2 * kSecond);
+  EXPECT_TRUE(get(last.b)) << "no question of it has been answered";
 }
 
 class SendBoundsOff : public SendBoundsTest {
