@@ -90,6 +90,7 @@
   D(KeyGuesses,        key_guesses,         "frames dropped unread: too many wrong Keys before")   \
   D(BlocksFull,        blocks_full,         "DATA of a new Block: too many others are incomplete") \
   X(BlocksAbandoned,   blocks_abandoned,    "Blocks of endpoints given up: no STU came for 1 s")   \
+  X(PortHeld,          port_held,           "times a Port waited: enough has gone to that station")\
   /* requests of users */                                                                          \
   X(TxRefused,         tx_refused,          "requests of users refused by the Node's own checks")  \
   X(WindowsFull,       windows_full,        "CTS and MRA that found no memory to track their DATA")\

@@ -103,8 +103,10 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
   auto share = std::min(work, kWorkOfTurn);
   work -= share;
   auto* const path = vc.inbound.account().path();
-  const auto count = path == nullptr ? send_from(vc, frames, share, now)
-                                     : send_along(vc, *path, frames, share, now);
+  const bool bounded_port = use_.common.config.routed && vc.connectionless();
+  const auto count = path != nullptr ? send_along(vc, *path, frames, share, now)
+                     : bounded_port  ? send_from_port(vc, frames, share, now)
+                                     : send_from(vc, frames, share, now);
   work += share;
   return count;
 }
@@ -122,6 +124,21 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
   for (const auto& frame : frames.first(count))
     bytes += frame.head_length + frame.attached.size() - wire::kEthernetSize;
   use_.bounds.sent(vc, path, bytes, now);
+  return count;
+}
+
+// As send_from(), for the Port of a connectionless endpoint, whose requests may go to any station:
+// a frame at a time, while that station has a budget. protocol: 13.17
+[[gnu::noinline]] std::size_t FrameSender::send_from_port(Vc& vc, std::span<TxFrame> frames,
+                                                          std::size_t& work, Time now) {
+  // take_request() asks for the first frame of a request.
+  if (vc.sending.active && !use_.rates.may_send(vc, vc.peer_mac, now)) return 0;
+  const auto count = send_from(vc, frames.first(1), work, now);
+  for (const auto& frame : frames.first(count)) {
+    MacAddr station;
+    std::memcpy(station.octets.data(), frame.head, station.octets.size());
+    use_.rates.sent(station, frame.head_length + frame.attached.size() - wire::kEthernetSize, now);
+  }
   return count;
 }
 
@@ -173,6 +190,9 @@ bool FrameSender::take_request(Vc& vc, std::size_t& work, Time now) {
     // protocol: 6.3
     const bool slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !use_.states.has_credit(vc, now)) return false;
+    if (vc.connectionless() && use_.common.config.routed &&
+        !use_.rates.may_send(vc, MacAddr::from_u64(vc.sending.entry.destination_mac), now))
+      return false;
     if (h.op() == wire::Op::kClearToSend && use_.pacing.hold(vc, vc.sending.entry, now)) {
       finish_request(vc);
       continue;

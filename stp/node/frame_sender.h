@@ -7,6 +7,7 @@
 #include "stp/node/connection/vc_endings.h"
 #include "stp/node/memory/mapped_memory.h"
 #include "stp/node/peer_gets.h"
+#include "stp/node/port_rates.h"
 
 namespace stp {
 
@@ -51,6 +52,7 @@ class FrameSender {
     NodeDepartures& departures;
     Pacing& pacing;
     SendBounds& bounds;
+    PortRates& rates;
     MappedMemory& memory;
     StateExchange& states;
     RequestChecks& checks;
@@ -71,6 +73,7 @@ class FrameSender {
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_along(Vc& vc, Path& path, std::span<TxFrame> frames, std::size_t& work,
                          Time now);
+  std::size_t send_from_port(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   bool take_request(Vc& vc, std::size_t& work, Time now);
   void count_refused(Vc& vc, int error);
   void reject_region(Vc& vc);

@@ -26,6 +26,7 @@ class Expiry {
     NodeDepartures& departures;
     Pacing& pacing;
     SendBounds& bounds;
+    PortRates& rates;
     Tidying& tidying;
     VcEndings& endings;
     Listeners& listeners;
@@ -65,6 +66,7 @@ struct Node::Impl {
 
   // Slots, and Blocks that do not arrive.
   SendBounds bounds{{common, vcs, pacing, turns}};
+  PortRates rates{{common, vcs, turns}};
   StateExchange states{{common, pacing, bounds, turns, departures, timers, wake_ups}};
   Recovery recovery{{common, departures, states, timers}};
 
@@ -87,9 +89,9 @@ struct Node::Impl {
   RequestChecks checks{{memory, recovery, pacing, tidying}};
   FrameReceiver receiver{{common, vcs, placement, listeners, openings, endings, ports, states, gets,
                           pacing, tidying, wake_ups}};
-  FrameSender sender{{common, vcs, turns, wake_ups, departures, pacing, bounds, memory, states,
-                      checks, gets, endings}};
-  Expiry expiry{{common, vcs, timers, wake_ups, departures, pacing, bounds, tidying, endings,
+  FrameSender sender{{common, vcs, turns, wake_ups, departures, pacing, bounds, rates, memory,
+                      states, checks, gets, endings}};
+  Expiry expiry{{common, vcs, timers, wake_ups, departures, pacing, bounds, rates, tidying, endings,
                  listeners, states, recovery}};
 };
 
@@ -103,7 +105,8 @@ constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
 Time Expiry::next_deadline() const {
   const bool more = use_.common.unfinished || use_.tidying.untidy();
   return std::min({use_.timers.next(), use_.wake_ups.deadline(), use_.pacing.deadline(),
-                   use_.bounds.deadline(), more ? use_.common.seen : kNever});
+                   use_.bounds.deadline(), use_.rates.deadline(),
+                   more ? use_.common.seen : kNever});
 }
 
 void Expiry::expire(Time now) {
@@ -112,6 +115,7 @@ void Expiry::expire(Time now) {
   use_.departures.start_clocks(use_.vcs, now);
   use_.pacing.expire(now);
   use_.bounds.expire(now);
+  use_.rates.expire(now);
   use_.tidying.turn();
   // The rest stay due and come in the next turn.
   for (auto left = kMostExpired; left > 0 && use_.timers.next() <= now;) {

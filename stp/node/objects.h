@@ -292,10 +292,10 @@ class DepartingClocks {
   std::uint8_t clocks_ = 0;
 };
 
-// State that Pacing keeps for a connection, and whether SendBounds has it wait.
+// State that Pacing keeps for a connection, and whether SendBounds or PortRates has it wait.
 class PacedVc {
  public:
-  bool waits_to_send = false;  // SendBounds queues it again
+  bool waits_to_send = false;  // they queue it again
 
  private:
   friend class Pacing;

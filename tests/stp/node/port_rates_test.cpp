@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/node/port_rates.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/stp/node/endpoints_fixture.h"
+
+namespace stp::test {
+namespace {
+
+constexpr std::size_t kStuOfPort = 1'024, kMostStus = PortRates::kBudget / kStuOfPort + 1;
+
+class PortRatesTest : public Endpoints {
+ protected:
+  explicit PortRatesTest(bool routed = true)
+      : Endpoints(NodeConfig{
+            .mac = {}, .max_stu = 10, .vlan = {}, .attach_from = 512, .routed = routed}) {}
+
+  // A Block of all of the source.
+  SendEntry block_to(const MacAddr& station) {
+    auto block = data(next_++, pa.source.size());
+    block.destination_mac = station.to_u64();
+    return block;
+  }
+  void send_blocks(unsigned count, const MacAddr& station) {
+    for (; count > 0; --count) put(a, pa.port, block_to(station));
+    settle();
+  }
+  [[nodiscard]] std::size_t stus_to(const MacAddr& station) const {
+    return static_cast<std::size_t>(std::ranges::count_if(seen, [&](const Frame& frame) {
+      return std::memcmp(frame.data(), station.octets.data(), station.octets.size()) == 0;
+    }));
+  }
+  [[nodiscard]] std::size_t stus_of(const Party& party) const {
+    return static_cast<std::size_t>(std::ranges::count_if(seen, [&](const Frame& frame) {
+      return parsed(frame).header.s_port == party.name.local_port;
+    }));
+  }
+  void open_other(Party& other) { open(a, other, {.connectionless = true, .bufsize = kBufsize}); }
+
+ private:
+  std::uint32_t next_ = 0;
+};
+
+// protocol: 13.17
+TEST_F(PortRatesTest, what_a_port_sends_to_a_station_has_a_bounded_rate) {
+  send_blocks(4, kMacB);
+  EXPECT_LE(stus_to(kMacB), kMostStus);
+  EXPECT_GE(stus_to(kMacB), kMostStus - 2) << "with the headers of each STU";
+  EXPECT_EQ(a.count(Counter::kPortHeld), 1U);
+  pass(kSecond);
+  EXPECT_LE(stus_to(kMacB), 11 * kMostStus);
+  EXPECT_GE(stus_to(kMacB), 10 * (kMostStus - 2));
+  pass(3 * kSecond);
+  EXPECT_EQ(stus_to(kMacB), 4 * pa.source.size() / kStuOfPort) << "nothing is lost";
+  EXPECT_TRUE(arrived(pa.source.size()));
+}
+
+// protocol: 13.17
+TEST_F(PortRatesTest, control_operations_of_a_port_count_too) {
+  constexpr unsigned kAtOnce = 64, kRounds = 20;
+  for (unsigned i = 0; i < kRounds; ++i) {
+    for (unsigned j = 0; j < kAtOnce; ++j)
+      if (!pa.port.user.send(to_b(wire::Op::kNoOperation))) break;
+    a.node.kick(pa.port.id);
+    settle();
+  }
+  EXPECT_LE(stus_to(kMacB), PortRates::kBudget / wire::kHeaderSize + 1);
+  EXPECT_EQ(a.count(Counter::kPortHeld), 1U);
+}
+
+// The user's queue fills, as it does when there is no room for another reason.
+// protocol: 13.17
+TEST_F(PortRatesTest, a_port_that_waits_does_not_take_more_requests) {
+  unsigned queued = 0;
+  while (pa.port.user.send(block_to(kMacB)) && queued < 1'000) {
+    ++queued;
+    a.node.kick(pa.port.id);
+    settle();
+  }
+  EXPECT_LT(queued, 1'000U);
+}
+
+// What is refused takes no budget, and the request behind it needs one all the same.
+// protocol: 13.17
+TEST_F(PortRatesTest, refused_requests_open_no_way_around_it) {
+  send_blocks(1, kMacB);
+  pass(kSecond);
+  seen.clear();
+  send_blocks(1, kMacB);
+  Party other;
+  open_other(other);
+  auto bad = to_b(wire::Op::kNoOperation);
+  bad.header.d_port = 0;
+  bad.destination_mac = kStranger.to_u64();
+  for (unsigned i = 0; i < 8; ++i) {
+    put(a, other.port, bad);
+    put(a, other.port, to_b(wire::Op::kNoOperation));
+  }
+  settle();
+  EXPECT_EQ(stus_of(other), 0U);
+}
+
+// protocol: 13.17
+TEST_F(PortRatesTest, each_station_has_its_own) {
+  send_blocks(1, kMacB);
+  Party other;
+  open_other(other);
+  put(a, other.port, block_to(kStranger));
+  settle();
+  EXPECT_GE(stus_to(kStranger), kMostStus - 2);
+  EXPECT_LE(stus_to(kMacB), kMostStus);
+}
+
+// protocol: 13.17
+TEST_F(PortRatesTest, what_a_node_sends_to_itself_takes_no_way) {
+  send_blocks(4, kMacA);
+  EXPECT_EQ(stus_to(kMacA), 4 * pa.source.size() / kStuOfPort);
+  EXPECT_EQ(a.count(Counter::kPortHeld), 0U);
+}
+
+// protocol: 13.17
+TEST_F(PortRatesTest, ports_to_one_station_share_its_rate_in_turn) {
+  Party other;
+  open_other(other);
+  send_blocks(2, kMacB);
+  put(a, other.port, block_to(kMacB));
+  pass(kSecond);
+  EXPECT_LE(stus_to(kMacB), 11 * kMostStus);
+  EXPECT_GE(stus_of(other), 4 * (kMostStus - 2)) << "the first one has used the budget before";
+}
+
+// A frame that has left is worth looking at one Port, however many wait.
+TEST_F(PortRatesTest, many_that_wait_are_not_all_woken_for_one_frame) {
+  constexpr unsigned kOthers = 40;
+  std::vector<Party> others(kOthers);
+  send_blocks(1, kMacB);
+  for (auto& other : others) {
+    open_other(other);
+    put(a, other.port, block_to(kMacB));
+  }
+  settle();
+  seen.clear();
+  pass(kSecond);
+  EXPECT_GE(stus_to(kMacB), 9 * (kMostStus - 2));
+  EXPECT_LE(a.count(Counter::kPortHeld), 1 + kOthers + 2 * stus_to(kMacB));
+}
+
+TEST_F(PortRatesTest, the_end_of_ports_that_wait_holds_up_no_other) {
+  constexpr unsigned kOthers = 40;
+  std::vector<Party> others(kOthers);
+  Party last;
+  send_blocks(1, kMacB);
+  for (auto& other : others) {
+    open_other(other);
+    put(a, other.port, block_to(kMacB));
+    settle();
+  }
+  open_other(last);
+  put(a, last.port, to_b(wire::Op::kNoOperation));
+  settle();
+  EXPECT_EQ(stus_of(last), 0U);
+  ASSERT_EQ(a.node.close(pa.port.id, true, now), 0);
+  for (const auto& other : others) ASSERT_EQ(a.node.close(other.port.id, true, now), 0);
+  pass(kSecond / 10);
+  EXPECT_EQ(stus_of(last), 1U);
+}
+
+class PortRatesOff : public PortRatesTest {
+ protected:
+  PortRatesOff() : PortRatesTest(false) {}
+};
+
+TEST_F(PortRatesOff, nothing_is_held_back_without_control_of_congestion) {
+  send_blocks(4, kMacB);
+  EXPECT_EQ(stus_to(kMacB), 4 * pa.source.size() / kStuOfPort);
+  EXPECT_EQ(a.count(Counter::kPortHeld), 0U);
+}
+
+}  // namespace
+}  // namespace stp::test
