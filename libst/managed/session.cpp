@@ -25,15 +25,16 @@ int Channel::query(client::ask::VcInfo::Reply& info) const {
 
 void Channel::receive(Sequencer& sequencer, Time now) {
   ReceivedEntry entry;
+  const auto taken = rings_.taken();
   while (rings_.receive(entry)) sequencer.receive(entry, now);
-  sequencer.taken(rings_.taken(), now);
+  sequencer.taken(taken, now);
   sequencer.observe_loss(rings_.cts_repeated(), rings_.path_block());
   sequencer.expire(now);
 }
 
 bool Channel::send(Sequencer& sequencer, Time now) {
   bool any = false;
-  sequencer.taken(rings_.taken(), now);
+  sequencer.left(rings_.taken(), now);
   for (; rings_.writable() && sequencer.transmit(rings_.next(), now); any = true)
     rings_.send_next();
   if (any) backend_.ring(number_);

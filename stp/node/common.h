@@ -24,9 +24,13 @@ struct Answer {
   OptionPayload option;
   std::uint64_t order = 0;   // sequence number of add() and add_for_stranger()
   std::size_t of_group = 0;  // of sources
+  bool completes = false;    // an RSR that tells that a Transfer is complete
 
-  // Must leave before users' data: a connection's data must not overtake the frame that opens it.
-  [[nodiscard]] bool pressing() const { return header.op() != wire::Op::kRequestStateResponse; }
+  // Must leave before users' requests: the frame that opens a connection before its data, and the
+  // news that a Transfer is complete before its END.
+  [[nodiscard]] bool pressing() const {
+    return header.op() != wire::Op::kRequestStateResponse || completes;
+  }
 };
 
 // Queues of the frames that a Node sends of its own accord: to peers, and to strangers (stations
@@ -126,9 +130,14 @@ struct Common {
     events.push_back({kind, id, cookie});
   }
   // Queues a frame of the Node's own to the peer of `vc`. Such frames are small and leave before
-  // all user data except a frame already being sent.
-  void answer(const Vc& vc, const wire::Header& header, const OptionPayload& option = {}) {
-    if (!answers.add({vc.peer_mac, header, vc.endpoint->config.checksum, option}))
+  // all user data except a frame already being sent. `completes`: as in Answer.
+  void answer(const Vc& vc, const wire::Header& header, const OptionPayload& option = {},
+              bool completes = false) {
+    if (!answers.add({.dst = vc.peer_mac,
+                      .header = header,
+                      .checksum = vc.endpoint->config.checksum,
+                      .option = option,
+                      .completes = completes}))
       counters.add(Counter::kAnswersFull);
   }
   // The same to a station without a connection here. Queues all of `headers` or none; false: no

@@ -194,6 +194,12 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 }
 
 void Sequencer::taken(std::uint32_t count, Time now) {
+  left(count, now);
+  auto& self = *impl_;
+  if (self.writes_in.waits_for_node()) self.writes_in.ends_left(self.outbox.first_not_taken());
+}
+
+void Sequencer::left(std::uint32_t count, Time now) {
   auto& self = *impl_;
   self.clock.tell(now);
   self.outbox.taken(count);
@@ -273,7 +279,8 @@ bool Sequencer::has_request() const {
 }
 
 bool Sequencer::waits_for_node() const {
-  return !impl_->outbox.empty() || impl_->completions.held() != 0;
+  const auto& self = *impl_;
+  return !self.outbox.empty() || self.completions.held() != 0 || self.writes_in.waits_for_node();
 }
 
 std::size_t Sequencer::outstanding() const {

@@ -3,7 +3,9 @@
 // recovery, on top of level 0. It uses a channel like any other user: it reads headers from the
 // Schedule Header Queue and fills requests into the transmit queue. The caller passes in the time.
 //
+//   const auto taken = user.taken();
 //   while (user.receive(entry)) sequencer.receive(entry, now);
+//   sequencer.taken(taken, now);
 //   if (now >= sequencer.next_deadline()) sequencer.expire(now);
 //   while (user.writable() && sequencer.transmit(entry, now)) user.send(entry);
 //   while (sequencer.next_completion(c)) ...
@@ -147,7 +149,8 @@ class Sequencer {
             wire::Function function, std::uint64_t operand, std::uint64_t compare,
             const Landing& landing);
   int end_region(const RemoteRegion& region);
-  // Ends the operation of `context` at both sides; its completion says -ECANCELED. A put that has
+  // Ends the operation of `context` at both sides; its completion says -ECANCELED. A receive of
+  // which the rest arrives before the Node has taken the END is complete. A put that has
   // been sent completely goes on. For any other put, the bytes already sent arrive before it
   // completes.
   int cancel(Context context);
@@ -180,9 +183,12 @@ class Sequencer {
   bool transmit(SendEntry& out, Time now);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
-  // Pass UserChannel::taken(). Completions that return memory to which the peer may still have
-  // written wait until the Node has taken the request that forbids it.
+  // Pass UserChannel::taken() as it was before receive() got all that had arrived. Completions that
+  // return memory to which the peer may still have written wait until the Node has taken the
+  // request that forbids it. What had arrived by then counts.
   void taken(std::uint32_t count, Time now = 0);
+  // The same at other times: decides nothing about what may have arrived meanwhile.
+  void left(std::uint32_t count, Time now);
   // The Node has taken nothing for 30 s although requests wait: the peer has no free Slot for them.
   // Nothing can finish meanwhile, so the caller must end the connection and call fail().
   [[nodiscard]] bool is_stuck() const;

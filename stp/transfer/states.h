@@ -12,9 +12,15 @@
 //
 // Inbound (this side receives):
 //
-//   Waiting --- a receive is posted ---> Granting --- last Block ---> Done
-//      |  RTS: RA                           |  CTS, per Block
-//      +--------------- END ----------------+- END, no progress ----> Failed
+//   Waiting --- a receive is posted ---> Granting --- last Block ----------> Done
+//      |  RTS: RA                          |  |  CTS, per Block               |
+//      |                                   |  |  cancelled, no progress: END  |
+//      |                                   |  +-----> Ending --- last Block --+
+//      |                                   |            |
+//      +--------- END of the peer ---------+------------+- the END has left --> Failed
+//
+// The peer's DATA counts until our END has left: the Node confirms each Block that is complete by
+// then.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +32,8 @@ namespace stp {
 enum class OutboundState : std::uint8_t { kOffered, kSeen, kSending, kDone, kFailed };
 enum class OutboundEvent : std::uint8_t { kSeen, kRefused, kGranted, kComplete, kEnded, kSilence };
 
-enum class InboundState : std::uint8_t { kWaiting, kGranting, kDone, kFailed };
-enum class InboundEvent : std::uint8_t { kMatched, kLastBlock, kEnded, kSilence };
+enum class InboundState : std::uint8_t { kWaiting, kGranting, kEnding, kDone, kFailed };
+enum class InboundEvent : std::uint8_t { kMatched, kLastBlock, kEnded, kGivenUp, kVoided };
 
 inline constexpr Transition<OutboundState, OutboundEvent> kOutboundTransitions[] = {
     {OutboundState::kOffered, OutboundEvent::kSeen, OutboundState::kSeen},
@@ -52,7 +58,10 @@ inline constexpr Transition<InboundState, InboundEvent> kInboundTransitions[] = 
     {InboundState::kWaiting, InboundEvent::kEnded, InboundState::kFailed},
     {InboundState::kGranting, InboundEvent::kLastBlock, InboundState::kDone},
     {InboundState::kGranting, InboundEvent::kEnded, InboundState::kFailed},
-    {InboundState::kGranting, InboundEvent::kSilence, InboundState::kFailed},
+    {InboundState::kGranting, InboundEvent::kGivenUp, InboundState::kEnding},
+    {InboundState::kEnding, InboundEvent::kLastBlock, InboundState::kDone},
+    {InboundState::kEnding, InboundEvent::kEnded, InboundState::kFailed},
+    {InboundState::kEnding, InboundEvent::kVoided, InboundState::kFailed},
 };
 
 }  // namespace stp

@@ -94,10 +94,9 @@ bool WritesIn::on_block(const ReceivedEntry& entry) {
   in.tag = data.opaque;
   in.progress = clock_.now();
   loss_.observe(std::uint64_t{data.stu_num} + 1, cts_repeated_);
-  grant(in);
-  if (in.open.empty()) {
+  if (in.state == InboundState::kGranting) grant(in);
+  if (in.open.empty() && in.next == in.block_count()) {
     in.state.must(InboundEvent::kLastBlock);
-    STP_ASSERT(in.next == in.block_count(), "the last Block has been granted");
     finish(in, 0);
   }
   return true;
@@ -128,14 +127,32 @@ bool WritesIn::on_end(const wire::End& end) {
 bool WritesIn::cancel(Context context) {
   for (auto& [r_id, in] : transfers_) {
     if (in.context != context) continue;
-    endings_.end(in.i_id, r_id, std::nullopt);  // voids the grants when it leaves
-    finish(in, -ECANCELED);
+    if (in.state == InboundState::kGranting) give_up(in, -ECANCELED);
     return true;
   }
   return false;
 }
 
-void WritesIn::finish(Incoming& in, int status) {
+// The END voids the grants when it leaves. Until then the Node confirms to the peer what is
+// complete.
+// protocol: 9.43
+void WritesIn::give_up(Incoming& in, int error) {
+  in.state.must(InboundEvent::kGivenUp);
+  in.error = error;
+  endings_.end(in.i_id, in.r_id, std::nullopt);
+  ending_.push_back({outbox_.last_number(), in.r_id});
+}
+
+void WritesIn::end_has_left() {
+  const auto found = transfers_.find(ending_.front().r_id);
+  ending_.pop_front();
+  if (found == transfers_.end()) return;  // the rest of it came, or the peer's END
+  auto& in = found->second;
+  in.state.must(InboundEvent::kVoided);
+  finish(in, in.error, true);
+}
+
+void WritesIn::finish(Incoming& in, int status, bool voided) {
   STP_ASSERT(status != 0 || in.state == InboundState::kDone, "what is complete has its last Block");
   Completion c{};
   c.kind = in.kind;
@@ -144,9 +161,9 @@ void WritesIn::finish(Incoming& in, int status) {
   c.length = status == 0 ? in.length : 0;
   c.tag = in.tag;
   c.message = in.msn;
-  if (status == 0)
+  if (status == 0 || voided)
     completions_.add(c);
-  else  // the END or EA that voids its grants is on its way to the Node
+  else  // the EA that voids its grants is on its way to the Node
     completions_.add_once_taken(c);
   finished_.remember(in.i_id);
   transfers_.erase(in.r_id);
@@ -156,19 +173,20 @@ void WritesIn::expire() {
   const auto now = clock_.now();
   for (auto next = transfers_.begin(); next != transfers_.end();) {
     auto& in = (next++)->second;
+    if (in.state == InboundState::kEnding) continue;
     if (now - in.progress < kProgressPatience) {
       clock_.due_at(Alarm::kWritesIn, in.progress + kProgressPatience);
       continue;
     }
-    in.state.must(InboundEvent::kSilence);
-    endings_.end(in.i_id, in.r_id, std::nullopt);
-    finish(in, -ETIMEDOUT);
+    give_up(in, -ETIMEDOUT);
   }
 }
 
 void WritesIn::fail(int error) {
-  for (const auto& [id, in] : transfers_) completions_.add(in.kind, in.context, error);
+  for (const auto& [id, in] : transfers_)
+    completions_.add(in.kind, in.context, in.error != 0 ? in.error : error);
   transfers_.clear();
+  ending_.clear();
 }
 
 namespace {

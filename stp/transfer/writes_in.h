@@ -104,7 +104,8 @@ class WritesIn {
     constexpr std::uint32_t kManyBlocks = 64;
     return path_block_ == 0 ? config_.cts_window : std::max(config_.cts_window, kManyBlocks);
   }
-  // Ends the Transfer of `context` at both sides. False: there is none.
+  // Ends the Transfer of `context` at both sides, unless the rest of it arrives before the END has
+  // left. False: there is none.
   bool cancel(Context context);
 
   // --- headers of the peer
@@ -119,9 +120,16 @@ class WritesIn {
   bool on_end(const wire::End& end);
 
   void expire();
+  // The Node has taken all requests before that number, and on_block() has seen all that arrived
+  // until then: completes the Transfers whose END has left.
+  void ends_left(std::uint64_t before) {
+    while (!ending_.empty() && ending_.front().number < before) end_has_left();
+  }
   // The connection has ended: all complete with `error`.
   void fail(int error);
   [[nodiscard]] std::size_t outstanding() const { return transfers_.size(); }
+  // Some wait until their END has left.
+  [[nodiscard]] bool waits_for_node() const { return !ending_.empty(); }
 
  private:
   struct Incoming {
@@ -138,15 +146,25 @@ class WritesIn {
     std::uint32_t tag = 0;
     std::uint32_t msn = 0;
     Time progress = 0;
+    int error = 0;  // why it is ending
 
     [[nodiscard]] std::uint64_t block_count() const {
       return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
     }
   };
 
+  // An END on its way to the Node.
+  struct Ending {
+    std::uint64_t number = 0;  // of the request
+    std::uint32_t r_id = 0;
+  };
+
   void grant(Incoming& in);
+  void give_up(Incoming& in, int error);
+  void end_has_left();
   void send_grant(const Incoming& in, std::uint32_t b_num);
-  void finish(Incoming& in, int status);
+  // `voided`: its grants are void already.
+  void finish(Incoming& in, int status, bool voided = false);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
   [[nodiscard]] unsigned choose_blocksize(std::uint64_t length, unsigned max_block) const;
 
@@ -157,6 +175,7 @@ class WritesIn {
   Endings& endings_;
   Finished& finished_;
   std::map<std::uint32_t, Incoming> transfers_;  // by our R_id
+  RingQueue<Ending> ending_;                     // in the order of their ENDs
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = 0;

@@ -78,6 +78,37 @@ TEST_F(ScriptedChannel, TheSequencerLearnsWhichBlocksSuitThePath) {
   EXPECT_EQ(wire::decode_as<wire::RequestToSend>(entry.header).cts_req, 64U) << "short ones";
 }
 
+// A receive that the program has cancelled. The Node gets the last Block, takes the END, and tells
+// the peer what it got.
+// protocol: 9.43
+TEST_F(ScriptedChannel, WhatArrivedBeforeTheEndLeftIsReadBeforeTheEndCounts) {
+  take();
+  const auto hear = [&](const wire::Header& header) {
+    ReceivedEntry entry{};
+    entry.header = header;
+    ASSERT_TRUE(node.deliver(entry, NodeChannel::Place::kSlot));
+  };
+  ASSERT_EQ(sequencer.post_receive(5, {.mx = 1, .at = {}, .length = 100}), 0);
+  hear(wire::to_header(
+      wire::RequestToSend{.max_block = 12, .t_len = 100, .rtr_i_id = wire::kNoId, .i_id = 9}));
+  channel.receive(sequencer, kSecond);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  SendEntry grant;
+  ASSERT_TRUE(node.peek(grant));
+  const auto cts = wire::decode_as<wire::ClearToSend>(grant.header);
+  ASSERT_EQ(sequencer.cancel(5), 0);
+  ASSERT_TRUE(channel.send(sequencer, kSecond));
+  hear(wire::to_header(wire::Data{.r_mx = 1, .r_id = cts.r_id}));
+  for (SendEntry entry; node.peek(entry);) node.pop();
+  channel.send(sequencer, kSecond);
+  Completion c{};
+  EXPECT_FALSE(sequencer.next_completion(c)) << "what has arrived has not been read";
+  channel.receive(sequencer, kSecond);
+  ASSERT_TRUE(sequencer.next_completion(c));
+  EXPECT_EQ(c.context, 5U);
+  EXPECT_EQ(c.status, 0);
+}
+
 TEST_F(ScriptedChannel, LetGoOnceTheNodeUsesNoMemoryForThemAnyMore) {
   take();
   EXPECT_TRUE(channel.let_go()) << "nothing was sent";

@@ -419,7 +419,8 @@ ST_API int stm_post_list(stm_connection_t connection, const stm_operation_t* ope
                          size_t count);
 /* Ends the oldest outstanding operation (a receive, too) of that context, at both sides; it
  * completes with -ECANCELED, or as done when it was too late: once the link reads and writes its
- * memory no more. -ENOENT: there is none. */
+ * memory no more. A message that is arriving for the receive is either received, or not delivered
+ * for its sender either (-ECANCELED). -ENOENT: there is none. */
 ST_API int stm_cancel(stm_connection_t connection, uint64_t context);
 /* Takes the oldest receive of that context back for which no message has come: it completes with
  * -ECANCELED, and the peer loses nothing. -EBUSY: a message is arriving for it, and it completes

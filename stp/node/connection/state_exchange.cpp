@@ -54,11 +54,13 @@ void StateExchange::answer(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std:
                                  .b_num = b_num,
                                  .i_id = wire::kNoId};
   std::uint16_t flags = 0;
+  bool completes = false;
   if (r_id != wire::kNoId) {
     rsr.r_id = r_id;
     if (const auto* const transfer = vc.inbound.transfer(r_id)) {
       rsr.b_seq = transfer->b_seq;
       rsr.i_id = transfer->i_id;
+      completes = transfer->finished();
       if (!transfer->has(b_num)) rsr.b_num = wire::kNoId;  // that Block is incomplete
     } else {
       // protocol: 6.14
@@ -66,7 +68,7 @@ void StateExchange::answer(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std:
       rsr.i_id = asker_id;
     }
   }
-  use_.common.answer(vc, vc.header_for(rsr, flags));
+  use_.common.answer(vc, vc.header_for(rsr, flags), {}, completes);
   if (rsr.r_slots == 0) vc.recovery.has_no_slot(use_.common.seen);
 }
 

@@ -129,5 +129,15 @@ TEST_F(AnswersTest, all_but_those_to_state_requests_press) {
   EXPECT_FALSE(answers.has_pressing());
 }
 
+// protocol: 9.43
+TEST_F(AnswersTest, that_a_transfer_is_complete_presses) {
+  auto answer = to(kOurPeer);
+  answer.completes = true;
+  ASSERT_TRUE(answers.add(answer));
+  EXPECT_TRUE(answers.has_pressing());
+  send(false);
+  EXPECT_FALSE(answers.has_pressing());
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -219,6 +220,21 @@ class TwoNodes : public ::testing::Test {
     from.node.transmitted(tx.token);
     drain(from);
     return head;
+  }
+  // The operations that `from` sends in one burst. They arrive at `to` unless that is nullptr.
+  std::vector<wire::Op> burst(Host& from, Host* to = nullptr) {
+    constexpr std::size_t kFrames = 8;
+    std::vector<Frame> heads(kFrames, Frame(from.node.frame_room()));
+    std::array<TxFrame, kFrames> frames;
+    for (std::size_t i = 0; i < kFrames; ++i) frames[i].head = heads[i].data();
+    const auto count = from.node.transmit(frames, now);
+    std::vector<wire::Op> ops;
+    for (std::size_t i = 0; i < count; ++i) {
+      heads[i].resize(frames[i].head_length);
+      ops.push_back(parsed(heads[i]).header.op());
+      if (to != nullptr) arrive(*to, heads[i]);
+    }
+    return ops;
   }
   static wire::Frame parsed(const Frame& bytes) {
     wire::Frame out;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A cancelled operation gives its memory back only when no frame can be sent from it any more.
+// A cancelled operation gives its memory back only when no frame can be sent from it any more, and
+// both sides know alike how it ended.
 #include "tests/stp/transfer/managed_pair.h"
 
 namespace stp::test {
@@ -90,6 +91,49 @@ TEST_F(Cancel, a_put_that_is_given_up_keeps_its_memory_until_no_request_of_it_is
   run(kSecond);
   EXPECT_EQ(sa.find(Completion::Kind::kPut, 1)->status, -ECANCELED);
   EXPECT_NE(sa.find(Completion::Kind::kRevoked), nullptr);
+}
+
+// The receiver's Node has told the sender that all has arrived.
+// protocol: 9.43, 10.1
+TEST_F(Cancel, a_receive_whose_last_bytes_have_just_arrived_is_complete) {
+  ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, kBlock)), 0);
+  ASSERT_EQ(sa.sequencer->write(5, at(0), kBlock), 0);
+  const auto delivered = [this] { return sa.find(Completion::Kind::kWrite, 5) != nullptr; };
+  for (int i = 0; i < 100 && !delivered(); ++i) {
+    drive(a, ca, sa);
+    settle();
+    drive(a, ca, sa);
+    if (delivered()) break;
+    drive(b, cb, sb);
+    settle();
+  }
+  ASSERT_TRUE(delivered());
+  ASSERT_EQ(sa.find(Completion::Kind::kWrite, 5)->status, 0);
+  ASSERT_EQ(sb.sequencer->cancel(7), 0) << "nobody has read yet that it arrived";
+  run(kSecond);
+  ASSERT_NE(sb.find(Completion::Kind::kReceive, 7), nullptr);
+  EXPECT_EQ(sb.find(Completion::Kind::kReceive, 7)->status, 0);
+  EXPECT_TRUE(landed(sa, sb, 0, 0, kBlock));
+  EXPECT_EQ(sa.sequencer->outstanding() + sb.sequencer->outstanding(), 0U);
+}
+
+// protocol: 9.43
+TEST_F(Cancel, the_news_that_all_has_arrived_goes_before_the_end) {
+  constexpr std::size_t kLength = 1'000;
+  ASSERT_EQ(sb.sequencer->post_receive(7, landing(sb, 0, kLength)), 0);
+  ASSERT_EQ(sa.sequencer->write(5, at(0), kLength), 0);
+  drive(a, ca, sa);
+  settle();
+  drive(b, cb, sb);
+  settle();
+  drive(a, ca, sa);  // its DATA is about to leave
+  ASSERT_EQ(sb.sequencer->cancel(7), 0);
+  drive(b, cb, sb);  // the END waits in the queue
+  while (auto frame = take(a)) arrive(b, *frame);
+  burst(b, &a);
+  run(kSecond);
+  EXPECT_EQ(sb.find(Completion::Kind::kReceive, 7)->status, 0);
+  EXPECT_EQ(sa.find(Completion::Kind::kWrite, 5)->status, 0);
 }
 
 }  // namespace

@@ -33,6 +33,12 @@ class WritesInTest : public Parts {
                                .r_id = cts.r_id,
                                .opaque = tag});
   }
+  // The Node takes all requests. Returns their operations.
+  std::vector<Op> all_leave() {
+    auto ops = node_takes();
+    writes.ends_left(outbox.first_not_taken());
+    return ops;
+  }
 };
 
 // protocol: 9.3, 9.25, 9.26
@@ -93,9 +99,52 @@ TEST_F(WritesInTest, returns_memory_when_the_node_has_taken_the_end) {
   begin(100);
   ASSERT_TRUE(writes.cancel(1));
   EXPECT_FALSE(completion()) << "the peer may still write";
-  EXPECT_EQ(node_takes(), (std::vector<Op>{Op::kClearToSend, Op::kEnd}));
+  ASSERT_TRUE(writes.cancel(1)) << "it still is outstanding";
+  EXPECT_EQ(all_leave(), (std::vector<Op>{Op::kClearToSend, Op::kEnd}));
   EXPECT_EQ(completion()->status, -ECANCELED);
   EXPECT_FALSE(writes.cancel(1));
+}
+
+// protocol: 9.43
+TEST_F(WritesInTest, is_complete_if_the_rest_came_before_the_end_left) {
+  begin(5'000, 2);
+  const auto zero = next_is<wire::ClearToSend>(), one = next_is<wire::ClearToSend>();
+  writes.on_block(block(zero));
+  ASSERT_TRUE(writes.cancel(1));
+  writes.on_block(block(one));
+  EXPECT_EQ(completion()->status, 0);
+  EXPECT_EQ(all_leave(), std::vector<Op>{Op::kEnd});
+  EXPECT_FALSE(completion()) << "it completes once";
+  EXPECT_FALSE(writes.cancel(1));
+}
+
+// protocol: 9.43
+TEST_F(WritesInTest, grants_no_more_once_it_is_cancelled) {
+  begin(10'000, 1);
+  const auto zero = next_is<wire::ClearToSend>();
+  ASSERT_TRUE(writes.cancel(1));
+  writes.on_block(block(zero));
+  EXPECT_FALSE(completion()) << "a Block is missing";
+  EXPECT_EQ(all_leave(), std::vector<Op>{Op::kEnd});
+  EXPECT_EQ(completion()->status, -ECANCELED);
+}
+
+TEST_F(WritesInTest, is_ended_once_if_both_sides_end_it) {
+  begin(100);
+  ASSERT_TRUE(writes.cancel(1));
+  EXPECT_TRUE(writes.on_end({.r_id = kOurId, .i_id = kTheirId}));
+  all_leave();
+  EXPECT_EQ(completion()->status, -ECANCELED);
+  EXPECT_FALSE(completion());
+  EXPECT_EQ(writes.outstanding(), 0U);
+}
+
+TEST_F(WritesInTest, that_was_cancelled_says_so_when_the_connection_ends) {
+  begin(100);
+  ASSERT_TRUE(writes.cancel(1));
+  writes.fail(-ENOTCONN);
+  EXPECT_EQ(completion()->status, -ECANCELED);
+  EXPECT_FALSE(writes.waits_for_node());
 }
 
 // protocol: 9.20
@@ -120,9 +169,11 @@ TEST_F(WritesInTest, gives_up_when_nothing_arrives) {
   EXPECT_EQ(writes.outstanding(), 1U) << "a Block came in between";
   pass(1);
   writes.expire();
+  writes.expire();
+  all_leave();
   EXPECT_EQ(writes.outstanding(), 0U);
-  node_takes();
   EXPECT_EQ(completion()->status, -ETIMEDOUT);
+  EXPECT_FALSE(completion());
 }
 
 // protocol: 10.10
