@@ -576,6 +576,7 @@ void Connection::go_on_ending() {
 
 // Completes everything with `status`, but messages that are complete and in order.
 void Connection::flush(int status) {
+  take_last();
   receives_.drop_behind_gap(session_ ? &*session_ : nullptr, status);
   if (session_) {
     session_->sequencer.fail(status);
@@ -587,6 +588,16 @@ void Connection::flush(int status) {
   read_requests_.clear();
   peer_regions_.clear();
   served_regions_.clear();
+}
+
+// Takes what arrived before the channel was closed: its sender has been told that it arrived. A
+// pool keeps its receives for other connections.
+void Connection::take_last() {
+  if (!session_) return;
+  channel_.receive(session_->sequencer, domain_->now());
+  Completion c;
+  while (session_->sequencer.next_completion(c)) on_completion(c);
+  if (reports_.pool() == nullptr) receives_.match_arrived(*session_);
 }
 
 }  // namespace stp::managed

@@ -148,6 +148,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The peer has broken the rules of messages.
   void on_breach(Receives::Breach breach);
   void flush(int status);
+  void take_last();
 
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;

@@ -113,6 +113,24 @@ TEST_P(Ending, APoolGetsWhatIsLeftAsWell) {
   EXPECT_EQ(stm_pool_destroy(pool, nullptr, nullptr), 0) << "the connection has let go of it";
 }
 
+TEST_P(Ending, AReceiveWhoseMessageHasArrivedGetsItAlthoughThisSideDisconnects) {
+  client.await_eager();
+  Buffer from(1 << 16, 6), to(1 << 16, 0, false);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  for (std::uint64_t context : {50, 51})
+    ASSERT_EQ(stm_receive(server.connection, context, sink, to.data(), kShort), 0);
+  ASSERT_EQ(stm_send(client.connection, 1, 0, 7, source, from.data(), kShort), 0);
+  ASSERT_EQ(client.completion(1).status, 0) << "it has been told so";
+  ASSERT_EQ(stm_disconnect(server.connection, STM_ABRUPT), 0);
+  const auto got = server.completion(50);
+  EXPECT_EQ(got.status, 0);
+  EXPECT_EQ(got.tag, 7U);
+  EXPECT_EQ(std::memcmp(to.data(), from.data(), kShort), 0);
+  EXPECT_EQ(server.completion(51).status, -ECANCELED);
+  EXPECT_EQ(server.next(STM_DISCONNECTED).status, 0);
+}
+
 // A message in transfer whose frames are lost, while the link still reads their memory.
 class FramesThatStay : public testing::Test {
  protected:
