@@ -62,7 +62,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // receive uses it: then the connection ends, and the caller asks again until it has released the
   // memory.
   bool withdraw(const Memory& memory);
-  // Counts the quiet operations that have started and use the memory.
+  // Counts the quiet and lazy operations that use the memory.
   [[nodiscard]] unsigned quiet_uses(const Memory& memory) const {
     return operations_.quiet_uses(memory);
   }

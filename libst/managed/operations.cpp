@@ -214,8 +214,7 @@ unsigned Operations::quiet_uses(const Memory& memory) const {
   unsigned uses = 0;
   const auto* operation = list_.oldest();
   for (; operation != nullptr; operation = OperationList::next(*operation))
-    uses +=
-        operation->begun && operation->memory == &memory && (operation->flags & kNobodyWaits) != 0;
+    uses += operation->memory == &memory && (operation->flags & kNobodyWaits) != 0;
   return uses;
 }
 

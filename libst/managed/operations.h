@@ -68,7 +68,7 @@ class Operations {
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
   [[nodiscard]] bool uses(const Memory& memory) const;
-  // Counts the quiet operations that have begun and use the memory.
+  // Counts the quiet and lazy operations that use the memory.
   [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;
   // The oldest operation with that context that is not cancelled yet, or nullptr.
   [[nodiscard]] Operation* find(std::uint64_t context) const;

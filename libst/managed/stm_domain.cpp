@@ -75,8 +75,8 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   return error;
 }
 
-// If only quiet operations still use the memory, the program cannot know when they end. So this
-// asks for their confirmation and waits for it, up to kLongest.
+// Quiet operations end without an event, and lazy ones late. If only such operations use the
+// memory, this asks for their confirmation and waits for it, up to kLongest.
 void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<std::mutex>& guard) {
   constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
   const auto until = domain.now() + kLongest;

@@ -196,6 +196,12 @@ TEST_F(PostedOperations, ALazyOneAsksForNoAnswerOfItsOwnAndHasItsEvent) {
   expect_event(STM_PUT, STM_LAZY, 0);
 }
 
+TEST_F(PostedOperations, ALazyOneThatHasToWaitIsCountedAmongThoseWithoutAWaiter) {
+  post(operation(Kind::kPut, 1, STM_LAZY));
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion}) << "it has not begun";
+  EXPECT_EQ(operations.quiet_uses(*a.memory), 1U) << "its memory is free in time";
+}
+
 TEST_F(PostedOperations, TheStatusSaysWhatTheProgramCanUnderstand) {
   open_region();
   post(operation(Kind::kSend, 1));

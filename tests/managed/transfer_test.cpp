@@ -387,6 +387,17 @@ TEST_P(Transfers, MemoryOfAQuietPutCanBeReleasedOnceItsBytesHaveArrived) {
   }
 }
 
+TEST_P(Transfers, MemoryOfLazyMessagesCanBeReleasedBeforeTheirEventsAreTaken) {
+  constexpr std::uint64_t kMessages = 8;
+  Buffer mine(1 << 16);
+  client.await_eager();
+  auto* const memory = client.memory(mine.data(), mine.size(), STM_LOCAL_READ);
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(stm_send(client.connection, i, STM_LAZY, 0, memory, mine.data(), 100), 0);
+  EXPECT_EQ(stm_memory_release(memory), 0);
+  for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_EQ(client.completion(i).status, 0);
+}
+
 TEST_P(Transfers, QuietPutsEndBeforeAConnectionIsDisconnected) {
   Buffer there(1 << 16), mine(1 << 16, 7);
   const auto remote = open(there.data(), 1'000, STM_REMOTE_WRITE);

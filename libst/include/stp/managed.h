@@ -66,7 +66,7 @@ ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
  * are multiples of the buffer size (-EINVAL). Registrations may overlap. -EFAULT: it is not there,
  * or not writable. -EDQUOT: more than the link gives to one program. stm_memory_release: -EBUSY
  * while operations or regions use it; may block while frames that leave still do. If only
- * operations with STM_QUIET use it, it waits up to 100 ms for their end.
+ * operations with STM_QUIET or STM_LAZY use it, it waits up to 100 ms for their end.
  *
  * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see
  * (as st_map does), and are shared with no child of fork(). Limits: this cannot be done with a part
