@@ -19,7 +19,7 @@ class LingeringSocket {
   static constexpr int kSeconds = 60;
 
   LingeringSocket() {
-    service::UniqueFd const listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    os::UniqueFd const listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -46,10 +46,10 @@ class LingeringSocket {
     ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
   }
 
-  service::UniqueFd fd;
+  os::UniqueFd fd;
 
  private:
-  service::UniqueFd peer_;
+  os::UniqueFd peer_;
 };
 
 }  // namespace stp::test

@@ -43,7 +43,7 @@ void cut(MappedArea& area, std::uintptr_t begin, std::uintptr_t end) {
   area.end = std::min(area.end, end);
 }
 
-using service::UniqueFd;
+using os::UniqueFd;
 
 UniqueFd open_maps() {
   return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));

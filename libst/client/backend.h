@@ -21,11 +21,10 @@ struct LinkConfig;
 
 namespace stp::client {
 
-using service::ClientPage;
-using service::GivenChannel;
-using service::SharedMemory;
-using service::VcFacts;
-namespace ask = service::ask;
+using ipc::ClientPage;
+using ipc::GivenChannel;
+using ipc::SharedMemory;
+using ipc::VcFacts;
 
 // What a region needs in this process for as long as it lives.
 class Hold {
@@ -70,21 +69,21 @@ class Backend {
 
   // Sends a request to the service, waits for the reply and returns its result. If that is not 0,
   // `reply` stays as it is.
-  template <service::Asked R>
+  template <ipc::Asked R>
   int call(const R& request, typename R::Reply& reply, Payload& payload) {
-    service::RequestMessage message(request);
-    service::ReplyMessage answer;
+    ipc::RequestMessage message(request);
+    ipc::ReplyMessage answer;
     const auto result = exchange(message, payload, answer);
     if (result == 0) reply = answer.as<R>();
     return result;
   }
-  template <service::Asked R>
+  template <ipc::Asked R>
   int call(const R& request, typename R::Reply& reply) {
     Payload none;
     return call(request, reply, none);
   }
   // The same, of a request to which the result is all there is to say.
-  template <service::Asked R>
+  template <ipc::Asked R>
   int call(const R& request) {
     typename R::Reply reply{};
     return call(request, reply);
@@ -131,8 +130,8 @@ class Backend {
  protected:
   Backend() = default;
   // A request of any kind; `reply` is to it. Returns the reply's result.
-  virtual int exchange(service::RequestMessage& request, Payload& payload,
-                       service::ReplyMessage& reply) = 0;
+  virtual int exchange(ipc::RequestMessage& request, Payload& payload,
+                       ipc::ReplyMessage& reply) = 0;
   void welcome(const ask::Hello::Reply& hello, std::shared_ptr<SharedMemory> page) {
     page_ = std::move(page);
     mac_ = MacAddr::from_u64(hello.mac);

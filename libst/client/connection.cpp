@@ -165,7 +165,7 @@ int Connection::learn_peer() {
 
 int Connection::decide(bool admit, const OptionPayload& option) {
   const auto error = backend_.call(
-      ask::Decide{.vc = vc_, .admit = admit ? 1U : 0U, .option = service::to_wire(option)});
+      ask::Decide{.vc = vc_, .admit = admit ? 1U : 0U, .option = ipc::to_wire(option)});
   if (error == -EISCONN) return fail(error, "the connection has been accepted already");
   if (error == 0) asked_ = false;
   return error;

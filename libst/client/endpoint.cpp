@@ -106,7 +106,7 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
     if (const auto error = check_own(*backend, name->host); error != 0) return error;
   auto endpoint =
       std::make_shared<Endpoint>(std::move(backend), name ? name->uport : 0, connectionless);
-  ask::OpenEndpoint request{.config = service::to_wire(EndpointConfig{})};
+  ask::OpenEndpoint request{.config = ipc::to_wire(EndpointConfig{})};
   request.config.connectionless = connectionless ? 1 : 0;
   if (connectionless) request.config.port = endpoint->uport_;
   ask::OpenEndpoint::Reply reply{};
@@ -125,7 +125,7 @@ Endpoint::~Endpoint() {
   }
 }
 
-service::WireConfig Endpoint::config() const {
+ipc::WireConfig Endpoint::config() const {
   std::lock_guard const guard(mutex_);
   return config_;
 }
@@ -258,10 +258,8 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   if (const auto error = resolve(*backend_, peer.host, mac); error != 0) return error;
   // Starts here, so that a slow resolver leaves time for the attempts.
   const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
-  const ask::Connect asking{.endpoint = id_,
-                            .mac = mac.to_u64(),
-                            .uport = peer.uport,
-                            .option = service::to_wire(option)};
+  const ask::Connect asking{
+      .endpoint = id_, .mac = mac.to_u64(), .uport = peer.uport, .option = ipc::to_wire(option)};
   ask::Connect::Reply made{};
   Payload payload;
   if (const auto error = backend_->call(asking, made, payload); error != 0) return error;

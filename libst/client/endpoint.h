@@ -117,7 +117,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   void end();
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
-  [[nodiscard]] service::WireConfig config() const;
+  [[nodiscard]] ipc::WireConfig config() const;
   [[nodiscard]] Mappings& mappings() { return mappings_; }
   [[nodiscard]] EndpointId id() const { return id_; }
   [[nodiscard]] bool connectionless() const { return connectionless_; }
@@ -144,7 +144,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   std::mutex opening_;           // held while the Port is opened
   std::atomic<Handle> port_{0};  // 0: not open yet
   mutable std::mutex mutex_;     // protects the following members
-  service::WireConfig config_{};
+  ipc::WireConfig config_{};
   std::unordered_set<Handle> children_;
 };
 

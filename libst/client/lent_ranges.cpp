@@ -16,13 +16,13 @@ namespace {
 using Changes = std::map<std::uintptr_t, int>;
 
 Span filled_pages(Bytes bytes) {
-  const auto page = service::page_size();
+  const auto page = ipc::page_size();
   const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
   return {(at + page - 1) / page * page, (at + bytes.size()) / page * page};
 }
 
 Span touched_pages(Bytes bytes) {
-  const auto page = service::page_size();
+  const auto page = ipc::page_size();
   const auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
   return {at / page * page, (at + bytes.size() + page - 1) / page * page};
 }
@@ -55,7 +55,7 @@ void LentRanges::forget(Bytes bytes) {
 // Other (harmless) advice for the first page splits the pages into two areas. mremap() cannot
 // extend two areas, so realloc() copies.
 void LentRanges::keep_from_growing(Bytes bytes) {
-  const auto page = service::page_size();
+  const auto page = ipc::page_size();
   const auto pages = touched_pages(bytes);
   if (pages.size() > page) advise({pages.begin, pages.begin + page}, MADV_SEQUENTIAL);
 }

@@ -95,7 +95,7 @@ int Link::open(const std::string& text) {
   std::string reason;
   if (!port::parse_link(text, link, reason)) return fail(-EINVAL, reason);
   text_ = text;
-  return link.kind == port::LinkKind::kStpd ? open_stpd(service::socket_of(link.target))
+  return link.kind == port::LinkKind::kStpd ? open_stpd(ipc::socket_of(link.target))
                                             : open_here(link, shards_);
 }
 
@@ -134,7 +134,7 @@ void close_in_turn(Link* link) {
 }  // namespace
 
 int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard) {
-  return use_link(service::choose_link().link, out, shard);
+  return use_link(ipc::choose_link().link, out, shard);
 }
 
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard) {
@@ -168,7 +168,7 @@ std::string trouble_of(Backend& backend, const MacAddr& peer) {
   while (text.size() < kLongest) {
     ask::Trouble::Reply reply{};
     if (backend.call(ask::Trouble{.mac = peer.to_u64(), .from = text.size()}, reply) != 0) break;
-    const auto piece = service::text_of(reply.text);
+    const auto piece = ipc::text_of(reply.text);
     if (piece.empty()) break;
     text += piece;
   }

@@ -31,8 +31,7 @@ class LocalBackend final : public Backend {
   void leave() override;
 
  private:
-  int exchange(service::RequestMessage& request, Payload& payload,
-               service::ReplyMessage& reply) override;
+  int exchange(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply) override;
   bool leaves_at_once();
   void wake_loop();
   void answer_bells();
@@ -50,9 +49,9 @@ class LocalBackend final : public Backend {
   // Timeout for peers to confirm the end of their connections when the process ends.
   static constexpr Time kFarewell = 200 * kMillisecond;
 
-  service::Service service_;
-  service::PollLoop loop_;
-  service::ClientId client_ = 0;
+  host::Service service_;
+  host::PollLoop loop_;
+  host::ClientId client_ = 0;
   const bool yields_;  // there are too few cores to spin on one
   // row_: loop_.looks() at the last post (upper 32 bits), and the number of posts since that look.
   // driven_: loop_.visits() when a post drove the link last.
@@ -60,15 +59,15 @@ class LocalBackend final : public Backend {
   std::atomic<bool> passed_on_{false};  // a post found the lock held and left it to the holder
 };
 
-using service::PollLoop;
+using host::PollLoop;
 
 namespace {
 
 // A Node in this process serves this program only, so there is nobody to protect: Ports and Mx are
 // limited by their 16-bit names, queues and Slots by memory.
-service::Quotas own_quotas() {
+host::Quotas own_quotas() {
   constexpr std::uint32_t kPorts = 65'535, kMxs = 65'535;
-  service::Quotas quotas;
+  host::Quotas quotas;
   quotas.connections = kPorts;
   quotas.mxs = kMxs;
   quotas.slots = std::numeric_limits<std::uint64_t>::max();
@@ -80,7 +79,7 @@ service::Quotas own_quotas() {
 
 LocalBackend::LocalBackend(std::unique_ptr<port::Port> port)
     : service_(std::move(port)),
-      loop_(service_, service::PollPolicy::kAdaptive),
+      loop_(service_, host::PollPolicy::kAdaptive),
       yields_(std::thread::hardware_concurrency() <= 2) {
   service_.drive()->set_quotas(own_quotas());
 }
@@ -106,9 +105,9 @@ int LocalBackend::greet() {
   return 0;
 }
 
-int LocalBackend::exchange(service::RequestMessage& request, Payload& payload,
-                           service::ReplyMessage& reply) {
-  service::Attachments attachments;
+int LocalBackend::exchange(ipc::RequestMessage& request, Payload& payload,
+                           ipc::ReplyMessage& reply) {
+  host::Attachments attachments;
   attachments.pieces = payload.mapped;
   {
     const auto turn = service_.drive();

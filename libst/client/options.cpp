@@ -16,8 +16,8 @@
 namespace stp::client {
 namespace {
 
-using service::VcFacts;
-using service::WireConfig;
+using ipc::VcFacts;
+using ipc::WireConfig;
 using wire::kMaxBufsize;
 using wire::kMaxMaxStu;
 using wire::kMinBufsize;
@@ -42,7 +42,7 @@ constexpr OptionRule kRules[] = {
     {ST_OPT_KEEP_ALIVE, &WireConfig::keep_alive, nullptr, 0, 1},
     {ST_OPT_RECOVER, &WireConfig::recover, nullptr, 0, 1},
     {ST_OPT_INSPECT, &WireConfig::inspect, nullptr, 0, 1},
-    {ST_OPT_CONNECT_PATIENCE, &WireConfig::connect_patience, nullptr, 0, service::kLongestPatience},
+    {ST_OPT_CONNECT_PATIENCE, &WireConfig::connect_patience, nullptr, 0, ipc::kLongestPatience},
 };
 
 }  // namespace

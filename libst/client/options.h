@@ -8,8 +8,8 @@ namespace stp::client {
 
 struct OptionRule {
   int option;
-  std::uint32_t service::WireConfig::*config;   // nullptr: a read-only value of a connection
-  std::uint32_t service::VcFacts::*connection;  // nullptr: the configured value
+  std::uint32_t ipc::WireConfig::*config;   // nullptr: a read-only value of a connection
+  std::uint32_t ipc::VcFacts::*connection;  // nullptr: the configured value
   std::uint32_t least = 0, most = UINT32_MAX;
   bool root_only = false;
 

@@ -36,7 +36,7 @@
 namespace stp::client {
 namespace {
 
-using service::UniqueFd;
+using os::UniqueFd;
 
 // Handling page faults of the kernel takes a privilege. Without it, the descriptor handles faults
 // of user code only.
@@ -118,7 +118,7 @@ WriteFreeze::~WriteFreeze() {
 }
 
 bool holds_this_thread(MutableBytes pages) {
-  const auto page = service::page_size();
+  const auto page = ipc::page_size();
   const auto begin = reinterpret_cast<std::uintptr_t>(pages.data());
   const auto end = begin + pages.size();
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -253,7 +253,7 @@ SetAside::Mapping SetAside::allocate(std::size_t size) {
   return {made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made), {size}};
 }
 
-SetAside::SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
+SetAside::SetAside(Span pages, int protection, std::shared_ptr<const ipc::SharedMemory> memory,
                    Place place)
     : pages_(pages), protection_(protection), memory_(std::move(memory)), place_(place) {
   if (replace()) return;
@@ -279,7 +279,7 @@ std::vector<Span> SetAside::left_of(Span pages, const Place& place) {
   AreaAt area;
   for (auto at = pages.begin; at < pages.end; at = area.end) {
     if (!area_at(at, area)) {
-      area.end = at + service::page_size();
+      area.end = at + ipc::page_size();
     } else if (is_at(area, at, pages, place)) {
       out.push_back({at, std::min(area.end, pages.end)});
     }
@@ -338,7 +338,7 @@ bool SetAside::map_again() const {
          map_over(bytes(pages_), protection_, *memory_, place_.offset) == 0;
 }
 
-int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
+int map_over(MutableBytes pages, int protection, const ipc::SharedMemory& memory,
              std::uint64_t offset) {
   const auto mapped = ::syscall(SYS_mremap, memory.data() + offset, 0, pages.size(),
                                 MREMAP_MAYMOVE | MREMAP_FIXED, pages.data());

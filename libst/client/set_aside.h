@@ -54,7 +54,7 @@ class SetAside {
   // Makes the pages private. `pages`: whole pages, where `memory` is mapped at `place`. `memory`
   // nullptr: the pages are no longer lent, and stay private. If this fails, the pages are excluded
   // from the fork. Pages that another thread has unmapped meanwhile are left alone.
-  SetAside(Span pages, int protection, std::shared_ptr<const service::SharedMemory> memory,
+  SetAside(Span pages, int protection, std::shared_ptr<const ipc::SharedMemory> memory,
            Place place);
   SetAside(SetAside&&) noexcept = default;
   SetAside& operator=(SetAside&&) = delete;
@@ -82,7 +82,7 @@ class SetAside {
 
   Span pages_;
   int protection_;
-  std::shared_ptr<const service::SharedMemory> memory_;
+  std::shared_ptr<const ipc::SharedMemory> memory_;
   Place place_;
   Mapping before_;  // their contents when they became private
   bool left_out_ = false, has_gone_ = false;
@@ -91,7 +91,7 @@ class SetAside {
 // Maps `memory` over `pages`: one more view of its own mapping, because stpd has sealed it against
 // new ones. Returns 0 or errno. Makes the system call itself: ThreadSanitizer takes ::mremap() for
 // a write of the caller to all the pages, although bytes of others keep their values.
-int map_over(MutableBytes pages, int protection, const service::SharedMemory& memory,
+int map_over(MutableBytes pages, int protection, const ipc::SharedMemory& memory,
              std::uint64_t offset);
 
 }  // namespace stp::client

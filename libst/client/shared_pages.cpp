@@ -24,11 +24,11 @@
 namespace stp::client {
 namespace {
 
-using service::SharedMemory;
+using ipc::SharedMemory;
 
 // Whole pages around `memory`.
 Bytes pages_of(Bytes memory) {
-  const auto page = service::page_size();
+  const auto page = ipc::page_size();
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
   const auto begin = at / page * page;
   const auto end = (at + memory.size() + page - 1) / page * page;
@@ -94,7 +94,7 @@ int make_pages(const MappedArea& area) {
   if (errno != EINVAL)
     return fail(-ENOMEM,
                 std::string("cannot allocate the pages of the memory: ") + std::strerror(errno));
-  for (std::size_t i = 0; i < length; i += service::page_size())
+  for (std::size_t i = 0; i < length; i += ipc::page_size())
     static_cast<void>(*static_cast<volatile std::byte*>(at + i));
   return 0;
 }
@@ -121,12 +121,12 @@ int SharedPages::share(std::span<const MutableBytes> memory, std::span<const Mut
   if (anew) give_up(memory);
   if (const auto error = add_all(memory, out); error != 0) return error;
   // What rests may be what cuts the memory, for whichever domain it rests.
-  if (out.parts.size() > service::kMaxSegments && end_rests()) {
+  if (out.parts.size() > ipc::kMaxSegments && end_rests()) {
     out.parts.clear();
     out.pieces.clear();
     if (const auto error = add_all(memory, out); error != 0) return error;
   }
-  if (out.parts.size() > service::kMaxSegments)
+  if (out.parts.size() > ipc::kMaxSegments)
     return fail(-EOPNOTSUPP, "the memory consists of too many separately mapped pieces");
   for (const auto piece : own) out.leases.emplace_back(lent_, piece);
   return 0;

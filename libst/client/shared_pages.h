@@ -43,7 +43,7 @@ class Lease {
 
 struct Share final : Hold {
   struct Part {
-    std::shared_ptr<const service::SharedMemory> memory;
+    std::shared_ptr<const ipc::SharedMemory> memory;
     std::uint64_t offset = 0, length = 0;  // whole pages of `memory`
     dev_t device = 0;                      // of `memory`, once the share has rested
     ino_t inode = 0;
@@ -53,10 +53,10 @@ struct Share final : Hold {
   void rest() override;
   bool resume(std::span<const AreaAt> areas) override;
 
-  std::vector<Part> parts;             // concatenated; at most service::kMaxSegments
-  std::vector<service::Piece> pieces;  // the user's memory: its position in the parts
-  std::vector<Lease> leases;           // for the bytes that the user lends
-  Bytes pages;                         // around the last piece
+  std::vector<Part> parts;         // concatenated; at most ipc::kMaxSegments
+  std::vector<ipc::Piece> pieces;  // the user's memory: its position in the parts
+  std::vector<Lease> leases;       // for the bytes that the user lends
+  Bytes pages;                     // around the last piece
   bool has_rested = false;
 };
 
@@ -64,7 +64,7 @@ class SharedPages {
  public:
   static SharedPages& instance();
 
-  // Shares at most service::kMaxPieces pieces, of which the user lends `own`. Returns 0; -EFAULT if
+  // Shares at most ipc::kMaxPieces pieces, of which the user lends `own`. Returns 0; -EFAULT if
   // something is not mapped; -EOPNOTSUPP for pages that cannot be replaced without detaching them
   // from what the user mapped there. Pages stay shared as long as they are mapped; a memfd stays
   // known as long as somebody holds it.
@@ -74,8 +74,7 @@ class SharedPages {
             bool anew = false);
   // Maps new memory at `pages` and lends all of it, so that share() need not replace it later.
   // nullptr: see errno.
-  std::shared_ptr<const service::SharedMemory> create(MutableBytes pages,
-                                                      std::optional<Lease>& lease);
+  std::shared_ptr<const ipc::SharedMemory> create(MutableBytes pages, std::optional<Lease>& lease);
   // Ends the lease and unmaps the pages in one step: no fork sees only one of the two.
   void unmap(MutableBytes pages, Lease& lease);
 
@@ -86,7 +85,7 @@ class SharedPages {
   struct View {
     Span pages;
     int protection;
-    std::shared_ptr<const service::SharedMemory> memory;
+    std::shared_ptr<const ipc::SharedMemory> memory;
     std::uint64_t offset;
   };
   SharedPages();
@@ -108,16 +107,16 @@ class SharedPages {
   int add_all(std::span<const MutableBytes> memory, Share& out);
   int add(Bytes memory, Share& out);
   // Records `memory`, which is about to be mapped at `at`.
-  std::shared_ptr<const service::SharedMemory> remember(
-      std::shared_ptr<const service::SharedMemory> memory, const std::byte* at);
+  std::shared_ptr<const ipc::SharedMemory> remember(std::shared_ptr<const ipc::SharedMemory> memory,
+                                                    const std::byte* at);
   // Returns our memfd that is mapped there, if somebody still holds it.
-  std::shared_ptr<const service::SharedMemory> known(const MappedArea& area) const;
+  std::shared_ptr<const ipc::SharedMemory> known(const MappedArea& area) const;
   void disown(MappedArea& area) const;
   int part_of(const MappedArea& area, Share::Part& out);
   int replace(const MappedArea& area, Share::Part& out);
 
-  std::mutex mutex_;                                                           // held during a fork
-  std::map<std::uint64_t, std::weak_ptr<const service::SharedMemory>> known_;  // by inode
+  std::mutex mutex_;                                                       // held during a fork
+  std::map<std::uint64_t, std::weak_ptr<const ipc::SharedMemory>> known_;  // by inode
   std::set<std::uint64_t> created_;  // those of them that create() has made: its caller holds them
   Placements placements_;
   LentRanges lent_;

@@ -19,7 +19,7 @@ using stp::client::Handle;
 using stp::client::Name;
 using stp::client::not_set;
 using stp::client::OptionRule;
-using stp::service::VcFacts;
+using stp::ipc::VcFacts;
 
 int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_t* out) {
   if (out == nullptr) return not_set("ehandle");

@@ -56,8 +56,8 @@ int describe_memory(const void* memory, MemoryFacts& out);
 
 namespace {
 
-using service::page_size;
-using service::SharedMemory;
+using ipc::page_size;
+using ipc::SharedMemory;
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kMostNodes = 1024;
@@ -229,7 +229,7 @@ using stp::client::Handle;
 using stp::client::not_set;
 using stp::client::Region;
 
-static_assert(ST_MAX_PIECES == stp::service::kMaxPieces);
+static_assert(ST_MAX_PIECES == stp::ipc::kMaxPieces);
 
 namespace {
 

@@ -21,10 +21,10 @@
 
 namespace stp::client {
 
-using service::ReplyMessage;
-using service::RequestKind;
-using service::RequestMessage;
-using service::UniqueFd;
+using ipc::ReplyMessage;
+using ipc::RequestKind;
+using ipc::RequestMessage;
+using os::UniqueFd;
 
 namespace {
 
@@ -92,7 +92,7 @@ int no_room_for_files(std::vector<UniqueFd>& received) {
 bool answers(const RequestMessage& request, const ReplyMessage& reply, std::size_t fd_count) {
   const auto& head = reply.head;
   if (head.result != 0) return fd_count == 0;
-  return head.kind == request.head.kind && fd_count == service::rule_of(head.kind)->reply_files;
+  return head.kind == request.head.kind && fd_count == ipc::rule_of(head.kind)->reply_files;
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ bool answers(const RequestMessage& request, const ReplyMessage& reply, std::size
 int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection>& out,
                          std::chrono::milliseconds patience) {
   UniqueFd socket;
-  const auto error = service::connect_to(path, socket, timeval_of(patience));
+  const auto error = ipc::connect_to(path, socket, timeval_of(patience));
   if (error == -EAGAIN) return not_served(path);
   if (error == -EACCES)
     return fail(error, "stpd:" + path +
@@ -145,13 +145,13 @@ bool StpdConnection::asks_for_a_sign() {
   std::unique_lock const one_at_a_time(mutex_, std::try_to_lock);
   if (!one_at_a_time) return true;  // who asks already will know
   const RequestMessage asking(ask::LinkState{});
-  bool answers = error() == 0 && service::send_request(socket_.get(), asking, {}) == 0;
+  bool answers = error() == 0 && ipc::send_request(socket_.get(), asking, {}) == 0;
   while (answers && !is_readable({socket_.get(), stop_.get()}, Clock::now() + patience_ / 4))
     if (!is_there()) answers = false;
   ReplyMessage reply;
   std::vector<UniqueFd> none;
   if (answers && is_readable({stop_.get()}, Clock::now())) return false;
-  if (answers && service::receive_reply(socket_.get(), reply, none) == 0) return true;
+  if (answers && ipc::receive_reply(socket_.get(), reply, none) == 0) return true;
   if (error() == 0 && !answers) silent_ = true;
   lost();
   return false;
@@ -167,7 +167,7 @@ int StpdConnection::ask(const RequestMessage& request, std::span<const int> fds,
                         ReplyMessage& reply, std::vector<UniqueFd>& received) {
   std::lock_guard const one_at_a_time(mutex_);
   if (const auto end = gone(); end != 0) return end;
-  auto failed = service::send_request(socket_.get(), request, fds);
+  auto failed = ipc::send_request(socket_.get(), request, fds);
   if (failed == 0) {
     failed = await_reply(request.head.kind, reply, received);
     if (failed == -EMFILE) return no_room_for_files(received);
@@ -189,7 +189,7 @@ int StpdConnection::await_reply(RequestKind kind, ReplyMessage& reply,
   if (maps || kind == RequestKind::kMapped)
     while (!is_readable({socket_.get()}, Clock::now() + patience_ / 4))
       if (!is_there() || (!maps && Clock::now() >= end)) return -EAGAIN;
-  return service::receive_reply(socket_.get(), reply, received);
+  return ipc::receive_reply(socket_.get(), reply, received);
 }
 
 // Asks over a connection of its own, in the rest of the patience. A stpd that lets nobody else in
@@ -198,10 +198,10 @@ bool StpdConnection::is_there() const {
   const auto rest = patience_ - patience_ / 4;
   const auto until = Clock::now() + rest;
   UniqueFd other;
-  const auto error = service::connect_to(path_, other, timeval_of(rest));
+  const auto error = ipc::connect_to(path_, other, timeval_of(rest));
   if (error != 0) return error != -EAGAIN || is_readable({socket_.get()}, until);
   const RequestMessage asking(ask::Stats{.index = 0});
-  if (service::send_request(other.get(), asking, {}) != 0) return true;
+  if (ipc::send_request(other.get(), asking, {}) != 0) return true;
   return is_readable({other.get(), socket_.get()}, until);
 }
 
@@ -239,7 +239,7 @@ int StpdBackend::greet(Welcome& welcome) {
   if (const auto error = tell_mapped(kNoneId); error != 0) return error;
   bell_ = std::move(fds[1]);
   Backend::welcome(hello, std::move(page));
-  if (this->page().magic != service::kClientPageMagic) return -EPROTO;
+  if (this->page().magic != ipc::kClientPageMagic) return -EPROTO;
   welcome = {.shards = hello.shards, .first = hello.first};
   return shard_ == 0 ? stpd_->watch() : 0;
 }

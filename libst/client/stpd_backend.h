@@ -30,7 +30,7 @@ class StpdConnection {
   // for `patience`; or another negative errno.
   static int open(const std::string& path, std::shared_ptr<StpdConnection>& out,
                   std::chrono::milliseconds patience = kPatience);
-  StpdConnection(std::string path, service::UniqueFd socket,
+  StpdConnection(std::string path, os::UniqueFd socket,
                  std::chrono::milliseconds patience = kPatience);
   ~StpdConnection();
   StpdConnection(const StpdConnection&) = delete;
@@ -43,8 +43,8 @@ class StpdConnection {
   // receive, which ends the connection, -ETIMEDOUT: stpd does not answer, or error(). -EMFILE with
   // a result of 0 in `reply`: this process has no room for the reply's descriptors. That does not
   // end the connection.
-  int ask(const service::RequestMessage& request, std::span<const int> fds,
-          service::ReplyMessage& reply, std::vector<service::UniqueFd>& received);
+  int ask(const ipc::RequestMessage& request, std::span<const int> fds, ipc::ReplyMessage& reply,
+          std::vector<os::UniqueFd>& received);
   // Starts a thread that notices when stpd goes, so that error() tells it also to programs that
   // only wait or poll their rings. A stpd that is stopped keeps its socket open: so the thread asks
   // it for a sign of life now and then, and gives it up as ask() does. Call once, after the first
@@ -57,17 +57,17 @@ class StpdConnection {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  int await_reply(service::RequestKind kind, service::ReplyMessage& reply,
-                  std::vector<service::UniqueFd>& received);
+  int await_reply(ipc::RequestKind kind, ipc::ReplyMessage& reply,
+                  std::vector<os::UniqueFd>& received);
   [[nodiscard]] bool is_there() const;
   [[nodiscard]] int silent();
   bool asks_for_a_sign();
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
   const std::string path_;
-  const service::UniqueFd socket_;
+  const os::UniqueFd socket_;
   const std::chrono::milliseconds patience_;
-  service::UniqueFd stop_;  // ends the watcher
+  os::UniqueFd stop_;  // ends the watcher
   std::mutex mutex_;
   bool answered_ = false;            // the first request has a reply
   std::atomic<bool> silent_{false};  // it was given up
@@ -95,12 +95,11 @@ class StpdBackend final : public Backend {
   [[nodiscard]] int gone() const override { return stpd_->gone(); }
 
  private:
-  int exchange(service::RequestMessage& request, Payload& payload,
-               service::ReplyMessage& reply) override;
+  int exchange(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply) override;
   int greet(Welcome& welcome);
-  int take_channel(const GivenChannel& given, service::UniqueFd fd, Payload& payload);
-  int ask_to_map(service::RequestMessage& request, Payload& payload, service::ReplyMessage& reply);
-  int ask_to_map(service::RequestMessage& request, Payload& payload, service::ReplyMessage& reply,
+  int take_channel(const GivenChannel& given, os::UniqueFd fd, Payload& payload);
+  int ask_to_map(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply);
+  int ask_to_map(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply,
                  bool anew);
   int tell_mapped(std::uint64_t vc);
   void give_back(std::uint64_t vc);
@@ -111,8 +110,8 @@ class StpdBackend final : public Backend {
 
   const std::shared_ptr<StpdConnection> stpd_;
   const std::uint32_t shard_;
-  service::SharedCore core_;
-  service::UniqueFd bell_;  // an eventfd: writing it wakes the shard's thread
+  host::SharedCore core_;
+  os::UniqueFd bell_;  // an eventfd: writing it wakes the shard's thread
 };
 
 }  // namespace stp::client

@@ -50,7 +50,7 @@ int sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, Time deadline
 }
 
 void wake_others(std::atomic<std::uint32_t>& word) {
-  service::futex_wake(word, std::numeric_limits<int>::max());
+  os::futex_wake(word, std::numeric_limits<int>::max());
 }
 
 void wake_all(std::atomic<std::uint32_t>& word) {

@@ -31,7 +31,7 @@ int deadline_of(const timeval* timeout, Time& out);
 // Sleeps on the page's word. Has the same interface as UserChannel, which has a word of its own.
 class PageEvents {
  public:
-  explicit PageEvents(service::ClientPage& page) : page_(page) {}
+  explicit PageEvents(ipc::ClientPage& page) : page_(page) {}
   std::uint32_t begin_sleep() {
     page_.sleepers.fetch_add(1);
     return page_.events.load();
@@ -48,7 +48,7 @@ class PageEvents {
   }
 
  private:
-  service::ClientPage& page_;
+  ipc::ClientPage& page_;
 };
 
 // Sleeps as sleep_on(), between begin_sleep() and end_sleep() of the place. The service wakes one

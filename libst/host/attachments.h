@@ -15,7 +15,7 @@
 #include "libst/ipc/shared_memory.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // What accompanies a request or a reply in addition to its fixed part (requests.h).
 struct Attachments {
@@ -27,7 +27,7 @@ struct Attachments {
   Reservation place;
   std::uint64_t mapped_bytes = 0;
   // Goes along with the reply: a channel, or the client page.
-  std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<ipc::SharedMemory> memory;
 };
 
 // What a region takes from its user's budgets. Reserved before the region is made.
@@ -59,24 +59,24 @@ class Offers {
   // Memory of the service's own. If clients are other processes, that is unmapped elsewhere, too:
   // thousands of them may go at once, and each munmap() may wait for other threads that map.
   // nullptr: see errno. `charge`: returns to its budget with the memory.
-  [[nodiscard]] std::shared_ptr<SharedMemory> make_own(uid_t user, std::size_t size,
-                                                       Reservation charge) const {
-    auto made = SharedMemory::create_own(size);
+  [[nodiscard]] std::shared_ptr<ipc::SharedMemory> make_own(uid_t user, std::size_t size,
+                                                            Reservation charge) const {
+    auto made = ipc::SharedMemory::create_own(size);
     if (made == nullptr) return nullptr;
     made->charge({}, kept(std::move(charge)));
     if (!wanted()) return made;
-    return std::static_pointer_cast<SharedMemory>(release_(user, std::move(made)));
+    return std::static_pointer_cast<ipc::SharedMemory>(release_(user, std::move(made)));
   }
   // It is unmapped elsewhere in the end. nullptr: see errno.
-  [[nodiscard]] std::shared_ptr<SharedMemory> make(uid_t user, const char* name,
-                                                   std::size_t size) const {
-    auto made = SharedMemory::offer(name, size);
+  [[nodiscard]] std::shared_ptr<ipc::SharedMemory> make(uid_t user, const char* name,
+                                                        std::size_t size) const {
+    auto made = ipc::SharedMemory::offer(name, size);
     if (made == nullptr) return nullptr;
-    return std::static_pointer_cast<SharedMemory>(release_(user, std::move(made)));
+    return std::static_pointer_cast<ipc::SharedMemory>(release_(user, std::move(made)));
   }
 
  private:
   ReleaseElsewhere release_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -10,7 +10,7 @@
 
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // Computes how long the background thread stays away from a Service that the program drives itself.
 // Each look takes the program's core for some microseconds, so the interval doubles for as long as
@@ -185,4 +185,4 @@ class SleepBudget {
   unsigned looks_ = 0;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -14,7 +14,7 @@
 #include "dpdk_port/link/engine.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 // Bells of one program that a turn of stpd answers. A program in this process has no such limit.
@@ -43,7 +43,7 @@ void Bells::ring_own() const {
 int Bells::of(Client& client, const Allowances& allow, int& out) {
   if (client.leaving) return -EBADF;
   if (!client.bell_file) {
-    UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
+    os::UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
     if (!fresh) return -errno;
     if (const auto error = allow.check_file(fresh.get()); error != 0) return error;
     if (const auto error = watch(EPOLL_CTL_ADD, fresh.get(), client.id, true); error != 0)
@@ -208,4 +208,4 @@ void Wakes::wake_one(Client& client) {
   client.wake(*channel);
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

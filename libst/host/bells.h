@@ -17,7 +17,7 @@
 #include "libst/os/unique_fd.h"
 #include "stp/base/work_meter.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // Doorbells, which wake the sleeping polling thread: the Service's own one, the link's descriptor,
 // and one for each client that is another process. A client can change the flags of its bell, read
@@ -44,7 +44,7 @@ class Bells {
   // Others may still hold the bell, for example a forked child: from now on nobody hears it.
   void remove(Client& client);
   // From now on calls `close`, which does not block, for the bell of each client that is removed.
-  using Close = std::function<void(uid_t, UniqueFd)>;
+  using Close = std::function<void(uid_t, os::UniqueFd)>;
   void close_by(Close close) { close_ = std::move(close); }
 
   // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
@@ -104,8 +104,8 @@ class Bells {
 
   ClientTable& clients_;
   port::TurnClock& clock_;
-  UniqueFd own_;
-  UniqueFd all_;                        // an epoll of the own bell, the clients' and the link
+  os::UniqueFd own_;
+  os::UniqueFd all_;                    // an epoll of the own bell, the clients' and the link
   Close close_;                         // empty: bells are closed here
   int link_ = -1;                       // signals frames, as registered in `all_`
   std::array<epoll_event, 64> rung_{};  // the events that ended the last sleep
@@ -143,4 +143,4 @@ class Wakes {
   std::deque<ClientId> waiting_;  // each client once
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -24,7 +24,7 @@
 #include "libst/os/mutex.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // What each user of a link may have. All programs of a user count together. A program reserves a
 // resource before it makes it; the Reservation returns it when destroyed.
@@ -171,7 +171,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   void forget_if_empty(User& user) STP_REQUIRES(mutex_);
   [[nodiscard]] std::string refusal(const User& user, Resource resource) const;
 
-  mutable Mutex mutex_;
+  mutable os::Mutex mutex_;
   std::array<Whole, kResources> wholes_ STP_GUARDED_BY(mutex_){};
   unsigned percent_ STP_GUARDED_BY(mutex_) = kUserShare;
   std::map<uid_t, User> users_ STP_GUARDED_BY(mutex_);
@@ -399,7 +399,7 @@ class Allowances {
   // Answers one request: puts the result of `work` into the reply, and the text of a refusal. An
   // exception becomes an error of this request, so that it affects only the asker.
   template <typename Work>
-  int answer(ReplyMessage& reply, Work&& work) {
+  int answer(ipc::ReplyMessage& reply, Work&& work) {
     why_.clear();
     answering_ = true;
     int result = 0;
@@ -427,4 +427,4 @@ class Allowances {
   std::string why_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -9,7 +9,7 @@
 #include "libst/os/futex.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::host {
 
 Bell ChannelTable::add(std::unique_ptr<Channel> channel) {
   STP_ASSERT(channel != nullptr && channel->vc == kNoneId, "a new channel has no connection");
@@ -117,13 +117,13 @@ void Client::wake() const {
   // Sequentially consistent on both sides. The client adds itself to `sleepers`, then reads the
   // word: so it sees the new value, or this side sees a sleeper.
   page().events.fetch_add(1);
-  if (page().sleepers.load() != 0) futex_wake(page().events, 1);
+  if (page().sleepers.load() != 0) os::futex_wake(page().events, 1);
 }
 
 void Client::wake(const Channel& channel) const {
   auto& control = channel.control();
   if (control.gathered.load(std::memory_order_relaxed) != 0) return wake();
-  futex_wake(control.wake, 1);
+  os::futex_wake(control.wake, 1);
 }
 
 void Client::tell_news(Bell number) const {
@@ -138,7 +138,7 @@ ClientId ClientTable::unused_id() {
 }
 
 Client* ClientTable::add(bool privileged) {
-  auto page = SharedMemory::create_own(sizeof(ClientPage));
+  auto page = ipc::SharedMemory::create_own(sizeof(ipc::ClientPage));
   if (!page) return nullptr;
   const auto id = unused_id();
   STP_ASSERT(id != 0 && !clients_.contains(id), "a new client has an id of its own");
@@ -147,7 +147,7 @@ Client* ClientTable::add(bool privileged) {
   client.privileged = privileged;
   client.payer = allow_.payer(kUnknownUser);
   client.page_memory = std::move(page);
-  client.page().begin(kProtocolVersion);
+  client.page().begin(ipc::kProtocolVersion);
   return &client;
 }
 
@@ -209,4 +209,4 @@ bool WindowAccounts::hold(std::uint64_t owner, std::uint64_t before, std::uint64
   return true;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

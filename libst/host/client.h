@@ -26,7 +26,7 @@
 #include "stp/node/node.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // What is left of endpoints, regions and connections that have ended: records that Removal
 // removes one at a time. Whoever ends such an object adds it here.
@@ -115,8 +115,8 @@ class BellCredit {
 using Bell = std::uint32_t;
 
 struct Channel {
-  std::shared_ptr<SharedMemory> memory;
-  std::shared_ptr<SharedMemory> offered;  // takes its place when the client has mapped it
+  std::shared_ptr<ipc::SharedMemory> memory;
+  std::shared_ptr<ipc::SharedMemory> offered;  // takes its place when the client has mapped it
   EndpointId endpoint = kNoneId;
   VcId vc = kNoneId;            // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t rung_head = 0;  // head of the transmit queue at the last ring
@@ -256,14 +256,14 @@ struct Client {
   Bell next_bell = 0;
   EndpointId next_endpoint = kNoneId;
   RegionId next_region = kNoneId;
-  std::shared_ptr<SharedMemory> page_memory;
-  std::shared_ptr<SharedMemory> offered_page;  // takes its place when the client has mapped it
-  Reservation files, mapping;                  // for the page that is offered
+  std::shared_ptr<ipc::SharedMemory> page_memory;
+  std::shared_ptr<ipc::SharedMemory> offered_page;  // takes its place when the client has mapped it
+  Reservation files, mapping;                       // for the page that is offered
   // An eventfd that the client writes to wake a sleeping service. The service never reads it,
   // writes it or changes its flags. Empty for a client in this process.
-  UniqueFd bell_file;
+  os::UniqueFd bell_file;
   BellCredit bell_credit;
-  Doorbells::Progress rung;
+  ipc::Doorbells::Progress rung;
   WakesDue wakes;
   std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
 
@@ -272,8 +272,8 @@ struct Client {
   std::map<RegionId, Region> regions;
   MxRecords mxs;
 
-  [[nodiscard]] ClientPage& page() const {
-    return *reinterpret_cast<ClientPage*>(page_memory->data());
+  [[nodiscard]] ipc::ClientPage& page() const {
+    return *reinterpret_cast<ipc::ClientPage*>(page_memory->data());
   }
   // nullptr: not an object of this client, or no longer.
   Endpoint* endpoint(EndpointId id_of) {
@@ -377,4 +377,4 @@ class WindowAccounts final : public WindowBudget {
   std::unordered_map<ClientId, Reservation> held_;  // none is empty
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -18,10 +18,10 @@
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
-GivenChannel hand_out(const Channel& channel, Bell number, Attachments& attachments) {
+ipc::GivenChannel hand_out(const Channel& channel, Bell number, Attachments& attachments) {
   attachments.memory = channel.offered ? channel.offered : channel.memory;
   return {.vc = channel.vc, .size = channel.memory->size(), .bell = number, .reserved = 0};
 }
@@ -64,7 +64,7 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
 // Memory for a channel that is about to be handed out. `out` stays empty for a client in this
 // process.
 int Connections::make_offer(const Client& client, std::size_t size,
-                            std::shared_ptr<SharedMemory>& out) {
+                            std::shared_ptr<ipc::SharedMemory>& out) {
   if (!offers_.wanted()) return 0;
   Reservation mapping, file;
   if (allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0 ||
@@ -154,8 +154,8 @@ void Connections::drop_backlog(Client& client, EndpointId id, Endpoint& endpoint
 // ---- requests
 
 template <typename Open>
-int Connections::open(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given,
-                      Open&& open) {
+int Connections::open(Client& client, EndpointId id, Attachments& attachments,
+                      ipc::GivenChannel& given, Open&& open) {
   Bell number = 0;
   if (const auto error = make_channel(client, id, number); error != 0) return error;
   auto& channel = *client.channels.at(number);
@@ -172,12 +172,12 @@ int Connections::open(Client& client, EndpointId id, Attachments& attachments, G
 }
 
 int Connections::connect(Client& client, const ask::Connect& request, Attachments& attachments,
-                         GivenChannel& given) {
+                         ipc::GivenChannel& given) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   const auto peer = MacAddr::from_u64(request.mac);
   if (peer.to_u64() != request.mac || peer.is_zero() || peer.is_group()) return -EINVAL;
   OptionPayload option;
-  if (const auto error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = ipc::from_wire(request.option, option); error != 0) return error;
   return open(client, request.endpoint, attachments, given,
               [&](std::byte* channel, std::uint64_t cookie, VcId& vc) {
                 return node_.connect(request.endpoint, peer, request.uport, channel, cookie, vc,
@@ -194,7 +194,7 @@ int Connections::accept(Client& client, EndpointId id, Attachments& attachments,
   EndpointConfig config;
   if (const auto error = node_.endpoint_config(id, config); error != 0) return error;
   // Made first: a connection that was taken could not be put back.
-  std::shared_ptr<SharedMemory> offered;
+  std::shared_ptr<ipc::SharedMemory> offered;
   const auto size = ChannelGeometry{config.slots, config.credits}.size();
   if (const auto error = make_offer(client, size, offered); error != 0) return error;
   Bell number = 0;
@@ -217,7 +217,7 @@ int Connections::decide(Client& client, const ask::Decide& request) {
   auto* const channel = client.channels.of(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
-  if (const auto error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = ipc::from_wire(request.option, option); error != 0) return error;
   if (request.admit != 0) return node_.admit(request.vc, option, clock_.now());
   const auto error = node_.refuse(request.vc, option, clock_.now());
   if (error == 0) set_closing(client, *channel);
@@ -225,7 +225,7 @@ int Connections::decide(Client& client, const ask::Decide& request) {
 }
 
 int Connections::open_port(Client& client, EndpointId id, Attachments& attachments,
-                           GivenChannel& given) {
+                           ipc::GivenChannel& given) {
   if (client.endpoint(id) == nullptr) return -EBADF;
   return open(client, id, attachments, given,
               [&](std::byte* channel, std::uint64_t cookie, VcId& vc) {
@@ -233,7 +233,7 @@ int Connections::open_port(Client& client, EndpointId id, Attachments& attachmen
               });
 }
 
-int Connections::info(Client& client, VcId vc, VcFacts& facts) const {
+int Connections::info(Client& client, VcId vc, ipc::VcFacts& facts) const {
   if (client.channels.of(vc) == nullptr) return -EBADF;
   VcInfo info{};
   if (const auto error = node_.vc_info(vc, info); error != 0) return error;
@@ -241,7 +241,7 @@ int Connections::info(Client& client, VcId vc, VcFacts& facts) const {
   return 0;
 }
 
-VcFacts facts_of(VcId vc, const VcInfo& info) {
+ipc::VcFacts facts_of(VcId vc, const VcInfo& info) {
   return {.vc = vc,
           .endpoint = info.endpoint,
           .mac = info.peer_mac.to_u64(),
@@ -258,14 +258,14 @@ VcFacts facts_of(VcId vc, const VcInfo& info) {
           .local_slots = info.local_slots,
           .remote_slots = info.remote_slots,
           .peer_uport = info.peer_uport,
-          .option = to_wire(info.peer_option)};
+          .option = ipc::to_wire(info.peer_option)};
 }
 
 int Connections::close(Client& client, const ask::Close& request) {
   auto* const channel = client.channels.of(request.vc);
   if (channel == nullptr) return -EBADF;
   OptionPayload option;
-  if (const auto error = from_wire(request.option, option); error != 0) return error;
+  if (const auto error = ipc::from_wire(request.option, option); error != 0) return error;
   set_closing(client, *channel);
   return node_.close(request.vc, request.at_once != 0, clock_.now(), option);
 }
@@ -329,7 +329,7 @@ EndpointId Connections::gone(Client& owner, VcId vc, Bell number) {
 int Endpoints::open(Client& client, const ask::OpenEndpoint& request,
                     ask::OpenEndpoint::Reply& reply) {
   EndpointConfig config;
-  if (const auto error = from_wire(request.config, config); error != 0) return error;
+  if (const auto error = ipc::from_wire(request.config, config); error != 0) return error;
   // A Key keeps other hosts out, so only privileged clients may choose it.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return no_rule(client, config.port);
@@ -350,14 +350,14 @@ int Endpoints::open(Client& client, const ask::OpenEndpoint& request,
   owner.enter(id);
   reply.endpoint = id;
   if (const auto error = node_.endpoint_config(id, config); error != 0) return error;
-  reply.config = to_wire(config);
+  reply.config = ipc::to_wire(config);
   return 0;
 }
 
-int Endpoints::configure(Client& client, const ask::Configure& request, WireConfig& became) {
+int Endpoints::configure(Client& client, const ask::Configure& request, ipc::WireConfig& became) {
   if (client.endpoint(request.endpoint) == nullptr) return -EBADF;
   EndpointConfig config, now;
-  if (const auto error = from_wire(request.config, config); error != 0) return error;
+  if (const auto error = ipc::from_wire(request.config, config); error != 0) return error;
   if (const auto error = node_.endpoint_config(request.endpoint, now); error != 0) return error;
   if (config.key != 0 && config.key != now.key && !client.privileged) return -EPERM;
   if (config.port != 0 && config.port != now.port && !may_listen(client, config.port))
@@ -366,11 +366,11 @@ int Endpoints::configure(Client& client, const ask::Configure& request, WireConf
   return this->config(client, request.endpoint, became);
 }
 
-int Endpoints::config(Client& client, EndpointId id, WireConfig& out) const {
+int Endpoints::config(Client& client, EndpointId id, ipc::WireConfig& out) const {
   if (client.endpoint(id) == nullptr) return -EBADF;
   EndpointConfig config;
   if (const auto error = node_.endpoint_config(id, config); error != 0) return error;
-  out = to_wire(config);
+  out = ipc::to_wire(config);
   return 0;
 }
 
@@ -553,4 +553,4 @@ bool Removal::remove_one_of(const Leftover& leftover, Client& client) {
   return false;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

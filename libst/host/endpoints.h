@@ -17,7 +17,7 @@
 #include "libst/host/regions.h"
 #include "libst/os/unique_fd.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // Connections of clients, and the channels that carry them: each is made within the quotas and
 // budgets of its client, belongs to one endpoint, and is released when the Node no longer uses it.
@@ -36,12 +36,12 @@ class Connections {
 
   // Requests. They return 0 or a negative errno.
   int connect(Client& client, const ask::Connect& request, Attachments& attachments,
-              GivenChannel& given);
+              ipc::GivenChannel& given);
   int accept(Client& client, EndpointId id, Attachments& attachments, ask::Accept::Reply& reply);
   int backlog(Client& client, EndpointId id, std::uint64_t& out) const;
   int decide(Client& client, const ask::Decide& request);
-  int open_port(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given);
-  int info(Client& client, VcId vc, VcFacts& facts) const;
+  int open_port(Client& client, EndpointId id, Attachments& attachments, ipc::GivenChannel& given);
+  int info(Client& client, VcId vc, ipc::VcFacts& facts) const;
   int close(Client& client, const ask::Close& request);
   // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
   int mapped(Client& client, VcId vc);
@@ -60,11 +60,11 @@ class Connections {
 
  private:
   int make_channel(Client& client, EndpointId id, Bell& out);
-  int make_offer(const Client& client, std::size_t size, std::shared_ptr<SharedMemory>& out);
+  int make_offer(const Client& client, std::size_t size, std::shared_ptr<ipc::SharedMemory>& out);
   static std::unique_ptr<Channel> take_out(Client& client, Bell number);
   // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
   template <typename Open>
-  int open(Client& client, EndpointId id, Attachments& attachments, GivenChannel& given,
+  int open(Client& client, EndpointId id, Attachments& attachments, ipc::GivenChannel& given,
            Open&& open);
   int stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number);
   int take(Client& client, EndpointId id, Endpoint& endpoint, Bell& out);
@@ -79,7 +79,7 @@ class Connections {
   port::TurnClock& clock_;
 };
 
-VcFacts facts_of(VcId vc, const VcInfo& info);
+ipc::VcFacts facts_of(VcId vc, const VcInfo& info);
 
 // Endpoints of clients: whose each one is, who may listen on which port, and when an endpoint that
 // its client has closed can be erased: with the last of its channels and regions.
@@ -92,8 +92,8 @@ class Endpoints {
 
   // Requests. They return 0 or a negative errno.
   int open(Client& client, const ask::OpenEndpoint& request, ask::OpenEndpoint::Reply& reply);
-  int configure(Client& client, const ask::Configure& request, WireConfig& became);
-  int config(Client& client, EndpointId id, WireConfig& out) const;
+  int configure(Client& client, const ask::Configure& request, ipc::WireConfig& became);
+  int config(Client& client, EndpointId id, ipc::WireConfig& out) const;
   int close(Client& client, EndpointId id);
   int listen(Client& client, const ask::Listen& request);
   int unlisten(Client& client, EndpointId id);
@@ -152,8 +152,8 @@ class Removal {
   Leftovers& leftovers_;
   std::deque<ClientId> leaving_;  // clients with something left to remove
   std::deque<ClientId> expelled_;
-  UniqueFd expelled_fd_;
+  os::UniqueFd expelled_fd_;
   std::uint64_t seen_tears_ = 0;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

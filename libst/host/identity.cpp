@@ -14,7 +14,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 // Returns the peer's primary group, then its supplementary groups, as they were when it connected.
@@ -33,13 +33,13 @@ std::vector<gid_t> groups_of(int socket, gid_t own) {
 
 // For kernels before 6.5. A small race remains: if the process ends after connect(), its number may
 // belong to another process by now.
-int open_by_number(pid_t pid, UniqueFd& out) {
+int open_by_number(pid_t pid, os::UniqueFd& out) {
   if (pid <= 0) return 0;
   out.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   return out || errno == ENOSYS || errno == EPERM ? 0 : -errno;
 }
 
-int open_by_socket(int socket, pid_t pid, UniqueFd& out) {
+int open_by_socket(int socket, pid_t pid, os::UniqueFd& out) {
   int descriptor = -1;
   socklen_t size = sizeof descriptor;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &size) == 0) {
@@ -74,9 +74,9 @@ void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& w
     who.administrator = true;
 }
 
-int open_process(int socket, pid_t pid, UniqueFd& out) {
+int open_process(int socket, pid_t pid, os::UniqueFd& out) {
   if (const auto error = open_by_socket(socket, pid, out); error != 0) return error;
   return out && has_ended(out.get()) ? -ESRCH : 0;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -14,7 +14,7 @@
 
 #include "libst/os/unique_fd.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // Parses users and groups, given by name or by number. For start-up and reloads only: looking up a
 // name may be slow.
@@ -61,6 +61,6 @@ void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& w
 // Makes a descriptor that becomes readable when the connected process ends. `pid`: as the socket
 // reports it; 0: a process that this one cannot see. Returns 0 and sets `out`, which stays empty if
 // this kernel has no such descriptor; -ESRCH: the process has ended.
-int open_process(int socket, pid_t pid, UniqueFd& out);
+int open_process(int socket, pid_t pid, os::UniqueFd& out);
 
-}  // namespace stp::service
+}  // namespace stp::host

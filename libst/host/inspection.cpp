@@ -11,7 +11,7 @@
 #include "libst/ipc/requests.h"
 #include "stp/base/work_meter.h"
 
-namespace stp::service {
+namespace stp::host {
 
 namespace {
 
@@ -120,10 +120,10 @@ std::vector<port::PortCounter> Inspection::all_counters() const {
 int Inspection::answer(const Viewer& viewer, const ask::AdminLink& /*request*/,
                        ask::AdminLink::Reply& reply) const {
   const auto& info = port_.info();
-  set_text(reply.link, info.link);
-  set_text(reply.device, info.device);
-  set_text(reply.driver, info.driver);
-  set_text(reply.trouble, port_.trouble());
+  ipc::set_text(reply.link, info.link);
+  ipc::set_text(reply.device, info.device);
+  ipc::set_text(reply.driver, info.driver);
+  ipc::set_text(reply.trouble, port_.trouble());
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
@@ -140,7 +140,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminLink& /*request*/,
 
 int Inspection::answer(const Viewer& /*viewer*/, const ask::AdminSteering& /*request*/,
                        ask::AdminSteering::Reply& reply) const {
-  set_text(reply.steering, port_.steering());
+  ipc::set_text(reply.steering, port_.steering());
   return 0;
 }
 
@@ -157,7 +157,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminConnection& request
     const auto* const owner = clients_.find(client_in(info.cookie));
     if (owner == nullptr || !may_see(viewer, *owner)) continue;
     reply.facts = facts_of(vc, info);
-    set_text(reply.peer, port_.name_of_station(info.peer_mac));
+    ipc::set_text(reply.peer, port_.name_of_station(info.peer_mac));
     reply.facts.local_key = reply.facts.remote_key = 0;  // whoever knows them could forge frames
     reply.facts.option = {};                             // private data of the two programs
     set_owner(reply, *owner);
@@ -206,7 +206,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminRegion& request,
 // The cursor is the lowest uid to return.
 int Inspection::answer(const Viewer& viewer, const ask::AdminUser& request,
                        ask::AdminUser::Reply& reply) const {
-  static_assert(kResources <= kMaxBudgets);
+  static_assert(kResources <= ipc::kMaxBudgets);
   if (request.cursor > kUnknownUser) return -ENOENT;
   const auto from = static_cast<uid_t>(request.cursor);
   const auto user = allow_.budgets().after(from == 0 ? std::nullopt : std::optional(from - 1));
@@ -226,14 +226,14 @@ int Inspection::answer(const Viewer& /*viewer*/, const ask::Stats& request,
                        ask::Stats::Reply& reply) const {
   if (request.index < kCounterCount) {
     const auto counter = static_cast<Counter>(request.index);
-    set_text(reply.name, Counters::name(counter));
+    ipc::set_text(reply.name, Counters::name(counter));
     reply.value = node_.counters().get(counter);
     return 0;
   }
   const auto counters = other_counters();
   const auto index = request.index - kCounterCount;
   if (index >= counters.size()) return -ENOENT;
-  set_text(reply.name, counters[index].name);
+  ipc::set_text(reply.name, counters[index].name);
   reply.value = counters[index].value;
   return 0;
 }
@@ -248,4 +248,4 @@ std::vector<port::PortCounter> Inspection::other_counters() const {
   return counters;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -19,7 +19,7 @@
 #include "libst/host/service.h"
 #include "libst/ipc/requests.h"
 
-namespace stp::service {
+namespace stp::host {
 
 class Wakes;
 
@@ -104,4 +104,4 @@ class Inspection {
   std::function<std::vector<port::PortCounter>()> more_counters_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -21,7 +21,7 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-namespace stp::service {
+namespace stp::host {
 
 GuardedRanges::GuardedRanges(std::size_t most) : most_(most) {
   auto* const room = ::mmap(nullptr, most * sizeof(Entry), PROT_READ | PROT_WRITE,
@@ -55,7 +55,7 @@ void GuardedRanges::move(std::size_t to, std::size_t from) {
 
 int GuardedRanges::add(MutableBytes range, Torn* torn) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
-  const Lock lock(mutex_);
+  const os::Lock lock(mutex_);
   const auto count = count_.load();
   if (count == most_) return -ENOMEM;
   const auto at = first_not_above(begin);
@@ -71,7 +71,7 @@ int GuardedRanges::add(MutableBytes range, Torn* torn) {
 
 void GuardedRanges::remove(MutableBytes range) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
-  const Lock lock(mutex_);
+  const os::Lock lock(mutex_);
   const auto count = count_.load();
   const auto at = first_not_above(begin);
   if (at == count || entries_[at].begin.load() != begin) return;
@@ -97,8 +97,8 @@ namespace {
 
 struct sigaction before {};  // the action for SIGBUS that was installed before ours
 
-UniqueFd make_watcher() {
-  UniqueFd made(
+os::UniqueFd make_watcher() {
+  os::UniqueFd made(
       static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
   uffdio_api wanted{};
   wanted.api = UFFD_API;
@@ -125,7 +125,7 @@ std::size_t MemoryGuard::room(std::uint64_t mappings) {
 }
 
 MemoryGuard::MemoryGuard() : watcher_(make_watcher()), ranges_(room(most_mappings())) {
-  static_cast<void>(page_size());  // initializes its static here, not in the signal handler
+  static_cast<void>(ipc::page_size());  // initializes its static here, not in the signal handler
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
@@ -157,8 +157,8 @@ bool MemoryGuard::mend(std::uintptr_t at) {
   if (!ranges_.find(at, range)) return false;
   if (range.torn != nullptr) range.torn->store(true);
   tears_.fetch_add(1);
-  const auto page = at / page_size() * page_size();
-  return zeros(page, page_size()) != MAP_FAILED ||
+  const auto page = at / ipc::page_size() * ipc::page_size();
+  return zeros(page, ipc::page_size()) != MAP_FAILED ||
          zeros(range.begin, range.end - range.begin) != MAP_FAILED;
 }
 
@@ -188,4 +188,4 @@ void Guarded::reset() {
   if (!mapped_.empty()) MemoryGuard::instance().forget(std::exchange(mapped_, {}));
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

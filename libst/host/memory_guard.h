@@ -20,7 +20,7 @@
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // One flag per client; set when its memory was found torn.
 using Torn = std::atomic<bool>;
@@ -58,7 +58,7 @@ class GuardedRanges {
   void move(std::size_t to, std::size_t from) STP_REQUIRES(mutex_);
 
   const std::size_t most_;
-  Mutex mutex_;  // held to change entries; find() reads them without
+  os::Mutex mutex_;  // held to change entries; find() reads them without
   // The highest address first: the kernel mostly maps below what it has mapped before, so a new
   // entry mostly goes to the end.
   Entry* entries_ = nullptr;
@@ -92,7 +92,7 @@ class MemoryGuard {
   static void on_bus_error(int signal, siginfo_t* info, void* context);
   bool mend(std::uintptr_t at);
 
-  UniqueFd watcher_;
+  os::UniqueFd watcher_;
   GuardedRanges ranges_;  // read by the signal handler without a lock
   static inline std::atomic<std::uint64_t> tears_{0};
 };
@@ -113,4 +113,4 @@ class Guarded {
   std::shared_ptr<Torn> torn_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -12,7 +12,7 @@
 
 #include "dpdk_port/link/cpus.h"
 
-namespace stp::service {
+namespace stp::host {
 
 std::optional<Scheduling> scheduling(pid_t thread) {
   Scheduling found;
@@ -63,7 +63,7 @@ void PollLoop::start() {
 
 void PollLoop::stop() {
   {
-    const Lock guard(mutex_);
+    const os::Lock guard(mutex_);
     stopping_ = true;
   }
   called_.notify_all();
@@ -72,7 +72,7 @@ void PollLoop::stop() {
 
 void PollLoop::take_over() {
   {
-    const Lock guard(mutex_);
+    const os::Lock guard(mutex_);
     taken_over_ = true;
   }
   called_.notify_all();
@@ -111,7 +111,7 @@ void PollLoop::wait_for_callers() {
   if (left_.exchange(false)) time = std::min(time, kLongestLeft);
   far_away_ = time > kLongestLeft;
   if (far_away_) service_.leave_link();
-  Lock guard(mutex_);
+  os::Lock guard(mutex_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(time);
   while (!taken_over_ && !stopping_ && !(far_away_ && left_))
     if (!guard.wait_until(called_, end)) break;
@@ -122,7 +122,7 @@ void PollLoop::wait_for_callers() {
 }
 
 void PollLoop::call() {
-  { const Lock guard(mutex_); }  // the loop waits now, or will still check left_
+  { const os::Lock guard(mutex_); }  // the loop waits now, or will still check left_
   called_.notify_all();
 }
 
@@ -249,4 +249,4 @@ PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<uns
   return places;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -18,7 +18,7 @@
 #include "libst/host/service.h"
 #include "libst/os/mutex.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // Shows that a thread is alive: the thread beats, another one checks that the count changes.
 class Heartbeat {
@@ -158,7 +158,7 @@ class PollLoop {
   // loop sees that work is left to it, or the caller sees that the loop is far away and calls it.
   std::atomic<bool> left_{false}, far_away_{false};
   std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
-  Mutex mutex_;
+  os::Mutex mutex_;
   std::condition_variable called_;
   bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };
@@ -177,4 +177,4 @@ struct PollPlaces {
 PollPlaces poll_places(PollPolicy policy, unsigned shards, const std::vector<unsigned>& cpus,
                        unsigned usable);
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -10,7 +10,7 @@
 #include "libst/host/client.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // ---- mapping
 
@@ -41,7 +41,7 @@ int Regions::claim(Client& client, const ask::Map& request, std::uint64_t bytes,
                    RegionClaim& out) {
   std::uint64_t length = 0;
   for (const auto& piece :
-       std::span(request.pieces).first(std::min(request.piece_count, kMaxPieces))) {
+       std::span(request.pieces).first(std::min(request.piece_count, ipc::kMaxPieces))) {
     if (piece.length > limits::kMostBytes - length) return -EINVAL;
     length += piece.length;
   }
@@ -210,4 +210,4 @@ int Regions::free_mx(Client& client, const ask::FreeMx& request) {
   return 0;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

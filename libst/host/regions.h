@@ -12,7 +12,7 @@
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
 
-namespace stp::service {
+namespace stp::host {
 
 class Regions {
  public:
@@ -59,4 +59,4 @@ class Regions {
   std::map<RegionId, ClientId> owners_;  // of the regions that the Node uses
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -21,18 +21,18 @@
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
-namespace stp::service {
+namespace stp::host {
 
 void DriveLock::wait(std::uint32_t ticket) {
   waiting_.fetch_add(1, std::memory_order_relaxed);
-  Lock guard(mutex_);
+  os::Lock guard(mutex_);
   while (serving_.load() != ticket) guard.wait(called_);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
 void DriveLock::call() {
-  { const Lock guard(mutex_); }  // each waiter sleeps now, or will still check serving_
+  { const os::Lock guard(mutex_); }  // each waiter sleeps now, or will still check serving_
   called_.notify_all();
 }
 
@@ -49,8 +49,8 @@ struct DrivenService::Impl {
 
   // Requests of programs. They return 0 or a negative errno. For each there is an answer() with its
   // struct, which passes it to the mechanism that does the work.
-  int answer(Client& client, const RequestMessage& message, Attachments& attachments,
-             ReplyMessage& reply);
+  int answer(Client& client, const ipc::RequestMessage& message, Attachments& attachments,
+             ipc::ReplyMessage& reply);
   struct From {
     Client& client;
     Attachments& attachments;
@@ -65,13 +65,13 @@ struct DrivenService::Impl {
   int answer(From from, const ask::EndpointConfig& request, ask::EndpointConfig::Reply& reply) {
     return endpoints.config(from.client, request.endpoint, reply.config);
   }
-  int answer(From from, const ask::CloseEndpoint& request, Nothing&) {
+  int answer(From from, const ask::CloseEndpoint& request, ipc::Nothing&) {
     return endpoints.close(from.client, request.endpoint);
   }
-  int answer(From from, const ask::Listen& request, Nothing&) {
+  int answer(From from, const ask::Listen& request, ipc::Nothing&) {
     return endpoints.listen(from.client, request);
   }
-  int answer(From from, const ask::Unlisten& request, Nothing&) {
+  int answer(From from, const ask::Unlisten& request, ipc::Nothing&) {
     return endpoints.unlisten(from.client, request.endpoint);
   }
   int answer(From from, const ask::Accept& request, ask::Accept::Reply& reply) {
@@ -83,27 +83,27 @@ struct DrivenService::Impl {
   int answer(From from, const ask::Backlog& request, ask::Backlog::Reply& reply) {
     return connections.backlog(from.client, request.endpoint, reply.waiting);
   }
-  int answer(From from, const ask::Decide& request, Nothing&) {
+  int answer(From from, const ask::Decide& request, ipc::Nothing&) {
     return connections.decide(from.client, request);
   }
   int answer(From from, const ask::OpenPort& request, ask::OpenPort::Reply& reply) {
     return connections.open_port(from.client, request.endpoint, from.attachments, reply.channel);
   }
   int answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply);
-  int answer(From from, const ask::Close& request, Nothing&) {
+  int answer(From from, const ask::Close& request, ipc::Nothing&) {
     return connections.close(from.client, request);
   }
   int answer(From from, const ask::Map& request, ask::Map::Reply& reply) {
     return regions.map(from.client, request, from.attachments, reply);
   }
-  int answer(From from, const ask::Unmap& request, Nothing&);
-  int answer(From from, const ask::Settle& request, Nothing&) {
+  int answer(From from, const ask::Unmap& request, ipc::Nothing&);
+  int answer(From from, const ask::Settle& request, ipc::Nothing&) {
     return regions.settle(from.client, request.region);
   }
   int answer(From from, const ask::AllocMx& request, ask::AllocMx::Reply& reply) {
     return regions.alloc_mx(from.client, request, reply);
   }
-  int answer(From from, const ask::FreeMx& request, Nothing&) {
+  int answer(From from, const ask::FreeMx& request, ipc::Nothing&) {
     return regions.free_mx(from.client, request);
   }
   int answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply);
@@ -112,7 +112,7 @@ struct DrivenService::Impl {
     link.answer(reply, clock.now());
     return 0;
   }
-  int answer(From from, const ask::Mapped& request, Nothing&);
+  int answer(From from, const ask::Mapped& request, ipc::Nothing&);
 
   // Handles a bounded number of events, and wakes who waits for them. Returns true if there were
   // any; more may be left.
@@ -285,7 +285,8 @@ void DrivenService::reserve_files_from(int first) {
 void DrivenService::offer_memory(Offers::ReleaseElsewhere release) {
   impl_->offers.begin(std::move(release));
 }
-std::shared_ptr<SharedMemory> DrivenService::offered(ClientId id, VcId vc, Account& payer) const {
+std::shared_ptr<ipc::SharedMemory> DrivenService::offered(ClientId id, VcId vc,
+                                                          Account& payer) const {
   const auto* const client = impl_->clients.find(id);
   if (client == nullptr || client->leaving) return nullptr;
   payer = impl_->allow.payer(client->identity.uid).account;
@@ -347,7 +348,7 @@ int DrivenService::bell_of(ClientId id, int& out) {
   auto* const client = impl_->present(id);
   return client == nullptr ? -EBADF : impl_->bells.of(*client, impl_->allow, out);
 }
-void DrivenService::close_bells_by(std::function<void(uid_t, UniqueFd)> close) {
+void DrivenService::close_bells_by(std::function<void(uid_t, os::UniqueFd)> close) {
   impl_->bells.close_by(std::move(close));
 }
 std::uint64_t Service::silenced_bells() const {
@@ -375,13 +376,13 @@ void DrivenService::woke_up() {
 
 // Requests of clients, passed to the mechanism that answers them.
 
-void DrivenService::handle(ClientId id, const RequestMessage& request, Attachments& attachments,
-                           ReplyMessage& reply) {
+void DrivenService::handle(ClientId id, const ipc::RequestMessage& request,
+                           Attachments& attachments, ipc::ReplyMessage& reply) {
   reply.head = {.kind = request.head.kind};
   auto* const client = impl_->present(id);
   if (client == nullptr) {
     reply.refuse(-EBADF);
-  } else if (request.head.version != kProtocolVersion) {
+  } else if (request.head.version != ipc::kProtocolVersion) {
     reply.refuse(-EPROTONOSUPPORT);
   } else {
     impl_->allow.answer(reply, [&] { return impl_->answer(*client, request, attachments, reply); });
@@ -391,33 +392,33 @@ void DrivenService::handle(ClientId id, const RequestMessage& request, Attachmen
 }
 
 int DrivenService::claim_region(ClientId id, const ask::Map& request, std::uint64_t bytes,
-                                std::size_t files, RegionClaim& out, ReplyMessage& reply) {
+                                std::size_t files, RegionClaim& out, ipc::ReplyMessage& reply) {
   return impl_->allow.answer(reply, [&] {
     auto* const client = impl_->present(id);
     return client == nullptr ? -EBADF : impl_->regions.claim(*client, request, bytes, files, out);
   });
 }
 
-void DrivenService::watch(const ClientIdentity& identity, const RequestMessage& message,
-                          ReplyMessage& reply) {
+void DrivenService::watch(const ClientIdentity& identity, const ipc::RequestMessage& message,
+                          ipc::ReplyMessage& reply) {
   reply.head = {.kind = message.head.kind};
   const Viewer viewer{.id = 0, .identity = identity};
   impl_->allow.answer(reply, [&] {
-    return dispatch(message, [&]<typename R>(const R& request) {
-      if constexpr (kRuleOf<R>.who == Who::kWatcher)
+    return ipc::dispatch(message, [&]<typename R>(const R& request) {
+      if constexpr (ipc::kRuleOf<R>.who == ipc::Who::kWatcher)
         return impl_->inspection.answer(viewer, request, reply.begin<R>());
       return -EINVAL;
     });
   });
 }
 
-int DrivenService::Impl::answer(Client& client, const RequestMessage& message,
-                                Attachments& attachments, ReplyMessage& reply) {
+int DrivenService::Impl::answer(Client& client, const ipc::RequestMessage& message,
+                                Attachments& attachments, ipc::ReplyMessage& reply) {
   const From from{client, attachments};
-  return dispatch(message, [&]<typename R>(const R& request) {
-    if constexpr (kRuleOf<R>.where == Where::kDaemon)
+  return ipc::dispatch(message, [&]<typename R>(const R& request) {
+    if constexpr (ipc::kRuleOf<R>.where == ipc::Where::kDaemon)
       return -EOPNOTSUPP;  // whoever owns the service answers these
-    else if constexpr (kRuleOf<R>.who == Who::kWatcher)
+    else if constexpr (ipc::kRuleOf<R>.who == ipc::Who::kWatcher)
       return inspection.answer({.id = client.id, .identity = client.identity}, request,
                                reply.begin<R>());
     else
@@ -440,9 +441,9 @@ int DrivenService::Impl::answer(From from, const ask::Hello& /*request*/,
   reply.ipv6 = info.ipv6 ? 1 : 0;
   reply.one_address = info.one_address ? 1 : 0;
   reply.interface = info.interface;
-  set_text(reply.link, info.link);
+  ipc::set_text(reply.link, info.link);
   if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
-    client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ClientPage));
+    client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ipc::ClientPage));
     if (client.offered_page == nullptr) return -errno;
     if (const auto error = allow.check_file(client.offered_page->fd()); error != 0) {
       client.offered_page = nullptr;
@@ -455,14 +456,14 @@ int DrivenService::Impl::answer(From from, const ask::Hello& /*request*/,
 }
 
 // The client has mapped what it was offered, and can take none of its pages away any more.
-int DrivenService::Impl::answer(From from, const ask::Mapped& request, Nothing&) {
+int DrivenService::Impl::answer(From from, const ask::Mapped& request, ipc::Nothing&) {
   auto& client = from.client;
   if (request.vc != kNoneId) return connections.mapped(client, request.vc);
   if (client.offered_page == nullptr) return 0;  // it has said so before
   const auto accepts = client.page().accepts.load();
   client.page_memory = std::move(client.offered_page);
   client.offered_page = nullptr;
-  client.page().begin(kProtocolVersion);
+  client.page().begin(ipc::kProtocolVersion);
   client.page().accepts.store(accepts);
   bells.greet(client);
   link.greet(client);
@@ -471,7 +472,8 @@ int DrivenService::Impl::answer(From from, const ask::Mapped& request, Nothing&)
 
 int DrivenService::Impl::answer(From from, const ask::VcInfo& request, ask::VcInfo::Reply& reply) {
   const auto error = connections.info(from.client, request.vc, reply.facts);
-  if (error == 0) set_text(reply.peer, port->name_of_station(MacAddr::from_u64(reply.facts.mac)));
+  if (error == 0)
+    ipc::set_text(reply.peer, port->name_of_station(MacAddr::from_u64(reply.facts.mac)));
   return error;
 }
 
@@ -480,7 +482,7 @@ int DrivenService::Impl::answer(From /*from*/, const ask::Trouble& request,
                                 ask::Trouble::Reply& reply) {
   const auto station = MacAddr::from_u64(request.mac);
   const auto text = station.is_zero() ? port->trouble() : port->trouble_of(station);
-  set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
+  ipc::set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
   return 0;
 }
 
@@ -516,7 +518,7 @@ int DrivenService::Impl::answer(From from, const ask::Resolve& request,
 
 // The region's id stays valid until the result is 0, so a client that got -EINPROGRESS can repeat
 // the request.
-int DrivenService::Impl::answer(From from, const ask::Unmap& request, Nothing&) {
+int DrivenService::Impl::answer(From from, const ask::Unmap& request, ipc::Nothing&) {
   auto& client = from.client;
   const auto id = request.region;
   auto* const region = client.region(id);
@@ -614,4 +616,4 @@ void DrivenService::Impl::region_gone(RegionId id) {
   clients.forget_if_empty(client);
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -23,7 +23,7 @@
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 
-namespace stp::service {
+namespace stp::host {
 
 // The lock for driving a Service. The polling thread holds it until somebody else wants it, and
 // checks wanted() each turn: no request waits longer than one turn.
@@ -62,7 +62,7 @@ class DriveLock {
 
   std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
   std::atomic<unsigned> waiting_{0};
-  Mutex mutex_;
+  os::Mutex mutex_;
   std::condition_variable called_;
 };
 
@@ -120,19 +120,20 @@ class DrivenService {
   // request would succeed, and reserves a part of what it takes from its user's budgets. Returns 0
   // or an error as in handle()'s reply.
   int claim_region(ClientId client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
-                   RegionClaim& out, ReplyMessage& reply);
+                   RegionClaim& out, ipc::ReplyMessage& reply);
   // From now on clients are other processes: they map memory that they are offered (Offers).
   void offer_memory(Offers::ReleaseElsewhere release);
   // The memory that a kMapped of `vc` (kNoneId: the page) is about; nullptr: none. Make the Service
   // use it by handle() once its pages are kept. `payer` pays for that.
-  [[nodiscard]] std::shared_ptr<SharedMemory> offered(ClientId client, VcId vc,
-                                                      Account& payer) const;
+  [[nodiscard]] std::shared_ptr<ipc::SharedMemory> offered(ClientId client, VcId vc,
+                                                           Account& payer) const;
   // Channels are offered only with file descriptors below `first`; -EMFILE if there is none.
   void reserve_files_from(int first);
-  void handle(ClientId client, const RequestMessage& request, Attachments& attachments,
-              ReplyMessage& reply);
+  void handle(ClientId client, const ipc::RequestMessage& request, Attachments& attachments,
+              ipc::ReplyMessage& reply);
   // Answers a request that only watches, of somebody who need not be a client.
-  void watch(const ClientIdentity& viewer, const RequestMessage& request, ReplyMessage& reply);
+  void watch(const ClientIdentity& viewer, const ipc::RequestMessage& request,
+             ipc::ReplyMessage& reply);
   // Does what a ring of `bell` in the client's page would do: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);
   // Returns the time that the Node is given.
@@ -159,7 +160,7 @@ class DrivenService {
   int bell_of(ClientId client, int& out);
   // From now on `close` closes the bells of clients that are removed. It must not block, as close()
   // of a bell may do for ever (bells.h).
-  void close_bells_by(std::function<void(uid_t, UniqueFd)> close);
+  void close_bells_by(std::function<void(uid_t, os::UniqueFd)> close);
 
  private:
   friend class Service;
@@ -254,4 +255,4 @@ class Service {
   DrivenService driven_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-namespace stp::service {
+namespace stp::ipc {
 
 inline constexpr std::uint32_t kMaxChannels = 65'536;
 
@@ -142,4 +142,4 @@ struct ClientPage {
     version = protocol;
   }
 };
-}  // namespace stp::service
+}  // namespace stp::ipc

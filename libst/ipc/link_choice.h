@@ -9,7 +9,7 @@
 
 #include "libst/ipc/requests.h"
 
-namespace stp::service {
+namespace stp::ipc {
 
 struct LinkChoice {
   enum class Why { kEnvironment, kDefaultDaemon, kNothingElse };
@@ -54,4 +54,4 @@ inline std::string no_link(const LinkChoice& choice) {
          "\"stpctl devices\" lists what this machine has";
 }
 
-}  // namespace stp::service
+}  // namespace stp::ipc

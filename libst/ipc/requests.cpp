@@ -8,7 +8,7 @@
 
 #include "stp/channel/layout.h"
 
-namespace stp::service {
+namespace stp::ipc {
 namespace {
 
 // Messages have no padding, which would send bytes of the sender's stack.
@@ -132,4 +132,4 @@ WireOption to_wire(const OptionPayload& option) {
   return made;
 }
 
-}  // namespace stp::service
+}  // namespace stp::ipc

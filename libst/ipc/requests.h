@@ -22,7 +22,7 @@
 #include "stp/base/assert.h"
 #include "stp/node/node.h"
 
-namespace stp::service {
+namespace stp::ipc {
 
 // Text in a message: truncated if too long, and always terminated by a zero.
 template <std::size_t N>
@@ -671,4 +671,8 @@ constexpr std::string_view name_of(Direction direction) {
   return direction == Direction::kTransmit ? "tx" : "rx";
 }
 
-}  // namespace stp::service
+}  // namespace stp::ipc
+
+namespace stp {
+namespace ask = ipc::ask;  // by its short name in every room
+}

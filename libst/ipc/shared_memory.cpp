@@ -15,7 +15,7 @@
 #include "libst/os/mapping_turn.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::ipc {
 
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -50,7 +50,7 @@ std::shared_ptr<SharedMemory> SharedMemory::lend(const char* name, std::size_t s
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t size, int seals) {
-  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  os::UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, seals) != 0)
     return nullptr;
@@ -61,7 +61,7 @@ std::shared_ptr<SharedMemory> SharedMemory::create_own(std::size_t size) {
   auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
   return std::shared_ptr<SharedMemory>(
-      new SharedMemory(UniqueFd(), static_cast<std::byte*>(at), size));
+      new SharedMemory(os::UniqueFd(), static_cast<std::byte*>(at), size));
 }
 
 int SharedMemory::keep_pages() const {
@@ -92,14 +92,14 @@ int SharedMemory::touch_pages() const {
 
 bool SharedMemory::can_keep_pages() {
   static const bool can = [] {
-    const UniqueFd fd(::memfd_create("stp-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const os::UniqueFd fd(::memfd_create("stp-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     return fd && ::fcntl(fd.get(), F_ADD_SEALS, kSealFutureWrite) == 0;
   }();
   return can;
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, std::size_t size) {
-  UniqueFd owned(fd);
+  os::UniqueFd owned(fd);
   if (const auto error = check_shareable(fd, offset, size); error != 0) {
     errno = -error;
     return nullptr;
@@ -115,7 +115,8 @@ std::shared_ptr<SharedMemory> SharedMemory::adopt(int fd, std::size_t offset, st
 
 // Does not populate: most of a channel is room for bursts that may never come, so the kernel
 // allocates its pages when they are first used.
-std::shared_ptr<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t offset, std::size_t size) {
+std::shared_ptr<SharedMemory> SharedMemory::map(os::UniqueFd fd, std::size_t offset,
+                                                std::size_t size) {
   auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
                           static_cast<off_t>(offset));
   if (at == MAP_FAILED) return nullptr;
@@ -127,9 +128,9 @@ std::shared_ptr<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t offset,
 // page: munmap() would wait for that, so it is stopped first, which holds no lock of this process.
 SharedMemory::~SharedMemory() {
   if (offered_ && fd_) ::fcntl(fd_.get(), F_ADD_SEALS, kSealFutureWrite);
-  std::optional<MappingTurn> turn;
+  std::optional<os::MappingTurn> turn;
   if (offered_) turn.emplace();
   ::munmap(data_, size_);
 }
 
-}  // namespace stp::service
+}  // namespace stp::ipc

@@ -15,7 +15,7 @@
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::ipc {
 
 class SharedMemory {
  public:
@@ -63,12 +63,12 @@ class SharedMemory {
 
  private:
   static std::shared_ptr<SharedMemory> create(const char* name, std::size_t size, int seals);
-  static std::shared_ptr<SharedMemory> map(UniqueFd fd, std::size_t offset, std::size_t size);
-  SharedMemory(UniqueFd fd, std::byte* data, std::size_t size)
+  static std::shared_ptr<SharedMemory> map(os::UniqueFd fd, std::size_t offset, std::size_t size);
+  SharedMemory(os::UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
   [[nodiscard]] int touch_pages() const;
   std::shared_ptr<void> file_, mapping_;  // destroyed last
-  UniqueFd fd_;
+  os::UniqueFd fd_;
   std::byte* data_;
   std::size_t size_;
   bool offered_ = false;
@@ -84,4 +84,4 @@ int check_shareable(int fd, std::uint64_t offset, std::uint64_t size);
 // nobody takes pages away. Mappings for writing that exist go on.
 inline constexpr int kSealFutureWrite = 0x10;
 
-}  // namespace stp::service
+}  // namespace stp::ipc

@@ -19,7 +19,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-namespace stp::service {
+namespace stp::ipc {
 namespace {
 
 std::string directory_of(const std::string& path) {
@@ -74,7 +74,8 @@ int SocketFile::bind(int socket, const std::string& path, const SocketAccess& ac
 // Sets owner and mode, after checking that the file is the one that bind(2) has made: a socket of
 // this user with no other name.
 int SocketFile::give(const SocketAccess& access) {
-  const UniqueFd file(::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const os::UniqueFd file(
+      ::openat(directory_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return -errno;
   if (!S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid() || status.st_nlink != 1)
@@ -128,7 +129,8 @@ bool is_served_by_owner_of(const std::string& path, int connected) {
 int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
   const auto directory = directory_of(path);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -errno;
-  const UniqueFd made(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const os::UniqueFd made(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!made || ::fstat(made.get(), &status) != 0) return -errno;
   if (status.st_uid != ::geteuid()) return -EPERM;  // somebody has put another one in its place
@@ -174,7 +176,7 @@ int send_message(int socket, const void* data, std::size_t size, std::span<const
   }
 }
 
-void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
+void take_descriptors(msghdr& message, std::vector<os::UniqueFd>& fds) {
   for (auto* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -190,7 +192,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
 
 // `Message`: a head, which tells the size of the whole, and a body.
 template <typename Message>
-int receive_message(int socket, Message& out, std::vector<UniqueFd>& fds, int flags,
+int receive_message(int socket, Message& out, std::vector<os::UniqueFd>& fds, int flags,
                     Descriptors descriptors) {
   static_assert(std::is_standard_layout_v<Message> && offsetof(Message, head) == 0 &&
                 offsetof(Message, body) == sizeof out.head);
@@ -222,13 +224,13 @@ int send_request(int socket, const RequestMessage& request, std::span<const int>
   return send_message(socket, &request, size_of(request.head), fds, 0);
 }
 
-int receive_reply(int socket, ReplyMessage& reply, std::vector<UniqueFd>& fds) {
+int receive_reply(int socket, ReplyMessage& reply, std::vector<os::UniqueFd>& fds) {
   const auto error = receive_message(socket, reply, fds, 0, Descriptors::kTake);
   if (error == 0 && reply.head.version != kProtocolVersion) reply.refuse(-EPROTONOSUPPORT);
   return error;
 }
 
-int receive_request(int socket, RequestMessage& request, std::vector<UniqueFd>& fds, Wait wait,
+int receive_request(int socket, RequestMessage& request, std::vector<os::UniqueFd>& fds, Wait wait,
                     Descriptors descriptors) {
   return receive_message(socket, request, fds, dont_wait(wait), descriptors);
 }
@@ -251,10 +253,10 @@ std::string socket_of(const std::string& target) {
   return std::string(kSocketDirectory) + target + ".sock";
 }
 
-int connect_to(const std::string& path, UniqueFd& out, timeval patience) {
+int connect_to(const std::string& path, os::UniqueFd& out, timeval patience) {
   sockaddr_un address{};
   if (const auto error = address_of(path, address); error != 0) return error;
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd) return -errno;
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
     return -errno;
@@ -268,7 +270,7 @@ std::string operators_socket_of(const std::string& path) {
   return path + ".admin";
 }
 
-int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience) {
+int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience) {
   const auto beside = operators_socket_of(path);
   if (is_made_by_owner_of(path, beside) && connect_to(beside, out, patience) == 0 &&
       is_served_by_owner_of(path, out.get()))
@@ -276,9 +278,9 @@ int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience) {
   return connect_to(path, out, patience);
 }
 
-int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
+int listen_at(const std::string& path, os::UniqueFd& out, SocketFile& file,
               const SocketAccess& access) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return -errno;
   permit_files(fd.get(), false);  // until the Server admits who connects
   // Nobody can connect before listen(), and by then the file has its owner and mode.
@@ -336,4 +338,4 @@ bool refuses_files(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &value, &size) == 0 && value == 0;
 }
 
-}  // namespace stp::service
+}  // namespace stp::ipc

@@ -15,7 +15,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
 
-namespace stp::service {
+namespace stp::ipc {
 
 // Decides who may connect. By default every local user may: a client reaches only its own objects,
 // and only root's clients may choose Keys.
@@ -43,7 +43,7 @@ class SocketFile {
   int give(const SocketAccess& access);
   bool remove_stale(const std::string& path);
 
-  UniqueFd directory_;
+  os::UniqueFd directory_;
   std::string name_;
   dev_t device_ = 0;
   ino_t inode_ = 0;  // 0: bind() has made no file
@@ -80,7 +80,7 @@ enum class Wait { kWait, kDontWait };
 int send_request(int socket, const RequestMessage& request, std::span<const int> fds);
 // `fds`: the attached descriptors. The caller owns them. They are close-on-exec. A reply of another
 // version has the result -EPROTONOSUPPORT.
-int receive_reply(int socket, ReplyMessage& reply, std::vector<UniqueFd>& fds);
+int receive_reply(int socket, ReplyMessage& reply, std::vector<os::UniqueFd>& fds);
 
 // kRefuse: the kernel closes the message's descriptors in the receiving thread, which may block
 // (see Nudge). The request itself is returned even with -EMFILE.
@@ -88,7 +88,7 @@ enum class Descriptors { kTake, kRefuse };
 
 // Receives all descriptors of a message, even of an invalid one. Whatever the result, `fds` has
 // them and the caller closes them.
-int receive_request(int socket, RequestMessage& request, std::vector<UniqueFd>& fds, Wait wait,
+int receive_request(int socket, RequestMessage& request, std::vector<os::UniqueFd>& fds, Wait wait,
                     Descriptors descriptors = Descriptors::kTake);
 int send_reply(int socket, const ReplyMessage& reply, std::span<const int> fds, Wait wait);
 
@@ -102,15 +102,15 @@ std::string operators_socket_of(const std::string& path);
 // Connects to the daemon at `path`. If its backlog is full, waits for `patience`, then -EAGAIN; a
 // zero patience never ends. It stays in force for send_request(). -ENOENT: no such socket;
 // -ECONNREFUSED: nobody listens there; or another negative errno.
-int connect_to(const std::string& path, UniqueFd& out, timeval patience = {});
+int connect_to(const std::string& path, os::UniqueFd& out, timeval patience = {});
 // The same for whoever wants to watch: through the operators' socket, whose backlog no other
 // program can fill, if this user may open it and nobody but the daemon can have made it.
-int connect_to_watch(const std::string& path, UniqueFd& out, timeval patience = {});
+int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience = {});
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
 
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
-int listen_at(const std::string& path, UniqueFd& out, SocketFile& file,
+int listen_at(const std::string& path, os::UniqueFd& out, SocketFile& file,
               const SocketAccess& access = {});
 
 // Descriptors in messages of a Unix socket that nobody has read. Whoever closes the socket closes
@@ -128,4 +128,4 @@ void permit_files(int socket, bool permitted);
 // Whether they may not: if they never might, no message has any.
 bool refuses_files(int socket);
 
-}  // namespace stp::service
+}  // namespace stp::ipc

@@ -329,8 +329,7 @@ void Connection::query(stm_connection_info_t& info) const {
 // ---- how it opens: a Virtual Connection, then a request and its answer as the first messages ----
 
 void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& given,
-                              std::shared_ptr<service::SharedMemory> memory,
-                              const Staging& staging) {
+                              std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging) {
   STP_ASSERT(!session_ && (state_ == State::kConnecting || state_ == State::kExpected),
              "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
@@ -342,7 +341,7 @@ void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& g
 
 void Connection::connect(EndpointId endpoint, const MacAddr& peer,
                          const client::GivenChannel& given,
-                         std::shared_ptr<service::SharedMemory> memory, const Staging& staging,
+                         std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging,
                          Hello hello, Time deadline) {
   peer_mac_ = peer;
   handshake_.connect(std::move(hello), deadline);
@@ -352,7 +351,7 @@ void Connection::connect(EndpointId endpoint, const MacAddr& peer,
 
 void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
                         const MacAddr& peer, const client::GivenChannel& given,
-                        std::shared_ptr<service::SharedMemory> memory, const Staging& staging) {
+                        std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging) {
   listener_ = std::move(listener);
   peer_mac_ = peer;
   handshake_.expect(domain_->now());
@@ -362,7 +361,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
 
 // Called once the Virtual Connection is open or has failed. Returns false if it failed.
 bool Connection::opened(Time now) {
-  client::ask::VcInfo::Reply reply{};
+  ask::VcInfo::Reply reply{};
   const auto& info = reply.facts;
   if (channel_.state() == ChannelState::kOpen)
     if (const auto error = channel_.query(reply); error != 0) {
@@ -375,7 +374,7 @@ bool Connection::opened(Time now) {
     return false;
   }
   peer_mac_ = MacAddr::from_u64(info.mac);
-  peer_name_ = service::text_of(reply.peer);
+  peer_name_ = ipc::text_of(reply.peer);
   local_port_ = static_cast<std::uint16_t>(info.local_port);
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   SequencerConfig config;
@@ -505,7 +504,7 @@ void Connection::check_channel() {
   if (seen_ == ChannelState::kConnecting || seen_ == ChannelState::kOpen) return;
   const bool was_up = exchanges_messages() || stage() == ConnectionStage::kClosing;
   int reason = 0;
-  if (client::ask::VcInfo::Reply info{};
+  if (ask::VcInfo::Reply info{};
       was_up && channel_.state() == ChannelState::kPeerClosed && channel_.query(info) == 0)
     reason = status_of_end(info.facts.option);
   if (const auto over = end_of_channel(seen_, state_.state(), channel_.error(), reason)) end(*over);

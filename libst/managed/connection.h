@@ -31,10 +31,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ---- connecting ----
   // `given`, `memory`: the channel that the link has made.
   void connect(EndpointId endpoint, const MacAddr& peer, const client::GivenChannel& given,
-               std::shared_ptr<service::SharedMemory> memory, const Staging& staging, Hello hello,
+               std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging, Hello hello,
                Time deadline);
   void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const MacAddr& peer,
-              const client::GivenChannel& given, std::shared_ptr<service::SharedMemory> memory,
+              const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory,
               const Staging& staging);
   // Its request has not come, and other connections need its place.
   void give_up() { end(failure(-ETIMEDOUT)); }
@@ -118,7 +118,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   // How it opens.
   void take_channel(EndpointId endpoint, const client::GivenChannel& given,
-                    std::shared_ptr<service::SharedMemory> memory, const Staging& staging);
+                    std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging);
   bool opened(Time now);
   void decide(Event event, const Hello& hello);
   void on_hello(const Completion& c);

@@ -23,7 +23,6 @@
 namespace stp::managed {
 
 using client::fail;
-namespace ask = client::ask;
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;
@@ -62,7 +61,7 @@ int Domain::open_endpoint(EndpointId& out) {
   // Requests that may wait for the Node. The Node takes them in each turn, so a larger ring would
   // only occupy more cache.
   constexpr std::uint32_t kRequests = 64;
-  ask::OpenEndpoint request{.config = service::to_wire(EndpointConfig{})};
+  ask::OpenEndpoint request{.config = ipc::to_wire(EndpointConfig{})};
   auto& config = request.config;
   config.bufsize = attr_.buffer_log2;
   config.max_stu = kLongestStu;
@@ -71,7 +70,7 @@ int Domain::open_endpoint(EndpointId& out) {
   config.credits = kRequests;
   config.checksum = attr_.checksum;
   config.keep_alive = config.recover = 1;
-  config.connect_patience = service::kLongestPatience;  // each connection has its own timeout
+  config.connect_patience = ipc::kLongestPatience;  // each connection has its own timeout
   ask::OpenEndpoint::Reply reply{};
   if (const auto error = backend_->call(request, reply); error != 0) return error;
   out = reply.endpoint;

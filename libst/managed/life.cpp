@@ -81,8 +81,8 @@ constexpr std::size_t kWord = 4;
 }  // namespace
 
 // protocol: 9.34
-service::WireOption to_option(Farewell farewell) {
-  service::WireOption option{};
+ipc::WireOption to_option(Farewell farewell) {
+  ipc::WireOption option{};
   if (farewell == Farewell::kNone) return option;
   option.length = wire::kOptionSize;
   wire::store32(option.bytes, kMark);
@@ -90,7 +90,7 @@ service::WireOption to_option(Farewell farewell) {
   return option;
 }
 
-int status_of_end(const service::WireOption& option) {
+int status_of_end(const ipc::WireOption& option) {
   if (option.length != wire::kOptionSize || wire::load32(option.bytes) != kMark) return 0;
   switch (static_cast<Farewell>(wire::load32(option.bytes + kWord))) {
     case Farewell::kNone:

@@ -176,9 +176,9 @@ enum class Farewell : std::uint32_t {
   kNoReceive = 2,  // a message found no receive within the timeout
 };
 
-service::WireOption to_option(Farewell farewell);
+ipc::WireOption to_option(Farewell farewell);
 // The status of the end as the peer's program sees it; 0: a graceful end.
-int status_of_end(const service::WireOption& option);
+int status_of_end(const ipc::WireOption& option);
 
 struct End {
   int flushed = 0;          // status of the operations that are left

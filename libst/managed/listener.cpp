@@ -9,7 +9,6 @@
 namespace stp::managed {
 
 using client::Payload;
-namespace ask = client::ask;
 
 // When the backlog is full, a connection that has sent no request for this long loses its place.
 constexpr Time kSilence = kSecond;

@@ -36,7 +36,6 @@ void StandIn::Unmap::operator()(std::byte* memory) const {
 
 using client::fail;
 using client::Payload;
-namespace ask = client::ask;
 
 Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned access)
     : domain_(std::move(domain)), bytes_(bytes), access_(access) {

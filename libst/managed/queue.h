@@ -68,7 +68,7 @@ class Queue {
   const std::shared_ptr<Domain> domain_;
   std::size_t capacity_, reserved_ = 0;
   RingQueue<stm_event_t> events_;
-  service::UniqueFd fd_;
+  os::UniqueFd fd_;
   unsigned users_ = 0;
   bool destroyed_ = false;
 };

@@ -9,8 +9,7 @@
 
 namespace stp::managed {
 
-void Channel::take(const client::GivenChannel& given,
-                   std::shared_ptr<service::SharedMemory> memory) {
+void Channel::take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory) {
   STP_ASSERT(!is_taken(), "a connection takes a channel once");
   vc_ = given.vc;
   number_ = given.bell;
@@ -19,8 +18,8 @@ void Channel::take(const client::GivenChannel& given,
   rings_.gather();
 }
 
-int Channel::query(client::ask::VcInfo::Reply& info) const {
-  return backend_.call(client::ask::VcInfo{.vc = vc_}, info);
+int Channel::query(ask::VcInfo::Reply& info) const {
+  return backend_.call(ask::VcInfo{.vc = vc_}, info);
 }
 
 void Channel::receive(Sequencer& sequencer, Time now) {
@@ -41,8 +40,8 @@ bool Channel::send(Sequencer& sequencer, Time now) {
   return any;
 }
 
-void Channel::close(bool at_once, const service::WireOption& option) {
-  backend_.call(client::ask::Close{.vc = vc_, .at_once = at_once ? 1U : 0U, .option = option});
+void Channel::close(bool at_once, const ipc::WireOption& option) {
+  backend_.call(ask::Close{.vc = vc_, .at_once = at_once ? 1U : 0U, .option = option});
 }
 
 bool Channel::let_go() const {

@@ -26,7 +26,7 @@ class Channel {
   explicit Channel(client::Backend& backend) : backend_(backend) {}
 
   // The channel that a request to connect or to accept has made.
-  void take(const client::GivenChannel& given, std::shared_ptr<service::SharedMemory> memory);
+  void take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory);
   [[nodiscard]] bool is_taken() const { return vc_ != kNoneId; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
@@ -34,7 +34,7 @@ class Channel {
   // kFailed: why; a negative errno.
   [[nodiscard]] int error() const { return rings_.error() < 0 ? rings_.error() : -ECONNABORTED; }
   // What the Node knows of the Virtual Connection. Returns 0 or a negative errno.
-  int query(client::ask::VcInfo::Reply& info) const;
+  int query(ask::VcInfo::Reply& info) const;
 
   // There are headers that have not been received.
   [[nodiscard]] bool readable() const { return rings_.readable(); }
@@ -45,7 +45,7 @@ class Channel {
   bool send(Sequencer& sequencer, Time now);
 
   // Closes the Virtual Connection: at once, or after all requests. The peer learns of `option`.
-  void close(bool at_once, const service::WireOption& option);
+  void close(bool at_once, const ipc::WireOption& option);
   [[nodiscard]] bool let_go() const;
   // No news of it are wanted any more.
   void leave() { rings_.leave(); }
@@ -54,7 +54,7 @@ class Channel {
   client::Backend& backend_;
   VcId vc_ = kNoneId;
   std::uint32_t number_ = 0;
-  std::shared_ptr<service::SharedMemory> memory_;
+  std::shared_ptr<ipc::SharedMemory> memory_;
   UserChannel rings_;
 };
 

@@ -81,9 +81,9 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   }
   if (connection.state() != Connection::State::kIdle)
     return fail(-EISCONN, "the connection was connected before: create a new one");
-  const stp::client::ask::Connect request{
+  const stp::ask::Connect request{
       .endpoint = domain.first_endpoint(), .mac = mac.to_u64(), .uport = uport, .option = {}};
-  stp::client::ask::Connect::Reply made{};
+  stp::ask::Connect::Reply made{};
   stp::client::Payload payload;
   if (const auto error = domain.backend().call(request, made, payload); error != 0) return error;
   connection.connect(request.endpoint, mac, made.channel, std::move(payload.memory),

@@ -271,9 +271,8 @@ int stm_link_query(stm_domain_t domain, stm_link_info_t* info) {
     const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     auto& backend = found->backend();
-    stp::client::ask::LinkState::Reply reply{};
-    if (const auto error = backend.call(stp::client::ask::LinkState{}, reply); error != 0)
-      return error;
+    stp::ask::LinkState::Reply reply{};
+    if (const auto error = backend.call(stp::ask::LinkState{}, reply); error != 0) return error;
     stm_link_info_t known{};
     known.state = reply.state;
     known.changes = static_cast<std::uint32_t>(reply.changes);

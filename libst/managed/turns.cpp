@@ -49,12 +49,12 @@ void Agenda::forget_channel(const Entry& entry) {
   own_[entry.channel / 64] &= ~(std::uint64_t{1} << entry.channel % 64);
 }
 
-void Agenda::disown(Entry& entry, service::Doorbells& news) {
+void Agenda::disown(Entry& entry, ipc::Doorbells& news) {
   forget_channel(entry);
   news.ring(entry.channel);
 }
 
-void Agenda::gather(service::Doorbells& news, Time now) {
+void Agenda::gather(ipc::Doorbells& news, Time now) {
   news.collect(own_, [this](std::uint32_t channel) {
     STP_ASSERT(channel < by_channel_.size() && by_channel_[channel] != nullptr,
                "news are taken for a connection that is there");

@@ -38,11 +38,11 @@ class Agenda {
   void remove(Entry& entry);
   // The connection has closed its channel or is about to. The link may give the number to another
   // connection soon, so news collected for it are rung again for the new owner.
-  void disown(Entry& entry, service::Doorbells& news);
+  void disown(Entry& entry, ipc::Doorbells& news);
   [[nodiscard]] static bool knows(const Entry& entry) { return entry.connection != nullptr; }
 
   // Collects the connections to visit. turn() has them until end_turn().
-  void gather(service::Doorbells& news, Time now);
+  void gather(ipc::Doorbells& news, Time now);
   void visit(Entry& entry);
   [[nodiscard]] const std::vector<Entry*>& turn() const { return turn_; }
   void end_turn();
@@ -121,7 +121,7 @@ class Background {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
-  service::Absence absence_{kHandover};
+  host::Absence absence_{kHandover};
   std::mutex mutex_;
   std::condition_variable called_;
   bool taken_over_ = false;  // under mutex_

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <limits>
 
-namespace stp::service {
+namespace stp::os {
 
 // Raises the soft limit to the hard limit. Returns how many files this process may have open now.
 inline rlim_t raise_file_limit() {
@@ -76,4 +76,4 @@ inline std::size_t room_for_foreign_files() {
   return reserved - std::min(kForOperators + room_for_newcomers(), reserved);
 }
 
-}  // namespace stp::service
+}  // namespace stp::os

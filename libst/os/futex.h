@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace stp::service {
+namespace stp::os {
 
 // Wakes up to `most` threads that sleep on `word`. A program can let any number of threads sleep on
 // a word that it shares, and each of them costs who wakes it: so a service wakes one, and that one
@@ -19,4 +19,4 @@ inline void futex_wake(std::atomic<std::uint32_t>& word, int most) {
             0);
 }
 
-}  // namespace stp::service
+}  // namespace stp::os

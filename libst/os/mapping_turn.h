@@ -7,7 +7,7 @@
 #include <ctime>
 #include <mutex>
 
-namespace stp::service {
+namespace stp::os {
 
 // How long this thread has not run since it made this.
 class TimeOff {
@@ -53,4 +53,4 @@ class MappingTurn {
   const TimeOff off_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::os

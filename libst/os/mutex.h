@@ -20,7 +20,7 @@
 #define STP_REQUIRES(lock) STP_THREAD_SAFETY(requires_capability(lock))
 #define STP_EXCLUDES(lock) STP_THREAD_SAFETY(locks_excluded(lock))
 
-namespace stp::service {
+namespace stp::os {
 
 class STP_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
@@ -51,4 +51,4 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
   std::unique_lock<std::mutex> lock_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::os

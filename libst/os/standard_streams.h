@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-namespace stp::service {
+namespace stp::os {
 
 // What becomes of output where the stream was closed.
 enum class ClosedOutput {
@@ -61,4 +61,4 @@ inline int status_with_output(const char* program, int status, int failure) {
   return failure;
 }
 
-}  // namespace stp::service
+}  // namespace stp::os

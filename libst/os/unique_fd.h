@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace stp::service {
+namespace stp::os {
 
 class UniqueFd {
  public:
@@ -31,4 +31,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace stp::service
+}  // namespace stp::os

@@ -423,7 +423,7 @@ TEST_F(IncomingFilesTest, a_change_of_nothing_that_was_offered_is_not_understood
 TEST_F(IncomingFilesTest, a_file_that_changed_fails_when_a_part_went_to_a_sink) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  const service::UniqueFd out(ends[0]), in(ends[1]);
+  const os::UniqueFd out(ends[0]), in(ends[1]);
   files_->write_to(in.get());
   offer(file("file", 5));
   ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
@@ -477,7 +477,7 @@ TEST_F(IncomingFilesTest, a_hole_that_cannot_be_is_refused) {
 TEST_F(IncomingFilesTest, a_sink_gets_the_zeros_of_a_hole) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  const service::UniqueFd out(ends[0]), in(ends[1]);
+  const os::UniqueFd out(ends[0]), in(ends[1]);
   files_->write_to(in.get());
   offer(file("file", 100));
   ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);

@@ -21,7 +21,7 @@ class ProgressTest : public ::testing::Test {
     ::grantpt(terminal_.get());
     ::unlockpt(terminal_.get());
     resize(80);
-    const service::UniqueFd end(::open(::ptsname(terminal_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    const os::UniqueFd end(::open(::ptsname(terminal_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
     ::dup2(end.get(), STDERR_FILENO);
   }
   ~ProgressTest() override { ::dup2(before_.get(), STDERR_FILENO); }
@@ -61,8 +61,8 @@ class ProgressTest : public ::testing::Test {
     return next_line([&](const std::string& line) { return line.find(text) != std::string::npos; });
   }
 
-  service::UniqueFd terminal_;
-  const service::UniqueFd before_{::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
+  os::UniqueFd terminal_;
+  const os::UniqueFd before_{::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
   std::string text_;
   unsigned cleared_below_ = 0;
 };

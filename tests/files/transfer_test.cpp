@@ -288,7 +288,7 @@ TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent)
 
 TEST_F(TransferTest, a_stream_arrives_under_the_name_that_it_is_given) {
   const auto path = make_file("stream", 3'000'000);
-  service::UniqueFd const in(::open(path.c_str(), O_RDONLY));
+  os::UniqueFd const in(::open(path.c_str(), O_RDONLY));
   Client client(stop_sender_);
   EXPECT_EQ(client.send(FileReader::stream(in.get(), "stream")), 3'000'000U);
   EXPECT_TRUE(arrived("stream"));

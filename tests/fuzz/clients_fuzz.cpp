@@ -28,13 +28,13 @@ void as_user(uid_t uid, Make&& make) {
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   using namespace stp;
-  service::ServedPair pair;
+  stpd::ServedPair pair;
   std::filesystem::permissions(pair.directory.path(), std::filesystem::perms(0711));
   std::filesystem::permissions(pair.path, std::filesystem::perms(0666));
   fuzz::ByteCode code(Bytes(reinterpret_cast<const std::byte*>(data), size));
   const auto dice = [&] { return std::uint64_t{code.number()}; };
   {
-    std::list<service::Hostile> clients;
+    std::list<stpd::Hostile> clients;
     for (auto count = 1 + dice() % 3; count > 0; --count)
       as_user(kFirstUser + static_cast<uid_t>(count),
               [&] { clients.emplace_back(pair.path, dice); });

@@ -11,14 +11,14 @@
 
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 constexpr uid_t kUser = 4'711, kOther = 4'712;
 
 TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
   Allowances allow(nullptr, 0, 1);
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   EXPECT_EQ(allow.answer(reply, [&] { return allow.over_quota("max-regions", 5); }), -EDQUOT);
   EXPECT_EQ(reply.head.result, -EDQUOT);
   EXPECT_EQ(reply.why(),
@@ -29,14 +29,14 @@ TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
 TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
   Allowances allow(nullptr, 0, 1);
   EXPECT_EQ(allow.over_quota("max-queues", 5), -EDQUOT);
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   allow.answer(reply, [] { return -EDQUOT; });
   EXPECT_EQ(reply.why(), "");
 }
 
 TEST(Allowances, TheTextOfOneRequestIsNotSeenInTheNext) {
   Allowances allow(nullptr, 0, 1);
-  ReplyMessage first, second;
+  ipc::ReplyMessage first, second;
   allow.answer(first, [&] { return allow.over_tables(7); });
   EXPECT_NE(first.why(), "");
   allow.answer(second, [] { return -EDQUOT; });
@@ -45,7 +45,7 @@ TEST(Allowances, TheTextOfOneRequestIsNotSeenInTheNext) {
 
 TEST(Allowances, AnExceptionIsAnErrorOfTheRequestThatCausedIt) {
   Allowances allow(nullptr, 0, 1);
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   EXPECT_EQ(allow.answer(reply, []() -> int { throw std::bad_alloc(); }), -ENOMEM);
   EXPECT_EQ(allow.answer(reply, []() -> int { throw std::runtime_error("any"); }), -EIO);
   EXPECT_EQ(allow.answer(reply, [] { return 0; }), 0);
@@ -58,7 +58,7 @@ TEST(Allowances, AUserPaysFromItsBudgetAndIsToldTheOperatorsOption) {
   allow.set_quotas(quotas);
   const auto payer = allow.payer(kUser), other = allow.payer(kOther);
   Reservation half, more, of_other;
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   EXPECT_EQ(allow.reserve(payer, Resource::kRegions, 4, half), 0);
   EXPECT_EQ(allow.answer(reply, [&] { return allow.reserve(payer, Resource::kRegions, 1, more); }),
             -EDQUOT);
@@ -81,7 +81,7 @@ TEST(Allowances, AUserGetsItsShareOfAShardsPortsAndIsToldTheShard) {
   Allowances allow(std::make_shared<Budgets>(), 1, 4);
   const auto payer = allow.payer(kUser);
   std::vector<Reservation> ports(describe(Resource::kConnections).usual / 4 / 2 + 1);
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   for (std::size_t i = 0; i + 1 < ports.size(); ++i)
     ASSERT_EQ(allow.reserve_port(payer, ports[i]), 0) << i;
   EXPECT_EQ(allow.answer(reply, [&] { return allow.reserve_port(payer, ports.back()); }), -EDQUOT);
@@ -167,18 +167,18 @@ TEST_F(ChosenQuotasTest, ListeningTakesARule) {
                             {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
   service.drive()->set_port_rules(rules({"user:54321:4000"}));
   const auto endpoint = open(alice);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), -EACCES);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, endpoint), -EACCES);
   EXPECT_STREQ(reply.text,
                "no --listen rule of stpd gives port 3000 to uid 54321: add one, then SIGHUP");
   service.drive()->set_port_rules(rules({"user:54321:3000-4000"}));
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, endpoint), 0);
 }
 
 TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
   service.drive()->identify(alice,
                             {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
   service.drive()->set_port_rules(rules({"user:54321:4000"}));
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.port = 5'000;
   EXPECT_EQ(ask(alice, request), -EACCES);
@@ -188,26 +188,26 @@ TEST_F(ChosenQuotasTest, SlotsOfAllConnectionsAreBoundTogether) {
   service.drive()->set_quotas({.slots = 3 * usual_config().slots});
   const auto endpoint = open(alice);
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0) << i;
+    EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0) << i;
   const auto last = reply.vc;
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), -EDQUOT);
   EXPECT_STREQ(reply.text,
                "this program has all that --max-slots 192 of stpd allows: raise it, then SIGHUP");
   // They come back.
-  EXPECT_EQ(on_vc(alice, RequestKind::kClose, last, true), 0);
+  EXPECT_EQ(on_vc(alice, ipc::RequestKind::kClose, last, true), 0);
   port->ahead = 60 * kSecond;
   turn();
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0);
 }
 
 TEST_F(ChosenQuotasTest, ConnectionsAreBound) {
   service.drive()->set_quotas({.connections = 2});
   const auto endpoint = open(alice);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), -EDQUOT);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), -EDQUOT);
   const auto of_bob = open(bob);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, of_bob), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, of_bob), 0);
 }
 
 TEST_F(ChosenQuotasTest, MappedMemoryIsBound) {
@@ -219,4 +219,4 @@ TEST_F(ChosenQuotasTest, MappedMemoryIsBound) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

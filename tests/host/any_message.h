@@ -16,38 +16,38 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
 
-namespace stp::service {
+namespace stp::host {
 
 struct Request {
   std::uint32_t version;
-  RequestKind kind;
+  ipc::RequestKind kind;
   std::uint32_t shard, reserved;
   std::uint64_t endpoint, vc, region, mac, cursor, index, from;
-  WireConfig config;
+  ipc::WireConfig config;
   std::uint32_t uport, ipv4;
   std::uint8_t ip[16];
   std::uint32_t ip_scope, udp_port, direction, base, permissions, mx, at_once, admit;
-  WireOption option;
+  ipc::WireOption option;
   std::uint32_t segment_count, piece_count;
-  Piece pieces[kMaxPieces];
-  Segment segments[kMaxSegments];
-  TraceOrder trace;
+  ipc::Piece pieces[ipc::kMaxPieces];
+  ipc::Segment segments[ipc::kMaxSegments];
+  ipc::TraceOrder trace;
 };
 
 struct Reply {
   std::uint32_t version;
   std::int32_t result;
-  RequestKind kind;
+  ipc::RequestKind kind;
   std::uint64_t vc, endpoint, region, mac;
-  WireConfig config;
+  ipc::WireConfig config;
   std::uint32_t channel;       // its bell
   std::uint64_t channel_size;  // bytes to map
   std::uint32_t mx, max_stu, mtu, ipv4, megabits, shards, udp_port, peer_udp_port, ipv6;
   std::uint32_t state, error, local_port, remote_port, local_key, remote_key;
   std::uint32_t local_bufsize, remote_bufsize, local_max_stu, remote_max_stu;
   std::uint32_t local_slots, remote_slots, peer_uport;
-  WireOption option;
-  char text[kTextSize];  // whatever text it has, also of a refusal
+  ipc::WireOption option;
+  char text[ipc::kTextSize];  // whatever text it has, also of a refusal
   std::uint64_t value, age;
   struct {
     std::uint64_t next, round_trip, rx_control, rx_data_bytes, tx_control, tx_data_bytes;
@@ -56,8 +56,8 @@ struct Reply {
     std::uint32_t direction, base, count, mx_count, bufsize, unmapping;
     std::uint32_t clients, connections, regions, link_up, administrator, finished, shown, trusted;
     std::int32_t error;
-    char device[64], driver[32], trouble[kLongTextSize];
-    std::uint64_t used[kMaxBudgets], most[kMaxBudgets];
+    char device[64], driver[32], trouble[ipc::kLongTextSize];
+    std::uint64_t used[ipc::kMaxBudgets], most[ipc::kMaxBudgets];
   } admin;
 };
 
@@ -83,17 +83,17 @@ void take_request_fields(const From& from, To& to) {
 }
 
 // An unknown kind has no body.
-inline RequestMessage message_of(const Request& request) {
-  RequestMessage message;
+inline ipc::RequestMessage message_of(const Request& request) {
+  ipc::RequestMessage message;
   switch (request.kind) {
-    case RequestKind::kNone:
+    case ipc::RequestKind::kNone:
       break;
-#define STP_FROM_ANY(Name, ...)         \
-  case RequestKind::k##Name: {          \
-    ask::Name body{};                   \
-    take_request_fields(request, body); \
-    message = RequestMessage(body);     \
-    break;                              \
+#define STP_FROM_ANY(Name, ...)          \
+  case ipc::RequestKind::k##Name: {      \
+    ask::Name body{};                    \
+    take_request_fields(request, body);  \
+    message = ipc::RequestMessage(body); \
+    break;                               \
   }
       STP_REQUESTS(STP_FROM_ANY)
 #undef STP_FROM_ANY
@@ -105,9 +105,9 @@ inline RequestMessage message_of(const Request& request) {
   return message;
 }
 
-inline Request request_of(const RequestMessage& message) {
+inline Request request_of(const ipc::RequestMessage& message) {
   Request request{};
-  dispatch(message, [&](const auto& body) {
+  ipc::dispatch(message, [&](const auto& body) {
     take_request_fields(body, request);
     return 0;
   });
@@ -118,9 +118,9 @@ inline Request request_of(const RequestMessage& message) {
 }
 
 // The bytes of a message, to send them in some other way.
-inline std::vector<std::byte> bytes_of(const RequestMessage& message) {
+inline std::vector<std::byte> bytes_of(const ipc::RequestMessage& message) {
   const auto size =
-      rule_of(message.head.kind) == nullptr ? sizeof message.head : size_of(message.head);
+      ipc::rule_of(message.head.kind) == nullptr ? sizeof message.head : ipc::size_of(message.head);
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &message.head, sizeof message.head);
   std::memcpy(bytes.data() + sizeof message.head, &message.body, size - sizeof message.head);
@@ -174,20 +174,20 @@ void take_admin_fields(const From& from, To& to) {
 #undef STP_TAKE
 #undef STP_TAKE_FROM
 
-inline Reply reply_of(const ReplyMessage& message) {
+inline Reply reply_of(const ipc::ReplyMessage& message) {
   Reply reply{};
   reply.version = message.head.version;
   reply.result = message.head.result;
   reply.kind = message.head.kind;
   if (reply.result != 0) {
-    set_text(reply.text, message.why());
+    ipc::set_text(reply.text, message.why());
     return reply;
   }
   switch (reply.kind) {
-    case RequestKind::kNone:
+    case ipc::RequestKind::kNone:
       break;
 #define STP_TO_ANY(Name, ...)                                \
-  case RequestKind::k##Name:                                 \
+  case ipc::RequestKind::k##Name:                            \
     take_fields(message.as<ask::Name>(), reply);             \
     take_admin_fields(message.as<ask::Name>(), reply.admin); \
     break;
@@ -201,22 +201,22 @@ inline Reply reply_of(const ReplyMessage& message) {
 
 inline int send_request(int socket, const Request& request, std::span<const int> fds) {
   const auto message = message_of(request);
-  if (rule_of(request.kind) != nullptr) return send_request(socket, message, fds);
+  if (ipc::rule_of(request.kind) != nullptr) return send_request(socket, message, fds);
   return ::send(socket, &message.head, sizeof message.head, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-inline int receive_reply(int socket, Reply& reply, std::vector<UniqueFd>& fds) {
-  ReplyMessage message;
+inline int receive_reply(int socket, Reply& reply, std::vector<os::UniqueFd>& fds) {
+  ipc::ReplyMessage message;
   const auto error = receive_reply(socket, message, fds);
   if (error == 0) reply = reply_of(message);
   return error;
 }
 
-inline void handle(Service& service, ClientId client, const RequestMessage& request,
+inline void handle(Service& service, ClientId client, const ipc::RequestMessage& request,
                    Attachments& attachments, Reply& reply) {
-  ReplyMessage message;
+  ipc::ReplyMessage message;
   service.drive()->handle(client, request, attachments, message);
   reply = reply_of(message);
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 using Rest = Attention::Rest;
@@ -86,4 +86,4 @@ TEST_F(AttentionTest, WhatManyFramesBuyIsBounded) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

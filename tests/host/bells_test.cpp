@@ -20,13 +20,13 @@
 #include "tests/host/service_fixture.h"
 #include "tests/stpd/served_pair.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 class Bells : public testing::Test {
  protected:
-  ClientPage& page_of(const Side& side) {
-    return *reinterpret_cast<ClientPage*>(side.page->data());
+  ipc::ClientPage& page_of(const stpd::Side& side) {
+    return *reinterpret_cast<ipc::ClientPage*>(side.page->data());
   }
   // As an honest client sees it.
   bool falls_asleep() {
@@ -35,17 +35,17 @@ class Bells : public testing::Test {
   bool heartbeats_go_on() {
     const auto polls = pair.loop.heartbeat().beats(), requests = pair.server.heartbeat().beats();
     return eventually([&] {
-      pair.alice->client.ask(RequestKind::kHello);
+      pair.alice->client.ask(ipc::RequestKind::kHello);
       return pair.loop.heartbeat().beats() != polls && pair.server.heartbeat().beats() != requests;
     });
   }
   std::uint64_t silenced() { return pair.service.silenced_bells(); }
 
-  ServedPair pair;
+  stpd::ServedPair pair;
 };
 
 TEST_F(Bells, EachClientHasOneOfItsOwn) {
-  Side hostile(pair.path);
+  stpd::Side hostile(pair.path);
   ASSERT_EQ(::eventfd_write(hostile.bell.get(), 1), 0);
   for (const auto* const other : {&*pair.alice, &*pair.bob}) {
     eventfd_t count = 0;
@@ -59,7 +59,7 @@ TEST_F(Bells, EachClientHasOneOfItsOwn) {
 }
 
 TEST_F(Bells, NoFlagAndNoValueOfOneHoldsUpTheDaemon) {
-  Side hostile(pair.path);
+  stpd::Side hostile(pair.path);
   const auto bell = hostile.bell.get();
   const auto full = std::numeric_limits<std::uint64_t>::max() - 1;
   for (const auto flags : {0, O_NONBLOCK, O_ASYNC | O_NONBLOCK, O_APPEND}) {
@@ -80,7 +80,7 @@ TEST_F(Bells, NoFlagAndNoValueOfOneHoldsUpTheDaemon) {
 }
 
 TEST_F(Bells, OneThatAlwaysRingsIsNotListenedTo) {
-  Side hostile(pair.path);
+  stpd::Side hostile(pair.path);
   std::atomic<bool> done{false};
   std::thread ringing([&] {
     while (!done) ::eventfd_write(hostile.bell.get(), 1);
@@ -93,16 +93,16 @@ TEST_F(Bells, OneThatAlwaysRingsIsNotListenedTo) {
 }
 
 TEST_F(Bells, BitsThatStandForNothingKeepNobodyAwake) {
-  Side hostile(pair.path);
-  std::memset(static_cast<void*>(&page_of(hostile).bells), 0xff, sizeof(Doorbells));
+  stpd::Side hostile(pair.path);
+  std::memset(static_cast<void*>(&page_of(hostile).bells), 0xff, sizeof(ipc::Doorbells));
   EXPECT_TRUE(falls_asleep());
   EXPECT_TRUE(pair.talks(1));
 }
 
 // A channel of its own, a bit that never goes away, and nothing new in the queue.
 TEST_F(Bells, RingingForTheSameAgainAndAgainKeepsNobodyAwake) {
-  Side hostile(pair.path);
-  ASSERT_EQ(hostile.client.ask(RequestKind::kConnect, hostile.endpoint), 0);
+  stpd::Side hostile(pair.path);
+  ASSERT_EQ(hostile.client.ask(ipc::RequestKind::kConnect, hostile.endpoint), 0);
   hostile.take_channel();
   std::atomic<bool> done{false};
   std::thread ringing([&] {
@@ -162,7 +162,7 @@ class WakesTest : public testing::Test {
   }
   static std::unique_ptr<Channel> channel_without_connection() {
     auto channel = std::make_unique<Channel>();
-    channel->memory = SharedMemory::create_own(ChannelGeometry{}.size());
+    channel->memory = ipc::SharedMemory::create_own(ChannelGeometry{}.size());
     return channel;
   }
   static std::uint32_t events_of(const Client& client) { return client.page().events; }
@@ -223,7 +223,7 @@ TEST_F(WakesTest, WhatHasGoneIsPassedOver) {
 TEST_F(WakesTest, ChannelsOfConnectionsThatAreOverAreKeptUntilTheirTurn) {
   auto& many = add();
   auto& few = add();
-  std::vector<std::weak_ptr<SharedMemory>> kept;
+  std::vector<std::weak_ptr<ipc::SharedMemory>> kept;
   for (int i = 0; i < 3; ++i) {
     auto channel = channel_without_connection();
     kept.push_back(channel->memory);
@@ -259,10 +259,10 @@ using WakesOfAService = ServiceFixture;
 TEST_F(WakesOfAService, ATurnWakesAClientOnceHoweverManyConnectionsItGets) {
   constexpr std::uint32_t kConnections = 6;
   const auto listener = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, listener), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, listener), 0);
   auto& page = page_of(bob);
   for (std::uint32_t i = 0; i < kConnections; ++i)
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, open(alice)), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, open(alice)), 0);
   for (int i = 0; i < 10; ++i) {
     const auto before = page.events.load();
     turn(1);
@@ -275,15 +275,15 @@ TEST_F(WakesOfAService, ATurnWakesAClientOnceHoweverManyConnectionsItGets) {
 TEST_F(WakesOfAService, ATurnWakesAClientOnceHoweverManyConnectionsEnd) {
   constexpr int kConnections = 6;
   const auto listener = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, listener), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, listener), 0);
   std::vector<End> ends;
   for (int i = 0; i < kConnections; ++i) {
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, open(alice)), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, open(alice)), 0);
     ASSERT_EQ(accept_soon(bob, listener), 0);
     ends.push_back(take_end());
     reinterpret_cast<ChannelControl*>(ends.back().memory->data())->gathered.store(1);
   }
-  for (const auto& end : ends) EXPECT_EQ(on_vc(bob, RequestKind::kClose, end.vc), 0);
+  for (const auto& end : ends) EXPECT_EQ(on_vc(bob, ipc::RequestKind::kClose, end.vc), 0);
   auto& page = page_of(bob);
   const auto at_first = page.events.load();
   for (int i = 0; i < 10; ++i) {
@@ -296,4 +296,4 @@ TEST_F(WakesOfAService, ATurnWakesAClientOnceHoweverManyConnectionsEnd) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

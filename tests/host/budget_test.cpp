@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002, kCarol = 1'003;
@@ -188,4 +188,4 @@ TEST_F(BudgetsTest, SeveralThreadsTakeAndGiveBack) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

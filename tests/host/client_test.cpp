@@ -17,7 +17,7 @@
 
 #include "tests/host/eventually.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 long wake_on(std::atomic<std::uint32_t>& word, int most) {
@@ -39,7 +39,7 @@ long asleep_on(std::atomic<std::uint32_t>& word, std::atomic<std::uint32_t>& oth
 TEST(Client, AnEventWakesOneSleeperWhateverTheirNumber) {
   constexpr int kSleepers = 20;
   Client client;
-  client.page_memory = SharedMemory::create("test", sizeof(ClientPage));
+  client.page_memory = ipc::SharedMemory::create("test", sizeof(ipc::ClientPage));
   ASSERT_TRUE(client.page_memory);
   auto& page = client.page();
   page.sleepers = kSleepers;
@@ -216,13 +216,13 @@ class ClientTableTest : public testing::Test {
 
 TEST_F(ClientTableTest, EachClientHasAnIdAndAPageOfItsOwn) {
   std::set<ClientId> ids;
-  std::set<ClientPage*> pages;
+  std::set<ipc::ClientPage*> pages;
   for (int i = 0; i < 50; ++i) {
     auto* const client = table.add(false);
     ASSERT_NE(client, nullptr);
     EXPECT_NE(client->id, 0U);
     EXPECT_EQ(table.find(client->id), client);
-    EXPECT_EQ(client->page().magic, kClientPageMagic);
+    EXPECT_EQ(client->page().magic, ipc::kClientPageMagic);
     ids.insert(client->id);
     pages.insert(&client->page());
   }
@@ -350,4 +350,4 @@ TEST_F(WindowAccountsTest, APartMayOutliveItsClientButNotGrow) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

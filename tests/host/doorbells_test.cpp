@@ -9,30 +9,30 @@
 
 #include "libst/ipc/client_page.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
-std::vector<std::uint32_t> collect(Doorbells& bells, std::uint32_t channels) {
+std::vector<std::uint32_t> collect(ipc::Doorbells& bells, std::uint32_t channels) {
   std::vector<std::uint32_t> rung;
-  Doorbells::Progress all;
+  ipc::Doorbells::Progress all;
   bells.collect(channels, all, [&](std::uint32_t channel) { rung.push_back(channel); });
   return rung;
 }
 
 TEST(Doorbells, EveryBellRungIsCollectedOnce) {
-  const auto bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<ipc::Doorbells>();
   EXPECT_FALSE(bells->any());
   for (const auto channel : {0U, 63U, 64U, 4'095U, 4'096U, 65'535U, 64U}) bells->ring(channel);
   EXPECT_TRUE(bells->any());
-  EXPECT_EQ(collect(*bells, kMaxChannels),
+  EXPECT_EQ(collect(*bells, ipc::kMaxChannels),
             (std::vector<std::uint32_t>{0, 63, 64, 4'095, 4'096, 65'535}));
   EXPECT_FALSE(bells->any());
-  EXPECT_TRUE(collect(*bells, kMaxChannels).empty());
+  EXPECT_TRUE(collect(*bells, ipc::kMaxChannels).empty());
 }
 
 TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
-  const auto bells = std::make_unique<Doorbells>();
-  for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) bells->ring(channel);
+  const auto bells = std::make_unique<ipc::Doorbells>();
+  for (std::uint32_t channel = 0; channel < ipc::kMaxChannels; ++channel) bells->ring(channel);
   EXPECT_EQ(collect(*bells, 3), (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_TRUE(collect(*bells, 0).empty());
 }
@@ -41,8 +41,8 @@ TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
 // none of its own.
 TEST(Doorbells, ATurnCollectsABoundedNumberAndTheOthersComeNext) {
   constexpr std::uint32_t kChannels = 10'000, kMost = 64;
-  const auto bells = std::make_unique<Doorbells>();
-  Doorbells::Progress progress{.most = kMost, .leaf = 0};
+  const auto bells = std::make_unique<ipc::Doorbells>();
+  ipc::Doorbells::Progress progress{.most = kMost, .leaf = 0};
   std::vector<unsigned> visits(kChannels);
   const std::uint32_t turns = kChannels / kMost + 2;
   for (std::uint32_t turn = 0; turn < turns; ++turn) {
@@ -62,14 +62,15 @@ TEST(Doorbells, ATurnCollectsABoundedNumberAndTheOthersComeNext) {
   EXPECT_FALSE(bells->any());
 }
 
-std::vector<std::uint32_t> collect_own(Doorbells& bells, const std::vector<std::uint64_t>& own) {
+std::vector<std::uint32_t> collect_own(ipc::Doorbells& bells,
+                                       const std::vector<std::uint64_t>& own) {
   std::vector<std::uint32_t> rung;
   bells.collect(own, [&](std::uint32_t channel) { rung.push_back(channel); });
   return rung;
 }
 
 TEST(Doorbells, WhoeverCollectsItsOwnLeavesThoseOfOthersRinging) {
-  const auto bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<ipc::Doorbells>();
   for (const auto channel : {1U, 2U, 70U, 5'000U}) bells->ring(channel);
   std::vector<std::uint64_t> mine(5'000 / 64 + 1), others(2);
   mine[0] = 1U << 2;
@@ -87,7 +88,7 @@ TEST(Doorbells, WhoeverCollectsItsOwnLeavesThoseOfOthersRinging) {
 // A collector that silences the last bell of its word must not silence one that rings meanwhile.
 TEST(Doorbells, NoBellThatRingsWhileOthersAreCollectedIsLost) {
   constexpr std::uint32_t kRounds = 300;
-  const auto bells = std::make_unique<Doorbells>();
+  const auto bells = std::make_unique<ipc::Doorbells>();
   std::atomic<std::uint32_t> heard[2]{};
   std::atomic<bool> done{false};
   std::vector<std::thread> collectors;
@@ -110,4 +111,4 @@ TEST(Doorbells, NoBellThatRingsWhileOthersAreCollectedIsLost) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace stp::service {
+namespace stp::host {
 
 // Polls until the condition holds. Returns false after half a minute.
 template <typename Holds>
@@ -17,4 +17,4 @@ bool eventually(Holds&& holds) {
   return true;
 }
 
-}  // namespace stp::service
+}  // namespace stp::host

@@ -16,13 +16,13 @@
 #include "libst/ipc/socket.h"
 #include "tests/temporary_directory.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 constexpr uid_t kProgramUser = 4'711;
 constexpr gid_t kOwnGroup = 4'712, kSecondGroup = 4'713, kOtherGroup = 4'714;
 
-bool has_ended(const UniqueFd& process, int milliseconds) {
+bool has_ended(const os::UniqueFd& process, int milliseconds) {
   pollfd look{.fd = process.get(), .events = POLLIN, .revents = 0};
   return ::poll(&look, 1, milliseconds) == 1;
 }
@@ -31,7 +31,7 @@ bool has_ended(const UniqueFd& process, int milliseconds) {
 class IdentityTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(listen_at(path, listener, file), 0);
+    ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
     ::chmod(directory.path().c_str(), 0755);
   }
   ~IdentityTest() override {
@@ -47,8 +47,8 @@ class IdentityTest : public testing::Test {
             ::setuid(kProgramUser) != 0)
           ::_exit(1);
       }
-      UniqueFd own;
-      if (connect_to(path, own) != 0) ::_exit(1);
+      os::UniqueFd own;
+      if (ipc::connect_to(path, own) != 0) ::_exit(1);
       for (;;) ::pause();
     }
     pollfd look{.fd = listener.get(), .events = POLLIN, .revents = 0};
@@ -64,8 +64,8 @@ class IdentityTest : public testing::Test {
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  UniqueFd listener, socket;
-  SocketFile file;
+  os::UniqueFd listener, socket;
+  ipc::SocketFile file;
   pid_t program = -1;
 };
 
@@ -100,7 +100,7 @@ TEST_F(IdentityTest, AProgramOfAnotherUserIsOneOnlyInTheGroupOfAdministrators) {
 
 TEST_F(IdentityTest, TheEndOfAProgramIsSeen) {
   start_program(false);
-  UniqueFd process;
+  os::UniqueFd process;
   ASSERT_EQ(open_process(socket.get(), program, process), 0);
   if (!process) GTEST_SKIP() << "this kernel has no descriptors of processes";
   EXPECT_FALSE(has_ended(process, 0));
@@ -111,4 +111,4 @@ TEST_F(IdentityTest, TheEndOfAProgramIsSeen) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -5,17 +5,17 @@
 
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 class LinkWatchTest : public ServiceFixture {
  protected:
-  ClientPage& page_of(ClientId client) {
-    EXPECT_EQ(ask(client, RequestKind::kHello), 0);
-    return *reinterpret_cast<ClientPage*>(attachments.memory->data());
+  ipc::ClientPage& page_of(ClientId client) {
+    EXPECT_EQ(ask(client, ipc::RequestKind::kHello), 0);
+    return *reinterpret_cast<ipc::ClientPage*>(attachments.memory->data());
   }
   // Until the service has looked at the link once more.
-  bool shows(ClientPage& page, port::LinkState state) {
+  bool shows(ipc::ClientPage& page, port::LinkState state) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (page.link_state.load() != static_cast<std::uint32_t>(state)) {
       if (std::chrono::steady_clock::now() > until) return false;
@@ -36,7 +36,7 @@ TEST_F(LinkWatchTest, AChangeIsOnThePagesOfAllAndWakesWhoSleepsThere) {
   EXPECT_TRUE(shows(other, port::LinkState::kNoCarrier));
   EXPECT_EQ(page.link_changes.load(), changes + 1);
   EXPECT_NE(page.events.load(), events);
-  ASSERT_EQ(ask(alice, RequestKind::kLinkState), 0);
+  ASSERT_EQ(ask(alice, ipc::RequestKind::kLinkState), 0);
   EXPECT_EQ(reply.state, static_cast<std::uint32_t>(port::LinkState::kNoCarrier));
   EXPECT_EQ(reply.value, changes + 1);
   EXPECT_EQ(reply.ipv4, 0x0a090001U);
@@ -64,7 +64,7 @@ TEST_F(LinkWatchTest, WhatAProgramWritesOnItsPageIsNotBelieved) {
   page.link_state = 77;
   page.link_changes = 77;
   page.link_ipv4 = 77;
-  ASSERT_EQ(ask(alice, RequestKind::kLinkState), 0);
+  ASSERT_EQ(ask(alice, ipc::RequestKind::kLinkState), 0);
   EXPECT_EQ(reply.state, static_cast<std::uint32_t>(port::LinkState::kUp));
   EXPECT_EQ(reply.ipv4, 0x0a090001U);
   const auto changes = reply.value;
@@ -83,7 +83,7 @@ TEST_F(LinkWatchTest, TheLengthOfAStateAndTheSpeedAreTold) {
   const auto changed = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const auto asked = std::chrono::steady_clock::now();
-  ASSERT_EQ(ask(alice, RequestKind::kLinkState), 0);
+  ASSERT_EQ(ask(alice, ipc::RequestKind::kLinkState), 0);
   const auto age = std::chrono::nanoseconds(reply.age);
   constexpr std::chrono::milliseconds kOlder{1};  // the Service's clock runs in steps
   EXPECT_GE(age + kOlder, asked - changed);
@@ -114,4 +114,4 @@ TEST_F(LinkWatchTest, EachChangeIsNotedOnceAndOfMostTheLast) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -12,7 +12,7 @@
 
 #include "libst/host/budgets.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 constexpr std::size_t kPage = 4'096;
@@ -101,4 +101,4 @@ TEST(MemoryGuardTable, HasRoomForAsManyRegionsAsTheKernelPermitsMappings) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -3,7 +3,7 @@
 // share of it, whatever the others and their peers do.
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 using wire::Op;
@@ -26,15 +26,15 @@ class SharedGrants : public ServiceFixture {
     flow->receiver = client;
     flow->memory.resize(kBuffer);
     const auto endpoint = open(client), sender = open(far);
-    EXPECT_EQ(on_endpoint(client, RequestKind::kListen, endpoint), 0);
-    EXPECT_EQ(on_endpoint(far, RequestKind::kConnect, sender), 0);
+    EXPECT_EQ(on_endpoint(client, ipc::RequestKind::kListen, endpoint), 0);
+    EXPECT_EQ(on_endpoint(far, ipc::RequestKind::kConnect, sender), 0);
     flow->far_end = take_end();
     turn();
-    EXPECT_EQ(on_endpoint(client, RequestKind::kAccept, endpoint), 0);
+    EXPECT_EQ(on_endpoint(client, ipc::RequestKind::kAccept, endpoint), 0);
     flow->near_end = take_end();
-    EXPECT_EQ(on_endpoint(client, RequestKind::kUnlisten, endpoint), 0);
+    EXPECT_EQ(on_endpoint(client, ipc::RequestKind::kUnlisten, endpoint), 0);
     EXPECT_EQ(map(client, endpoint, Direction::kReceive, flow->memory), 0);
-    EXPECT_EQ(on_region(client, RequestKind::kAllocMx, reply.region), 0);
+    EXPECT_EQ(on_region(client, ipc::RequestKind::kAllocMx, reply.region), 0);
     flow->mx = static_cast<std::uint16_t>(reply.mx);
     EXPECT_EQ(map(far, sender, Direction::kTransmit, source), 0);
     return flow;
@@ -135,4 +135,4 @@ TEST_F(SharedGrants, OfOneWhoGoesAreOthersAgain) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -16,7 +16,7 @@
 #include "tests/host/service_fixture.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 class PollLoopTest : public ServiceFixture, public testing::WithParamInterface<PollPolicy> {
@@ -40,7 +40,7 @@ class PollLoopTest : public ServiceFixture, public testing::WithParamInterface<P
     connect();
     page = &page_of(alice);
   }
-  ClientPage* page = nullptr;
+  ipc::ClientPage* page = nullptr;
 };
 
 TEST_P(PollLoopTest, ServesClientsWithoutAnyCall) {
@@ -61,7 +61,7 @@ TEST_P(PollLoopTest, WakesFromSleepForABell) {
 TEST_P(PollLoopTest, LetsRequestsIn) {
   PollLoop loop(service, GetParam());
   loop.start();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(ask(alice, ipc::RequestKind::kHello), 0);
 }
 
 TEST_P(PollLoopTest, StaysAwayWhileACallerDrives) {
@@ -103,7 +103,7 @@ bool is_watched(int fd) {
 }
 
 TEST_P(PollLoopTest, FramesWakeNobodyWhileACallerDrives) {
-  const UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const os::UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   port->wakes_by = frames.get();
   PollLoop loop(service, GetParam());
   const auto visit_for_a_while = [&] {
@@ -295,7 +295,7 @@ int threads_with_short_slices() {
 TEST(Scheduling, TheThreadsOfADaemonThatHoldItsLockHaveShortSlices) {
   if (const auto own = scheduling(); !own || own->slice == 0)
     GTEST_SKIP() << "this kernel knows no slices";
-  ServedSocket daemon;
+  stpd::ServedSocket daemon;
   daemon.start();
   EXPECT_TRUE(eventually([] { return threads_with_short_slices() == 2; }));
 }
@@ -337,4 +337,4 @@ TEST(PollPlaces, WithoutAChoiceTheyRunAnywhereAndTheMachineHasToHaveEnough) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -4,7 +4,7 @@
 
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 using RegionsTest = ServiceFixture;
@@ -12,32 +12,32 @@ using RegionsTest = ServiceFixture;
 TEST_F(RegionsTest, MemoryIsKeptUntilTheLinkHasLetGoOfIt) {
   const auto alive = send_from_kept_memory();
   const auto region = alice_region;
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EINPROGRESS);
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EINPROGRESS);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), -EINPROGRESS);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), -EINPROGRESS);
   EXPECT_FALSE(alive.expired());
   port->keeps_frames = false;
   turn();
   EXPECT_TRUE(alive.expired());
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
 }
 
 TEST_F(RegionsTest, MemoryIsSettledWhenNoFrameReadsItAndStaysMapped) {
   const auto alive = send_from_kept_memory();
   const auto region = alice_region;
-  EXPECT_EQ(on_region(alice, RequestKind::kSettle, region), -EINPROGRESS);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kSettle, region), -EINPROGRESS);
   port->keeps_frames = false;
   turn();
-  EXPECT_EQ(on_region(alice, RequestKind::kSettle, region), 0);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kSettle, region), 0);
   EXPECT_FALSE(alive.expired());
-  EXPECT_EQ(on_region(bob, RequestKind::kSettle, region), -EBADF) << "it is not Bob's";
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
-  EXPECT_EQ(on_region(alice, RequestKind::kSettle, region), -EBADF);
+  EXPECT_EQ(on_region(bob, ipc::RequestKind::kSettle, region), -EBADF) << "it is not Bob's";
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kSettle, region), -EBADF);
 }
 
 TEST_F(RegionsTest, MemoryOutsideTheRangeIsRefused) {
   const auto endpoint = open(alice);
   std::vector<std::byte> memory(2 * kBuffer);
-  auto request = request_for(RequestKind::kMap);
+  auto request = request_for(ipc::RequestKind::kMap);
   request.endpoint = endpoint;
   attachments.pieces = {memory};
   request.base = 65'535;
@@ -55,4 +55,4 @@ TEST_F(RegionsTest, MemoryOutsideTheRangeIsRefused) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -10,7 +10,7 @@
 #include "libst/host/client.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 class RemovalTest : public ServiceFixture {
@@ -18,10 +18,10 @@ class RemovalTest : public ServiceFixture {
   // Alice goes; bob, who has done nothing wrong, is served as before.
   void remove_alice() {
     service.drive()->remove_client(alice);
-    EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
+    EXPECT_EQ(ask(alice, ipc::RequestKind::kHello), -EBADF);
     turn(20);
     EXPECT_EQ(service.drive()->client_count(), 1U);
-    EXPECT_EQ(ask(bob, RequestKind::kHello), 0);
+    EXPECT_EQ(ask(bob, ipc::RequestKind::kHello), 0);
   }
 };
 
@@ -35,18 +35,18 @@ TEST_F(RemovalTest, WithAnEndpoint) {
 }
 
 TEST_F(RemovalTest, WhileListening) {
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, open(alice)), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, open(alice)), 0);
   remove_alice();
   // Its UPort is free again.
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kListen, open(bob)), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, open(bob)), 0);
 }
 
 TEST_F(RemovalTest, WhileConnectionsWaitToBeAccepted) {
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, open(alice)), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, open(alice)), 0);
   const auto endpoint = open(bob);
   std::vector<End> ends;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kConnect, endpoint), 0);
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, endpoint), 0);
     ends.push_back(take_end());
   }
   turn();
@@ -56,7 +56,7 @@ TEST_F(RemovalTest, WhileConnectionsWaitToBeAccepted) {
 
 TEST_F(RemovalTest, WhileConnecting) {
   port->cut = true;
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, open(alice)), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, open(alice)), 0);
   remove_alice();
   EXPECT_EQ(service.drive()->node().vc_count(), 0U);
 }
@@ -69,7 +69,7 @@ TEST_F(RemovalTest, WhileConnectedTellsThePeer) {
 
 TEST_F(RemovalTest, WhileClosing) {
   connect();
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, alice_end.vc), 0);
   remove_alice();
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
 }
@@ -77,8 +77,8 @@ TEST_F(RemovalTest, WhileClosing) {
 TEST_F(RemovalTest, AfterClosingAnEndpointThatStillEnds) {
   connect();
   port->cut = true;
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), 0);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, alice_end.vc), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), 0);
   service.drive()->remove_client(alice);
   EXPECT_EQ(service.drive()->client_count(), 2U);  // its Request_Disconnect is on its way
   port->cut = false;
@@ -152,7 +152,7 @@ class RemovalInSlices : public ServiceFixture {
       const auto now = things();
       ASSERT_LE(left - now, kOfOneTurn);
       left = now;
-      ASSERT_EQ(ask(bob, RequestKind::kHello), 0);
+      ASSERT_EQ(ask(bob, ipc::RequestKind::kHello), 0);
     }
   }
 
@@ -162,7 +162,7 @@ class RemovalInSlices : public ServiceFixture {
 TEST_F(RemovalInSlices, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
   for (int e = 0; e < 200; ++e) {
     const auto endpoint = open(alice);
-    auto request = request_for(RequestKind::kMap);
+    auto request = request_for(ipc::RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
     for (request.base = 0; request.base < 10; ++request.base) {
@@ -171,7 +171,7 @@ TEST_F(RemovalInSlices, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
     }
   }
   const auto region = reply.region;
-  while (on_region(alice, RequestKind::kAllocMx, region) == 0) {
+  while (on_region(alice, ipc::RequestKind::kAllocMx, region) == 0) {
   }
   const auto before = things();
   ASSERT_EQ(before, 200U + 2'000U + limits::kMxs);
@@ -186,10 +186,10 @@ TEST_F(RemovalInSlices, ARegionWithManyMxIsUnmappedAtOnceAndForgottenInSlices) {
   ASSERT_EQ(map(alice, open(alice), Direction::kReceive, memory), 0);
   const auto region = reply.region;
   std::size_t mxs = 0;
-  while (on_region(alice, RequestKind::kAllocMx, region) == 0) ++mxs;
+  while (on_region(alice, ipc::RequestKind::kAllocMx, region) == 0) ++mxs;
   int result = 0;
   for (int asked = 0; asked < 20'000; ++asked) {
-    result = on_region(alice, RequestKind::kUnmap, region);
+    result = on_region(alice, ipc::RequestKind::kUnmap, region);
     if (result != -EINPROGRESS) break;
     turn(1);
   }
@@ -204,7 +204,7 @@ TEST_F(RemovalInSlices, SeveralGoAtOnceAndEachOfThemComesToItsEnd) {
   for (int i = 0; i < 20; ++i) {
     others.push_back(service.drive()->add_client(false));
     for (int e = 0; e < 20; ++e)
-      ASSERT_EQ(on_endpoint(others.back(), RequestKind::kConnect, open(others.back())), 0);
+      ASSERT_EQ(on_endpoint(others.back(), ipc::RequestKind::kConnect, open(others.back())), 0);
   }
   for (const auto other : others) service.drive()->remove_client(other);
   for (int turns = 0; turns < 200 && service.drive()->client_count() != 2; ++turns)
@@ -214,24 +214,24 @@ TEST_F(RemovalInSlices, SeveralGoAtOnceAndEachOfThemComesToItsEnd) {
 
 TEST_F(RemovalInSlices, RegionsThatNobodyAsksAfterAgainGoWithTheirEndpoint) {
   const auto alive = send_from_kept_memory();
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, alice_region), -EINPROGRESS);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, alice_region), -EINPROGRESS);
   port->keeps_frames = false;
   turn();
   EXPECT_TRUE(alive.expired());
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc, true), 0);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), 0);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, alice_end.vc, true), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), 0);
   turn(50);
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, alice_region), -EBADF);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, alice_region), -EBADF);
   EXPECT_EQ(service.budgets().used(Resource::kRegions), 1U);  // bob's
 }
 
 TEST_F(RemovalInSlices, WhateverIsThrownWhileARequestIsAnsweredIsTheAnswer) {
   service.drive()->add_counters(
       []() -> std::vector<port::PortCounter> { throw std::runtime_error("no counters today"); });
-  auto request = request_for(RequestKind::kStats);
+  auto request = request_for(ipc::RequestKind::kStats);
   request.index = kCounterCount;
   EXPECT_EQ(ask(alice, request), -EIO);
-  EXPECT_EQ(ask(alice, RequestKind::kHello), 0);
+  EXPECT_EQ(ask(alice, ipc::RequestKind::kHello), 0);
 }
 
 TEST(ClientIds, AreThoseOfNobodyElse) {
@@ -241,4 +241,4 @@ TEST(ClientIds, AreThoseOfNobodyElse) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -9,7 +9,7 @@
 #include "stp/node/inbound/unscheduled.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service::service_budgets_test {
+namespace stp::host::service_budgets_test {
 namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002;
@@ -34,7 +34,7 @@ class ServiceBudgets : public ServiceFixture {
   }
   // As if it had come through a socket: memory that is kept, and counted.
   int map_kept(ClientId client, EndpointId endpoint, std::uint32_t base = 0) {
-    auto request = request_for(RequestKind::kMap);
+    auto request = request_for(ipc::RequestKind::kMap);
     request.endpoint = endpoint;
     request.base = base;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
@@ -65,7 +65,7 @@ TEST_F(ServiceBudgets, APlaceIsTakenUntilNothingOfItsProgramIsLeft) {
   ASSERT_NE(first, 0U);
   EXPECT_EQ(join(kAlice), 0U);
   port->cut = true;
-  ASSERT_EQ(on_endpoint(first, RequestKind::kConnect, open(first)), 0);
+  ASSERT_EQ(on_endpoint(first, ipc::RequestKind::kConnect, open(first)), 0);
   service.drive()->remove_client(first);
   turn(1);
   port->ahead = 10 * kSecond;  // nobody has answered its Request_Disconnect
@@ -83,14 +83,14 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMx) {
   for (const auto program : programs) {
     ASSERT_EQ(map(program, open(program), Direction::kReceive, memory), 0);
     const auto region = reply.region;
-    while (on_region(program, RequestKind::kAllocMx, region) == 0) ++mxs;
+    while (on_region(program, ipc::RequestKind::kAllocMx, region) == 0) ++mxs;
     EXPECT_EQ(reply.result, -EDQUOT);
   }
   EXPECT_EQ(mxs, describe(Resource::kMx).usual / 2);
-  EXPECT_EQ(std::string(text_of(reply.text)),
+  EXPECT_EQ(std::string(ipc::text_of(reply.text)),
             "uid 1001 has 32767 of 65535 Mx, more exceeds its limit: raise --user-share");
   ASSERT_EQ(map(bob, open(bob), Direction::kReceive, memory), 0);
-  EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
+  EXPECT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, reply.region), 0);
   for (const auto program : programs) service.drive()->remove_client(program);
   turn(2'000);
   EXPECT_EQ(used(Resource::kMx), 1U);
@@ -103,17 +103,17 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllRegionsEndpointsOrMemory) {
   quotas.totals[Resource::kMappedBytes] = 40 * kBuffer;
   service.drive()->set_quotas(quotas);
   std::vector<EndpointId> endpoints;
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   while (ask(alice, request) == 0) endpoints.push_back(reply.endpoint);
   EXPECT_EQ(endpoints.size(), 10U);
   EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_NE(std::string(text_of(reply.text)).find("--total-endpoints"), std::string::npos);
+  EXPECT_NE(std::string(ipc::text_of(reply.text)).find("--total-endpoints"), std::string::npos);
   std::uint32_t regions = 0;
   while (map_kept(alice, endpoints[0], regions) == 0) ++regions;
   EXPECT_EQ(regions, 20U);
   EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_NE(std::string(text_of(reply.text)).find("--total-regions"), std::string::npos);
+  EXPECT_NE(std::string(ipc::text_of(reply.text)).find("--total-regions"), std::string::npos);
   const auto endpoint = open(bob);
   EXPECT_EQ(map_kept(bob, endpoint), 0);
 }
@@ -125,24 +125,24 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllConnectionsNorTheirMemory) {
   service.drive()->set_quotas(quotas);
   const auto endpoint = open(alice);
   std::size_t connections = 0;
-  while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
+  while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) ++connections;
   EXPECT_EQ(connections, 10U);
-  EXPECT_NE(std::string(text_of(reply.text)).find("--total-queues"), std::string::npos);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), 0);
+  EXPECT_NE(std::string(ipc::text_of(reply.text)).find("--total-queues"), std::string::npos);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, open(bob)), 0);
 }
 
 TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
   service.drive()->set_process_totals(20, 1'000);
   const auto endpoint = open(alice);
   std::size_t connections = 0;
-  while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) ++connections;
+  while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) ++connections;
   EXPECT_EQ(connections, 10U);
-  EXPECT_NE(std::string(text_of(reply.text)).find("vm.max_map_count"), std::string::npos);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), 0);
+  EXPECT_NE(std::string(ipc::text_of(reply.text)).find("vm.max_map_count"), std::string::npos);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, open(bob)), 0);
   service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
   service.drive()->set_process_totals(1'000, 0);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), -EDQUOT);
-  EXPECT_NE(std::string(text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, open(bob)), -EDQUOT);
+  EXPECT_NE(std::string(ipc::text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
 }
 
 // What regions that many connections open would take to keep track of.
@@ -161,17 +161,17 @@ class Windows : public ServiceBudgets {
     quotas.totals[Resource::kWindowBytes] = kTotal;
     service.drive()->set_quotas(quotas);
     bob_endpoint = open(bob);
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
     lend(bob, bob_endpoint);
   }
   void lend(ClientId of, EndpointId endpoint) {
     ASSERT_EQ(map(of, endpoint, Direction::kReceive, destination), 0);
-    ASSERT_EQ(on_region(of, RequestKind::kAllocMx, reply.region), 0);
+    ASSERT_EQ(on_region(of, ipc::RequestKind::kAllocMx, reply.region), 0);
     mx = static_cast<std::uint16_t>(reply.mx);
   }
   Pair connect_to_bob(ClientId from, EndpointId endpoint) {
     Pair pair;
-    EXPECT_EQ(on_endpoint(from, RequestKind::kConnect, endpoint), 0);
+    EXPECT_EQ(on_endpoint(from, ipc::RequestKind::kConnect, endpoint), 0);
     pair.out = take_end();
     turn();
     EXPECT_EQ(accept_soon(bob, bob_endpoint), 0);
@@ -229,11 +229,11 @@ TEST_F(Windows, OfManyConnectionsOfOneUserStayWithinItsBudget) {
 }
 
 TEST_F(ServiceBudgets, AnEndpointWithoutConnectionsPaysForItsTables) {
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.connectionless = 1;
   ASSERT_EQ(ask(alice, request), 0);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kOpenPort, reply.endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kOpenPort, reply.endpoint), 0);
   const ChannelGeometry queues{64, 64};
   EXPECT_EQ(used(Resource::kQueueBytes),
             queues.size() + UnscheduledBlocks::footprint() + sizeof(KeyGuard));
@@ -247,7 +247,7 @@ TEST_F(ServiceBudgets, AProgramOfRootsAndOneWithItsOwnNodeAreHeldByTheWholeOnly)
   while (join(0) != 0) ++taken;
   EXPECT_EQ(taken, 16U);
   const auto own = service.drive()->add_client(false);
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   std::size_t endpoints = 0;
   while (ask(own, request) == 0) ++endpoints;
@@ -258,15 +258,15 @@ TEST_F(ServiceBudgets, WhatIsRefusedCostsNothing) {
   const auto endpoint = open(alice);
   service.drive()->set_quotas({.regions = 0, .mxs = 0});
   EXPECT_EQ(map_kept(alice, endpoint), -EDQUOT);
-  EXPECT_EQ(std::string(text_of(reply.text)),
+  EXPECT_EQ(std::string(ipc::text_of(reply.text)),
             "this program has all that --max-regions 0 of stpd allows: raise it, then SIGHUP");
   service.drive()->set_quotas({});
   EXPECT_EQ(map_kept(alice, endpoint, 65'536), -ERANGE);
   EXPECT_EQ(map_kept(alice, endpoint), 0);
   const auto region = reply.region;
   EXPECT_EQ(map_kept(alice, endpoint), -EBUSY);  // by the Node: what was reserved goes back
-  EXPECT_EQ(on_region(alice, RequestKind::kAllocMx, region, 77), -EBADF);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kOpenPort, endpoint), -EINVAL);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kAllocMx, region, 77), -EBADF);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kOpenPort, endpoint), -EINVAL);
   EXPECT_EQ(used(Resource::kRegions), 1U);
   EXPECT_EQ(used(Resource::kMx), 0U);
   EXPECT_EQ(used(Resource::kConnections), 0U);
@@ -274,9 +274,9 @@ TEST_F(ServiceBudgets, WhatIsRefusedCostsNothing) {
   EXPECT_GT(tables, 0U);
   EXPECT_EQ(map_kept(alice, endpoint, 60'000), 0);
   EXPECT_GT(used(Resource::kTableBytes), tables);
-  ASSERT_EQ(on_region(alice, RequestKind::kUnmap, reply.region), 0);
-  ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, endpoint), 0);
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, reply.region), 0);
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, endpoint), 0);
   turn();
   expect_nothing_used();
 }
@@ -286,16 +286,16 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
   connect();
   ASSERT_EQ(map_kept(bob, bob_endpoint), 0);
   const auto region = reply.region;
-  ASSERT_EQ(on_region(bob, RequestKind::kAllocMx, region), 0);
-  ASSERT_EQ(on_region(bob, RequestKind::kAllocMx, region, bob_end.vc), 0);
+  ASSERT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, region), 0);
+  ASSERT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, region, bob_end.vc), 0);
   alice_end = {};
   bob_end.memory.reset();
   attachments = {};
-  ASSERT_EQ(on_vc(bob, RequestKind::kClose, bob_end.vc, true), 0);
+  ASSERT_EQ(on_vc(bob, ipc::RequestKind::kClose, bob_end.vc, true), 0);
   turn(50);
   EXPECT_EQ(used(Resource::kMx), 1U);
-  ASSERT_EQ(on_region(bob, RequestKind::kUnmap, region), 0);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kCloseEndpoint, bob_endpoint), 0);
+  ASSERT_EQ(on_region(bob, ipc::RequestKind::kUnmap, region), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kCloseEndpoint, bob_endpoint), 0);
   turn(50);
   // Left behind by one that goes.
   service.drive()->remove_client(alice);
@@ -317,4 +317,4 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
 }
 
 }  // namespace
-}  // namespace stp::service::service_budgets_test
+}  // namespace stp::host::service_budgets_test

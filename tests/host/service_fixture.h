@@ -17,15 +17,15 @@
 #include "tests/host/any_message.h"
 #include "tests/host/test_port.h"
 
-namespace stp::service {
+namespace stp::host {
 
-inline WireConfig usual_config() {
-  return to_wire(EndpointConfig{});
+inline ipc::WireConfig usual_config() {
+  return ipc::to_wire(EndpointConfig{});
 }
 
-inline Request request_for(RequestKind kind) {
+inline Request request_for(ipc::RequestKind kind) {
   Request request{};
-  request.version = kProtocolVersion;
+  request.version = ipc::kProtocolVersion;
   request.kind = kind;
   return request;
 }
@@ -41,21 +41,21 @@ class ServiceFixture : public testing::Test {
     bob = service.drive()->add_client(false);
   }
 
-  int ask(ClientId client, const RequestMessage& request) {
+  int ask(ClientId client, const ipc::RequestMessage& request) {
     attachments.memory.reset();
     handle(service, client, request, attachments, reply);
     return reply.result;
   }
   int ask(ClientId client, const Request& request) { return ask(client, message_of(request)); }
-  int ask(ClientId client, RequestKind kind) { return ask(client, request_for(kind)); }
+  int ask(ClientId client, ipc::RequestKind kind) { return ask(client, request_for(kind)); }
 
   EndpointId open(ClientId client) {
-    auto request = request_for(RequestKind::kOpenEndpoint);
+    auto request = request_for(ipc::RequestKind::kOpenEndpoint);
     request.config = usual_config();
     EXPECT_EQ(ask(client, request), 0);
     return reply.endpoint;
   }
-  int on_endpoint(ClientId client, RequestKind kind, EndpointId endpoint) {
+  int on_endpoint(ClientId client, ipc::RequestKind kind, EndpointId endpoint) {
     auto request = request_for(kind);
     request.endpoint = endpoint;
     request.uport = kUport;
@@ -63,13 +63,13 @@ class ServiceFixture : public testing::Test {
     request.config = usual_config();
     return ask(client, request);
   }
-  int on_vc(ClientId client, RequestKind kind, VcId vc, bool at_once = false) {
+  int on_vc(ClientId client, ipc::RequestKind kind, VcId vc, bool at_once = false) {
     auto request = request_for(kind);
     request.vc = vc;
     request.at_once = at_once ? 1 : 0;
     return ask(client, request);
   }
-  int on_region(ClientId client, RequestKind kind, RegionId region, VcId vc = kNoneId) {
+  int on_region(ClientId client, ipc::RequestKind kind, RegionId region, VcId vc = kNoneId) {
     auto request = request_for(kind);
     request.region = region;
     request.vc = vc;
@@ -78,7 +78,7 @@ class ServiceFixture : public testing::Test {
   }
   int map(ClientId client, EndpointId endpoint, Direction direction, MutableBytes memory,
           std::shared_ptr<void> keep = nullptr) {
-    auto request = request_for(RequestKind::kMap);
+    auto request = request_for(ipc::RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(direction);
     attachments.pieces = {memory};
@@ -95,7 +95,7 @@ class ServiceFixture : public testing::Test {
   int accept_soon(ClientId of, EndpointId endpoint) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     for (int error = 0;; turn(1))
-      if (error = on_endpoint(of, RequestKind::kAccept, endpoint);
+      if (error = on_endpoint(of, ipc::RequestKind::kAccept, endpoint);
           error != -EAGAIN || std::chrono::steady_clock::now() > end)
         return error;
   }
@@ -103,7 +103,7 @@ class ServiceFixture : public testing::Test {
   struct End {
     VcId vc = kNoneId;
     std::uint32_t bell = 0;
-    std::shared_ptr<SharedMemory> memory;
+    std::shared_ptr<ipc::SharedMemory> memory;
     UserChannel channel;
   };
   End take_end() const {
@@ -113,12 +113,12 @@ class ServiceFixture : public testing::Test {
   void connect() {
     alice_endpoint = open(alice);
     bob_endpoint = open(bob);
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
     alice_end = take_end();
     turn();
     ASSERT_EQ(alice_end.channel.state(), ChannelState::kOpen);
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0);
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, bob_endpoint), 0);
     bob_end = take_end();
   }
   // alice sends bob one buffer of her memory, and the link keeps reading it. The result expires
@@ -129,7 +129,7 @@ class ServiceFixture : public testing::Test {
     EXPECT_EQ(map(alice, alice_endpoint, Direction::kTransmit, *source, source), 0);
     alice_region = reply.region;
     EXPECT_EQ(map(bob, bob_endpoint, Direction::kReceive, destination), 0);
-    EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
+    EXPECT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, reply.region), 0);
     const auto mx = static_cast<std::uint16_t>(reply.mx);
     SendEntry grant{};
     grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
@@ -152,9 +152,9 @@ class ServiceFixture : public testing::Test {
     EXPECT_EQ(destination[0], std::byte{0x5a});
     return source;
   }
-  ClientPage& page_of(ClientId client) {
-    EXPECT_EQ(ask(client, RequestKind::kHello), 0);
-    return *reinterpret_cast<ClientPage*>(attachments.memory->data());
+  ipc::ClientPage& page_of(ClientId client) {
+    EXPECT_EQ(ask(client, ipc::RequestKind::kHello), 0);
+    return *reinterpret_cast<ipc::ClientPage*>(attachments.memory->data());
   }
   // Puts a No_Operation into the transmit queue and rings.
   bool send_nop(ClientId client, End& end, std::uint32_t value) {
@@ -177,4 +177,4 @@ class ServiceFixture : public testing::Test {
   Reply reply{};
 };
 
-}  // namespace stp::service
+}  // namespace stp::host

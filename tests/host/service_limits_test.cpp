@@ -6,7 +6,7 @@
 #include "libst/os/file_limit.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 using ServiceLimits = ServiceFixture;
@@ -17,24 +17,24 @@ TEST_F(ServiceLimits, MxAreLimitedPerClientAndFreedWithTheirRegion) {
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
   const auto region = reply.region;
   std::size_t count = 0;
-  while (on_region(alice, RequestKind::kAllocMx, region) == 0) ++count;
+  while (on_region(alice, ipc::RequestKind::kAllocMx, region) == 0) ++count;
   EXPECT_EQ(reply.result, -EDQUOT);
   EXPECT_EQ(count, limits::kMxs);
-  ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
-  EXPECT_EQ(on_region(alice, RequestKind::kAllocMx, reply.region), 0);
-  auto request = request_for(RequestKind::kFreeMx);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kAllocMx, reply.region), 0);
+  auto request = request_for(ipc::RequestKind::kFreeMx);
   request.endpoint = endpoint;
   request.mx = 65'536;
   EXPECT_EQ(ask(alice, request), -ERANGE);
 }
 
 TEST_F(ServiceLimits, EndpointsAndBufxTablesAreLimited) {
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.rx_bufx_count = ~0U;
   ASSERT_EQ(ask(alice, request), 0);
-  auto map_far = request_for(RequestKind::kMap);
+  auto map_far = request_for(ipc::RequestKind::kMap);
   std::vector<std::byte> memory(kBuffer);
   map_far.endpoint = reply.endpoint;
   map_far.direction = static_cast<std::uint32_t>(Direction::kReceive);
@@ -49,33 +49,33 @@ TEST_F(ServiceLimits, EndpointsAndBufxTablesAreLimited) {
 }
 
 TEST_F(ServiceLimits, ConnectionsHoldPerClientAndComeBack) {
-  if (raise_file_limit() < limits::kChannels + 100)
+  if (os::raise_file_limit() < limits::kChannels + 100)
     GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
   const auto endpoint = open(alice);
   std::vector<VcId> vcs;
-  while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) vcs.push_back(reply.vc);
+  while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) vcs.push_back(reply.vc);
   EXPECT_EQ(reply.result, -EDQUOT);
   EXPECT_EQ(vcs.size(), limits::kChannels);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConnect, open(bob)), 0);
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, vcs.back(), true), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, open(bob)), 0);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, vcs.back(), true), 0);
   turn();
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kConnect, endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0);
 }
 
 TEST_F(ServiceLimits, LargeChannelsCountByTheirBytes) {
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.slots = kMaxSlots;
   request.config.credits = kMaxCredits;
   ASSERT_EQ(ask(alice, request), 0);
   const auto endpoint = reply.endpoint;
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, endpoint), 0);
   std::uint64_t bytes = 0;
-  while (on_endpoint(alice, RequestKind::kConnect, endpoint) == 0) bytes += reply.channel_size;
+  while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) bytes += reply.channel_size;
   EXPECT_EQ(reply.result, -EDQUOT);
   EXPECT_GT(bytes, 0U);
   EXPECT_LE(bytes, limits::kChannelBytes);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -14,30 +14,30 @@
 #include "libst/host/budgets.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 using ServiceTest = ServiceFixture;
 
 TEST_F(ServiceTest, HelloTellsTheLink) {
-  ASSERT_EQ(ask(alice, RequestKind::kHello), 0);
+  ASSERT_EQ(ask(alice, ipc::RequestKind::kHello), 0);
   EXPECT_EQ(reply.mac, port->info().mac.to_u64());
   EXPECT_EQ(reply.mtu, 9'000U);
   EXPECT_EQ(reply.max_stu, 13U);
   EXPECT_EQ(reply.ipv4, 0x0a090001U);
   EXPECT_STREQ(reply.text, "test");
-  const auto& page = *reinterpret_cast<ClientPage*>(attachments.memory->data());
-  EXPECT_EQ(page.magic, kClientPageMagic);
+  const auto& page = *reinterpret_cast<ipc::ClientPage*>(attachments.memory->data());
+  EXPECT_EQ(page.magic, ipc::kClientPageMagic);
 }
 
 TEST_F(ServiceTest, RequestsOfAnotherVersionOrKindAreRefused) {
-  auto request = request_for(RequestKind::kHello);
-  request.version = kProtocolVersion + 1;
+  auto request = request_for(ipc::RequestKind::kHello);
+  request.version = ipc::kProtocolVersion + 1;
   EXPECT_EQ(ask(alice, request), -EPROTONOSUPPORT);
-  EXPECT_EQ(reply.version, kProtocolVersion);
-  EXPECT_EQ(ask(alice, static_cast<RequestKind>(0)), -EINVAL);
-  EXPECT_EQ(ask(alice, static_cast<RequestKind>(99)), -EINVAL);
-  EXPECT_EQ(ask(77, RequestKind::kHello), -EBADF);
+  EXPECT_EQ(reply.version, ipc::kProtocolVersion);
+  EXPECT_EQ(ask(alice, static_cast<ipc::RequestKind>(0)), -EINVAL);
+  EXPECT_EQ(ask(alice, static_cast<ipc::RequestKind>(99)), -EINVAL);
+  EXPECT_EQ(ask(77, ipc::RequestKind::kHello), -EBADF);
 }
 
 TEST_F(ServiceTest, HeadersTravelBetweenTwoClients) {
@@ -56,7 +56,7 @@ TEST_F(ServiceTest, HeadersTravelBetweenTwoClients) {
 TEST_F(ServiceTest, ABellForAnUnknownChannelIsIgnored) {
   connect();
   auto& page = page_of(alice);
-  for (std::uint32_t bell = 0; bell < kMaxChannels; ++bell) page.bells.ring(bell);
+  for (std::uint32_t bell = 0; bell < ipc::kMaxChannels; ++bell) page.bells.ring(bell);
   turn();
   EXPECT_EQ(alice_end.channel.state(), ChannelState::kOpen);
   // Bob's stocked channels have bell numbers, but no connection yet.
@@ -67,9 +67,9 @@ TEST_F(ServiceTest, ABellForAnUnknownChannelIsIgnored) {
 
 TEST_F(ServiceTest, AcceptSaysWhenNobodyWaits) {
   const auto endpoint = open(bob);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, endpoint), -EINVAL);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, endpoint), 0);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, endpoint), -EAGAIN);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, endpoint), -EINVAL);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, endpoint), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, endpoint), -EAGAIN);
 }
 
 TEST_F(ServiceTest, AConnectionToAcceptBumpsThePageEvents) {
@@ -81,9 +81,9 @@ TEST_F(ServiceTest, AConnectionToAcceptBumpsThePageEvents) {
 TEST_F(ServiceTest, AListenerIsRestockedAsConnectionsAreAccepted) {
   alice_endpoint = open(alice);
   bob_endpoint = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
   for (std::uint32_t i = 0; i < 3 * limits::kBacklog; ++i) {
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
     ASSERT_EQ(accept_soon(bob, bob_endpoint), 0) << i;
   }
   EXPECT_EQ(service.drive()->node().counters().get(Counter::kBacklogFull), 0U);
@@ -92,30 +92,30 @@ TEST_F(ServiceTest, AListenerIsRestockedAsConnectionsAreAccepted) {
 TEST_F(ServiceTest, AListenerHoldsAsManyUnacceptedConnectionsAsItsBacklog) {
   alice_endpoint = open(alice);
   bob_endpoint = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
   for (std::uint32_t i = 0; i <= limits::kBacklog; ++i)
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
   turn();
   // Once, or more often when its sender has asked again meanwhile.
   EXPECT_GE(service.drive()->node().counters().get(Counter::kBacklogFull), 1U);
   std::uint32_t accepted = 0;
-  while (on_endpoint(bob, RequestKind::kAccept, bob_endpoint) == 0) ++accepted;
+  while (on_endpoint(bob, ipc::RequestKind::kAccept, bob_endpoint) == 0) ++accepted;
   EXPECT_EQ(accepted, limits::kBacklog);
   // With those accepted there is room again, at once.
   const auto before = service.drive()->node().counters().get(Counter::kBacklogFull);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
   turn();
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, bob_endpoint), 0);
   EXPECT_EQ(service.drive()->node().counters().get(Counter::kBacklogFull), before);
 }
 
 TEST_F(ServiceTest, ChannelsOfConnectionsThatFailUnacceptedServeTheNextOnes) {
   alice_endpoint = open(alice);
   bob_endpoint = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
   std::vector<End> failing;
   for (std::uint32_t i = 0; i < limits::kBacklog; ++i) {
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
     failing.push_back(take_end());
   }
   turn();
@@ -123,16 +123,16 @@ TEST_F(ServiceTest, ChannelsOfConnectionsThatFailUnacceptedServeTheNextOnes) {
   turn();
   port->cut = true;
   for (int i = 0; i < 20; ++i, port->ahead += 5 * kSecond) turn(1);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), -EAGAIN);
-  for (const auto& end : failing) EXPECT_EQ(on_vc(alice, RequestKind::kClose, end.vc), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, bob_endpoint), -EAGAIN);
+  for (const auto& end : failing) EXPECT_EQ(on_vc(alice, ipc::RequestKind::kClose, end.vc), 0);
   port->cut = false;
   for (std::uint32_t i = 0; i < limits::kBacklog; ++i) {
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
     alice_end = take_end();
   }
   turn();
   for (std::uint32_t i = 0; i < limits::kBacklog; ++i) {
-    ASSERT_EQ(on_endpoint(bob, RequestKind::kAccept, bob_endpoint), 0) << i;
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kAccept, bob_endpoint), 0) << i;
     bob_end = take_end();
     EXPECT_EQ(bob_end.channel.state(), ChannelState::kOpen);
     EXPECT_FALSE(bob_end.channel.readable());
@@ -145,10 +145,10 @@ TEST_F(ServiceTest, ChannelsOfConnectionsThatFailUnacceptedServeTheNextOnes) {
 
 TEST_F(ServiceTest, BellNumbersAreUniqueAmongLiveConnections) {
   alice_endpoint = open(alice);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kListen, alice_endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, alice_endpoint), 0);
   std::vector<bool> seen(1'000);
   for (int i = 0; i < 50; ++i) {
-    ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
     ASSERT_FALSE(seen.at(reply.channel));
     seen[reply.channel] = true;
     ASSERT_EQ(accept_soon(alice, alice_endpoint), 0);
@@ -162,24 +162,25 @@ TEST_F(ServiceTest, NobodyReachesWhatBelongsToAnother) {
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(bob, bob_endpoint, Direction::kReceive, memory), 0);
   const auto region = reply.region;
-  for (const auto kind : {RequestKind::kConfigure, RequestKind::kEndpointConfig,
-                          RequestKind::kCloseEndpoint, RequestKind::kListen, RequestKind::kAccept,
-                          RequestKind::kConnect, RequestKind::kFreeMx, RequestKind::kBacklog})
+  for (const auto kind :
+       {ipc::RequestKind::kConfigure, ipc::RequestKind::kEndpointConfig,
+        ipc::RequestKind::kCloseEndpoint, ipc::RequestKind::kListen, ipc::RequestKind::kAccept,
+        ipc::RequestKind::kConnect, ipc::RequestKind::kFreeMx, ipc::RequestKind::kBacklog})
     EXPECT_EQ(on_endpoint(alice, kind, bob_endpoint), -EBADF) << static_cast<int>(kind);
   EXPECT_EQ(map(alice, bob_endpoint, Direction::kReceive, memory), -EBADF);
-  EXPECT_EQ(on_vc(alice, RequestKind::kVcInfo, bob_end.vc), -EBADF);
-  EXPECT_EQ(on_vc(alice, RequestKind::kClose, bob_end.vc), -EBADF);
-  EXPECT_EQ(on_vc(alice, RequestKind::kDecide, bob_end.vc), -EBADF);
-  EXPECT_EQ(on_region(alice, RequestKind::kUnmap, region), -EBADF);
-  EXPECT_EQ(on_region(alice, RequestKind::kAllocMx, region), -EBADF);
+  EXPECT_EQ(on_vc(alice, ipc::RequestKind::kVcInfo, bob_end.vc), -EBADF);
+  EXPECT_EQ(on_vc(alice, ipc::RequestKind::kClose, bob_end.vc), -EBADF);
+  EXPECT_EQ(on_vc(alice, ipc::RequestKind::kDecide, bob_end.vc), -EBADF);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), -EBADF);
+  EXPECT_EQ(on_region(alice, ipc::RequestKind::kAllocMx, region), -EBADF);
   // Nor does a region of one's own go on another's connection.
-  EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, region, alice_end.vc), -EBADF);
-  EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, region, bob_end.vc), 0);
+  EXPECT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, region, alice_end.vc), -EBADF);
+  EXPECT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, region, bob_end.vc), 0);
 }
 
 TEST_F(ServiceTest, OptionPayloadIsWholeOrNotThere) {
   connect();
-  auto request = request_for(RequestKind::kDecide);
+  auto request = request_for(ipc::RequestKind::kDecide);
   request.vc = bob_end.vc;
   for (std::uint32_t const length : {1U, 31U, 33U, ~0U}) {
     request.option.length = length;
@@ -190,49 +191,49 @@ TEST_F(ServiceTest, OptionPayloadIsWholeOrNotThere) {
 }
 
 TEST_F(ServiceTest, OnlyThePrivilegedChooseKeys) {
-  auto request = request_for(RequestKind::kOpenEndpoint);
+  auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();
   request.config.key = 0x1234;
   EXPECT_EQ(ask(alice, request), -EPERM);
   const auto root = service.drive()->add_client(true);
   EXPECT_EQ(ask(root, request), 0);
   EXPECT_EQ(reply.config.key, 0x1234U);
-  request.kind = RequestKind::kConfigure;
+  request.kind = ipc::RequestKind::kConfigure;
   request.endpoint = open(alice);
   EXPECT_EQ(ask(alice, request), -EPERM);
 }
 
 TEST_F(ServiceTest, ConfigurationsThatFitNowhereAreRefused) {
   const auto refused = [this](auto&& change) {
-    auto request = request_for(RequestKind::kOpenEndpoint);
+    auto request = request_for(ipc::RequestKind::kOpenEndpoint);
     request.config = usual_config();
     change(request.config);
     return ask(alice, request) == -EINVAL;
   };
-  EXPECT_TRUE(refused([](WireConfig& c) { c.port = 65'536; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.connectionless = 2; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.slots = 0; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.slots = kMaxSlots + 1; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.credits = 0; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.credits = ~0U; }));
-  EXPECT_TRUE(refused([](WireConfig& c) { c.bufsize = 200; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.port = 65'536; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.connectionless = 2; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.slots = 0; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.slots = kMaxSlots + 1; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.credits = 0; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.credits = ~0U; }));
+  EXPECT_TRUE(refused([](ipc::WireConfig& c) { c.bufsize = 200; }));
 }
 
 TEST_F(ServiceTest, AListenersChannelsKeepTheirSize) {
   const auto endpoint = open(bob);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConfigure, endpoint), 0);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, endpoint), 0);
-  EXPECT_EQ(on_endpoint(bob, RequestKind::kConfigure, endpoint), -EBUSY);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConfigure, endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, endpoint), 0);
+  EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConfigure, endpoint), -EBUSY);
 }
 
 TEST_F(ServiceTest, ClosingIsSeenByBothSidesAndFreesTheConnection) {
   connect();
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, alice_end.vc), 0);
   turn();
   EXPECT_EQ(alice_end.channel.state(), ChannelState::kClosed);
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
-  EXPECT_EQ(on_vc(alice, RequestKind::kVcInfo, alice_end.vc), -EBADF);
-  ASSERT_EQ(on_vc(bob, RequestKind::kClose, bob_end.vc), 0);
+  EXPECT_EQ(on_vc(alice, ipc::RequestKind::kVcInfo, alice_end.vc), -EBADF);
+  ASSERT_EQ(on_vc(bob, ipc::RequestKind::kClose, bob_end.vc), 0);
   turn();
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kClosed);
   EXPECT_EQ(service.drive()->node().vc_count(), 0U);
@@ -240,33 +241,33 @@ TEST_F(ServiceTest, ClosingIsSeenByBothSidesAndFreesTheConnection) {
 
 TEST_F(ServiceTest, AnEndpointInUseIsBusy) {
   connect();
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), -EBUSY);
-  ASSERT_EQ(on_vc(alice, RequestKind::kClose, alice_end.vc), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), -EBUSY);
+  ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, alice_end.vc), 0);
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(alice, alice_endpoint, Direction::kTransmit, memory), 0);
   const auto region = reply.region;
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), -EBUSY);
-  ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), 0);
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kCloseEndpoint, alice_endpoint), -EBADF);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), -EBUSY);
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), -EBADF);
 }
 
 TEST_F(ServiceTest, AClosedListenerRefusesAtOnce) {
   bob_endpoint = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kCloseEndpoint, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kCloseEndpoint, bob_endpoint), 0);
   alice_endpoint = open(alice);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
   const auto end = take_end();
   turn();
   EXPECT_EQ(end.channel.state(), ChannelState::kFailed);
   EXPECT_EQ(end.channel.error(), -ECONNREFUSED);
   // The UPort is free for the next listener.
-  EXPECT_EQ(on_endpoint(alice, RequestKind::kListen, alice_endpoint), 0);
+  EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, alice_endpoint), 0);
 }
 
 TEST_F(ServiceTest, ConnectingNeedsAStationsAddress) {
-  auto request = request_for(RequestKind::kConnect);
+  auto request = request_for(ipc::RequestKind::kConnect);
   request.endpoint = open(alice);
   for (std::uint64_t const mac :
        {0x000000000000ULL, 0xffffffffffffULL, 0x010000000001ULL, 0x1020000000001ULL}) {
@@ -276,7 +277,7 @@ TEST_F(ServiceTest, ConnectingNeedsAStationsAddress) {
 }
 
 TEST_F(ServiceTest, NamesResolveToTheLinksOwnAddressOrByAsking) {
-  auto request = request_for(RequestKind::kResolve);
+  auto request = request_for(ipc::RequestKind::kResolve);
   for (std::uint32_t const own : {0x0a090001U, 0x7f000001U, 0x7f010203U}) {
     request.ipv4 = own;
     ASSERT_EQ(ask(alice, request), 0);
@@ -290,7 +291,7 @@ TEST_F(ServiceTest, NamesResolveToTheLinksOwnAddressOrByAsking) {
 }
 
 TEST_F(ServiceTest, StatsNameEveryCounterOfTheNodeAndTheLink) {
-  auto request = request_for(RequestKind::kStats);
+  auto request = request_for(ipc::RequestKind::kStats);
   std::vector<std::string> names;
   while (ask(alice, request) == 0) {
     names.emplace_back(reply.text);
@@ -396,4 +397,4 @@ TEST(DriveLock, NobodyJumpsTheQueueByTrying) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

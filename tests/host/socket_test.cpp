@@ -23,7 +23,7 @@
 #include "tests/host/any_message.h"
 #include "tests/temporary_directory.h"
 
-namespace stp::service {
+namespace stp::host {
 namespace {
 
 std::size_t open_descriptors() {
@@ -40,11 +40,11 @@ class SocketTest : public testing::Test {
     client.reset(pair[0]);
     server.reset(pair[1]);
   }
-  int receive() { return receive_request(server.get(), received, fds, Wait::kDontWait); }
+  int receive() { return ipc::receive_request(server.get(), received, fds, ipc::Wait::kDontWait); }
   // Bytes of a request, with zeros after them, and descriptors, as no client library would send
   // them.
   void send_raw(std::size_t size, std::size_t fd_count) {
-    auto data = bytes_of(RequestMessage(ask::Stats{.index = 42}));
+    auto data = bytes_of(ipc::RequestMessage(ask::Stats{.index = 42}));
     data.resize(size);
     const std::vector<int> copies(fd_count, client.get());
     std::vector<std::byte> control(CMSG_SPACE(fd_count * sizeof(int)));
@@ -64,15 +64,15 @@ class SocketTest : public testing::Test {
     ASSERT_GE(::sendmsg(client.get(), &message, 0), 0);
   }
 
-  UniqueFd client, server;
-  static constexpr std::size_t kSize = sizeof(RequestHead) + sizeof(ask::Stats);
-  RequestMessage received;
-  std::vector<UniqueFd> fds;
+  os::UniqueFd client, server;
+  static constexpr std::size_t kSize = sizeof(ipc::RequestHead) + sizeof(ask::Stats);
+  ipc::RequestMessage received;
+  std::vector<os::UniqueFd> fds;
 };
 
 TEST_F(SocketTest, ARequestArrivesWithItsDescriptors) {
   const std::array<int, 2> two{client.get(), server.get()};
-  ASSERT_EQ(send_request(client.get(), RequestMessage(ask::Stats{.index = 42}), two), 0);
+  ASSERT_EQ(send_request(client.get(), ipc::RequestMessage(ask::Stats{.index = 42}), two), 0);
   ASSERT_EQ(receive(), 0);
   EXPECT_EQ(received.as<ask::Stats>().index, 42U);
   ASSERT_EQ(fds.size(), 2U);
@@ -80,20 +80,20 @@ TEST_F(SocketTest, ARequestArrivesWithItsDescriptors) {
 }
 
 TEST_F(SocketTest, AReplyArrivesWithItsDescriptors) {
-  ReplyMessage reply, got;
+  ipc::ReplyMessage reply, got;
   reply.begin<ask::Backlog>().waiting = 5;
   const std::array<int, 1> one{server.get()};
-  ASSERT_EQ(send_reply(server.get(), reply, one, Wait::kWait), 0);
+  ASSERT_EQ(ipc::send_reply(server.get(), reply, one, ipc::Wait::kWait), 0);
   ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
   EXPECT_EQ(got.as<ask::Backlog>().waiting, 5U);
   EXPECT_EQ(fds.size(), 1U);
 }
 
 TEST_F(SocketTest, ARefusalArrivesWithItsReason) {
-  ReplyMessage reply, got;
+  ipc::ReplyMessage reply, got;
   reply.begin<ask::AdminLink>();
   reply.refuse(-EDQUOT, "enough");
-  ASSERT_EQ(send_reply(server.get(), reply, {}, Wait::kWait), 0);
+  ASSERT_EQ(ipc::send_reply(server.get(), reply, {}, ipc::Wait::kWait), 0);
   ASSERT_EQ(receive_reply(client.get(), got, fds), 0);
   EXPECT_EQ(got.head.result, -EDQUOT);
   EXPECT_EQ(got.why(), "enough");
@@ -106,22 +106,23 @@ TEST_F(SocketTest, NothingThereIsNoError) {
 TEST_F(SocketTest, APeerThatHasGoneIsNoticedBothWays) {
   client.reset();
   EXPECT_EQ(receive(), -ECONNRESET);
-  ReplyMessage refusal;
+  ipc::ReplyMessage refusal;
   refusal.refuse(-EBUSY);
-  EXPECT_EQ(send_reply(server.get(), refusal, {}, Wait::kDontWait), -ECONNRESET);
+  EXPECT_EQ(ipc::send_reply(server.get(), refusal, {}, ipc::Wait::kDontWait), -ECONNRESET);
 }
 
 TEST_F(SocketTest, OneWhoDoesNotReadDoesNotStopTheSender) {
-  ReplyMessage refusal;
+  ipc::ReplyMessage refusal;
   refusal.refuse(-EBUSY);
   int result = 0;
-  while (result == 0) result = send_reply(server.get(), refusal, {}, Wait::kDontWait);
+  while (result == 0) result = ipc::send_reply(server.get(), refusal, {}, ipc::Wait::kDontWait);
   EXPECT_EQ(result, -EAGAIN);
 }
 
 TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
-  for (const auto size : {std::size_t{1}, sizeof(RequestHead) - 1, sizeof(RequestHead), kSize - 1,
-                          kSize + 1, sizeof(RequestMessage) + 1, std::size_t{65'536}}) {
+  for (const auto size :
+       {std::size_t{1}, sizeof(ipc::RequestHead) - 1, sizeof(ipc::RequestHead), kSize - 1,
+        kSize + 1, sizeof(ipc::RequestMessage) + 1, std::size_t{65'536}}) {
     send_raw(size, 0);
     EXPECT_EQ(receive(), -EPROTO) << size;
   }
@@ -130,8 +131,8 @@ TEST_F(SocketTest, MessagesOfAnotherSizeAreRefused) {
 }
 
 TEST_F(SocketTest, ARequestOfEachKindHasItsSizeAndNoOther) {
-  for (const auto& rule : kRequests) {
-    const RequestHead head{.kind = rule.kind};
+  for (const auto& rule : ipc::kRequests) {
+    const ipc::RequestHead head{.kind = rule.kind};
     const auto size = sizeof head + rule.size;
     for (const auto wrong : {size - 1, size, size + 1}) {
       std::vector<std::byte> bytes(wrong);
@@ -145,16 +146,16 @@ TEST_F(SocketTest, ARequestOfEachKindHasItsSizeAndNoOther) {
 
 TEST_F(SocketTest, OfAMessageOfAnotherVersionOnlyTheHeadCounts) {
   constexpr std::size_t kBody = 100;
-  const RequestHead head{.version = kProtocolVersion + 1};
+  const ipc::RequestHead head{.version = ipc::kProtocolVersion + 1};
   std::array<std::byte, sizeof head + kBody> bytes{};
   std::memcpy(bytes.data(), &head, sizeof head);
   ASSERT_GT(::send(client.get(), bytes.data(), bytes.size(), 0), 0);
   EXPECT_EQ(receive(), 0);
-  EXPECT_EQ(received.head.version, kProtocolVersion + 1);
-  const ReplyHead answer{.version = kProtocolVersion + 1};
+  EXPECT_EQ(received.head.version, ipc::kProtocolVersion + 1);
+  const ipc::ReplyHead answer{.version = ipc::kProtocolVersion + 1};
   std::memcpy(bytes.data(), &answer, sizeof answer);
   ASSERT_GT(::send(server.get(), bytes.data(), bytes.size(), 0), 0);
-  ReplyMessage got;
+  ipc::ReplyMessage got;
   EXPECT_EQ(receive_reply(client.get(), got, fds), 0);
   EXPECT_EQ(got.head.result, -EPROTONOSUPPORT);
 }
@@ -162,7 +163,7 @@ TEST_F(SocketTest, OfAMessageOfAnotherVersionOnlyTheHeadCounts) {
 TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
   const auto before = open_descriptors();
   for (const auto& [size, count] : std::vector<std::pair<std::size_t, std::size_t>>{
-           {1, 3}, {kSize + 1, kMaxFds + 1}, {1, kMostFds}, {0, 2}}) {
+           {1, 3}, {kSize + 1, ipc::kMaxFds + 1}, {1, ipc::kMostFds}, {0, 2}}) {
     send_raw(size, count);
     EXPECT_EQ(receive(), -EPROTO) << size << " bytes, " << count << " descriptors";
     EXPECT_EQ(fds.size(), count);
@@ -172,7 +173,7 @@ TEST_F(SocketTest, DescriptorsOfAMessageAreTakenWhateverIsWrongWithIt) {
 }
 
 TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
-  for (const auto count : {kMaxFds, kMostFds}) {
+  for (const auto count : {ipc::kMaxFds, ipc::kMostFds}) {
     send_raw(kSize, count);
     ASSERT_EQ(receive(), 0);
     EXPECT_EQ(fds.size(), count);
@@ -182,68 +183,71 @@ TEST_F(SocketTest, AsManyDescriptorsAsAMessageCanHaveAreTaken) {
 TEST_F(SocketTest, DescriptorsThatAreNotWantedDoNotGetIn) {
   const auto before = open_descriptors();
   send_raw(kSize, 2);
-  EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse),
+  EXPECT_EQ(ipc::receive_request(server.get(), received, fds, ipc::Wait::kDontWait,
+                                 ipc::Descriptors::kRefuse),
             -EMFILE);
   EXPECT_TRUE(fds.empty());
   EXPECT_EQ(open_descriptors(), before);
   send_raw(kSize, 0);
-  EXPECT_EQ(receive_request(server.get(), received, fds, Wait::kDontWait, Descriptors::kRefuse), 0);
+  EXPECT_EQ(ipc::receive_request(server.get(), received, fds, ipc::Wait::kDontWait,
+                                 ipc::Descriptors::kRefuse),
+            0);
 }
 
 class SocketPath : public testing::Test {
  protected:
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/socket";
-  SocketFile file;
-  UniqueFd listener, client;
+  ipc::SocketFile file;
+  os::UniqueFd listener, client;
 };
 
 TEST_F(SocketPath, ClientsFindTheListener) {
-  ASSERT_EQ(listen_at(path, listener, file), 0);
-  EXPECT_EQ(connect_to(path, client), 0);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
+  EXPECT_EQ(ipc::connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, NobodyThereIsTold) {
-  EXPECT_EQ(connect_to(path, client), -ENOENT);
-  ASSERT_EQ(listen_at(path, listener, file), 0);
+  EXPECT_EQ(ipc::connect_to(path, client), -ENOENT);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
   listener.reset();
-  EXPECT_EQ(connect_to(path, client), -ECONNREFUSED);
-  EXPECT_EQ(connect_to(std::string(200, 'x'), client), -ENAMETOOLONG);
-  EXPECT_EQ(connect_to("", client), -EINVAL);
+  EXPECT_EQ(ipc::connect_to(path, client), -ECONNREFUSED);
+  EXPECT_EQ(ipc::connect_to(std::string(200, 'x'), client), -ENAMETOOLONG);
+  EXPECT_EQ(ipc::connect_to("", client), -EINVAL);
 }
 
 TEST_F(SocketPath, AStaleSocketIsReplaced) {
-  ASSERT_EQ(listen_at(path, listener, file), 0);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
   listener.reset();
-  EXPECT_EQ(listen_at(path, listener, file), 0);
-  EXPECT_EQ(connect_to(path, client), 0);
+  EXPECT_EQ(ipc::listen_at(path, listener, file), 0);
+  EXPECT_EQ(ipc::connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, ALiveOneIsNot) {
-  ASSERT_EQ(listen_at(path, listener, file), 0);
-  UniqueFd second;
-  SocketFile its_file;
-  EXPECT_EQ(listen_at(path, second, its_file), -EADDRINUSE);
-  EXPECT_EQ(connect_to(path, client), 0);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
+  os::UniqueFd second;
+  ipc::SocketFile its_file;
+  EXPECT_EQ(ipc::listen_at(path, second, its_file), -EADDRINUSE);
+  EXPECT_EQ(ipc::connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, OneThatIsAboutToListenKeepsItsFile) {
-  const UniqueFd first(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const os::UniqueFd first(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   ASSERT_EQ(file.bind(first.get(), path, {}), 0);
-  SocketFile its_file;
-  EXPECT_EQ(listen_at(path, listener, its_file), -EADDRINUSE);
+  ipc::SocketFile its_file;
+  EXPECT_EQ(ipc::listen_at(path, listener, its_file), -EADDRINUSE);
   ASSERT_EQ(::listen(first.get(), 1), 0);
-  EXPECT_EQ(connect_to(path, client), 0);
+  EXPECT_EQ(ipc::connect_to(path, client), 0);
 }
 
 TEST_F(SocketPath, AnotherKindOfFileIsLeftAlone) {
   std::ofstream(path) << "precious";
-  EXPECT_EQ(listen_at(path, listener, file), -EADDRINUSE);
+  EXPECT_EQ(ipc::listen_at(path, listener, file), -EADDRINUSE);
   EXPECT_EQ(std::filesystem::file_size(path), 8U);
 }
 
 TEST_F(SocketPath, AnyUserMayConnect) {
-  ASSERT_EQ(listen_at(path, listener, file), 0);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0666U);
@@ -251,17 +255,17 @@ TEST_F(SocketPath, AnyUserMayConnect) {
 
 TEST_F(SocketPath, ADirectoryThatAnybodyMayChangeIsRefused) {
   ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
-  EXPECT_EQ(listen_at(path, listener, file), -EPERM);
-  EXPECT_FALSE(directory_is_safe(path));
+  EXPECT_EQ(ipc::listen_at(path, listener, file), -EPERM);
+  EXPECT_FALSE(ipc::directory_is_safe(path));
   EXPECT_FALSE(std::filesystem::exists(path));
   ASSERT_EQ(::chmod(directory.path().c_str(), 01777), 0);
-  EXPECT_TRUE(directory_is_safe(path));
-  EXPECT_EQ(listen_at(path, listener, file), 0);
+  EXPECT_TRUE(ipc::directory_is_safe(path));
+  EXPECT_EQ(ipc::listen_at(path, listener, file), 0);
 }
 
 // As the owner of the directory can do it between any two calls: what stands there now is his.
 TEST_F(SocketPath, WhatHasTakenItsPlaceIsNotRemoved) {
-  ASSERT_EQ(listen_at(path, listener, file), 0);
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
   std::filesystem::rename(path, path + ".away");
   std::ofstream(path) << "precious";
   file.remove();
@@ -289,9 +293,9 @@ TEST_F(SocketPath, NothingElseIsGivenAway) {
     }
   });
   for (int i = 0; i < 300; ++i) {
-    UniqueFd socket;
-    SocketFile its_file;
-    if (listen_at(path, socket, its_file) == 0) its_file.remove();
+    os::UniqueFd socket;
+    ipc::SocketFile its_file;
+    if (ipc::listen_at(path, socket, its_file) == 0) its_file.remove();
   }
   done = true;
   swapping.join();
@@ -301,13 +305,13 @@ TEST_F(SocketPath, NothingElseIsGivenAway) {
 TEST_F(SocketPath, ADirectoryOfItsOwnIsMadeForAllToEnter) {
   const auto deeper = directory.path() + "/made/socket";
   const auto usual = ::umask(0077);
-  EXPECT_EQ(make_directory_of(deeper, std::nullopt), 0);
+  EXPECT_EQ(ipc::make_directory_of(deeper, std::nullopt), 0);
   ::umask(usual);
   struct stat status {};
   ASSERT_EQ(::stat((directory.path() + "/made").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0755U);
   ASSERT_EQ(::chmod((directory.path() + "/made").c_str(), 0700), 0);
-  EXPECT_EQ(make_directory_of(deeper, std::nullopt), 0);
+  EXPECT_EQ(ipc::make_directory_of(deeper, std::nullopt), 0);
   ASSERT_EQ(::stat((directory.path() + "/made").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700U) << "one that was there already is left as it is";
 }
@@ -316,14 +320,14 @@ TEST(SocketFile, AFullBacklogIsWaitedForAsLongAsAsked) {
   const test::TemporaryDirectory directory;
   const auto path = directory.path() + "/full.sock";
   sockaddr_un address{};
-  ASSERT_EQ(address_of(path, address), 0);
-  const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(ipc::address_of(path, address), 0);
+  const os::UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
   constexpr timeval kPatience{.tv_sec = 0, .tv_usec = 10'000};
-  UniqueFd first, second;
-  ASSERT_EQ(connect_to(path, first, kPatience), 0);
-  EXPECT_EQ(connect_to(path, second, kPatience), -EAGAIN);
+  os::UniqueFd first, second;
+  ASSERT_EQ(ipc::connect_to(path, first, kPatience), 0);
+  EXPECT_EQ(ipc::connect_to(path, second, kPatience), -EAGAIN);
 }
 
 class UnreadFiles : public testing::Test {
@@ -360,17 +364,17 @@ class UnreadFiles : public testing::Test {
   bool found() const {
     ::shutdown(here.get(), SHUT_RDWR);
     const auto open_before = next_free();
-    const auto files = has_unread_files(here.get());
+    const auto files = ipc::has_unread_files(here.get());
     EXPECT_EQ(next_free(), open_before) << "no descriptor is taken";
     return files;
   }
 
-  UniqueFd here, client;
-  const UniqueFd file{::eventfd(0, EFD_CLOEXEC)};
+  os::UniqueFd here, client;
+  const os::UniqueFd file{::eventfd(0, EFD_CLOEXEC)};
 
  private:
   static int next_free() {
-    const UniqueFd next(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    const os::UniqueFd next(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
     return next.get();
   }
 };
@@ -419,17 +423,17 @@ TEST_F(UnreadFiles, MayBeBehindMoreMessagesThanAreReadAtOnce) {
 }
 
 TEST_F(UnreadFiles, AreNotSentWhereTheyAreNotPermitted) {
-  permit_files(here.get(), false);
+  ipc::permit_files(here.get(), false);
   const std::array fds{file.get()};
-  const auto sent = send_request(client.get(), RequestMessage(ask::Hello{}), fds);
+  const auto sent = send_request(client.get(), ipc::RequestMessage(ask::Hello{}), fds);
   if (sent == 0) GTEST_SKIP() << "this kernel cannot forbid them (Linux before 6.16)";
   EXPECT_EQ(sent, -EPERM);
-  EXPECT_TRUE(refuses_files(here.get()));
-  EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), {}), 0);
-  permit_files(here.get(), true);
-  EXPECT_FALSE(refuses_files(here.get()));
-  EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), fds), 0);
+  EXPECT_TRUE(ipc::refuses_files(here.get()));
+  EXPECT_EQ(send_request(client.get(), ipc::RequestMessage(ask::Hello{}), {}), 0);
+  ipc::permit_files(here.get(), true);
+  EXPECT_FALSE(ipc::refuses_files(here.get()));
+  EXPECT_EQ(send_request(client.get(), ipc::RequestMessage(ask::Hello{}), fds), 0);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::host

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  stp::service::raise_file_limit();
+  stp::os::raise_file_limit();
   Attack attack{.socket = argv[2],
                 .until = std::chrono::steady_clock::now() +
                          std::chrono::milliseconds(static_cast<int>(std::atof(argv[3]) * 1'000)),

@@ -37,12 +37,12 @@ UniqueFd shareable(std::size_t bytes) {
 }
 
 Client::Client(const std::string& socket, bool says_mapped) {
-  if (service::connect_to(socket, socket_) != 0) return;
+  if (ipc::connect_to(socket, socket_) != 0) return;
   if (ask(RequestKind::kHello) != 0 || fds_.size() != 2) return;
   mac_ = reply_.mac;
   page_fd_.reset(::fcntl(fds_[0].get(), F_DUPFD_CLOEXEC, 0));
   bell_ = std::move(fds_[1]);
-  page_ = SharedMemory::adopt(fds_[0].release(), 0, sizeof(service::ClientPage));
+  page_ = SharedMemory::adopt(fds_[0].release(), 0, sizeof(ipc::ClientPage));
   if (says_mapped) say_mapped(kNoneId);
 }
 
@@ -57,20 +57,20 @@ int Client::say_mapped(std::uint64_t vc) {
 
 Request Client::request(RequestKind kind, std::uint64_t endpoint) {
   Request request{};
-  request.version = service::kProtocolVersion;
+  request.version = ipc::kProtocolVersion;
   request.kind = kind;
   request.endpoint = endpoint;
   EndpointConfig config;
   config.bufsize = kBufferLog2;
   config.max_stu = kBufferLog2;
-  request.config = service::to_wire(config);
+  request.config = ipc::to_wire(config);
   return request;
 }
 
 int Client::ask(const Request& request, std::span<const int> fds) {
   fds_.clear();
-  if (const auto sent = service::send_request(socket_.get(), request, fds); sent != 0) return sent;
-  const auto got = service::receive_reply(socket_.get(), reply_, fds_);
+  if (const auto sent = host::send_request(socket_.get(), request, fds); sent != 0) return sent;
+  const auto got = host::receive_reply(socket_.get(), reply_, fds_);
   return got != 0 ? got : reply_.result;
 }
 

@@ -19,11 +19,11 @@
 
 namespace stp::hostile {
 
-using service::Reply;
-using service::Request;
-using service::RequestKind;
-using service::SharedMemory;
-using service::UniqueFd;
+using host::Reply;
+using host::Request;
+using ipc::RequestKind;
+using ipc::SharedMemory;
+using os::UniqueFd;
 
 inline constexpr std::size_t kPage = 4'096;
 // One Bufx, and the longest STU that a client here asks for.
@@ -85,8 +85,8 @@ class Client {
   [[nodiscard]] const Reply& reply() const { return reply_; }
   [[nodiscard]] std::vector<UniqueFd>& fds() { return fds_; }
   [[nodiscard]] int socket() const { return socket_.get(); }
-  [[nodiscard]] service::ClientPage& page() const {
-    return *reinterpret_cast<service::ClientPage*>(page_->data());
+  [[nodiscard]] ipc::ClientPage& page() const {
+    return *reinterpret_cast<ipc::ClientPage*>(page_->data());
   }
   [[nodiscard]] const SharedMemory& page_memory() const { return *page_; }
   [[nodiscard]] int page_fd() const { return page_fd_.get(); }

@@ -33,8 +33,8 @@ constexpr auto kPatience = std::chrono::seconds(30);
 // stpd closes its connections within a second.
 constexpr auto kToEnd = std::chrono::seconds(5 * kSlowness);
 
-service::UniqueFd listen_for_notices(const std::string& path) {
-  service::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+os::UniqueFd listen_for_notices(const std::string& path) {
+  os::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);

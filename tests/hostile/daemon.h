@@ -62,7 +62,7 @@ class Daemon {
 
   test::TemporaryDirectory directory_;
   const std::string socket_ = directory_.path() + "/stpd.sock";
-  service::UniqueFd notices_;
+  os::UniqueFd notices_;
   pid_t pid_ = -1;
   std::vector<pid_t> threads_;
   bool ready_ = false;

@@ -182,11 +182,11 @@ std::uint64_t try_many(const std::string& socket, std::span<const int> some) {
   std::vector<int> fds;
   while (fds.size() < kMostDescriptors) fds.push_back(some[fds.size() % some.size()]);
   std::uint64_t sent = 0;
-  const auto whole = service::bytes_of(Client::request(RequestKind::kMap)).size();
+  const auto whole = host::bytes_of(Client::request(RequestKind::kMap)).size();
   for (const std::size_t size : {whole, whole - 1, whole + 100, std::size_t{1}, std::size_t{0}}) {
     Client client(socket);
     if (!client.ok()) continue;
-    auto bytes = service::bytes_of(map_request(client.open_endpoint()));
+    auto bytes = host::bytes_of(map_request(client.open_endpoint()));
     bytes.resize(size);
     sent += client.send_raw(bytes, fds) ? 1 : 0;
   }
@@ -199,7 +199,7 @@ std::uint64_t leave_unread(const std::string& socket, std::span<const int> fds) 
   if (!client.ok()) return 0;
   const auto order = map_request(client.open_endpoint());
   std::uint64_t sent = 0;
-  while (sent < 64 && client.send_raw(service::bytes_of(order), fds)) ++sent;
+  while (sent < 64 && client.send_raw(host::bytes_of(order), fds)) ++sent;
   return sent;
 }
 
@@ -213,7 +213,7 @@ std::uint64_t give_away_lingering(const std::string& socket, std::list<UniqueFd>
         i % 2 == 0 ? map_request(client.open_endpoint()) : Client::request(RequestKind::kHello);
     auto file = lingering(kept);
     const auto fd = file.get();
-    sent += client.send_raw(service::bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
+    sent += client.send_raw(host::bytes_of(order), std::span(&fd, 1)) ? 1 : 0;
     // If it is the last reference after all, its close blocks that thread and not this one.
     std::thread([last = std::move(file)]() mutable { last.reset(); }).detach();
   }
@@ -257,7 +257,7 @@ void deaf(Attack& attack) {
   std::uint64_t sent = 0;
   while (!attack.over())
     for (const auto& client : clients)
-      for (int i = 0; i < 64; ++i) sent += client.send_raw(service::bytes_of(order), {}) ? 1 : 0;
+      for (int i = 0; i < 64; ++i) sent += client.send_raw(host::bytes_of(order), {}) ? 1 : 0;
   say("sent", sent);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // Maps the same memory repeatedly, with many segments per request, each a mapping of its own.
 struct Rows {
-  static constexpr std::uint32_t kSegments = service::kMaxSegments;
+  static constexpr std::uint32_t kSegments = ipc::kMaxSegments;
   UniqueFd fd = shareable(2 * kSegments * kBuffer);
 
   // Every other buffer of the same file, because the kernel merges mappings of adjacent buffers.

@@ -60,7 +60,7 @@ TEST_F(UnderAttack, FilesThatAreLockedWhileTheyAreMappedHoldUpNobody) {
 
 TEST_F(UnderAttack, PagesThatAreMovedHoldUpNobody) {
   const auto tally = endure({{"huge", kFirst}, {"huge", kSecond}}, 1.5);
-  if (service::PagePins::possible()) {
+  if (stpd::PagePins::possible()) {
     EXPECT_EQ(count_of(outputs_, "made"), 0U) << outputs_;
   }
   check(tally);

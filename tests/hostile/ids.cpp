@@ -86,7 +86,7 @@ void noise(Attack& attack) {
   say_ready();
   std::uint64_t lives = 0;
   for (; !attack.over() && !attack.enough(lives); ++lives)
-    service::Hostile(attack.socket, std::mt19937_64(attack.dice())).live();
+    stpd::Hostile(attack.socket, std::mt19937_64(attack.dice())).live();
   say("lives", lives);
 }
 

@@ -62,10 +62,10 @@ void Measured::look() {
     UniqueFd socket;
     Reply reply;
     std::vector<UniqueFd> none;
-    auto error = service::connect_to_watch(socket_, socket);
+    auto error = ipc::connect_to_watch(socket_, socket);
     if (error == 0)
-      error = service::send_request(socket.get(), Client::request(RequestKind::kAdminLink), {});
-    if (error == 0) error = service::receive_reply(socket.get(), reply, none);
+      error = host::send_request(socket.get(), Client::request(RequestKind::kAdminLink), {});
+    if (error == 0) error = host::receive_reply(socket.get(), reply, none);
     if (error == 0) error = reply.result;
     const auto took = Clock::now() - began;
     operator_.add(took, waits.since(before));

@@ -15,13 +15,13 @@ namespace {
 
 using Duration = ProcessorWaits::Duration;
 
-service::UniqueFd counts_of(pid_t thread) {
+os::UniqueFd counts_of(pid_t thread) {
   const auto path = "/proc/" + std::to_string(thread) + "/schedstat";
-  return service::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 // The file holds the time on a processor, the time that it waited for one, and how often it ran.
-Duration wait_in(const service::UniqueFd& file) {
+Duration wait_in(const os::UniqueFd& file) {
   std::array<char, 128> text{};
   if (!file || ::pread(file.get(), text.data(), text.size() - 1, 0) <= 0) return {};
   char* after = nullptr;

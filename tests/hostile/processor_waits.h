@@ -45,9 +45,9 @@ class ProcessorWaits {
   void find_workers();
 
   const Servers servers_;
-  service::UniqueFd own_;
-  std::vector<service::UniqueFd> files_;  // of the servers
-  std::map<pid_t, service::UniqueFd> workers_;
+  os::UniqueFd own_;
+  std::vector<os::UniqueFd> files_;  // of the servers
+  std::map<pid_t, os::UniqueFd> workers_;
 };
 
 }  // namespace stp::hostile

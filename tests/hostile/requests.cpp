@@ -40,7 +40,7 @@ std::uint64_t flood_once(const Attack& attack, std::uint32_t uport) {
       client.map(ends.listener, Direction::kReceive, 0, memory.get(), kBuffer, region) != 0)
     return 0;
   constexpr int kOfEach = 500;
-  for (const auto& rule : service::kRequests) {
+  for (const auto& rule : ipc::kRequests) {
     const auto kind = rule.kind;
     // They need a descriptor, or end what the others name.
     if (kind == RequestKind::kMap || kind == RequestKind::kTraceStart ||
@@ -58,7 +58,7 @@ std::uint64_t flood_once(const Attack& attack, std::uint32_t uport) {
 
 // Sends a request and goes, without the answer.
 void go_with(Client& client, const Request& request, std::span<const int> fds = {}) {
-  service::send_request(client.socket(), request, fds);
+  host::send_request(client.socket(), request, fds);
   client.hang_up();
 }
 
@@ -112,7 +112,7 @@ void crowd(Attack& attack) {
   say_ready();
   for (; !attack.over(); ++lives) {
     UniqueFd socket;
-    if (service::connect_to(attack.socket, socket, kPatience) == -EAGAIN) ++full;
+    if (ipc::connect_to(attack.socket, socket, kPatience) == -EAGAIN) ++full;
   }
   say("lives", lives);
   say("full", full);

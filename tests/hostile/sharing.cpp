@@ -130,7 +130,7 @@ void sharing(Attack& attack) {
 // The kernel goes through all mappings of a page that is taken away, and whoever touches it waits.
 // In every other life it says meanwhile that it has mapped the page: then stpd is about to use it.
 void punch(Attack& attack) {
-  constexpr std::size_t kBytes = sizeof(service::ClientPage);
+  constexpr std::size_t kBytes = sizeof(ipc::ClientPage);
   std::uint64_t punches = 0, lives = 0;
   say_ready();
   for (; !attack.over(); ++lives) {
@@ -180,7 +180,7 @@ void huge(Attack& attack) {
   for (; !attack.over(); ++lives) {
     Client client(attack.socket);
     if (!client.ok()) continue;
-    const ManyMappings mapped(client.page_fd(), sizeof(service::ClientPage));
+    const ManyMappings mapped(client.page_fd(), sizeof(ipc::ClientPage));
     auto* const room = static_cast<std::byte*>(
         ::mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     auto* const at = room + (kHuge - reinterpret_cast<std::uintptr_t>(room) % kHuge);

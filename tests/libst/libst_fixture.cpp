@@ -49,14 +49,13 @@ std::string temporary_folder() {
 
 struct Daemon::Parts {
   Parts(Ports ports, const std::string& path)
-      : places(service::poll_places(service::PollPolicy::kAdaptive,
-                                    static_cast<unsigned>(ports.size()), {},
-                                    std::thread::hardware_concurrency())),
+      : places(host::poll_places(host::PollPolicy::kAdaptive, static_cast<unsigned>(ports.size()),
+                                 {}, std::thread::hardware_concurrency())),
         shards(std::move(ports), places),
         server(shards.services(), path) {}
-  const service::PollPlaces places;
-  service::LinkShards shards;
-  service::Server server;
+  const host::PollPlaces places;
+  stpd::LinkShards shards;
+  stpd::Server server;
 };
 
 Daemon::Daemon(const std::string& link) : Daemon(open_ports(with_queues(link))) {}
@@ -84,7 +83,7 @@ void Daemon::stop() {
 }
 
 void Daemon::limit_mapped(std::uint64_t bytes) {
-  service::Quotas quotas;
+  host::Quotas quotas;
   quotas.mapped_bytes = bytes;
   parts_->shards.set_quotas(quotas);
 }

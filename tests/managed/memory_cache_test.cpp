@@ -472,7 +472,7 @@ TEST_P(Cached, WhatIsReleasedGivesWayWhereNoDescriptorIsFree) {
   const Pages many(kPieces * kPage);
   for (std::size_t i = 0; i < kPieces; ++i)
     ASSERT_EQ(stm_memory_release(client.memory(many.data() + i * kPage, kPage)), 0);
-  const service::UniqueFd last_free(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd last_free(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   stm_memory_t memory = nullptr;
   {
     const FewFiles few(static_cast<rlim_t>(last_free.get()) + 1);

@@ -12,11 +12,11 @@ namespace stp::managed {
 class NoLink final : public client::Backend {
  public:
   NoLink() {
-    welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    welcome({}, ipc::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
-  int exchange(service::RequestMessage& /*request*/, client::Payload& /*payload*/,
-               service::ReplyMessage& /*reply*/) override {
+  int exchange(ipc::RequestMessage& /*request*/, client::Payload& /*payload*/,
+               ipc::ReplyMessage& /*reply*/) override {
     return -ENODEV;
   }
   void rung() override {}

@@ -20,17 +20,17 @@ namespace stp::managed {
 
 class ScriptedLink final : public client::Backend {
  public:
-  using Request = service::Request;
-  using RequestKind = service::RequestKind;
+  using Request = host::Request;
+  using RequestKind = ipc::RequestKind;
   static constexpr ChannelGeometry kChannel{.slots = 8, .credits = 8};
 
   ScriptedLink() {
-    welcome({}, service::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    welcome({}, ipc::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
-  int exchange(service::RequestMessage& message, client::Payload& payload,
-               service::ReplyMessage& answer) override {
-    const auto request = service::request_of(message);
+  int exchange(ipc::RequestMessage& message, client::Payload& payload,
+               ipc::ReplyMessage& answer) override {
+    const auto request = host::request_of(message);
     requests.push_back(request);
     if (const auto error = refuse ? refuse(request) : 0; error != 0) return error;
     ++names_;
@@ -43,7 +43,7 @@ class ScriptedLink final : public client::Backend {
       return 0;
     });
     if (request.kind != RequestKind::kAccept) return 0;
-    return accept(payload, answer.body.as<service::ask::Accept::Reply>());
+    return accept(payload, answer.body.as<ask::Accept::Reply>());
   }
   void rung() override { ++rings; }
   bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
@@ -66,9 +66,9 @@ class ScriptedLink final : public client::Backend {
   unsigned rings = 0;
 
  private:
-  int accept(client::Payload& payload, service::ask::Accept::Reply& reply) {
+  int accept(client::Payload& payload, ask::Accept::Reply& reply) {
     if (callers.empty()) return -EAGAIN;
-    payload.memory = service::SharedMemory::create("stp-channel", kChannel.size());
+    payload.memory = ipc::SharedMemory::create("stp-channel", kChannel.size());
     reply.facts.mac = callers.front().to_u64();
     reply.channel.bell = static_cast<std::uint32_t>(accepted.size());
     accepted.emplace_back(payload.memory->data(), kChannel);
@@ -82,7 +82,7 @@ class ScriptedLink final : public client::Backend {
 // A domain on it. Its thread does not run: only the test makes progress.
 class OnScriptedLink : public testing::Test {
  protected:
-  using Kind = service::RequestKind;
+  using Kind = ipc::RequestKind;
 
   OnScriptedLink() = default;
   ~OnScriptedLink() override {

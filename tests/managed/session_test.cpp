@@ -21,7 +21,7 @@ constexpr std::uint32_t kNumber = 70;
 class ScriptedChannel : public OnScriptedLink {
  protected:
   void take() {
-    auto memory = service::SharedMemory::create("stp-channel", ScriptedLink::kChannel.size());
+    auto memory = ipc::SharedMemory::create("stp-channel", ScriptedLink::kChannel.size());
     node = NodeChannel(memory->data(), ScriptedLink::kChannel);
     channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, std::move(memory));
   }
@@ -29,8 +29,8 @@ class ScriptedChannel : public OnScriptedLink {
   bool rung() const {
     bool any = false;
     client::ClientPage& page = link->page();
-    service::Doorbells::Progress progress;
-    page.bells.collect(service::kMaxChannels, progress,
+    ipc::Doorbells::Progress progress;
+    page.bells.collect(ipc::kMaxChannels, progress,
                        [&any](std::uint32_t bell) { any |= bell == kNumber; });
     return any;
   }
@@ -145,7 +145,7 @@ TEST_F(ScriptedChannel, TheErrorIsThatOfTheNode) {
 
 TEST_F(ScriptedChannel, CloseSaysHowAndWhy) {
   take();
-  service::WireOption why{};
+  ipc::WireOption why{};
   why.length = 1;
   why.bytes[0] = std::byte{5};
   for (const bool at_once : {true, false}) {

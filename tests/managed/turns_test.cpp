@@ -39,7 +39,7 @@ class Agendas : public ::testing::Test {
     return visited.size();
   }
 
-  std::unique_ptr<service::Doorbells> news = std::make_unique<service::Doorbells>();
+  std::unique_ptr<ipc::Doorbells> news = std::make_unique<ipc::Doorbells>();
   std::vector<Agenda::Entry> entries = std::vector<Agenda::Entry>(kMany);
   Agenda agenda;
   std::vector<Agenda::Entry*> visited;

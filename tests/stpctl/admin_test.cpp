@@ -7,30 +7,30 @@
 #include "libst/ipc/requests.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::stpctl {
 namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002;
 
-ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
+host::ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
   return {.pid = pid, .uid = uid, .groups = {}, .administrator = administrator};
 }
 
-class AdminTest : public ServiceFixture {
+class AdminTest : public host::ServiceFixture {
  protected:
   AdminTest() {
     service.drive()->identify(alice, identity(11, kAlice, false));
     service.drive()->identify(bob, identity(12, kBob, false));
   }
-  ClientId watcher(uid_t uid, bool administrator) {
+  host::ClientId watcher(uid_t uid, bool administrator) {
     const auto id = service.drive()->add_client(false);
     service.drive()->identify(id, identity(99, uid, administrator));
     return id;
   }
   // Every entry that `client` is shown.
-  std::vector<Reply> list(ClientId client, RequestKind kind) {
-    std::vector<Reply> all;
-    auto request = request_for(kind);
+  std::vector<host::Reply> list(host::ClientId client, ipc::RequestKind kind) {
+    std::vector<host::Reply> all;
+    auto request = host::request_for(kind);
     questions = 0;
     for (;; ++questions) {
       if (ask(client, request) != 0) break;
@@ -42,8 +42,8 @@ class AdminTest : public ServiceFixture {
     EXPECT_EQ(reply.result, -ENOENT);
     return all;
   }
-  std::vector<Reply> connections(ClientId client) {
-    return list(client, RequestKind::kAdminConnection);
+  std::vector<host::Reply> connections(host::ClientId client) {
+    return list(client, ipc::RequestKind::kAdminConnection);
   }
 
   int questions = 0;
@@ -101,11 +101,11 @@ TEST_F(AdminTest, UserBytesAreCountedAtBothEnds) {
 TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
   connect();
   for (const auto& entry : connections(watcher(0, true))) EXPECT_EQ(entry.admin.connectionless, 0U);
-  auto request = request_for(RequestKind::kOpenEndpoint);
-  request.config = usual_config();
+  auto request = host::request_for(ipc::RequestKind::kOpenEndpoint);
+  request.config = host::usual_config();
   request.config.connectionless = 1;
   ASSERT_EQ(ask(alice, request), 0);
-  request = request_for(RequestKind::kOpenPort);
+  request = host::request_for(ipc::RequestKind::kOpenPort);
   request.endpoint = reply.endpoint;
   ASSERT_EQ(ask(alice, request), 0);
   unsigned alone = 0;
@@ -124,8 +124,8 @@ TEST_F(AdminTest, NobodyIsShownAKey) {
 TEST_F(AdminTest, AConnectionThatWaitsToBeAcceptedSaysSo) {
   alice_endpoint = open(alice);
   bob_endpoint = open(bob);
-  ASSERT_EQ(on_endpoint(bob, RequestKind::kListen, bob_endpoint), 0);
-  ASSERT_EQ(on_endpoint(alice, RequestKind::kConnect, alice_endpoint), 0);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
   turn();
   const auto of_bob = connections(watcher(kBob, false));
   ASSERT_EQ(of_bob.size(), 1U);
@@ -137,37 +137,37 @@ TEST_F(AdminTest, RegionsAreListedWithTheirBufxAndMxUntilTheyAreGone) {
   std::vector<std::byte> memory(4 * kBuffer);
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
   const auto region = reply.region;
-  ASSERT_EQ(on_region(alice, RequestKind::kAllocMx, region), 0);
-  const auto all = list(watcher(kAlice, false), RequestKind::kAdminRegion);
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kAllocMx, region), 0);
+  const auto all = list(watcher(kAlice, false), ipc::RequestKind::kAdminRegion);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].region, region);
   EXPECT_EQ(all[0].admin.bytes, memory.size());
   EXPECT_EQ(all[0].admin.count, 4U);
   EXPECT_EQ(all[0].admin.mx_count, 1U);
   EXPECT_EQ(all[0].admin.direction, static_cast<std::uint32_t>(Direction::kReceive));
-  EXPECT_TRUE(list(watcher(kBob, false), RequestKind::kAdminRegion).empty());
-  ASSERT_EQ(on_region(alice, RequestKind::kUnmap, region), 0);
-  EXPECT_TRUE(list(watcher(0, true), RequestKind::kAdminRegion).empty());
+  EXPECT_TRUE(list(watcher(kBob, false), ipc::RequestKind::kAdminRegion).empty());
+  ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
+  EXPECT_TRUE(list(watcher(0, true), ipc::RequestKind::kAdminRegion).empty());
 }
 
 TEST_F(AdminTest, AUserSeesItsOwnBudgetsAndAnAdministratorThoseOfAll) {
   open(alice);
   std::vector<std::byte> memory(kBuffer);
   ASSERT_EQ(map(alice, open(alice), Direction::kReceive, memory), 0);
-  const auto of_bob = list(watcher(kBob, false), RequestKind::kAdminUser);
+  const auto of_bob = list(watcher(kBob, false), ipc::RequestKind::kAdminUser);
   ASSERT_EQ(of_bob.size(), 1U);
   EXPECT_EQ(of_bob[0].admin.uid, kBob);
-  const auto all = list(watcher(0, true), RequestKind::kAdminUser);
+  const auto all = list(watcher(0, true), ipc::RequestKind::kAdminUser);
   ASSERT_EQ(all.size(), 3U);  // root, alice, bob
   EXPECT_EQ(all[0].admin.trusted, 1U);
   const auto& of_alice = all[1].admin;
   EXPECT_EQ(of_alice.uid, kAlice);
   EXPECT_EQ(of_alice.trusted, 0U);
-  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(Resource::kEndpoints)], 2U);
-  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(Resource::kEndpoints)], 65'536U / 2);
-  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(Resource::kRegions)], 1U);
-  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(Resource::kMappings)], kNoBound);
-  auto request = request_for(RequestKind::kAdminUser);
+  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(host::Resource::kEndpoints)], 2U);
+  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(host::Resource::kEndpoints)], 65'536U / 2);
+  EXPECT_EQ(of_alice.used[static_cast<std::size_t>(host::Resource::kRegions)], 1U);
+  EXPECT_EQ(of_alice.most[static_cast<std::size_t>(host::Resource::kMappings)], host::kNoBound);
+  auto request = host::request_for(ipc::RequestKind::kAdminUser);
   request.cursor = ~std::uint64_t{0};
   EXPECT_EQ(ask(alice, request), -ENOENT);
 }
@@ -177,21 +177,21 @@ TEST_F(AdminTest, TheLinkIsHeldForNoMoreThanAFewHundredEntriesOfOthers) {
   std::vector<std::byte> memory(kBuffer);
   constexpr std::uint32_t kRegions = 1'500;
   for (std::uint32_t i = 0; i < kRegions; ++i) {
-    auto request = request_for(RequestKind::kMap);
+    auto request = host::request_for(ipc::RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
     request.base = i;
     attachments.pieces = {memory};
     ASSERT_EQ(ask(alice, request), 0);
   }
-  EXPECT_TRUE(list(watcher(kBob, false), RequestKind::kAdminRegion).empty());
+  EXPECT_TRUE(list(watcher(kBob, false), ipc::RequestKind::kAdminRegion).empty());
   EXPECT_GE(questions, 2);
-  EXPECT_EQ(list(watcher(kAlice, false), RequestKind::kAdminRegion).size(), kRegions);
+  EXPECT_EQ(list(watcher(kAlice, false), ipc::RequestKind::kAdminRegion).size(), kRegions);
 }
 
 TEST_F(AdminTest, ACursorThatNamesNoPortFindsNothing) {
   connect();
-  auto request = request_for(RequestKind::kAdminConnection);
+  auto request = host::request_for(ipc::RequestKind::kAdminConnection);
   for (std::uint64_t const cursor :
        {std::uint64_t{0xffff}, std::uint64_t{0x1'0000}, ~std::uint64_t{0}}) {
     request.cursor = cursor;
@@ -201,8 +201,8 @@ TEST_F(AdminTest, ACursorThatNamesNoPortFindsNothing) {
 
 TEST_F(AdminTest, TheLinkAndHowMuchThereIsAreToldToEverybody) {
   connect();
-  ASSERT_EQ(ask(watcher(1'003, false), RequestKind::kAdminLink), 0);
-  EXPECT_EQ(text_of(reply.text), "test");
+  ASSERT_EQ(ask(watcher(1'003, false), ipc::RequestKind::kAdminLink), 0);
+  EXPECT_EQ(ipc::text_of(reply.text), "test");
   EXPECT_EQ(reply.admin.connections, 2U);
   EXPECT_EQ(reply.admin.clients, 3U);
   EXPECT_EQ(reply.admin.link_up, 1U);
@@ -213,9 +213,9 @@ TEST_F(AdminTest, CountersOfTheOwnerStandBehindTheLinks) {
   service.drive()->add_counters([] {
     return std::vector<port::PortCounter>{{"of_the_owner", 42}};
   });
-  auto request = request_for(RequestKind::kStats);
+  auto request = host::request_for(ipc::RequestKind::kStats);
   std::string last;
-  for (; ask(alice, request) == 0; ++request.index) last = text_of(reply.text);
+  for (; ask(alice, request) == 0; ++request.index) last = ipc::text_of(reply.text);
   EXPECT_EQ(last, "of_the_owner");
   EXPECT_EQ(service.drive()->all_counters().back().value, 42U);
   EXPECT_EQ(service.drive()->all_counters().size(), request.index);
@@ -224,8 +224,8 @@ TEST_F(AdminTest, CountersOfTheOwnerStandBehindTheLinks) {
 TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  const UniqueFd one(ends[0]), other(ends[1]);
-  const auto self = identify_peer(one.get());
+  const os::UniqueFd one(ends[0]), other(ends[1]);
+  const auto self = host::identify_peer(one.get());
   ASSERT_TRUE(self);
   EXPECT_EQ(self->pid, ::getpid());
   EXPECT_EQ(self->uid, ::getuid());
@@ -233,4 +233,4 @@ TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpctl

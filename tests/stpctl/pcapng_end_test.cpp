@@ -19,7 +19,7 @@ namespace {
 class PcapngEndTest : public testing::Test {
  protected:
   std::unique_ptr<PcapngWriter> create(PcapngWriter::Options options) {
-    service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    os::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     return PcapngWriter::create(std::move(file), options);
   }
   static void write(PcapngWriter& writer) {
@@ -71,7 +71,7 @@ TEST_F(PcapngEndTest, WhenItsTimeIsUpItEndsThoughFramesGoOn) {
 }
 
 TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
-  service::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  os::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   const auto writer = PcapngWriter::create(std::move(full), {});
   ASSERT_TRUE(finishes(*writer));
   EXPECT_EQ(writer->error(), -ENOSPC);
@@ -85,8 +85,8 @@ TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
 // Nobody reads the pipe: the writer's thread is lost, and nobody else with it.
 TEST_F(PcapngEndTest, AFileThatNeverAnswersHoldsUpNobody) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  service::UniqueFd const reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  os::UniqueFd const reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  os::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   const auto begin = std::chrono::steady_clock::now();
   {
     const auto writer =

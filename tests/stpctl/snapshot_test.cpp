@@ -22,24 +22,24 @@ namespace {
 class SnapshotTest : public testing::Test {
  protected:
   SnapshotTest() {
-    service::SocketFile file;
-    EXPECT_EQ(service::listen_at(path, listener, file), 0);
+    ipc::SocketFile file;
+    EXPECT_EQ(ipc::listen_at(path, listener, file), 0);
     client.emplace(path);
     daemon.reset(::accept(listener.get(), nullptr, nullptr));
   }
   // Sends the reply to a later request.
   void will_reply(int result, const char* counter = "") const {
-    service::ReplyMessage reply;
-    auto& stats = reply.begin<service::ask::Stats>();
+    ipc::ReplyMessage reply;
+    auto& stats = reply.begin<ask::Stats>();
     stats.value = 5;
-    service::set_text(stats.name, counter);
+    ipc::set_text(stats.name, counter);
     if (result != 0) reply.refuse(result);
-    ASSERT_EQ(service::send_reply(daemon.get(), reply, {}, service::Wait::kDontWait), 0);
+    ASSERT_EQ(ipc::send_reply(daemon.get(), reply, {}, ipc::Wait::kDontWait), 0);
   }
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  service::UniqueFd listener, daemon;
+  os::UniqueFd listener, daemon;
   std::optional<DaemonClient> client;
 };
 
@@ -68,13 +68,13 @@ TEST_F(SnapshotTest, AnErrorIsNotTheEndOfTheCounters) {
 TEST(SeveralLinks, OfAStoppedDaemonTakeLittleMoreTimeThanOne) {
   constexpr std::chrono::milliseconds kPatience{500};
   const test::TemporaryDirectory directory;
-  std::vector<service::UniqueFd> listeners(3);
+  std::vector<os::UniqueFd> listeners(3);
   Options options;
   options.patience = kPatience;
   for (auto& listener : listeners) {
     options.sockets.push_back(directory.path() + "/" + std::to_string(options.sockets.size()));
-    service::SocketFile file;
-    ASSERT_EQ(service::listen_at(options.sockets.back(), listener, file), 0);
+    ipc::SocketFile file;
+    ASSERT_EQ(ipc::listen_at(options.sockets.back(), listener, file), 0);
   }
   for (auto* const show : {show_links, show_connections, show_stats}) {
     const auto begin = std::chrono::steady_clock::now();

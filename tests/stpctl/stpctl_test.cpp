@@ -216,7 +216,7 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
   std::istringstream users(stpctl({"users"}).text);
   std::set<std::size_t> columns;
   for (std::string line; std::getline(users, line);) columns.insert(words_of(line));
-  EXPECT_EQ(columns, std::set{service::kResources + 1}) << users.str();
+  EXPECT_EQ(columns, std::set{host::kResources + 1}) << users.str();
 
   for (const std::string list : {"links", "connections", "regions", "users", "stats"}) {
     const auto said = stpctl({list, "--json"});

@@ -17,7 +17,7 @@ class TelemetryTest : public StpctlFixture {
     const auto at = log.find(kBefore);
     ASSERT_NE(at, std::string::npos) << log;
     path = log.substr(at + kBefore.size(), log.find('\n', at) - at - kBefore.size());
-    ASSERT_EQ(service::connect_to(path, client), 0) << path;
+    ASSERT_EQ(ipc::connect_to(path, client), 0) << path;
     EXPECT_TRUE(contains(receive(), R"("pid")"));
   }
   std::string ask(const std::string& command) {
@@ -33,7 +33,7 @@ class TelemetryTest : public StpctlFixture {
 
   std::unique_ptr<Program> stpd;
   std::string path;
-  service::UniqueFd client;
+  os::UniqueFd client;
 };
 
 TEST_F(TelemetryTest, TellsLinksAndAllCountersByTheirNames) {

@@ -28,7 +28,7 @@
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 void send_all(int socket, const void* data, std::size_t size, const std::vector<int>& fds) {
@@ -45,7 +45,7 @@ void permit_early_files(const std::string& path) {
     sockaddr_un name{};
     size = sizeof name;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 && path == name.sun_path)
-      permit_files(fd, true);
+      ipc::permit_files(fd, true);
   }
 }
 
@@ -62,14 +62,14 @@ class Foreign : public testing::Test, protected ServedSocket {
   static bool answers(RawClient& client) {
     const timeval patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
     ::setsockopt(client.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return client.ask(RequestKind::kHello) == 0;
+    return client.ask(ipc::RequestKind::kHello) == 0;
   }
   bool others_are_served() {
     RawClient other(path);
     return answers(other);
   }
-  static Request map_request() {
-    auto request = request_for(RequestKind::kMap);
+  static host::Request map_request() {
+    auto request = host::request_for(ipc::RequestKind::kMap);
     request.endpoint = 1;
     request.segment_count = 1;
     request.segments[0].length = 4'096;
@@ -77,8 +77,9 @@ class Foreign : public testing::Test, protected ServedSocket {
     request.pieces[0].length = 4'096;
     return request;
   }
-  void send_lingering(int socket, RequestKind kind, std::size_t count) {
-    const auto bytes = bytes_of(kind == RequestKind::kMap ? map_request() : request_for(kind));
+  void send_lingering(int socket, ipc::RequestKind kind, std::size_t count) {
+    const auto bytes =
+        host::bytes_of(kind == ipc::RequestKind::kMap ? map_request() : host::request_for(kind));
     send_bytes_with_lingering(socket, bytes.data(), bytes.size(), count);
   }
   // The daemon is the only one to have it then.
@@ -96,8 +97,8 @@ class Foreign : public testing::Test, protected ServedSocket {
 
 TEST_F(Foreign, ALingeringSocketInARequest) {
   RawClient maps(path), greets(path);
-  send_lingering(maps.socket.get(), RequestKind::kMap, 1);
-  send_lingering(greets.socket.get(), RequestKind::kHello, 1);
+  send_lingering(maps.socket.get(), ipc::RequestKind::kMap, 1);
+  send_lingering(greets.socket.get(), ipc::RequestKind::kHello, 1);
   ASSERT_EQ(server.start(), 0);
   EXPECT_TRUE(others_are_served());
   EXPECT_TRUE(greets.disconnected());
@@ -108,14 +109,14 @@ TEST_F(Foreign, ALingeringSocketInARequest) {
 
 TEST_F(Foreign, AsManyAsAMessageCanHave) {
   RawClient client(path);
-  send_lingering(client.socket.get(), RequestKind::kMap, kMostFds);
+  send_lingering(client.socket.get(), ipc::RequestKind::kMap, ipc::kMostFds);
   ASSERT_EQ(server.start(), 0);
   EXPECT_TRUE(others_are_served());
 }
 
 TEST_F(Foreign, AMessageThatIsTooLongOrTooShort) {
   RawClient client(path), second(path);
-  auto bytes = bytes_of(map_request());
+  auto bytes = host::bytes_of(map_request());
   bytes.emplace_back();
   send_bytes_with_lingering(client.socket.get(), bytes.data(), 1, 5);
   send_bytes_with_lingering(second.socket.get(), bytes.data(), bytes.size(), 5);
@@ -128,27 +129,27 @@ TEST_F(Foreign, AMessageThatIsTooLongOrTooShort) {
 TEST_F(Foreign, MessagesThatNobodyReadsAnyMore) {
   std::optional<RawClient> client(path);
   client->send_bytes(1);
-  for (int i = 0; i < 5; ++i) send_lingering(client->socket.get(), RequestKind::kMap, 2);
+  for (int i = 0; i < 5; ++i) send_lingering(client->socket.get(), ipc::RequestKind::kMap, 2);
   client.reset();
   ASSERT_EQ(server.start(), 0);
   EXPECT_TRUE(others_are_served());
-  EXPECT_TRUE(eventually([&] { return client_count() == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return client_count() == 0; }));
 }
 
 TEST_F(Foreign, ThoseOfClientsThatAreTurnedAway) {
   server.set_quotas({.clients = 0});
   RawClient client(path);
-  send_lingering(client.socket.get(), RequestKind::kMap, 2);
+  send_lingering(client.socket.get(), ipc::RequestKind::kMap, 2);
   ASSERT_EQ(server.start(), 0);
   RawClient administrator(path);
   const timeval patience{.tv_sec = test::LingeringSocket::kSeconds / 3, .tv_usec = 0};
   ::setsockopt(administrator.socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  EXPECT_EQ(administrator.ask(RequestKind::kAdminLink), 0);
+  EXPECT_EQ(administrator.ask(ipc::RequestKind::kAdminLink), 0);
 }
 
 TEST_F(Foreign, ThoseOfClientsThatWereNeverAccepted) {
   RawClient client(path);
-  send_lingering(client.socket.get(), RequestKind::kMap, 2);
+  send_lingering(client.socket.get(), ipc::RequestKind::kMap, 2);
   client.socket.reset();
   ASSERT_EQ(server.start(), 0);
   const auto begin = std::chrono::steady_clock::now();
@@ -172,12 +173,12 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   ASSERT_EQ(server.start(), 0);
   RawClient earlier(path), client(path);
-  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kHello), 0);
   // The last: the daemon may still look for another request of the one that it has answered last.
-  ASSERT_EQ(earlier.ask(RequestKind::kHello), 0);
-  const auto greeting = request_for(RequestKind::kHello);
-  const auto request = bytes_of(map_request());
-  std::vector<UniqueFd> used_up;
+  ASSERT_EQ(earlier.ask(ipc::RequestKind::kHello), 0);
+  const auto greeting = host::request_for(ipc::RequestKind::kHello);
+  const auto request = host::bytes_of(map_request());
+  std::vector<os::UniqueFd> used_up;
   {
     // The daemon waits for the Service with the earlier request until no descriptors are left.
     const auto turn = service.drive();
@@ -197,15 +198,15 @@ TEST_F(Foreign, ThoseThatThereIsNoRoomFor) {
 // Takes the file of any trace, and does nothing.
 class StubControl final : public TraceControl {
  public:
-  int start(const TraceOrder&, ClientId, UniqueFd& file) override {
+  int start(const ipc::TraceOrder&, host::ClientId, os::UniqueFd& file) override {
     taken = std::move(file);
     return 0;
   }
   int stop() override { return 0; }
-  int status(TraceState&) override { return -ENOENT; }
-  void client_gone(ClientId) override {}
+  int status(ipc::TraceState&) override { return -ENOENT; }
+  void client_gone(host::ClientId) override {}
 
-  UniqueFd taken;
+  os::UniqueFd taken;
 };
 
 class ForeignFuse : public Foreign {
@@ -221,7 +222,7 @@ class ForeignFuse : public Foreign {
   std::unique_ptr<RawClient> stranger() { return client_of(::getpwnam("nobody")->pw_uid); }
   bool beats() {
     const auto before = server.heartbeat().beats();
-    return eventually([&] { return server.heartbeat().beats() > before; });
+    return host::eventually([&] { return server.heartbeat().beats() > before; });
   }
 
   StubControl control;
@@ -233,16 +234,16 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   RawClient honest(path);
   ASSERT_TRUE(answers(*hostile) && answers(*accomplice) && answers(honest));
   auto mapping = map_request();
-  ASSERT_EQ(hostile->ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(hostile->ask(ipc::RequestKind::kOpenEndpoint), 0);
   mapping.endpoint = hostile->reply.endpoint;
-  const auto request = bytes_of(mapping);
+  const auto request = host::bytes_of(mapping);
   send_all(hostile->socket.get(), request.data(), request.size(), std::vector<int>(10, fuse.fd()));
   EXPECT_EQ(receive_reply(hostile->socket.get(), hostile->reply, hostile->fds), 0);
   EXPECT_EQ(hostile->reply.result, -EINVAL);
-  ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
+  ASSERT_TRUE(host::eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
   // Nobody else notices.
   EXPECT_TRUE(answers(honest) && others_are_served());
-  ASSERT_TRUE(eventually([&] { return server.counts().stuck_descriptors != 0; }));
+  ASSERT_TRUE(host::eventually([&] { return server.counts().stuck_descriptors != 0; }));
   EXPECT_EQ(fuse.flushes(), Closer::kThreadsPerUser);
   // This user gets no more descriptors in, and no more programs.
   EXPECT_TRUE(stranger()->disconnected());
@@ -252,7 +253,7 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   EXPECT_TRUE(accomplice->disconnected());
   EXPECT_TRUE(beats());
   // Memory of others goes along as before.
-  EXPECT_EQ(honest.ask(RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(honest.ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto memory = made_memory(1 << 16);
   auto map = map_request();
   map.endpoint = honest.reply.endpoint;
@@ -262,9 +263,9 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
 
 TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
   RawClient client(path);
-  const auto request = bytes_of(map_request());
+  const auto request = host::bytes_of(map_request());
   send_all(client.socket.get(), request.data(), request.size(), {fuse.fd()});
-  ASSERT_TRUE(eventually([&] { return fuse.flushes() != 0; }));
+  ASSERT_TRUE(host::eventually([&] { return fuse.flushes() != 0; }));
   const auto begin = std::chrono::steady_clock::now();
   server.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
@@ -275,11 +276,11 @@ TEST_F(ForeignFuse, TheDaemonLeavesWithoutIt) {
 TEST_F(ForeignFuse, ABellThatAnEpollWatchesWhichIsHeldUp) {
   RawClient hostile(path), honest(path);
   ASSERT_TRUE(answers(hostile) && answers(honest));
-  const UniqueFd watches(::epoll_create1(EPOLL_CLOEXEC));
+  const os::UniqueFd watches(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLIN, .data = {}};
   ASSERT_EQ(::epoll_ctl(watches.get(), EPOLL_CTL_ADD, hostile.fds.at(1).get(), &event), 0);
   std::thread holds([&] { ::epoll_ctl(watches.get(), EPOLL_CTL_ADD, fuse.fd(), &event); });
-  EXPECT_TRUE(eventually([&] { return fuse.polls() == 1; }));
+  EXPECT_TRUE(host::eventually([&] { return fuse.polls() == 1; }));
   hostile.fds.clear();
   hostile.socket.reset();
   EXPECT_TRUE(answers(honest) && others_are_served() && beats());
@@ -291,11 +292,11 @@ TEST_F(ForeignFuse, ABellThatAnEpollWatchesWhichIsHeldUp) {
 TEST_F(ForeignFuse, OneThatIsLookedAtIsAskedNothing) {
   fuse.fall_silent();
   RawClient client(path), other(path);
-  const auto request = bytes_of(map_request());
+  const auto request = host::bytes_of(map_request());
   send_all(client.socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
-  const auto trace = bytes_of(request_for(RequestKind::kTraceStart));
+  const auto trace = host::bytes_of(host::request_for(ipc::RequestKind::kTraceStart));
   send_all(client.socket.get(), trace.data(), trace.size(), {fuse.fd()});
   EXPECT_TRUE(answers(other));
   EXPECT_EQ(receive_reply(client.socket.get(), client.reply, client.fds), 0);
@@ -317,7 +318,7 @@ class Forked : public Foreign {
     std::array<int, 2> hold{}, said{};
     ASSERT_EQ(::pipe2(hold.data(), O_CLOEXEC), 0);
     ASSERT_EQ(::pipe2(said.data(), O_CLOEXEC), 0);
-    const UniqueFd hears(hold[0]), says(said[1]), told(said[0]);
+    const os::UniqueFd hears(hold[0]), says(said[1]), told(said[0]);
     hold_.reset(hold[1]);
     socket_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     program_ = ::fork();
@@ -346,25 +347,25 @@ class Forked : public Foreign {
   }
 
   pid_t program_ = -1;
-  UniqueFd socket_, hold_;
+  os::UniqueFd socket_, hold_;
 };
 
 TEST_F(Forked, AChildDoesNotKeepWhatItsProgramHad) {
   ASSERT_EQ(server.start(), 0);
   start_program(true);
   socket_.reset();
-  ASSERT_TRUE(eventually([&] { return client_count() == 1; }));
+  ASSERT_TRUE(host::eventually([&] { return client_count() == 1; }));
   kill_program();
-  EXPECT_TRUE(eventually([&] { return client_count() == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return client_count() == 0; }));
 }
 
 TEST_F(Forked, OneThatHasEndedBeforeItWasAcceptedIsRefused) {
   start_program(true);
   kill_program();
   ASSERT_EQ(server.start(), 0);
-  EXPECT_TRUE(eventually([&] { return server.counts().refused == 1; }));
+  EXPECT_TRUE(host::eventually([&] { return server.counts().refused == 1; }));
   EXPECT_EQ(client_count(), 0U);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -15,7 +15,7 @@
 #include "tests/lingering_socket.h"
 #include "tests/stpd/fuse_file.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr uid_t kSender = 4'711, kOtherSender = 4'712;
@@ -33,15 +33,15 @@ class ForeignFilesTest : public testing::Test {
   // Receives a request with one descriptor.
   int receive(uid_t user) {
     const std::array fds{file.get()};
-    EXPECT_EQ(send_request(client.get(), RequestMessage(ask::Hello{}), fds), 0);
+    EXPECT_EQ(send_request(client.get(), ipc::RequestMessage(ask::Hello{}), fds), 0);
     return files.receive(here.get(), user, request, received);
   }
 
-  const UniqueFd file;
-  UniqueFd here, client;
-  ForeignFiles files{2 * kMostFds};
-  RequestMessage request;
-  std::vector<UniqueFd> received;
+  const os::UniqueFd file;
+  os::UniqueFd here, client;
+  ForeignFiles files{2 * ipc::kMostFds};
+  ipc::RequestMessage request;
+  std::vector<os::UniqueFd> received;
 };
 
 TEST_F(ForeignFilesTest, TakesWhatAClientSendsAndClosesIt) {
@@ -55,11 +55,11 @@ TEST_F(ForeignFilesTest, TakesWhatAClientSendsAndClosesIt) {
 
 TEST_F(ForeignFilesTest, AClientSeesTheEndOfItsConnectionAtOnce) {
   // Closing it alone would not end it.
-  const UniqueFd another(::fcntl(here.get(), F_DUPFD_CLOEXEC, 0));
+  const os::UniqueFd another(::fcntl(here.get(), F_DUPFD_CLOEXEC, 0));
   const timeval patience{.tv_sec = 30, .tv_usec = 0};
   ASSERT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
   files.hang_up(kSender, std::move(here));
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   EXPECT_EQ(receive_reply(client.get(), reply, received), -ECONNRESET);
 }
 
@@ -69,7 +69,7 @@ TEST_F(ForeignFilesTest, AUserWhoseDescriptorCannotBeClosedMaySendNoMoreAndOther
   received.emplace_back(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0));
   files.close(kSender, received);
   std::optional<ForeignFiles::Lost> lost;
-  ASSERT_TRUE(eventually([&] { return (lost = files.tend()).has_value(); }));
+  ASSERT_TRUE(host::eventually([&] { return (lost = files.tend()).has_value(); }));
   EXPECT_EQ(lost->more, 1U);
   EXPECT_EQ(lost->user, kSender);
   EXPECT_FALSE(files.tend()) << "each is reported once";
@@ -86,17 +86,17 @@ TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
   test::FuseFile fuse;
   if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
   Closer closer;
-  for (int i = 0; i < 5; ++i) closer.close(1, UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
-  ASSERT_TRUE(eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
+  for (int i = 0; i < 5; ++i) closer.close(1, os::UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(host::eventually([&] { return fuse.flushes() == Closer::kThreadsPerUser; }));
   EXPECT_EQ(closer.waiting(1), 5U);
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const UniqueFd reader(pipe[0]);
-  closer.close(2, UniqueFd(pipe[1]));
+  const os::UniqueFd reader(pipe[0]);
+  closer.close(2, os::UniqueFd(pipe[1]));
   char byte;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
-  EXPECT_TRUE(eventually([&] { return closer.waiting(2) == 0; }));
-  ASSERT_TRUE(eventually([&] { return closer.lost(1) == Closer::kThreadsPerUser; }));
+  EXPECT_TRUE(host::eventually([&] { return closer.waiting(2) == 0; }));
+  ASSERT_TRUE(host::eventually([&] { return closer.lost(1) == Closer::kThreadsPerUser; }));
   EXPECT_EQ(closer.lost(2), 0U);
   EXPECT_EQ(closer.who_holds_up(), uid_t{1});
 }
@@ -107,16 +107,16 @@ TEST(Closer, UsersLeaveThreadsToOperators) {
   Closer closer;
   const auto lend = [&](uid_t user) {
     for (unsigned i = 0; i < Closer::kThreadsPerUser; ++i)
-      closer.close(user, UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
+      closer.close(user, os::UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
   };
   constexpr auto kOfUsers = Closer::kThreads - Closer::kThreadsOfOperators;
   const auto operating = ::geteuid();
   for (uid_t user = 1; user <= Closer::kThreads; ++user) lend(operating + user);
-  ASSERT_TRUE(eventually([&] { return fuse.flushes() == kOfUsers; }));
+  ASSERT_TRUE(host::eventually([&] { return fuse.flushes() == kOfUsers; }));
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const UniqueFd reader(pipe[0]);
-  closer.close(operating, UniqueFd(pipe[1]));
+  const os::UniqueFd reader(pipe[0]);
+  closer.close(operating, os::UniqueFd(pipe[1]));
   char byte;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
   EXPECT_EQ(fuse.flushes(), kOfUsers);
@@ -128,8 +128,8 @@ TEST(Closer, ClosesWhatWouldWaitForItsPeer) {
     test::LingeringSocket socket;
     closer.close(1, std::move(socket.fd));
   }
-  EXPECT_TRUE(eventually([&] { return closer.waiting() == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return closer.waiting() == 0; }));
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -13,7 +13,7 @@
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 class FullServer : public testing::Test, protected ServedSocket {
@@ -30,36 +30,36 @@ class FullServer : public testing::Test, protected ServedSocket {
   }
   std::unique_ptr<RawClient> program() {
     auto client = std::make_unique<RawClient>(path);
-    EXPECT_EQ(client->ask(RequestKind::kHello), 0);
+    EXPECT_EQ(client->ask(ipc::RequestKind::kHello), 0);
     return client;
   }
   std::unique_ptr<RawClient> operating() {
     auto client = std::make_unique<RawClient>(path);
-    EXPECT_EQ(client->ask(RequestKind::kAdminLink), 0);
+    EXPECT_EQ(client->ask(ipc::RequestKind::kAdminLink), 0);
     return client;
   }
 };
 
 TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {
-  if (raise_file_limit() < 10 * limits::kClients + 100)
+  if (os::raise_file_limit() < 10 * host::limits::kClients + 100)
     GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
   std::vector<std::unique_ptr<RawClient>> clients;
-  for (std::size_t i = 0; i < limits::kClients; ++i) clients.push_back(program());
+  for (std::size_t i = 0; i < host::limits::kClients; ++i) clients.push_back(program());
   RawClient one_more(path);
-  EXPECT_EQ(one_more.ask(RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(one_more.ask(ipc::RequestKind::kHello), -ECONNRESET);
   EXPECT_EQ(server.counts().refused, 1U);
   clients.pop_back();
-  ASSERT_TRUE(clients_become(limits::kClients - 1));
+  ASSERT_TRUE(clients_become(host::limits::kClients - 1));
   RawClient again(path);
-  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(again.ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(FullServer, TheOperatorChoosesHowManyClientsThereMayBe) {
   server.set_quotas({.clients = 1});
   const auto first = program();
   RawClient second(path);
-  EXPECT_EQ(second.ask(RequestKind::kHello), -ECONNRESET);
-  EXPECT_EQ(first->ask(RequestKind::kHello), 0);
+  EXPECT_EQ(second.ask(ipc::RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(first->ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(FullServer, LetsAnAdministratorWatch) {
@@ -67,8 +67,8 @@ TEST_F(FullServer, LetsAnAdministratorWatch) {
   const auto first = program();
   const auto administrator = operating();
   EXPECT_EQ(administrator->reply.admin.clients, 2U);
-  EXPECT_EQ(administrator->ask(RequestKind::kStats), 0);
-  EXPECT_EQ(administrator->ask(RequestKind::kTraceStatus), -EOPNOTSUPP);
+  EXPECT_EQ(administrator->ask(ipc::RequestKind::kStats), 0);
+  EXPECT_EQ(administrator->ask(ipc::RequestKind::kTraceStatus), -EOPNOTSUPP);
   EXPECT_EQ(server.counts().refused, 0U);
 }
 
@@ -76,7 +76,7 @@ TEST_F(FullServer, GivesAnAdministratorNoPlaceForPrograms) {
   server.set_quotas({.clients = 1});
   const auto first = program();
   const auto administrator = operating();
-  EXPECT_EQ(administrator->ask(RequestKind::kOpenEndpoint), -ECONNRESET);
+  EXPECT_EQ(administrator->ask(ipc::RequestKind::kOpenEndpoint), -ECONNRESET);
   EXPECT_EQ(server.counts().refused, 1U);
   ASSERT_TRUE(clients_become(1));
 }
@@ -88,31 +88,31 @@ TEST_F(FullServer, PlacesOfOperatorsAreNotThoseOfPrograms) {
   first.reset();
   ASSERT_TRUE(clients_become(1));
   const auto next = program();
-  EXPECT_EQ(administrator->ask(RequestKind::kStats), 0);
+  EXPECT_EQ(administrator->ask(ipc::RequestKind::kStats), 0);
 }
 
 TEST_F(FullServer, TheOperatorWhoWasSilentLongestMakesRoomForAnother) {
   server.set_quotas({.clients = 1});
   const auto first = program();
   std::vector<std::unique_ptr<RawClient>> operators;
-  for (std::size_t i = 0; i < limits::kOperatorPlaces; ++i) operators.push_back(operating());
-  ASSERT_EQ(operators[0]->ask(RequestKind::kStats), 0);
+  for (std::size_t i = 0; i < host::limits::kOperatorPlaces; ++i) operators.push_back(operating());
+  ASSERT_EQ(operators[0]->ask(ipc::RequestKind::kStats), 0);
   const auto one_more = operating();
   EXPECT_TRUE(operators[1]->disconnected());
-  EXPECT_EQ(operators[0]->ask(RequestKind::kStats), 0);
-  EXPECT_EQ(first->ask(RequestKind::kHello), 0);
-  EXPECT_TRUE(clients_become(1 + limits::kOperatorPlaces));
+  EXPECT_EQ(operators[0]->ask(ipc::RequestKind::kStats), 0);
+  EXPECT_EQ(first->ask(ipc::RequestKind::kHello), 0);
+  EXPECT_TRUE(clients_become(1 + host::limits::kOperatorPlaces));
 }
 
 TEST_F(FullServer, LetsNobodyElseWatch) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
   server.set_quotas({.clients = 1});
   const auto first = stranger();
-  ASSERT_EQ(first->ask(RequestKind::kHello), 0);
+  ASSERT_EQ(first->ask(ipc::RequestKind::kHello), 0);
   const auto second = stranger();
   EXPECT_TRUE(second->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -37,8 +37,8 @@ class FuseFile {
       why_not_ = std::strerror(errno);
       return;
     }
-    service::UniqueFd const told(said[0]);
-    service::UniqueFd says(said[1]);
+    os::UniqueFd const told(said[0]);
+    os::UniqueFd says(said[1]);
     server_ = ::fork();
     if (server_ == 0) Server{*shared_, path.c_str(), says.get()}.run();
     says.reset();
@@ -188,7 +188,7 @@ class FuseFile {
   std::string why_not_;
   Shared* shared_ = nullptr;
   pid_t server_ = -1;
-  service::UniqueFd file_;
+  os::UniqueFd file_;
 };
 
 }  // namespace stp::test

@@ -24,7 +24,7 @@
 #include "stp/channel/user_side.h"
 #include "tests/stpd/raw_client.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 // The source of its decisions: a seed, or a fuzzer's input.
 using Dice = std::function<std::uint64_t()>;
@@ -50,8 +50,8 @@ class Hostile {
   // For several clients that take turns: first greet(), then steps until gone().
   bool greet() {
     client_.shard = shards_ - 1;
-    if (client_.ask(RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
-    page_ = SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ClientPage));
+    if (client_.ask(ipc::RequestKind::kHello) != 0 || client_.fds.size() != 2) return false;
+    page_ = ipc::SharedMemory::adopt(client_.fds[0].release(), 0, sizeof(ipc::ClientPage));
     bell_ = std::move(client_.fds[1]);
     if (dice_() % 8 != 0 && client_.say_mapped() != 0) return false;
     return page_ != nullptr;
@@ -109,21 +109,21 @@ class Hostile {
 
   // What follows is noise, but it has the head of a request of that size.
   void make_fit(std::vector<std::byte>& noise) {
-    const auto& rule = kRequests[dice_() % kRequests.size()];
-    const RequestHead head{.kind = rule.kind, .shard = some_shard()};
+    const auto& rule = ipc::kRequests[dice_() % ipc::kRequests.size()];
+    const ipc::RequestHead head{.kind = rule.kind, .shard = some_shard()};
     noise.resize(sizeof head + rule.size);
     std::memcpy(noise.data(), &head, sizeof head);
   }
 
   void spoil_page() {
-    const auto size = std::min<std::size_t>(page_->size(), sizeof(ClientPage));
+    const auto size = std::min<std::size_t>(page_->size(), sizeof(ipc::ClientPage));
     const auto at = dice_() % size;
     fill(std::span(page_->data(), size).subspan(at, std::min<std::size_t>(size - at, 512)));
     ring();
   }
 
   void ring() {
-    auto& page = *reinterpret_cast<ClientPage*>(page_->data());
+    auto& page = *reinterpret_cast<ipc::ClientPage*>(page_->data());
     for (std::uint32_t i = 0; i < 8; ++i) page.bells.ring(i);
     ::fcntl(bell_.get(), F_SETFL, O_NONBLOCK);  // it may be full: only this program reads it
     ::eventfd_write(bell_.get(), dice_() % 3);
@@ -205,7 +205,7 @@ class Hostile {
   // Sends more descriptors than any request has, up to the kernel's limit.
   void send_many_descriptors() {
     constexpr std::size_t kMost = 253;
-    std::vector<UniqueFd> fds;
+    std::vector<os::UniqueFd> fds;
     for (auto kinds = 1 + dice_() % 4; kinds > 0; --kinds) fds.push_back(some_descriptor());
     std::vector<int> numbers;
     for (auto count = 1 + dice_() % kMost; count > 0; --count)
@@ -251,33 +251,34 @@ class Hostile {
 
   // Connects to its own listener, so that requests in its rings have a peer.
   void make_channel() {
-    if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
+    if (client_.ask(ipc::RequestKind::kOpenEndpoint) != 0) return lose();
     endpoint_ = client_.reply.endpoint;
-    auto listen = request_for(RequestKind::kListen);
+    auto listen = host::request_for(ipc::RequestKind::kListen);
     listen.shard = client_.shard;
     listen.endpoint = endpoint_;
     listen.uport = kUports + static_cast<std::uint32_t>(dice_() % 64);
     if (client_.ask(listen) == -ECONNRESET) return lose();
-    if (client_.ask(RequestKind::kOpenEndpoint) != 0) return lose();
-    auto connect = request_for(RequestKind::kConnect);
+    if (client_.ask(ipc::RequestKind::kOpenEndpoint) != 0) return lose();
+    auto connect = host::request_for(ipc::RequestKind::kConnect);
     connect.shard = client_.shard;
     connect.endpoint = client_.reply.endpoint;
     connect.uport = listen.uport;
     connect.mac = 0x020000000001;
     keep_channel(connect);
-    auto accept = request_for(RequestKind::kAccept);
+    auto accept = host::request_for(ipc::RequestKind::kAccept);
     accept.shard = client_.shard;
     accept.endpoint = endpoint_;
     std::this_thread::yield();
     keep_channel(accept);
   }
 
-  void keep_channel(const Request& request) {
+  void keep_channel(const host::Request& request) {
     const auto result = client_.ask(request);
     if (result == -ECONNRESET) return lose();
     if (result != 0 || client_.fds.empty()) return;
     vc_ = client_.reply.vc;
-    auto channel = SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
+    auto channel =
+        ipc::SharedMemory::adopt(client_.fds[0].release(), 0, client_.reply.channel_size);
     if (channel == nullptr) return;
     if (dice_() % 8 != 0 && client_.say_mapped(vc_) == -ECONNRESET) return lose();
     const UserChannel rings(channel->data());  // trusts the memory, so made before it is spoilt
@@ -286,21 +287,21 @@ class Hostile {
 
   // Sends a request whose fields are plausible, random, or a mixture.
   void ask_anything() {
-    Request request{};
+    host::Request request{};
     if (dice_() % 4 == 0) fill(std::as_writable_bytes(std::span(&request, 1)));
-    request.version = kProtocolVersion;
-    request.kind = dice_() % 32 == 0 ? static_cast<RequestKind>(dice_() % 64)
-                                     : kRequests[dice_() % kRequests.size()].kind;
+    request.version = ipc::kProtocolVersion;
+    request.kind = dice_() % 32 == 0 ? static_cast<ipc::RequestKind>(dice_() % 64)
+                                     : ipc::kRequests[dice_() % ipc::kRequests.size()].kind;
     if (dice_() % 32 != 0) request.reserved = request.shard = 0;
     if (shards_ > 1 && dice_() % 32 != 0) request.shard = some_shard();
     if (dice_() % 2 == 0) request.endpoint = endpoint_;
     if (dice_() % 2 == 0) request.vc = vc_;
     if (dice_() % 2 == 0) request.region = dice_() % 8;
-    if (dice_() % 2 == 0) request.config = usual_config();
+    if (dice_() % 2 == 0) request.config = host::usual_config();
     request.mac = 0x020000000001;
     request.segment_count = 0;
-    std::vector<UniqueFd> fds;
-    if (request.kind == RequestKind::kMap || dice_() % 128 == 0) add_memory(request, fds);
+    std::vector<os::UniqueFd> fds;
+    if (request.kind == ipc::RequestKind::kMap || dice_() % 128 == 0) add_memory(request, fds);
     std::vector<int> numbers;
     for (const auto& fd : fds) numbers.push_back(fd.get());
     if (send_request(client_.socket.get(), request, numbers) != 0) return lose();
@@ -309,12 +310,12 @@ class Hostile {
       if (dice_() % 2 == 0) [[maybe_unused]]
         const auto cut = ::ftruncate(fd.get(), 0);
     if (dice_() % 64 == 0) return lose();  // gone before the answer
-    Reply reply;
-    std::vector<UniqueFd> received;
+    host::Reply reply;
+    std::vector<os::UniqueFd> received;
     if (receive_reply(client_.socket.get(), reply, received) != 0) lose();
   }
 
-  void add_memory(Request& request, std::vector<UniqueFd>& fds) {
+  void add_memory(host::Request& request, std::vector<os::UniqueFd>& fds) {
     const auto count = 1 + dice_() % 3;
     for (std::uint64_t i = 0; i < count; ++i) fds.push_back(some_descriptor());
     request.segment_count = static_cast<std::uint32_t>(dice_() % 16 == 0 ? dice_() : count);
@@ -330,42 +331,42 @@ class Hostile {
                              .length = dice_() % 8 == 0 ? dice_() : kMemory};
   }
 
-  UniqueFd some_descriptor() {
+  os::UniqueFd some_descriptor() {
     switch (dice_() % 24) {
       case 0:
-        return UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+        return os::UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC));
       case 1:
-        return UniqueFd(::open("/", O_RDONLY | O_CLOEXEC));
+        return os::UniqueFd(::open("/", O_RDONLY | O_CLOEXEC));
       case 2:
-        return UniqueFd(::eventfd(0, EFD_CLOEXEC));
+        return os::UniqueFd(::eventfd(0, EFD_CLOEXEC));
       case 3:
-        return UniqueFd(::dup(client_.socket.get()));
+        return os::UniqueFd(::dup(client_.socket.get()));
       case 4:
-        return UniqueFd(::dup(bell_.get()));
+        return os::UniqueFd(::dup(bell_.get()));
       case 5:
-        return UniqueFd(::open("/tmp", O_PATH | O_CLOEXEC));
+        return os::UniqueFd(::open("/tmp", O_PATH | O_CLOEXEC));
       case 6:
-        return UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+        return os::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
       case 7:
-        return UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+        return os::UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
       case 8:
-        return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        return os::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       case 9:
-        return UniqueFd(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+        return os::UniqueFd(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
       case 10: {
         std::array<int, 2> pipe{-1, -1};
         if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return {};
-        const UniqueFd reader(pipe[0]);
-        return UniqueFd(pipe[1]);
+        const os::UniqueFd reader(pipe[0]);
+        return os::UniqueFd(pipe[1]);
       }
       case 11: {
         std::array<int, 2> pair{-1, -1};
         if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) return {};
-        const UniqueFd other(pair[1]);
-        return UniqueFd(pair[0]);
+        const os::UniqueFd other(pair[1]);
+        return os::UniqueFd(pair[0]);
       }
       default: {
-        UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        os::UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (::ftruncate(fd.get(), dice_() % 4 == 0 ? 100 : kMemory) != 0) return fd;
         // Sometimes with all its pages, as required.
         if (dice_() % 2 == 0) ::fallocate(fd.get(), 0, 0, kMemory);
@@ -383,7 +384,7 @@ class Hostile {
   }
 
   void read_replies() {
-    std::array<std::byte, sizeof(ReplyMessage)> ignored;
+    std::array<std::byte, sizeof(ipc::ReplyMessage)> ignored;
     if (::recv(client_.socket.get(), ignored.data(), ignored.size(), 0) <= 0) lose();
   }
 
@@ -398,10 +399,10 @@ class Hostile {
   const Dice dice_;
   const std::uint32_t shards_;
   RawClient client_;
-  std::shared_ptr<SharedMemory> page_;
-  UniqueFd bell_;
+  std::shared_ptr<ipc::SharedMemory> page_;
+  os::UniqueFd bell_;
   struct OwnChannel {
-    std::shared_ptr<SharedMemory> memory;
+    std::shared_ptr<ipc::SharedMemory> memory;
     UserChannel rings;
   };
   std::vector<OwnChannel> channels_;
@@ -411,4 +412,4 @@ class Hostile {
   std::vector<pid_t> children_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

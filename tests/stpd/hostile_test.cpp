@@ -6,7 +6,7 @@
 #include "tests/stpd/hostile_client.h"
 #include "tests/stpd/served_pair.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 using HostileTest = testing::TestWithParam<std::uint64_t>;
@@ -28,4 +28,4 @@ TEST_P(HostileTest, HurtsOnlyItself) {
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<std::uint64_t>(1, 9));
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -23,7 +23,7 @@ namespace stp::test {
 // Whether the kernel makes a huge page of the 2 MiB of the file from `offset` on, a multiple of
 // that. The file may be shorter.
 inline bool becomes_huge(int file, std::uint64_t offset = 0) {
-  constexpr auto kPiece = service::PagePins::kPiece;
+  constexpr auto kPiece = stpd::PagePins::kPiece;
   auto* const room =
       ::mmap(nullptr, 2 * kPiece, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return false;
@@ -38,7 +38,7 @@ inline bool becomes_huge(int file, std::uint64_t offset = 0) {
 // Whether this kernel does that (Linux 6.1, with huge pages), so that a test can show that it does
 // not.
 inline bool makes_huge_pages() {
-  const service::UniqueFd file(::memfd_create("huge", MFD_CLOEXEC));
+  const os::UniqueFd file(::memfd_create("huge", MFD_CLOEXEC));
   return file && ::ftruncate(file.get(), 4'096) == 0 && ::pwrite(file.get(), "x", 1, 0) == 1 &&
          becomes_huge(file.get());
 }

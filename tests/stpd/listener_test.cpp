@@ -15,7 +15,7 @@
 #include "tests/host/eventually.h"
 #include "tests/temporary_directory.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 class ListenerTest : public testing::Test {
@@ -28,12 +28,14 @@ class ListenerTest : public testing::Test {
     listener.watch(epoll.get(), kKey);
   }
   // The name of the listening socket that a socket comes from, or is connected to.
-  static std::string name_of(const UniqueFd& accepted) { return name_by(::getsockname, accepted); }
-  static std::string name_of_peer(const UniqueFd& connected) {
+  static std::string name_of(const os::UniqueFd& accepted) {
+    return name_by(::getsockname, accepted);
+  }
+  static std::string name_of_peer(const os::UniqueFd& connected) {
     return name_by(::getpeername, connected);
   }
   template <typename Call>
-  static std::string name_by(Call call, const UniqueFd& socket) {
+  static std::string name_by(Call call, const os::UniqueFd& socket) {
     sockaddr_un name{};
     socklen_t length = sizeof name;
     EXPECT_EQ(call(socket.get(), reinterpret_cast<sockaddr*>(&name), &length), 0);
@@ -47,9 +49,9 @@ class ListenerTest : public testing::Test {
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  const UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
+  const os::UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
   Listener listener;
-  UniqueFd client;
+  os::UniqueFd client;
   int error = 0;
   bool as_operator = false;
 };
@@ -58,7 +60,7 @@ TEST_F(ListenerTest, AcceptsAClientThatEpollReports) {
   EXPECT_FALSE(is_reported());
   EXPECT_FALSE(listener.accept(error, as_operator));
   EXPECT_EQ(error, EAGAIN);
-  ASSERT_EQ(connect_to(path, client), 0);
+  ASSERT_EQ(ipc::connect_to(path, client), 0);
   EXPECT_TRUE(is_reported());
   EXPECT_TRUE(listener.accept(error, as_operator));
   EXPECT_EQ(error, 0);
@@ -67,9 +69,9 @@ TEST_F(ListenerTest, AcceptsAClientThatEpollReports) {
 TEST_F(ListenerTest, WhilePausedAClientWaitsAndIsNotReported) {
   listener.pause();
   EXPECT_TRUE(listener.is_paused());
-  ASSERT_EQ(connect_to(path, client), 0);
+  ASSERT_EQ(ipc::connect_to(path, client), 0);
   EXPECT_FALSE(is_reported());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(host::eventually([&] {
     listener.resume_if_due();
     return !listener.is_paused();
   }));
@@ -78,7 +80,7 @@ TEST_F(ListenerTest, WhilePausedAClientWaitsAndIsNotReported) {
 
 TEST_F(ListenerTest, APauseEndsWhenAPlaceIsFree) {
   listener.pause();
-  ASSERT_EQ(connect_to(path, client), 0);
+  ASSERT_EQ(ipc::connect_to(path, client), 0);
   listener.resume();
   EXPECT_TRUE(is_reported());
 }
@@ -86,10 +88,10 @@ TEST_F(ListenerTest, APauseEndsWhenAPlaceIsFree) {
 TEST_F(ListenerTest, ItsFilesGoWithIt) {
   ASSERT_EQ(listener.open_for_operators(path, std::nullopt), 0);
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
-  EXPECT_EQ(::access(operators_socket_of(path).c_str(), F_OK), 0);
+  EXPECT_EQ(::access(ipc::operators_socket_of(path).c_str(), F_OK), 0);
   EXPECT_EQ(listener.end().size(), 2U);
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
-  EXPECT_NE(::access(operators_socket_of(path).c_str(), F_OK), 0);
+  EXPECT_NE(::access(ipc::operators_socket_of(path).c_str(), F_OK), 0);
   EXPECT_FALSE(listener.is_open());
   EXPECT_TRUE(listener.end().empty());
   listener.resume();  // no harm
@@ -103,18 +105,18 @@ TEST_F(ListenerTest, OperatorsComeInWhileTheBacklogOfAllIsFull) {
   constexpr int kMoreThanItHolds = 100'000;
   for (int i = 0; error == 0; ++i) {
     ASSERT_LT(i, kMoreThanItHolds);
-    error = connect_to(path, client, kPatience);
+    error = ipc::connect_to(path, client, kPatience);
   }
   ASSERT_EQ(error, -EAGAIN);
-  ASSERT_EQ(connect_to_watch(path, client, kPatience), 0);
-  EXPECT_EQ(name_of_peer(client), operators_socket_of(path));
+  ASSERT_EQ(ipc::connect_to_watch(path, client, kPatience), 0);
+  EXPECT_EQ(name_of_peer(client), ipc::operators_socket_of(path));
   // It is one of the next two that are accepted.
   int operators = 0;
   for (int i = 0; i < 2; ++i) {
     const auto socket = listener.accept(error, as_operator);
     ASSERT_TRUE(socket);
-    EXPECT_EQ(as_operator, name_of(socket) == operators_socket_of(path));
-    operators += name_of(socket) == operators_socket_of(path) ? 1 : 0;
+    EXPECT_EQ(as_operator, name_of(socket) == ipc::operators_socket_of(path));
+    operators += name_of(socket) == ipc::operators_socket_of(path) ? 1 : 0;
   }
   EXPECT_EQ(operators, 1);
 }
@@ -124,30 +126,30 @@ TEST_F(ListenerTest, OthersMayNotOpenTheSocketOfOperators) {
   constexpr uid_t kNobody = 65'530;
   struct stat status {};
   ASSERT_EQ(listener.open_for_operators(path, std::nullopt), 0);
-  ASSERT_EQ(::stat(operators_socket_of(path).c_str(), &status), 0);
+  ASSERT_EQ(::stat(ipc::operators_socket_of(path).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give it to a group";
   Listener other;
   const auto elsewhere = directory.path() + "/other";
   ASSERT_EQ(other.open(elsewhere, {}), 0);
   ASSERT_EQ(other.open_for_operators(elsewhere, kGroup), 0);
-  ASSERT_EQ(::stat(operators_socket_of(elsewhere).c_str(), &status), 0);
+  ASSERT_EQ(::stat(ipc::operators_socket_of(elsewhere).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0660U);
   EXPECT_EQ(status.st_gid, kGroup);
   // One that another user has made in its place is not taken for it.
-  ASSERT_EQ(::chown(operators_socket_of(elsewhere).c_str(), kNobody, kNobody), 0);
-  ASSERT_EQ(connect_to_watch(elsewhere, client), 0);
+  ASSERT_EQ(::chown(ipc::operators_socket_of(elsewhere).c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(ipc::connect_to_watch(elsewhere, client), 0);
   EXPECT_EQ(name_of_peer(client), elsewhere);
   // Nor is one at which another user listens.
-  const UniqueFd foreign(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const os::UniqueFd foreign(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un name{};
-  ASSERT_EQ(address_of(operators_socket_of(path), name), 0);
+  ASSERT_EQ(ipc::address_of(ipc::operators_socket_of(path), name), 0);
   ASSERT_EQ(::unlink(name.sun_path), 0);
   ASSERT_EQ(::bind(foreign.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
   ASSERT_EQ(::seteuid(kNobody), 0);
   EXPECT_EQ(::listen(foreign.get(), 1), 0);
   ASSERT_EQ(::seteuid(0), 0);
-  ASSERT_EQ(connect_to_watch(path, client), 0);
+  ASSERT_EQ(ipc::connect_to_watch(path, client), 0);
   EXPECT_EQ(name_of_peer(client), path);
 }
 
@@ -208,4 +210,4 @@ TEST(WaitingRoom, InAFullOneTheUserWithTheMostGivesWay) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -12,7 +12,7 @@
 #include "libst/ipc/shared_memory.h"
 #include "tests/stpd/huge_pages.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr uid_t kPinning = 4'711;
@@ -24,18 +24,20 @@ class Pinned : public testing::Test {
     if (!test::makes_huge_pages()) GTEST_SKIP() << "the kernel makes no huge pages";
     if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
   }
-  static std::shared_ptr<SharedMemory> memory_of(std::size_t size) {
-    auto made = SharedMemory::lend("pinned", size);
+  static std::shared_ptr<ipc::SharedMemory> memory_of(std::size_t size) {
+    auto made = ipc::SharedMemory::lend("pinned", size);
     std::memset(made->data(), 1, size);
     return made;
   }
-  static MutableBytes all(const SharedMemory& memory) { return {memory.data(), memory.size()}; }
-  const std::shared_ptr<Budgets> budgets_ = std::make_shared<Budgets>();
-  const Account payer_ = budgets_->account(kPinning, false);
+  static MutableBytes all(const ipc::SharedMemory& memory) {
+    return {memory.data(), memory.size()};
+  }
+  const std::shared_ptr<host::Budgets> budgets_ = std::make_shared<host::Budgets>();
+  const host::Account payer_ = budgets_->account(kPinning, false);
 };
 
 TEST_F(Pinned, APageKeepsItsPieceFromBeingMoved) {
-  const auto memory = memory_of(page_size());
+  const auto memory = memory_of(ipc::page_size());
   {
     PagePins pins;
     ASSERT_EQ(pins.pin(payer_, all(*memory), 0, true), 0);
@@ -50,7 +52,7 @@ TEST_F(Pinned, EachPieceOfAFileHasAPage) {
   const auto memory = memory_of(4 * kPiece);
   PagePins pins;
   // From the middle of the first piece to the beginning of the third.
-  const auto from = kPiece / 2, to = 2 * kPiece + page_size();
+  const auto from = kPiece / 2, to = 2 * kPiece + ipc::page_size();
   ASSERT_EQ(pins.pin(payer_, all(*memory).subspan(from, to - from), from, true), 0);
   for (const std::uint64_t piece : {0, 1, 2})
     EXPECT_FALSE(test::becomes_huge(memory->fd(), piece * kPiece)) << piece;
@@ -74,7 +76,7 @@ TEST_F(Pinned, MemoryThatIsMappedForReadingOnly) {
 // More than one io_uring has room for; what is released makes room for others.
 TEST_F(Pinned, ThereAreAsManyAsTheSystemPermits) {
   constexpr int kMany = 5'000;
-  const auto memory = memory_of(page_size());
+  const auto memory = memory_of(ipc::page_size());
   for (int round = 0; round < 2; ++round) {
     std::vector<PagePins> pins(kMany);
     for (int i = 0; i < kMany; ++i)
@@ -89,24 +91,24 @@ TEST_F(Pinned, ThereAreAsManyAsTheSystemPermits) {
 // one for each memory that it lends for reading only.
 TEST(PinnedPages, TakeFilesOfTheirUser) {
   if (!PagePins::possible()) GTEST_SKIP() << "the system permits no io_uring";
-  const auto budgets = std::make_shared<Budgets>();
-  budgets->set_total(Resource::kFiles, 2);
+  const auto budgets = std::make_shared<host::Budgets>();
+  budgets->set_total(host::Resource::kFiles, 2);
   const auto payer = budgets->account(kPinning, false);
-  const auto memory = SharedMemory::lend("pinned", 2 * page_size());
+  const auto memory = ipc::SharedMemory::lend("pinned", 2 * ipc::page_size());
   std::memset(memory->data(), 1, memory->size());
   const MutableBytes all{memory->data(), memory->size()};
   {
     PagePins written, more, read, too_many;
     ASSERT_EQ(written.pin(payer, all, 0, true), 0);
     ASSERT_EQ(more.pin(payer, all, 0, true), 0);
-    EXPECT_EQ(budgets->used(Resource::kFiles), 1U);
+    EXPECT_EQ(budgets->used(host::Resource::kFiles), 1U);
     ASSERT_EQ(read.pin(payer, all, 0, false), 0);
-    EXPECT_EQ(budgets->used(Resource::kFiles), 2U);
+    EXPECT_EQ(budgets->used(host::Resource::kFiles), 2U);
     EXPECT_EQ(too_many.pin(payer, all, 0, false), -EDQUOT);
     ASSERT_EQ(more.pin(payer, all, 0, true), 0);
   }
-  EXPECT_EQ(budgets->used(Resource::kFiles), 0U);
+  EXPECT_EQ(budgets->used(host::Resource::kFiles), 0U);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -27,7 +27,7 @@ class Program {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
     reader_.reset(pipe[0]);
-    service::UniqueFd const writer(pipe[1]);
+    os::UniqueFd const writer(pipe[1]);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
@@ -79,7 +79,7 @@ class Program {
   }
 
   pid_t pid_ = -1;
-  service::UniqueFd reader_;
+  os::UniqueFd reader_;
   std::string output_;
 };
 

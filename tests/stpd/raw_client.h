@@ -15,15 +15,15 @@
 #include "libst/ipc/socket.h"
 #include "tests/host/service_fixture.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 // Allocates the pages, as libst does before it shares memory.
 inline void make_pages(int fd, std::size_t size) {
   const std::vector<std::byte> zeros(size);
   EXPECT_EQ(::pwrite(fd, zeros.data(), size, 0), static_cast<ssize_t>(size));
 }
-inline std::shared_ptr<SharedMemory> made_memory(std::size_t size) {
-  auto memory = SharedMemory::lend("test", size);
+inline std::shared_ptr<ipc::SharedMemory> made_memory(std::size_t size) {
+  auto memory = ipc::SharedMemory::lend("test", size);
   make_pages(memory->fd(), size);
   return memory;
 }
@@ -55,27 +55,27 @@ inline ssize_t send_with(int socket, const void* data, std::size_t size,
 // A client that can behave like libst or not.
 class RawClient {
  public:
-  explicit RawClient(const std::string& path) { connected = connect_to(path, socket) == 0; }
+  explicit RawClient(const std::string& path) { connected = ipc::connect_to(path, socket) == 0; }
 
   // Returns the reply's result, or -ECONNRESET if the daemon has disconnected.
-  int ask(const Request& request, std::span<const int> request_fds = {}) {
+  int ask(const host::Request& request, std::span<const int> request_fds = {}) {
     const auto sent = send_request(socket.get(), request, request_fds);
     if (sent != 0) return sent;
     const auto got = receive_reply(socket.get(), reply, fds);
     return got != 0 ? got : reply.result;
   }
-  int ask(RequestKind kind, EndpointId endpoint = kNoneId) {
-    auto request = request_for(kind);
+  int ask(ipc::RequestKind kind, EndpointId endpoint = kNoneId) {
+    auto request = host::request_for(kind);
     request.shard = shard;
     request.endpoint = endpoint;
     request.uport = uport;
     request.mac = 0x020000000001;
-    request.config = usual_config();
+    request.config = host::usual_config();
     return ask(request);
   }
   // After mapping the page, or the channel of the connection. Keeps the reply before.
   int say_mapped(VcId vc = kNoneId) {
-    auto request = request_for(RequestKind::kMapped);
+    auto request = host::request_for(ipc::RequestKind::kMapped);
     request.shard = shard;
     request.vc = vc;
     const auto before = reply;
@@ -94,9 +94,9 @@ class RawClient {
 
   bool connected = false;
   std::uint32_t shard = 0, uport = 3'000;  // of the requests that it makes itself
-  UniqueFd socket;
-  Reply reply{};
-  std::vector<UniqueFd> fds;
+  os::UniqueFd socket;
+  host::Reply reply{};
+  std::vector<os::UniqueFd> fds;
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

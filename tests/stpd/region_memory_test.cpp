@@ -13,7 +13,7 @@
 
 #include "tests/stpd/raw_client.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr std::uint64_t kMost = std::uint64_t{1} << 32;  // bytes in one request
@@ -44,12 +44,12 @@ class Lent {
     return RegionMemory::map(request(direction), fds_, kMost, {}, {}, torn, memory);
   }
 
-  std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
+  std::shared_ptr<host::Torn> torn = std::make_shared<host::Torn>(false);
   std::shared_ptr<RegionMemory> memory;
 
  private:
   const std::size_t size_;
-  std::array<UniqueFd, 1> fds_;
+  std::array<os::UniqueFd, 1> fds_;
 };
 
 constexpr std::size_t kSize = std::size_t{1} << 16;
@@ -85,7 +85,7 @@ TEST(FilesThatAreWorkedOn, AreNotWaitedForWithoutEnd) {
 class LentMemory : public testing::TestWithParam<Direction> {
  protected:
   void SetUp() override {
-    if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+    if (!ipc::SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
   }
 };
 
@@ -99,7 +99,7 @@ TEST_P(LentMemory, IsThereWhereItsOwnerHasMadeIt) {
 
 TEST_P(LentMemory, WithAHoleIsRefusedAndNoPageIsMade) {
   Lent lent(kSize);
-  ASSERT_EQ(lent.punch(2 * page_size(), page_size()), 0);
+  ASSERT_EQ(lent.punch(2 * ipc::page_size(), ipc::page_size()), 0);
   const auto before = bytes_made(lent.fd());
   EXPECT_EQ(lent.map(GetParam()), -EFAULT);
   EXPECT_EQ(bytes_made(lent.fd()), before);
@@ -113,7 +113,7 @@ TEST_P(LentMemory, LosesNoPageOnceItIsMapped) {
   auto* const own = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, lent.fd(), 0);
   ASSERT_NE(own, MAP_FAILED);
   ASSERT_EQ(lent.map(GetParam()), 0);
-  EXPECT_EQ(lent.punch(0, page_size()), -1);
+  EXPECT_EQ(lent.punch(0, ipc::page_size()), -1);
   EXPECT_EQ(errno, EPERM);
   EXPECT_EQ(::madvise(own, kSize, MADV_REMOVE), -1);
   EXPECT_EQ(errno, EPERM);
@@ -128,8 +128,8 @@ TEST_P(LentMemory, CanBeMappedOnceMoreWhileARegionUsesIt) {
   ASSERT_EQ(lent.map(GetParam()), 0);
   auto first = std::move(lent.memory);
   ASSERT_EQ(lent.map(Direction::kReceive), 0);
-  lent.memory->pieces()[0][page_size()] = std::byte{7};
-  EXPECT_EQ(first->pieces()[0][page_size()], std::byte{7});
+  lent.memory->pieces()[0][ipc::page_size()] = std::byte{7};
+  EXPECT_EQ(first->pieces()[0][ipc::page_size()], std::byte{7});
   first.reset();
   ASSERT_EQ(lent.map(Direction::kReceive), 0);
   lent.memory.reset();
@@ -153,7 +153,7 @@ class Watched {
     auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, lent.fd(), 0);
     EXPECT_NE(at, MAP_FAILED);
     mapped = {static_cast<std::byte*>(at), size};
-    EXPECT_EQ(MemoryGuard::instance().watch(mapped), 0);
+    EXPECT_EQ(host::MemoryGuard::instance().watch(mapped), 0);
     guard(lent.torn);
   }
   ~Watched() {
@@ -163,7 +163,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  void guard(std::shared_ptr<Torn> torn) {
+  void guard(std::shared_ptr<host::Torn> torn) {
     guarded_.reset();
     EXPECT_EQ(guarded_.begin(mapped, std::move(torn)), 0);
   }
@@ -172,53 +172,53 @@ class Watched {
   MutableBytes mapped;
 
  private:
-  Guarded guarded_;
+  host::Guarded guarded_;
 };
 
 TEST(WatchedMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
-  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   const Watched watched(kSize), other(kSize);
   ASSERT_EQ(watched.lent.punch(0, kSize), 0);
-  const auto tears = MemoryGuard::tears();
+  const auto tears = host::MemoryGuard::tears();
   const auto* const bytes = reinterpret_cast<volatile char*>(watched.mapped.data());
-  for (const auto at : {3 * page_size() + 5, 3 * page_size() + 6}) {
+  for (const auto at : {3 * ipc::page_size() + 5, 3 * ipc::page_size() + 6}) {
     const auto found = static_cast<int>(bytes[at]);
     EXPECT_EQ(found, 0);
   }
-  EXPECT_EQ(MemoryGuard::tears(), tears + 1);
+  EXPECT_EQ(host::MemoryGuard::tears(), tears + 1);
   EXPECT_TRUE(*watched.lent.torn);
   EXPECT_FALSE(*other.lent.torn);
   EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
 }
 
 TEST(WatchedMemory, EachOfManyRangesIsFoundAndForgotten) {
-  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   std::vector<std::unique_ptr<Watched>> all;
   for (int i = 0; i < 100; ++i) {
-    all.push_back(std::make_unique<Watched>(page_size()));
+    all.push_back(std::make_unique<Watched>(ipc::page_size()));
     if (i % 3 == 2) all.erase(all.begin() + i / 3);
   }
   for (const auto& watched : all) {
-    ASSERT_EQ(watched->lent.punch(0, page_size()), 0);
+    ASSERT_EQ(watched->lent.punch(0, ipc::page_size()), 0);
     *reinterpret_cast<volatile char*>(watched->mapped.data()) = 1;
     EXPECT_TRUE(*watched->lent.torn);
   }
 }
 
 TEST(LentMemoryKinds, HugePagesAreRefused) {
-  UniqueFd huge(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  os::UniqueFd huge(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
   if (!huge) GTEST_SKIP() << "this kernel has no huge pages";
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   // Without a page reserved: touching it would be a SIGBUS.
   ASSERT_EQ(::ftruncate(huge.get(), kHuge), 0);
   ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_EQ(check_shareable(huge.get(), 0, kHuge), -EINVAL);
+  EXPECT_EQ(ipc::check_shareable(huge.get(), 0, kHuge), -EINVAL);
 }
 
 TEST(LentMemoryKinds, WhatIsSealedAgainstWritingIsLookedThroughOnce) {
   constexpr auto kTransmit = Direction::kTransmit;
   Lent whole(kSize), torn(kSize);
-  ASSERT_EQ(torn.punch(page_size(), page_size()), 0);
+  ASSERT_EQ(torn.punch(ipc::page_size(), ipc::page_size()), 0);
   for (auto* lent : {&whole, &torn}) ASSERT_EQ(::fcntl(lent->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
   EXPECT_EQ(whole.map(kTransmit), 0);
   EXPECT_EQ(torn.map(kTransmit), -EFAULT);
@@ -227,8 +227,8 @@ TEST(LentMemoryKinds, WhatIsSealedAgainstWritingIsLookedThroughOnce) {
 // A look for missing pages may go through the file to its end, so its length is limited.
 TEST(LentMemoryKinds, ALongSealedFileIsMappedIfTheOperatorPermitsSoMuch) {
   constexpr std::uint64_t kLong = std::uint64_t{17} << 30;
-  const std::array<UniqueFd, 1> file{
-      UniqueFd(::memfd_create("long", MFD_CLOEXEC | MFD_ALLOW_SEALING))};
+  const std::array<os::UniqueFd, 1> file{
+      os::UniqueFd(::memfd_create("long", MFD_CLOEXEC | MFD_ALLOW_SEALING))};
   const auto fd = file[0].get();
   ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(kLong)), 0);
   make_pages(fd, kSize);
@@ -245,7 +245,8 @@ TEST(LentMemoryKinds, ALongSealedFileIsMappedIfTheOperatorPermitsSoMuch) {
 TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
   Lent lent(kSize);
   const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
-  const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  const std::array<os::UniqueFd, 1> read_only{
+      os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory;
   EXPECT_EQ(RegionMemory::map(lent.request(Direction::kTransmit), read_only, kMost, {}, {},
                               lent.torn, memory),
@@ -255,9 +256,10 @@ TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
 // Somebody else has it for reading only, and the daemon has mapped it for writing already.
 TEST(LentMemoryKinds, WhoMayOnlyReadItCannotHaveItWritten) {
   const Lent lent(kSize);
-  const std::array<UniqueFd, 1> own{UniqueFd(::fcntl(lent.fd(), F_DUPFD_CLOEXEC, 0))};
+  const std::array<os::UniqueFd, 1> own{os::UniqueFd(::fcntl(lent.fd(), F_DUPFD_CLOEXEC, 0))};
   const auto path = "/proc/self/fd/" + std::to_string(lent.fd());
-  const std::array<UniqueFd, 1> read_only{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  const std::array<os::UniqueFd, 1> read_only{
+      os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory, of_the_other;
   const auto map = [&](Direction direction, const auto& files, auto& out) {
     return RegionMemory::map(lent.request(direction), files, kMost, {}, {}, lent.torn, out);
@@ -268,23 +270,23 @@ TEST(LentMemoryKinds, WhoMayOnlyReadItCannotHaveItWritten) {
 }
 
 // Through a service: who takes memory away that is being sent is ended, and nobody else.
-class TornMemory : public ServiceFixture {
+class TornMemory : public host::ServiceFixture {
  protected:
   void map_watched(Watched& watched) {
     auto request = watched.lent.request(Direction::kTransmit);
     request.endpoint = alice_endpoint;
-    RegionClaim claim;
-    ReplyMessage refusal;
+    host::RegionClaim claim;
+    ipc::ReplyMessage refusal;
     ASSERT_EQ(service.drive()->claim_region(alice, request, kSize, 1, claim, refusal), 0);
     watched.guard(claim.torn);
     attachments.pieces = {watched.mapped};
     attachments.place = std::move(claim.place);
     attachments.mapped_bytes = kSize;
-    ASSERT_EQ(ask(alice, RequestMessage(request)), 0);
+    ASSERT_EQ(ask(alice, ipc::RequestMessage(request)), 0);
   }
   std::uint16_t grant_to_alice() {
     EXPECT_EQ(map(bob, bob_endpoint, Direction::kReceive, destination), 0);
-    EXPECT_EQ(on_region(bob, RequestKind::kAllocMx, reply.region), 0);
+    EXPECT_EQ(on_region(bob, ipc::RequestKind::kAllocMx, reply.region), 0);
     SendEntry grant{};
     grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
     grant.header.param = 14;
@@ -309,7 +311,7 @@ class TornMemory : public ServiceFixture {
 };
 
 TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
-  if (!MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   connect();
   Watched watched(kSize);
   map_watched(watched);
@@ -322,7 +324,7 @@ TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
   EXPECT_EQ(*expelled, alice);
   EXPECT_FALSE(service.drive()->next_expelled());
   EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
-  EXPECT_EQ(ask(alice, RequestKind::kHello), -EBADF);
+  EXPECT_EQ(ask(alice, ipc::RequestKind::kHello), -EBADF);
   service.drive()->remove_client(alice);  // as the server does then
   turn(20);
   EXPECT_EQ(bob_end.channel.state(), ChannelState::kPeerClosed);
@@ -330,4 +332,4 @@ TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

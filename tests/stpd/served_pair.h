@@ -11,22 +11,22 @@
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 struct Side {
   explicit Side(const std::string& path, std::uint32_t shard = 0) : client(path) {
-    EXPECT_EQ(client.ask(RequestKind::kHello), 0);
+    EXPECT_EQ(client.ask(ipc::RequestKind::kHello), 0);
     client.shard = shard;
-    EXPECT_EQ(client.ask(RequestKind::kHello), 0);
-    page = SharedMemory::adopt(client.fds.at(0).release(), 0, sizeof(ClientPage));
+    EXPECT_EQ(client.ask(ipc::RequestKind::kHello), 0);
+    page = ipc::SharedMemory::adopt(client.fds.at(0).release(), 0, sizeof(ipc::ClientPage));
     bell = std::move(client.fds.at(1));
     EXPECT_EQ(client.say_mapped(), 0);
-    EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
     endpoint = client.reply.endpoint;
   }
   void take_channel() {
     number = client.reply.channel;
-    memory = SharedMemory::adopt(client.fds.at(0).release(), 0, client.reply.channel_size);
+    memory = ipc::SharedMemory::adopt(client.fds.at(0).release(), 0, client.reply.channel_size);
     EXPECT_EQ(client.say_mapped(client.reply.vc), 0);
     channel = UserChannel(memory->data());
   }
@@ -38,13 +38,13 @@ struct Side {
     ring();
   }
   void ring() {
-    reinterpret_cast<ClientPage*>(page->data())->bells.ring(number);
+    reinterpret_cast<ipc::ClientPage*>(page->data())->bells.ring(number);
     ::eventfd_write(bell.get(), 1);
   }
 
   RawClient client;
-  std::shared_ptr<SharedMemory> page, memory;
-  UniqueFd bell;
+  std::shared_ptr<ipc::SharedMemory> page, memory;
+  os::UniqueFd bell;
   EndpointId endpoint = kNoneId;
   std::uint32_t number = 0;
   UserChannel channel;
@@ -71,18 +71,18 @@ class Pair {
   static bool passes(Side& from, Side& to, std::uint32_t value) {
     ReceivedEntry received;
     from.send(value);
-    return eventually([&] { return to.channel.receive(received); }) &&
+    return host::eventually([&] { return to.channel.receive(received); }) &&
            received.header.sync == value;
   }
   void connect() {
-    ASSERT_EQ(bob->client.ask(RequestKind::kListen, bob->endpoint), 0);
-    ASSERT_EQ(alice->client.ask(RequestKind::kConnect, alice->endpoint), 0);
+    ASSERT_EQ(bob->client.ask(ipc::RequestKind::kListen, bob->endpoint), 0);
+    ASSERT_EQ(alice->client.ask(ipc::RequestKind::kConnect, alice->endpoint), 0);
     alice->take_channel();
-    ASSERT_TRUE(eventually(
-        [&] { return bob->client.ask(RequestKind::kAccept, bob->endpoint) != -EAGAIN; }));
+    ASSERT_TRUE(host::eventually(
+        [&] { return bob->client.ask(ipc::RequestKind::kAccept, bob->endpoint) != -EAGAIN; }));
     ASSERT_EQ(bob->client.reply.result, 0);
     bob->take_channel();
-    ASSERT_TRUE(eventually([&] { return alice->channel.state() == ChannelState::kOpen; }));
+    ASSERT_TRUE(host::eventually([&] { return alice->channel.state() == ChannelState::kOpen; }));
   }
 };
 
@@ -96,10 +96,10 @@ class ServedPair : public StartedSocket, public Pair {
 
   // Returns whether these two are the only clients left, and both are still served.
   bool is_alone() {
-    return alice->client.ask(RequestKind::kHello) == 0 &&
-           bob->client.ask(RequestKind::kHello) == 0 &&
-           eventually([&] { return client_count() == 2; });
+    return alice->client.ask(ipc::RequestKind::kHello) == 0 &&
+           bob->client.ask(ipc::RequestKind::kHello) == 0 &&
+           host::eventually([&] { return client_count() == 2; });
   }
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

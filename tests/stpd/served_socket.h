@@ -19,7 +19,7 @@
 #include "tests/temporary_directory.h"
 #include "tools/stpd/server.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 struct ServedSocket {
   void start() {
@@ -43,14 +43,14 @@ struct ServedSocket {
     return turn->client_count();
   }
   bool clients_become(std::size_t count) {
-    return eventually([&] { return client_count() == count; });
+    return host::eventually([&] { return client_count() == count; });
   }
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  Service service{std::make_unique<test::TestPort>()};
-  PollLoop loop{service, PollPolicy::kAdaptive};
+  host::Service service{std::make_unique<test::TestPort>()};
+  host::PollLoop loop{service, host::PollPolicy::kAdaptive};
   Server server{service, path};
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -16,7 +16,7 @@
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr uid_t kCrowd = 47'110;
@@ -69,10 +69,10 @@ TEST_F(ServerAdmission, NobodyWaitsForTheClientsOfAnotherUser) {
   const auto others = crowd();
   RawClient own(path);
   ASSERT_EQ(logging.start(), 0);
-  EXPECT_EQ(own.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(own.ask(ipc::RequestKind::kHello), 0);
   EXPECT_LE(admitted_before(::geteuid()), 2U) << "one of the crowd has its turn first";
-  EXPECT_TRUE(
-      eventually([&] { return logging.counts().clients + logging.counts().refused == kMany + 1; }));
+  EXPECT_TRUE(host::eventually(
+      [&] { return logging.counts().clients + logging.counts().refused == kMany + 1; }));
 }
 
 TEST_F(ServerAdmission, WhoHasGoneAgainIsNotAdmitted) {
@@ -80,7 +80,7 @@ TEST_F(ServerAdmission, WhoHasGoneAgainIsNotAdmitted) {
   crowd();
   RawClient own(path);
   ASSERT_EQ(logging.start(), 0);
-  EXPECT_EQ(own.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(own.ask(ipc::RequestKind::kHello), 0);
   EXPECT_EQ(lines_of("uid " + std::to_string(kCrowd)), 0U);
   EXPECT_EQ(logging.counts().refused, 0U);
   EXPECT_EQ(logging.counts().clients, 1U);
@@ -91,15 +91,15 @@ TEST_F(ServerAdmission, OnlyClientsThatUseTheLinkAreLoggedAtInfo) {
   ASSERT_EQ(logging.start(), 0);
   for (int i = 0; i < 3; ++i) {
     RawClient asks(path);
-    EXPECT_EQ(asks.ask(RequestKind::kAdminLink), 0);
+    EXPECT_EQ(asks.ask(ipc::RequestKind::kAdminLink), 0);
   }
-  EXPECT_TRUE(eventually([&] { return lines_of(" gone: ") == 3; }));
+  EXPECT_TRUE(host::eventually([&] { return lines_of(" gone: ") == 3; }));
   EXPECT_EQ(infos, 0U);
   {
     RawClient program(path);
-    EXPECT_EQ(program.ask(RequestKind::kHello), 0);
+    EXPECT_EQ(program.ask(ipc::RequestKind::kHello), 0);
   }
-  EXPECT_TRUE(eventually([&] { return lines_of(" gone: ") == 4; }));
+  EXPECT_TRUE(host::eventually([&] { return lines_of(" gone: ") == 4; }));
   EXPECT_EQ(infos, 2U);
   EXPECT_EQ(lines_of("uses the link: pid "), 1U);
 }
@@ -114,7 +114,7 @@ TEST_F(ServerAdmission, TheLogSaysWhyAClientGetsNoPages) {
   auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto result = program.ask(RequestKind::kHello);
+  const auto result = program.ask(ipc::RequestKind::kHello);
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(result, -EFBIG);
@@ -124,15 +124,16 @@ TEST_F(ServerAdmission, TheLogSaysWhyAClientGetsNoPages) {
 
 TEST_F(ServerAdmission, NobodySendsDescriptorsBeforeItIsAdmitted) {
   RawClient early(path);
-  const UniqueFd file(::eventfd(0, EFD_CLOEXEC));
+  const os::UniqueFd file(::eventfd(0, EFD_CLOEXEC));
   const std::array fds{file.get()};
-  const auto sent = send_request(early.socket.get(), request_for(RequestKind::kMap), fds);
+  const auto sent =
+      send_request(early.socket.get(), host::request_for(ipc::RequestKind::kMap), fds);
   if (sent == 0) GTEST_SKIP() << "this kernel cannot forbid them (Linux before 6.16)";
   EXPECT_EQ(sent, -EPERM);
   ASSERT_EQ(logging.start(), 0);
-  EXPECT_EQ(early.ask(RequestKind::kHello), 0);
-  EXPECT_EQ(send_request(early.socket.get(), request_for(RequestKind::kMap), fds), 0);
+  EXPECT_EQ(early.ask(ipc::RequestKind::kHello), 0);
+  EXPECT_EQ(send_request(early.socket.get(), host::request_for(ipc::RequestKind::kMap), fds), 0);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

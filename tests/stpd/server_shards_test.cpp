@@ -15,7 +15,7 @@
 #include "tools/stpd/link_shards.h"
 #include "tools/stpd/server.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr std::uint32_t kShards = 3;
@@ -40,7 +40,7 @@ class ServerShards : public testing::Test {
     server.stop();
     shards.stop();
   }
-  void set_quotas(const Quotas& quotas) {
+  void set_quotas(const host::Quotas& quotas) {
     server.set_quotas(quotas);
     shards.set_quotas(quotas);
   }
@@ -54,11 +54,11 @@ class ServerShards : public testing::Test {
   }
   static int hello(RawClient& client, std::uint32_t shard) {
     client.shard = shard;
-    return client.ask(RequestKind::kHello);
+    return client.ask(ipc::RequestKind::kHello);
   }
   std::size_t clients_of(std::uint32_t shard) { return shards.at(shard).drive()->client_count(); }
   bool nobody_is_left() {
-    return eventually([&] {
+    return host::eventually([&] {
       for (std::uint32_t shard = 0; shard < kShards; ++shard)
         if (clients_of(shard) != 0) return false;
       return budgets().users() == 0;
@@ -66,11 +66,11 @@ class ServerShards : public testing::Test {
   }
   // One whose program has just gone may not be free yet.
   std::uint32_t next_uport() { return uport_++; }
-  const Budgets& budgets() { return shards.first().budgets(); }
+  const host::Budgets& budgets() { return shards.first().budgets(); }
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  LinkShards shards{ports(), poll_places(PollPolicy::kAdaptive, kShards, {}, 1)};
+  LinkShards shards{ports(), host::poll_places(host::PollPolicy::kAdaptive, kShards, {}, 1)};
   Server server{shards.services(), path};
 
  private:
@@ -85,12 +85,12 @@ TEST_F(ServerShards, AProgramHasAPageAndABellOnEachShardThatItGreets) {
       EXPECT_EQ(client.fds.size(), 2U);
       EXPECT_EQ(client.reply.shards, kShards);
       EXPECT_EQ(hello(client, shard), 0) << "as often as it likes";
-      EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+      EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
       EXPECT_EQ(clients_of(shard), 1U);
     }
-    EXPECT_EQ(budgets().used(Resource::kClients), 1U);
-    EXPECT_EQ(budgets().used(Resource::kEndpoints), kShards);
-    EXPECT_EQ(budgets().used(Resource::kFiles), 2 + 2 * kShards);
+    EXPECT_EQ(budgets().used(host::Resource::kClients), 1U);
+    EXPECT_EQ(budgets().used(host::Resource::kEndpoints), kShards);
+    EXPECT_EQ(budgets().used(host::Resource::kFiles), 2 + 2 * kShards);
   }
   EXPECT_TRUE(nobody_is_left());
 }
@@ -108,8 +108,9 @@ TEST_F(ServerShards, ProgramsAreToldToBeginOnOneAfterTheOther) {
 TEST_F(ServerShards, AShardThatIsNotThereEndsWhoAsksForIt) {
   for (const std::uint32_t shard : {kShards, 16U, ~0U}) {
     Pair pair(path, 1, 2, next_uport());
-    for (const auto kind : {RequestKind::kHello, RequestKind::kOpenEndpoint, RequestKind::kStats,
-                            RequestKind::kAdminConnection, RequestKind::kTraceStatus}) {
+    for (const auto kind :
+         {ipc::RequestKind::kHello, ipc::RequestKind::kOpenEndpoint, ipc::RequestKind::kStats,
+          ipc::RequestKind::kAdminConnection, ipc::RequestKind::kTraceStatus}) {
       RawClient client(path);
       ASSERT_EQ(hello(client, 0), 0);
       client.shard = shard;
@@ -125,14 +126,14 @@ TEST_F(ServerShards, AShardWhereAProgramHasNotSaidHelloEndsIt) {
   RawClient client(path);
   ASSERT_EQ(hello(client, 0), 0);
   client.shard = 2;
-  EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), -ECONNRESET);
+  EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), -ECONNRESET);
   EXPECT_EQ(server.counts().bad_messages, 1U);
 }
 
 TEST_F(ServerShards, ARequestOfAnotherVersionIsRefusedWhateverShardItNames) {
   RawClient client(path);
-  auto request = request_for(RequestKind::kMap);
-  request.version = kProtocolVersion - 1;
+  auto request = host::request_for(ipc::RequestKind::kMap);
+  request.version = ipc::kProtocolVersion - 1;
   request.shard = ~0U;
   EXPECT_EQ(client.ask(request), -EPROTONOSUPPORT);
 }
@@ -141,7 +142,7 @@ TEST_F(ServerShards, WhoeverDiesBeforeItsAnswerLeavesNothing) {
   for (int i = 0; i < 50; ++i) {
     RawClient client(path);
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
-      auto request = request_for(RequestKind::kHello);
+      auto request = host::request_for(ipc::RequestKind::kHello);
       request.shard = shard;
       ASSERT_EQ(send_request(client.socket.get(), request, {}), 0);
     }
@@ -156,8 +157,8 @@ TEST_F(ServerShards, TheDeathOfAProgramTakesItDownOnAllShardsAndDisturbsNobody) 
     ASSERT_TRUE(pair.talks(2 * i));
   }
   // Alice is on the first one, Bob on the first and the last.
-  EXPECT_TRUE(
-      eventually([&] { return clients_of(0) == 2 && clients_of(1) == 0 && clients_of(2) == 1; }));
+  EXPECT_TRUE(host::eventually(
+      [&] { return clients_of(0) == 2 && clients_of(1) == 0 && clients_of(2) == 1; }));
 }
 
 TEST_F(ServerShards, AListenerIsFoundFromEachShard) {
@@ -170,48 +171,49 @@ TEST_F(ServerShards, AListenerIsFoundFromEachShard) {
 
 TEST_F(ServerShards, AUserHasItsShareOnceAndNotOnEachShard) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
-  Quotas quotas;
-  quotas.totals[Resource::kEndpoints] = 8;
+  host::Quotas quotas;
+  quotas.totals[host::Resource::kEndpoints] = 8;
   set_quotas(quotas);
   const auto one = client_of(1'001), two = client_of(1'001);
   std::size_t opened = 0;
   for (auto* const client : {one.get(), two.get()})
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
       ASSERT_EQ(hello(*client, shard), 0);
-      while (client->ask(RequestKind::kOpenEndpoint) == 0) ++opened;
+      while (client->ask(ipc::RequestKind::kOpenEndpoint) == 0) ++opened;
       EXPECT_EQ(client->reply.result, -EDQUOT);
     }
   EXPECT_EQ(opened, 4U);
-  EXPECT_NE(text_of(one->reply.text).find("uid 1001 has 4 of 8 endpoints"), std::string::npos)
-      << text_of(one->reply.text);
+  EXPECT_NE(ipc::text_of(one->reply.text).find("uid 1001 has 4 of 8 endpoints"), std::string::npos)
+      << ipc::text_of(one->reply.text);
   const auto other = client_of(1'002);
   ASSERT_EQ(hello(*other, 1), 0);
-  EXPECT_EQ(other->ask(RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(other->ask(ipc::RequestKind::kOpenEndpoint), 0);
 }
 
 // A hundredth of the link's Ports are 655, and of one shard's 218.
 TEST_F(ServerShards, AUserLeavesPortsOfEachShardToOthers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
-  constexpr std::uint64_t kShare = describe(Resource::kConnections).usual / kShards / 100;
+  constexpr std::uint64_t kShare =
+      host::describe(host::Resource::kConnections).usual / kShards / 100;
   set_quotas({.user_share = 1});
   // Each connection whose channel the program has not mapped yet has an open file: of these there
   // are enough.
   for (std::uint32_t shard = 0; shard < kShards; ++shard)
     shards.at(shard).drive()->set_process_totals(1'000'000, 1'000'000);
   const auto client = client_of(1'001);
-  ASSERT_EQ(hello(*client, 1), 0) << text_of(client->reply.text);
-  ASSERT_EQ(client->ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(hello(*client, 1), 0) << ipc::text_of(client->reply.text);
+  ASSERT_EQ(client->ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto endpoint = client->reply.endpoint;
   std::uint64_t made = 0;
-  while (client->ask(RequestKind::kConnect, endpoint) == 0 && made <= kShare) ++made;
+  while (client->ask(ipc::RequestKind::kConnect, endpoint) == 0 && made <= kShare) ++made;
   EXPECT_EQ(made, kShare);
   EXPECT_EQ(client->reply.result, -EDQUOT);
-  EXPECT_NE(text_of(client->reply.text).find("shard 2: uid 1001 has 218 of 21845 connections"),
+  EXPECT_NE(ipc::text_of(client->reply.text).find("shard 2: uid 1001 has 218 of 21845 connections"),
             std::string::npos)
-      << text_of(client->reply.text);
+      << ipc::text_of(client->reply.text);
   ASSERT_EQ(hello(*client, 2), 0);
-  ASSERT_EQ(client->ask(RequestKind::kOpenEndpoint), 0);
-  EXPECT_EQ(client->ask(RequestKind::kConnect, client->reply.endpoint), 0);
+  ASSERT_EQ(client->ask(ipc::RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(client->ask(ipc::RequestKind::kConnect, client->reply.endpoint), 0);
 }
 
 TEST_F(ServerShards, TheQuotasOfAProgramAreForAllItsShards) {
@@ -220,21 +222,21 @@ TEST_F(ServerShards, TheQuotasOfAProgramAreForAllItsShards) {
   std::vector<EndpointId> endpoints;
   for (std::uint32_t shard = 0; shard < kShards; ++shard) {
     ASSERT_EQ(hello(client, shard), 0);
-    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    ASSERT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
     endpoints.push_back(client.reply.endpoint);
     const bool fits = shard < 2;
-    EXPECT_EQ(client.ask(RequestKind::kConnect, endpoints.back()), fits ? 0 : -EDQUOT);
+    EXPECT_EQ(client.ask(ipc::RequestKind::kConnect, endpoints.back()), fits ? 0 : -EDQUOT);
     if (fits) continue;
-    EXPECT_NE(text_of(client.reply.text).find("--max-connections 2"), std::string::npos);
+    EXPECT_NE(ipc::text_of(client.reply.text).find("--max-connections 2"), std::string::npos);
   }
-  EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
-  EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), -EDQUOT);
+  EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), -EDQUOT);
   client.shard = 0;
-  EXPECT_EQ(client.ask(RequestKind::kCloseEndpoint, endpoints.front()), -EBUSY);
+  EXPECT_EQ(client.ask(ipc::RequestKind::kCloseEndpoint, endpoints.front()), -EBUSY);
   client.shard = 2;
-  ASSERT_EQ(client.ask(RequestKind::kCloseEndpoint, endpoints.back()), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kCloseEndpoint, endpoints.back()), 0);
   client.shard = 1;
-  EXPECT_EQ(client.ask(RequestKind::kOpenEndpoint), 0) << "what one shard gave back";
+  EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0) << "what one shard gave back";
 }
 
 TEST_F(ServerShards, WhoeverOnlyWatchesSeesEachShardAndIsOnNone) {
@@ -242,11 +244,11 @@ TEST_F(ServerShards, WhoeverOnlyWatchesSeesEachShardAndIsOnNone) {
   RawClient watcher(path);
   for (std::uint32_t shard = 0; shard < kShards; ++shard) {
     watcher.shard = shard;
-    EXPECT_EQ(watcher.ask(RequestKind::kAdminLink), 0);
+    EXPECT_EQ(watcher.ask(ipc::RequestKind::kAdminLink), 0);
     EXPECT_EQ(watcher.reply.shards, kShards);
     EXPECT_EQ(watcher.reply.admin.connections, shard == 0 ? 0U : 1U);
-    EXPECT_EQ(watcher.ask(RequestKind::kStats), 0);
-    EXPECT_EQ(watcher.ask(RequestKind::kAdminConnection), shard == 0 ? -ENOENT : 0);
+    EXPECT_EQ(watcher.ask(ipc::RequestKind::kStats), 0);
+    EXPECT_EQ(watcher.ask(ipc::RequestKind::kAdminConnection), shard == 0 ? -ENOENT : 0);
   }
   EXPECT_EQ(clients_of(1), 1U);
   EXPECT_EQ(clients_of(2), 1U);
@@ -260,10 +262,10 @@ TEST_F(HostileShards, HurtsOnlyItself) {
     Hostile(path, std::mt19937_64(9'000 + i), kShards).live();
     ASSERT_TRUE(pair.talks(2 * i)) << "after client " << i;
   }
-  EXPECT_TRUE(
-      eventually([&] { return clients_of(0) == 2 && clients_of(1) == 1 && clients_of(2) == 1; }));
+  EXPECT_TRUE(host::eventually(
+      [&] { return clients_of(0) == 2 && clients_of(1) == 1 && clients_of(2) == 1; }));
   EXPECT_GT(server.counts().bad_messages, 0U);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

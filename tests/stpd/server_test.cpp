@@ -24,7 +24,7 @@
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 class ServerTest : public testing::Test, protected ServedSocket {
@@ -34,28 +34,29 @@ class ServerTest : public testing::Test, protected ServedSocket {
   void live_a_little(std::size_t steps) {
     RawClient client(path);
     if (steps == 0) return;
-    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    ASSERT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
     const auto endpoint = client.reply.endpoint;
     if (steps == 1) return;
     const auto memory = made_memory(1 << 16);
     ASSERT_EQ(client.ask(map_request(endpoint, memory->size()), std::array{memory->fd()}), 0);
     if (steps == 2) return;
-    ASSERT_EQ(client.ask(RequestKind::kConnect, endpoint), 0);
+    ASSERT_EQ(client.ask(ipc::RequestKind::kConnect, endpoint), 0);
     if (steps == 3) return;
     // A request whose reply nobody waits for.
-    ASSERT_EQ(send_request(client.socket.get(), request_for(RequestKind::kStats), {}), 0);
+    ASSERT_EQ(send_request(client.socket.get(), host::request_for(ipc::RequestKind::kStats), {}),
+              0);
   }
   static void accept_and_close_all(RawClient& client, EndpointId listener) {
-    while (client.ask(RequestKind::kAccept, listener) == 0) {
-      auto close = request_for(RequestKind::kClose);
+    while (client.ask(ipc::RequestKind::kAccept, listener) == 0) {
+      auto close = host::request_for(ipc::RequestKind::kClose);
       close.vc = client.reply.vc;
       ASSERT_EQ(client.ask(close), 0);
     }
     ASSERT_EQ(client.reply.result, -EAGAIN);
   }
   // kMap of one segment of `size` bytes.
-  static Request map_request(EndpointId endpoint, std::size_t size) {
-    auto request = request_for(RequestKind::kMap);
+  static host::Request map_request(EndpointId endpoint, std::size_t size) {
+    auto request = host::request_for(ipc::RequestKind::kMap);
     request.endpoint = endpoint;
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
     request.piece_count = 1;
@@ -68,48 +69,48 @@ class ServerTest : public testing::Test, protected ServedSocket {
 
 TEST_F(ServerTest, HelloGivesThePageAndTheBell) {
   RawClient client(path);
-  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kHello), 0);
   ASSERT_EQ(client.fds.size(), 2U);
-  const auto page = SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ClientPage));
+  const auto page = ipc::SharedMemory::adopt(client.fds[0].release(), 0, sizeof(ipc::ClientPage));
   ASSERT_NE(page, nullptr);
-  const UniqueFd bell(std::move(client.fds[1]));
+  const os::UniqueFd bell(std::move(client.fds[1]));
   ASSERT_EQ(client.say_mapped(), 0);
-  EXPECT_EQ(reinterpret_cast<ClientPage*>(page->data())->magic, kClientPageMagic);
+  EXPECT_EQ(reinterpret_cast<ipc::ClientPage*>(page->data())->magic, ipc::kClientPageMagic);
   std::uint64_t const one = 1;
   EXPECT_EQ(::write(bell.get(), &one, sizeof one), 8);
-  EXPECT_EQ(client.ask(RequestKind::kHello), 0);  // as often as it likes
+  EXPECT_EQ(client.ask(ipc::RequestKind::kHello), 0);  // as often as it likes
   EXPECT_EQ(client.fds.size(), 2U);
 }
 
 TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
   RawClient alice(path), bob(path);
-  ASSERT_EQ(bob.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(bob.ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto listener = bob.reply.endpoint;
-  ASSERT_EQ(bob.ask(RequestKind::kListen, listener), 0);
-  ASSERT_EQ(alice.ask(RequestKind::kOpenEndpoint), 0);
-  ASSERT_EQ(alice.ask(RequestKind::kConnect, alice.reply.endpoint), 0);
+  ASSERT_EQ(bob.ask(ipc::RequestKind::kListen, listener), 0);
+  ASSERT_EQ(alice.ask(ipc::RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(alice.ask(ipc::RequestKind::kConnect, alice.reply.endpoint), 0);
   ASSERT_EQ(alice.fds.size(), 1U);
-  const auto memory = SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
+  const auto memory = ipc::SharedMemory::adopt(alice.fds[0].release(), 0, alice.reply.channel_size);
   ASSERT_NE(memory, nullptr);
   ASSERT_EQ(alice.say_mapped(alice.reply.vc), 0);
   const UserChannel channel(memory->data());
-  ASSERT_TRUE(eventually([&] { return channel.state() == ChannelState::kOpen; }));
-  ASSERT_EQ(bob.ask(RequestKind::kAccept, listener), 0);
+  ASSERT_TRUE(host::eventually([&] { return channel.state() == ChannelState::kOpen; }));
+  ASSERT_EQ(bob.ask(ipc::RequestKind::kAccept, listener), 0);
   EXPECT_EQ(bob.fds.size(), 1U);
   // Its connection closes as bob goes.
   bob.socket.reset();
-  EXPECT_TRUE(eventually([&] { return channel.state() == ChannelState::kPeerClosed; }));
+  EXPECT_TRUE(host::eventually([&] { return channel.state() == ChannelState::kPeerClosed; }));
   EXPECT_TRUE(clients_become(1));
 }
 
 TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
   RawClient client(path);
-  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto memory = made_memory(1 << 16);
   const std::array<int, 1> fd{memory->fd()};
   auto request = map_request(client.reply.endpoint, memory->size());
   ASSERT_EQ(client.ask(request, fd), 0);
-  auto unmap = request_for(RequestKind::kUnmap);
+  auto unmap = host::request_for(ipc::RequestKind::kUnmap);
   unmap.region = client.reply.region;
   EXPECT_EQ(client.ask(unmap), 0);
   EXPECT_EQ(client.ask(unmap), -EBADF);
@@ -117,38 +118,38 @@ TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {
 
 TEST_F(ServerTest, MemoryThatCouldFaultIsRefusedButTheClientStays) {
   RawClient client(path);
-  ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto request = map_request(client.reply.endpoint, 1 << 16);
-  const UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const os::UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 16), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EINVAL);
   ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   EXPECT_EQ(client.ask(request, std::array{unsealed.get()}), -EFAULT);  // nobody has made its pages
   EXPECT_EQ(client.ask(request, std::array{made_memory(1 << 16)->fd()}), 0);
-  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(client.ask(request, std::array{folder.get()}), -EINVAL);
   EXPECT_EQ(client.ask(request, std::array{client.socket.get()}), -EINVAL);
 }
 
 TEST_F(ServerTest, OnlyRootsClientsChooseKeys) {
   RawClient client(path);
-  auto request = request_for(RequestKind::kOpenEndpoint);
-  request.config = usual_config();
+  auto request = host::request_for(ipc::RequestKind::kOpenEndpoint);
+  request.config = host::usual_config();
   request.config.key = 7;
   EXPECT_EQ(client.ask(request), ::geteuid() == 0 ? 0 : -EPERM);
 }
 
 TEST_F(ServerTest, GarbageDisconnects) {
-  for (const auto size :
-       {std::size_t{1}, sizeof(RequestHead) - 1, sizeof(RequestMessage) + 1, std::size_t{20'000}}) {
+  for (const auto size : {std::size_t{1}, sizeof(ipc::RequestHead) - 1,
+                          sizeof(ipc::RequestMessage) + 1, std::size_t{20'000}}) {
     RawClient client(path);
     client.send_bytes(size);
     EXPECT_TRUE(client.disconnected()) << size;
   }
   {
     RawClient client(path);
-    client.send_bytes(sizeof(RequestMessage));  // of a version nobody has
-    std::vector<UniqueFd> fds;
+    client.send_bytes(sizeof(ipc::RequestMessage));  // of a version nobody has
+    std::vector<os::UniqueFd> fds;
     EXPECT_EQ(receive_reply(client.socket.get(), client.reply, fds), 0);
     EXPECT_EQ(client.reply.result, -EPROTONOSUPPORT);
   }
@@ -157,84 +158,85 @@ TEST_F(ServerTest, GarbageDisconnects) {
 }
 
 TEST_F(ServerTest, RequestsThatNoClientMakesDisconnect) {
-  const auto disconnects = [this](const Request& request, std::span<const int> fds) {
+  const auto disconnects = [this](const host::Request& request, std::span<const int> fds) {
     RawClient client(path);
-    EXPECT_EQ(client.ask(RequestKind::kHello), 0);  // it is admitted: it may send descriptors
+    EXPECT_EQ(client.ask(ipc::RequestKind::kHello), 0);  // it is admitted: it may send descriptors
     return client.ask(request, fds) == -ECONNRESET;
   };
   const auto memory = made_memory(1 << 16);
   const std::array<int, 1> fd{memory->fd()};
-  EXPECT_TRUE(disconnects(request_for(RequestKind::kHello), fd));
-  EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(0)), {}));
-  EXPECT_TRUE(disconnects(request_for(static_cast<RequestKind>(1'000)), {}));
+  EXPECT_TRUE(disconnects(host::request_for(ipc::RequestKind::kHello), fd));
+  EXPECT_TRUE(disconnects(host::request_for(static_cast<ipc::RequestKind>(0)), {}));
+  EXPECT_TRUE(disconnects(host::request_for(static_cast<ipc::RequestKind>(1'000)), {}));
   EXPECT_TRUE(disconnects(map_request(1, 1 << 16), {}));
-  auto request = request_for(RequestKind::kStats);
+  auto request = host::request_for(ipc::RequestKind::kStats);
   request.reserved = 1;
   EXPECT_TRUE(disconnects(request, {}));
-  EXPECT_TRUE(disconnects(request_for(RequestKind::kTraceStart), {}));
+  EXPECT_TRUE(disconnects(host::request_for(ipc::RequestKind::kTraceStart), {}));
   EXPECT_EQ(server.counts().bad_messages, 6U);
 }
 
 // A request without the descriptors that its row in the table asks for, with others, or with bits
 // in its holes.
 TEST(RequestTable, SaysWhatMakesSense) {
-  for (const auto& rule : kRequests) {
-    Request request{};
-    request.version = kProtocolVersion;
+  for (const auto& rule : ipc::kRequests) {
+    host::Request request{};
+    request.version = ipc::kProtocolVersion;
     request.kind = rule.kind;
-    const auto message = message_of(request);
-    for (const auto count : {std::size_t{0}, std::size_t{1}, kMaxFds, kMaxFds + 1})
-      EXPECT_EQ(makes_sense(message, count), count >= rule.least_files && count <= rule.most_files)
+    const auto message = host::message_of(request);
+    for (const auto count : {std::size_t{0}, std::size_t{1}, ipc::kMaxFds, ipc::kMaxFds + 1})
+      EXPECT_EQ(ipc::makes_sense(message, count),
+                count >= rule.least_files && count <= rule.most_files)
           << rule.name << ", " << count;
     auto spoilt = message;
     spoilt.head.reserved = 1;
-    EXPECT_FALSE(makes_sense(spoilt, rule.least_files)) << rule.name;
+    EXPECT_FALSE(ipc::makes_sense(spoilt, rule.least_files)) << rule.name;
   }
   const ask::Listen listen{.endpoint = 1, .uport = 2, .reserved = 3};
-  EXPECT_FALSE(makes_sense(RequestMessage(listen), 0));
-  EXPECT_FALSE(makes_sense({}, 0));
+  EXPECT_FALSE(ipc::makes_sense(ipc::RequestMessage(listen), 0));
+  EXPECT_FALSE(ipc::makes_sense({}, 0));
 }
 
 TEST_F(ServerTest, OneWhoDoesNotReadIsDisconnectedAndOthersAreServed) {
   RawClient silent(path), other(path);
-  const auto request = bytes_of(request_for(RequestKind::kStats));
+  const auto request = host::bytes_of(host::request_for(ipc::RequestKind::kStats));
   // Until the server gives up on it; should the way there fill up first, that is the server's turn.
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(host::eventually([&] {
     for (int i = 0; i < 100; ++i)
       if (::send(silent.socket.get(), request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT) <
           0)
         break;
     return server.counts().slow_readers == 1;
   }));
-  EXPECT_EQ(other.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(other.ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(ServerTest, ClientsThatCloseAtRandomMomentsLeaveNothing) {
   std::minstd_rand random(1);
   RawClient steady(path);
-  ASSERT_EQ(steady.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(steady.ask(ipc::RequestKind::kOpenEndpoint), 0);
   const auto listener = steady.reply.endpoint;
-  ASSERT_EQ(steady.ask(RequestKind::kListen, listener), 0);
+  ASSERT_EQ(steady.ask(ipc::RequestKind::kListen, listener), 0);
   for (int i = 0; i < 150; ++i) {
     live_a_little(random() % 5);
     if (i % 8 == 7) accept_and_close_all(steady, listener);
   }
   EXPECT_TRUE(clients_become(1));
-  EXPECT_EQ(steady.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(steady.ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(ServerTest, ALargeRegionIsMappedWhileOthersAreServed) {
   RawClient large(path), other(path);
-  ASSERT_EQ(large.ask(RequestKind::kOpenEndpoint), 0);
+  ASSERT_EQ(large.ask(ipc::RequestKind::kOpenEndpoint), 0);
   constexpr auto kSize = std::size_t{8} << 20;
   const auto request = map_request(large.reply.endpoint, kSize);
   for (int i = 0; i < 3; ++i) {
     const auto memory = made_memory(kSize);
     ASSERT_EQ(send_request(large.socket.get(), request, std::array{memory->fd()}), 0);
-    EXPECT_EQ(other.ask(RequestKind::kHello), 0);
+    EXPECT_EQ(other.ask(ipc::RequestKind::kHello), 0);
     ASSERT_EQ(receive_reply(large.socket.get(), large.reply, large.fds), 0);
     ASSERT_EQ(large.reply.result, 0);
-    auto unmap = request_for(RequestKind::kUnmap);
+    auto unmap = host::request_for(ipc::RequestKind::kUnmap);
     unmap.region = large.reply.region;
     EXPECT_EQ(large.ask(unmap), 0);
   }
@@ -244,7 +246,7 @@ TEST_F(ServerTest, OneWhoGoesWhileItsPagesAreMadeLeavesNothing) {
   const auto memory = made_memory(std::size_t{64} << 20);
   for (int i = 0; i < 5; ++i) {
     RawClient client(path);
-    ASSERT_EQ(client.ask(RequestKind::kOpenEndpoint), 0);
+    ASSERT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
     const auto request = map_request(client.reply.endpoint, memory->size());
     ASSERT_EQ(send_request(client.socket.get(), request, std::array{memory->fd()}), 0);
   }
@@ -261,17 +263,17 @@ TEST_F(ServerTest, TheSocketBelongsToWhomItShould) {
 }
 
 TEST_F(ServerTest, ASecondServerIsRefusedAndTheFirstGoesOn) {
-  Service other_service(std::make_unique<test::TestPort>());
+  host::Service other_service(std::make_unique<test::TestPort>());
   Server second(other_service, path);
   EXPECT_EQ(second.start(), -EADDRINUSE);
   second.stop();
   RawClient client(path);
-  EXPECT_EQ(client.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(client.ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(ServerTest, AnotherServerTakesItsSocketOver) {
   RawClient client(path);
-  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kHello), 0);
   struct stat before {
   }, after{};
   ASSERT_EQ(::stat(path.c_str(), &before), 0);
@@ -279,28 +281,28 @@ TEST_F(ServerTest, AnotherServerTakesItsSocketOver) {
   EXPECT_TRUE(client.disconnected());
   EXPECT_TRUE(clients_become(0));
   RawClient early(path);  // waits for the next one
-  Service next_service(std::make_unique<test::TestPort>());
+  host::Service next_service(std::make_unique<test::TestPort>());
   Server next(next_service, path);
   next.take_over(std::move(kept));
   server.stop();
   ASSERT_EQ(::stat(path.c_str(), &after), 0);
   EXPECT_EQ(before.st_ino, after.st_ino);
   ASSERT_EQ(next.start(), 0);
-  EXPECT_EQ(early.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(early.ask(ipc::RequestKind::kHello), 0);
   next.stop();
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(ServerTest, StoppingDisconnectsEverybodyAndRemovesTheSocket) {
   RawClient client(path);
-  ASSERT_EQ(client.ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client.ask(ipc::RequestKind::kHello), 0);
   server.stop();
   EXPECT_TRUE(client.disconnected());
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_TRUE(clients_become(0));
   ASSERT_EQ(server.start(), 0);
   RawClient again(path);
-  EXPECT_EQ(again.ask(RequestKind::kHello), 0);
+  EXPECT_EQ(again.ask(ipc::RequestKind::kHello), 0);
 }
 
 using std::chrono::milliseconds;
@@ -372,7 +374,7 @@ class Watchers {
 
  private:
   static constexpr int kCopies = 200, kSets = 400;
-  std::vector<UniqueFd> copies_, sets_;
+  std::vector<os::UniqueFd> copies_, sets_;
   int count_ = 0;
 };
 
@@ -383,16 +385,16 @@ TEST_F(SlowSocketsOfAServer, ItsUserIsServedNoMoreAndOthersAre) {
   open_directory();
   start();
   const auto client = client_of(kSlowUser);
-  ASSERT_EQ(client->ask(RequestKind::kHello), 0);
+  ASSERT_EQ(client->ask(ipc::RequestKind::kHello), 0);
   const Watchers watchers(client->socket.get());
   ASSERT_TRUE(watchers.all());
   int result = 0, asked = 0;
-  for (; result == 0 && asked < 1'000; ++asked) result = client->ask(RequestKind::kLinkState);
+  for (; result == 0 && asked < 1'000; ++asked) result = client->ask(ipc::RequestKind::kLinkState);
   EXPECT_EQ(result, -ECONNRESET);
   EXPECT_EQ(server.counts().slow_sockets, 1U);
-  EXPECT_NE(client_of(kSlowUser)->ask(RequestKind::kHello), 0);
-  EXPECT_EQ(client_of(kAnother)->ask(RequestKind::kHello), 0);
-  EXPECT_EQ(RawClient(path).ask(RequestKind::kHello), 0);
+  EXPECT_NE(client_of(kSlowUser)->ask(ipc::RequestKind::kHello), 0);
+  EXPECT_EQ(client_of(kAnother)->ask(ipc::RequestKind::kHello), 0);
+  EXPECT_EQ(RawClient(path).ask(ipc::RequestKind::kHello), 0);
 }
 
 // They are closed at once, without a turn, and all who wait for them are woken then.
@@ -408,9 +410,9 @@ TEST_F(SlowSocketsOfAServer, OnesThatHaveGoneAgainCostTheirUserAsMuch) {
     EXPECT_EQ(::shutdown(socket, SHUT_RDWR), 0);
   }
   start();
-  EXPECT_NE(client_of(kSlowUser)->ask(RequestKind::kHello), 0);
-  EXPECT_EQ(client_of(kAnother)->ask(RequestKind::kHello), 0);
+  EXPECT_NE(client_of(kSlowUser)->ask(ipc::RequestKind::kHello), 0);
+  EXPECT_EQ(client_of(kAnother)->ask(ipc::RequestKind::kHello), 0);
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -16,11 +16,11 @@
 #include "tests/stpd/raw_client.h"
 #include "tools/stpd/region_memory.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
-UniqueFd memory_of(std::size_t size, int seals) {
-  UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+os::UniqueFd memory_of(std::size_t size, int seals) {
+  os::UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::vector<std::byte> zeros(size);
   EXPECT_EQ(::pwrite(fd.get(), zeros.data(), size, 0), static_cast<ssize_t>(size));
   EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
@@ -28,20 +28,20 @@ UniqueFd memory_of(std::size_t size, int seals) {
 }
 
 TEST(SharedMemory, IsZeroedSealedAndSeenByBothSides) {
-  const auto ours = SharedMemory::create("test", 3 * page_size());
+  const auto ours = ipc::SharedMemory::create("test", 3 * ipc::page_size());
   ASSERT_NE(ours, nullptr);
   EXPECT_TRUE(std::all_of(ours->data(), ours->data() + ours->size(),
                           [](std::byte b) { return b == std::byte{0}; }));
   EXPECT_NE(::ftruncate(ours->fd(), 0), 0);
   EXPECT_NE(::ftruncate(ours->fd(), 1 << 20), 0);
-  const auto theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
+  const auto theirs = ipc::SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
   ASSERT_NE(theirs, nullptr);
-  theirs->data()[page_size()] = std::byte{42};
-  EXPECT_EQ(ours->data()[page_size()], std::byte{42});
+  theirs->data()[ipc::page_size()] = std::byte{42};
+  EXPECT_EQ(ours->data()[ipc::page_size()], std::byte{42});
 }
 
 TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
-  const auto memory = SharedMemory::create("test", page_size());
+  const auto memory = ipc::SharedMemory::create("test", ipc::page_size());
   ASSERT_NE(memory, nullptr);
   memory->forget_fd();
   EXPECT_EQ(memory->fd(), -1);
@@ -50,13 +50,13 @@ TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
 
 // Both sides go on; whoever else comes reads at most.
 TEST(SharedMemory, ThatIsOfferedKeepsItsPagesOnceTheOtherSideHasMappedIt) {
-  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
-  const auto ours = SharedMemory::offer("test", 3 * page_size());
+  if (!ipc::SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+  const auto ours = ipc::SharedMemory::offer("test", 3 * ipc::page_size());
   ASSERT_NE(ours, nullptr);
-  const auto theirs = SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
+  const auto theirs = ipc::SharedMemory::adopt(::dup(ours->fd()), 0, ours->size());
   ASSERT_NE(theirs, nullptr);
   constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  const auto page = static_cast<off_t>(page_size());
+  const auto page = static_cast<off_t>(ipc::page_size());
   theirs->data()[0] = std::byte{1};
   EXPECT_EQ(::fallocate(theirs->fd(), kPunch, 0, page), 0);
   theirs->data()[0] = std::byte{0};
@@ -66,21 +66,21 @@ TEST(SharedMemory, ThatIsOfferedKeepsItsPagesOnceTheOtherSideHasMappedIt) {
   EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, ours->size());
   EXPECT_EQ(::fallocate(theirs->fd(), kPunch, 0, page), -1);
   EXPECT_EQ(errno, EPERM);
-  EXPECT_EQ(::madvise(theirs->data(), page_size(), MADV_REMOVE), -1);
+  EXPECT_EQ(::madvise(theirs->data(), ipc::page_size(), MADV_REMOVE), -1);
   EXPECT_EQ(errno, EPERM);
-  EXPECT_EQ(SharedMemory::adopt(::dup(ours->fd()), 0, ours->size()), nullptr);
-  theirs->data()[page_size()] = std::byte{42};
-  EXPECT_EQ(ours->data()[page_size()], std::byte{42});
+  EXPECT_EQ(ipc::SharedMemory::adopt(::dup(ours->fd()), 0, ours->size()), nullptr);
+  theirs->data()[ipc::page_size()] = std::byte{42};
+  EXPECT_EQ(ours->data()[ipc::page_size()], std::byte{42});
   EXPECT_EQ(ours->data()[0], std::byte{0});
 }
 
 TEST(SharedMemory, ThatTheOtherSideHasSealedFirstIsKeptOnlyIfNoPageCanGo) {
-  if (!SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
-  const auto open = SharedMemory::offer("test", page_size());
+  if (!ipc::SharedMemory::can_keep_pages()) GTEST_SKIP() << "the kernel cannot keep pages";
+  const auto open = ipc::SharedMemory::offer("test", ipc::page_size());
   ASSERT_EQ(::fcntl(open->fd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
   EXPECT_EQ(open->keep_pages(), -EPERM);
-  const auto closed = SharedMemory::offer("test", page_size());
-  ASSERT_EQ(::fcntl(closed->fd(), F_ADD_SEALS, kSealFutureWrite | F_SEAL_SEAL), 0);
+  const auto closed = ipc::SharedMemory::offer("test", ipc::page_size());
+  ASSERT_EQ(::fcntl(closed->fd(), F_ADD_SEALS, ipc::kSealFutureWrite | F_SEAL_SEAL), 0);
   EXPECT_EQ(closed->keep_pages(), -EFAULT) << "it has no page";
   closed->data()[0] = std::byte{1};
   EXPECT_EQ(closed->keep_pages(), 0);
@@ -88,12 +88,12 @@ TEST(SharedMemory, ThatTheOtherSideHasSealedFirstIsKeptOnlyIfNoPageCanGo) {
 
 // It can keep them for longer than the side that offers them, so it pays for them.
 TEST(SharedMemory, ThatIsOfferedHasItsPagesFromTheOtherSide) {
-  const auto ours = SharedMemory::offer("test", 3 * page_size());
+  const auto ours = ipc::SharedMemory::offer("test", 3 * ipc::page_size());
   ASSERT_NE(ours, nullptr);
   EXPECT_EQ(ours->keep_pages(), -EFAULT);
   EXPECT_EQ(bytes_made(ours->fd()), 0);
-  const auto others = SharedMemory::offer("test", 3 * page_size());
-  const auto theirs = SharedMemory::adopt(::dup(others->fd()), 0, others->size());
+  const auto others = ipc::SharedMemory::offer("test", 3 * ipc::page_size());
+  const auto theirs = ipc::SharedMemory::adopt(::dup(others->fd()), 0, others->size());
   ASSERT_NE(theirs, nullptr);
   EXPECT_EQ(bytes_made(others->fd()), static_cast<std::int64_t>(others->size()));
   EXPECT_EQ(others->keep_pages(), 0);
@@ -101,62 +101,71 @@ TEST(SharedMemory, ThatIsOfferedHasItsPagesFromTheOtherSide) {
 
 TEST(SharedMemory, ThatCouldShrinkIsRefused) {
   errno = 0;
-  EXPECT_EQ(SharedMemory::adopt(memory_of(page_size(), 0).release(), 0, page_size()), nullptr);
+  EXPECT_EQ(ipc::SharedMemory::adopt(memory_of(ipc::page_size(), 0).release(), 0, ipc::page_size()),
+            nullptr);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(SharedMemory::adopt(memory_of(page_size(), F_SEAL_GROW).release(), 0, page_size()),
+  EXPECT_EQ(ipc::SharedMemory::adopt(memory_of(ipc::page_size(), F_SEAL_GROW).release(), 0,
+                                     ipc::page_size()),
             nullptr);
 }
 
 TEST(SharedMemory, ThatIsTooSmallIsRefused) {
   const auto adopt = [](std::size_t offset, std::size_t size) {
-    return SharedMemory::adopt(memory_of(2 * page_size(), F_SEAL_SHRINK).release(), offset, size);
+    return ipc::SharedMemory::adopt(memory_of(2 * ipc::page_size(), F_SEAL_SHRINK).release(),
+                                    offset, size);
   };
-  EXPECT_NE(adopt(0, 2 * page_size()), nullptr);
-  EXPECT_NE(adopt(page_size(), page_size()), nullptr);
-  EXPECT_EQ(adopt(0, 2 * page_size() + 1), nullptr);
-  EXPECT_EQ(adopt(page_size(), 2 * page_size()), nullptr);
-  EXPECT_EQ(adopt(2 * page_size(), page_size()), nullptr);
-  EXPECT_EQ(adopt(page_size(), ~std::size_t{0} - page_size() + 1), nullptr);
+  EXPECT_NE(adopt(0, 2 * ipc::page_size()), nullptr);
+  EXPECT_NE(adopt(ipc::page_size(), ipc::page_size()), nullptr);
+  EXPECT_EQ(adopt(0, 2 * ipc::page_size() + 1), nullptr);
+  EXPECT_EQ(adopt(ipc::page_size(), 2 * ipc::page_size()), nullptr);
+  EXPECT_EQ(adopt(2 * ipc::page_size(), ipc::page_size()), nullptr);
+  EXPECT_EQ(adopt(ipc::page_size(), ~std::size_t{0} - ipc::page_size() + 1), nullptr);
   EXPECT_EQ(adopt(0, 0), nullptr);
-  EXPECT_EQ(adopt(1, page_size()), nullptr);
+  EXPECT_EQ(adopt(1, ipc::page_size()), nullptr);
 }
 
 TEST(SharedMemory, WhatIsNoMemoryAtAllIsRefused) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  EXPECT_EQ(SharedMemory::adopt(pipe[0], 0, page_size()), nullptr);
+  EXPECT_EQ(ipc::SharedMemory::adopt(pipe[0], 0, ipc::page_size()), nullptr);
   ::close(pipe[1]);
-  EXPECT_EQ(SharedMemory::adopt(::open("/", O_RDONLY | O_CLOEXEC), 0, page_size()), nullptr);
-  EXPECT_EQ(SharedMemory::adopt(::open("/dev/zero", O_RDWR | O_CLOEXEC), 0, page_size()), nullptr);
-  EXPECT_EQ(SharedMemory::adopt(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 0, page_size()),
+  EXPECT_EQ(ipc::SharedMemory::adopt(::open("/", O_RDONLY | O_CLOEXEC), 0, ipc::page_size()),
             nullptr);
-  EXPECT_EQ(SharedMemory::adopt(-1, 0, page_size()), nullptr);
+  EXPECT_EQ(ipc::SharedMemory::adopt(::open("/dev/zero", O_RDWR | O_CLOEXEC), 0, ipc::page_size()),
+            nullptr);
+  EXPECT_EQ(
+      ipc::SharedMemory::adopt(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 0, ipc::page_size()),
+      nullptr);
+  EXPECT_EQ(ipc::SharedMemory::adopt(-1, 0, ipc::page_size()), nullptr);
 }
 
 class RegionMemoryTest : public testing::Test {
  protected:
   RegionMemoryTest() {
     request.direction = static_cast<std::uint32_t>(Direction::kReceive);
-    fds.push_back(memory_of(4 * page_size(), F_SEAL_SHRINK));
-    fds.push_back(memory_of(2 * page_size(), F_SEAL_SHRINK));
+    fds.push_back(memory_of(4 * ipc::page_size(), F_SEAL_SHRINK));
+    fds.push_back(memory_of(2 * ipc::page_size(), F_SEAL_SHRINK));
     // The last two pages of the first, then the first of the second, from 256 bytes in.
     request.segment_count = 2;
-    request.segments[0] = {
-        .fd_index = 0, .reserved = 0, .offset = 2 * page_size(), .length = 2 * page_size()};
-    request.segments[1] = {.fd_index = 1, .reserved = 0, .offset = 0, .length = page_size()};
+    request.segments[0] = {.fd_index = 0,
+                           .reserved = 0,
+                           .offset = 2 * ipc::page_size(),
+                           .length = 2 * ipc::page_size()};
+    request.segments[1] = {.fd_index = 1, .reserved = 0, .offset = 0, .length = ipc::page_size()};
     request.piece_count = 1;
-    request.pieces[0] = {.at = 256, .length = 3 * page_size() - 512};
+    request.pieces[0] = {.at = 256, .length = 3 * ipc::page_size() - 512};
   }
   int map() {
     std::uint64_t bytes = 0;
-    const auto error = RegionMemory::measure(request, fds.size(), limits::kMapRequestBytes, bytes);
-    return error != 0
-               ? error
-               : RegionMemory::map(request, fds, limits::kMapRequestBytes, {}, {}, nullptr, memory);
+    const auto error =
+        RegionMemory::measure(request, fds.size(), host::limits::kMapRequestBytes, bytes);
+    return error != 0 ? error
+                      : RegionMemory::map(request, fds, host::limits::kMapRequestBytes, {}, {},
+                                          nullptr, memory);
   }
 
   ask::Map request{};
-  std::vector<UniqueFd> fds;
+  std::vector<os::UniqueFd> fds;
   std::shared_ptr<RegionMemory> memory;
 };
 
@@ -164,16 +173,16 @@ TEST_F(RegionMemoryTest, SegmentsLieSideBySide) {
   ASSERT_EQ(map(), 0);
   ASSERT_EQ(memory->pieces()[0].size(), request.pieces[0].length);
   memory->pieces()[0][0] = std::byte{1};
-  memory->pieces()[0][2 * page_size()] = std::byte{2};
+  memory->pieces()[0][2 * ipc::page_size()] = std::byte{2};
   char seen = 0;
-  ASSERT_EQ(::pread(fds[0].get(), &seen, 1, static_cast<off_t>(2 * page_size() + 256)), 1);
+  ASSERT_EQ(::pread(fds[0].get(), &seen, 1, static_cast<off_t>(2 * ipc::page_size() + 256)), 1);
   EXPECT_EQ(seen, 1);
   ASSERT_EQ(::pread(fds[1].get(), &seen, 1, 256), 1);
   EXPECT_EQ(seen, 2);
 }
 
 TEST_F(RegionMemoryTest, MemoryToSendFromMayBeReadOnly) {
-  fds[1] = memory_of(page_size(), F_SEAL_SHRINK | F_SEAL_WRITE);
+  fds[1] = memory_of(ipc::page_size(), F_SEAL_SHRINK | F_SEAL_WRITE);
   EXPECT_LT(map(), 0);
   EXPECT_EQ(memory, nullptr);
   request.direction = static_cast<std::uint32_t>(Direction::kTransmit);
@@ -189,29 +198,29 @@ TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
     return result == -EINVAL && memory == nullptr;
   };
   EXPECT_TRUE(refused([](ask::Map& r) { r.segment_count = 0; }));
-  EXPECT_TRUE(refused([](ask::Map& r) { r.segment_count = kMaxSegments + 1; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segment_count = ipc::kMaxSegments + 1; }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].fd_index = 2; }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].length = 100; }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].length = 0; }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = 100; }));
-  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = 2 * page_size(); }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = 2 * ipc::page_size(); }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.segments[1].offset = ~std::uint64_t{0} << 12; }));
-  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].at = 3 * page_size(); }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].at = 3 * ipc::page_size(); }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = 0; }));
-  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = 3 * page_size() - 255; }));
+  EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = 3 * ipc::page_size() - 255; }));
   EXPECT_TRUE(refused([](ask::Map& r) { r.pieces[0].length = ~std::uint64_t{0}; }));
   EXPECT_EQ(map(), 0);
 }
 
 TEST_F(RegionMemoryTest, MoreThanTheLimitIsRefused) {
-  request.segments[0].length = limits::kMapRequestBytes + page_size();
+  request.segments[0].length = host::limits::kMapRequestBytes + ipc::page_size();
   EXPECT_EQ(map(), -EDQUOT);
   request.segments[0].length = ~std::uint64_t{0} << 12;
   EXPECT_EQ(map(), -EDQUOT);
 }
 
 TEST_F(RegionMemoryTest, OneBadDescriptorAmongGoodOnesIsRefused) {
-  fds[1] = memory_of(page_size(), 0);
+  fds[1] = memory_of(ipc::page_size(), 0);
   EXPECT_EQ(map(), -EINVAL);
   fds[1].reset(::open("/", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(map(), -EINVAL);
@@ -219,4 +228,4 @@ TEST_F(RegionMemoryTest, OneBadDescriptorAmongGoodOnesIsRefused) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -8,7 +8,7 @@
 #include "tests/stpd/program.h"
 #include "tests/temporary_directory.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 class StpdCheck : public testing::Test {
@@ -173,4 +173,4 @@ TEST_F(StpdCheck, LinksThatCollideAreRefused) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -6,7 +6,7 @@
 #include "tests/stpd/program.h"
 #include "tests/stpd/served_pair.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 14;
@@ -14,27 +14,27 @@ constexpr std::size_t kBlock = std::size_t{1} << 14;
 class Granted : public testing::TestWithParam<std::pair<const char*, std::uint64_t>> {
  protected:
   // Memory of `side` that its peer may write to: the Mx.
-  static std::uint16_t receive_memory(Side& side, const SharedMemory& memory) {
-    auto map = request_for(RequestKind::kMap);
+  static std::uint16_t receive_memory(Side& side, const ipc::SharedMemory& memory) {
+    auto map = host::request_for(ipc::RequestKind::kMap);
     map.endpoint = side.endpoint;
     map.direction = static_cast<std::uint32_t>(Direction::kReceive);
     map.piece_count = map.segment_count = 1;
     map.pieces[0].length = map.segments[0].length = memory.size();
     EXPECT_EQ(side.client.ask(map, std::array{memory.fd()}), 0);
-    auto mx = request_for(RequestKind::kAllocMx);
+    auto mx = host::request_for(ipc::RequestKind::kAllocMx);
     mx.region = side.client.reply.region;
     mx.permissions = permit::kData;
     EXPECT_EQ(side.client.ask(mx), 0);
     return static_cast<std::uint16_t>(side.client.reply.mx);
   }
   static void connect(Side& receiver, Side& sender) {
-    ASSERT_EQ(receiver.client.ask(RequestKind::kListen, receiver.endpoint), 0);
-    ASSERT_EQ(sender.client.ask(RequestKind::kConnect, sender.endpoint), 0);
+    ASSERT_EQ(receiver.client.ask(ipc::RequestKind::kListen, receiver.endpoint), 0);
+    ASSERT_EQ(sender.client.ask(ipc::RequestKind::kConnect, sender.endpoint), 0);
     sender.take_channel();
     const auto accepted = [&] {
-      return receiver.client.ask(RequestKind::kAccept, receiver.endpoint) == 0;
+      return receiver.client.ask(ipc::RequestKind::kAccept, receiver.endpoint) == 0;
     };
-    ASSERT_TRUE(eventually(accepted));
+    ASSERT_TRUE(host::eventually(accepted));
     receiver.take_channel();
   }
   // CTS for three Blocks, handed over together.
@@ -51,7 +51,7 @@ class Granted : public testing::TestWithParam<std::pair<const char*, std::uint64
     side.ring();
   }
   static std::uint64_t counter(Side& side, const std::string& name) {
-    auto request = request_for(RequestKind::kStats);
+    auto request = host::request_for(ipc::RequestKind::kStats);
     while (side.client.ask(request) == 0 && name != side.client.reply.text) ++request.index;
     return side.client.reply.value;
   }
@@ -71,7 +71,8 @@ TEST_P(Granted, IsWhatTheOperatorSays) {
   // Held or not, all of them leave in the end: nothing ever comes of the first.
   std::uint32_t arrived = 0;
   ReceivedEntry cts;
-  ASSERT_TRUE(eventually([&] { return (arrived += sender.channel.receive(cts) ? 1 : 0) == 3; }));
+  ASSERT_TRUE(
+      host::eventually([&] { return (arrived += sender.channel.receive(cts) ? 1 : 0) == 3; }));
   EXPECT_EQ(counter(receiver, "cts_held"), GetParam().second);
 }
 
@@ -80,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(Bounds, Granted,
                                          std::pair{"0", 0}));
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

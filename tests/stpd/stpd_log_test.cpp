@@ -22,19 +22,19 @@
 
 extern char** environ;
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 int hello(const std::string& path) {
-  UniqueFd socket;
-  if (const auto error = connect_to(path, socket); error != 0) return error;
+  os::UniqueFd socket;
+  if (const auto error = ipc::connect_to(path, socket); error != 0) return error;
   const timeval patience{.tv_sec = 20, .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  Request request{};
-  request.version = kProtocolVersion;
-  request.kind = RequestKind::kHello;
-  Reply reply{};
-  std::vector<UniqueFd> fds;
+  host::Request request{};
+  request.version = ipc::kProtocolVersion;
+  request.kind = ipc::RequestKind::kHello;
+  host::Reply reply{};
+  std::vector<os::UniqueFd> fds;
   if (const auto error = send_request(socket.get(), request, {}); error != 0) return error;
   if (const auto error = receive_reply(socket.get(), reply, fds); error != 0) return error;
   return reply.result;
@@ -46,8 +46,8 @@ TEST(StpdLog, APipeThatNobodyReadsHoldsUpNobody) {
   const auto socket = directory.path() + "/stpd.sock";
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const UniqueFd reader(pipe[0]);
-  UniqueFd writer(pipe[1]);
+  const os::UniqueFd reader(pipe[0]);
+  os::UniqueFd writer(pipe[1]);
   ASSERT_EQ(::fcntl(writer.get(), F_SETPIPE_SZ, 4'096), 4'096);
   std::vector<std::string> words{STPD_PATH, "--link", "loop", "--socket", socket};
   std::vector<char*> arguments;
@@ -78,7 +78,7 @@ std::string missing(std::size_t lines) {
 TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const UniqueFd reader(pipe[0]), writer(pipe[1]);
+  const os::UniqueFd reader(pipe[0]), writer(pipe[1]);
   constexpr std::size_t kLines = 10'000, kLength = 100;
   const auto line = [](std::size_t number) {
     auto text = std::to_string(number);
@@ -108,4 +108,4 @@ TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

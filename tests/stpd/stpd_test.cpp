@@ -23,7 +23,7 @@
 #include "tests/stpd/read_trace.h"
 #include "tests/temporary_directory.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 class StpdTest : public testing::Test {
@@ -45,13 +45,13 @@ class StpdTest : public testing::Test {
     return path;
   }
   int hello() {
-    UniqueFd client;
-    if (const auto error = connect_to(socket, client); error != 0) return error;
-    return ask(client.get(), RequestKind::kHello);
+    os::UniqueFd client;
+    if (const auto error = ipc::connect_to(socket, client); error != 0) return error;
+    return ask(client.get(), ipc::RequestKind::kHello);
   }
-  int ask(int client, RequestKind kind, EndpointId endpoint = kNoneId) {
-    Request request{};
-    request.version = kProtocolVersion;
+  int ask(int client, ipc::RequestKind kind, EndpointId endpoint = kNoneId) {
+    host::Request request{};
+    request.version = ipc::kProtocolVersion;
     request.kind = kind;
     request.endpoint = endpoint;
     request.uport = 3'000;
@@ -60,24 +60,24 @@ class StpdTest : public testing::Test {
     request.config.max_stu = 14;
     request.config.slots = 64;
     request.config.credits = 64;
-    std::vector<UniqueFd> fds;
+    std::vector<os::UniqueFd> fds;
     if (const auto error = send_request(client, request, {}); error != 0) return error;
     if (const auto error = receive_reply(client, reply, fds); error != 0) return error;
-    if (kind == RequestKind::kHello) mac = reply.mac;
+    if (kind == ipc::RequestKind::kHello) mac = reply.mac;
     return reply.result;
   }
   // Two endpoints of one client, connected to each other.
   void connect_to_itself(int client) {
-    ASSERT_EQ(ask(client, RequestKind::kHello), 0);
-    ASSERT_EQ(ask(client, RequestKind::kOpenEndpoint), 0);
+    ASSERT_EQ(ask(client, ipc::RequestKind::kHello), 0);
+    ASSERT_EQ(ask(client, ipc::RequestKind::kOpenEndpoint), 0);
     const auto listener = reply.endpoint;
-    ASSERT_EQ(ask(client, RequestKind::kListen, listener), 0);
-    ASSERT_EQ(ask(client, RequestKind::kOpenEndpoint), 0);
-    ASSERT_EQ(ask(client, RequestKind::kConnect, reply.endpoint), 0);
+    ASSERT_EQ(ask(client, ipc::RequestKind::kListen, listener), 0);
+    ASSERT_EQ(ask(client, ipc::RequestKind::kOpenEndpoint), 0);
+    ASSERT_EQ(ask(client, ipc::RequestKind::kConnect, reply.endpoint), 0);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     int result = -EAGAIN;
     while (result == -EAGAIN && std::chrono::steady_clock::now() < until)
-      result = ask(client, RequestKind::kAccept, listener);
+      result = ask(client, ipc::RequestKind::kAccept, listener);
     ASSERT_EQ(result, 0);
   }
 
@@ -100,7 +100,7 @@ class StpdTest : public testing::Test {
   test::TemporaryDirectory directory;
   const std::string socket = directory.path() + "/stpd.sock";
   std::uint64_t mac = 0;
-  Reply reply{};
+  host::Reply reply{};
 };
 
 TEST_F(StpdTest, ServesUntilItIsAskedToLeave) {
@@ -118,8 +118,8 @@ TEST_F(StpdTest, ServesUntilItIsAskedToLeave) {
 
 TEST_F(StpdTest, LeavesCleanlyWithClientsConnected) {
   const auto program = serving();
-  UniqueFd client;
-  ASSERT_EQ(connect_to(socket, client), 0);
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
   connect_to_itself(client.get());
   program->signal(SIGTERM);
   EXPECT_EQ(program->wait(), 0) << program->output();
@@ -198,8 +198,8 @@ TEST_F(StpdTest, OptionsThatMakeNoSenseAreRefused) {
 TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
   const auto trace = directory.path() + "/trace.pcapng";
   const auto program = serving({"--pcap", trace, "--pcap-frames", "2", "--pcap-buffer", "1M"});
-  UniqueFd client;
-  ASSERT_EQ(connect_to(socket, client), 0);
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
   connect_to_itself(client.get());
   program->signal(SIGTERM);
   EXPECT_EQ(program->wait(), 0) << program->output();
@@ -215,8 +215,8 @@ TEST_F(StpdTest, ATraceHasTheFramesAskedFor) {
 TEST_F(StpdTest, ATraceHasAsMuchOfEachFrameAsAskedFor) {
   const auto trace = directory.path() + "/trace.pcapng";
   const auto program = serving({"--pcap", trace, "--pcap-snap", "58"});
-  UniqueFd client;
-  ASSERT_EQ(connect_to(socket, client), 0);
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
   connect_to_itself(client.get());
   program->signal(SIGTERM);
   EXPECT_EQ(program->wait(), 0) << program->output();
@@ -261,8 +261,8 @@ TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {
   ASSERT_TRUE(program->says("stpd: ready: 2 links\n")) << program->output();
   EXPECT_NE(program->output().find("stpd: [b] link loop,mac="), std::string::npos);
   for (const auto* const name : {"/a.sock", "/b.sock"}) {
-    UniqueFd client;
-    ASSERT_EQ(connect_to(directory.path() + name, client), 0);
+    os::UniqueFd client;
+    ASSERT_EQ(ipc::connect_to(directory.path() + name, client), 0);
     connect_to_itself(client.get());
   }
   EXPECT_EQ(mac, 0x02000000000bU);
@@ -290,17 +290,17 @@ TEST_F(StpdTest, HangUpReloadsWhatCanBeAndNamesWhatCannot) {
   const auto config = write("link = loop\nsocket = \"" + socket + "\"\nmax-endpoints = 1\n");
   const auto program = stpd({"--config", config});
   ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
-  UniqueFd client;
-  ASSERT_EQ(connect_to(socket, client), 0);
-  ASSERT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), 0);
-  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), -EDQUOT);
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
+  ASSERT_EQ(ask(client.get(), ipc::RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(ask(client.get(), ipc::RequestKind::kOpenEndpoint), -EDQUOT);
   write("link = loop\nsocket = /elsewhere/stpd.sock\nmax-endpoints = 2\nlog-format = json\n");
   program->signal(SIGHUP);
   ASSERT_TRUE(program->says("takes a restart")) << program->output();
   EXPECT_NE(program->output().find(R"("level":"warning","message":"links)"), std::string::npos)
       << program->output();
-  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), 0);
-  EXPECT_EQ(ask(client.get(), RequestKind::kOpenEndpoint), -EDQUOT);
+  EXPECT_EQ(ask(client.get(), ipc::RequestKind::kOpenEndpoint), 0);
+  EXPECT_EQ(ask(client.get(), ipc::RequestKind::kOpenEndpoint), -EDQUOT);
 }
 
 TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
@@ -352,7 +352,7 @@ TEST_F(StpdTest, BecomesAUserWithoutRights) {
 
 TEST_F(StpdTest, TellsAServiceManagerThatItIsReadyAndAlive) {
   const auto path = directory.path() + "/notify";
-  const UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const os::UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -412,4 +412,4 @@ TEST_F(StpdTest, ALogOfErrorsSaysNothingElse) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

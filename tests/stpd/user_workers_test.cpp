@@ -12,7 +12,7 @@
 #include "libst/os/mapping_turn.h"
 #include "tests/host/eventually.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 constexpr uid_t kBusyUser = 1'001, kOtherUser = 1'002;
@@ -45,15 +45,15 @@ TEST(UserWorkers, TheWorkOfOneUserHoldsUpThatOfNoOther) {
     slow.push_back(std::make_unique<Slow>());
     workers.give(kBusyUser, slow.back()->work());
   }
-  ASSERT_TRUE(eventually([&] { return slow[0]->begun + slow[1]->begun == 2; }));
+  ASSERT_TRUE(host::eventually([&] { return slow[0]->begun + slow[1]->begun == 2; }));
   std::atomic<bool> done{false};
   workers.give(kOtherUser, [&] { done = true; });
-  EXPECT_TRUE(eventually([&] { return done.load(); }));
+  EXPECT_TRUE(host::eventually([&] { return done.load(); }));
   EXPECT_EQ(slow[2]->begun, 0U) << "a user has no more threads than that";
   EXPECT_EQ(workers.waiting(kBusyUser), 5U);
-  EXPECT_TRUE(eventually([&] { return workers.waiting(kOtherUser) == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return workers.waiting(kOtherUser) == 0; }));
   for (auto& one : slow) one->go();
-  EXPECT_TRUE(eventually([&] { return workers.waiting(kBusyUser) == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return workers.waiting(kBusyUser) == 0; }));
   EXPECT_EQ(slow[4]->begun, 1U);
 }
 
@@ -62,8 +62,8 @@ TEST(UserWorkers, WhoseFilesMakeThemWaitGetsNoMoreDoneForAHundredTimesAsLong) {
   using namespace std::chrono_literals;
   UserWorkers workers;
   for (const auto user : {kBusyUser, uid_t{0}}) {
-    workers.give(user, [] { MappingTurn::time_off() += 2s; });
-    ASSERT_TRUE(eventually([&] { return workers.waiting(user) == 0; }));
+    workers.give(user, [] { os::MappingTurn::time_off() += 2s; });
+    ASSERT_TRUE(host::eventually([&] { return workers.waiting(user) == 0; }));
   }
   const auto now = UserWorkers::Clock::now();
   EXPECT_TRUE(workers.is_stuck(kBusyUser, now));
@@ -83,14 +83,14 @@ TEST(UserWorkers, WhatIsReleasedMakesNobodyStuck) {
   EXPECT_GE(workers->waiting(kBusyUser), UserWorkers::kMostPerUser);
   EXPECT_FALSE(workers->is_stuck(kBusyUser));
   for (auto& one : slow) one.go();
-  EXPECT_TRUE(eventually([&] { return workers->waiting(kBusyUser) == 0; }));
+  EXPECT_TRUE(host::eventually([&] { return workers->waiting(kBusyUser) == 0; }));
 }
 
 TEST(UserWorkers, ShortWaitsDoNotCount) {
   UserWorkers workers;
   for (int i = 0; i < 100; ++i)
-    workers.give(kBusyUser, [] { MappingTurn::time_off() += UserWorkers::kLongSleep / 2; });
-  ASSERT_TRUE(eventually([&] { return workers.waiting(kBusyUser) == 0; }));
+    workers.give(kBusyUser, [] { os::MappingTurn::time_off() += UserWorkers::kLongSleep / 2; });
+  ASSERT_TRUE(host::eventually([&] { return workers.waiting(kBusyUser) == 0; }));
   EXPECT_FALSE(workers.is_stuck(kBusyUser));
 }
 
@@ -101,14 +101,14 @@ TEST(UserWorkers, RootIsServedWhenOthersHoldAllThreads) {
     slow.push_back(std::make_unique<Slow>());
     workers.give(user + 100'000, slow.back()->work());
   }
-  for (const auto& one : slow) ASSERT_TRUE(eventually([&] { return one->begun == 1; }));
+  for (const auto& one : slow) ASSERT_TRUE(host::eventually([&] { return one->begun == 1; }));
   std::atomic<bool> done{false}, late{false};
   workers.give(kOtherUser, [&] { late = true; });
   workers.give(0, [&] { done = true; });
-  EXPECT_TRUE(eventually([&] { return done.load(); }));
+  EXPECT_TRUE(host::eventually([&] { return done.load(); }));
   EXPECT_FALSE(late);
   slow[0]->go();
-  EXPECT_TRUE(eventually([&] { return late.load(); }));
+  EXPECT_TRUE(host::eventually([&] { return late.load(); }));
   for (auto& one : slow) one->go();
 }
 
@@ -122,7 +122,7 @@ TEST(UserWorkers, AUserWithMuchThatWaitsIsStuckUntilItIsDone) {
   EXPECT_FALSE(workers.is_stuck(kOtherUser));
   first.go();
   second.go();
-  EXPECT_TRUE(eventually([&] { return !workers.is_stuck(kBusyUser); }));
+  EXPECT_TRUE(host::eventually([&] { return !workers.is_stuck(kBusyUser); }));
 }
 
 TEST(UserWorkers, WhatIsGuardedIsReleasedByOneOfThem) {
@@ -138,4 +138,4 @@ TEST(UserWorkers, WhatIsGuardedIsReleasedByOneOfThem) {
 }
 
 }  // namespace
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -80,7 +80,7 @@ void Batch::make_durable() {
 // Usually the root directory holds one file system; others may be mounted below it.
 void Batch::sync_file_systems() {
   std::map<dev_t, int> results;
-  const service::UniqueFd* last = nullptr;
+  const os::UniqueFd* last = nullptr;
   int result = 0;
   for (auto& item : items_) {
     if (item.file.temporary.empty() || item.error != 0) continue;

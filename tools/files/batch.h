@@ -51,7 +51,7 @@ struct WholeFile {
   Directory directory;
   std::string temporary;  // "": it has had its name before
   std::string name;
-  service::UniqueFd fd;  // may be given up
+  os::UniqueFd fd;  // may be given up
   std::uint64_t bytes = 0;
   bool keep_open = false;  // the temporary is locked by it
   bool is_link = false;    // the temporary is a further name of a file that has one

@@ -31,13 +31,13 @@ mode_t umask_at_start() {
   return mask;
 }
 
-service::UniqueFd open_as_it_is(int above, const std::string& name) {
-  return service::UniqueFd(::openat(above, name.c_str(), kOpenDirectory | O_NOFOLLOW));
+os::UniqueFd open_as_it_is(int above, const std::string& name) {
+  return os::UniqueFd(::openat(above, name.c_str(), kOpenDirectory | O_NOFOLLOW));
 }
 
 // Opens a directory to write into it. An earlier transfer may have given a directory of this user
 // a mode without write permission; its own entry, which comes after its content, does so again.
-service::UniqueFd open_for_content(int above, const std::string& name) {
+os::UniqueFd open_for_content(int above, const std::string& name) {
   auto opened = open_as_it_is(above, name);
   if (!opened && errno == EACCES) {
     if (grant_to_owner(above, name, S_IRWXU))
@@ -59,7 +59,7 @@ bool replace_file(int above, const std::string& name, mode_t mode) {
 }
 
 struct Opened {
-  service::UniqueFd fd;
+  os::UniqueFd fd;
   bool has_more = false;  // permissions, for a moment
   mode_t before = 0;      // its own
   void restore() {
@@ -99,7 +99,7 @@ int reason_against(int above, const std::string& name, int error) {
 
 int DirectoriesBelow::find(std::span<const std::string> names, Directory& directory,
                            bool closed_ones) const {
-  Opened at{service::UniqueFd(::open(root_.c_str(), kOpenDirectory))};
+  Opened at{os::UniqueFd(::open(root_.c_str(), kOpenDirectory))};
   for (const auto& name : names) {
     if (!at.fd) break;
     auto next =
@@ -110,7 +110,7 @@ int DirectoriesBelow::find(std::span<const std::string> names, Directory& direct
   }
   at.restore();
   if (!at.fd) return -errno;
-  directory = std::make_shared<const service::UniqueFd>(std::move(at.fd));
+  directory = std::make_shared<const os::UniqueFd>(std::move(at.fd));
   return 0;
 }
 
@@ -124,7 +124,7 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
     directory = last_;
     return 0;
   }
-  service::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
+  os::UniqueFd at(::open(root_.c_str(), kOpenDirectory));
   for (const auto& name : names) {
     if (at.get() < 0) break;
     // Only the owner has access until the directory's own entry arrives, after its content.
@@ -134,7 +134,7 @@ int DirectoriesBelow::open(std::span<const std::string> names, Directory& direct
     at = open_for_content(at.get(), name);
   }
   if (at.get() < 0) return -errno;
-  last_ = std::make_shared<const service::UniqueFd>(std::move(at));
+  last_ = std::make_shared<const os::UniqueFd>(std::move(at));
   last_names_.assign(names.begin(), names.end());
   directory = last_;
   return 0;
@@ -175,7 +175,7 @@ bool is_link_to(int directory, const std::string& name, const std::string& targe
 }
 
 int correct_mode(int directory, const std::string& name, const Metadata& metadata) {
-  service::UniqueFd const file(
+  os::UniqueFd const file(
       ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   const auto mode = permitted(metadata.mode);
   if (file) return ::fchmod(file.get(), mode) == 0 ? 0 : -errno;

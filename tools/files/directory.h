@@ -18,7 +18,7 @@
 namespace stp::files {
 
 // An open directory, for as long as somebody needs it.
-using Directory = std::shared_ptr<const service::UniqueFd>;
+using Directory = std::shared_ptr<const os::UniqueFd>;
 
 // Directories below a root. The last one used stays open, because files of one directory mostly
 // come one after the other.

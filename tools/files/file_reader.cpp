@@ -54,9 +54,8 @@ void await_next_step(struct stat& found, int fd) {
 }
 
 // Opens with O_NONBLOCK, so that a FIFO is recognized instead of blocking.
-service::UniqueFd open_regular(int directory, const std::string& name, int flags,
-                               struct stat& found) {
-  service::UniqueFd fd(
+os::UniqueFd open_regular(int directory, const std::string& name, int flags, struct stat& found) {
+  os::UniqueFd fd(
       ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags));
   if (!fd && errno == ELOOP && flags != 0)
     throw FileFailure("became a symbolic link while it was sent; send it again");
@@ -166,7 +165,7 @@ void FileReader::change_mode(const ModeChanges& changes) {
     metadata_.mode = changes.apply(metadata_.mode, metadata_.kind == FileKind::kDirectory);
 }
 
-service::UniqueFd FileReader::opened(struct stat& found) const {
+os::UniqueFd FileReader::opened(struct stat& found) const {
   const auto at = directory_ ? directory_->fd() : AT_FDCWD;
   if (at == -1) throw unreadable(errno);
   return open_regular(at, name_, follow_ ? 0 : O_NOFOLLOW, found);

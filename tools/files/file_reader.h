@@ -71,14 +71,14 @@ class FileReader {
  private:
   FileReader() = default;
   [[nodiscard]] int fd() const { return stream_ >= 0 ? stream_ : fd_.get(); }
-  service::UniqueFd opened(struct stat& found) const;
+  os::UniqueFd opened(struct stat& found) const;
   [[nodiscard]] bool is_as_opened() const;
 
   SourceDirectory::Pointer directory_;  // of a file; nullptr: the current one
   std::string name_, path_;
   bool follow_ = false;
   int stream_ = -1;
-  service::UniqueFd fd_;  // of a file that is open
+  os::UniqueFd fd_;  // of a file that is open
   struct stat opened_ {};
   std::uint64_t data_until_ = 0;  // no hole comes before that offset
   const ModeChanges* mode_changes_ = nullptr;

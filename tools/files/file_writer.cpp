@@ -77,7 +77,7 @@ int FileWriter::open_sink(int fd, const Metadata& metadata) {
 
 // A missing or unreadable file is no error: it is then not complete.
 int FileWriter::find_complete() {
-  service::UniqueFd file(
+  os::UniqueFd file(
       ::openat(directory_->get(), name_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat found {};
   if (!file) return 0;
@@ -214,9 +214,8 @@ int write_whole(Directory directory, const std::string& name, const Metadata& me
                 std::span<const std::byte> content, WholeFile& file) {
   auto temporary = temporary_name();
   // The kernel applies the umask to the mode.
-  service::UniqueFd part(::openat(directory->get(), temporary.c_str(),
-                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                                  metadata.mode));
+  os::UniqueFd part(::openat(directory->get(), temporary.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, metadata.mode));
   if (!part) return -errno;
   auto error = write_all(part.get(), content);
   if (error == 0) error = apply_times(part.get(), metadata);

@@ -137,8 +137,8 @@ class FileWriter {
   int open_part();
 
   Directory directory_;
-  service::UniqueFd complete_;  // what stands under the name already, as long as it may do
-  service::UniqueFd part_;
+  os::UniqueFd complete_;  // what stands under the name already, as long as it may do
+  os::UniqueFd part_;
   bool is_sink_ = false;
   Metadata metadata_;
   std::uint64_t have_ = 0, written_ = 0;

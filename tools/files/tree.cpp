@@ -69,7 +69,7 @@ void SourceDirectory::use() {
 bool SourceDirectory::open_below(int above) {
   // The parent was used last, and is not the one to close.
   if (open_ones_->size() >= kMostOpen) open_ones_->back()->close();
-  service::UniqueFd opened(
+  os::UniqueFd opened(
       ::openat(above, name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found {};
   if (!opened || ::fstat(opened.get(), &found) != 0) return false;
@@ -93,9 +93,9 @@ void SourceDirectory::close() {
 
 int each_entry(int directory, const std::function<void(const dirent&)>& use) {
   // A new descriptor, because fdopendir() takes it over.
-  service::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  os::UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // It was opened when that was permitted.
-  if (!fd && errno == EACCES) fd = service::UniqueFd(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  if (!fd && errno == EACCES) fd = os::UniqueFd(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
   if (!fd) return errno;
   const std::unique_ptr<DIR, CloseDirectory> list(::fdopendir(fd.get()));
   if (!list) return errno;

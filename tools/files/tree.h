@@ -55,7 +55,7 @@ class SourceDirectory {
   const std::string name_;
   const std::shared_ptr<OpenOnes> open_ones_;  // of the tree
   OpenOnes::iterator place_;                   // while it is open
-  service::UniqueFd fd_;
+  os::UniqueFd fd_;
   bool known_ = false;  // the following are
   dev_t device_ = 0;
   ino_t inode_ = 0;

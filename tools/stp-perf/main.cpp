@@ -110,7 +110,7 @@ bool uses_libst(const Options& options) {
 
 // The loop link reaches no other program: client and server are then threads of this one.
 void tell_link(const Options& options) {
-  const auto choice = service::choose_link();
+  const auto choice = ipc::choose_link();
   const auto alone = options.command != Command::kServer && !options.serve && options.peer.empty();
   if (choice.is_loop() && !alone) throw std::runtime_error(no_link(choice));
   say(describe(choice));
@@ -131,13 +131,13 @@ void run(const Options& options) {
 }  // namespace stp::perf
 
 int main(int argc, char** argv) {
-  stp::service::hold_standard_streams();
+  stp::os::hold_standard_streams();
   int exit_status = EXIT_SUCCESS;
   const auto options = stp::perf::parse_options(argc, argv, exit_status);
-  if (!options) return stp::service::status_with_output("stp-perf", exit_status, EXIT_FAILURE);
+  if (!options) return stp::os::status_with_output("stp-perf", exit_status, EXIT_FAILURE);
   try {
     stp::perf::run(*options);
-    return stp::service::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);
+    return stp::os::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);
   } catch (const std::exception& failure) {
     stp::perf::say(failure.what());
     return EXIT_FAILURE;

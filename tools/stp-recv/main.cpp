@@ -25,7 +25,6 @@
 namespace {
 
 using namespace stp::files;
-namespace service = stp::service;
 
 struct Options {
   [[nodiscard]] bool to_stdout() const { return directory == "-"; }
@@ -51,11 +50,11 @@ std::string conflict_of(const Options& options, bool has_per_peer) {
 
 // Returns "" if files can be created in the directory, else the message for the user.
 std::string reason_against(const std::string& directory) {
-  service::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  stp::os::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened)
     return "--out " + directory + ": " + error_text(errno) + "; name a directory that exists";
   const auto name = temporary_name();
-  service::UniqueFd const file(
+  stp::os::UniqueFd const file(
       ::openat(opened.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file)
     return "--out " + directory + ": no file can be made there: " + error_text(errno) +
@@ -128,7 +127,7 @@ bool receive(const Options& options, ReceiverContext& context) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto closed = service::hold_standard_streams(service::ClosedOutput::kVanishes);
+  const auto closed = stp::os::hold_standard_streams(stp::os::ClosedOutput::kVanishes);
   Options options;
   stp::cli::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
@@ -161,7 +160,7 @@ int main(int argc, char** argv) {
     return stp::cli::usage_error("stp-recv", wrong, EXIT_FAILURE);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
-  stp::service::raise_file_limit();
+  stp::os::raise_file_limit();
   const Signals signals;
   Progress progress("stp-recv", options.quiet || to_stdout);
   ReceiverContext context{options.directory, progress, signals.stop()};
@@ -172,7 +171,7 @@ int main(int argc, char** argv) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
     context.descriptors = descriptors_within(limit.rlim_cur, context.most_senders);
-  const auto choice = service::choose_link();
+  const auto choice = stp::ipc::choose_link();
   if (choice.is_loop()) {
     progress.complain(no_link(choice));
     return EXIT_FAILURE;

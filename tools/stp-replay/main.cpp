@@ -308,7 +308,7 @@ void add_drawing(stp::cli::App& ladder, stp::replay::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  stp::service::hold_standard_streams();
+  stp::os::hold_standard_streams();
   stp::replay::Options options;
   options.pages = "file://" STP_DOCS;
   stp::cli::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
@@ -358,12 +358,12 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const stp::cli::ParseError& error) {
     const auto status = app.report(error, stp::replay::kCannotRead);
-    return stp::service::status_with_output("stp-replay", status, stp::replay::kCannotRead);
+    return stp::os::status_with_output("stp-replay", status, stp::replay::kCannotRead);
   }
   const auto command = rules->parsed()    ? stp::replay::list_rules
                        : play->parsed()   ? stp::replay::play
                        : check->parsed()  ? stp::replay::check
                        : ladder->parsed() ? stp::replay::ladder
                                           : stp::replay::decode;
-  return stp::service::status_with_output("stp-replay", command(options), stp::replay::kCannotRead);
+  return stp::os::status_with_output("stp-replay", command(options), stp::replay::kCannotRead);
 }

@@ -144,7 +144,7 @@ class FilterOptions {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto closed = stp::service::hold_standard_streams(stp::service::ClosedOutput::kVanishes);
+  const auto closed = stp::os::hold_standard_streams(stp::os::ClosedOutput::kVanishes);
   Sending sending;
   std::string link;
   bool quiet = false;
@@ -219,11 +219,11 @@ int main(int argc, char** argv) {
   }
   sending.retry = std::chrono::seconds(retry);
   sending.connect_timeout = std::chrono::seconds(connect_timeout);
-  stp::service::raise_file_limit();  // a tree has one open for each level
+  stp::os::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
   const Signals signals;
   Progress progress("stp-send", quiet);
-  const auto choice = stp::service::choose_link();
+  const auto choice = stp::ipc::choose_link();
   if (choice.is_loop()) {
     progress.complain(no_link(choice));
     return EXIT_FAILURE;

@@ -330,9 +330,9 @@ int run(const Options& options) {
 }  // namespace stp::sim
 
 int main(int argc, char** argv) {
-  stp::service::hold_standard_streams();
+  stp::os::hold_standard_streams();
   int exit_status = 0;
   const auto options = stp::sim::parse_options(argc, argv, exit_status);
-  if (!options) return stp::service::status_with_output("stp-sim", exit_status, 1);
-  return stp::service::status_with_output("stp-sim", stp::sim::run(*options), 1);
+  if (!options) return stp::os::status_with_output("stp-sim", exit_status, 1);
+  return stp::os::status_with_output("stp-sim", stp::sim::run(*options), 1);
 }

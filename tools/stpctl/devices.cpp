@@ -63,7 +63,7 @@ std::string json_of(const port::Inventory& inventory) {
 
 void devices(const Options& options) {
   port::InventoryRoots roots;
-  roots.sockets = service::kSocketDirectory;
+  roots.sockets = ipc::kSocketDirectory;
   roots.sockets.pop_back();  // its slash
   roots.reach = port::probe_socket;
   roots.owner = port::InterfaceOwner::find;

@@ -8,13 +8,13 @@
 #include "tools/stpctl/commands.h"
 
 int main(int argc, char** argv) {
-  stp::service::hold_standard_streams();
+  stp::os::hold_standard_streams();
   try {
     int exit_status = EXIT_SUCCESS;
     const auto options = stp::stpctl::parse_options(argc, argv, exit_status);
-    if (!options) return stp::service::status_with_output("stpctl", exit_status, EXIT_FAILURE);
+    if (!options) return stp::os::status_with_output("stpctl", exit_status, EXIT_FAILURE);
     options->run(*options);
-    return stp::service::status_with_output("stpctl", EXIT_SUCCESS, EXIT_FAILURE);
+    return stp::os::status_with_output("stpctl", EXIT_SUCCESS, EXIT_FAILURE);
   } catch (const std::exception& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "stpctl: %s\n", failure.what());

@@ -29,10 +29,10 @@ std::string link_of_environment() {
 std::vector<std::string> all_sockets() {
   std::vector<std::string> all;
   std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(service::kSocketDirectory, ignored))
+  for (const auto& file : std::filesystem::directory_iterator(ipc::kSocketDirectory, ignored))
     if (file.path().extension() == ".sock") all.push_back(file.path());
   std::sort(all.begin(), all.end());
-  if (all.empty()) all.push_back(service::kDefaultSocket);
+  if (all.empty()) all.push_back(ipc::kDefaultSocket);
   return all;
 }
 
@@ -42,10 +42,10 @@ std::vector<std::string> usual_sockets(bool one) {
   port::LinkConfig link;
   std::string ignored;
   if (port::parse_link(link_of_environment(), link, ignored) && link.kind == port::LinkKind::kStpd)
-    return {service::socket_of(link.target)};
+    return {ipc::socket_of(link.target)};
   const auto all = all_sockets();
-  const bool there = std::find(all.begin(), all.end(), service::kDefaultSocket) != all.end();
-  return one && there ? std::vector<std::string>{service::kDefaultSocket} : all;
+  const bool there = std::find(all.begin(), all.end(), ipc::kDefaultSocket) != all.end();
+  return one && there ? std::vector<std::string>{ipc::kDefaultSocket} : all;
 }
 
 // Fills in what the command line has not named: sockets, and the link of ping and dat-conf, which
@@ -53,7 +53,7 @@ std::vector<std::string> usual_sockets(bool one) {
 std::string complete(Options& options, bool for_one_link) {
   std::vector<std::string> once;
   for (const auto& name : options.sockets)
-    if (const auto socket = service::socket_of(name);
+    if (const auto socket = ipc::socket_of(name);
         std::find(once.begin(), once.end(), socket) == once.end())
       once.push_back(socket);
   options.sockets = once;
@@ -96,13 +96,13 @@ void add_trace(cli::App& trace, Options& options) {
   trace
       .add_option("--snap", options.snap,
                   "Keep only the first BYTES of each frame; stp-replay check needs 80")
-      ->between(service::kLeastSnap, service::kMostSnap)
+      ->between(ipc::kLeastSnap, ipc::kMostSnap)
       ->type_name("BYTES");
   trace
       .add_option("--buffer", options.buffer,
                   "How far the file may be behind, in the daemon's memory, as 256M [64M]")
       ->size()
-      ->between(service::kLeastTraceBuffer, service::kMostTraceBuffer)
+      ->between(ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer)
       ->type_name("SIZE");
 }
 
@@ -221,7 +221,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--socket", options.sockets,
                  "Socket of the daemon: its path, or the NAME of its link; may be given several "
                  "times [that of STP_LINK; else all in " +
-                     std::string(service::kSocketDirectory) + "]")
+                     std::string(ipc::kSocketDirectory) + "]")
       ->type_name("PATH|NAME")
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");

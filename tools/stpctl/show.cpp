@@ -21,7 +21,7 @@ namespace {
 // Returns the state of a connection, with the error if there is one.
 std::string state_of(const Connection& c) {
   if (c.connectionless) return "connectionless";
-  std::string text(service::name_of(c.state));
+  std::string text(ipc::name_of(c.state));
   if (c.error != 0) text += std::string(": ") + std::strerror(std::abs(c.error));
   if (c.passive && !c.accepted) text += ", not accepted";
   return text;
@@ -99,7 +99,7 @@ void add(Json& json, const Connection& c) {
   json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
   json.value("shard", c.shard).value("local_port", c.local_port);
   json.value("peer", c.peer).value("peer_mac", c.peer_mac).value("peer_port", c.peer_port);
-  json.value("state", service::name_of(c.state)).value("accepted", c.accepted);
+  json.value("state", ipc::name_of(c.state)).value("accepted", c.accepted);
   c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
   json.value("max_stu_bytes", 1U << c.max_stu);
   json.value("peer_slots", c.slots).value("credit", c.credit);
@@ -121,7 +121,7 @@ void add(Table& table, const Region& r, const Link& link) {
   table.row(with_shard(
       link, std::to_string(r.shard),
       {std::to_string(r.owner.pid), std::to_string(r.owner.uid),
-       std::string(service::name_of(r.direction)), short_bytes(r.bytes), std::to_string(r.base),
+       std::string(ipc::name_of(r.direction)), short_bytes(r.bytes), std::to_string(r.base),
        std::to_string(r.count), short_bytes(std::uint64_t{1} << r.bufsize),
        std::to_string(r.mx_count), state_of(r)}));
 }
@@ -129,7 +129,7 @@ void add(Json& json, const Region& r) {
   json.object();
   put_owner(json, r.owner);
   json.value("shard", r.shard);
-  json.value("direction", service::name_of(r.direction)).value("bytes", r.bytes);
+  json.value("direction", ipc::name_of(r.direction)).value("bytes", r.bytes);
   json.value("first_bufx", r.base).value("bufx_count", r.count);
   json.value("bufsize_bytes", std::uint64_t{1} << r.bufsize).value("mx_count", r.mx_count);
   json.value("state", state_of(r)).end();
@@ -144,8 +144,7 @@ Table table_of_users(const Link& /*link*/) {
                 "MX>", "TABLES>", "WINDOWS>", "MAPPINGS>", "FILES>"});
 }
 void add(Table& table, const User& user, const Link& /*link*/) {
-  std::vector<std::string> cells{user.uid == service::kUnknownUser ? "-"
-                                                                   : std::to_string(user.uid)};
+  std::vector<std::string> cells{user.uid == host::kUnknownUser ? "-" : std::to_string(user.uid)};
   for (const auto& budget : user.budgets) {
     const auto text = [&](std::uint64_t value) {
       return is_bytes(budget.name) ? short_bytes(value) : std::to_string(value);

@@ -54,7 +54,7 @@ DaemonClient::DaemonClient(std::string socket, std::chrono::milliseconds patienc
     : path_(std::move(socket)), patience_(patience) {
   const timeval time{.tv_sec = patience.count() / 1'000,
                      .tv_usec = patience.count() % 1'000 * 1'000};
-  const auto error = service::connect_to_watch(path_, socket_, time);
+  const auto error = ipc::connect_to_watch(path_, socket_, time);
   if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
   // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
@@ -68,11 +68,11 @@ std::string DaemonClient::silence() const {
          " seconds: is it stopped, or its machine overloaded?";
 }
 
-int DaemonClient::exchange(const service::RequestMessage& request, service::ReplyMessage& reply,
+int DaemonClient::exchange(const ipc::RequestMessage& request, ipc::ReplyMessage& reply,
                            std::span<const int> fds) {
-  auto error = service::send_request(socket_.get(), request, fds);
-  std::vector<service::UniqueFd> none;
-  if (error == 0) error = service::receive_reply(socket_.get(), reply, none);
+  auto error = ipc::send_request(socket_.get(), request, fds);
+  std::vector<os::UniqueFd> none;
+  if (error == 0) error = ipc::receive_reply(socket_.get(), reply, none);
   if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("daemon at " + path_ + ": " + why_silent(error));
   const auto result = reply.head.result;
@@ -82,8 +82,6 @@ int DaemonClient::exchange(const service::RequestMessage& request, service::Repl
 }
 
 namespace {
-
-namespace ask = service::ask;
 
 // Asks for the next entry of a list. Returns false at the end of the list.
 template <typename R>
@@ -124,7 +122,7 @@ typename R::Reply ask_of_link(DaemonClient& daemon, unsigned shard) {
 void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue>& all) {
   ask::Stats::Reply reply{};
   for (ask::Stats next{.index = 0}; ask_for_entry(daemon, next, reply, shard); ++next.index) {
-    const auto name = service::text_of(reply.name);
+    const auto name = ipc::text_of(reply.name);
     auto at = std::ranges::find(all, name, &CounterValue::name);
     if (at == all.end()) at = all.insert(at, {.name = std::string(name), .value = 0, .shards = {}});
     at->value += reply.value;
@@ -134,7 +132,7 @@ void add_counters(DaemonClient& daemon, unsigned shard, std::vector<CounterValue
 
 // A station without another name is named by its MAC address in brackets, which tables leave out.
 std::string peer_of(const ask::AdminConnection::Reply& entry) {
-  const auto named = std::string(service::text_of(entry.peer));
+  const auto named = std::string(ipc::text_of(entry.peer));
   const auto mac = port::to_string(MacAddr::from_u64(entry.facts.mac));
   return named.empty() || named == "[" + mac + "]" ? mac : named;
 }
@@ -181,9 +179,9 @@ Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {
 Link read_link(DaemonClient& daemon) {
   const auto entry = ask_of_link<ask::AdminLink>(daemon, 0);
   Link link{.socket = daemon.socket(),
-            .name = std::string(service::text_of(entry.link)),
-            .device = std::string(service::text_of(entry.device)),
-            .driver = std::string(service::text_of(entry.driver)),
+            .name = std::string(ipc::text_of(entry.link)),
+            .device = std::string(ipc::text_of(entry.device)),
+            .driver = std::string(ipc::text_of(entry.driver)),
             .mac = port::to_string(MacAddr::from_u64(entry.mac)),
             .address = {},
             .mtu = entry.mtu,
@@ -194,13 +192,13 @@ Link read_link(DaemonClient& daemon) {
             .connections = entry.connections,
             .regions = entry.regions,
             .administrator = entry.administrator != 0,
-            .trouble = std::string(service::text_of(entry.trouble)),
+            .trouble = std::string(ipc::text_of(entry.trouble)),
             .steering = {},
             .shards = {{.connections = entry.connections, .regions = entry.regions}}};
   if (entry.ipv4 != 0) link.address = port::to_string(port::Ipv4{entry.ipv4});
   if (entry.shards > 1) {
     const auto steered = ask_of_link<ask::AdminSteering>(daemon, 0);
-    link.steering = std::string(service::text_of(steered.steering));
+    link.steering = std::string(ipc::text_of(steered.steering));
   }
   for (unsigned shard = 1; shard < entry.shards; ++shard) {
     const auto own = ask_of_link<ask::AdminLink>(daemon, shard);
@@ -235,11 +233,10 @@ std::vector<User> read_users(DaemonClient& daemon, const Link& /*link*/) {
     auto& user = all.emplace_back();
     user.uid = entry.uid;
     user.trusted = entry.trusted != 0;
-    for (std::size_t i = 0; i < service::kResources; ++i) {
+    for (std::size_t i = 0; i < host::kResources; ++i) {
       const auto most = entry.most[i];
-      user.budgets.push_back({service::describe(static_cast<service::Resource>(i)).name,
-                              entry.used[i],
-                              most == service::kNoBound ? std::nullopt : std::optional(most)});
+      user.budgets.push_back({host::describe(static_cast<host::Resource>(i)).name, entry.used[i],
+                              most == host::kNoBound ? std::nullopt : std::optional(most)});
     }
   });
   return all;

@@ -23,11 +23,11 @@ class DaemonClient {
 
   // Sends a request to a shard of the link and waits for the reply. Returns its result: 0 or a
   // negative errno, and then `reply` stays as it is.
-  template <service::Asked R>
+  template <ipc::Asked R>
   int ask(const R& request, typename R::Reply& reply, unsigned shard = 0,
           std::span<const int> fds = {}) {
-    service::ReplyMessage answer;
-    const auto result = exchange(service::RequestMessage(request, shard), answer, fds);
+    ipc::ReplyMessage answer;
+    const auto result = exchange(ipc::RequestMessage(request, shard), answer, fds);
     if (result == 0) reply = answer.as<R>();
     return result;
   }
@@ -35,13 +35,13 @@ class DaemonClient {
   [[nodiscard]] const std::string& socket() const { return path_; }
 
  private:
-  int exchange(const service::RequestMessage& request, service::ReplyMessage& reply,
+  int exchange(const ipc::RequestMessage& request, ipc::ReplyMessage& reply,
                std::span<const int> fds);
   [[nodiscard]] std::string silence() const;
 
   std::string path_;
   std::chrono::milliseconds patience_;
-  service::UniqueFd socket_;
+  os::UniqueFd socket_;
 };
 
 // Reads the state of a link from its daemon. Lists are read entry by entry while the daemon works,

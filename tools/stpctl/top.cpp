@@ -207,7 +207,7 @@ Sheet connections_of(const std::vector<const Sample*>& samples) {
                                      std::to_string(c.uport),
                                      std::to_string(c.local_port),
                                      c.peer,
-                                     std::string(service::name_of(c.state)),
+                                     std::string(ipc::name_of(c.state)),
                                      short_rate(busy.rx_bytes),
                                      short_rate(busy.tx_bytes),
                                      short_rate(busy.control),
@@ -520,7 +520,7 @@ std::string json_of(const Look& look, const Rates& rates) {
     json.object().value("pid", c.owner.pid).value("shard", c.shard).value("uport", c.uport);
     json.value("local_port", c.local_port).value("peer", c.peer);
     json.value("peer_mac", c.peer_mac);
-    json.value("peer_port", c.peer_port).value("state", service::name_of(c.state));
+    json.value("peer_port", c.peer_port).value("state", ipc::name_of(c.state));
     json.value("rx_bytes_per_second", busy.rx_bytes);
     json.value("tx_bytes_per_second", busy.tx_bytes);
     json.value("control_per_second", busy.control).value("round_trip_ns", c.round_trip).end();

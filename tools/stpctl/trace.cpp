@@ -16,7 +16,6 @@ namespace stp::stpctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-namespace ask = service::ask;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 // How long stpctl waits until the daemon has written the frames that it still holds.
@@ -42,7 +41,7 @@ constexpr double kNanoseconds = 1e9;
   }
 }
 
-service::TraceState status_of(DaemonClient& daemon) {
+ipc::TraceState status_of(DaemonClient& daemon) {
   ask::TraceStatus::Reply reply{};
   if (const auto error = daemon.ask(ask::TraceStatus{}, reply); error != 0) refuse(error);
   return reply.trace;
@@ -54,7 +53,7 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   const auto known = daemon.ask(ask::TraceStatus{}, status);
   if (known != 0 && known != -ENOENT) refuse(known);
   if (known == 0 && status.trace.finished == 0) refuse(-EBUSY);
-  service::UniqueFd const file(
+  os::UniqueFd const file(
       ::open(options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file) throw Failure(options.out + ": " + std::strerror(errno));
   ask::TraceStart request{};
@@ -65,12 +64,12 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   request.trace.everything = options.everything ? 1 : 0;
   request.trace.stays = stays ? 1 : 0;
   const int fd = file.get();
-  service::Nothing none;
+  ipc::Nothing none;
   if (const auto error = daemon.ask(request, none, 0, {&fd, 1}); error != 0) refuse(error);
 }
 
 // Waits until the daemon has written everything, for at most kWriteOut.
-service::TraceState await_file(DaemonClient& daemon) {
+ipc::TraceState await_file(DaemonClient& daemon) {
   const auto until = Clock::now() + kWriteOut;
   for (;;) {
     const auto status = status_of(daemon);
@@ -80,11 +79,11 @@ service::TraceState await_file(DaemonClient& daemon) {
 }
 
 void stop(DaemonClient& daemon) {
-  service::Nothing none;
+  ipc::Nothing none;
   if (const auto error = daemon.ask(ask::TraceStop{}, none); error != 0) refuse(error);
 }
 
-void report(const Options& options, const service::TraceState& status) {
+void report(const Options& options, const ipc::TraceState& status) {
   if (options.json) {
     Json json;
     json.object().value("running", status.finished == 0).value("frames", status.frames);
@@ -100,7 +99,7 @@ void report(const Options& options, const service::TraceState& status) {
       status.dropped != 0 ? " (the disk is slower than the link: see --snap and --buffer)" : "");
 }
 
-void check_file(const service::TraceState& status) {
+void check_file(const ipc::TraceState& status) {
   if (status.error != 0)
     throw Failure(std::string("the file ends early: ") + std::strerror(-status.error));
   if (status.finished == 0)

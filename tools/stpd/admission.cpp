@@ -16,7 +16,7 @@
 #include "stp/base/assert.h"
 #include "tools/stpd/server.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 std::optional<WaitingRoom::Guest> WaitingRoom::enter(Guest guest) {
   auto& lines = group_of(guest.who).lines;
@@ -67,26 +67,26 @@ WaitingRoom::Guest WaitingRoom::displaced() {
   return leave(*of, most, true);
 }
 
-int Listener::open(const std::string& path, const SocketAccess& access) {
-  return listen_at(path, doors_[kAll].socket, doors_[kAll].file, access);
+int Listener::open(const std::string& path, const ipc::SocketAccess& access) {
+  return ipc::listen_at(path, doors_[kAll].socket, doors_[kAll].file, access);
 }
 
 int Listener::open_for_operators(const std::string& path, std::optional<gid_t> group) {
   auto& door = doors_[kOperators];
-  const auto beside = operators_socket_of(path);
-  SocketAccess access;
+  const auto beside = ipc::operators_socket_of(path);
+  ipc::SocketAccess access;
   access.mode = group ? 0660 : 0600;
   access.group = group;
-  const auto error = listen_at(beside, door.socket, door.file, access);
+  const auto error = ipc::listen_at(beside, door.socket, door.file, access);
   if (error != -EPERM || !group) return error;
   access = {};
   access.mode = 0600;
-  const auto without = listen_at(beside, door.socket, door.file, access);
+  const auto without = ipc::listen_at(beside, door.socket, door.file, access);
   return without == 0 ? error : without;
 }
 
-std::vector<UniqueFd> Listener::end() {
-  std::vector<UniqueFd> sockets;
+std::vector<os::UniqueFd> Listener::end() {
+  std::vector<os::UniqueFd> sockets;
   for (auto& door : doors_) {
     if (!door.socket) continue;
     door.file.remove();
@@ -127,9 +127,9 @@ void Listener::resume_if_due() {
   if (Clock::now() >= accepts_from_) resume();
 }
 
-UniqueFd Listener::accept(int& error, bool& as_operator) {
+os::UniqueFd Listener::accept(int& error, bool& as_operator) {
   last_ = (last_ + 1) % doors_.size();
-  UniqueFd socket;
+  os::UniqueFd socket;
   for (std::size_t i = 0; i < doors_.size() && !socket; ++i) {
     const auto which = (last_ + i) % doors_.size();
     const auto& door = doors_[which];
@@ -182,11 +182,11 @@ void Server::accept_failed(int error) {
 
 // One that has gone again takes nobody's turn, and little time: thousands of them may be before an
 // operator in the backlog.
-void Server::receive(UniqueFd socket, bool as_operator) {
+void Server::receive(os::UniqueFd socket, bool as_operator) {
   const auto gone = has_hung_up(socket.get());
-  auto who = identify_peer(socket.get());
-  const auto user = who ? who->uid : kUnknownUser;
-  if (gone && refuses_files(socket.get()) && !slow_sockets_.costs_too_much(user))
+  auto who = host::identify_peer(socket.get());
+  const auto user = who ? who->uid : host::kUnknownUser;
+  if (gone && ipc::refuses_files(socket.get()) && !slow_sockets_.costs_too_much(user))
     return slow_sockets_.took(user, time_of([&] { socket.reset(); }));
   if (!who || gone) return hang_up(user, std::move(socket));
   who->administrator |= as_operator;  // nobody else may open that socket
@@ -210,9 +210,9 @@ void Server::admit_clients() {
 }
 
 void Server::admit(WaitingRoom::Guest guest) {
-  UniqueFd process;
+  os::UniqueFd process;
   try {
-    find_groups(guest.socket.get(), admin_group_, guest.who);
+    host::find_groups(guest.socket.get(), admin_group_, guest.who);
     admit(guest.who, guest.socket, process);
   } catch (const std::exception& failure) {
     log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
@@ -224,16 +224,16 @@ void Server::admit(WaitingRoom::Guest guest) {
 // Only a socket with unread descriptors can block who closes it, and only one that is watched by
 // many takes long. Any other one is closed here, so that no client keeps a descriptor after it was
 // refused.
-void Server::hang_up(uid_t user, UniqueFd socket) {
+void Server::hang_up(uid_t user, os::UniqueFd socket) {
   if (slow_sockets_.costs_too_much(user) && !foreign_->has_left_sockets(user))
     return foreign_->close_socket(user, std::move(socket));
   const auto time = time_of([&] { ::shutdown(socket.get(), SHUT_RDWR); });
   slow_sockets_.took(user, time);
-  if (time >= SlowSockets::kSlow || has_unread_files(socket.get()))
+  if (time >= SlowSockets::kSlow || ipc::has_unread_files(socket.get()))
     foreign_->close_socket(user, std::move(socket));
 }
 
-void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& process) {
+void Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, "descriptors of its user cannot be closed");
   const auto stuck = cannot_close_files_of(who.uid);
@@ -244,7 +244,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& proces
     return refuse(who, "too many wait for sockets of programs of its user");
   if (!who.administrator && is_crowded())
     return refuse(who, "too many descriptors of clients wait to be closed");
-  if (const auto error = open_process(socket.get(), who.pid, process); error != 0)
+  if (const auto error = host::open_process(socket.get(), who.pid, process); error != 0)
     return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
   const bool scarce = stuck || socket.get() >= first_reserved_file_;
   bool operating = false;
@@ -253,7 +253,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& proces
                               : std::to_string(most_clients_) +
                                     " clients are connected already: raise --max-clients");
   std::string why;
-  std::shared_ptr<ProgramUse> use;
+  std::shared_ptr<host::ProgramUse> use;
   auto client = join(who, operating, use, why);
   // An operator's programs may have used up the places of that user: it still gets in to watch.
   if (client == 0 && !operating && find_operator_place(who)) {
@@ -261,7 +261,7 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& proces
     client = join(who, operating, use, why);
   }
   if (client == 0) return refuse(who, why);
-  std::vector<ClientId> clients(shards_.size());
+  std::vector<host::ClientId> clients(shards_.size());
   clients.front() = client;
   const auto& peer = peers_
                          .emplace(client, Peer{std::move(socket), std::move(process), client,
@@ -276,11 +276,11 @@ void Server::admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& proces
   auto failed = watch(peer.socket.get(), client);
   if (failed == 0 && peer.process) failed = watch(peer.process.get(), client | kProcessBit);
   if (failed != 0) return drop(client, std::strerror(-failed));
-  permit_files(peer.socket.get(), true);
+  ipc::permit_files(peer.socket.get(), true);
 }
 
-ClientId Server::join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
-                      std::string& why) {
+host::ClientId Server::join(const host::ClientIdentity& who, bool operating,
+                            std::shared_ptr<host::ProgramUse>& use, std::string& why) {
   const auto turn = shards_.front()->drive();
   const auto client = turn->add_client(who, operating, why);
   if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
@@ -288,7 +288,7 @@ ClientId Server::join(const ClientIdentity& who, bool operating, std::shared_ptr
   return client;
 }
 
-void Server::refuse(const ClientIdentity& who, const std::string& why) {
+void Server::refuse(const host::ClientIdentity& who, const std::string& why) {
   ++counts_.refused;
   log_client(who.uid, LogLevel::kWarning,
              "client refused: pid " + std::to_string(who.pid) + ": " + why);
@@ -301,21 +301,21 @@ bool Server::cannot_close_files_of(uid_t user) const {
 }
 
 bool Server::is_crowded() const {
-  const auto room = room_for_foreign_files();
+  const auto room = os::room_for_foreign_files();
   return foreign_->is_crowded() || (closer_->lost() != 0 && closer_->waiting() > room / 4);
 }
 
 // Administrators get in even if the daemon is full or short of descriptors, in a reserved place.
 // There the server answers only requests that watch. Any other request, as of an administrator's
 // ordinary program, disconnects the client.
-bool Server::find_place(const ClientIdentity& who, bool scarce, bool& operating) {
+bool Server::find_place(const host::ClientIdentity& who, bool scarce, bool& operating) {
   operating = scarce || peers_.size() - operators_ >= most_clients_;
   return !operating || find_operator_place(who);
 }
 
-bool Server::find_operator_place(const ClientIdentity& who) {
+bool Server::find_operator_place(const host::ClientIdentity& who) {
   if (!who.administrator) return false;
-  if (operators_ >= limits::kOperatorPlaces) make_room_for_operator();
+  if (operators_ >= host::limits::kOperatorPlaces) make_room_for_operator();
   return true;
 }
 
@@ -330,4 +330,4 @@ void Server::make_room_for_operator() {
   drop(longest->first, "another operator needs the place");
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

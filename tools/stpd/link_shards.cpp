@@ -7,13 +7,13 @@
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
-LinkShards::LinkShards(std::vector<std::unique_ptr<port::Port>> ports, const PollPlaces& places,
-                       std::optional<std::uint64_t> granted) {
+LinkShards::LinkShards(std::vector<std::unique_ptr<port::Port>> ports,
+                       const host::PollPlaces& places, std::optional<std::uint64_t> granted) {
   STP_ASSERT(!ports.empty() && ports.size() == places.cpus.size(),
              "a link has a shard, and each shard a place for its thread");
-  const auto budgets = std::make_shared<Budgets>();
+  const auto budgets = std::make_shared<host::Budgets>();
   for (std::size_t i = 0; i < ports.size(); ++i)
     shards_.push_back(std::make_unique<Shard>(std::move(ports[i]), granted, budgets, places.policy,
                                               places.cpus[i], places.crowded));
@@ -46,8 +46,8 @@ bool LinkShards::are_alive() {
   return alive;
 }
 
-std::vector<Service*> LinkShards::services() {
-  std::vector<Service*> all;
+std::vector<host::Service*> LinkShards::services() {
+  std::vector<host::Service*> all;
   for (const auto& shard : shards_) all.push_back(&shard->service);
   return all;
 }
@@ -73,11 +73,11 @@ std::vector<port::PortCounter> LinkShards::counters() {
   return sums;
 }
 
-void LinkShards::set_quotas(const Quotas& quotas) {
+void LinkShards::set_quotas(const host::Quotas& quotas) {
   for (const auto& shard : shards_) shard->service.drive()->set_quotas(quotas);
 }
 
-void LinkShards::set_port_rules(const PortRules& rules) {
+void LinkShards::set_port_rules(const host::PortRules& rules) {
   for (const auto& shard : shards_) shard->service.drive()->set_port_rules(rules);
 }
 
@@ -134,7 +134,7 @@ std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port
   VcInfo info{};
   if (vc == kNoneId || turn->node().vc_info(vc, info) != 0 || info.local_port != local_port)
     return std::nullopt;
-  return port::TelemetryRow{{"state", std::string(name_of(info.state))},
+  return port::TelemetryRow{{"state", std::string(ipc::name_of(info.state))},
                             {"uport", std::uint64_t{info.uport}},
                             {"local_port", std::uint64_t{info.local_port}},
                             {"peer_mac", port::to_string(info.peer_mac)},
@@ -148,4 +148,4 @@ std::optional<port::TelemetryRow> Telemetry::connection(std::uint16_t local_port
                             {"tx_data_bytes", info.traffic.tx_data_bytes}};
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -14,13 +14,13 @@
 #include "libst/host/poll_loop.h"
 #include "libst/host/service.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 class LinkShards {
  public:
   // `ports`: all shards of one link, in order. `places`: where their threads run, with an entry of
   // `cpus` for each shard. `granted`: as for Service.
-  LinkShards(std::vector<std::unique_ptr<port::Port>> ports, const PollPlaces& places,
+  LinkShards(std::vector<std::unique_ptr<port::Port>> ports, const host::PollPlaces& places,
              std::optional<std::uint64_t> granted = std::nullopt);
   ~LinkShards();
   LinkShards(const LinkShards&) = delete;
@@ -35,29 +35,29 @@ class LinkShards {
   bool are_alive();
 
   [[nodiscard]] unsigned count() const { return static_cast<unsigned>(shards_.size()); }
-  [[nodiscard]] Service& first() { return shards_.front()->service; }
-  [[nodiscard]] Service& at(unsigned shard) { return shards_[shard]->service; }
-  [[nodiscard]] std::vector<Service*> services();
+  [[nodiscard]] host::Service& first() { return shards_.front()->service; }
+  [[nodiscard]] host::Service& at(unsigned shard) { return shards_[shard]->service; }
+  [[nodiscard]] std::vector<host::Service*> services();
   // Returns the number of connections of all shards.
   [[nodiscard]] std::size_t connections();
   // Returns the counters of all shards, added up by name. The first shard's order, then those that
   // only other shards have.
   [[nodiscard]] std::vector<port::PortCounter> counters();
   // These apply to all shards, one after the other, each under its lock.
-  void set_quotas(const Quotas& quotas);
-  void set_port_rules(const PortRules& rules);
+  void set_quotas(const host::Quotas& quotas);
+  void set_port_rules(const host::PortRules& rules);
   // The tap is called by the threads of all shards.
   void set_tap(port::Tap* tap);
 
  private:
   struct Shard {
     Shard(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> granted,
-          std::shared_ptr<Budgets> budgets, PollPolicy policy, std::vector<unsigned> cpus,
-          bool crowded)
+          std::shared_ptr<host::Budgets> budgets, host::PollPolicy policy,
+          std::vector<unsigned> cpus, bool crowded)
         : service(std::move(port), granted, std::move(budgets)),
           loop(service, policy, std::move(cpus), crowded) {}
-    Service service;
-    PollLoop loop;
+    host::Service service;
+    host::PollLoop loop;
     std::uint64_t seen_turns = 0;
   };
   std::vector<std::unique_ptr<Shard>> shards_;
@@ -80,4 +80,4 @@ class Telemetry final : private port::TelemetrySource {
   const port::PublishedSource published_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -25,8 +25,8 @@
 
 namespace stp::stpd {
 
-using service::Lock;
-using service::Mutex;
+using os::Lock;
+using os::Mutex;
 
 namespace {
 
@@ -212,7 +212,7 @@ LogThread::~LogThread() {
 
 namespace {
 
-service::UniqueFd connect_to_manager() {
+os::UniqueFd connect_to_manager() {
   const auto* const path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
   const auto length = path == nullptr ? 0 : std::strlen(path);
@@ -221,7 +221,7 @@ service::UniqueFd connect_to_manager() {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path, length);
   if (path[0] == '@') address.sun_path[0] = '\0';  // a name in the abstract namespace
-  service::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
   return fd;

@@ -122,7 +122,7 @@ class Notifier {
   [[nodiscard]] std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
 
  private:
-  service::UniqueFd socket_;
+  os::UniqueFd socket_;
   std::optional<std::chrono::microseconds> watchdog_;
 };
 

@@ -96,12 +96,12 @@ std::optional<gid_t> group_of(uid_t user) {
 }
 
 bool change_user(const Rights& rights, std::string& error) {
-  const auto user = service::find_user(rights.user);
+  const auto user = host::find_user(rights.user);
   if (!user) {
     error = "user " + rights.user + ": there is no such user: useradd --system " + rights.user;
     return false;
   }
-  const auto group = rights.group.empty() ? group_of(*user) : service::find_group(rights.group);
+  const auto group = rights.group.empty() ? group_of(*user) : host::find_group(rights.group);
   if (!group) {
     error = rights.group.empty() ? "user " + rights.user + " has no primary group: name a --group"
                                  : "group " + rights.group + ": there is no such group";
@@ -317,7 +317,7 @@ int serve(int argc, char** argv, const sigset_t& signals, const stp::stpd::Notif
 }
 
 void warn_of_size_limit() {
-  const auto most = stp::service::raise_file_size_limit();
+  const auto most = stp::os::raise_file_size_limit();
   if (most == RLIM_INFINITY) return;
   log(LogLevel::kWarning, "files of stpd may have at most " + std::to_string(most) +
                               " bytes (ulimit -f): memory that it shares with programs may not "
@@ -326,7 +326,7 @@ void warn_of_size_limit() {
 
 int run(int argc, char** argv, const Options& options) {
   const auto signals = block_signals();
-  stp::service::make_room_for_files(stp::service::raise_file_limit());
+  stp::os::make_room_for_files(stp::os::raise_file_limit());
   stp::stpd::set_log(options.log_level, options.log_format);
   warn_of_size_limit();
   const stp::stpd::Notifier notifier;
@@ -345,11 +345,11 @@ int run(int argc, char** argv, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  stp::service::hold_standard_streams();
+  stp::os::hold_standard_streams();
   try {
     const auto choice = stp::stpd::parse_options(argc, argv);
     if (choice.options) return run(argc, argv, *choice.options);
-    return stp::service::status_with_output("stpd", choice.exit_status, 1);
+    return stp::os::status_with_output("stpd", choice.exit_status, 1);
   } catch (const std::exception& error) {
     log(LogLevel::kError, error.what());
     return 1;

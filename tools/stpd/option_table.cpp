@@ -184,25 +184,25 @@ void check_address(const std::string& text) {
 }
 
 uid_t user_named(const std::string& option, const std::string& name) {
-  const auto user = service::find_user(name);
+  const auto user = host::find_user(name);
   if (!user)
     refuse(option + " " + name + ": there is no such user (useradd --system " + name + ")");
   return *user;
 }
 
 gid_t group_named(const std::string& option, const std::string& name) {
-  const auto group = service::find_group(name);
+  const auto group = host::find_group(name);
   if (!group)
     refuse(option + " " + name + ": there is no such group (groupadd --system " + name + ")");
   return *group;
 }
 
-std::vector<service::PortRule> parse_rules(const std::vector<std::string>& texts) {
-  std::vector<service::PortRule> rules;
+std::vector<host::PortRule> parse_rules(const std::vector<std::string>& texts) {
+  std::vector<host::PortRule> rules;
   std::string errors;  // one a line
   for (const auto& text : texts) {
     std::string error;
-    if (const auto rule = service::PortRules::parse(text, error))
+    if (const auto rule = host::PortRules::parse(text, error))
       rules.push_back(*rule);
     else
       errors += (errors.empty() ? "--listen " : "\n--listen ") + error;
@@ -218,7 +218,7 @@ unsigned parse_share(const std::string& text) {
   return static_cast<unsigned>(percent);
 }
 
-void add_budgets(cli::App& app, service::Quotas& out) {
+void add_budgets(cli::App& app, host::Quotas& out) {
   app.group("Budgets (of all clients of a link, shared by their users)");
   app.add_text(
          "--user-share", [&out](const std::string& text) { out.user_share = parse_share(text); },
@@ -226,17 +226,17 @@ void add_budgets(cli::App& app, service::Quotas& out) {
          "users may hold less, but never nothing")
       ->type_name("PERCENT")
       ->default_str(std::to_string(out.user_share));
-  for (const auto& rule : service::kResourceRules) {
+  for (const auto& rule : host::kResourceRules) {
     auto& total = out.totals[rule.resource];
     if (rule.help == nullptr) continue;
-    if (rule.by == service::TotalBy::kPartOfMemory)
+    if (rule.by == host::TotalBy::kPartOfMemory)
       add_size_of_memory(app, rule.remedy, total, rule.help);
     else
       add_quota(app, rule.remedy, total, rule.help);
   }
 }
 
-void add_quotas(cli::App& app, service::Quotas& out) {
+void add_quotas(cli::App& app, host::Quotas& out) {
   app.group("Quotas (of one client)");
   add_quota(app, "--max-connections", out.connections,
             "Connections, including those kept ready for a listener");
@@ -322,7 +322,7 @@ bool is_plain(const std::string& name) {
 }
 
 void add_link_options(cli::App& app, LinkOptions& out) {
-  using service::PollPolicy;
+  using host::PollPolicy;
   app.group("Link");
   app.add_text(
          "--link",
@@ -377,8 +377,8 @@ void add_link_options(cli::App& app, LinkOptions& out) {
          "--pcap-snap",
          [&out](const std::string& text) {
            out.pcap_snap = static_cast<std::uint32_t>(
-               parse_between("--pcap-snap", parse_count("--pcap-snap", text, service::kMostSnap),
-                             service::kLeastSnap, service::kMostSnap));
+               parse_between("--pcap-snap", parse_count("--pcap-snap", text, ipc::kMostSnap),
+                             ipc::kLeastSnap, ipc::kMostSnap));
          },
          "Keep only the first BYTES of each frame; stp-replay check needs 80 [all]")
       ->type_name("BYTES");
@@ -386,7 +386,7 @@ void add_link_options(cli::App& app, LinkOptions& out) {
          "--pcap-buffer",
          [&out](const std::string& text) {
            out.pcap_buffer = parse_between("--pcap-buffer", parse_size("--pcap-buffer", text),
-                                           service::kLeastTraceBuffer, service::kMostTraceBuffer);
+                                           ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer);
          },
          "How far the file may be behind, in memory, as 256M [64M]")
       ->type_name("SIZE");
@@ -470,7 +470,7 @@ bool complete(Options& options, std::vector<std::string>& errors) {
   if (options.links.empty())
     errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
   for (auto& link : options.links) {
-    if (link.socket.empty()) link.socket = service::socket_of(link.name);
+    if (link.socket.empty()) link.socket = ipc::socket_of(link.name);
     if (!link.address.empty()) link.link += ",address=" + link.address;
     std::string error;
     port::LinkConfig parsed;

@@ -23,7 +23,7 @@ struct LinkOptions {
   std::string link;
   std::string socket;  // "": derived from the name
   std::string address;
-  service::PollPolicy poll = service::PollPolicy::kAdaptive;
+  host::PollPolicy poll = host::PollPolicy::kAdaptive;
   std::vector<unsigned> cpus;            // none: any
   std::optional<std::uint64_t> granted;  // see Service; nullopt: its default
   std::string pcap;                      // "": no trace
@@ -41,12 +41,12 @@ struct Options {
   std::string user, group;         // to switch to after start; "": unchanged
   std::string admin_group;         // "": none
   std::string socket_owner, socket_group;
-  service::SocketAccess socket_access;
+  ipc::SocketAccess socket_access;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
-  service::Quotas quotas;
+  host::Quotas quotas;
   std::vector<std::string> listen;
-  std::vector<service::PortRule> rules;  // from `listen`
+  std::vector<host::PortRule> rules;  // from `listen`
 };
 
 // The result of parsing a command line.

@@ -24,7 +24,7 @@
 #include "stp/base/assert.h"
 #include "tools/stpd/workers.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 namespace {
 
@@ -53,30 +53,30 @@ class PagePins::Ring {
  public:
   static constexpr std::uint32_t kSlots = 4'096;
 
-  static std::shared_ptr<Ring> make(Reservation file) {
+  static std::shared_ptr<Ring> make(host::Reservation file) {
     io_uring_params parameters{};
-    UniqueFd fd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters)));
+    os::UniqueFd fd(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters)));
     BufferTable table{.count = kSlots, .flags = kSparse, .reserved = 0, .data = 0, .tags = 0};
     if (!fd || !change(fd.get(), kRegisterBuffers, table)) return nullptr;
     return std::make_shared<Ring>(std::move(file), std::move(fd));
   }
-  Ring(Reservation file, UniqueFd fd) : file_(std::move(file)), fd_(std::move(fd)) {
+  Ring(host::Reservation file, os::UniqueFd fd) : file_(std::move(file)), fd_(std::move(fd)) {
     free_.reserve(kSlots);
   }
 
   std::optional<std::uint32_t> take_slot() {
-    const Lock lock(mutex_);
+    const os::Lock lock(mutex_);
     if (free_.empty()) return next_ < kSlots ? std::optional(next_++) : std::nullopt;
     const auto slot = free_.back();
     free_.pop_back();
     return slot;
   }
   void return_slot(std::uint32_t slot) {
-    const Lock lock(mutex_);
+    const os::Lock lock(mutex_);
     free_.push_back(slot);
   }
   [[nodiscard]] bool has_room() {
-    const Lock lock(mutex_);
+    const os::Lock lock(mutex_);
     return !free_.empty() || next_ < kSlots;
   }
   // `size` 0: nothing is pinned there any more.
@@ -93,9 +93,9 @@ class PagePins::Ring {
   }
 
  private:
-  const Reservation file_;
-  const UniqueFd fd_;
-  Mutex mutex_;
+  const host::Reservation file_;
+  const os::UniqueFd fd_;
+  os::Mutex mutex_;
   std::uint32_t next_ STP_GUARDED_BY(mutex_) = 0;  // slots from here on were never used
   std::vector<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
@@ -118,17 +118,17 @@ bool PagePins::possible() {
 }
 
 // Each user has rings of its own, because a ring is locked while it pins.
-int PagePins::ring_with_room(const Account& payer, std::shared_ptr<Ring>& out) {
-  static Mutex mutex;
+int PagePins::ring_with_room(const host::Account& payer, std::shared_ptr<Ring>& out) {
+  static os::Mutex mutex;
   // Never destroyed: workers may outlive main().
   static auto* const rings = new std::multimap<uid_t, std::weak_ptr<Ring>>;
-  const Lock lock(mutex);
+  const os::Lock lock(mutex);
   std::erase_if(*rings, [](const auto& entry) { return entry.second.expired(); });
   const auto [first, last] = rings->equal_range(payer.uid());
   for (auto at = first; at != last; ++at)
     if (out = at->second.lock(); out != nullptr && out->has_room()) return 0;
-  Reservation file;
-  if (!payer.reserve(Resource::kFiles, 1, file)) return -EDQUOT;
+  host::Reservation file;
+  if (!payer.reserve(host::Resource::kFiles, 1, file)) return -EDQUOT;
   out = Ring::make(std::move(file));
   if (out == nullptr) return -ENOTSUP;
   rings->emplace(payer.uid(), out);
@@ -137,7 +137,8 @@ int PagePins::ring_with_room(const Account& payer, std::shared_ptr<Ring>& out) {
 
 // The first page of each piece: the kernel moves them in order, so it has moved none when it meets
 // the one that is pinned.
-int PagePins::pin(const Account& payer, MutableBytes mapped, std::uint64_t offset, bool writable) {
+int PagePins::pin(const host::Account& payer, MutableBytes mapped, std::uint64_t offset,
+                  bool writable) {
   std::vector<std::byte*> pages;
   for (std::uint64_t at = 0; at < mapped.size(); at += kPiece - (offset + at) % kPiece)
     pages.push_back(mapped.data() + at);
@@ -146,7 +147,7 @@ int PagePins::pin(const Account& payer, MutableBytes mapped, std::uint64_t offse
   return error;
 }
 
-int PagePins::pin_for_writing(const Account& payer, std::span<std::byte* const> pages) {
+int PagePins::pin_for_writing(const host::Account& payer, std::span<std::byte* const> pages) {
   if (!possible()) return -ENOTSUP;
   slots_.reserve(slots_.size() + pages.size());
   for (auto* const page : pages)
@@ -154,7 +155,7 @@ int PagePins::pin_for_writing(const Account& payer, std::span<std::byte* const> 
   return 0;
 }
 
-int PagePins::pin_one(const Account& payer, std::byte* page) {
+int PagePins::pin_one(const host::Account& payer, std::byte* page) {
   auto ring = slots_.empty() ? nullptr : slots_.back().ring;
   auto slot = ring == nullptr ? std::nullopt : ring->take_slot();
   if (!slot) {
@@ -162,7 +163,7 @@ int PagePins::pin_one(const Account& payer, std::byte* page) {
     slot = ring->take_slot();
   }
   if (!slot) return -ENOTSUP;
-  if (!ring->set(*slot, page, page_size())) {
+  if (!ring->set(*slot, page, ipc::page_size())) {
     ring->return_slot(*slot);
     return -ENOTSUP;
   }
@@ -171,22 +172,22 @@ int PagePins::pin_one(const Account& payer, std::byte* page) {
 }
 
 // A pipe is as large as it needs to be, because all those of one user may have so many pages.
-int PagePins::pin_for_reading(const Account& payer, std::span<std::byte* const> pages) {
+int PagePins::pin_for_reading(const host::Account& payer, std::span<std::byte* const> pages) {
   constexpr std::size_t kMostOfPipe = 256;
   while (!pages.empty()) {
     const auto count = std::min(pages.size(), kMostOfPipe);
-    Reservation file;
-    if (!payer.reserve(Resource::kFiles, 1, file)) return -EDQUOT;
+    host::Reservation file;
+    if (!payer.reserve(host::Resource::kFiles, 1, file)) return -EDQUOT;
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -ENOTSUP;
-    UniqueFd reads(ends[0]);
-    const UniqueFd writes(ends[1]);
-    ::fcntl(writes.get(), F_SETPIPE_SZ, static_cast<int>(count * page_size()));
+    os::UniqueFd reads(ends[0]);
+    const os::UniqueFd writes(ends[1]);
+    ::fcntl(writes.get(), F_SETPIPE_SZ, static_cast<int>(count * ipc::page_size()));
     std::vector<iovec> parts;
-    for (auto* const page : pages.first(count)) parts.push_back({page, page_size()});
+    for (auto* const page : pages.first(count)) parts.push_back({page, ipc::page_size()});
     const auto put = ::vmsplice(writes.get(), parts.data(), parts.size(), SPLICE_F_NONBLOCK);
-    if (put < static_cast<ssize_t>(page_size())) return -ENOTSUP;
-    pages = pages.subspan(static_cast<std::size_t>(put) / page_size());
+    if (put < static_cast<ssize_t>(ipc::page_size())) return -ENOTSUP;
+    pages = pages.subspan(static_cast<std::size_t>(put) / ipc::page_size());
     pipes_.push_back({std::move(file), std::move(reads)});
   }
   return 0;
@@ -201,12 +202,12 @@ void PagePins::release() {
 
 namespace {
 
-constexpr int kAgainstPunching = F_SEAL_WRITE | kSealFutureWrite;
+constexpr int kAgainstPunching = F_SEAL_WRITE | ipc::kSealFutureWrite;
 
 // Returns 0, or -EINVAL: it cannot be sealed.
 int seal(int fd) {
-  if (!SharedMemory::can_keep_pages()) return 0;
-  ::fcntl(fd, F_ADD_SEALS, kSealFutureWrite);
+  if (!ipc::SharedMemory::can_keep_pages()) return 0;
+  ::fcntl(fd, F_ADD_SEALS, ipc::kSealFutureWrite);
   const auto seals = ::fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & kAgainstPunching) != 0 ? 0 : -EINVAL;
 }
@@ -231,11 +232,11 @@ struct ThreadUse {
 // lseek() sleep.
 bool is_worked_on(int fd, std::uint64_t size) {
   constexpr std::chrono::milliseconds kTurning{1};
-  const TimeOff off;
+  const os::TimeOff off;
   const auto before = ThreadUse::now();
   ::lseek(fd, static_cast<off_t>(size - 1), SEEK_DATA);
   const auto after = ThreadUse::now();
-  MappingTurn::time_off() += off.so_far();
+  os::MappingTurn::time_off() += off.so_far();
   return after.sleeps != before.sleeps || after.time - before.time >= kTurning;
 }
 
@@ -257,17 +258,17 @@ bool becomes_quiet(const std::function<bool()>& is_worked_on) {
 // else works on the file.
 struct FileMapping::Registry {
   using Key = std::pair<dev_t, ino_t>;
-  Mutex mutex;
+  os::Mutex mutex;
   std::map<Key, std::weak_ptr<FileMapping>> files STP_GUARDED_BY(mutex);
 
   std::shared_ptr<FileMapping> find(const Key& key) {
-    const Lock lock(mutex);
+    const os::Lock lock(mutex);
     const auto at = files.find(key);
     return at == files.end() ? nullptr : at->second.lock();
   }
   // Returns the one that is there already, or else `made`.
   std::shared_ptr<FileMapping> enter(const Key& key, const std::shared_ptr<FileMapping>& made) {
-    const Lock lock(mutex);
+    const os::Lock lock(mutex);
     std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
     auto& entry = files[key];
     if (auto earlier = entry.lock()) return earlier;
@@ -288,7 +289,7 @@ int FileMapping::map(int fd, std::uint64_t size, int seals, bool for_writing,
   // This process maps nothing while it waits to map a file that somebody works on, but may wait
   // here.
   if (writable && !becomes_quiet([&] { return is_worked_on(fd, size); })) return -EBUSY;
-  const MappingTurn turn;
+  const os::MappingTurn turn;
   auto* const at =
       ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
   // EACCES: it was opened for reading only, so it cannot be sealed either.
@@ -302,7 +303,7 @@ int FileMapping::of(int fd, std::uint64_t most, bool for_writing,
   struct stat status {};
   if (::fstat(fd, &status) != 0) return -errno;
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size > std::max(most, limits::kMappedBytes)) return -EINVAL;
+  if (size > std::max(most, host::limits::kMappedBytes)) return -EINVAL;
   // The mapping may be there already, made for somebody who may write the file.
   const auto mode = ::fcntl(fd, F_GETFL);
   if (mode < 0 || (for_writing && (mode & O_ACCMODE) != O_RDWR)) return -EINVAL;
@@ -312,7 +313,7 @@ int FileMapping::of(int fd, std::uint64_t most, bool for_writing,
   if (seals < 0) return -errno;
   // Looked at before it is mapped: unmapping what is not sealed could take long.
   if ((seals & F_SEAL_SEAL) != 0 && (seals & kAgainstPunching) == 0 &&
-      SharedMemory::can_keep_pages())
+      ipc::SharedMemory::can_keep_pages())
     return -EINVAL;
   if (out == nullptr) {
     std::shared_ptr<FileMapping> made;
@@ -337,7 +338,7 @@ int FileMapping::place(std::byte* at, int fd, std::uint64_t offset, std::uint64_
                        bool for_writing) const {
   if (offset > mapped_.size() || length > mapped_.size() - offset) return -EINVAL;
   void* placed = MAP_FAILED;
-  const MappingTurn turn;
+  const os::MappingTurn turn;
   if (for_writing)
     placed = ::mremap(mapped_.data() + offset, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, at);
   else
@@ -347,7 +348,7 @@ int FileMapping::place(std::byte* at, int fd, std::uint64_t offset, std::uint64_
 
 // The kernel may scan the file to its end, so this is not done for each view of it.
 int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
-  const Lock lock(mutex_);
+  const os::Lock lock(mutex_);
   if (offset >= whole_from_ && offset + length <= whole_to_) return 0;
   const auto hole = ::lseek(fd, static_cast<off_t>(offset), SEEK_HOLE);
   if (hole < 0) return -errno;
@@ -357,31 +358,32 @@ int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
 }
 
 FileMapping::~FileMapping() {
-  const MappingTurn turn;
+  const os::MappingTurn turn;
   ::munmap(mapped_.data(), mapped_.size());
 }
 
 // Adds up the segments, and checks what can be checked without looking at the memory.
 int RegionMemory::measure(const ask::Map& request, std::size_t fd_count, std::uint64_t most,
                           std::uint64_t& bytes) {
-  if (request.segment_count == 0 || request.segment_count > kMaxSegments) return -EINVAL;
+  if (request.segment_count == 0 || request.segment_count > ipc::kMaxSegments) return -EINVAL;
   bytes = 0;
   for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
-    if (segment.fd_index >= fd_count || segment.length == 0 || segment.length % page_size() != 0)
+    if (segment.fd_index >= fd_count || segment.length == 0 ||
+        segment.length % ipc::page_size() != 0)
       return -EINVAL;
     if (segment.length > most) return -EDQUOT;
     bytes += segment.length;
   }
   if (bytes > most) return -EDQUOT;
-  if (request.piece_count == 0 || request.piece_count > kMaxPieces) return -EINVAL;
+  if (request.piece_count == 0 || request.piece_count > ipc::kMaxPieces) return -EINVAL;
   for (const auto& piece : std::span(request.pieces).first(request.piece_count))
     if (piece.length == 0 || piece.at >= bytes || piece.length > bytes - piece.at) return -EINVAL;
   return 0;
 }
 
-int RegionMemory::map(const ask::Map& request, std::span<const UniqueFd> fds, std::uint64_t most,
-                      Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
-                      std::shared_ptr<RegionMemory>& out) {
+int RegionMemory::map(const ask::Map& request, std::span<const os::UniqueFd> fds,
+                      std::uint64_t most, host::Reservation bytes, host::Reservation mappings,
+                      std::shared_ptr<host::Torn> torn, std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
   const auto segments = std::span(request.segments).first(request.segment_count);
   for (const auto& segment : segments) total += segment.length;
@@ -398,7 +400,7 @@ int RegionMemory::map(const ask::Map& request, std::span<const UniqueFd> fds, st
   // First of all: what was mapped for a request that is refused could not be mapped once more.
   for (const auto& segment : segments)
     if (const auto error =
-            check_shareable(fds[segment.fd_index].get(), segment.offset, segment.length);
+            ipc::check_shareable(fds[segment.fd_index].get(), segment.offset, segment.length);
         error != 0)
       return error;
   auto* at = memory->mapped_.data();
@@ -419,7 +421,7 @@ int RegionMemory::map(const ask::Map& request, std::span<const UniqueFd> fds, st
   return 0;
 }
 
-int RegionMemory::place(std::byte* at, const Segment& segment, int fd, std::uint64_t most) {
+int RegionMemory::place(std::byte* at, const ipc::Segment& segment, int fd, std::uint64_t most) {
   auto& file = files_[segment.fd_index];
   if (file == nullptr)
     if (const auto error = FileMapping::of(fd, most, !read_only_, file); error != 0) return error;
@@ -427,8 +429,8 @@ int RegionMemory::place(std::byte* at, const Segment& segment, int fd, std::uint
       error != 0)
     return error;
   // On Linux before 5.1 pages can go at any time: the guard notices, if the system permits it.
-  const auto& guard = MemoryGuard::instance();
-  if (SharedMemory::can_keep_pages() || !guard.watches())
+  const auto& guard = host::MemoryGuard::instance();
+  if (ipc::SharedMemory::can_keep_pages() || !guard.watches())
     return file->look(fd, segment.offset, segment.length);
   const auto error = guard.watch({at, segment.length});
   return error == -EPERM ? -EINVAL : error;
@@ -447,7 +449,7 @@ int RegionMemory::populate(std::uint64_t bytes) {
   return populated_ == mapped_.size() ? 0 : -EAGAIN;
 }
 
-int RegionMemory::pin_pages(const Account& payer, const ask::Map& request) {
+int RegionMemory::pin_pages(const host::Account& payer, const ask::Map& request) {
   for (const auto& segment : std::span(request.segments).first(request.segment_count)) {
     const auto& file = *files_[segment.fd_index];
     if (file.pin(payer, segment.offset, segment.length, pins_) == -EDQUOT) return -EDQUOT;
@@ -457,8 +459,8 @@ int RegionMemory::pin_pages(const Account& payer, const ask::Map& request) {
 
 RegionMemory::~RegionMemory() {
   guarded_.reset();
-  const MappingTurn turn;
+  const os::MappingTurn turn;
   ::munmap(mapped_.data(), mapped_.size());
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -20,7 +20,7 @@
 #include "libst/os/unique_fd.h"
 #include "stp/types.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 // Keeps the kernel from moving memory that a program shares with the daemon. A program may ask for
 // huge pages (MADV_COLLAPSE, Linux 6.1): the kernel then takes 512 pages out of all mappings,
@@ -51,7 +51,7 @@ class PagePins {
   // each other. Returns 0; -EDQUOT: `payer` may not have the files that it takes, and nothing of
   // this object is pinned any more; or -ENOTSUP: the system permits no pins, or no more of them
   // (RLIMIT_MEMLOCK).
-  int pin(const Account& payer, MutableBytes mapped, std::uint64_t offset, bool writable);
+  int pin(const host::Account& payer, MutableBytes mapped, std::uint64_t offset, bool writable);
 
  private:
   class Ring;
@@ -60,13 +60,13 @@ class PagePins {
     std::uint32_t number;
   };
   struct Pipe {
-    Reservation file;
-    UniqueFd end;
+    host::Reservation file;
+    os::UniqueFd end;
   };
-  static int ring_with_room(const Account& payer, std::shared_ptr<Ring>& out);
-  int pin_for_writing(const Account& payer, std::span<std::byte* const> pages);
-  int pin_one(const Account& payer, std::byte* page);
-  int pin_for_reading(const Account& payer, std::span<std::byte* const> pages);
+  static int ring_with_room(const host::Account& payer, std::shared_ptr<Ring>& out);
+  int pin_for_writing(const host::Account& payer, std::span<std::byte* const> pages);
+  int pin_one(const host::Account& payer, std::byte* page);
+  int pin_for_reading(const host::Account& payer, std::span<std::byte* const> pages);
   void release();
 
   std::vector<Slot> slots_;
@@ -103,7 +103,8 @@ class FileMapping {
   // another negative errno.
   int look(int fd, std::uint64_t offset, std::uint64_t length);
   // Pins pages of that part, which has all its pages. Returns what PagePins::pin() does.
-  int pin(const Account& payer, std::uint64_t offset, std::uint64_t length, PagePins& out) const {
+  int pin(const host::Account& payer, std::uint64_t offset, std::uint64_t length,
+          PagePins& out) const {
     return out.pin(payer, mapped_.subspan(offset, length), offset, writable_);
   }
 
@@ -116,7 +117,7 @@ class FileMapping {
 
   const MutableBytes mapped_;
   const bool writable_;
-  Mutex mutex_;
+  os::Mutex mutex_;
   std::uint64_t whole_from_ STP_GUARDED_BY(mutex_) = 0;
   std::uint64_t whole_to_ STP_GUARDED_BY(mutex_) = 0;  // no page is missing between them
 };
@@ -133,16 +134,16 @@ class RegionMemory {
   // -EFAULT: the owner has not allocated all pages; or another negative errno. Waits for whoever
   // works on the files. The destructor unmaps and returns `bytes` and `mappings` to
   // their budgets. `torn` is set if the owner takes away pages in use.
-  static int map(const ask::Map& request, std::span<const UniqueFd> fds, std::uint64_t most,
-                 Reservation bytes, Reservation mappings, std::shared_ptr<Torn> torn,
-                 std::shared_ptr<RegionMemory>& out);
+  static int map(const ask::Map& request, std::span<const os::UniqueFd> fds, std::uint64_t most,
+                 host::Reservation bytes, host::Reservation mappings,
+                 std::shared_ptr<host::Torn> torn, std::shared_ptr<RegionMemory>& out);
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
   // Returns 0 when all are mapped in; -EAGAIN: call again; or another negative errno.
   int populate(std::uint64_t bytes);
   // Call last, with the request that was mapped: the kernel does not move the pages any more. As
   // far as the system permits it (PagePins). Returns 0, or -EDQUOT: `payer` may not have the
   // files that it takes.
-  int pin_pages(const Account& payer, const ask::Map& request);
+  int pin_pages(const host::Account& payer, const ask::Map& request);
   ~RegionMemory();
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;
@@ -151,10 +152,10 @@ class RegionMemory {
   [[nodiscard]] std::size_t size() const { return mapped_.size(); }
 
  private:
-  int place(std::byte* at, const Segment& segment, int fd, std::uint64_t most);
+  int place(std::byte* at, const ipc::Segment& segment, int fd, std::uint64_t most);
   RegionMemory(MutableBytes mapped, bool read_only) : mapped_(mapped), read_only_(read_only) {}
-  Reservation bytes_, mappings_;
-  Guarded guarded_;
+  host::Reservation bytes_, mappings_;
+  host::Guarded guarded_;
   std::vector<std::shared_ptr<FileMapping>> files_;  // by the number of the descriptor
   MutableBytes mapped_;                              // whole pages
   std::vector<MutableBytes> pieces_;
@@ -163,4 +164,4 @@ class RegionMemory {
   std::size_t populated_ = 0;
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

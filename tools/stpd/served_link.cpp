@@ -42,7 +42,7 @@ bool is_stp(Bytes head) {
 
 }  // namespace
 
-Tracer::Tracer(service::LinkShards& shards, port::Tap* beside, Log log)
+Tracer::Tracer(LinkShards& shards, port::Tap* beside, Log log)
     : shards_(shards), beside_(beside), log_(std::move(log)) {}
 
 Tracer::~Tracer() {
@@ -59,7 +59,7 @@ bool Tracer::has_let_go() {
   return true;
 }
 
-int Tracer::start(const service::TraceOrder& order, service::ClientId by, service::UniqueFd& file) {
+int Tracer::start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd& file) {
   if (!has_let_go()) return -EBUSY;
   stop();  // ends a trace that has reached its own limit
   trace::PcapngWriter::Options options{.interface = shards_.first().info().link,
@@ -68,8 +68,8 @@ int Tracer::start(const service::TraceOrder& order, service::ClientId by, servic
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
   options.snap_length = order.snap;
   if (order.buffer != 0)
-    options.ring_bytes = std::bit_ceil(
-        std::clamp(order.buffer, service::kLeastTraceBuffer, service::kMostTraceBuffer));
+    options.ring_bytes =
+        std::bit_ceil(std::clamp(order.buffer, ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer));
   auto writer = trace::PcapngWriter::create(std::move(file), options);
   if (!writer) return -ENOMEM;
   tap_.reset();
@@ -94,7 +94,7 @@ int Tracer::stop() {
   return 0;
 }
 
-int Tracer::status(service::TraceState& out) {
+int Tracer::status(ipc::TraceState& out) {
   if (!writer_) return -ENOENT;
   out.finished = writer_->finished() ? 1 : 0;
   if (out.finished != 0) stop();
@@ -105,7 +105,7 @@ int Tracer::status(service::TraceState& out) {
   return 0;
 }
 
-void Tracer::client_gone(service::ClientId client) {
+void Tracer::client_gone(host::ClientId client) {
   if (running_ && owner_ == client) stop();
 }
 
@@ -128,7 +128,7 @@ unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE)
     return "socket " + path + ": another daemon answers there, or the file is not a socket";
-  if (error == -EPERM && !service::directory_is_safe(path))
+  if (error == -EPERM && !ipc::directory_is_safe(path))
     return "socket " + path +
            ": anybody may replace files in that directory: take write permission from others "
            "(chmod o-w), set its sticky bit, or name another directory";
@@ -162,9 +162,9 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
 ServedLink::ServedLink(const LinkOptions& link, const Options& options, bool alone)
     : options_(link), common_(options), log_name_(alone ? std::string() : link.name) {}
 
-ServedLink::Parts::Parts(const LinkOptions& link, Ports ports, service::Server::Log log)
-    : places(service::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
-                                  port::usable_cpu_count())),
+ServedLink::Parts::Parts(const LinkOptions& link, Ports ports, Server::Log log)
+    : places(host::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
+                               port::usable_cpu_count())),
       shards(std::move(ports), places, link.granted),
       server(shards.services(), link.socket, std::move(log)) {}
 
@@ -234,7 +234,7 @@ bool ServedLink::start_trace(std::string& error) {
 
 bool ServedLink::find_admin_group(std::string& error) {
   if (common_.admin_group.empty()) return true;
-  admin_group_ = service::find_group(common_.admin_group);
+  admin_group_ = host::find_group(common_.admin_group);
   if (!admin_group_) error = "admin-group " + common_.admin_group + ": there is no such group";
   return admin_group_.has_value();
 }
@@ -252,24 +252,24 @@ bool ServedLink::listen(std::string& error) {
   // The default socket has a directory of its own, which does not exist after a reboot. It belongs
   // to the user that stpd switches to, so that stpd can remove the socket in the end. If it cannot
   // be made, listen() reports the error.
-  service::make_directory_of(options_.socket, service::find_user(common_.user));
+  ipc::make_directory_of(options_.socket, host::find_user(common_.user));
   const auto result = parts_->server.listen(common_.socket_access);
   if (result != 0) error = listen_error(options_.socket, result);
   return result == 0;
 }
 
 void ServedLink::warn_of_pages() const {
-  if (service::PagePins::wanted() && !service::PagePins::possible())
+  if (PagePins::wanted() && !PagePins::possible())
     log(LogLevel::kWarning,
         "stpd may not use io_uring, or not that of Linux 5.19: it cannot pin pages, so a program "
         "that asks for huge pages while stpd uses its memory can hold up all others; permit "
         "io_uring_setup and io_uring_register, or write deny to "
         "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  if (service::SharedMemory::can_keep_pages()) return;
+  if (ipc::SharedMemory::can_keep_pages()) return;
   log(LogLevel::kWarning,
       "this kernel does not keep the pages of shared memory (F_SEAL_FUTURE_WRITE, Linux 5.1): a "
       "program that takes pages away while stpd uses them can hold up all others");
-  if (!service::MemoryGuard::instance().watches())
+  if (!host::MemoryGuard::instance().watches())
     log(LogLevel::kWarning,
         "userfaultfd is not permitted: if a program takes away pages that it has mapped, stpd "
         "allocates new ones at its own cost");
@@ -296,7 +296,7 @@ void ServedLink::apply(const Options& options) {
   common_.rules = options.rules;
   parts_->server.set_quotas(options.quotas);
   shards().set_quotas(options.quotas);
-  shards().set_port_rules(service::PortRules(options.rules));
+  shards().set_port_rules(host::PortRules(options.rules));
 }
 
 void ServedLink::log_link() {
@@ -328,8 +328,7 @@ void ServedLink::log_shards() {
 
 void ServedLink::warn_of_late_frames() {
   auto& first = shards().first();
-  if (options_.poll != service::PollPolicy::kInterrupt || first.drive()->port().wake_fd() >= 0)
-    return;
+  if (options_.poll != host::PollPolicy::kInterrupt || first.drive()->port().wake_fd() >= 0) return;
   log(LogLevel::kWarning, "driver " + first.info().driver +
                               " cannot wake a sleeping thread: poll=interrupt behaves as adaptive, "
                               "and frames may wait for a millisecond; poll=busy avoids this");
@@ -341,7 +340,7 @@ bool ServedLink::is_alive() {
   return shards().are_alive() && serves;
 }
 
-service::LinkChange ServedLink::present_state() {
+host::LinkChange ServedLink::present_state() {
   const auto turn = shards().first().drive();
   return {.state = turn->port().state(), .trouble = turn->port().trouble()};
 }
@@ -357,7 +356,7 @@ void ServedLink::log_state() {
   }
 }
 
-void ServedLink::log_state(const service::LinkChange& change) {
+void ServedLink::log_state(const host::LinkChange& change) {
   auto text = std::string(port::name_of(change.state));
   const bool up = change.state == port::LinkState::kUp;
   if (!change.trouble.empty()) text += (up ? ", with trouble: " : ": ") + change.trouble;

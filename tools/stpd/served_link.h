@@ -20,28 +20,27 @@ namespace stp::stpd {
 // Traces that an administrator starts while stpd runs, one at a time. The administrator's program
 // has opened the file, so stpd needs no permission for it. stpd never waits for the file. The
 // Server's thread starts and stops traces; the polling threads pass in the frames.
-class Tracer final : public service::TraceControl, private port::Tap {
+class Tracer final : public TraceControl, private port::Tap {
  public:
   using Log = std::function<void(const std::string&)>;
 
   // `beside`: another tap that also sees every frame; may be null.
-  Tracer(service::LinkShards& shards, port::Tap* beside, Log log);
+  Tracer(LinkShards& shards, port::Tap* beside, Log log);
   ~Tracer() override;
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
   // -EBUSY: a trace is running, or the files of too many traces still block.
-  int start(const service::TraceOrder& order, service::ClientId by,
-            service::UniqueFd& file) override;
+  int start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd& file) override;
   int stop() override;
-  int status(service::TraceState& out) override;
-  void client_gone(service::ClientId client) override;
+  int status(ipc::TraceState& out) override;
+  void client_gone(host::ClientId client) override;
 
  private:
   void frame(Bytes head, Bytes rest, bool sent) override;
   bool has_let_go();
 
-  service::LinkShards& shards_;
+  LinkShards& shards_;
   port::Tap* const beside_;
   const Log log_;
   std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
@@ -49,7 +48,7 @@ class Tracer final : public service::TraceControl, private port::Tap {
   unsigned lost_writers_ = 0;                    // writers left behind because their file blocks
   bool everything_ = false;
   bool running_ = false;
-  service::ClientId owner_ = 0;  // the trace ends when this client goes; 0: it stays
+  host::ClientId owner_ = 0;  // the trace ends when this client goes; 0: it stays
 };
 
 class ServedLink {
@@ -84,12 +83,12 @@ class ServedLink {
   using Ports = std::vector<std::unique_ptr<port::Port>>;
   // What there is for as long as the Ports of the link.
   struct Parts {
-    Parts(const LinkOptions& link, Ports ports, service::Server::Log log);
-    const service::PollPlaces places;
-    service::LinkShards shards;
-    service::Server server;
+    Parts(const LinkOptions& link, Ports ports, Server::Log log);
+    const host::PollPlaces places;
+    LinkShards shards;
+    Server server;
     std::unique_ptr<Tracer> tracer;
-    std::optional<service::Telemetry> telemetry;
+    std::optional<Telemetry> telemetry;
   };
 
   ServedLink(const LinkOptions& link, const Options& options, bool alone);
@@ -98,8 +97,8 @@ class ServedLink {
   void make_parts(Ports ports);
   void end_parts();
   bool start_trace(std::string& error);
-  service::LinkChange present_state();
-  void log_state(const service::LinkChange& change);
+  host::LinkChange present_state();
+  void log_state(const host::LinkChange& change);
   bool find_admin_group(std::string& error);
   void add_admin();
   bool listen(std::string& error);
@@ -113,7 +112,7 @@ class ServedLink {
   [[nodiscard]] std::vector<port::PortCounter> own_counters();
   void log_counters();
   void log(LogLevel level, const std::string& text) const { stpd::log(level, text, log_name_); }
-  [[nodiscard]] service::LinkShards& shards() { return parts_->shards; }
+  [[nodiscard]] LinkShards& shards() { return parts_->shards; }
 
   const LinkOptions options_;
   Options common_;  // of all links

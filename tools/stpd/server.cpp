@@ -22,7 +22,7 @@
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 bool SlowSockets::replied(uid_t user, Time time, Time& last, Clock::time_point now) {
   const auto of_user = slow_.find(user);
@@ -78,17 +78,17 @@ bool may_be_written(int file) {
 
 struct Tracing {
   TraceControl& control;
-  ClientId client;
-  std::span<UniqueFd> fds;
+  host::ClientId client;
+  std::span<os::UniqueFd> fds;
 };
 
-int answer(Tracing of, const ask::TraceStart& request, Nothing&) {
+int answer(Tracing of, const ask::TraceStart& request, ipc::Nothing&) {
   // A pipe or a socket could block the writer until somebody reads from it.
   if (of.fds.size() != 1 || !may_be_written(of.fds[0].get())) return -EINVAL;
   return of.control.start(request.trace, of.client, of.fds[0]);
 }
 
-int answer(Tracing of, const ask::TraceStop& /*request*/, Nothing&) {
+int answer(Tracing of, const ask::TraceStop& /*request*/, ipc::Nothing&) {
   return of.control.stop();
 }
 
@@ -98,13 +98,14 @@ int answer(Tracing of, const ask::TraceStatus& /*request*/, ask::TraceStatus::Re
 
 }  // namespace
 
-void answer_trace(TraceControl* control, ClientId client, bool administrator,
-                  const RequestMessage& message, std::span<UniqueFd> fds, ReplyMessage& reply) {
+void answer_trace(TraceControl* control, host::ClientId client, bool administrator,
+                  const ipc::RequestMessage& message, std::span<os::UniqueFd> fds,
+                  ipc::ReplyMessage& reply) {
   reply.head = {.kind = message.head.kind};
-  const auto result = dispatch(message, [&]<typename R>(const R& request) {
-    if constexpr (kRuleOf<R>.where != Where::kDaemon)
+  const auto result = ipc::dispatch(message, [&]<typename R>(const R& request) {
+    if constexpr (ipc::kRuleOf<R>.where != ipc::Where::kDaemon)
       return -EINVAL;
-    else if (kRuleOf<R>.who == Who::kAdministrator && !administrator)
+    else if (ipc::kRuleOf<R>.who == ipc::Who::kAdministrator && !administrator)
       return -EPERM;
     else if (control == nullptr)
       return -EOPNOTSUPP;
@@ -114,7 +115,7 @@ void answer_trace(TraceControl* control, ClientId client, bool administrator,
   if (result != 0) reply.refuse(result);
 }
 
-Server::Server(std::vector<Service*> shards, std::string path, Log log)
+Server::Server(std::vector<host::Service*> shards, std::string path, Log log)
     : shards_(std::move(shards)), path_(std::move(path)), log_(std::move(log)) {}
 
 Server::~Server() {
@@ -126,16 +127,16 @@ void Server::set_admin(std::optional<gid_t> group, TraceControl* trace) {
   trace_ = trace;
 }
 
-void Server::set_quotas(const Quotas& quotas) {
+void Server::set_quotas(const host::Quotas& quotas) {
   most_clients_ = quotas.clients;
   most_map_bytes_ = quotas.map_bytes;
 }
 
-int Server::listen(const SocketAccess& access) {
+int Server::listen(const ipc::SocketAccess& access) {
   if (const auto error = listener_.open(path_, access); error != 0) return error;
   if (const auto error = listener_.open_for_operators(path_, admin_group_); error != 0)
     log(LogLevel::kWarning,
-        "socket " + operators_socket_of(path_) + ": " + std::strerror(-error) +
+        "socket " + ipc::operators_socket_of(path_) + ": " + std::strerror(-error) +
             (error == -EPERM ? ": stpd may not give it to the group of the administrators, so its "
                                "members wait in " +
                                    path_ + " with all other programs"
@@ -149,14 +150,14 @@ int Server::start(std::size_t links) {
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!stop_ || !epoll_) return -errno;
-  first_reserved_file_ = first_reserved_file();
+  first_reserved_file_ = os::first_reserved_file();
   workers_ = std::make_shared<UserWorkers>();
   closer_ = std::make_shared<Closer>();
-  const auto mappings = free_mappings() / links, files = free_files() / links;
-  if (constexpr std::uint64_t kFew = 16; files < kFew * kFilesOfAProgram)
+  const auto mappings = host::free_mappings() / links, files = host::free_files() / links;
+  if (constexpr std::uint64_t kFew = 16; files < kFew * host::kFilesOfAProgram)
     log(LogLevel::kWarning, "programs may have " + std::to_string(files) +
                                 " open files of stpd, which is enough for some " +
-                                std::to_string(files / kFilesOfAProgram) +
+                                std::to_string(files / host::kFilesOfAProgram) +
                                 " of them: raise LimitNOFILE");
   for (auto* const service : shards_) {
     const auto turn = service->drive();
@@ -165,12 +166,13 @@ int Server::start(std::size_t links) {
     turn->offer_memory([workers = workers_](uid_t user, std::shared_ptr<void> thing) {
       return UserWorkers::guard(workers, user, std::move(thing));
     });
-    turn->close_bells_by(
-        [closer = closer_](uid_t user, UniqueFd bell) { closer->close(user, std::move(bell)); });
+    turn->close_bells_by([closer = closer_](uid_t user, os::UniqueFd bell) {
+      closer->close(user, std::move(bell));
+    });
   }
   errands_.emplace(workers_);
-  foreign_.emplace(room_for_foreign_files());
-  waiting_.emplace(room_for_newcomers());
+  foreign_.emplace(os::room_for_foreign_files());
+  waiting_.emplace(os::room_for_newcomers());
   if (const auto error = watch(stop_.get(), kStopKey); error != 0) return error;
   if (const auto error = watch(errands_->done_fd(), kErrandsKey); error != 0) return error;
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
@@ -214,7 +216,7 @@ void Server::end_clients() {
 
 // Holds the lock that the polling thread needs, so it must not wait long for a processor either.
 void Server::run() {
-  ask_for_short_slices(kShortSlice);
+  host::ask_for_short_slices(host::kShortSlice);
   std::array<epoll_event, 64> events;
   foreign_->begin_receiving();
   for (;;) {
@@ -344,8 +346,8 @@ void Server::judge(std::uint64_t key, int result) {
 }
 
 int Server::answer(Peer& peer) {
-  RequestMessage request;
-  std::vector<UniqueFd> fds;
+  ipc::RequestMessage request;
+  std::vector<os::UniqueFd> fds;
   const auto uid = peer.identity.uid;
   try {
     const auto received = foreign_->receive(peer.socket.get(), uid, request, fds);
@@ -358,18 +360,18 @@ int Server::answer(Peer& peer) {
   }
 }
 
-int Server::answer(Peer& peer, int received, const RequestMessage& request,
-                   std::span<UniqueFd> fds) {
+int Server::answer(Peer& peer, int received, const ipc::RequestMessage& request,
+                   std::span<os::UniqueFd> fds) {
   const auto kind = request.head.kind;
   if (received == -EAGAIN) return 0;
   if (received == -EMFILE) return refuse_descriptors(peer, kind);
   if (received != 0) return received;
-  if (request.head.version != kProtocolVersion)  // its other fields may mean anything
-    return fds.empty() ? refuse_request(peer, RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
+  if (request.head.version != ipc::kProtocolVersion)  // its other fields may mean anything
+    return fds.empty() ? refuse_request(peer, ipc::RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
-  if (peer.operating && !only_watches(kind)) return -EUSERS;
+  if (peer.operating && !ipc::only_watches(kind)) return -EUSERS;
   peer.last_asked = ++asked_;
-  if (!only_watches(kind) && !std::exchange(peer.uses_link, true))
+  if (!ipc::only_watches(kind) && !std::exchange(peer.uses_link, true))
     log_client(peer.identity.uid, LogLevel::kInfo,
                "client " + std::to_string(peer.client) + " uses the link: pid " +
                    std::to_string(peer.identity.pid) + ", uid " +
@@ -377,52 +379,52 @@ int Server::answer(Peer& peer, int received, const RequestMessage& request,
   return pass_on(peer, request, fds);
 }
 
-bool Server::makes_sense(const Peer& peer, const RequestMessage& request,
+bool Server::makes_sense(const Peer& peer, const ipc::RequestMessage& request,
                          std::size_t fd_count) const {
   const auto& head = request.head;
-  return service::makes_sense(request, fd_count) && head.shard < shards_.size() &&
-         (rule_of(head.kind)->where != Where::kItsShard || peer.clients[head.shard] != 0);
+  return ipc::makes_sense(request, fd_count) && head.shard < shards_.size() &&
+         (ipc::rule_of(head.kind)->where != ipc::Where::kItsShard || peer.clients[head.shard] != 0);
 }
 
-int Server::refuse_descriptors(Peer& peer, RequestKind kind) {
+int Server::refuse_descriptors(Peer& peer, ipc::RequestKind kind) {
   if (foreign_->is_stuck(peer.identity.uid)) return -ETOOMANYREFS;
   return refuse_request(peer, kind, -EMFILE);
 }
 
-int Server::refuse_request(Peer& peer, RequestKind kind, int error, std::string_view why) {
-  Attachments none;
-  ReplyMessage reply;
+int Server::refuse_request(Peer& peer, ipc::RequestKind kind, int error, std::string_view why) {
+  host::Attachments none;
+  ipc::ReplyMessage reply;
   reply.head.kind = kind;
   reply.refuse(error, why);
   return reply_to(peer, none, reply);
 }
 
-int Server::pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds) {
-  if (request.head.kind == RequestKind::kMap) return begin_map(peer, request, fds);
-  if (request.head.kind == RequestKind::kMapped) return begin_mapped(peer, request);
-  Attachments attachments;
-  ReplyMessage reply;
+int Server::pass_on(Peer& peer, const ipc::RequestMessage& request, std::span<os::UniqueFd> fds) {
+  if (request.head.kind == ipc::RequestKind::kMap) return begin_map(peer, request, fds);
+  if (request.head.kind == ipc::RequestKind::kMapped) return begin_mapped(peer, request);
+  host::Attachments attachments;
+  ipc::ReplyMessage reply;
   int bell = -1;
-  if (rule_of(request.head.kind)->where == Where::kDaemon)
+  if (ipc::rule_of(request.head.kind)->where == ipc::Where::kDaemon)
     answer_trace(trace_, peer.client, peer.identity.administrator, request, fds, reply);
   else
     ask_service(peer, request, attachments, reply, bell);
   return reply_to(peer, attachments, reply, bell);
 }
 
-void Server::ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
-                         ReplyMessage& reply, int& bell) {
+void Server::ask_service(Peer& peer, const ipc::RequestMessage& request,
+                         host::Attachments& attachments, ipc::ReplyMessage& reply, int& bell) {
   const auto shard = request.head.shard;
   const auto turn = shards_[shard]->drive();
-  if (only_watches(request.head.kind)) return turn->watch(peer.identity, request, reply);
-  if (request.head.kind == RequestKind::kHello)
+  if (ipc::only_watches(request.head.kind)) return turn->watch(peer.identity, request, reply);
+  if (request.head.kind == ipc::RequestKind::kHello)
     return greet(turn, peer, request, attachments, reply, bell);
   turn->handle(peer.clients[shard], request, attachments, reply);
 }
 
 // `turn`: of that shard's Service.
-void Server::greet(const Turn& turn, Peer& peer, const RequestMessage& request,
-                   Attachments& attachments, ReplyMessage& reply, int& bell) {
+void Server::greet(const host::Turn& turn, Peer& peer, const ipc::RequestMessage& request,
+                   host::Attachments& attachments, ipc::ReplyMessage& reply, int& bell) {
   const auto shard = request.head.shard;
   if (say_hello(turn, peer, shard, reply) != 0) return log_no_hello(peer, reply);
   turn->handle(peer.clients[shard], request, attachments, reply);
@@ -436,7 +438,7 @@ void Server::greet(const Turn& turn, Peer& peer, const RequestMessage& request,
 }
 
 // The program hears the number only.
-void Server::log_no_hello(const Peer& peer, const ReplyMessage& reply) {
+void Server::log_no_hello(const Peer& peer, const ipc::ReplyMessage& reply) {
   const auto error = -reply.head.result;
   std::string why = std::strerror(error);
   if (error == EFBIG) why += ": stpd may not make files so large; raise LimitFSIZE of systemd";
@@ -446,28 +448,30 @@ void Server::log_no_hello(const Peer& peer, const ReplyMessage& reply) {
 }
 
 // Makes the peer a client of the shard, whose Service has the turn, unless it is one.
-int Server::say_hello(const Turn& turn, Peer& peer, unsigned shard, ReplyMessage& reply) {
+int Server::say_hello(const host::Turn& turn, Peer& peer, unsigned shard,
+                      ipc::ReplyMessage& reply) {
   if (peer.clients[shard] != 0) return 0;
   std::string why;
   peer.clients[shard] = turn->add_client_of_link(peer.identity, peer.use, why);
   if (peer.clients[shard] != 0) return 0;
-  reply.head.kind = RequestKind::kHello;
+  reply.head.kind = ipc::RequestKind::kHello;
   reply.refuse(-errno, why);
   return reply.head.result;
 }
 
-int Server::reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell) {
+int Server::reply_to(Peer& peer, host::Attachments& attachments, const ipc::ReplyMessage& reply,
+                     int bell) {
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
   const auto fine = reply.head.result == 0;
   if (attachments.memory && fine) reply_fds[fd_count++] = attachments.memory->fd();
   if (bell >= 0 && fine) reply_fds[fd_count++] = bell;
-  STP_ASSERT(!fine || fd_count == rule_of(reply.head.kind)->reply_files,
+  STP_ASSERT(!fine || fd_count == ipc::rule_of(reply.head.kind)->reply_files,
              "what goes along with a reply is what the table says");
   int result = 0;
   const auto time = time_of([&] {
-    result =
-        send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count), Wait::kDontWait);
+    result = ipc::send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count),
+                             ipc::Wait::kDontWait);
   });
   const bool costs = slow_sockets_.replied(peer.identity.uid, time, peer.last_reply);
   return costs && result == 0 ? -ETIME : result;
@@ -506,4 +510,4 @@ void Server::log(LogLevel level, const std::string& text) const {
   if (log_) log_(level, text);
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -34,15 +34,15 @@
 #include "tools/stpd/region_memory.h"
 #include "tools/stpd/workers.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 // Clients that were accepted and wait to be admitted. Users have their turn one after the other, so
 // one that connects without pause delays its own programs only. Operators have every second turn.
 class WaitingRoom {
  public:
   struct Guest {
-    ClientIdentity who;
-    UniqueFd socket;
+    host::ClientIdentity who;
+    os::UniqueFd socket;
   };
   explicit WaitingRoom(std::size_t most) : most_(most) {}
 
@@ -60,7 +60,7 @@ class WaitingRoom {
     std::map<uid_t, Line> lines;  // none is empty
     uid_t last = 0;               // whose turn it was
   };
-  [[nodiscard]] Group& group_of(const ClientIdentity& who) {
+  [[nodiscard]] Group& group_of(const host::ClientIdentity& who) {
     return groups_[who.administrator ? 1 : 0];
   }
   Guest leave(Group& group, std::map<uid_t, Line>::iterator line, bool newest);
@@ -83,7 +83,7 @@ class Listener {
 
   // Creates the socket for all programs. Returns 0; -EADDRINUSE: another daemon answers there; or
   // another negative errno.
-  int open(const std::string& path, const SocketAccess& access);
+  int open(const std::string& path, const ipc::SocketAccess& access);
   // Creates the one at operators_socket_of(path), which root, this user and the members of `group`
   // may open. -EPERM: it cannot be given to that group, and is open for the others; or another
   // negative errno: operators have the first one only.
@@ -91,7 +91,7 @@ class Listener {
   [[nodiscard]] bool is_open() const { return static_cast<bool>(doors_[kAll].socket); }
   // Removes the files. Closing the result also closes the connections in the backlogs and the
   // descriptors in their messages, which may block.
-  std::vector<UniqueFd> end();
+  std::vector<os::UniqueFd> end();
 
   // From now on epoll reports clients under this key.
   void watch(int epoll, std::uint64_t key);
@@ -104,14 +104,14 @@ class Listener {
   // Accepts a client, of each socket in turn. Without one, `error` is an errno; starved(error)
   // tells whether clients have to wait because the process or the machine is short of something.
   // `as_operator`: it came through the operators' socket.
-  UniqueFd accept(int& error, bool& as_operator);
+  os::UniqueFd accept(int& error, bool& as_operator);
   static bool starved(int error);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Door {
-    UniqueFd socket;
-    SocketFile file;
+    os::UniqueFd socket;
+    ipc::SocketFile file;
   };
   enum : std::size_t { kAll, kOperators, kDoors };
 
@@ -175,31 +175,32 @@ class TraceControl {
  public:
   virtual ~TraceControl() = default;
   // Takes ownership of `file` on success. status() reports errors of the file itself.
-  virtual int start(const TraceOrder& order, ClientId by, UniqueFd& file) = 0;
+  virtual int start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd& file) = 0;
   virtual int stop() = 0;
-  virtual int status(TraceState& out) = 0;
+  virtual int status(ipc::TraceState& out) = 0;
   // Call when the client has gone. Ends its trace unless the trace was ordered to stay.
-  virtual void client_gone(ClientId client) = 0;
+  virtual void client_gone(host::ClientId client) = 0;
 };
 
 // Answers requests about traces. `control` may be null: -EOPNOTSUPP.
-void answer_trace(TraceControl* control, ClientId client, bool administrator,
-                  const RequestMessage& message, std::span<UniqueFd> fds, ReplyMessage& reply);
+void answer_trace(TraceControl* control, host::ClientId client, bool administrator,
+                  const ipc::RequestMessage& message, std::span<os::UniqueFd> fds,
+                  ipc::ReplyMessage& reply);
 
 struct Errand {
   std::uint64_t key = 0;  // identifies the client
   uid_t user = 0;
-  RequestMessage request;
+  ipc::RequestMessage request;
   int result = 0;
   std::string why;  // -EDQUOT, where the worker knows
   // Nobody waits for the result any more.
   std::atomic<bool> abandoned{false};
   // kMapped: what the client was offered, and who pays for what keeps its pages from being moved.
-  std::shared_ptr<SharedMemory> offered;
-  Account payer;
+  std::shared_ptr<ipc::SharedMemory> offered;
+  host::Account payer;
   // kMap. When it is done, `files` holds those that are still to be closed: that may block.
-  std::vector<UniqueFd> files;
-  RegionClaim claim;
+  std::vector<os::UniqueFd> files;
+  host::RegionClaim claim;
   std::uint64_t most = 0;  // bytes of a request
   std::shared_ptr<RegionMemory> memory;
 };
@@ -248,8 +249,8 @@ class Server {
   };
 
   // `shards`: the Services of one link, in order, which outlive the Server.
-  Server(std::vector<Service*> shards, std::string path, Log log = {});
-  Server(Service& service, std::string path, Log log = {})
+  Server(std::vector<host::Service*> shards, std::string path, Log log = {});
+  Server(host::Service& service, std::string path, Log log = {})
       : Server(std::vector{&service}, std::move(path), std::move(log)) {}
   ~Server();
   Server(const Server&) = delete;
@@ -261,10 +262,10 @@ class Server {
   // Limits the number of clients and the bytes of one kMap request; the Service applies the other
   // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
   // administrators, who may only watch in them.
-  void set_quotas(const Quotas& quotas);
+  void set_quotas(const host::Quotas& quotas);
   // Creates the socket, and beside it the one of the administrators; if that cannot be made, logs
   // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
-  int listen(const SocketAccess& access = {});
+  int listen(const ipc::SocketAccess& access = {});
   // Instead: takes the socket over from another Server of the same path.
   void take_over(Listener listener) { listener_ = std::move(listener); }
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
@@ -277,20 +278,20 @@ class Server {
   Listener stop_and_keep_listening();
   [[nodiscard]] const Counts& counts() const { return counts_; }
   // Beats at least once per second.
-  [[nodiscard]] const Heartbeat& heartbeat() const { return heartbeat_; }
+  [[nodiscard]] const host::Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   // This bit above the ClientId in an epoll key marks the descriptor of the client's process.
   static constexpr std::uint64_t kProcessBit = std::uint64_t{1} << 32;
   struct Peer {
-    UniqueFd socket;
-    UniqueFd process;     // readable when the process has ended, even if others hold its socket
-    ClientId client = 0;  // its id on the first shard, and its key in peers_
+    os::UniqueFd socket;
+    os::UniqueFd process;  // readable when the process has ended, even if others hold its socket
+    host::ClientId client = 0;  // its id on the first shard, and its key in peers_
     // Its id on each shard; 0: it has not said hello there.
-    std::vector<ClientId> clients;
-    std::shared_ptr<ProgramUse> use;
-    ClientIdentity identity;
+    std::vector<host::ClientId> clients;
+    std::shared_ptr<host::ProgramUse> use;
+    host::ClientIdentity identity;
     std::optional<unsigned> begins;  // the shard that it was told to begin with
     std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
     bool operating = false;          // has a place reserved for operators
@@ -310,38 +311,40 @@ class Server {
   void report_lost_threads();
   void accept_clients();
   void accept_failed(int error);
-  void receive(UniqueFd socket, bool as_operator);
+  void receive(os::UniqueFd socket, bool as_operator);
   void admit_clients();
   void admit(WaitingRoom::Guest guest);
-  void admit(const ClientIdentity& who, UniqueFd& socket, UniqueFd& process);
+  void admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process);
   [[nodiscard]] bool cannot_close_files_of(uid_t user) const;
   [[nodiscard]] bool is_crowded() const;
-  bool find_place(const ClientIdentity& who, bool scarce, bool& operating);
-  bool find_operator_place(const ClientIdentity& who);
-  ClientId join(const ClientIdentity& who, bool operating, std::shared_ptr<ProgramUse>& use,
-                std::string& why);
-  void refuse(const ClientIdentity& who, const std::string& why);
+  bool find_place(const host::ClientIdentity& who, bool scarce, bool& operating);
+  bool find_operator_place(const host::ClientIdentity& who);
+  host::ClientId join(const host::ClientIdentity& who, bool operating,
+                      std::shared_ptr<host::ProgramUse>& use, std::string& why);
+  void refuse(const host::ClientIdentity& who, const std::string& why);
   void make_room_for_operator();
-  void hang_up(uid_t user, UniqueFd socket);
+  void hang_up(uid_t user, os::UniqueFd socket);
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);
-  int answer(Peer& peer, int received, const RequestMessage& request, std::span<UniqueFd> fds);
-  int refuse_descriptors(Peer& peer, RequestKind kind);
-  int refuse_request(Peer& peer, RequestKind kind, int error, std::string_view why = {});
-  int pass_on(Peer& peer, const RequestMessage& request, std::span<UniqueFd> fds);
-  void ask_service(Peer& peer, const RequestMessage& request, Attachments& attachments,
-                   ReplyMessage& reply, int& bell);
-  void greet(const Turn& turn, Peer& peer, const RequestMessage& request, Attachments& attachments,
-             ReplyMessage& reply, int& bell);
-  void log_no_hello(const Peer& peer, const ReplyMessage& reply);
-  int say_hello(const Turn& turn, Peer& peer, unsigned shard, ReplyMessage& reply);
-  [[nodiscard]] bool makes_sense(const Peer& peer, const RequestMessage& request,
+  int answer(Peer& peer, int received, const ipc::RequestMessage& request,
+             std::span<os::UniqueFd> fds);
+  int refuse_descriptors(Peer& peer, ipc::RequestKind kind);
+  int refuse_request(Peer& peer, ipc::RequestKind kind, int error, std::string_view why = {});
+  int pass_on(Peer& peer, const ipc::RequestMessage& request, std::span<os::UniqueFd> fds);
+  void ask_service(Peer& peer, const ipc::RequestMessage& request, host::Attachments& attachments,
+                   ipc::ReplyMessage& reply, int& bell);
+  void greet(const host::Turn& turn, Peer& peer, const ipc::RequestMessage& request,
+             host::Attachments& attachments, ipc::ReplyMessage& reply, int& bell);
+  void log_no_hello(const Peer& peer, const ipc::ReplyMessage& reply);
+  int say_hello(const host::Turn& turn, Peer& peer, unsigned shard, ipc::ReplyMessage& reply);
+  [[nodiscard]] bool makes_sense(const Peer& peer, const ipc::RequestMessage& request,
                                  std::size_t fd_count) const;
-  int reply_to(Peer& peer, Attachments& attachments, const ReplyMessage& reply, int bell = -1);
+  int reply_to(Peer& peer, host::Attachments& attachments, const ipc::ReplyMessage& reply,
+               int bell = -1);
   void hear(const Peer& peer, bool requests);
-  int begin_map(Peer& peer, const RequestMessage& message, std::span<UniqueFd> fds);
-  int begin_mapped(Peer& peer, const RequestMessage& message);
+  int begin_map(Peer& peer, const ipc::RequestMessage& message, std::span<os::UniqueFd> fds);
+  int begin_mapped(Peer& peer, const ipc::RequestMessage& message);
   int send_out(Peer& peer, std::shared_ptr<Errand> errand);
   int end_errand(Peer& peer, Errand& errand);
   void end_errands();
@@ -352,16 +355,16 @@ class Server {
   // For events that a client can cause as often as it likes.
   void log_client(uid_t user, LogLevel level, const std::string& text);
 
-  const std::vector<Service*> shards_;
+  const std::vector<host::Service*> shards_;
   unsigned next_shard_ = 0;  // for the next program to begin with
   const std::string path_;
   const Log log_;
   std::optional<gid_t> admin_group_;
   TraceControl* trace_ = nullptr;
-  std::atomic<std::size_t> most_clients_{Quotas{}.clients};
-  std::atomic<std::uint64_t> most_map_bytes_{Quotas{}.map_bytes};
+  std::atomic<std::size_t> most_clients_{host::Quotas{}.clients};
+  std::atomic<std::uint64_t> most_map_bytes_{host::Quotas{}.map_bytes};
   Counts counts_;
-  Heartbeat heartbeat_;
+  host::Heartbeat heartbeat_;
   std::shared_ptr<UserWorkers> workers_;
   std::optional<ForeignFiles> foreign_;
   // Closes what this thread has made and shares with clients, so that they can delay whoever closes
@@ -372,7 +375,7 @@ class Server {
   SlowSockets slow_sockets_;
   std::optional<Errands> errands_;
   Listener listener_;
-  UniqueFd epoll_, stop_;
+  os::UniqueFd epoll_, stop_;
   LogBudget log_budget_, debug_budget_;  // the second: of lines at debug
   int first_reserved_file_ = 0;
   bool starved_ = false;                 // a client waits because no descriptor is free
@@ -382,4 +385,4 @@ class Server {
   std::thread thread_;
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -20,7 +20,7 @@
 #include "stp/base/assert.h"
 #include "tools/stpd/server.h"
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 // Whoever abandons an errand waits no longer than this many bytes take.
@@ -40,7 +40,7 @@ int map_memory(Errand& errand) {
   } while (error == -EAGAIN && !errand.abandoned);
   if (error != 0) return error;
   error = errand.memory->pin_pages(errand.claim.payer, request);
-  if (error == -EDQUOT) errand.why = errand.claim.payer.refusal(Resource::kFiles);
+  if (error == -EDQUOT) errand.why = errand.claim.payer.refusal(host::Resource::kFiles);
   return error;
 }
 
@@ -49,7 +49,7 @@ int keep_offered(Errand& errand) {
   const auto pins = std::make_shared<PagePins>();
   const MutableBytes pages{errand.offered->data(), errand.offered->size()};
   if (pins->pin(errand.payer, pages, 0, true) == -EDQUOT) {
-    errand.why = errand.payer.refusal(Resource::kFiles);
+    errand.why = errand.payer.refusal(host::Resource::kFiles);
     return -EDQUOT;
   }
   errand.offered->attach(pins);
@@ -69,8 +69,8 @@ int carry_out(Errand& errand) {
 }  // namespace
 
 struct Errands::State {
-  UniqueFd done_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  Mutex mutex;
+  os::UniqueFd done_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  os::Mutex mutex;
   std::deque<std::shared_ptr<Errand>> done STP_GUARDED_BY(mutex);
 };
 
@@ -89,14 +89,14 @@ void Errands::begin(std::shared_ptr<Errand> errand) {
   const auto user = errand->user;
   workers_->give(user, [state = state_, errand = std::move(errand)]() mutable {
     errand->result = errand->abandoned ? -ECANCELED : carry_out(*errand);
-    const Lock lock(state->mutex);
+    const os::Lock lock(state->mutex);
     state->done.push_back(std::move(errand));
     ::eventfd_write(state->done_fd.get(), 1);
   });
 }
 
 std::shared_ptr<Errand> Errands::take() {
-  const Lock lock(state_->mutex);
+  const os::Lock lock(state_->mutex);
   if (state_->done.empty()) {
     eventfd_t count;
     ::eventfd_read(state_->done_fd.get(), &count);
@@ -124,7 +124,7 @@ int Server::send_out(Peer& peer, std::shared_ptr<Errand> errand) {
 }
 
 // Checks request, quotas and budgets first. This thread touches neither the memory nor its file.
-int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<UniqueFd> fds) {
+int Server::begin_map(Peer& peer, const ipc::RequestMessage& message, std::span<os::UniqueFd> fds) {
   const auto refuse = [&](int error, std::string_view why = {}) {
     return refuse_request(peer, message.head.kind, error, why);
   };
@@ -138,7 +138,7 @@ int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<Uniqu
                              " of stpd: raise it, then SIGHUP");
   if (wrong != 0) return refuse(wrong);
   auto errand = std::make_shared<Errand>();
-  ReplyMessage reply;
+  ipc::ReplyMessage reply;
   shards_[message.head.shard]->drive()->claim_region(peer.clients[message.head.shard], request,
                                                      bytes, fds.size(), errand->claim, reply);
   if (reply.head.result != 0) return refuse(reply.head.result, reply.why());
@@ -151,7 +151,7 @@ int Server::begin_map(Peer& peer, const RequestMessage& message, std::span<Uniqu
   return send_out(peer, std::move(errand));
 }
 
-int Server::begin_mapped(Peer& peer, const RequestMessage& message) {
+int Server::begin_mapped(Peer& peer, const ipc::RequestMessage& message) {
   auto errand = std::make_shared<Errand>();
   const auto client = peer.clients[message.head.shard];
   errand->offered = shards_[message.head.shard]->drive()->offered(
@@ -165,8 +165,8 @@ int Server::begin_mapped(Peer& peer, const RequestMessage& message) {
 }
 
 int Server::end_errand(Peer& peer, Errand& errand) {
-  Attachments attachments;
-  ReplyMessage reply;
+  host::Attachments attachments;
+  ipc::ReplyMessage reply;
   const auto& head = errand.request.head;
   reply.head.kind = head.kind;
   if (errand.memory != nullptr) {
@@ -222,4 +222,4 @@ void Server::end_errands() {
   }
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -25,7 +25,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-namespace stp::service {
+namespace stp::stpd {
 namespace {
 
 // The daemon's own user and root never wait for a thread of others.
@@ -64,7 +64,7 @@ struct UserWorkers::State {
       return total - (now - when) / kForgiven;
     }
   };
-  Mutex mutex;
+  os::Mutex mutex;
   std::condition_variable given, done;
   // Only those with work that waits or is being done.
   Queues queues STP_GUARDED_BY(mutex);
@@ -111,14 +111,14 @@ struct UserWorkers::State {
     try {
       std::thread([state] { run(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const Lock guard(state->mutex);
+      const os::Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
   }
 
   static void run(const std::shared_ptr<State>& state) {
-    Lock lock(state->mutex);
+    os::Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->queues.end())
@@ -148,11 +148,11 @@ struct UserWorkers::State {
     const auto another = state->wants_thread();  // this one may be held up for long
     state->mutex.unlock();
     if (another) start_thread(state);
-    MappingTurn::time_off() = {};
+    os::MappingTurn::time_off() = {};
     const auto waited_before = wait_for_processor();
     work();
     work = nullptr;  // what it holds is released here, too
-    const auto off = MappingTurn::time_off();
+    const auto off = os::MappingTurn::time_off();
     const auto waited = off < kLongSleep ? waited_before : wait_for_processor();
     state->mutex.lock();
     if (waited_before && waited) state->add_sleep(at->first, off, *waited - *waited_before);
@@ -168,7 +168,7 @@ struct UserWorkers::State {
 UserWorkers::UserWorkers() : state_(std::make_shared<State>()) {}
 
 UserWorkers::~UserWorkers() {
-  Lock lock(state_->mutex);
+  os::Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
   const auto end = Clock::now() + kFarewell;
@@ -179,7 +179,7 @@ UserWorkers::~UserWorkers() {
 void UserWorkers::give(uid_t user, Work work, Kind kind) {
   bool another = false;
   {
-    const Lock guard(state_->mutex);
+    const os::Lock guard(state_->mutex);
     auto& queue = state_->queues[user];
     queue.waiting.push_back({std::move(work), kind});
     if (kind == Kind::kAsked) ++queue.asked;
@@ -199,28 +199,28 @@ std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, u
 }
 
 bool UserWorkers::has_slept(uid_t user, Clock::time_point now) const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   const auto at = state_->sleeps.find(user);
   return at != state_->sleeps.end() && at->second.at(now) > kMostSlept;
 }
 
 bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
   if (has_slept(user, now)) return true;
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at != state_->queues.end() && at->second.asked >= kMostPerUser;
 }
 
 void UserWorkers::tend() {
   {
-    const Lock guard(state_->mutex);
+    const os::Lock guard(state_->mutex);
     if (!state_->wants_thread()) return;
   }
   State::start_thread(state_);
 }
 
 std::size_t UserWorkers::waiting(uid_t user) const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at == state_->queues.end() ? 0 : at->second.waiting.size() + at->second.busy;
 }
@@ -282,7 +282,7 @@ using Clock = std::chrono::steady_clock;
 
 // The descriptors of one user and kind.
 struct Lane {
-  std::deque<UniqueFd> waiting;
+  std::deque<os::UniqueFd> waiting;
   // For each thread of this lane: since when it has been closing a descriptor; nullopt: no thread.
   std::array<std::optional<Clock::time_point>, Closer::kThreadsPerUser> busy;
 
@@ -304,7 +304,7 @@ struct Lane {
 };
 
 struct Closer::State {
-  Mutex mutex;
+  os::Mutex mutex;
   std::condition_variable given, done;
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
@@ -353,7 +353,7 @@ struct Closer::State {
     try {
       std::thread([state] { work(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const Lock guard(state->mutex);
+      const os::Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
@@ -361,7 +361,7 @@ struct Closer::State {
 
   static void work(const std::shared_ptr<State>& state) {
     Nudge nudge;
-    Lock lock(state->mutex);
+    os::Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->lanes.end())
@@ -414,7 +414,7 @@ struct Closer::State {
 Closer::Closer() : state_(std::make_shared<State>()) {}
 
 Closer::~Closer() {
-  Lock lock(state_->mutex);
+  os::Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
   const auto end = Clock::now() + kFarewell;
@@ -422,11 +422,11 @@ Closer::~Closer() {
   }
 }
 
-void Closer::close(uid_t user, UniqueFd file, Kind kind) {
+void Closer::close(uid_t user, os::UniqueFd file, Kind kind) {
   if (!file) return;
   bool more_threads = false;
   {
-    const Lock guard(state_->mutex);
+    const os::Lock guard(state_->mutex);
     state_->lanes[{user, kind}].waiting.push_back(std::move(file));
     ++state_->waiting;
     more_threads = state_->needs_thread();
@@ -438,38 +438,38 @@ void Closer::close(uid_t user, UniqueFd file, Kind kind) {
 
 void Closer::tend() {
   {
-    const Lock guard(state_->mutex);
+    const os::Lock guard(state_->mutex);
     if (!state_->needs_thread()) return;
     state_->count_thread();
   }
   State::start_thread(state_);
 }
 
-void Closer::close(uid_t user, std::vector<UniqueFd>& files) {
+void Closer::close(uid_t user, std::vector<os::UniqueFd>& files) {
   for (auto& file : files) close(user, std::move(file));
   files.clear();
 }
 
 std::size_t Closer::waiting() const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   return state_->waiting;
 }
 
 std::size_t Closer::waiting(uid_t user, Kind kind) const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   const auto* const lane = state_->lane(user, kind);
   return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
 }
 
 std::size_t Closer::lost() const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
   return count;
 }
 
 std::size_t Closer::lost(uid_t user) const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto kind : {Kind::kFile, Kind::kSocket})
     if (const auto* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
@@ -477,7 +477,7 @@ std::size_t Closer::lost(uid_t user) const {
 }
 
 std::optional<uid_t> Closer::who_holds_up() const {
-  const Lock guard(state_->mutex);
+  const os::Lock guard(state_->mutex);
   for (const auto& [key, lane] : state_->lanes)
     if (lane.lost(Clock::now()) != 0) return key.first;
   return std::nullopt;
@@ -485,19 +485,19 @@ std::optional<uid_t> Closer::who_holds_up() const {
 
 bool ForeignFiles::may_take(uid_t user) const {
   const auto waiting = closer_.waiting();
-  return waiting == 0 || (waiting + kMostFds <= room_ && !is_stuck(user));
+  return waiting == 0 || (waiting + ipc::kMostFds <= room_ && !is_stuck(user));
 }
 
-int ForeignFiles::receive(int socket, uid_t user, RequestMessage& request,
-                          std::vector<UniqueFd>& fds) {
-  const auto descriptors = may_take(user) ? Descriptors::kTake : Descriptors::kRefuse;
-  if (descriptors == Descriptors::kTake && room_ >= kMostFds)
-    return receive_request(socket, request, fds, Wait::kDontWait);
+int ForeignFiles::receive(int socket, uid_t user, ipc::RequestMessage& request,
+                          std::vector<os::UniqueFd>& fds) {
+  const auto descriptors = may_take(user) ? ipc::Descriptors::kTake : ipc::Descriptors::kRefuse;
+  if (descriptors == ipc::Descriptors::kTake && room_ >= ipc::kMostFds)
+    return ipc::receive_request(socket, request, fds, ipc::Wait::kDontWait);
   Nudge::Span const span(*nudge_);  // the kernel closes those that it cannot deliver
-  return receive_request(socket, request, fds, Wait::kDontWait, descriptors);
+  return ipc::receive_request(socket, request, fds, ipc::Wait::kDontWait, descriptors);
 }
 
-void ForeignFiles::hang_up(uid_t user, UniqueFd socket) {
+void ForeignFiles::hang_up(uid_t user, os::UniqueFd socket) {
   ::shutdown(socket.get(), SHUT_RDWR);
   close_socket(user, std::move(socket));
 }
@@ -509,4 +509,4 @@ std::optional<ForeignFiles::Lost> ForeignFiles::tend() {
   return Lost{lost_ - before, closer_.who_holds_up().value_or(0)};
 }
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -15,7 +15,7 @@
 #include "libst/ipc/socket.h"
 #include "libst/os/unique_fd.h"
 
-namespace stp::service {
+namespace stp::stpd {
 
 // Threads for work on memory that a user shares with the daemon: mapping, unmapping, sealing,
 // looking for missing pages. How long that takes depends on what the user does to the same file at
@@ -132,8 +132,8 @@ class Closer {
   Closer& operator=(const Closer&) = delete;
 
   // Never blocks. `user`: the user who made the descriptor.
-  void close(uid_t user, UniqueFd file, Kind kind = Kind::kFile);
-  void close(uid_t user, std::vector<UniqueFd>& files);
+  void close(uid_t user, os::UniqueFd file, Kind kind = Kind::kFile);
+  void close(uid_t user, std::vector<os::UniqueFd>& files);
   // Call now and then: makes threads that could not be made when they were needed.
   void tend();
 
@@ -166,13 +166,13 @@ class ForeignFiles {
   void end_receiving() { nudge_.reset(); }
   // Receives a request of `user` without waiting, as receive_request(). -EMFILE: its descriptors
   // were refused.
-  int receive(int socket, uid_t user, RequestMessage& request, std::vector<UniqueFd>& fds);
+  int receive(int socket, uid_t user, ipc::RequestMessage& request, std::vector<os::UniqueFd>& fds);
   // Closes what nobody has taken over. Never blocks.
-  void close(uid_t user, std::vector<UniqueFd>& fds) { closer_.close(user, fds); }
+  void close(uid_t user, std::vector<os::UniqueFd>& fds) { closer_.close(user, fds); }
   // Closes a socket of a client, in which descriptors may be left, as it closes descriptors.
   // hang_up(): the client sees the end of its connection at once.
-  void hang_up(uid_t user, UniqueFd socket);
-  void close_socket(uid_t user, UniqueFd socket) {
+  void hang_up(uid_t user, os::UniqueFd socket);
+  void close_socket(uid_t user, os::UniqueFd socket) {
     closer_.close(user, std::move(socket), Closer::Kind::kSocket);
   }
 
@@ -205,4 +205,4 @@ class ForeignFiles {
   std::size_t lost_ = 0;  // at the last tend()
 };
 
-}  // namespace stp::service
+}  // namespace stp::stpd

@@ -175,7 +175,7 @@ std::vector<std::byte> statistics(std::uint64_t frames, std::uint64_t dropped) {
 }  // namespace
 
 struct PcapngWriter::State {
-  State(service::UniqueFd opened, const Options& options);
+  State(os::UniqueFd opened, const Options& options);
 
   void put(const void* data, std::size_t size, std::uint64_t& at);
   void run();
@@ -187,7 +187,7 @@ struct PcapngWriter::State {
     return frames >= max_frames || std::chrono::steady_clock::now() >= until;
   }
 
-  service::UniqueFd file;
+  os::UniqueFd file;
   const std::uint64_t max_frames;
   const std::size_t longest;  // as much of a frame is kept
   const std::chrono::steady_clock::time_point until;
@@ -205,7 +205,7 @@ struct PcapngWriter::State {
   std::condition_variable filling, ended;
 };
 
-PcapngWriter::State::State(service::UniqueFd opened, const Options& options)
+PcapngWriter::State::State(os::UniqueFd opened, const Options& options)
     : file(std::move(opened)),
       max_frames(options.max_frames),
       longest(options.snap_length == 0 ? ~std::size_t{0} : options.snap_length),
@@ -217,7 +217,7 @@ PcapngWriter::State::State(service::UniqueFd opened, const Options& options)
 
 std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Options options,
                                                    std::string& error) {
-  service::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  os::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   const auto header = file_header(options);
   const auto written = file ? ::write(file.get(), header.data(), header.size()) : -1;
   if (written != static_cast<ssize_t>(header.size())) {
@@ -233,7 +233,7 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Opti
   return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
 }
 
-std::unique_ptr<PcapngWriter> PcapngWriter::create(service::UniqueFd file, const Options& options) {
+std::unique_ptr<PcapngWriter> PcapngWriter::create(os::UniqueFd file, const Options& options) {
   auto state = std::make_shared<State>(std::move(file), options);
   if (state->ring.size() == 0) return nullptr;
   const auto header = file_header(options);

@@ -38,7 +38,7 @@ class PcapngWriter {
                                               std::string& error);
   // The same with an open file, which must be regular and empty. This call does not touch it;
   // error() reports its errors later. nullptr: there is no memory for the ring.
-  static std::unique_ptr<PcapngWriter> create(service::UniqueFd file, const Options& options);
+  static std::unique_ptr<PcapngWriter> create(os::UniqueFd file, const Options& options);
   // Writes the rest of the ring. Waits for that until Options::farewell has passed since finish().
   ~PcapngWriter();
   PcapngWriter(const PcapngWriter&) = delete;

@@ -11,7 +11,7 @@ namespace stp::test {
 namespace {
 
 rlim_t lowest_free() {
-  const service::UniqueFd free(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  const os::UniqueFd free(::fcntl(0, F_DUPFD_CLOEXEC, 0));
   return static_cast<rlim_t>(free.get());
 }
 

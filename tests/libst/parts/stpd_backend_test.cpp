@@ -28,13 +28,12 @@ namespace {
 
 using client::StpdBackend;
 using client::StpdConnection;
-using service::ReplyMessage;
-using service::RequestKind;
-using service::RequestMessage;
-namespace ask = service::ask;
-using service::SharedMemory;
-using service::UniqueFd;
-using service::Wait;
+using ipc::ReplyMessage;
+using ipc::RequestKind;
+using ipc::RequestMessage;
+using ipc::SharedMemory;
+using ipc::Wait;
+using os::UniqueFd;
 
 template <typename R>
 ReplyMessage reply_to(const typename R::Reply& body = {}) {
@@ -53,12 +52,12 @@ class StpdBackendTest : public testing::Test {
   }
   // Sends the reply to a later request.
   void will_reply(const ReplyMessage& reply, std::span<const int> fds = {}) const {
-    ASSERT_EQ(service::send_reply(daemon.get(), reply, fds, Wait::kDontWait), 0);
+    ASSERT_EQ(ipc::send_reply(daemon.get(), reply, fds, Wait::kDontWait), 0);
   }
   RequestMessage received() const {
     RequestMessage request;
     std::vector<UniqueFd> fds;
-    EXPECT_EQ(service::receive_request(daemon.get(), request, fds, Wait::kDontWait), 0);
+    EXPECT_EQ(ipc::receive_request(daemon.get(), request, fds, Wait::kDontWait), 0);
     return request;
   }
 
@@ -127,7 +126,7 @@ class StpdThatAcceptsNobody : public testing::Test {
  protected:
   StpdThatAcceptsNobody() : listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
-    EXPECT_EQ(service::address_of(path, address), 0);
+    EXPECT_EQ(ipc::address_of(path, address), 0);
     EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener.get(), 0), 0);
   }
@@ -179,7 +178,7 @@ class StpdThatFallsSilent : public StpdThatAcceptsNobody {
   }
   template <typename R>
   int answer() const {
-    return service::send_reply(accepted.get(), reply_to<R>(), {}, Wait::kDontWait);
+    return ipc::send_reply(accepted.get(), reply_to<R>(), {}, Wait::kDontWait);
   }
 
   UniqueFd accepted;
@@ -255,13 +254,12 @@ TEST_F(StpdThatFallsSilent, IsKeptWhileItGivesSignsOfLife) {
   connect(std::chrono::milliseconds(2000));
   RequestMessage sign;
   std::vector<UniqueFd> fds;
-  ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);  // the hello
+  ASSERT_EQ(ipc::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);  // the hello
   EXPECT_EQ(first->watch(), 0);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(service::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);
+    ASSERT_EQ(ipc::receive_request(accepted.get(), sign, fds, Wait::kWait), 0);
     EXPECT_EQ(sign.head.kind, RequestKind::kLinkState);
-    ASSERT_EQ(service::send_reply(accepted.get(), reply_to<ask::LinkState>(), {}, Wait::kDontWait),
-              0);
+    ASSERT_EQ(ipc::send_reply(accepted.get(), reply_to<ask::LinkState>(), {}, Wait::kDontWait), 0);
   }
   EXPECT_EQ(first->error(), 0);
   accepted.reset();
@@ -318,7 +316,7 @@ TEST_F(StpdBackendTest, WhoSharesItsCoreWithAProgramThatSpinsDoesNotYieldToIt) {
         EXPECT_FALSE(backend.attend(client::Condition(never), begin + kSecond));
       return port::now() - begin;
     };
-    EXPECT_TRUE(service::eventually([&] { return takes() < 200 * kMicrosecond; }));
+    EXPECT_TRUE(host::eventually([&] { return takes() < 200 * kMicrosecond; }));
     ends = true;
     spinner.join();
   });

@@ -10,10 +10,10 @@ namespace {
 
 class PageEventsTest : public testing::Test {
  protected:
-  PageEventsTest() : memory(new service::ClientPage{}), page(*memory), events(page) {}
+  PageEventsTest() : memory(new ipc::ClientPage{}), page(*memory), events(page) {}
 
-  const std::unique_ptr<service::ClientPage> memory;
-  service::ClientPage& page;
+  const std::unique_ptr<ipc::ClientPage> memory;
+  ipc::ClientPage& page;
   PageEvents events;
 };
 
