@@ -155,7 +155,11 @@ class MemifLink {
 
   // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected.
   std::uint16_t send(unsigned shard, rte_mbuf** mbufs, std::uint16_t count);
-  std::uint16_t receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, std::uint16_t count);
+  // With `rests`: an mbuf may have only the head of a long frame, and the place of the same number
+  // in `rests` says where the other bytes are. They stay there until release().
+  std::uint16_t receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, Bytes* rests,
+                        std::uint16_t count);
+  void release(unsigned shard);
   void tend(Time now) { memif_->tend(now); }
   [[nodiscard]] bool connected() const { return memif_->connected(); }
   // Where it is connected: the rings that the shard fills.
@@ -178,7 +182,7 @@ class MemifLink {
   };
   MemifLink(std::unique_ptr<memif::Memif> memif, unsigned shards);
   static unsigned take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
-                       unsigned count);
+                       Bytes* rests, unsigned count);
 
   std::unique_ptr<memif::Memif> memif_;
   std::vector<Part> parts_;

@@ -37,7 +37,7 @@ class Receiver {
 
  private:
   bool take_arp(Bytes frame, Time now);
-  bool hand_over(Bytes frame);
+  bool hand_over(Bytes frame, Bytes rest);
   Bytes frame_of(const rte_mbuf* mbuf, std::byte* buffer);
 
   DeviceShare& share_;
@@ -81,10 +81,11 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    const std::uint16_t count = share_.receive(mbufs.data(), burst_);
+    std::array<Bytes, kBurst> rests;
+    const std::uint16_t count = share_.receive(mbufs.data(), rests.data(), burst_);
     STP_ASSERT(count <= burst_, "a driver gives no more than it was asked for");
     if (count == 0) break;
-    std::array<Bytes, kBurst> frames;
+    std::array<LoopedFrame, kBurst> frames;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Bytes frame = frame_of(mbufs[i], joined_.at(i));
@@ -93,12 +94,13 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
         ++counters_.other_vlan;
         continue;
       }
-      if (tap != nullptr) tap->frame(frame, {}, false);
-      if (take_arp(frame, now) || hand_over(frame)) continue;
-      frames[kept++] = frame;
+      if (tap != nullptr) tap->frame(frame, rests[i], false);
+      if (take_arp(frame, now) || hand_over(frame, rests[i])) continue;
+      frames[kept++] = {frame, rests[i]};
     }
     if (seat_ != nullptr) seat_->publish();
-    if (kept > 0) engine.receive(std::span(frames).first(kept), now);
+    if (kept > 0) engine.receive_apart(std::span(frames).first(kept), now);
+    share_.release();
     rte_pktmbuf_free_bulk(mbufs.data(), count);
     moved += count;
     if (count < burst_) break;
@@ -114,12 +116,12 @@ bool Receiver::take_arp(Bytes frame, Time now) {
 }
 
 // True: it belongs to another shard.
-bool Receiver::hand_over(Bytes frame) {
+bool Receiver::hand_over(Bytes frame, Bytes rest) {
   if (seat_ == nullptr) return false;
   const unsigned owner = seat_->owner_of(frame);
   if (owner == seat_->shard()) return false;
   if (share_.device().steers() && Shards::port_of(frame) != 0) ++counters_.wrong_queue;
-  seat_->give(owner, frame, {}, false);
+  seat_->give(owner, frame, rest, false);
   return true;
 }
 

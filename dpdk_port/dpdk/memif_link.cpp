@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
+#include "stp/wire/expected_data.h"
 
 namespace stp::port {
 namespace {
@@ -21,6 +22,14 @@ bool put(memif::Sender& sender, const rte_mbuf* part) {
   STP_ASSERT(part == nullptr, "a frame has few segments");
   return sender.put(std::span(parts).first(used));
 }
+
+// Whether a frame may stay in the ring behind this head: it is a DATA whose other bytes are only
+// copied to the memory that the head names. Nothing is decided by them, so the peer gains nothing
+// by changing them.
+bool stays(std::span<const std::byte, memif::Receiver::kHead> head) {
+  return wire::is_plain_data(head.data());
+}
+static_assert(memif::Receiver::kHead == wire::kEthernetSize + wire::kHeaderSize);
 
 std::uint16_t port_of(const rte_mbuf* mbuf) {
   return Shards::port_of({rte_pktmbuf_mtod(mbuf, const std::byte*), mbuf->data_len});
@@ -63,7 +72,7 @@ std::uint16_t MemifLink::send(unsigned shard, rte_mbuf** mbufs, std::uint16_t co
 
 // Each call begins with another ring, so that a busy one does not keep the others waiting. However
 // many rings there are, it looks at `count` frames at most.
-std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs,
+std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, Bytes* rests,
                                  std::uint16_t count) {
   if (!memif_->connected()) return 0;
   Part& part = parts_[shard];
@@ -72,17 +81,26 @@ std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** m
   for (auto ring = shard; ring < receivers.size() && left > 0; ring += part.of.count) {
     if (part.next >= receivers.size()) part.next = shard;
     const unsigned most = std::min(left, receivers[part.next].waiting());
-    if (most > 0) received += take(part, receivers[part.next], pool, mbufs + received, most);
+    if (most > 0)
+      received += take(part, receivers[part.next], pool, mbufs + received,
+                       rests == nullptr ? nullptr : rests + received, most);
     left -= most;
     part.next += part.of.count;
   }
   part.counters.received += received;
+  if (rests == nullptr) release(shard);
   return static_cast<std::uint16_t>(received);
+}
+
+void MemifLink::release(unsigned shard) {
+  auto& receivers = memif_->receivers();
+  for (auto ring = shard; ring < receivers.size(); ring += parts_[shard].of.count)
+    receivers[ring].release();
 }
 
 // Takes at most `count` of the filled places.
 unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
-                         unsigned count) {
+                         Bytes* rests, unsigned count) {
   if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0) {
     ++part.counters.no_buffer;
     return 0;
@@ -91,8 +109,10 @@ unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* poo
   for (unsigned taken = 0; taken < count && receiver.waiting() != 0; ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
+    Bytes rest;
     const auto took =
-        receiver.take({rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf)}, length);
+        receiver.take({rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf)}, length,
+                      rests == nullptr ? nullptr : stays, rest);
     if (took == memif::Receiver::Took::kNothing) break;
     if (took == memif::Receiver::Took::kTooLong) {
       ++part.counters.too_long;
@@ -100,9 +120,9 @@ unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* poo
     }
     mbuf->data_len = static_cast<std::uint16_t>(length);
     mbuf->pkt_len = static_cast<std::uint32_t>(length);
+    if (rests != nullptr) rests[received] = rest;
     ++received;
   }
-  receiver.release();
   rte_pktmbuf_free_bulk(mbufs + received, count - received);
   return received;
 }

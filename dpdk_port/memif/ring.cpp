@@ -189,8 +189,26 @@ unsigned Receiver::arrived() {
   return 0;
 }
 
+// Copies a whole frame, or its head. Returns the number of bytes copied.
+std::size_t Receiver::copy(Bytes frame, std::byte* to, Stays stays, Bytes& rest) {
+  std::memcpy(to, frame.data(), kHead);
+  if (stays(std::span<const std::byte, kHead>(to, kHead))) {
+    rest = frame.subspan(kHead);
+    return kHead;
+  }
+  std::memcpy(to + kHead, frame.data() + kHead, frame.size() - kHead);
+  return frame.size();
+}
+
 Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length) {
+  Bytes rest;
+  return take(to, length, nullptr, rest);
+}
+
+Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length, Stays stays,
+                              Bytes& rest) {
   std::uint16_t used = 0;
+  rest = {};
   bool fits = true;
   length = 0;
   for (;;) {
@@ -206,7 +224,9 @@ Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length) {
         used == kMostPieces)
       return break_off();
     fits = fits && descriptor.length <= to.size() - length;
-    if (fits && descriptor.length != 0) {
+    if (fits && stays != nullptr && used == 0 && !more && descriptor.length >= kLong) {
+      length = copy(buffer.first(descriptor.length), to.data(), stays, rest);
+    } else if (fits && descriptor.length != 0) {
       std::memcpy(to.data() + length, buffer.data(), descriptor.length);
       length += descriptor.length;
     }

@@ -187,6 +187,7 @@ class alignas(kCacheLine) Receiver {
  public:
   enum class Took { kNothing, kFrame, kTooLong };
   static constexpr std::uint16_t kMostPieces = 256;  // of a frame
+  static constexpr std::size_t kHead = 54, kLong = 1024;
 
   Receiver() = default;
   Receiver(Ring ring, Buffers buffers) : ring_(ring), buffers_(buffers) {}
@@ -197,12 +198,18 @@ class alignas(kCacheLine) Receiver {
   [[nodiscard]] unsigned waiting() { return left_ > 0 ? left_ : left_ = arrived(); }
   // Copies the next frame. kTooLong: it does not fit, and has been left out.
   Took take(std::span<std::byte> to, std::size_t& length);
+  // The same, but of a frame of kLong bytes or more in one piece whose head `stays` accepts, only
+  // that head is copied. `rest` is what follows it, and stays in the ring until release(); the peer
+  // may change it at any time. Else `rest` is empty. `stays` gets the copy.
+  using Stays = bool (*)(std::span<const std::byte, kHead> head);
+  Took take(std::span<std::byte> to, std::size_t& length, Stays stays, Bytes& rest);
   // The peer may use the places of what was taken again.
   void release();
   [[nodiscard]] bool broken() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
 
  private:
   [[nodiscard]] unsigned arrived();
+  static std::size_t copy(Bytes frame, std::byte* to, Stays stays, Bytes& rest);
   Took break_off() {
     left_ = 0;
     __atomic_store_n(&broken_, true, __ATOMIC_RELAXED);

@@ -207,7 +207,8 @@ class Node {
   void receive(std::span<const Bytes> burst, Time now);
   // Call transmitted() for the tokens of these frames afterwards.
   void receive_looped(std::span<const LoopedFrame> burst, Time now);
-  // As receive(). Each head ends with the Schedule Header, or before it if nothing is attached.
+  // As receive(). Each head ends with the Schedule Header, unless nothing is attached. The attached
+  // bytes may change at any time, if the frame has no Cksum and no append: they are only copied.
   void receive_apart(std::span<const LoopedFrame> burst, Time now);
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);

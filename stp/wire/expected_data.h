@@ -95,4 +95,14 @@ class ExpectedData {
   std::array<std::uint64_t, kWords> words_;
 };
 
+// Whether what follows the head, ExpectedData::kHead bytes, is an STU that is only copied: Ethernet
+// II without a tag, DATA without append and without Cksum.
+inline bool is_plain_data(const std::byte* head) {
+  const auto* const header = head + kEthernetSize;
+  const unsigned flags = load16(header + at::kOpFlags);
+  return load16(head + kEthernetSize - 2) == kEtherType &&
+         flags >> kOpShift == static_cast<unsigned>(Op::kData) && (flags & flag::kAppend) == 0 &&
+         load16(header + at::kCksum) == 0;
+}
+
 }  // namespace stp::wire

@@ -124,6 +124,108 @@ TEST_F(MemifRing, AFrameThatDoesNotFitIsLeftOutAndTheNextComes) {
   EXPECT_EQ(length, 60U);
 }
 
+// ---- long frames whose head alone is copied ----
+
+// The same memory with buffers that hold long frames.
+class MemifLongFrames : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kLongBuffer = 4096;
+  static constexpr std::size_t kLength = 3000;
+
+  void SetUp() override {
+    SharedDescriptor file;
+    std::string error;
+    regions.push_back(
+        Region::make(kRingBytes + (kLongBuffer << kLog2), std::make_shared<Closer>(), file, error));
+    ASSERT_TRUE(regions[0]) << error;
+    ring = Ring(regions[0].part(0, kRingBytes), kLog2);
+    ring.clear();
+    sender = Sender(ring, Buffers::own(regions[0], kRingBytes, kLongBuffer));
+    receiver = Receiver(ring, Buffers::of_peer(regions));
+  }
+  void send(std::size_t length, unsigned seed) {
+    const Frame frame = make_frame(length, seed);
+    const Bytes part(frame);
+    EXPECT_TRUE(sender.put(std::span(&part, 1)));
+    sender.publish();
+  }
+  Receiver::Took take(bool may_stay) {
+    const auto yes = [](std::span<const std::byte, Receiver::kHead>) { return true; };
+    const auto no = [](std::span<const std::byte, Receiver::kHead>) { return false; };
+    return receiver.take(room, length, may_stay ? +yes : +no, rest);
+  }
+  [[nodiscard]] Frame copied() const {
+    return {room.begin(), room.begin() + static_cast<std::ptrdiff_t>(length)};
+  }
+
+  Regions regions;
+  Ring ring;
+  Sender sender;
+  Receiver receiver;
+  std::array<std::byte, kLength> room{};
+  std::size_t length = 0;
+  Bytes rest;
+};
+
+TEST_F(MemifLongFrames, TheHeadIsACopyAndTheRestStaysInTheRing) {
+  send(kLength, 1);
+  const Frame frame = make_frame(kLength, 1);
+  ASSERT_EQ(take(true), Receiver::Took::kFrame);
+  EXPECT_EQ(copied(), Frame(frame.begin(), frame.begin() + Receiver::kHead));
+  EXPECT_EQ(Frame(rest.begin(), rest.end()), Frame(frame.begin() + Receiver::kHead, frame.end()));
+  const auto shared = regions[0].part(kRingBytes, kLength);
+  EXPECT_EQ(rest.data(), shared.data() + Receiver::kHead);
+  std::fill(shared.begin(), shared.end(), std::byte{0xff});
+  EXPECT_EQ(copied(), Frame(frame.begin(), frame.begin() + Receiver::kHead));
+}
+
+TEST_F(MemifLongFrames, ItsPlaceIsNotUsedAgainBeforeItIsReleased) {
+  for (unsigned i = 0; i < 1U << kLog2; ++i) send(kLength, i);
+  ASSERT_EQ(take(true), Receiver::Took::kFrame);
+  const Frame next = make_frame(kLength, 9);
+  const Bytes part(next);
+  EXPECT_FALSE(sender.put(std::span(&part, 1)));
+  receiver.release();
+  EXPECT_TRUE(sender.put(std::span(&part, 1)));
+}
+
+TEST_F(MemifLongFrames, OthersAreCopiedWhole) {
+  send(kLength, 1);
+  ASSERT_EQ(take(false), Receiver::Took::kFrame);
+  EXPECT_EQ(copied(), make_frame(kLength, 1)) << "its head does not say that it may stay";
+  EXPECT_TRUE(rest.empty());
+  send(Receiver::kLong - 1, 2);
+  ASSERT_EQ(take(true), Receiver::Took::kFrame);
+  EXPECT_EQ(copied(), make_frame(Receiver::kLong - 1, 2)) << "it is short";
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST_F(MemifLongFrames, OneInSeveralPiecesIsCopiedWhole) {
+  constexpr std::uint32_t kPiece = 1500;
+  for (unsigned i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::uint32_t>(kRingBytes + i * kPiece);
+    const auto bytes = make_frame(kPiece, i);
+    std::copy(bytes.begin(), bytes.end(), regions[0].part(at, kPiece).begin());
+    ring.set_descriptor(static_cast<std::uint16_t>(i),
+                        {.flags = i == 0 ? Descriptor::kMore : std::uint16_t{0},
+                         .length = kPiece,
+                         .offset = at});
+  }
+  ring.set_head(2);
+  ASSERT_EQ(take(true), Receiver::Took::kFrame);
+  auto whole = make_frame(kPiece, 0);
+  const auto second = make_frame(kPiece, 1);
+  whole.insert(whole.end(), second.begin(), second.end());
+  EXPECT_EQ(copied(), whole);
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST_F(MemifLongFrames, OneThatDoesNotFitIsLeftOut) {
+  send(kLength + 1, 1);
+  EXPECT_EQ(take(true), Receiver::Took::kTooLong);
+  EXPECT_TRUE(rest.empty());
+}
+
 // ---- what a hostile client writes, and the server reads ----
 
 struct Lie {

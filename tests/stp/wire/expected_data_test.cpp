@@ -126,5 +126,22 @@ TEST(ExpectedData, WhatMatchesIsParsedAlike) {
   EXPECT_GT(matched, 10'000U);
 }
 
+// What may lie where its sender can still change it: nothing behind the head may decide anything.
+TEST(ExpectedData, OnlyDataWithoutCksumAndAppendIsPlain) {
+  const auto stu = pattern(64);
+  const auto good = ethernet2(data_header(), stu);
+  EXPECT_TRUE(is_plain_data(good.data()));
+  EXPECT_FALSE(is_plain_data(ethernet2(data_header(flag::kAppend), stu).data()));
+  auto nop = good_header(Op::kNoOperation, 0);
+  nop.cksum = 0;
+  EXPECT_FALSE(is_plain_data(ethernet2(nop, stu).data()));
+  auto other = good;
+  other[kEthernetSize - 2] ^= std::byte{1};
+  EXPECT_FALSE(is_plain_data(other.data())) << "a tag, a length, or another protocol";
+  auto summed = good;
+  summed[kEthernetSize + at::kCksum + 1] = std::byte{1};
+  EXPECT_FALSE(is_plain_data(summed.data()));
+}
+
 }  // namespace
 }  // namespace stp::wire
