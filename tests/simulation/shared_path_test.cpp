@@ -241,6 +241,22 @@ TEST(congestion, a_fast_path_with_a_short_queue_is_used) {
   EXPECT_GT(write.use, 0.9);
 }
 
+// CoDel drops what makes a queue of a few milliseconds last. TCP alone uses less than nine tenths.
+// protocol: 13.11
+TEST(congestion, a_long_path_behind_codel_is_used_and_shared) {
+  for (const unsigned cubic : {0U, 1U}) {
+    auto path = path_of(kSlow, kLongTrip, 1, cubic);
+    path.bottleneck.codel = true;
+    path.warm_up = path.lasts = 20 * kSecond;
+    const auto write = play_shared(path);
+    EXPECT_TRUE(write.passed);
+    EXPECT_GT(write.use, 0.9);
+    if (cubic != 0) {
+      EXPECT_GT(write.cubic_share, 0.7);
+    }
+  }
+}
+
 TEST(congestion, ten_writes_share_a_slow_path_behind_any_queue) {
   for (const bool codel : {false, true}) {
     auto path = path_of(kSlow, kTrip, 10);

@@ -18,10 +18,12 @@ constexpr double kSentLossFactor = 0.5;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
 constexpr Time kHostDelay = 100 * kMicrosecond;
-// A step makes the window longer by no more than this part of it: what it does is seen a round trip
-// later.
+// A step makes the window longer by no more than this part of it, and the queue by no more than
+// this: what it does is seen a round trip later, and routers drop what waits for 5 ms.
 // protocol: 13.11
 constexpr double kMostGrowth = 1.0 / 8;
+constexpr Time kMostDelay = 3'500 * kMicrosecond;
+constexpr double kSafe = 0.9;  // this part of what the path carries makes no queue
 // How long the shortest delay counts without having been seen again: this, or as many round trips.
 constexpr Time kSeenFor = 2 * kSecond, kTripsSeenFor = 50;
 
@@ -81,6 +83,25 @@ bool PathWindow::may_grow() const {
   return window_ * waits <= times_ * kQueued * piece_ * static_cast<double>(standing);
 }
 
+// By which part the window may grow in a round trip.
+double PathWindow::most_growth() const {
+  if (window_ < kSafe * carried_) return kMostGrowth;
+  const auto trip = static_cast<double>(standing_.value());
+  return std::min(kMostGrowth, static_cast<double>(kMostDelay) / trip);
+}
+
+// Once per round trip: what the path carries without a queue, if there is one.
+void PathWindow::weigh(std::uint64_t bytes, Time now) {
+  came_ += bytes;
+  const auto since = now - weighed_;
+  if (since < round_trip_) return;
+  if (standing_.value() > shortest_ + kHostDelay && since < 2 * round_trip_)
+    carried_ = static_cast<double>(came_) * static_cast<double>(shortest_) /
+               static_cast<double>(since);
+  came_ = 0;
+  weighed_ = now;
+}
+
 // Once per round trip: whether the window keeps its direction.
 void PathWindow::turn(bool up, Time now) {
   if (now - looked_ >= round_trip_) {
@@ -101,6 +122,7 @@ void PathWindow::turn(bool up, Time now) {
 
 void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   if (delay != 0) measure(delay, full, now);
+  if (round_trip_ != 0) weigh(bytes, now);
   if (round_trip_ == 0 || drains_) return;
   const bool up = may_grow();
   if (up && !full) return;
@@ -113,7 +135,7 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   turn(up, now);
   const auto one = kQueued * piece_ / window_;
   // No more than half of the window in a round trip.
-  const auto most = up ? std::min(std::max(kMostGrowth, one), 0.5) : 0.5;
+  const auto most = up ? std::min(std::max(most_growth(), one), 0.5) : 0.5;
   const auto change = std::min(step_ * one, most) * came;
   window_ = std::clamp(up ? window_ + change : window_ - change, times_ * piece_, kMostWindow);
 }

@@ -60,6 +60,8 @@ class PathWindow {
   void measure(Time delay, bool full, Time now);
   void look_at_path(Time delay, Time now);
   [[nodiscard]] bool may_grow() const;
+  [[nodiscard]] double most_growth() const;
+  void weigh(std::uint64_t bytes, Time now);
   [[nodiscard]] std::uint64_t drained() const;
   void turn(bool up, Time now);
 
@@ -77,6 +79,10 @@ class PathWindow {
   bool drains_ = false;
   Time drained_ = 0;     // then it is gone
   Time least_ = kNever;  // the smallest delay since
+  // What the path carries in a round trip, as far as it was seen while it had a queue.
+  double carried_ = 0;
+  std::uint64_t came_ = 0;  // bytes, since then
+  Time weighed_ = 0;
   // The steps double while the window keeps its direction.
   double step_ = 1;
   bool up_ = true;
