@@ -180,7 +180,13 @@ int parse_brackets(const std::string& text, Host& out) {
     return 0;
   }
   const auto address = port::parse_internet_address(inside);
-  if (!address || address->ipv4())
+  if (address && address->ipv4())
+    return fail(-EINVAL, "'" + text + "' is an IPv4 address: write " + port::host_of(*address));
+  const auto percent = inside.find('%');
+  if (!address && percent != std::string::npos)
+    return fail(-EINVAL, "'" + text + "' is not a link-local IPv6 address with an interface of " +
+                             "this host, as [fe80::1%eth0] ('ip link' lists them)");
+  if (!address)
     return fail(-EINVAL, "'" + text +
                              "' is not a MAC address, as [02:00:00:00:00:01], or an IPv6 address, "
                              "as [2001:db8::5]");

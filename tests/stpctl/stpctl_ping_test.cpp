@@ -83,6 +83,19 @@ TEST_F(StpctlPing, TheFormOfANameIsToldBeforeALinkIsOpened) {
   EXPECT_FALSE(contains(said.text, "nowhere")) << said.text;
 }
 
+TEST_F(StpctlPing, OfAnAddressInBracketsThatIsNoneItSaysWhatToWrite) {
+  for (const auto& [name, says] :
+       {std::pair{"[::ffff:10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
+        std::pair{"[10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
+        std::pair{"[fe80::1%no-such]:3000", "an interface of this host"},
+        std::pair{"[fe80::1%]:3000", "an interface of this host"},
+        std::pair{"[no-address]:3000", "is not a MAC address"}}) {
+    const auto said = stpctl({"ping", "--link", "loop", name});
+    EXPECT_EQ(said.exit_status, 1);
+    EXPECT_TRUE(contains(said.text, says)) << said.text;
+  }
+}
+
 TEST_F(StpctlPing, WithoutADaemonItSaysWhichOneItLookedFor) {
   const auto said = stpctl({"ping", ":3000"});
   EXPECT_EQ(said.exit_status, 1);
