@@ -28,15 +28,16 @@ std::optional<InternetAddress> Peers::address_in(const MacAddr& name) const {
   return address.is_host() ? std::optional(address) : std::nullopt;
 }
 
-MacAddr Peers::name_of(const InternetAddress& address) const {
+MacAddr Peers::name_of(const InternetAddress& address, const OwnAddress& own) const {
   const auto four = address.ipv4();
-  if (four && address.port == usual_port_) {
+  if (four && address.port == usual_port_ && own == OwnAddress{}) {
     constexpr std::uint64_t kPrefix = std::uint64_t{kLocal} << 40 | std::uint64_t{kIsIpv4} << 32;
     return MacAddr::from_u64(kPrefix | four->value);
   }
-  std::array<std::uint64_t, 3> words{};
+  std::array<std::uint64_t, 5> words{};
   std::memcpy(words.data(), address.ip.data(), address.ip.size());
-  words[2] = std::uint64_t{address.scope} << 16 | address.port;
+  std::memcpy(&words[2], own.data(), own.size());
+  words[4] = std::uint64_t{address.scope} << 16 | address.port;
   MacAddr name = MacAddr::from_u64(hash_(words));
   auto& first = name.octets[0];
   first = static_cast<std::uint8_t>((first & ~kGroup) | kLocal);
@@ -44,45 +45,55 @@ MacAddr Peers::name_of(const InternetAddress& address) const {
   return name;
 }
 
-std::optional<MacAddr> Peers::heard(const InternetAddress& from, Time now) {
-  return note(from, kStranger, now);
+std::optional<MacAddr> Peers::heard(const InternetAddress& from, Time now, const OwnAddress& own) {
+  return note({from, own}, kStranger, now);
 }
 
-std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now) {
-  return note(address, kNamed, now);
+std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now,
+                                   const OwnAddress& own) {
+  return note({address, own}, kNamed, now);
 }
 
 // protocol: 13.4, 13.7
-std::optional<MacAddr> Peers::note(const InternetAddress& address, Kind kind, Time now) {
+std::optional<MacAddr> Peers::note(const Route& route, Kind kind, Time now) {
+  const InternetAddress& address = route.to;
   if (!address.is_host() || (address.port == 0) != (usual_port_ == 0)) return std::nullopt;
-  const MacAddr name = name_of(address);
+  const MacAddr name = name_of(address, route.from);
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
-    entries_.emplace(key, enter(key, address, kind, now));
+    entries_.emplace(key, enter(key, route, kind, now));
     return name;
   }
-  if (found->second->address != address) return std::nullopt;
+  if (found->second->route != route) return std::nullopt;
   use(found->second, kind, now);
   return name;
 }
 
-std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, Time now) {
-  if (ipv4_in(name)) return address_in(name);
+std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected, Time now) {
+  if (ipv4_in(name)) {
+    const auto address = address_in(name);
+    return address ? std::optional(Route{*address}) : std::nullopt;
+  }
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(name.to_u64());
   if (found == entries_.end()) return std::nullopt;
   use(found->second, connected ? kMet : kStranger, now);
-  return found->second->address;
+  return found->second->route;
+}
+
+std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, Time now) {
+  const auto route = route_to(name, connected, now);
+  return route ? std::optional(route->to) : std::nullopt;
 }
 
 std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
   if (ipv4_in(name)) return address_in(name);
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(name.to_u64());
-  return found == entries_.end() ? std::nullopt : std::optional(found->second->address);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second->route.to);
 }
 
 MacAddr Peers::source_of(const MacAddr& station) const {
@@ -114,10 +125,9 @@ void Peers::make_room(Kind kind) {
   ++displaced_;
 }
 
-Peers::Order::iterator Peers::enter(std::uint64_t name, const InternetAddress& address, Kind kind,
-                                    Time now) {
+Peers::Order::iterator Peers::enter(std::uint64_t name, const Route& route, Kind kind, Time now) {
   make_room(kind);
-  return orders_[kind].insert(orders_[kind].end(), {name, address, now, kind});
+  return orders_[kind].insert(orders_[kind].end(), {name, route, now, kind});
 }
 
 void Peers::use(Order::iterator entry, Kind kind, Time now) {
@@ -135,31 +145,34 @@ void Peers::use(Order::iterator entry, Kind kind, Time now) {
 }
 
 const RecentSource::Station* RecentSource::heard(const sockaddr_storage& from, socklen_t length,
-                                                 Time now) {
+                                                 const OwnAddress& own, Time now) {
   length = std::min<socklen_t>(length, sizeof from);
-  if (holds(now) && length == length_ && std::memcmp(&from, &from_, length) == 0) return &station_;
+  if (holds(now) && length == length_ && std::memcmp(&from, &from_, length) == 0 &&
+      own == station_.own)
+    return &station_;
   begin();
   const auto address = from_socket_address(reinterpret_cast<const sockaddr*>(&from));
-  const auto name = address ? peers_.heard(*address, now) : std::nullopt;
+  const auto name = address ? peers_.heard(*address, now, own) : std::nullopt;
   note(name.has_value(), now);
   if (!name) return nullptr;
   std::memcpy(&from_, &from, length);
   length_ = length;
-  station_ = {*name, *address};
+  station_ = {*name, *address, own};
   return &station_;
 }
 
 RecentGoal::Address* RecentGoal::find(const MacAddr& station, bool connected, Time now) {
   if (holds(now) && station == station_ && connected <= connected_) return &address_;
   begin();
-  const auto address = peers_.find(station, connected, now);
-  if (address) {
+  const auto route = peers_.route_to(station, connected, now);
+  if (route) {
     station_ = station;
     connected_ = connected;
-    address_.address = *address;
-    address_.length = to_socket_address(*address, family_, address_.name);
+    address_.address = route->to;
+    address_.own = route->from;
+    address_.length = to_socket_address(route->to, family_, address_.name);
   }
-  const bool known = address && address_.length != 0;
+  const bool known = route && address_.length != 0;
   note(known, now);
   return known ? &address_ : nullptr;
 }

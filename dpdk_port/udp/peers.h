@@ -5,6 +5,10 @@
 // link is open, and which nobody else can compute; and this table says which address a hash belongs
 // to.
 //
+// A host may have several addresses. What comes to another one than its usual one is as from
+// another station: one that has only sent to that address, and gets what is sent to it from there.
+// So nobody changes for others which address their peer hears this host at.
+//
 // Anybody may send from any number of addresses, and any user may name them, so the table is
 // bounded. Strangers have a part of their own, as have stations that users have named and those
 // that the Node has a connection with. In each the one that was not used for longest gives way: so
@@ -44,15 +48,22 @@ class Peers final : public Sources {
     hash_.draw(random);
   }
 
-  [[nodiscard]] MacAddr name_of(const InternetAddress& address) const;
+  // `own`: the address of this host that the station is heard at.
+  [[nodiscard]] MacAddr name_of(const InternetAddress& address, const OwnAddress& own = {}) const;
 
   // A datagram came from there. nullopt: no host can have that address, or its name belongs to
   // another one.
-  std::optional<MacAddr> heard(const InternetAddress& from, Time now);
+  std::optional<MacAddr> heard(const InternetAddress& from, Time now, const OwnAddress& own = {});
   // A user has named it. nullopt: as above.
-  std::optional<MacAddr> know(const InternetAddress& address, Time now);
+  std::optional<MacAddr> know(const InternetAddress& address, Time now, const OwnAddress& own = {});
   // Where to send what is for that station. nullopt: not known (any more). `connected`: what is
   // sent there is no answer to a stranger, so the Node has a connection with it.
+  struct Route {
+    InternetAddress to;
+    OwnAddress from{};
+    friend bool operator==(const Route&, const Route&) = default;
+  };
+  std::optional<Route> route_to(const MacAddr& name, bool connected, Time now);
   std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
   // All ports of an IPv4 address, and all addresses of an IPv6 network of 64 bits, are one source.
@@ -75,16 +86,16 @@ class Peers final : public Sources {
   enum Kind : std::size_t { kStranger, kNamed, kMet, kKinds };
   struct Entry {
     std::uint64_t name;
-    InternetAddress address;
+    Route route;
     Time used;
     Kind kind;
   };
   using Order = std::list<Entry>;  // the one used longest ago is first
 
   void make_room(Kind kind);
-  Order::iterator enter(std::uint64_t name, const InternetAddress& address, Kind kind, Time now);
+  Order::iterator enter(std::uint64_t name, const Route& route, Kind kind, Time now);
   void use(Order::iterator entry, Kind kind, Time now);
-  std::optional<MacAddr> note(const InternetAddress& address, Kind kind, Time now);
+  std::optional<MacAddr> note(const Route& route, Kind kind, Time now);
 
   const std::uint16_t usual_port_;
   KeyedHash hash_;
@@ -121,11 +132,13 @@ class RecentSource : public RecentPeer {
   struct Station {
     MacAddr name;
     InternetAddress address;
+    OwnAddress own{};
   };
 
   using RecentPeer::RecentPeer;
-  // A datagram came from there: as Peers::heard(). nullptr in place of nullopt.
-  const Station* heard(const sockaddr_storage& from, socklen_t length, Time now);
+  // A datagram came from there to `own`: as Peers::heard(). nullptr in place of nullopt.
+  const Station* heard(const sockaddr_storage& from, socklen_t length, const OwnAddress& own,
+                       Time now);
 
  private:
   sockaddr_storage from_{};
@@ -137,6 +150,7 @@ class RecentGoal : public RecentPeer {
  public:
   struct Address {
     InternetAddress address;
+    OwnAddress own;
     sockaddr_storage name;
     socklen_t length;
   };

@@ -203,7 +203,7 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
   const bool carried =
       to.ipv4() ? socket_.family() == AF_INET || (socket_.is_any() && socket_.has_ports())
                 : socket_.family() == AF_INET6;
-  return carried ? link_->peers.know(to, now) : std::nullopt;
+  return carried ? link_->peers.know(to, now, socket_.used_for(to)) : std::nullopt;
 }
 
 std::vector<PortCounter> UdpPort::counters() const {

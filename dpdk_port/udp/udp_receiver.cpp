@@ -99,8 +99,9 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
   const Bytes all = data_of(message);
   const std::size_t segment = segment_of(messages_[message].msg_hdr);
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
+  const msghdr& header = messages_[message].msg_hdr;
   const auto* const from =
-      source_.heard(names_[message], messages_[message].msg_hdr.msg_namelen, now);
+      source_.heard(names_[message], header.msg_namelen, socket_.came_to(header), now);
   if (from != nullptr) {
     ways_.heard(from->name, length, now);
     socket_.count_heard(from->address, now);
@@ -114,8 +115,8 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
       if (count_ == kFrames) deliver(engine, now);
       const Bytes datagram = all.subspan(at, size);
       if (tap != nullptr)
-        view_.show(*tap, {from->name, from->address}, {own_, socket_.address()}, datagram, {},
-                   PacketView::Way::kReceived);
+        view_.show(*tap, {from->name, from->address}, {own_, socket_.address(from->own)}, datagram,
+                   {}, PacketView::Way::kReceived);
       add(datagram, from->name);
     }
     at += size;

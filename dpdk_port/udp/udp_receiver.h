@@ -56,7 +56,7 @@ class UdpReceiver {
   std::array<sockaddr_storage, kMessages> names_{};
   std::array<iovec, kMessages> pieces_{};
   struct alignas(cmsghdr) Control {
-    std::array<std::byte, 64> bytes;
+    std::array<std::byte, 64 + UdpSocket::kOwnControl> bytes;
   };
   std::array<Control, kMessages> controls_{};
   std::array<mmsghdr, kMessages> messages_{};

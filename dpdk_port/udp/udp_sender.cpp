@@ -118,9 +118,9 @@ void UdpSender::loop(const TxFrame& frame) {
 
 // Not what no station gets.
 void UdpSender::show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now) {
-  const auto address = to == own_ ? socket_.address() : peers_.find(to, false, now);
-  if (address)
-    view_.show(tap, {own_, socket_.address()}, {to, *address}, payload, attached,
+  const auto route = to == own_ ? Peers::Route{socket_.address()} : peers_.route_to(to, false, now);
+  if (route)
+    view_.show(tap, {own_, socket_.address(route->from)}, {to, route->to}, payload, attached,
                PacketView::Way::kSent);
 }
 
@@ -266,15 +266,15 @@ std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
 
 // Returns the number that was sent, or -1: see errno.
 int UdpSender::send_joined(std::span<Datagram> run) {
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  const std::size_t before = socket_.send_from(to_->own, to_->address, control_);
   msghdr message{};
   message.msg_name = &to_->name;
   message.msg_namelen = to_->length;
   message.msg_iov = pieces_.data();
   message.msg_iovlen = list_pieces(run);
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const segment = CMSG_FIRSTHDR(&message);
+  message.msg_control = control_.data();
+  message.msg_controllen = before + CMSG_SPACE(sizeof(std::uint16_t));
+  auto* const segment = reinterpret_cast<cmsghdr*>(&control_[before]);
   segment->cmsg_level = IPPROTO_UDP;
   segment->cmsg_type = UDP_SEGMENT;
   segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
@@ -285,6 +285,7 @@ int UdpSender::send_joined(std::span<Datagram> run) {
 }
 
 int UdpSender::send_singly(std::span<Datagram> run) {
+  const std::size_t control = socket_.send_from(to_->own, to_->address, control_);
   for (std::size_t i = 0; i < run.size(); ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message = {};
@@ -292,6 +293,9 @@ int UdpSender::send_singly(std::span<Datagram> run) {
     message.msg_namelen = to_->length;
     message.msg_iov = run[i].pieces;
     message.msg_iovlen = run[i].pieces[1].iov_len > 0 ? 2 : 1;
+    if (control == 0) continue;
+    message.msg_control = control_.data();
+    message.msg_controllen = control;
   }
   return ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(run.size()),
                     MSG_DONTWAIT | MSG_NOSIGNAL);

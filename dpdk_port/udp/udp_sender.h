@@ -85,6 +85,7 @@ class UdpSender {
   std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
+  alignas(cmsghdr) std::array<std::byte, UdpSocket::kOwnControl + 64> control_{};
   std::vector<TxToken> tokens_;
   PacketView view_{socket_.has_ports()};
   UdpSendCounters counters_;

@@ -244,6 +244,8 @@ void UdpSocket::set_options() {
   // protocol: 13.6
   // Never fragments, and believes no report about the length of packets: anybody can forge one.
   set_option(fd_, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  if (any_ && family_ == AF_INET) set_option(fd_, IPPROTO_IP, IP_PKTINFO, 1);
+  if (any_ && family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
   if (family_ == AF_INET6) {
     set_option(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     set_option(fd_, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
@@ -279,6 +281,71 @@ std::string UdpSocket::bind(const std::string& interface, const InternetAddress&
   return "";
 }
 
+// protocol: 13.2
+OwnAddress UdpSocket::came_to(const msghdr& message) const {
+  if (!any_) return {};
+  InternetAddress at;
+  for (const cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
+       each = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(each))) {
+    if (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_PKTINFO) {
+      in_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(each), sizeof info);
+      at = InternetAddress::of(Ipv4{ntohl(info.ipi_addr.s_addr)}, 0);
+    } else if (each->cmsg_level == IPPROTO_IPV6 && each->cmsg_type == IPV6_PKTINFO) {
+      in6_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(each), sizeof info);
+      std::memcpy(at.ip.data(), &info.ipi6_addr, at.ip.size());
+    }
+  }
+  return at.ip == address_.ip ? OwnAddress{} : at.ip;
+}
+
+OwnAddress UdpSocket::used_for(const InternetAddress& to) const {
+  if (!any_) return {};
+  InternetAddress target = to;
+  if (target.port == 0) target.port = wire::kUdpPort;  // of a raw socket, which has none
+  sockaddr_storage name{};
+  socklen_t length = to_socket_address(target, family_, name);
+  std::array<char, IF_NAMESIZE> device{};
+  socklen_t device_length = device.size();
+  const int fd = length == 0 ? -1 : ::socket(family_, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return {};
+  if (::getsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, device.data(), &device_length) == 0 &&
+      device_length > 0)
+    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device.data(), device_length);
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  const bool known =
+      ::connect(fd, as_any, length) == 0 && ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
+  ::close(fd);
+  const auto own = known ? from_socket_address(as_any) : std::nullopt;
+  return own && own->ip != address_.ip ? own->ip : OwnAddress{};
+}
+
+std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& to,
+                                 std::span<std::byte> control) const {
+  InternetAddress from;
+  from.ip = own == OwnAddress{} ? address_.ip : own;
+  if (!any_ || from.is_unspecified() || from.ipv4().has_value() != to.ipv4().has_value()) return 0;
+  const auto put = [&](int level, int type, const auto& info) {
+    std::ranges::fill(control.first(CMSG_SPACE(sizeof info)), std::byte{0});
+    auto* const head = reinterpret_cast<cmsghdr*>(control.data());
+    head->cmsg_level = level;
+    head->cmsg_type = type;
+    head->cmsg_len = CMSG_LEN(sizeof info);
+    std::memcpy(CMSG_DATA(head), &info, sizeof info);
+    return CMSG_SPACE(sizeof info);
+  };
+  if (family_ == AF_INET) {
+    in_pktinfo info{};
+    info.ipi_spec_dst.s_addr = htonl(from.ipv4()->value);
+    return put(IPPROTO_IP, IP_PKTINFO, info);
+  }
+  in6_pktinfo info{};
+  std::memcpy(&info.ipi6_addr, from.ip.data(), from.ip.size());
+  info.ipi6_ifindex = to.scope;
+  return put(IPPROTO_IPV6, IPV6_PKTINFO, info);
+}
+
 // protocol: 13.5
 std::string UdpSocket::find_longest(const LinkConfig& config, const std::string& interface) {
   unsigned mtu =
@@ -309,6 +376,8 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   if (error == EPERM) text += ": a firewall of this host forbids it";
   if (error == EACCES) text += ": it is the address of all hosts of a network";
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
+  if (error == EINVAL && any_)
+    text += ": this host may no longer have the address that the peer knows (ip address)";
   troubles_.tell(UdpTroubles::About::kOther, to, std::move(text), now);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,11 @@ class UdpSocket {
   [[nodiscard]] int family() const { return family_; }
   // Ours. Bound to all addresses of the host: the one that its packets to elsewhere have, or none.
   [[nodiscard]] const InternetAddress& address() const { return address_; }
+  [[nodiscard]] InternetAddress address(const OwnAddress& own) const {
+    InternetAddress at = address_;
+    if (own != OwnAddress{}) at.ip = own;
+    return at;
+  }
   [[nodiscard]] bool is_any() const { return any_; }      // bound to all addresses
   [[nodiscard]] bool has_ports() const { return !raw_; }  // it is one of UDP
   // Bytes of the headers before a datagram that may go to any address of the socket's.
@@ -60,6 +66,15 @@ class UdpSocket {
   [[nodiscard]] bool segments() const { return segments_; }    // UDP_SEGMENT
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
+
+  // A socket at all addresses: which of them a message came to, which one the kernel would send
+  // from to `to`, and what makes it send from `own`: `control` is for a call, of which as many
+  // bytes are used as it returns. Of a socket at one address there is nothing to say.
+  static constexpr std::size_t kOwnControl = 64;
+  [[nodiscard]] OwnAddress came_to(const msghdr& message) const;
+  [[nodiscard]] OwnAddress used_for(const InternetAddress& to) const;
+  std::size_t send_from(const OwnAddress& own, const InternetAddress& to,
+                        std::span<std::byte> control) const;
 
   // Why the kernel does not pick the socket, which the first one of several knows; "": it does.
   [[nodiscard]] const std::string& not_steered() const { return not_steered_; }

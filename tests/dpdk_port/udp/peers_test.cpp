@@ -145,10 +145,11 @@ constexpr std::uint16_t kOtherPort = 9000;
 
 class Recent : public testing::Test {
  protected:
-  const RecentSource::Station* hear(const InternetAddress& from, Time now) {
+  const RecentSource::Station* hear(const InternetAddress& from, Time now,
+                                    const OwnAddress& own = {}) {
     sockaddr_storage name{};
     const auto length = to_socket_address(from, AF_INET6, name);
-    return source.heard(name, length, now);
+    return source.heard(name, length, own, now);
   }
 
   Peers peers{system_random()};
@@ -174,6 +175,22 @@ TEST_F(Recent, PortsOfAHostAreOtherStations) {
   other.port = kOtherPort;
   const auto first = hear(stranger(1), 0)->name;
   EXPECT_NE(hear(other, 0)->name, first);
+}
+
+// Whoever sends to another address of this host, or only seems to, changes nothing for the station
+// that is heard at the usual one.
+// protocol: 13.4
+TEST_F(Recent, WhatComesToAnotherAddressOfThisHostIsFromAnotherStation) {
+  const OwnAddress second = address("10.2.0.1").ip;
+  for (const auto& from : {address("10.0.0.5"), stranger(1)}) {
+    const auto usual = hear(from, 0)->name, other = hear(from, 0, second)->name;
+    EXPECT_NE(other, usual);
+    EXPECT_EQ(goal.find(other, false, 0)->own, second);
+    EXPECT_EQ(goal.find(other, false, 0)->address, from);
+    EXPECT_EQ(goal.find(usual, false, 0)->own, OwnAddress{});
+    EXPECT_EQ(hear(from, 0)->name, usual);
+    EXPECT_EQ(peers.source_of(other), peers.source_of(usual)) << "of the same host";
+  }
 }
 
 TEST_F(Recent, NobodyIsThereThatTheTableRefuses) {

@@ -19,6 +19,11 @@ class UdpAddress : public ::testing::Test {
     ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
     ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.1.1/24 dev stp1"));
   }
+  static MacAddr source_of(const Frame& frame) {
+    MacAddr name;
+    std::memcpy(name.octets.data(), frame.data() + name.octets.size(), name.octets.size());
+    return name;
+  }
   // Until the link says that, and these words stand in its trouble.
   static bool comes_to(LinkEnd& end, LinkState state, const std::string& words) {
     const Time limit = now() + 30 * kSecond;
@@ -102,6 +107,30 @@ TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
   ASSERT_NE(::if_nametoindex("stp0"), before);
   for (const std::size_t shard : {0U, 1U}) EXPECT_EQ(bound_to(shard), ::if_nametoindex("stp0"));
   EXPECT_EQ(end.ports[0]->info().udp_port, 8181);
+}
+
+// The kernel would send from another one, and the peer would take that for another station.
+// protocol: 13.2
+TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.9.9/32 dev lo"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::9/128 dev lo nodad"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::1/128 dev lo nodad"));
+  for (const std::string ip : {"10.9.9.9", "10.9.1.1", "127.0.0.9", "fd00:9::9"}) {
+    LinkEnd asker, any;
+    asker.open(ip.find(':') == std::string::npos ? "udp:10.9.0.1,port=9001"
+                                                 : "udp:[fd00:9::1],port=9001");
+    any.open("udp:");
+    auto address = parse_internet_address(ip).value();
+    address.port = any.port->info().udp_port;
+    const MacAddr there = asker.port->find_station(address, now()).value();
+    for (unsigned i = 0; i < 3; ++i) asker.engine.send(make_frame(there, asker.mac(), 100, i));
+    ASSERT_TRUE(turn_until(asker, any, [&] { return any.engine.received.size() == 3; }));
+    const MacAddr from = source_of(any.engine.received.front());
+    for (unsigned i = 0; i < 3; ++i) any.engine.send(make_frame(from, any.mac(), 100, i));
+    any.engine.send(make_frame(from, any.mac(), 200, 3));
+    ASSERT_TRUE(turn_until(asker, any, [&] { return asker.engine.received.size() == 4; }));
+    for (const auto& each : asker.engine.received) EXPECT_EQ(source_of(each), there) << ip;
+  }
 }
 
 TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
