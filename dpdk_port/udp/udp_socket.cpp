@@ -5,6 +5,7 @@
 #include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <net/if.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
@@ -41,6 +42,17 @@ void set_buffer(int fd, int forced, int usual) {
   const int size = kSocketBuffer;
   if (::setsockopt(fd, SOL_SOCKET, forced, &size, sizeof size) != 0)
     set_option(fd, SOL_SOCKET, usual, size);
+}
+
+// What a firewall says that refuses a datagram.
+bool is_of_firewall(const sock_extended_err& report) {
+  const int code = report.ee_code;
+  if (report.ee_origin == SO_EE_ORIGIN_ICMP)
+    return report.ee_type == ICMP_DEST_UNREACH &&
+           (code == ICMP_NET_ANO || code == ICMP_HOST_ANO || code == ICMP_PKT_FILTERED);
+  constexpr int kPolicy = 5, kRejects = 6;  // RFC 4443
+  return report.ee_origin == SO_EE_ORIGIN_ICMP6 && report.ee_type == ICMP6_DST_UNREACH &&
+         (code == ICMP6_DST_UNREACH_ADMIN || code == kPolicy || code == kRejects);
 }
 
 // The errors that the kernel makes of ICMP messages, and of nothing that is wrong with a call.
@@ -376,6 +388,9 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   if (error == EPERM) text += ": a firewall of this host forbids it";
   if (error == EACCES) text += ": it is the address of all hosts of a network";
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
+  if (error == EADDRNOTAVAIL)
+    text += std::string(": this host has no address for that") +
+            (to.ipv4() ? "" : ": IPv6 may be switched off here") + " (ip address)";
   if (error == EINVAL && any_)
     text += ": this host may no longer have the address that the peer knows (ip address)";
   troubles_.tell(UdpTroubles::About::kOther, to, std::move(text), now);
@@ -461,7 +476,8 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
                          ? whom + " has no socket for that port: no udp: link is open there"
                      : error == ENOPROTOOPT && raw_
                          ? whom + " has no socket for IP protocol 118: no ip: link is open there"
-                         : "the way to " + whom + " reports: " + std::strerror(error),
+                         : "the way to " + whom + " reports: " + std::strerror(error) +
+                               (is_of_firewall(report) ? ": a firewall there forbids it" : ""),
                      now);
     }
   }

@@ -2,8 +2,16 @@
 // Links of UDP sockets whose address or interface goes away and comes back.
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "stp/wire/big_endian.h"
+#include "stp/wire/checksum.h"
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/shards_fixture.h"
@@ -143,6 +151,70 @@ TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   }
   LinkEnd end;
   end.open("udp:10.9.2.1");
+}
+
+// As `about`, which it came from, would report of what was sent there.
+void forge_report(const InternetAddress& about, const InternetAddress& to, std::uint8_t code) {
+  const int fd = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+  ASSERT_GE(fd, 0);
+  struct {
+    icmphdr icmp;
+    iphdr ip;
+    udphdr udp;
+  } packet{};
+  packet.icmp.type = ICMP_DEST_UNREACH;
+  packet.icmp.code = code;
+  packet.ip.version = 4;
+  packet.ip.ihl = sizeof packet.ip / 4;
+  packet.ip.tot_len = htons(sizeof packet.ip + sizeof packet.udp);
+  packet.ip.protocol = IPPROTO_UDP;
+  packet.ip.saddr = htonl(to.ipv4()->value);
+  packet.ip.daddr = htonl(about.ipv4()->value);
+  packet.udp.source = htons(to.port);
+  packet.udp.dest = htons(about.port);
+  wire::Checksum sum;
+  sum.add(std::as_bytes(std::span(&packet, 1)));
+  wire::store16(reinterpret_cast<std::byte*>(&packet.icmp.checksum), sum.wire_value());
+  sockaddr_storage name{};
+  const auto length = to_socket_address(to, AF_INET, name);
+  reinterpret_cast<sockaddr_in*>(&name)->sin_port = 0;
+  EXPECT_EQ(
+      ::sendto(fd, &packet, sizeof packet, 0, reinterpret_cast<const sockaddr*>(&name), length),
+      static_cast<ssize_t>(sizeof packet));
+  ::close(fd);
+}
+
+TEST_F(UdpAddress, OfWhatAFirewallRefusesItSaysSo) {
+  LinkEnd a;
+  a.open("udp:10.9.0.1");
+  const auto own = InternetAddress::of(*a.port->info().address, a.port->info().udp_port);
+  const auto peer = InternetAddress::of(*parse_ipv4("10.9.1.1"), own.port);
+  for (const auto& [code, says] :
+       {std::pair{ICMP_PKT_FILTERED, true}, std::pair{ICMP_HOST_ANO, true},
+        std::pair{ICMP_HOST_UNREACH, false}}) {
+    ASSERT_NO_FATAL_FAILURE(forge_report(peer, own, static_cast<std::uint8_t>(code)));
+    const auto reports = counter(*a.port, "udp_reports");
+    const Time limit = now() + 30 * kSecond;
+    while (counter(*a.port, "udp_reports") == reports && now() < limit) a.turn();
+    const std::string trouble = a.port->trouble();
+    EXPECT_NE(trouble.find("the way to 10.9.1.1/8181 reports"), std::string::npos) << trouble;
+    EXPECT_EQ(trouble.find("a firewall there forbids it") != std::string::npos, says) << trouble;
+  }
+}
+
+TEST_F(UdpAddress, WhereIpv6IsSwitchedOffItSaysSo) {
+  ASSERT_TRUE(NetworkNamespace::ip("-6 route add fd00:7::/64 dev stp0"));
+  std::ofstream all("/proc/sys/net/ipv6/conf/all/disable_ipv6");
+  if (!(all << "1" << std::flush)) GTEST_SKIP() << "it cannot be switched off here";
+  LinkEnd a;
+  a.open("udp:");
+  auto address = parse_internet_address("fd00:7::7").value();
+  address.port = a.port->info().udp_port;
+  const MacAddr there = a.port->find_station(address, now()).value();
+  a.engine.send(make_frame(there, a.mac(), 100, 1));
+  while (counter(*a.port, "udp_tx_refused") == 0) ASSERT_GT(a.turn(), 0U);
+  EXPECT_NE(a.port->trouble_of(there).find("IPv6 may be switched off here"), std::string::npos)
+      << a.port->trouble_of(there);
 }
 
 // No route to a peer is told of that peer, and costs few calls each time.
