@@ -231,7 +231,8 @@ TEST(congestion, a_fast_path_is_used) {
   }
 }
 
-// protocol: 13.11
+// The queue holds less than what hosts are allowed to delay.
+// protocol: 13.11, 13.12
 TEST(congestion, a_fast_path_with_a_short_queue_is_used) {
   auto path = fast_path(100 * kFast, kShortTrip);
   path.warm_up = 30 * kMillisecond;
@@ -239,6 +240,7 @@ TEST(congestion, a_fast_path_with_a_short_queue_is_used) {
   const auto write = play_shared(path);
   EXPECT_TRUE(write.passed);
   EXPECT_GT(write.use, 0.9);
+  EXPECT_EQ(write.drops, 0U);
 }
 
 // CoDel drops what makes a queue of a few milliseconds last. TCP alone uses less than nine tenths.

@@ -17,7 +17,7 @@ constexpr double kLossFactor = 0.7;
 constexpr double kSentLossFactor = 0.5;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
-constexpr Time kHostDelay = 100 * kMicrosecond;
+constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosecond;
 // A step makes the window longer by no more than this part of it, and the queue by no more than
 // this: what it does is seen a round trip later, and routers drop what waits for 5 ms.
 // protocol: 13.11
@@ -41,7 +41,8 @@ void RecentMinimum::note(Time value, Time now, Time period) {
 PathWindow::PathWindow(std::uint64_t piece, unsigned times)
     : piece_(static_cast<double>(piece)),
       times_(times),
-      window_(times_ * std::max(kFirstWindow, 2 * piece_)) {}
+      window_(times_ * std::max(kFirstWindow, 2 * piece_)),
+      host_delay_(kHostDelay) {}
 
 void PathWindow::measure(Time delay, bool full, Time now) {
   round_trip_ = round_trip_ == 0 ? delay : round_trip_ - round_trip_ / 8 + delay / 8;
@@ -71,13 +72,14 @@ void PathWindow::look_at_path(Time delay, Time now) {
   drains_ = false;
   shortest_ = least_;
   seen_ = now;
+  host_delay_ = std::min(2 * host_delay_, kHostDelay);
 }
 
 // A sender that keeps kQueued pieces in a queue gets them through in the time that they wait there.
 // So its rate is right if it is kQueued pieces in that time.
 bool PathWindow::may_grow() const {
   const auto standing = standing_.value();
-  const auto without = shortest_ + kHostDelay;
+  const auto without = shortest_ + host_delay_;
   if (standing <= without) return true;
   const auto waits = static_cast<double>(standing - without);
   return window_ * waits <= times_ * kQueued * piece_ * static_cast<double>(standing);
@@ -95,7 +97,7 @@ void PathWindow::weigh(std::uint64_t bytes, Time now) {
   came_ += bytes;
   const auto since = now - weighed_;
   if (since < round_trip_) return;
-  if (standing_.value() > shortest_ + kHostDelay && since < 2 * round_trip_)
+  if (standing_.value() > shortest_ + host_delay_ && since < 2 * round_trip_)
     carried_ = static_cast<double>(came_) * static_cast<double>(shortest_) /
                static_cast<double>(since);
   came_ = 0;
@@ -144,6 +146,10 @@ void PathWindow::lost(Time now) {
   if (now < recovers_until_) return;
   recovers_until_ = now + round_trip_;
   starts_ = false;
+  // A queue that overflows is a queue, however short.
+  if (const auto standing = standing_.value(); standing != kNever)
+    host_delay_ = std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay,
+                             host_delay_);
   window_ = std::max(window_ * (times_ == 1 ? kLossFactor : kSentLossFactor), times_ * piece_);
   step_ = 1;
   same_ = 0;

@@ -68,6 +68,7 @@ class PathWindow {
   const double piece_;
   const double times_;
   double window_;
+  Time host_delay_;     // the part of a delay that hosts may need; shorter where queues are short
   bool starts_ = true;  // nothing has waited or been lost: the window doubles each round trip
   Time round_trip_ = 0;
   // Of half a round trip: the queue, without what comes in bursts. A sender has fewer samples, and

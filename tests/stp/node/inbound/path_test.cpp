@@ -171,6 +171,26 @@ TEST_F(PathWindowTest, a_loss_takes_three_tenths_once_in_a_round_trip) {
   EXPECT_LT(window.bytes(), after);
 }
 
+// What hosts may need is then taken for waiting, until the path has been looked at again.
+// protocol: 13.12
+TEST_F(PathWindowTest, a_loss_shows_that_the_queue_is_short) {
+  constexpr Time kShort = 50 * kMicrosecond, kBusy = kShort + 60 * kMicrosecond;
+  pass(2, kShort);
+  const auto first = window.bytes();
+  pass(2, kBusy);
+  EXPECT_GT(window.bytes(), first);
+  window.lost(now);
+  const auto after = window.bytes();
+  pass(4, kBusy);
+  EXPECT_LT(window.bytes(), after);
+  while (window.bytes() > kWindowStu) pass(1, kBusy);  // until it is looked at
+  pass(40, kShort);
+  const auto then = window.bytes();
+  EXPECT_GT(then, after);
+  pass(4, kBusy);
+  EXPECT_GT(window.bytes(), then);
+}
+
 // A path that has become longer looks like one with a queue, until the window has been small for a
 // moment.
 // protocol: 13.11
