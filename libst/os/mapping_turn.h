@@ -5,7 +5,8 @@
 
 #include <chrono>
 #include <ctime>
-#include <mutex>
+
+#include "libst/os/mutex.h"
 
 namespace stp::os {
 
@@ -29,11 +30,11 @@ class TimeOff {
 // mapped very often, it may make the whole process wait that maps anything. So threads do that to
 // files of programs one at a time. Then it is clear who is to blame for a wait: the owner of the
 // file (UserWorkers).
-class MappingTurn {
+class STP_THREAD_SAFETY(scoped_lockable) MappingTurn {
  public:
   // Waits for the other threads, which does not count.
-  MappingTurn() : lock_(mutex()) {}
-  ~MappingTurn() { time_off() += off_.so_far(); }
+  MappingTurn() STP_THREAD_SAFETY(acquire_capability(mutex())) : lock_(mutex()) {}
+  ~MappingTurn() STP_THREAD_SAFETY(release_capability()) { time_off() += off_.so_far(); }
   MappingTurn(const MappingTurn&) = delete;
   MappingTurn& operator=(const MappingTurn&) = delete;
 
@@ -45,11 +46,11 @@ class MappingTurn {
   }
 
  private:
-  static std::mutex& mutex() {
-    static auto* const all = new std::mutex;  // never destroyed: workers may outlive main()
+  static Mutex& mutex() {
+    static auto* const all = new Mutex;  // never destroyed: workers may outlive main()
     return *all;
   }
-  const std::lock_guard<std::mutex> lock_;
+  const Lock lock_;
   const TimeOff off_;
 };
 

@@ -4,7 +4,8 @@
 //
 // The order of the locks of a service and a daemon: the drive lock of one Service
 // (libst/host/service.h), then the list of rings for pinned pages, then one of these rings, then
-// the budgets. Nobody takes a lock while it holds the budgets or one that is not named here.
+// the budgets. Nobody takes a lock while it holds the budgets, the turn to map files
+// (mapping_turn.h), or one that is not named here.
 #pragma once
 
 #include <chrono>
