@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "libst/client/backend.h"
-#include "libst/host/attention.h"
 #include "libst/ipc/requests.h"
+#include "libst/os/shared_core.h"
 #include "libst/os/unique_fd.h"
 
 namespace stp::client {
@@ -110,7 +110,7 @@ class StpdBackend final : public Backend {
 
   const std::shared_ptr<StpdConnection> stpd_;
   const std::uint32_t shard_;
-  host::SharedCore core_;
+  os::SharedCore core_;
   os::UniqueFd bell_;  // an eventfd: writing it wakes the shard's thread
 };
 

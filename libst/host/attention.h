@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
 
+#include "libst/os/shared_core.h"
 #include "stp/types.h"
 
 namespace stp::host {
@@ -37,27 +37,6 @@ class Absence {
  private:
   const Time shortest_;
   Time next_;
-};
-
-// Whether a thread shares its core with one that spins, as the length of its yields shows. The
-// scheduler runs a thread that wakes before one that spins, and a thread that yields after it, on
-// some kernels after all of its slice. So the thread sleeps for a while and does not yield. Any
-// thread may call it.
-class SharedCore {
- public:
-  // A yield that takes longer than kLateBack shows it, for kShared.
-  static constexpr Time kLateBack = 20 * kMicrosecond, kShared = 50 * kMillisecond;
-
-  // Call after a yield that lasted from `begin` to `now`.
-  void yielded(Time begin, Time now) {
-    if (now - begin > kLateBack) until_.store(now + kShared, std::memory_order_relaxed);
-  }
-  [[nodiscard]] bool is_shared(Time now) const {
-    return now < until_.load(std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<Time> until_{0};
 };
 
 // Decides whether the background thread stays awake for a program that polls memory and makes no
@@ -112,7 +91,7 @@ class Attention {
  private:
   bool may_ = false, on_ = false;
   Time active_ = 0;
-  SharedCore core_;
+  os::SharedCore core_;
   std::int64_t posts_left_ = 0;
 };
 
@@ -126,8 +105,8 @@ class Patience {
   static constexpr Time kShortest = 20 * kMicrosecond, kLongest = 200 * kMicrosecond;
   // What comes within that time after the work before may be an answer.
   static constexpr Time kAnswer = 500 * kMicrosecond;
-  // Who yields for longer sleeps at once, for kShared.
-  static constexpr Time kLateBack = 500 * kMicrosecond, kShared = 50 * kMillisecond;
+  // Who yields for longer sleeps at once for a while.
+  static constexpr os::SharedCoreRule kGivenBackLate{.late_back = 500 * kMicrosecond};
 
   // Work has come that long after the work before.
   void work_came(Time after) {
@@ -137,13 +116,12 @@ class Patience {
       time_ = kLongest;
   }
   // Call after a yield that lasted from `begin` to `now`.
-  void yielded(Time begin, Time now) {
-    if (now - begin > kLateBack) shared_until_ = now + kShared;
-  }
-  [[nodiscard]] Time time(Time now) const { return now < shared_until_ ? 0 : time_; }
+  void yielded(Time begin, Time now) { core_.yielded(begin, now); }
+  [[nodiscard]] Time time(Time now) const { return core_.is_shared(now) ? 0 : time_; }
 
  private:
-  Time time_ = kShortest, shared_until_ = 0;
+  Time time_ = kShortest;
+  os::SharedCore core_{kGivenBackLate};
 };
 
 // Limits how often a thread polls for something that cannot wake it, to a small share of a core.

@@ -117,6 +117,11 @@ void Link::progress() {
   if (take() == 0) look_for_loss();
 }
 
+static std::uint64_t nanoseconds() {
+  const std::chrono::nanoseconds since = Clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(since.count());
+}
+
 void Link::poll() {
   if (take() != 0) {
     empty_polls_ = 0;
@@ -125,10 +130,10 @@ void Link::poll() {
   look_for_loss();
   if (!driven_by_stpd_ || lost_ != 0 || mutex_.is_awaited()) return;
   if (++empty_polls_ % kPollsWithoutRest != 0) return;
-  const auto now = Clock::now();
-  if (cpu_.is_shared(now)) return wait(kRest);
+  const auto now = nanoseconds();
+  if (core_.is_shared(now)) return wait(kRest);
   ::sched_yield();
-  cpu_.yielded(now, Clock::now());
+  core_.yielded(now, nanoseconds());
 }
 
 void Link::drain() {

@@ -20,6 +20,7 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/op.h"
+#include "libst/os/shared_core.h"
 
 namespace stp::fi {
 
@@ -64,32 +65,6 @@ class PollLock {
 };
 
 using Clock = std::chrono::steady_clock;
-
-// Whether a thread that polls shares its CPU with others that spin, as the length of its yields
-// shows. The scheduler runs a thread that wakes before those, and a thread that yields after them.
-class CpuShare {
- public:
-  static constexpr Clock::duration kLateBack = std::chrono::microseconds(20);
-  // So long it holds. The longer, the longer it has been so.
-  static constexpr Clock::duration kShortest = std::chrono::milliseconds(50);
-  static constexpr Clock::duration kLongest = 16 * kShortest;
-
-  // Call after a yield. Two late ones, one after the other, are no accident.
-  void yielded(Clock::time_point begin, Clock::time_point end) {
-    if (end - begin <= kLateBack) {
-      *this = {};
-    } else if (std::exchange(late_, true)) {
-      until_ = end + holds_;
-      holds_ = std::min(2 * holds_, kLongest);
-    }
-  }
-  [[nodiscard]] bool is_shared(Clock::time_point now) const { return now < until_; }
-
- private:
-  bool late_ = false;
-  Clock::duration holds_ = kShortest;
-  Clock::time_point until_{};
-};
 
 // In milliseconds; negative: never.
 [[nodiscard]] Clock::time_point deadline_in(int timeout);
@@ -215,7 +190,7 @@ class Link {
   int lost_ = 0;
   unsigned empty_turns_ = 0, empty_polls_ = 0;
   bool driven_by_stpd_ = false;
-  CpuShare cpu_;
+  os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_;
   std::vector<std::unique_ptr<RxBlock>> blocks_;

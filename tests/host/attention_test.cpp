@@ -9,6 +9,7 @@ namespace {
 using Rest = Attention::Rest;
 
 constexpr Time kBegin = kSecond;
+constexpr os::SharedCoreRule kShared{};
 
 struct AttentionTest : testing::Test {
   AttentionTest() { attention.may_spin(true); }
@@ -49,24 +50,13 @@ TEST_F(AttentionTest, AnAnswerProlongsIt) {
 
 TEST_F(AttentionTest, WhoSharesTheCoreNapsForAWhile) {
   attention.turn(1, 0, kBegin);
-  attention.yielded(kBegin, kBegin + SharedCore::kLateBack);
+  attention.yielded(kBegin, kBegin + kShared.late_back);
   EXPECT_EQ(attention.rest(kBegin), Rest::kYield) << "that was soon";
-  const auto late = kBegin + SharedCore::kLateBack + 1;
+  const auto late = kBegin + kShared.late_back + 1;
   attention.yielded(kBegin, late);
   EXPECT_EQ(attention.rest(late), Rest::kNap);
-  attention.turn(1, 0, late + SharedCore::kShared);
-  EXPECT_EQ(attention.rest(late + SharedCore::kShared), Rest::kYield) << "perhaps no longer";
-}
-
-TEST(SharedCore, ALateYieldShowsItForAWhile) {
-  SharedCore core;
-  EXPECT_FALSE(core.is_shared(kBegin));
-  const auto late = kBegin + SharedCore::kLateBack + 1;
-  core.yielded(kBegin, late - 1);
-  EXPECT_FALSE(core.is_shared(late));
-  core.yielded(kBegin, late);
-  EXPECT_TRUE(core.is_shared(late + SharedCore::kShared - 1));
-  EXPECT_FALSE(core.is_shared(late + SharedCore::kShared));
+  attention.turn(1, 0, late + kShared.holds);
+  EXPECT_EQ(attention.rest(late + kShared.holds), Rest::kYield) << "perhaps no longer";
 }
 
 TEST_F(AttentionTest, EndsForASender) {

@@ -230,14 +230,15 @@ TEST(Patience, IsShortWhereNothingComesSoon) {
 
 TEST(Patience, EndsForAWhileWhereTheCoreIsNotGivenBack) {
   Patience patience;
-  patience.yielded(kSecond, kSecond + Patience::kLateBack);
+  patience.yielded(kSecond, kSecond + Patience::kGivenBackLate.late_back);
   EXPECT_EQ(patience.time(kSecond), Patience::kShortest) << "that was soon";
-  const auto late = kSecond + Patience::kLateBack + 1;
+  const auto late = kSecond + Patience::kGivenBackLate.late_back + 1;
   patience.yielded(kSecond, late);
   EXPECT_EQ(patience.time(late), 0U);
   patience.work_came(Patience::kShortest + 1);
-  EXPECT_EQ(patience.time(late + Patience::kShared - 1), 0U);
-  EXPECT_EQ(patience.time(late + Patience::kShared), Patience::kLongest) << "perhaps no longer";
+  EXPECT_EQ(patience.time(late + Patience::kGivenBackLate.holds - 1), 0U);
+  EXPECT_EQ(patience.time(late + Patience::kGivenBackLate.holds), Patience::kLongest)
+      << "perhaps no longer";
 }
 
 TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {

@@ -37,39 +37,6 @@ TEST(LinkMutex, WhoPollsLetsThoseGoFirstThatWait) {
   }
 }
 
-using fi::CpuShare;
-constexpr fi::Clock::time_point kBegin{std::chrono::seconds(1)};
-constexpr auto kLate = CpuShare::kLateBack + std::chrono::nanoseconds(1);
-
-TEST(CpuShare, TwoLateYieldsShowIt) {
-  CpuShare cpu;
-  cpu.yielded(kBegin, kBegin + kLate);
-  EXPECT_FALSE(cpu.is_shared(kBegin + kLate)) << "that may be an accident";
-  cpu.yielded(kBegin, kBegin + CpuShare::kLateBack);
-  cpu.yielded(kBegin, kBegin + kLate);
-  EXPECT_FALSE(cpu.is_shared(kBegin + kLate)) << "nothing of the kind came before";
-  cpu.yielded(kBegin, kBegin + kLate);
-  EXPECT_TRUE(cpu.is_shared(kBegin + kLate));
-  EXPECT_FALSE(cpu.is_shared(kBegin + kLate + CpuShare::kShortest));
-}
-
-TEST(CpuShare, TheLongerItHasBeenSoTheLongerItHolds) {
-  CpuShare cpu;
-  cpu.yielded(kBegin, kBegin + kLate);
-  auto now = kBegin;
-  for (auto holds = CpuShare::kShortest; holds < 4 * CpuShare::kLongest; holds *= 2) {
-    const auto end = now + kLate;
-    cpu.yielded(now, end);
-    now = end + std::min(holds, CpuShare::kLongest);
-    EXPECT_TRUE(cpu.is_shared(now - std::chrono::nanoseconds(1)));
-    EXPECT_FALSE(cpu.is_shared(now));
-  }
-  cpu.yielded(now, now);
-  cpu.yielded(now, now + kLate);
-  cpu.yielded(now, now + kLate);
-  EXPECT_FALSE(cpu.is_shared(now + kLate + CpuShare::kShortest)) << "as at first";
-}
-
 }  // namespace
 }  // namespace stp::test::link_mutex_test
 

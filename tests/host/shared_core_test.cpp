@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/os/shared_core.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace stp::os {
+namespace {
+
+constexpr std::uint64_t kBegin = 1'000'000'000;
+constexpr SharedCoreRule kUsual{};
+constexpr auto kLate = kUsual.late_back + 1;
+
+TEST(SharedCore, ALateYieldShowsItForAWhile) {
+  SharedCore core;
+  EXPECT_FALSE(core.is_shared(kBegin));
+  const auto late = kBegin + kLate;
+  core.yielded(kBegin, late - 1);
+  EXPECT_FALSE(core.is_shared(late));
+  core.yielded(kBegin, late);
+  EXPECT_TRUE(core.is_shared(late + kUsual.holds - 1));
+  EXPECT_FALSE(core.is_shared(late + kUsual.holds));
+}
+
+TEST(SharedCore, OneLateYieldMayBeAnAccident) {
+  SharedCore core({.late_in_a_row = 2});
+  core.yielded(kBegin, kBegin + kLate);
+  EXPECT_FALSE(core.is_shared(kBegin + kLate));
+  core.yielded(kBegin, kBegin + kUsual.late_back);
+  core.yielded(kBegin, kBegin + kLate);
+  EXPECT_FALSE(core.is_shared(kBegin + kLate)) << "nothing of the kind came before";
+  core.yielded(kBegin, kBegin + kLate);
+  EXPECT_TRUE(core.is_shared(kBegin + kLate));
+  EXPECT_FALSE(core.is_shared(kBegin + kLate + kUsual.holds));
+}
+
+TEST(SharedCore, TheLongerItHasBeenSoTheLongerItHolds) {
+  constexpr auto kLongest = 16 * kUsual.holds;
+  SharedCore core({.longest = kLongest});
+  auto now = kBegin;
+  for (auto holds = kUsual.holds; holds < 4 * kLongest; holds *= 2) {
+    const auto end = now + kLate;
+    core.yielded(now, end);
+    now = end + std::min(holds, kLongest);
+    EXPECT_TRUE(core.is_shared(now - 1));
+    EXPECT_FALSE(core.is_shared(now));
+  }
+  core.yielded(now, now);
+  core.yielded(now, now + kLate);
+  EXPECT_FALSE(core.is_shared(now + kLate + kUsual.holds)) << "as at first";
+}
+
+}  // namespace
+}  // namespace stp::os
