@@ -447,6 +447,24 @@ void UdpSocket::read_reports(Time now) {
   }
 }
 
+// Of a length that no link of this kind could have, or that this one keeps, nothing is to be
+// learnt.
+void UdpSocket::note_length(const InternetAddress& to, unsigned mtu, Time now) {
+  const std::string says =
+      "the way to " + to_string(to) + " carries packets of " + std::to_string(mtu) + " bytes only";
+  if (mtu >= kMinMtu + headers() && mtu < longest_ + headers())
+    troubles_.tell(UdpTroubles::About::kLength, to,
+                   says + ": open the link with mtu=" + std::to_string(mtu), now,
+                   longer_than(to, raw_, mtu));
+  else
+    troubles_.tell(
+        UdpTroubles::About::kOther, to,
+        "somebody reports that " + says +
+            (mtu < kMinMtu + headers() ? ", too few for STP" : ", and gets no longer ones") +
+            ": the report may be forged",
+        now);
+}
+
 // What is said about the very call that has failed is left out: it says so itself.
 void UdpSocket::note_report(const msghdr& message, Time now) {
   const auto to = from_socket_address(static_cast<const sockaddr*>(message.msg_name));
@@ -465,11 +483,7 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
     const std::string whom = to_string(*to);
     const int error = static_cast<int>(report.ee_errno);
     if (error == EMSGSIZE) {
-      const auto mtu = std::to_string(report.ee_info);
-      troubles_.tell(UdpTroubles::About::kLength, *to,
-                     "the way to " + whom + " carries packets of " + mtu +
-                         " bytes only: open the link with mtu=" + mtu,
-                     now, longer_than(*to, raw_, report.ee_info));
+      note_length(*to, report.ee_info, now);
     } else {
       troubles_.tell(UdpTroubles::About::kOther, *to,
                      error == ECONNREFUSED && !raw_

@@ -126,6 +126,7 @@ class UdpSocket {
   std::string find_longest(const LinkConfig& config, const std::string& interface);
   void read_reports(Time now);
   void note_report(const msghdr& message, Time now);
+  void note_length(const InternetAddress& to, unsigned mtu, Time now);
   void mute(bool on, Time until);
 
   const int fd_;

@@ -154,7 +154,8 @@ TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
 }
 
 // As `about`, which it came from, would report of what was sent there.
-void forge_report(const InternetAddress& about, const InternetAddress& to, std::uint8_t code) {
+void forge_report(const InternetAddress& about, const InternetAddress& to, std::uint8_t code,
+                  std::uint16_t mtu = 0) {
   const int fd = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
   ASSERT_GE(fd, 0);
   struct {
@@ -164,6 +165,7 @@ void forge_report(const InternetAddress& about, const InternetAddress& to, std::
   } packet{};
   packet.icmp.type = ICMP_DEST_UNREACH;
   packet.icmp.code = code;
+  packet.icmp.un.frag.mtu = htons(mtu);
   packet.ip.version = 4;
   packet.ip.ihl = sizeof packet.ip / 4;
   packet.ip.tot_len = htons(sizeof packet.ip + sizeof packet.udp);
@@ -184,22 +186,48 @@ void forge_report(const InternetAddress& about, const InternetAddress& to, std::
   ::close(fd);
 }
 
-TEST_F(UdpAddress, OfWhatAFirewallRefusesItSaysSo) {
-  LinkEnd a;
-  a.open("udp:10.9.0.1");
-  const auto own = InternetAddress::of(*a.port->info().address, a.port->info().udp_port);
-  const auto peer = InternetAddress::of(*parse_ipv4("10.9.1.1"), own.port);
-  for (const auto& [code, says] :
-       {std::pair{ICMP_PKT_FILTERED, true}, std::pair{ICMP_HOST_ANO, true},
-        std::pair{ICMP_HOST_UNREACH, false}}) {
-    ASSERT_NO_FATAL_FAILURE(forge_report(peer, own, static_cast<std::uint8_t>(code)));
-    const auto reports = counter(*a.port, "udp_reports");
-    const Time limit = now() + 30 * kSecond;
-    while (counter(*a.port, "udp_reports") == reports && now() < limit) a.turn();
-    const std::string trouble = a.port->trouble();
-    EXPECT_NE(trouble.find("the way to 10.9.1.1/8181 reports"), std::string::npos) << trouble;
-    EXPECT_EQ(trouble.find("a firewall there forbids it") != std::string::npos, says) << trouble;
+class UdpReports : public UdpAddress {
+ protected:
+  void SetUp() override {
+    UdpAddress::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    a_.open("udp:10.9.0.1");
   }
+  // What the link says of a forged report about 10.9.1.1.
+  std::string say_of(int code, std::uint16_t mtu = 0) {
+    const auto own = InternetAddress::of(*a_.port->info().address, a_.port->info().udp_port);
+    const auto peer = InternetAddress::of(*parse_ipv4("10.9.1.1"), own.port);
+    const auto reports = counter(*a_.port, "udp_reports");
+    forge_report(peer, own, static_cast<std::uint8_t>(code), mtu);
+    const Time limit = now() + 30 * kSecond;
+    while (counter(*a_.port, "udp_reports") == reports && now() < limit) a_.turn();
+    return a_.port->trouble();
+  }
+  LinkEnd a_;
+};
+
+TEST_F(UdpReports, OfWhatAFirewallRefusesItSaysSo) {
+  const std::string words = "the way to 10.9.1.1/8181 reports: ",
+                    why = "a firewall there forbids it";
+  for (const int code : {ICMP_NET_ANO, ICMP_HOST_ANO, ICMP_PKT_FILTERED}) {
+    const auto says = say_of(code);
+    EXPECT_TRUE(says.find(words) != says.npos && says.find(why) != says.npos) << says;
+  }
+  const auto says = say_of(ICMP_HOST_UNREACH);
+  EXPECT_TRUE(says.find(words) != says.npos && says.find(why) == says.npos) << says;
+}
+
+// protocol: 13.6
+TEST_F(UdpReports, OfALengthThatCannotBeNothingIsAdvised) {
+  for (const int mtu : {0, 1, 68, 387, 1500, 9000}) {
+    const auto says = say_of(ICMP_FRAG_NEEDED, static_cast<std::uint16_t>(mtu));
+    EXPECT_NE(says.find("may be forged"), says.npos) << says;
+    EXPECT_EQ(says.find("mtu="), says.npos) << says;
+    EXPECT_EQ(a_.port->state(), LinkState::kUp);
+  }
+  const auto says = say_of(ICMP_FRAG_NEEDED, 388);
+  EXPECT_NE(says.find("open the link with mtu=388"), says.npos) << says;
+  EXPECT_EQ(a_.port->state(), LinkState::kMtu);
 }
 
 TEST_F(UdpAddress, WhereIpv6IsSwitchedOffItSaysSo) {
