@@ -50,8 +50,8 @@ class alignas(kCacheLine) DeviceShare {
   // As rte_eth_tx_burst and rte_eth_rx_burst. Only while it runs.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
   std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count);
-  // The same, but an mbuf may have only the head of a frame: the place of the same number in `rests`
-  // says where the other bytes are, until release(). Call it before the next receive().
+  // The same, but an mbuf may have only the head of a frame: the place of the same number in
+  // `rests` says where the other bytes are, until release(). Call it before the next receive().
   std::uint16_t receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count);
   void release();
 

@@ -206,10 +206,9 @@ TEST_F(MemifLongFrames, OneInSeveralPiecesIsCopiedWhole) {
     const auto at = static_cast<std::uint32_t>(kRingBytes + i * kPiece);
     const auto bytes = make_frame(kPiece, i);
     std::copy(bytes.begin(), bytes.end(), regions[0].part(at, kPiece).begin());
-    ring.set_descriptor(static_cast<std::uint16_t>(i),
-                        {.flags = i == 0 ? Descriptor::kMore : std::uint16_t{0},
-                         .length = kPiece,
-                         .offset = at});
+    ring.set_descriptor(
+        static_cast<std::uint16_t>(i),
+        {.flags = i == 0 ? Descriptor::kMore : std::uint16_t{0}, .length = kPiece, .offset = at});
   }
   ring.set_head(2);
   ASSERT_EQ(take(true), Receiver::Took::kFrame);
