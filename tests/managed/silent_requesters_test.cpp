@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace stp::test {
 namespace {
@@ -14,29 +15,51 @@ namespace {
 class SilentRequesters : public LibstTest, protected TwoSides {
  protected:
   void SetUp() override { listen(); }
+
+  // Whether the client is connected after a few tries. On a busy machine its request may need
+  // longer than the second for which a connection may be silent; then it loses its place and asks
+  // again.
+  bool get_in() {
+    constexpr int kTries = 20;
+    for (int i = 0; i < kTries; ++i)
+      if (try_once()) return true;
+    return false;
+  }
+
+ private:
+  bool try_once() {
+    const auto attr = client.attr(1);
+    EXPECT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+    EXPECT_EQ(stm_connect(client.connection, ":3000", 5'000'000, nullptr, 0), 0);
+    for (;;) {
+      stm_event_t event;
+      if (stm_queue_wait(server.queue, 1, &event, 1, 1'000) == 1 && event.kind == STM_REQUEST) {
+        const auto accepted = server.attr(2);
+        stm_accept(event.connection, &accepted, nullptr, 0);
+      }
+      if (stm_queue_wait(client.queue, 1, &event, 1, 1'000) == 1) {
+        if (event.kind == STM_CONNECTED) return true;
+        stm_connection_close(client.connection);
+        return false;
+      }
+    }
+  }
 };
 STP_BOTH_WAYS(SilentRequesters);
 
+// How soon: managed/time/patience_test.cpp.
 // protocol: 9.40
 TEST_P(SilentRequesters, GiveTheirPlacesToWhoAsks) {
-  using Clock = std::chrono::steady_clock;
   Endpoint silent;
   ASSERT_EQ(silent.error(), 0);
   std::vector<st_chandle_t> connected;
-  const auto begin = Clock::now();
   // As many as the listener has places for undecided connections.
   for (int i = 0; i < 64; ++i) {
     st_chandle_t chandle = nullptr;
     ASSERT_EQ(st_connect(silent, ":3000", &chandle), 0) << i;
     connected.push_back(chandle);
   }
-  connect();
-  server.connection = server.next(STM_REQUEST).connection;
-  ASSERT_NE(server.connection, nullptr);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(9)) << "those that are silent have 10 s";
-  const auto attr = server.attr(2);
-  ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
-  EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
+  EXPECT_TRUE(get_in());
   for (auto* const chandle : connected) st_close(chandle);
 }
 
@@ -88,14 +111,7 @@ TEST_P(SilentRequesters, AtThreeHundredASecondKeepNobodyFromConnecting) {
   Silent silent;
   // More than the listener and the Node have places for.
   while (silent.asked() < 150) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  for (int i = 0; i < 2; ++i) {
-    connect();
-    server.connection = server.next(STM_REQUEST).connection;
-    ASSERT_NE(server.connection, nullptr);
-    const auto attr = server.attr(2);
-    ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
-    EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
-  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(get_in());
   silent.stop();
   RecordProperty("asked", std::to_string(silent.asked()));
 }

@@ -2,6 +2,7 @@
 // The timeouts of the managed layer, with a clock that the test controls.
 #include <array>
 #include <thread>
+#include <vector>
 
 #include "stp/wire/frame.h"
 #include "tests/host/test_port.h"
@@ -103,6 +104,8 @@ class Patience : public testing::Test {
     EXPECT_LE(waited_, expected + 4 * kSecond);
   }
 
+  [[nodiscard]] Time waited() const { return waited_; }
+
   static constexpr std::int64_t kHour = std::int64_t{3'600} * 1'000'000;
   Link* const link = new Link;
 
@@ -172,6 +175,25 @@ TEST_F(Patience, WhoConnectsHasTenSecondsToSayWhatItWants) {
   EXPECT_EQ(state, -ENOTCONN);
   expect_waited(10 * kSecond);
   st_close(chandle);
+}
+
+// protocol: 9.40
+TEST_F(Patience, WhoAsksGetsThePlaceOfOneThatHasBeenSilentForASecond) {
+  sides_.listen();
+  Endpoint silent;
+  std::vector<st_chandle_t> connected;
+  for (int i = 0; i < 64; ++i) {  // all places of the listener
+    st_chandle_t chandle = nullptr;
+    ASSERT_EQ(st_connect(silent, ":3000", &chandle), 0) << i;
+    connected.push_back(chandle);
+  }
+  start();
+  sides_.connect();
+  let_pass_until([&] { return !server.seen.empty(); });
+  ASSERT_FALSE(server.seen.empty());
+  EXPECT_EQ(server.seen.front().kind, unsigned{STM_REQUEST});
+  EXPECT_LE(waited(), 5 * kSecond) << "those that are silent have 10 s";
+  for (auto* const chandle : connected) st_close(chandle);
 }
 
 TEST_F(Patience, AnEndInOrderThatDoesNotComeAboutIsWaitedForThirtySeconds) {
