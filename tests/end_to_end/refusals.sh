@@ -20,13 +20,21 @@ expect refused_with "refused the connection: nobody listens" "$work/file" 10.9.0
 expect refused_with "does not answer" --connect-timeout 3 "$work/file" '[02:00:00:00:00:77]:3000'
 expect refused_with "is not a destination: 'nonsense' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)" \
   "$work/file" nonsense
-! "$bin/stp-send" --link iface:nowhere "$work/file" nonsense 2>"$work/said" || fail "a destination without a port"
+"$bin/stp-send" --link iface:nowhere "$work/file" nonsense 2>"$work/said"
+expect [ $? -eq 2 ]
 expect says "$work/said" "is not a destination: 'nonsense' does not have the form host:port"
 "$bin/stp-send" --help | grep -q '^Usage: .* FILE\.\.\. HOST:PORT$' || fail "the usage of stp-send lacks HOST:PORT"
 expect refused_with "is not a destination: '10.9.0.2:0': port '0' is not in 1.." "$work/file" 10.9.0.2:0
 
 # What is wrong with the command line: the program, and the wrong option before whatever else.
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
+for wrong in "stp-send --bwlimt 3 x y:1" "stp-send x" "stp-send --bwlimit no x y:1" "stp-recv --out" \
+  "stp-recv --out - --allow-delete" "stpd --no-such-option" "stpctl no-such-command" "stp-perf --no-such-option" \
+  "stp-replay no-such-command" "stp-sim --no-such-option"; do
+  # shellcheck disable=SC2086
+  "$bin/"$wrong >"$work/said" 2>&1
+  [ $? -eq 2 ] || fail "another status than 2 of: $wrong"
+done
 expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"
 # Contradictions, and options that would have no effect: before the link is looked for.
 # refused_at_once TEXT ARGUMENT...

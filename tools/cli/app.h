@@ -148,6 +148,9 @@ class App {
 // libst tells the rest.
 std::string reason_against_name(const std::string& text, std::uint32_t last_port = 0xffff'ffff);
 
+// The exit status of each program whose command line is wrong. 1: it could not do what was asked.
+inline constexpr int kWrongUsage = 2;
+
 // Prints "PROGRAM: WHAT" and where help is. Returns `status`.
 int usage_error(const std::string& program, const std::string& what, int status);
 

@@ -23,7 +23,7 @@ inline std::optional<int> parse(cli::App& app, int argc, char** argv) {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const cli::ParseError& error) {
-    const auto status = app.report(error, EXIT_FAILURE);
+    const auto status = app.report(error, cli::kWrongUsage);
     if (std::cout.flush()) return status;
     const auto text = error_text(errno);
     std::fprintf(stderr, "%s: cannot write to standard output: %s\n", app.get_name().c_str(),

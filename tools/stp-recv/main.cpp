@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   const auto to_stdout = options.to_stdout();
   options.once = options.once || to_stdout;
   if (const auto wrong = conflict_of(options, !per_peer->empty()); !wrong.empty())
-    return stp::cli::usage_error("stp-recv", wrong, EXIT_FAILURE);
+    return stp::cli::usage_error("stp-recv", wrong, stp::cli::kWrongUsage);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
   stp::os::raise_file_limit();

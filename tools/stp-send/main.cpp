@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
     return stp::cli::usage_error(
         "stp-send",
         "FILE... HOST:PORT is needed, and there is only " + stp::printable(sending.paths.front()),
-        EXIT_FAILURE);
+        stp::cli::kWrongUsage);
 
   sending.destination = sending.paths.back();
   sending.paths.pop_back();
@@ -205,11 +205,15 @@ int main(int argc, char** argv) {
   if (wrong.empty() && inputs > 1)
     wrong = "standard input is read only once, and - stands for it in several places";
   if (wrong.empty()) wrong = reason_against_destination(sending.destination);
-  if (!wrong.empty()) return stp::cli::usage_error("stp-send", wrong, EXIT_FAILURE);
+  if (!wrong.empty()) return stp::cli::usage_error("stp-send", wrong, stp::cli::kWrongUsage);
 
   try {
     if (limit) sending.bytes_per_second = rate_of(*limit);
     if (modes) sending.modes = modes_of(*modes);
+  } catch (const std::runtime_error& error) {
+    return stp::cli::usage_error("stp-send", error.what(), stp::cli::kWrongUsage);
+  }
+  try {
     sending.rules = filter.rules();
     if (list) sending.listed = with_lines(*list, "--files-from", read_paths);
     check_names(sending);

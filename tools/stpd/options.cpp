@@ -282,13 +282,13 @@ Choice parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const cli::ParseError& error) {
-    return {std::nullopt, app.report(error, 1)};
+    return {std::nullopt, app.report(error, cli::kWrongUsage)};
   }
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
   auto options = put_together(argc, argv, files.config, errors);
   for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
-  return {std::move(options), 1};
+  return {std::move(options), cli::kWrongUsage};
 }
 
 std::optional<Options> reload_options(int argc, char** argv, std::vector<std::string>& errors) {
