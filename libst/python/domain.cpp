@@ -211,7 +211,7 @@ std::shared_ptr<Listener> Domain::listen(const std::string& port, unsigned backl
   });
   if (error < 0) {
     listeners_.erase(context);
-    fail(error, ("listening on " + port).c_str());
+    fail_at_link(error, ("listening on " + port).c_str());
   }
   return listener;
 }
@@ -231,7 +231,7 @@ std::shared_ptr<Operation> Domain::connect(const std::string& peer, std::int64_t
   int error;
   do error = stm_connection_create(handle(), &attr, &connection->handle);
   while (error == -EAGAIN && grow());
-  checked(error, "making a connection");
+  checked_at_link(error, "making a connection");
   add(connection);
   auto opening = connection->begin_opening("connecting to " + peer);
   auto& dial = *dials_.emplace_back(std::make_unique<Dial>());
@@ -242,6 +242,7 @@ std::shared_ptr<Operation> Domain::connect(const std::string& peer, std::int64_t
         dial.error = stm_connect(handle, peer.c_str(), timeout, data.data(), data.size());
         if (dial.error < 0) {
           dial.text = st_strerror(dial.error);
+          dial.error = error_of_link(dial.error);
           while (stm_queue_post(queue, dial.context) == -EAGAIN)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -275,10 +276,10 @@ std::shared_ptr<Region> Domain::open_region(Buffer buffer, unsigned access,
   if (size == 0) throw Failed{-EINVAL, "buffer: it is empty"};
   auto region = std::make_shared<Region>(shared_from_this(), std::move(buffer));
   const auto local = region->is_writable() ? STM_LOCAL_WRITE : STM_LOCAL_READ;
-  checked(outside([&] {
-            return stm_memory_register(domain, at, size, access | local, &region->memory);
-          }),
-          "registering the buffer");
+  checked_at_link(outside([&] {
+                    return stm_memory_register(domain, at, size, access | local, &region->memory);
+                  }),
+                  "registering the buffer");
   const auto place = regions_.emplace(at, region);
   if (access == 0) return region;
   const auto error = outside([&] {
@@ -289,7 +290,7 @@ std::shared_ptr<Region> Domain::open_region(Buffer buffer, unsigned access,
   if (error == 0) return region;
   outside([&] { return stm_memory_release(region->memory); });
   if (!closed()) regions_.erase(place);
-  fail(error, "opening the region");
+  fail_at_link(error, "opening the region");
 }
 
 stm_memory_t Domain::registered(const char* at, std::size_t size) const {

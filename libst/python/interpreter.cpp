@@ -43,6 +43,10 @@ void fail(int error, const char* what) {
   throw Failed{error, std::string(what) + ": " + st_strerror(error)};
 }
 
+void fail_at_link(int error, const char* what) {
+  throw Failed{error_of_link(error), std::string(what) + ": " + st_strerror(error)};
+}
+
 Buffer::Buffer(PyObject* object, bool writable, const char* argument) {
   const int flags = writable ? PyBUF_WRITABLE : PyBUF_SIMPLE;
   const bool is_plain = PyBytes_CheckExact(object) || PyByteArray_CheckExact(object);

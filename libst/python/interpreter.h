@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -24,6 +25,15 @@ struct Raised {};
 
 // The text is the one that the library has for the last call of this thread.
 [[noreturn]] void fail(int error, const char* what);
+// The same of what the link was asked to do: one that is gone, or was given up, has one error.
+[[noreturn]] void fail_at_link(int error, const char* what);
+inline int checked_at_link(int result, const char* what) {
+  if (result < 0) fail_at_link(result, what);
+  return result;
+}
+inline int error_of_link(int error) {
+  return error == -ETIMEDOUT || error == -ENOTCONN ? -ENODEV : error;
+}
 inline int checked(int result, const char* what) {
   if (result < 0) fail(result, what);
   return result;

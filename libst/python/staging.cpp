@@ -25,7 +25,7 @@ Place Staging::take(stm_domain_t domain, std::size_t size) {
     if (at == MAP_FAILED) throw Failed{-ENOMEM, "no memory for messages"};
     stm_memory_t memory = nullptr;
     try {
-      checked(
+      checked_at_link(
           outside([&] { return stm_memory_register(domain, at, whole, STM_LOCAL_WRITE, &memory); }),
           "registering memory for messages");
     } catch (...) {

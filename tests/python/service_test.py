@@ -140,6 +140,12 @@ class Programs(unittest.TestCase):
             asyncio.run(accept())
             with self.assertRaisesRegex(stp.NoLink, "stpd has ended"):
                 accepting.result()
+            with self.assertRaisesRegex(stp.NoLink, "listening on :3002: stpd:.*: stpd has ended"):
+                domain.listen(":3002")
+            with self.assertRaisesRegex(stp.NoLink, "registering the buffer: stpd:.*: stpd has ended"):
+                domain.region(bytearray(4096))
+            with self.assertRaisesRegex(stp.NoLink, "stpd has ended"):
+                domain.connect(":3002")
 
     def test_an_interrupt_ends_the_opening_of_a_link_whose_stpd_is_stopped(self):
         self.stpd.send_signal(signal.SIGSTOP)
