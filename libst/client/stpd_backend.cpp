@@ -55,6 +55,8 @@ void set_patience(int socket, timeval patience) {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kNoStop = -1;  // poll() ignores it
+
 // Waits until one of the sockets has a message, or is closed by the other side. False: it is late.
 bool is_readable(std::initializer_list<int> sockets, Clock::time_point until) {
   std::vector<pollfd> fds;
@@ -147,7 +149,7 @@ bool StpdConnection::asks_for_a_sign() {
   const RequestMessage asking(ask::LinkState{});
   bool answers = error() == 0 && ipc::send_request(socket_.get(), asking, {}) == 0;
   while (answers && !is_readable({socket_.get(), stop_.get()}, Clock::now() + patience_ / 4))
-    if (!is_there()) answers = false;
+    if (!is_there(stop_.get())) answers = false;
   ReplyMessage reply;
   std::vector<UniqueFd> none;
   if (answers && is_readable({stop_.get()}, Clock::now())) return false;
@@ -188,21 +190,25 @@ int StpdConnection::await_reply(RequestKind kind, ReplyMessage& reply,
   const auto end = Clock::now() + 3 * patience_;  // of kMapped
   if (maps || kind == RequestKind::kMapped)
     while (!is_readable({socket_.get()}, Clock::now() + patience_ / 4))
-      if (!is_there() || (!maps && Clock::now() >= end)) return -EAGAIN;
+      if (!is_there(kNoStop) || (!maps && Clock::now() >= end)) return -EAGAIN;
   return ipc::receive_reply(socket_.get(), reply, received);
 }
 
 // Asks over a connection of its own, in the rest of the patience. A stpd that lets nobody else in
-// also answers: it hangs up. Or the reply arrives meanwhile.
-bool StpdConnection::is_there() const {
-  const auto rest = patience_ - patience_ / 4;
-  const auto until = Clock::now() + rest;
+// also answers: it hangs up. Or the reply arrives meanwhile, or `stop` becomes readable.
+bool StpdConnection::is_there(int stop) const {
+  constexpr std::chrono::milliseconds kStep{200};
+  const auto until = Clock::now() + (patience_ - patience_ / 4);
   UniqueFd other;
-  const auto error = ipc::connect_to(path_, other, timeval_of(rest));
-  if (error != 0) return error != -EAGAIN || is_readable({socket_.get()}, until);
+  int error;
+  do {
+    error = ipc::connect_to(path_, other, timeval_of(std::min(kStep, patience_)));
+    if (error == -EAGAIN && is_readable({socket_.get(), stop}, Clock::now())) return true;
+  } while (error == -EAGAIN && Clock::now() < until);
+  if (error != 0) return error != -EAGAIN;
   const RequestMessage asking(ask::Stats{.index = 0});
   if (ipc::send_request(other.get(), asking, {}) != 0) return true;
-  return is_readable({other.get(), socket_.get()}, until);
+  return is_readable({other.get(), socket_.get(), stop}, until);
 }
 
 int StpdConnection::silent() {

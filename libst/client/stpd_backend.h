@@ -59,7 +59,7 @@ class StpdConnection {
  private:
   int await_reply(ipc::RequestKind kind, ipc::ReplyMessage& reply,
                   std::vector<os::UniqueFd>& received);
-  [[nodiscard]] bool is_there() const;
+  [[nodiscard]] bool is_there(int stop) const;
   [[nodiscard]] int silent();
   bool asks_for_a_sign();
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }

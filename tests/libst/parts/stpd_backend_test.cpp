@@ -275,6 +275,18 @@ TEST_F(StpdThatFallsSilent, IsLeftAtOnce) {
   first.reset();
 }
 
+// Nor for that to the question, over another connection, whether stpd is there at all.
+TEST_F(StpdThatFallsSilent, IsLeftAtOnceByAProgramThatAsks) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kWhole{4};
+  connect(kWhole);
+  EXPECT_EQ(first->watch(), 0);
+  const auto other = accept_one();  // it asks for three quarters of the time
+  const auto begin = Clock::now();
+  first.reset();
+  EXPECT_LT(Clock::now() - begin, kWhole / 2);
+}
+
 // It waits for such work of the same user's programs.
 TEST_F(StpdThatFallsSilent, AFirstRequestThatWaitsForThatEndsAllTheSame) {
   connect();
