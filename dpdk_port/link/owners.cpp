@@ -182,6 +182,15 @@ int probe_socket(const std::string& path) {
   return error;
 }
 
+std::string why_no_socket(const std::string& path, const std::string& example) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISSOCK(status.st_mode)) return "";
+  if (!S_ISDIR(status.st_mode))
+    return "a file that is no socket is there: remove it, or name another one";
+  return "it is a directory: name a file in it, as " + path + (path.ends_with('/') ? "" : "/") +
+         example;
+}
+
 void remove_stale_socket(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;

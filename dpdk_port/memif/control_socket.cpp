@@ -2,7 +2,6 @@
 #include "dpdk_port/memif/control_socket.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -36,14 +35,9 @@ FileDescriptor make_socket(std::string& error) {
 
 // Why there is no socket of ours at `path`, or nobody can be reached there.
 std::string explain(const std::string& path, int error) {
-  struct stat status {};
-  if ((error == EADDRINUSE || error == ECONNREFUSED) && ::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode))
-      return "it is a directory: name a file in it, as " + path + "/memif.sock";
-    if (!S_ISSOCK(status.st_mode))
-      return "a file that is no socket is there: remove it, or name another one";
-  }
-  return std::strerror(error);
+  const auto fault =
+      error == EADDRINUSE || error == ECONNREFUSED ? why_no_socket(path, "memif.sock") : "";
+  return fault.empty() ? std::strerror(error) : fault;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpdk_port/link/owners.h"
 #include "dpdk_port/memif/handshake.h"
 
 namespace stp::port::memif {
@@ -129,6 +130,9 @@ bool Listener::hear(Newcomer& newcomer, Time now) {
 std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error) {
   std::unique_ptr<Memif> memif(new Memif(settings));
   if (!settings.serves) {
+    // A socket may still come where there is none, but not where something else is.
+    error = why_no_socket(settings.socket, "memif.sock");
+    if (!error.empty()) return nullptr;
     memif->closer_ = std::make_shared<Closer>();
     return memif;
   }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpdk_port/link/owners.h"
 #include "dpdk_port/port.h"
 #include "libst/client/error.h"
 #include "libst/client/shared_pages.h"
@@ -108,6 +109,8 @@ int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection
     return fail(error, "stpd:" + path +
                            ": this user may not use the daemon's socket: see --socket-mode and "
                            "--socket-group of stpd");
+  if (const auto fault = error != 0 ? port::why_no_socket(path, "stpd.sock") : ""; !fault.empty())
+    return fail(-ENODEV, "stpd:" + path + ": " + fault);
   if (error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
                 "stpd:" + path + ": no daemon answers there: " + std::strerror(-error) +

@@ -8,6 +8,7 @@ import inspect
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -213,8 +214,14 @@ class Arguments(PairCase):
 
 class Links(unittest.TestCase):
     def test_without_a_stpd_say_what_to_do_about_the_link(self):
-        with tempfile.TemporaryDirectory() as directory, self.assertRaises(stp.ConnectionRefused) as caught:
-            stp.Domain("stpd:" + directory)
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaisesRegex(stp.NoLink, "it is a directory: name a file in it, as .*/stpd.sock"):
+                stp.Domain("stpd:" + directory)
+            left_over = directory + "/stpd.sock"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+                server.bind(left_over)
+            with self.assertRaises(stp.ConnectionRefused) as caught:
+                stp.Domain("stpd:" + left_over)
         self.assertIn("start stpd, or name its socket in the link", str(caught.exception))
         self.assertNotIn("compare host and port", str(caught.exception))
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -42,6 +43,17 @@ TEST_F(StpctlTest, ASocketThatAKilledDaemonLeftIsToldFromOneThatIsNotThere) {
   const auto said = stpctl({"links"});
   EXPECT_EQ(said.exit_status, 1);
   EXPECT_TRUE(contains(said.text, "no daemon listens on it")) << said.text;
+}
+
+TEST_F(StpctlTest, APathOfSomethingElseIsNotTakenForASocket) {
+  const auto directory = std::filesystem::path(socket).parent_path().string();
+  const auto folder = shell(STPCTL_PATH " --socket " + directory + " links");
+  EXPECT_EQ(folder.exit_status, 1);
+  EXPECT_TRUE(
+      contains(folder.text, "it is a directory: name a file in it, as " + directory + "/stpd.sock"))
+      << folder.text;
+  const auto file = shell(STPCTL_PATH " --socket /etc/passwd links");
+  EXPECT_TRUE(contains(file.text, "a file that is no socket is there")) << file.text;
 }
 
 TEST_F(StpctlTest, AnUnknownCommandIsAnsweredWithThoseThereAre) {

@@ -12,6 +12,7 @@
 
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_state.h"
+#include "dpdk_port/link/owners.h"
 #include "libst/host/budgets.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
@@ -20,7 +21,8 @@
 namespace stp::stpctl {
 namespace {
 
-std::string remedy_for(int error) {
+std::string remedy_for(const std::string& path, int error) {
+  if (const auto fault = port::why_no_socket(path, "stpd.sock"); !fault.empty()) return fault;
   switch (error) {
     case -ENOENT:
       return "there is no such socket: start stpd, or name its socket with --socket (a path has a "
@@ -56,7 +58,7 @@ DaemonClient::DaemonClient(std::string socket, std::chrono::milliseconds patienc
                      .tv_usec = patience.count() % 1'000 * 1'000};
   const auto error = ipc::connect_to_watch(path_, socket_, time);
   if (error == -EAGAIN) throw Silence(silence());
-  if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(error));
+  if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(path_, error));
   // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }

@@ -119,6 +119,19 @@ TEST_F(SocketProbe, OtherFilesStay) {
   EXPECT_TRUE(std::filesystem::is_symlink(name));
 }
 
+TEST_F(SocketProbe, WhatCanBeNoSocketIsNamed) {
+  EXPECT_EQ(why_no_socket(path, "a.sock"), "") << "nothing is there";
+  EXPECT_EQ(why_no_socket("/tmp", "a.sock"),
+            "it is a directory: name a file in it, as /tmp/a.sock");
+  EXPECT_EQ(why_no_socket("/tmp/", "a.sock"),
+            "it is a directory: name a file in it, as /tmp/a.sock");
+  std::ofstream(path) << "text";
+  EXPECT_EQ(why_no_socket(path, "a.sock"),
+            "a file that is no socket is there: remove it, or name another one");
+  bind(SOCK_SEQPACKET);
+  EXPECT_EQ(why_no_socket(path, "a.sock"), "");
+}
+
 TEST_F(SocketProbe, APathThatIsNoneIsAnError) {
   EXPECT_EQ(probe_socket(""), EINVAL);
   EXPECT_EQ(probe_socket(std::string("a\0b", 3)), EINVAL);

@@ -507,6 +507,17 @@ TEST(MemifRings, AServerOfSeveralLinksIsReachedThoughItPromisesTooMany) {
 
 // ---- where no socket can be
 
+TEST(MemifSocket, AClientWaitsForNoneWhereSomethingElseIs) {
+  const test::TemporaryDirectory directory;
+  Settings settings{};
+  settings.socket = directory.path();
+  std::string error;
+  EXPECT_EQ(Memif::open(settings, error), nullptr);
+  EXPECT_NE(error.find("it is a directory: name a file in it"), std::string::npos) << error;
+  settings.socket = directory.path() + "/memif.sock";
+  EXPECT_NE(Memif::open(settings, error), nullptr) << "its server may come later: " << error;
+}
+
 TEST(MemifSocket, WhatIsNoSocketIsNamedWithTheRemedy) {
   const test::TemporaryDirectory directory;
   const auto reason = [](const std::string& at,
