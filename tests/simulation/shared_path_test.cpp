@@ -243,6 +243,18 @@ TEST(congestion, a_fast_path_with_a_short_queue_is_used) {
   EXPECT_EQ(write.drops, 0U);
 }
 
+// Those that begin later find a queue, and take it for a part of the path until they look again.
+// protocol: 13.11
+TEST(congestion, ten_writes_share_a_fast_path) {
+  auto path = fast_path(10 * kFast, kShortTrip, 10);
+  path.every = 5 * kMillisecond;
+  path.warm_up = 150 * kMillisecond;
+  const auto writes = play_shared(path);
+  EXPECT_TRUE(writes.passed);
+  EXPECT_GT(writes.use, 0.9);
+  EXPECT_GT(writes.fair, 0.95);
+}
+
 // CoDel drops what makes a queue of a few milliseconds last. TCP alone uses less than nine tenths.
 // protocol: 13.11
 TEST(congestion, a_long_path_behind_codel_is_used_and_shared) {

@@ -24,8 +24,12 @@ constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosec
 constexpr double kMostGrowth = 1.0 / 8;
 constexpr Time kMostDelay = 3'500 * kMicrosecond;
 constexpr double kSafe = 0.9;  // this part of what the path carries makes no queue
-// How long the shortest delay counts without having been seen again: this, or as many round trips.
-constexpr Time kSeenFor = 2 * kSecond, kTripsSeenFor = 50;
+// How long the shortest delay counts without having been seen again.
+// protocol: 13.11
+Time seen_for(Time shortest) {
+  return std::min(std::max(50 * kMillisecond, 100 * shortest),
+                  std::max(2 * kSecond, 50 * shortest));
+}
 
 }  // namespace
 
@@ -51,7 +55,7 @@ void PathWindow::measure(Time delay, bool full, Time now) {
   shortest_ = std::min(shortest_, delay);
   // While the window is not full, nothing waits because of it.
   if (!full || delay <= shortest_ + shortest_ / 8) seen_ = now;
-  if (starts_ || now - seen_ < std::max(kSeenFor, kTripsSeenFor * shortest_)) return;
+  if (starts_ || now - seen_ < seen_for(shortest_)) return;
   drains_ = true;
   drained_ = now + standing_.value();
   least_ = kNever;
