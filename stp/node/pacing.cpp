@@ -141,7 +141,9 @@ void HeldGrants::leave(VcId vc, const OfVc& of) {
 
 namespace {
 
-constexpr std::uint32_t kMaxHeld = 4096;   // held CTS of one owner; further CTS are not held
+// Held CTS of one owner, and of each of its connections besides; further CTS are not held.
+// protocol: 10.8
+constexpr std::uint32_t kMaxHeld = 4096, kMaxHeldOfVc = 128;
 constexpr std::uint64_t kOldestEvery = 8;  // every so many releases, age goes before size
 // Grants without any arrival for kGrantPatience no longer delay others. Their sender may have
 // reasons to wait that others cannot know. It may also have waited for a core, and send all of it
@@ -150,6 +152,10 @@ constexpr std::uint64_t kOldestEvery = 8;  // every so many releases, age goes b
 constexpr Time kGrantPatience = 20 * kMillisecond, kSilence = kSecond;
 constexpr unsigned kMostLooks = 32;  // connections checked per call
 constexpr std::size_t kHeldTidiedAtOnce = 64;
+
+bool may_hold(std::uint32_t held_of_owner, std::uint32_t held_of_vc) {
+  return held_of_owner < kMaxHeld || held_of_vc < kMaxHeldOfVc;
+}
 
 HeldGrants::Transfer transfer_of(const Vc& vc, const SendEntry& entry) {
   return {vc.id, entry.header.s_id};
@@ -174,7 +180,7 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   write_off(now);
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
-  if (demand.charge == 0 || owner.held == kMaxHeld) return false;
+  if (demand.charge == 0 || !may_hold(owner.held, vc.paced.held_)) return false;
   const auto* const path = vc.inbound.account().path();
   if (fits_memory(owner, demand.charge) && (path == nullptr || path->has_room(demand.bytes)))
     return false;
@@ -184,7 +190,7 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
 }
 
 bool Pacing::hold_for_memory(Vc& vc, const SendEntry& entry, Time now) {
-  if (vc.endpoint->owner->held == kMaxHeld) return false;
+  if (!may_hold(vc.endpoint->owner->held, vc.paced.held_)) return false;
   if (held_.contains(transfer_of(vc, entry), entry.header.b_num)) return true;
   look_at_memory_by(now + kGrantPatience);
   hold(vc, entry, demand_of(vc, entry));

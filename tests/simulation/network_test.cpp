@@ -118,6 +118,15 @@ TEST(incast, of_256_senders_overflows_no_port) {
   EXPECT_GE(paced.line_rate, 0.9);
 }
 
+// They want more CTS than one user may have held besides those of each connection.
+// protocol: 10.8, 13.9
+TEST(incast, of_256_senders_overflows_no_port_with_a_window_for_each_path) {
+  const auto paced = play_incast(256, incast_limit(), true);
+  EXPECT_TRUE(paced.passed);
+  EXPECT_EQ(paced.drops, 0U);
+  EXPECT_GE(paced.line_rate, 0.9);
+}
+
 // protocol: 10.22
 TEST(lossy, frames_that_only_fall_behind_are_hardly_sent_twice) {
   const auto clean = play_lossy({}, 1);

@@ -15,8 +15,9 @@ constexpr std::size_t kPortBuffer = 256 << 10;
 constexpr Time kStart = kSecond + 50 * kMillisecond;  // all connections are established by then
 constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 15;
 
-HostConfig host(unsigned number, std::uint64_t granted_limit) {
+HostConfig host(unsigned number, std::uint64_t granted_limit, bool routed) {
   HostConfig h;
+  h.node.routed = routed;
   h.node.mac = MacAddr::from_u64(0x020000000001 + number);
   h.node.max_stu = kMaxStu;
   h.node.attach_from = 1024;
@@ -26,9 +27,11 @@ HostConfig host(unsigned number, std::uint64_t granted_limit) {
   return h;
 }
 
-Scenario incast(unsigned senders, std::uint64_t granted_limit, std::vector<Time>& finished) {
+Scenario incast(unsigned senders, std::uint64_t granted_limit, bool routed,
+                std::vector<Time>& finished) {
   Scenario s;
-  for (unsigned i = 0; i <= senders; ++i) s.hosts.push_back(host(i, i == 0 ? granted_limit : 0));
+  for (unsigned i = 0; i <= senders; ++i)
+    s.hosts.push_back(host(i, i == 0 ? granted_limit : 0, routed));
   s.link = {kBitsPerSecond, kHop};
   s.switch_buffer = kPortBuffer;
   s.pairs = senders;
@@ -51,10 +54,10 @@ std::uint64_t incast_limit() {
                                  kPortBuffer * 7 / 8);
 }
 
-IncastResult play_incast(unsigned senders, std::uint64_t granted_limit) {
+IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool routed) {
   Run run{{}, {nullptr, nullptr}, {}, Dice(senders)};
   std::vector<Time> finished;
-  const auto scenario = incast(senders, granted_limit, finished);
+  const auto scenario = incast(senders, granted_limit, routed, finished);
   World world(run, scenario);
   world.play();
   IncastResult result;
