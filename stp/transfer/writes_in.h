@@ -101,8 +101,10 @@ class WritesIn {
   // and the Node holds back those for which the path has no room.
   // protocol: 13.13
   [[nodiscard]] std::uint32_t cts_window() const {
-    constexpr std::uint32_t kManyBlocks = 64;
-    return path_block_ == 0 ? config_.cts_window : std::max(config_.cts_window, kManyBlocks);
+    constexpr std::uint32_t kManyBlocks = 64, kManyLongBlocks = 128;
+    constexpr unsigned kLong = 14;  // exponent; paths of long STUs are fast
+    if (path_block_ == 0) return config_.cts_window;
+    return std::max(config_.cts_window, path_block_ < kLong ? kManyBlocks : kManyLongBlocks);
   }
   // Ends the Transfer of `context` at both sides, unless the rest of it arrives before the END has
   // left. False: there is none.

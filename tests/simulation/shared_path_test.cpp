@@ -223,7 +223,8 @@ SharedPath fast_path(std::uint64_t bits_per_second, Time round_trip, unsigned wr
 }
 
 TEST(congestion, a_fast_path_is_used) {
-  for (const auto& path : {fast_path(kFast, kShortTrip), fast_path(10 * kFast, kShortTrip)}) {
+  for (const auto& path : {fast_path(kFast, kShortTrip), fast_path(10 * kFast, kShortTrip),
+                           fast_path(10 * kFast, kTrip / 10)}) {
     const auto write = play_shared(path);
     EXPECT_TRUE(write.passed);
     EXPECT_GT(write.use, 0.9) << path.bottleneck.bits_per_second << path.bottleneck.delay;
