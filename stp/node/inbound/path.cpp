@@ -15,6 +15,9 @@ constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
 // A sender sees a loss only if it hits a question.
 constexpr double kSentLossFactor = 0.5;
+// A sender keeps no more pieces than that in a queue where they wait for longer: routers drop them.
+// protocol: 13.16
+constexpr double kSentQueued = 4, kMostSentWait = 5 * kMillisecond;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
 constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosecond;
@@ -86,7 +89,9 @@ bool PathWindow::may_grow() const {
   const auto without = shortest_ + host_delay_;
   if (standing <= without) return true;
   const auto waits = static_cast<double>(standing - without);
-  return window_ * waits <= times_ * kQueued * piece_ * static_cast<double>(standing);
+  const auto queued = window_ * waits / static_cast<double>(standing);
+  if (times_ != 1 && waits > kMostSentWait && queued > kSentQueued * piece_) return false;
+  return queued <= times_ * kQueued * piece_;
 }
 
 // By which part the window may grow in a round trip.
