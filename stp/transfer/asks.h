@@ -167,4 +167,21 @@ class AsksOut {
   std::map<std::uint32_t, Asked> asked_;  // by our I_id
 };
 
+// What the users of both sides ask each other for.
+struct Asks {
+  Asks(const SequencerConfig& config, Clock& clock, Ids& ids, Outbox& outbox,
+       Completions& completions, Repeats& repeats, Endings& endings, Puts& puts)
+      : out(clock, ids, outbox, completions, repeats, endings, puts),
+        in(config, ids, outbox, completions, endings, endings.finished()) {}
+
+  // The connection has ended: what this side asked for completes with `error`.
+  void fail(int error) {
+    out.fail(error);
+    in.fail();
+  }
+
+  AsksOut out;
+  AsksIn in;
+};
+
 }  // namespace stp

@@ -87,11 +87,14 @@ class Finished {
 };
 
 // The ENDs of this side: owns each one until the peer has confirmed it, repeats it, and gives it up
-// after a while. The completion of what was ended follows the confirmation.
+// after a while. The completion of what was ended follows the confirmation. Also owns what is
+// remembered of the peer's requests.
 class Endings {
  public:
   Endings(Outbox& outbox, Completions& completions, Repeats& repeats)
-      : outbox_(outbox), completions_(completions), repeats_(repeats) {}
+      : outbox_(outbox), completions_(completions), repeats_(repeats), finished_(outbox) {}
+
+  [[nodiscard]] Finished& finished() { return finished_; }
 
   // Ends the Transfer or region that the peer calls `r_id` (kNoId: not known) and this side calls
   // `i_id`. `completion` follows the peer's answer. `msn`: the message that is taken back; 0: none.
@@ -115,6 +118,7 @@ class Endings {
   Outbox& outbox_;
   Completions& completions_;
   Repeats& repeats_;
+  Finished finished_;
   std::map<std::uint32_t, Ending> endings_;  // by our id
 };
 

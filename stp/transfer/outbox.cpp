@@ -30,7 +30,7 @@ void copy(const SendEntry& from, SendEntry& to) {
 }  // namespace
 
 SendEntry& Outbox::add() {
-  STP_ASSERT(!closed_, "nothing is requested once the connection has ended");
+  STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
   auto& out = queue_.place();
   out.entry = {};
   out.number = ++last_number_;
@@ -154,9 +154,9 @@ void Outbox::expire() {
   if (!stuck_) clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
 }
 
-void Outbox::close() {
+void Outbox::close(int error) {
   queue_.clear();
-  closed_ = true;
+  ended_ = error;
 }
 
 }  // namespace stp

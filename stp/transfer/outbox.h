@@ -99,7 +99,7 @@ class Outbox {
   // whether it asks for an answer may be decided when it leaves; its Send_state says whether
   // somebody waits.
   SendEntry& add_put(bool short_one) {
-    STP_ASSERT(!closed_, "nothing is requested once the connection has ended");
+    STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
     auto& out = queue_.place();
     out.number = ++last_number_;
     out.may_not_ask = short_one;
@@ -154,8 +154,11 @@ class Outbox {
   // The Node has taken nothing for too long.
   [[nodiscard]] bool is_stuck() const { return stuck_; }
 
-  // The connection has ended: drops what is queued. Nothing may be added any more.
-  void close();
+  // The connection has ended, because of `error`: drops what is queued. Nothing may be added any
+  // more.
+  void close(int error);
+  // Why it has ended; 0: it has not.
+  [[nodiscard]] int ended() const { return ended_; }
 
  private:
   struct Outgoing {
@@ -182,7 +185,8 @@ class Outbox {
   std::uint64_t taken_number_ = 0;
   Time taken_at_ = 0;  // or when the first one was handed out since
   Departures departures_;
-  bool stuck_ = false, closed_ = false;
+  bool stuck_ = false;
+  int ended_ = 0;
 };
 
 }  // namespace stp

@@ -35,7 +35,6 @@ struct Sequencer::Impl {
   void on_notice(const wire::NoOperation& nop);
 
   const SequencerConfig config;
-  int ended = 0;  // why the connection ended
   Clock clock;
   Ids ids;
   Outbox outbox{clock};
@@ -44,12 +43,9 @@ struct Sequencer::Impl {
   Endings endings{outbox, completions, repeats};
   Puts puts{config, clock, outbox, completions, repeats, endings};
   Gets gets{config, clock, outbox, completions, repeats};
-  Finished finished{outbox};
-  WritesOut writes_out{config, clock, ids, outbox, completions, repeats, endings};
-  WritesIn writes_in{config, clock, outbox, completions, endings, finished};
-  Offers offers{outbox, completions, finished, writes_in};
-  AsksOut asks_out{clock, ids, outbox, completions, repeats, endings, puts};
-  AsksIn asks_in{config, ids, outbox, completions, endings, finished};
+  WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
+  Landings landings{config, clock, outbox, completions, endings};
+  Asks asks{config, clock, ids, outbox, completions, repeats, endings, puts};
 };
 
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
@@ -59,65 +55,67 @@ Sequencer::~Sequencer() = default;
 
 int Sequencer::write(Context context, Address source, std::uint64_t length,
                      const WriteOptions& options) {
-  if (impl_->ended == 0) impl_->writes_out.write(context, source, length, options);
-  return impl_->ended;
+  if (impl_->outbox.ended() == 0) impl_->writes.write(context, source, length, options);
+  return impl_->outbox.ended();
 }
 
 int Sequencer::post_receive(Context context, const Landing& landing) {
-  if (impl_->ended == 0) impl_->offers.post(context, landing);
-  return impl_->ended;
+  if (impl_->outbox.ended() == 0) impl_->landings.offers.post(context, landing);
+  return impl_->outbox.ended();
 }
 
 int Sequencer::read(Context context, const Landing& landing) {
-  return impl_->ended != 0 ? impl_->ended : impl_->asks_out.read(context, landing);
+  return impl_->outbox.ended() != 0 ? impl_->outbox.ended()
+                                    : impl_->asks.out.read(context, landing);
 }
 
 int Sequencer::serve_read(std::uint32_t request, Context context, Address source,
                           std::uint64_t length) {
   std::uint32_t i_id = 0;
-  const auto error = impl_->asks_in.take_read(request, length, i_id);
-  if (error == 0) impl_->writes_out.serve(i_id, context, source, length);
+  const auto error = impl_->asks.in.take_read(request, length, i_id);
+  if (error == 0) impl_->writes.serve(i_id, context, source, length);
   return error;
 }
 
 int Sequencer::request_region(Context context, std::uint64_t length, std::uint32_t window,
                               std::uint32_t name) {
-  if (impl_->ended != 0) return impl_->ended;
-  return impl_->asks_out.request_region(context, length, window, name);
+  if (impl_->outbox.ended() != 0) return impl_->outbox.ended();
+  return impl_->asks.out.request_region(context, length, window, name);
 }
 
 int Sequencer::serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window,
                             const RegionTerms& terms) {
-  return impl_->asks_in.serve_region(request, landing, window, terms);
+  return impl_->asks.in.serve_region(request, landing, window, terms);
 }
 
 int Sequencer::close_region(std::uint32_t request) {
-  return impl_->ended != 0 ? impl_->ended : impl_->asks_in.close_region(request);
+  return impl_->outbox.ended() != 0 ? impl_->outbox.ended() : impl_->asks.in.close_region(request);
 }
 
 int Sequencer::refuse(std::uint32_t request) {
-  return impl_->asks_in.refuse(request);
+  return impl_->asks.in.refuse(request);
 }
 
 int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t offset,
                    Address source, std::uint64_t length, const PutOptions& options) {
-  if (impl_->ended != 0) return impl_->ended;
+  if (impl_->outbox.ended() != 0) return impl_->outbox.ended();
   return impl_->puts.put(context, region, offset, source, length, options);
 }
 
 void Sequencer::confirm_puts() {
-  if (impl_->ended == 0) impl_->puts.confirm();
+  if (impl_->outbox.ended() == 0) impl_->puts.confirm();
 }
 
 int Sequencer::get(Context context, const RemoteRegion& region, std::uint64_t offset,
                    const Landing& landing) {
-  return impl_->ended != 0 ? impl_->ended : impl_->gets.get(context, region, offset, landing);
+  return impl_->outbox.ended() != 0 ? impl_->outbox.ended()
+                                    : impl_->gets.get(context, region, offset, landing);
 }
 
 int Sequencer::fetch(Context context, const RemoteRegion& region, std::uint64_t offset,
                      wire::Function function, std::uint64_t operand, std::uint64_t compare,
                      const Landing& landing) {
-  if (impl_->ended != 0) return impl_->ended;
+  if (impl_->outbox.ended() != 0) return impl_->outbox.ended();
   return impl_->gets.fetch(context, region, offset, function, operand, compare, landing);
 }
 
@@ -127,63 +125,63 @@ int Sequencer::end_region(const RemoteRegion& region) {
 
 int Sequencer::cancel(Context context) {
   auto& self = *impl_;
-  if (self.ended != 0) return self.ended;
-  const bool found = self.writes_out.cancel(context) || self.writes_in.cancel(context) ||
-                     self.offers.cancel(context) || self.asks_out.cancel(context) ||
-                     self.puts.cancel(context) || self.gets.cancel(context);
+  if (self.outbox.ended() != 0) return self.outbox.ended();
+  const bool found = self.writes.cancel(context) || self.landings.cancel(context) ||
+                     self.asks.out.cancel(context) || self.puts.cancel(context) ||
+                     self.gets.cancel(context);
   return found ? 0 : -ENOENT;
 }
 
 int Sequencer::no_operation() {
-  if (impl_->ended == 0) impl_->outbox.add(wire::to_header(wire::NoOperation{}));
-  return impl_->ended;
+  if (impl_->outbox.ended() == 0) impl_->outbox.add(wire::to_header(wire::NoOperation{}));
+  return impl_->outbox.ended();
 }
 
 int Sequencer::notify(std::uint32_t word) {
   const wire::NoOperation notice{.sync = Impl::kNoticeMark, .b_num = word};
-  if (impl_->ended == 0) impl_->outbox.add(wire::to_header(notice));
-  return impl_->ended;
+  if (impl_->outbox.ended() == 0) impl_->outbox.add(wire::to_header(notice));
+  return impl_->outbox.ended();
 }
 
 // --- messages
 
 std::uint32_t Sequencer::take_message() {
-  return impl_->writes_out.take_message();
+  return impl_->writes.take_message();
 }
 
 std::uint32_t Sequencer::expected_message() const {
-  return impl_->offers.next_message();
+  return impl_->landings.offers.next_message();
 }
 
 void Sequencer::pass_message() {
-  impl_->offers.pass_message();
+  impl_->landings.offers.pass_message();
 }
 
 bool Sequencer::has_offers() const {
-  return !impl_->offers.empty();
+  return !impl_->landings.offers.empty();
 }
 
 std::optional<Offer> Sequencer::waiting() {
-  return impl_->offers.waiting();
+  return impl_->landings.offers.waiting();
 }
 
 void Sequencer::refuse_waiting() {
-  impl_->offers.refuse_waiting();
+  impl_->landings.offers.refuse_waiting();
 }
 
 std::optional<Offer> Sequencer::waiting_ahead() {
-  return impl_->offers.waiting_ahead();
+  return impl_->landings.offers.waiting_ahead();
 }
 
 void Sequencer::receive_ahead(Context context, const Landing& landing) {
-  impl_->offers.receive_ahead(context, landing);
+  impl_->landings.offers.receive_ahead(context, landing);
 }
 
 // --- headers
 
 void Sequencer::receive(const ReceivedEntry& entry, Time now) {
   impl_->clock.tell(now);
-  if (impl_->ended == 0) impl_->dispatch(entry);
+  if (impl_->outbox.ended() == 0) impl_->dispatch(entry);
 }
 
 // --- requests and time
@@ -213,7 +211,7 @@ Time Sequencer::next_deadline() const {
 void Sequencer::expire(Time now) {
   auto& self = *impl_;
   now = self.clock.tell(now);
-  if (self.ended != 0 || now < self.clock.deadline()) return;
+  if (self.outbox.ended() != 0 || now < self.clock.deadline()) return;
   impl_->expire();
 }
 
@@ -228,9 +226,9 @@ void Sequencer::Impl::expire() {
   };
   clock.stop(Alarm::kRepeats);
   repeats.begin_round();
-  if (due(Alarm::kWritesOut)) writes_out.expire();
-  if (due(Alarm::kWritesIn)) writes_in.expire();
-  if (due(Alarm::kAsksOut)) asks_out.expire();
+  if (due(Alarm::kWritesOut)) writes.expire();
+  if (due(Alarm::kWritesIn)) landings.writes.expire();
+  if (due(Alarm::kAsksOut)) asks.out.expire();
   if (due(Alarm::kPuts)) puts.expire();
   if (due(Alarm::kGets)) gets.expire();
   if (due(Alarm::kEndings)) endings.expire();
@@ -244,21 +242,18 @@ bool Sequencer::is_stuck() const {
 
 void Sequencer::observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
   auto& self = *impl_;
-  self.writes_in.observe_loss(cts_repeated, path_block);
-  self.writes_out.want(self.writes_in.cts_window(), path_block != 0);
+  self.landings.writes.observe_loss(cts_repeated, path_block);
+  self.writes.want(self.landings.writes.cts_window(), path_block != 0);
 }
 
 void Sequencer::fail(int error) {
   auto& self = *impl_;
-  if (self.ended != 0) return;
-  self.ended = error;
+  if (self.outbox.ended() != 0) return;
   self.clock.stop();
-  self.outbox.close();
-  self.writes_out.fail(error);
-  self.writes_in.fail(error);
-  self.offers.fail(error);
-  self.asks_out.fail(error);
-  self.asks_in.fail();
+  self.outbox.close(error);
+  self.writes.fail(error);
+  self.landings.fail(error);
+  self.asks.fail(error);
   self.puts.fail(error);
   self.gets.fail(error);
   self.completions.release_all();
@@ -285,9 +280,9 @@ bool Sequencer::waits_for_node() const {
 
 std::size_t Sequencer::outstanding() const {
   const auto& self = *impl_;
-  return self.writes_out.outstanding() + self.writes_in.outstanding() + self.offers.outstanding() +
-         self.asks_out.outstanding() + self.puts.outstanding() + self.gets.outstanding() +
-         self.completions.held() + self.endings.outstanding();
+  return self.writes.outstanding() + self.landings.outstanding() + self.asks.out.outstanding() +
+         self.puts.outstanding() + self.gets.outstanding() + self.completions.held() +
+         self.endings.outstanding();
 }
 
 // Routes the peer's headers to the mechanisms.
@@ -303,17 +298,17 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry) {
     case Op::kRequestAnswer:
       return on_answer(wire::decode_as<wire::RequestAnswer>(h), refused);
     case Op::kClearToSend:
-      return writes_out.on_grant(wire::decode_as<wire::ClearToSend>(h));
+      return writes.on_grant(wire::decode_as<wire::ClearToSend>(h));
     case Op::kData:
       return on_data(entry);
     case Op::kRequestStateResponse:
       return on_state(wire::decode_as<wire::RequestStateResponse>(h), refused);
     case Op::kRequestToReceive:
-      return asks_in.on_read_request(wire::decode_as<wire::RequestToReceive>(h));
+      return asks.in.on_read_request(wire::decode_as<wire::RequestToReceive>(h));
     case Op::kRequestMemoryRegion:
-      return asks_in.on_region_request(entry);
+      return asks.in.on_region_request(entry);
     case Op::kMemoryRegionAvailable:
-      return asks_out.on_region(entry);
+      return asks.out.on_region(entry);
     case Op::kGet:
       if (refused) gets.on_refused(wire::decode_as<wire::Get>(h));
       return;
@@ -337,8 +332,7 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
   const auto rts = wire::decode_as<wire::RequestToSend>(entry.header);
   // A repeated RTS is answered again and starts nothing.
   // protocol: 9.24, 10.2
-  if (finished.is_over(rts.i_id, Op::kRequestAnswer) || writes_in.repeats(rts.i_id) ||
-      offers.repeats(rts.i_id))
+  if (endings.finished().is_over(rts.i_id, Op::kRequestAnswer) || landings.repeats(rts.i_id))
     return;
   const OfferedWrite offer{.i_id = rts.i_id,
                            .r_id = ids.next(),
@@ -346,47 +340,47 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
                            .length = rts.t_len,
                            .max_block = rts.max_block,
                            .cts_wanted = rts.cts_req};
-  if (rts.rtr_i_id == wire::kNoId) return offers.add(offer);
-  const auto read = asks_out.take_read(rts.rtr_i_id, offer.length);
+  if (rts.rtr_i_id == wire::kNoId) return landings.offers.add(offer);
+  const auto read = asks.out.take_read(rts.rtr_i_id, offer.length);
   if (!read) return outbox.refuse(Op::kRequestAnswer, offer.i_id);
-  writes_in.begin(offer, Completion::Kind::kRead, read->context, read->landing);
+  landings.writes.begin(offer, Completion::Kind::kRead, read->context, read->landing);
 }
 
 // Answers an RTR or an RTS.
 void Sequencer::Impl::on_answer(const wire::RequestAnswer& ra, bool refused) {
-  if (!asks_out.on_answer(ra, refused)) writes_out.on_answer(ra, refused);
+  if (!asks.out.on_answer(ra, refused)) writes.on_answer(ra, refused);
 }
 
 void Sequencer::Impl::on_data(const ReceivedEntry& entry) {
   if (gets.on_answer(wire::decode_as<wire::Data>(entry.header))) return;
-  if (!writes_in.on_block(entry)) asks_in.on_put(entry);
+  if (!landings.writes.on_block(entry)) asks.in.on_put(entry);
 }
 
 // About Slots, about a Transfer of ours, or about a region that we put into.
 void Sequencer::Impl::on_state(const wire::RequestStateResponse& rsr, bool refused) {
   if (rsr.i_id == wire::kNoId) return repeats.on_slots(rsr);
-  if (!writes_out.on_state(rsr, refused)) puts.on_state(rsr, refused);
+  if (!writes.on_state(rsr, refused)) puts.on_state(rsr, refused);
 }
 
 // protocol: 9.18, 9.20
 void Sequencer::Impl::on_end(const ReceivedEntry& entry) {
   const auto end = wire::decode_as<wire::End>(entry.header);
-  const auto region = asks_in.find(end.i_id);
+  const auto region = asks.in.find(end.i_id);
   auto r_id = end.r_id;
   if (r_id == wire::kNoId)  // the peer does not know our id of what it ends
-    r_id = region ? *region : writes_in.find(end.i_id).value_or(wire::kNoId);
+    r_id = region ? *region : landings.writes.find(end.i_id).value_or(wire::kNoId);
   const auto ea = wire::to_header(wire::EndAck{.i_id = end.i_id, .r_id = r_id});
-  const bool known = writes_out.knows(end.r_id, end.i_id) || writes_in.knows(r_id, end.i_id) ||
+  const bool known = writes.knows(end.r_id, end.i_id) || landings.writes.knows(r_id, end.i_id) ||
                      (region && *region == r_id);
   if (known) {
     outbox.add(ea);  // its memory is returned once the Node has taken this
   } else {
     outbox.answer(ea);
-    finished.remember(end.i_id);  // its request may arrive after this END
+    endings.finished().remember(end.i_id);  // its request may arrive after this END
   }
-  writes_in.on_end(end) || offers.take_back(end.i_id) || writes_out.on_end(end) ||
-      asks_in.on_end(end) || puts.on_end(end);
-  if (const auto msn = load_msn(entry); msn != 0) offers.skip(msn);
+  landings.writes.on_end(end) || landings.offers.take_back(end.i_id) || writes.on_end(end) ||
+      asks.in.on_end(end) || puts.on_end(end);
+  if (const auto msn = load_msn(entry); msn != 0) landings.offers.skip(msn);
 }
 
 void Sequencer::Impl::on_notice(const wire::NoOperation& nop) {

@@ -245,4 +245,28 @@ class Offers {
   MessageOrder order_;
 };
 
+// What the peer writes into memory that the user has posted.
+struct Landings {
+  Landings(const SequencerConfig& config, Clock& clock, Outbox& outbox, Completions& completions,
+           Endings& endings)
+      : writes(config, clock, outbox, completions, endings, endings.finished()),
+        offers(outbox, completions, endings.finished(), writes) {}
+
+  // Whether the RTS `i_id` came before. Then it is answered again.
+  bool repeats(std::uint32_t i_id) { return writes.repeats(i_id) || offers.repeats(i_id); }
+  // Takes memory back. False: it is not posted.
+  bool cancel(Context context) { return writes.cancel(context) || offers.cancel(context); }
+  // The connection has ended: all completes with `error`.
+  void fail(int error) {
+    writes.fail(error);
+    offers.fail(error);
+  }
+  [[nodiscard]] std::size_t outstanding() const {
+    return writes.outstanding() + offers.outstanding();
+  }
+
+  WritesIn writes;
+  Offers offers;
+};
+
 }  // namespace stp

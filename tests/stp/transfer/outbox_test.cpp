@@ -144,8 +144,9 @@ TEST_F(OutboxTest, is_stuck_when_the_node_takes_nothing) {
 
 TEST_F(OutboxTest, drops_what_is_queued_when_the_connection_ends) {
   outbox.add(wire::to_header(wire::NoOperation{}));
-  outbox.close();
+  outbox.close(-ECONNRESET);
   EXPECT_FALSE(next());
+  EXPECT_EQ(outbox.ended(), -ECONNRESET);
 }
 
 }  // namespace
