@@ -26,6 +26,9 @@ namespace {
 // Places are reserved, not made.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 constexpr std::size_t kSlotsAtATime = 16;
+constexpr std::size_t kNote = 64, kNotesAtATime = 64;
+// Whole pages, so that what is put from there comes in as few frames as it can.
+constexpr std::size_t kShortLaned = 5 * 4096, kLaned = 17 * 4096, kLanedAtATime = 4;
 constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1};
@@ -38,7 +41,11 @@ void* pointer_of(std::uint64_t context) {
 
 }  // namespace
 
-Link::Link() : slots_(kBuffer, kSlotsAtATime) {}
+Link::Link()
+    : slots_(kBuffer, kSlotsAtATime),
+      notes_(kNote, kNotesAtATime),
+      short_laned_(kShortLaned, kSlotsAtATime),
+      laned_(kLaned, kLanedAtATime) {}
 
 Link::~Link() {
   {
@@ -58,6 +65,7 @@ int Link::open(const std::string& text) {
   driven_by_stpd_ = text.starts_with("stpd:");
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
   slots_.set_domain(domain_);
+  for (auto* const slots : {&notes_, &short_laned_, &laned_}) slots->set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
 }
 
@@ -91,7 +99,15 @@ int Link::take() {
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
+  if (!awaiting_.empty())
+    for (auto* const owner : std::exchange(awaiting_, {})) owner->look_again();
   return count;
+}
+
+bool Link::rest_to_look_again() {
+  if (awaiting_.empty()) return false;
+  wait(kLook);
+  return true;
 }
 
 // A call that waits hears of the loss of the link, one that polls does not.
@@ -371,11 +387,11 @@ int Wait::control(int command, void* argument, bool has_events) {
 }
 
 int Wait::sleep(LinkLock& lock, Clock::time_point deadline) const {
-  auto limit = -1;
+  auto limit = link_.awaits() ? 1 : -1;
   if (deadline != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return 0;
-    limit = static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
+    limit = static_cast<int>(std::min<std::int64_t>(left, limit < 0 ? INT_MAX : limit));
   }
   lock.unlock();
   pollfd readable{.fd = epoll_, .events = POLLIN, .revents = 0};

@@ -169,6 +169,18 @@ class Link {
   // Finds or makes registered memory for the segments. `gather`: copies their bytes into it.
   int span_of(const Segments& segments, bool gather, Span& out);
   Slots& slots() { return slots_; }
+  // For headers alone.
+  Slots& notes() { return notes_; }
+  // For a message that is put into a lane, and 64 bytes behind it.
+  Slots& lane_slots(std::size_t length) {
+    return length + notes_.size() <= short_laned_.size() ? short_laned_ : laned_;
+  }
+  // Calls look_again() in each turn. What it waits for makes no event, so nobody sleeps for long.
+  void await(Owner& owner) { awaiting_.push_back(&owner); }
+  void stop_awaiting(const Owner& owner) { std::erase(awaiting_, &owner); }
+  [[nodiscard]] bool awaits() const { return !awaiting_.empty(); }
+  // Before a program may sleep. True: it should look again instead.
+  bool rest_to_look_again();
   // The parameter sets how many, the same each time.
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
@@ -192,7 +204,8 @@ class Link {
   bool driven_by_stpd_ = false;
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
-  Slots slots_;
+  Slots slots_, notes_, short_laned_, laned_;
+  std::vector<Owner*> awaiting_;
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;

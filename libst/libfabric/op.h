@@ -87,6 +87,8 @@ class Owner {
   virtual void serve(const stm_event_t& event) = 0;
   // A part of the operation has ended.
   virtual void part_done(Op& op, int status) = 0;
+  // It has asked for it (Link::await).
+  virtual void look_again() {}
 
  protected:
   ~Owner() = default;
@@ -116,7 +118,16 @@ struct Segments {
 };
 
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
-enum class Action : std::uint8_t { kMessage, kParts, kAnnounce, kWrite, kRead, kAtomic };
+enum class Action : std::uint8_t {
+  kMessage,
+  kParts,
+  kLaned,
+  kAnnounce,
+  kWrite,
+  kRead,
+  kAtomic,
+  kWord,  // to the peer, about its messages
+};
 
 // What is told of an operation when it is complete.
 struct Outcome {
@@ -131,6 +142,7 @@ struct Outcome {
   Direction direction = Direction::kSend;
   bool told = false;      // report success, too
   bool injected = false;  // by fi_inject and similar calls: report nothing
+  bool reported = false;  // before its end, when its bytes had been copied
 };
 
 // What an operation is, besides what it holds.

@@ -95,7 +95,7 @@ int Cntr::control(int command, void* argument) {
 int Cntr::try_wait() {
   const auto before = value_ + errors_;
   link_.progress();
-  if (value_ + errors_ != before) return -FI_EAGAIN;
+  if (value_ + errors_ != before || link_.rest_to_look_again()) return -FI_EAGAIN;
   wait_.clear();
   return 0;
 }
@@ -219,11 +219,11 @@ int Cq::control(int command, void* argument) {
   return wait_.control(command, argument, !completions_.empty());
 }
 
-int Cq::try_wait() {
+bool Cq::is_ready() {
   if (completions_.empty() && !signaled_) link_.progress();
-  if (!completions_.empty() || signaled_ || link_.lost() != 0) return -FI_EAGAIN;
+  if (!completions_.empty() || signaled_ || link_.lost() != 0) return true;
   wait_.clear();
-  return 0;
+  return false;
 }
 
 ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
@@ -278,7 +278,7 @@ ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, i
   std::unique_lock lock(link_.mutex());
   if (const auto error = wait_.open(); error != 0) return error;
   for (;;) {
-    const auto ready = try_wait() != 0;
+    const auto ready = is_ready();
     if (ready || Clock::now() >= deadline) {
       signaled_ = false;
       return take(buffer, count, sources);

@@ -94,7 +94,7 @@ class Cq : public fid_cq {
   void use() { ++users_; }
   void unuse() { --users_; }
   // -FI_EAGAIN: read the queue first. 0: the program may sleep.
-  int try_wait();
+  int try_wait() { return is_ready() || link_.rest_to_look_again() ? -FI_EAGAIN : 0; }
 
   int close();
   int control(int command, void* argument);
@@ -105,6 +105,8 @@ class Cq : public fid_cq {
 
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, void* context);
+  // There is something to be read now.
+  bool is_ready();
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
 
   Domain& domain_;

@@ -39,6 +39,67 @@ TEST_F(RdmMessage, TaggedMessagesOfEachSizeArriveWhetherAwaitedOrNot) {
     }
 }
 
+// Those of some length are put into a lane, as long as it has room: in whatever order receives are
+// posted, however often it is used up.
+TEST_F(RdmMessage, ManyMessagesOfAllLengthsKeepTheirOrderAndTheirBytes) {
+  constexpr std::size_t kAtOnce = 24, kLongest = 69'600;
+  unsigned seed = 0;
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<std::vector<char>> sent, got(kAtOnce, std::vector<char>(kLongest));
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      seed = seed * 1'103'515'245 + 12'345;
+      sent.push_back(pattern(4000 + seed / 65'536 % 3 * 4096 + seed / 65'536 % 57'000, seed));
+    }
+    const auto post = [&] {
+      for (auto& each : got)
+        ASSERT_EQ(fi_trecv(b_->ep.get(), each.data(), kLongest, nullptr, to_a_, 7, 0, &each), 0);
+    };
+    if (turn % 2 == 0) post();
+    for (auto& each : sent)
+      ASSERT_EQ(fi_tsend(a_->ep.get(), each.data(), each.size(), nullptr, to_b_, 7, &each), 0);
+    if (turn % 2 != 0) {
+      await_message(7);
+      post();
+    }
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      const auto length = b_->completed(b_->rx.get()).len;
+      ASSERT_LE(length, kLongest);
+      a_->completed(a_->tx.get());
+    }
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      got[i].resize(sent[i].size());
+      ASSERT_TRUE(got[i] == sent[i]) << "turn " << turn << ", message " << i;
+    }
+  }
+}
+
+// A message that has been copied is complete: its bytes are the program's again. It asks for more
+// by FI_TRANSMIT_COMPLETE.
+TEST_F(RdmMessage, ACopiedMessageIsCompleteAtOnceUnlessMoreIsAskedFor) {
+  std::vector<char> sent = pattern(10'000), got(sent.size());
+  send_early("connects", 1);
+  const auto is_complete = [&](std::uint64_t flags) {
+    const iovec part{sent.data(), sent.size()};
+    fi_msg_tagged message{};
+    message.msg_iov = &part;
+    message.iov_count = 1;
+    message.addr = to_b_;
+    message.tag = 7;
+    EXPECT_EQ(fi_tsendmsg(a_->ep.get(), &message, flags), 0);
+    fi_cq_tagged_entry told{};
+    const auto result = fi_cq_read(a_->tx.get(), &told, 1);
+    std::fill(sent.begin(), sent.end(), 'x');
+    return result == 1;
+  };
+  const auto before = sent;
+  EXPECT_TRUE(is_complete(FI_COMPLETION));
+  EXPECT_EQ(receive(got, 7).len, got.size());
+  EXPECT_EQ(got, before);
+  EXPECT_FALSE(is_complete(FI_COMPLETION | FI_TRANSMIT_COMPLETE));
+  EXPECT_EQ(receive(got, 7).len, got.size());
+  a_->completed(a_->tx.get());
+}
+
 TEST_F(RdmMessage, MessagesWithoutTagsGoToReceivesWithoutTags) {
   for (const auto size : kSizes) {
     const auto sent = pattern(size);

@@ -18,11 +18,13 @@ namespace stp::test::rdm_peer_test {
 namespace {
 
 constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
-                        kAccessed = 0x104, kFirst = 0x105, kMore = 0x106;
+                        kAccessed = 0x104, kFirst = 0x105, kMore = 0x106, kLaned = 0x107,
+                        kLane = 0x108, kFreed = 0x109;
 constexpr std::uint32_t kMagic = 0x53544652;
 // Where a stranger has what it serves.
 constexpr std::size_t kServed = 70'000;
 constexpr std::size_t kHead = 32, kTail = 15, kPart = 17'384;
+constexpr std::size_t kLaneTail = 8, kLaneBytes = 68 * 4096;
 
 // The header as the wire has it, not as the provider's own code does.
 std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
@@ -47,13 +49,15 @@ class Stranger {
   Stranger& operator=(const Stranger&) = delete;
 
   // Connects to that endpoint. The kind of the event that follows.
-  std::uint32_t connect(const sockaddr_in& to, std::uint32_t magic = kMagic) {
-    const std::array<std::uint32_t, 3> data{htonl(magic), htonl(INADDR_LOOPBACK),
-                                            htonl(4711U << 16 | 1)};
+  std::uint32_t connect(const sockaddr_in& to, std::uint32_t magic = kMagic,
+                        const std::string& word = {}) {
+    const std::array<std::uint32_t, 3> own{htonl(magic), htonl(INADDR_LOOPBACK),
+                                           htonl(4711U << 16 | 1)};
+    const auto data = std::string(reinterpret_cast<const char*>(own.data()), sizeof own) + word;
     const auto attr = attributes();
     EXPECT_EQ(stm_connection_create(domain_, &attr, &connection_), 0);
     const auto name = "127.0.0.1:" + std::to_string(ntohs(to.sin_port));
-    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, data.data(), sizeof data), 0);
+    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, data.data(), data.size()), 0);
     return next().kind;
   }
   // Listens, and accepts the endpoint that connects.
@@ -80,6 +84,28 @@ class Stranger {
     std::memcpy(from, header.data(), kHead);
     std::memset(from + kHead, 't', size < kHead ? 0 : size - kHead);
     EXPECT_EQ(stm_send(connection_, 0, 0, kind, memory_, from, size), 0);
+  }
+  // Sends a message that the peer lends a lane for, and waits for that.
+  void borrow_lane() {
+    post();
+    send(kEager, head(1, 5000, 0, 1), kHead + 5000);
+    const auto lent = next();
+    ASSERT_EQ(lent.kind, STM_RECEIVE);
+    ASSERT_EQ(lent.tag, kLane);
+    std::array<std::uint64_t, 4> header{};
+    std::memcpy(header.data(), &bytes_[36'000], kHead);
+    EXPECT_EQ(be64toh(header[2]), kLaneBytes);
+    base_ = be64toh(header[1]);
+    key_ = static_cast<std::uint32_t>(be64toh(header[3]) >> 32);
+  }
+  // Puts a message of bytes 'r' at the beginning of the lane.
+  void put(std::size_t length) {
+    auto mark = base_ + 0x9e3779b97f4a7c15;  // of the place 0: splitmix64
+    mark = (mark ^ mark >> 30) * 0xbf58476d1ce4e5b9;
+    mark = (mark ^ mark >> 27) * 0x94d049bb133111eb;
+    const auto wire = htobe64(mark ^ mark >> 31);
+    std::memcpy(&bytes_[kServed + length - kLaneTail], &wire, kLaneTail);
+    EXPECT_EQ(stm_put(connection_, 0, 0, memory_, &bytes_[kServed], length, key_, 0), 0);
   }
   // Answers a read with the bytes 'r'.
   void serve(const stm_event_t& asked) {
@@ -125,6 +151,8 @@ class Stranger {
   stm_connection_t connection_ = nullptr;
   std::vector<char> bytes_ = std::vector<char>(kServed + 40'000, 'r');
   std::size_t sent_ = 0;
+  std::uint64_t base_ = 0;  // of the lane
+  std::uint32_t key_ = 0;
 };
 
 class RdmPeer : public RdmTest {
@@ -144,6 +172,21 @@ class RdmPeer : public RdmTest {
     std::vector<char> got(5);
     send_early("still", 1);
     EXPECT_EQ(receive(got, 1).len, 5U);
+  }
+  // The same, of a stranger that has a lane.
+  void expect_lane_ends(const std::array<std::uint64_t, 4>& header, std::size_t size) {
+    ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    stranger_.borrow_lane();
+    stranger_.send(kLaned, header, size);
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  }
+  // What a stranger says of a lane that it lends ends the connection.
+  void expect_lender_ends(std::uint32_t kind, const std::array<std::uint64_t, 4>& header) {
+    const auto to = a_->insert(stranger_.listen());
+    ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+    stranger_.accept();
+    stranger_.send(kind, header, kHead);
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
   }
   Stranger stranger_;
 };
@@ -209,6 +252,87 @@ TEST_F(RdmPeer, AFirstPartOfAMessageTooLongEndsTheConnection) {
 }
 TEST_F(RdmPeer, APartOfNothingEndsTheConnection) {
   expect_broken_off(kMore, head(0, kPart, 0, 0), kHead + 10);
+}
+
+// ---- lanes ----
+
+TEST_F(RdmPeer, AMessageInALaneThatWasNotLentEndsTheConnection) {
+  expect_broken_off(kLaned, head(1, 5000, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmPeer, AMessageInALaneAtAnotherPlaceEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 1, 1), kHead + kLaneTail);
+}
+TEST_F(RdmPeer, AMessageInALaneAtNoPlaceEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 68, 1), kHead + kLaneTail);
+}
+TEST_F(RdmPeer, AMessageTooLongForALaneEndsTheConnection) {
+  expect_lane_ends(head(1, 4 * kPart + 1, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmPeer, AMessageTooShortForALaneEndsTheConnection) {
+  expect_lane_ends(head(1, 4048, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmPeer, AMessageInALaneWithOtherThanItsLastBytesEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 0, 1), kHead + kLaneTail - 1);
+}
+
+// The bytes may come after the header: until then neither this message nor the next is there.
+TEST_F(RdmPeer, AMessageInALaneWaitsForItsBytesAndTheNextOneForIt) {
+  constexpr std::size_t kLength = 5000;
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  std::vector<char> got(kLength), next(kLength);
+  for (auto* const each : {&got, &next})
+    ASSERT_EQ(
+        fi_trecv(b_->ep.get(), each->data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, each), 0);
+  stranger_.send(kLaned, head(7, kLength, 0, 1), kHead + kLaneTail);
+  stranger_.send(kEager, head(7, 10, 0, 1), kHead + 10);
+  send_early("others", 8);
+  EXPECT_EQ(receive(next, 8).len, 6U);  // others do not wait
+  stranger_.put(kLength);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+  EXPECT_EQ(std::string(got.begin(), got.end() - kLaneTail),
+            std::string(kLength - kLaneTail, 'r'));
+  EXPECT_EQ(std::string(got.end() - kLaneTail, got.end()), "tttttttt");  // behind the header
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &next);
+}
+
+// What it has told of and not put is lost with it.
+TEST_F(RdmPeer, APeerThatEndsBeforeItsBytesHaveComeLeavesNothing) {
+  {
+    Stranger other;
+    other.progress = stranger_.progress;
+    ASSERT_EQ(other.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    other.borrow_lane();
+    other.send(kLaned, head(7, 5000, 0, 1), kHead + kLaneTail);
+    await_message(1);
+  }
+  std::vector<char> got(5000);
+  send_early("whole", 7);
+  EXPECT_EQ(receive(got, 7).len, 5U);
+}
+
+// A peer of an older version breaks off what it does not know.
+TEST_F(RdmPeer, WhoDoesNotKnowLanesIsLentNone) {
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.post();
+  std::vector<char> got(5000);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 2, 0, &got), 0);
+  stranger_.send(kEager, head(1, 5000, 0, 1), kHead + 5000);
+  stranger_.send(kAnnounced, head(2, 100, 1, 1), kHead + kTail);
+  auto event = stranger_.next();
+  if (event.kind == STM_READ_REQUEST) event = stranger_.next();
+  EXPECT_EQ(event.kind, STM_RECEIVE);
+  EXPECT_EQ(event.tag, kPull);
+}
+
+TEST_F(RdmPeer, ALaneOfAnotherLengthEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, kLaneBytes + 4096, 1, 0));
+}
+TEST_F(RdmPeer, ALaneWithoutAKeyEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, kLaneBytes, 0, 0));
+}
+TEST_F(RdmPeer, FreeingALaneThatWasNotLentEndsTheConnection) {
+  expect_lender_ends(kFreed, head(0, 0, 0, 0));
 }
 
 // What follows the first part is not the next one, or no part. The receive fails that it was for.

@@ -102,7 +102,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       counts_accesses_((info.caps & FI_RMA_EVENT) != 0),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       format_(info.addr_format),
-      buffers_(link_.domain()) {
+      buffers_(link_.domain()),
+      lanes_(link_.domain()) {
   name_ = address_or_any(info.src_addr, info.src_addrlen);
   domain_.use();
 }
@@ -135,6 +136,7 @@ int Endpoint::close() {
     outgoing_.clear();
     incoming_.clear();
     buffers_.clear();
+    lanes_.clear();
     for (const auto& receive : matching_.clear()) {
       auto outcome = outcome_of({}, receive);
       outcome.status = -ECANCELED;
@@ -299,7 +301,10 @@ void Endpoint::requested(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
-  auto made = std::make_unique<Incoming>(*this, connection, *peer);
+  // Whatever follows is for those who know more.
+  const auto knows_lanes = data.size() >= kKnowsLanes.size() &&
+                           std::memcmp(data.data(), kKnowsLanes.data(), kKnowsLanes.size()) == 0;
+  auto made = std::make_unique<Incoming>(*this, connection, *peer, knows_lanes);
   if (const auto error = made->accept(); error != 0) {
     explain(FI_LOG_EP_CTRL, "accepting", error);
     stm_reject(connection, nullptr, 0);

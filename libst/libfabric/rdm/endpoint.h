@@ -22,6 +22,7 @@
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/av.h"
 #include "libst/libfabric/rdm/buffers.h"
+#include "libst/libfabric/rdm/lane.h"
 #include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/rdm/wire.h"
 #include "libst/libfabric/receives.h"
@@ -49,10 +50,15 @@ class Outgoing final : public Owner {
   // What was posted and has not begun is given up.
   void give_up(int status);
   [[nodiscard]] bool has_ended() const { return state_ == State::kEnded; }
+  [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
   [[nodiscard]] const Address& peer() const { return peer_; }
 
   // Begins the operation, once the connection is up. A status: it has not begun.
   int post(Op& op);
+  // The peer's memory for messages of that length.
+  [[nodiscard]] bool has_lane_for(std::size_t length) const {
+    return is_up() && lane_.has_room(length);
+  }
 
   void connection_event(const stm_event_t& event) override;
   void not_dialed(int status) override;
@@ -73,6 +79,8 @@ class Outgoing final : public Owner {
 
   int begin(Op& op);
   int begin_parts(Op& op);
+  int begin_laned(Op& op);
+  void pulled(const Head& head);
   void flush();
   void post(RxBuffer& buffer);
   void pair();
@@ -94,6 +102,7 @@ class Outgoing final : public Owner {
   std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
   std::deque<Pull> pulls_;                            // that wait for their reads
   std::deque<Read> reads_;                            // that wait for their pulls
+  LaneOut lane_;
 };
 
 // A message of which not all parts have come.
@@ -107,8 +116,13 @@ struct Assembly {
 // comes is trusted: what the protocol does not permit ends the connection.
 class Incoming final : public Owner {
  public:
-  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source)
-      : endpoint_(endpoint), connection_(connection), source_(source) {}
+  // `knows_lanes`: the peer may be lent one.
+  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
+           bool knows_lanes)
+      : endpoint_(endpoint),
+        connection_(connection),
+        source_(source),
+        may_lend_(knows_lanes) {}
   ~Incoming();
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
@@ -131,8 +145,15 @@ class Incoming final : public Owner {
   void arrived(RxBuffer& buffer, const stm_event_t& event) override;
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
+  void look_again() override;
 
  private:
+  // A message, in its buffer.
+  struct Arrived {
+    RxBuffer* buffer;
+    Kind kind;
+    std::size_t size;
+  };
   // An announced message to be read, and its last bytes.
   struct Pending {
     Op* op;
@@ -147,6 +168,13 @@ class Incoming final : public Owner {
   // One buffer more, which gets a message.
   int add_buffer();
   void post(RxBuffer& buffer);
+  // False: the bytes of a lane that it needs have not arrived.
+  bool take(const Arrived& arrived);
+  void take(Message&& message, RxBuffer& buffer, std::size_t size);
+  bool take_laned(Message&& message, RxBuffer& buffer);
+  void lend_lane();
+  void lane_done(std::uint64_t place);
+  void tell_peer(Kind kind, const Head& head);
   // The message goes to its receive, or waits for one.
   void match(Message&& message);
   void take_first(Message&& message, RxBuffer& buffer);
@@ -167,6 +195,9 @@ class Incoming final : public Owner {
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin
   std::vector<Reading> reading_;
+  std::optional<LaneIn> lane_;
+  std::deque<Arrived> held_;  // behind one whose bytes have not arrived
+  bool may_lend_;             // a lane, at its first message of some length
   bool ended_ = false, broken_ = false;
 };
 
@@ -197,6 +228,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Matching& matching() { return matching_; }
   [[nodiscard]] Buffers& buffers() { return buffers_; }
+  [[nodiscard]] Lanes& lanes() { return lanes_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
   // A peer has broken the protocol.
@@ -263,6 +295,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   int take_parts(Op& op, const Segments& segments, const Head& head);
   // Begins the operation on a connection: gives it up if that fails.
   ssize_t post(Op& op, Outgoing& to, int error);
+  // The same, of a message whose bytes have been copied.
+  ssize_t post_copied(Op& op, Outgoing& to, std::uint64_t flags, int error);
+  void take_laned(Op& op, const Segments& segments, const Head& head);
+  ssize_t announce(Op& op, Outgoing& to, const Request& request, const Head& head);
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
   void tell(Outcome& told, Shared* shared);
   Outcome outcome_of(const Message& message, const Receive& receive) const;
@@ -288,6 +324,7 @@ class Endpoint final : public fid_ep, public Acceptor {
 
   Matching matching_;
   Buffers buffers_;  // before the connections that have them
+  Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
@@ -295,6 +332,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::uint64_t rejected_ = 0, broken_off_ = 0;  // peers
   std::size_t outstanding_ = 0, injected_ = 0;
   std::size_t part_slots_ = 0;  // of messages that go in parts
+  std::size_t laned_ = 0;       // messages under way that are put into lanes
+  std::size_t copied_ = 0;      // bytes of messages under way that have been reported
   std::size_t repeating_ = 0;   // atomic operations that may take further steps
 };
 

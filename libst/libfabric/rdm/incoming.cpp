@@ -23,6 +23,7 @@ std::size_t read_length(const Op& op) {
 }  // namespace
 
 Incoming::~Incoming() {
+  endpoint_.link().stop_awaiting(*this);
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     endpoint_.buffers().give_back(*buffers_[i], i >= Buffers::kFirst);
 }
@@ -76,10 +77,11 @@ void Incoming::connection_event(const stm_event_t& event) {
 }
 
 void Incoming::give_up(int status) {
-  if (const auto missing = waiting_.size() + reading_.size() + (assembly_ ? 1 : 0); missing != 0)
+  if (const auto missing = waiting_.size() + reading_.size() + held_.size() + (assembly_ ? 1 : 0); missing != 0)
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
   endpoint_.matching().forget(*this);
+  held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
     endpoint_.lose(cut->message, *cut->receive, status);
   for (const auto& pending : std::exchange(waiting_, {})) {
@@ -99,16 +101,42 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   // Who brings messages gets more buffers, while there are some. While all of them hold messages
   // that wait for receives, the peer waits, too.
   if (buffers_.size() < Buffers::kMost && add_buffer() == 0) post(*buffers_.back());
-  const auto size = static_cast<std::size_t>(event.length);
-  const auto kind = static_cast<Kind>(event.tag);
+  const Arrived message{&buffer, static_cast<Kind>(event.tag),
+                        static_cast<std::size_t>(event.length)};
+  if (held_.empty() && take(message)) return;
+  if (held_.empty()) endpoint_.link().await(*this);
+  held_.push_back(message);
+}
+
+// Messages keep their order, so all wait for the first.
+void Incoming::look_again() {
+  while (!held_.empty() && !ended_ && !broken_) {
+    if (!take(held_.front())) return endpoint_.link().await(*this);
+    held_.pop_front();
+  }
+}
+
+bool Incoming::take(const Arrived& arrived) {
+  const auto [place, kind, size] = arrived;
+  auto& buffer = *place;
   Message message{.from = this, .source = source_, .kind = kind, .head = {}, .copy = {}};
   if (size >= kHead) message.head = load(buffer.data);
   if (size < kHead || !is_legal(kind, message.head, size)) {
     break_off("a message is none of the protocol");
-    return;
+    return true;
   }
-  if (assembly_.has_value() != (kind == Kind::kMore))
-    return break_off("the parts of a message do not follow each other");
+  if (assembly_.has_value() != (kind == Kind::kMore)) {
+    break_off("the parts of a message do not follow each other");
+    return true;
+  }
+  if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
+  take(std::move(message), buffer, size);
+  return true;
+}
+
+void Incoming::take(Message&& message, RxBuffer& buffer, std::size_t size) {
+  const auto kind = message.kind;
+  if (may_lend_ && size > kHead + kRdmInjectMost) lend_lane();
   if (kind == Kind::kMore) return take_more(message.head, buffer, size - kHead);
   if (kind == Kind::kAccessed && !endpoint_.counts_accesses())
     return break_off("it tells of accesses unasked");
@@ -170,19 +198,70 @@ void Incoming::take_part(const RxBuffer& buffer, std::size_t length) {
   arrived += length;
 }
 
+// ---- messages in a lane ----
+
+// From the first message on that would not be injected.
+void Incoming::lend_lane() {
+  may_lend_ = false;
+  lane_.emplace(endpoint_.lanes());
+  if (lane_->open(connection_) == 0)
+    tell_peer(Kind::kLane, lane_->told());
+  else
+    lane_.reset();
+}
+
+bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
+  const auto length = message.head.length;
+  const auto place = lane_ ? lane_->place(length) : std::nullopt;
+  if (!place || *place % kLanePages != message.head.id) {
+    break_off("a message is not at its place in the lane");
+    return true;
+  }
+  if (!lane_->has(*place, length)) return false;
+  message.kind = Kind::kEager;
+  message.place = *place;
+  message.laned = lane_->take(*place, length, buffer.data + kHead);
+  post(buffer);
+  match(std::move(message));
+  return true;
+}
+
+void Incoming::lane_done(std::uint64_t place) {
+  if (lane_->done(place) && !ended_ && !broken_)
+    tell_peer(Kind::kFreed, {.length = lane_->tell()});
+}
+
+// A peer that does not get the word uses the lane no more.
+void Incoming::tell_peer(Kind kind, const Head& head) {
+  auto& link = endpoint_.link();
+  auto& op = link.take_op();
+  op.owner = this;
+  op.action = Action::kWord;
+  auto error = link.notes().take(op.note);
+  if (error == 0) {
+    store(head, op.note.data);
+    error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), STM_LAZY,
+                     static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kHead);
+  }
+  if (error != 0) link.free_op(op);
+}
+
 // The message waits for a receive: in a copy, as long as the connection may have more of them. Then
 // its last buffer stays in use.
 void Incoming::keep(Message&& message) {
   if (kept_ < endpoint_.most_kept()) {
-    auto& buffer = *message.buffer;
+    auto* const buffer = message.buffer;
+    const auto laned = message.laned != nullptr;
     copy_out(message);
     kept_ += (message.kind == Kind::kEager ? message.head.length : 0) + kCostOfMessage;
-    post(buffer);
+    if (buffer != nullptr) post(*buffer);
+    if (laned) lane_done(message.place);
   }
   endpoint_.matching().add(std::move(message));
 }
 
 void Incoming::done_with(Message& message) {
+  if (std::exchange(message.laned, nullptr) != nullptr) return lane_done(message.place);
   if (message.buffer != nullptr) {
     post(*std::exchange(message.buffer, nullptr));
     return;
@@ -242,7 +321,7 @@ int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
     const auto left = op.length - length;
     std::memcpy(op.span.data + length, pending.tail.data() + (kTail - left), left);
   }
-  if (const auto error = link.slots().take(op.note); error != 0) return error;
+  if (const auto error = link.notes().take(op.note); error != 0) return error;
   store({.length = length, .id = op.id}, op.note.data);
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
   const auto error = stm_send(connection_, context, 0, static_cast<std::uint32_t>(Kind::kPull),
@@ -253,6 +332,7 @@ int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
 }
 
 void Incoming::part_done(Op& op, int status) {
+  if (op.action == Action::kWord) return endpoint_.link().free_op(op);
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });

@@ -26,12 +26,15 @@ std::size_t cost_of(const Message& message) {
 }  // namespace
 
 void copy_out(Message& message) {
-  const auto* const buffer = std::exchange(message.buffer, nullptr);
-  if (buffer == nullptr || message.copy || message.kind != Kind::kEager) return;
+  const auto* const bytes = message.bytes();
+  const auto lies_elsewhere = message.buffer != nullptr || message.laned != nullptr;
+  message.buffer = nullptr;
+  message.laned = nullptr;
+  if (!lies_elsewhere || message.copy || message.kind != Kind::kEager) return;
   const auto length = message.head.length;
   if (length == 0) return;
   message.copy = std::make_unique_for_overwrite<std::byte[]>(length);
-  std::memcpy(message.copy.get(), buffer->data + kHead, length);
+  std::memcpy(message.copy.get(), bytes, length);
 }
 
 bool fits(const Receive& receive, const Message& message) {

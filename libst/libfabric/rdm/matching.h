@@ -46,10 +46,13 @@ struct Message {
   Head head;
   std::unique_ptr<std::byte[]> copy;    // its bytes
   RxBuffer* buffer = nullptr;           // where they are, behind the header, if there is no copy
+  const std::byte* laned = nullptr;     // where they are in a lane, if there is no copy
+  std::uint64_t place = 0;              // in the lane
   bool landed = false;                  // they are in the memory of the receive
   std::array<std::byte, kTail> tail{};  // of an announced message: its last bytes
 
   [[nodiscard]] const std::byte* bytes() const {
+    if (laned != nullptr) return laned;
     return buffer != nullptr && !copy ? buffer->data + kHead : copy.get();
   }
   [[nodiscard]] bool tagged() const { return (head.flags & kTagged) != 0; }

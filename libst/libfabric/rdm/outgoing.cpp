@@ -2,6 +2,7 @@
 #include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,6 +20,13 @@ static_assert(kPullSize >= kHead);
 // So much memory of the provider holds messages of an endpoint that go in parts. Beyond that, they
 // are announced, and wait in the memory of the program.
 constexpr std::size_t kMostPartSlots = 256;
+// The same of those that are put into lanes.
+constexpr std::size_t kMostLaned = 128;
+// The header of such a message is at the end of its slot.
+constexpr std::size_t kLaneRoom = 64;
+static_assert(kHead + kLaneTail <= kLaneRoom);
+// So many bytes of messages may be under way that are complete for the program.
+constexpr std::size_t kMostCopied = std::size_t{4} << 20;
 // A peer has fewer reads under way at a time.
 constexpr std::size_t kMostReadsOfPeer = 64;
 
@@ -49,7 +57,7 @@ int Outgoing::dial() {
   link.dial({.owner = this,
              .connection = connection_,
              .peer = peer_name(peer_),
-             .data = pack_request(endpoint_.name(), nullptr, 0, kMagic)});
+             .data = pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic)});
   return 0;
 }
 
@@ -104,12 +112,15 @@ int Outgoing::begin(Op& op) {
     }
     case Action::kParts:
       return begin_parts(op);
+    case Action::kLaned:
+      return begin_laned(op);
     case Action::kRead:
       return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
                      op.remote_key, op.remote_address);
     case Action::kAtomic:
       return post_step(connection_, op);
     case Action::kWrite:
+    case Action::kWord:
       break;
   }
   auto error = stm_put(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
@@ -145,6 +156,45 @@ int Outgoing::begin_parts(Op& op) {
   return 0;
 }
 
+// The header does not wait for the put: its receiver looks whether the mark is there.
+int Outgoing::begin_laned(Op& op) {
+  const auto context = reinterpret_cast<std::uintptr_t>(&op);
+  const auto place = lane_.place(op.length);
+  auto* const bytes = op.note.data;
+  auto* const header = bytes + op.note.slots->size() - kLaneRoom;
+  auto head = load(header);
+  head.id = static_cast<std::uint32_t>(place % kLanePages);
+  store(head, header);
+  auto* const last = bytes + op.length - kLaneTail;
+  std::memcpy(header + kHead, last, kLaneTail);
+  const auto mark = htobe64(lane_.mark(place));
+  std::memcpy(last, &mark, kLaneTail);
+  std::array<stm_operation_t, 2> both{};
+  both[0].kind = STM_PUT;
+  both[0].ptr = bytes;
+  both[0].length = op.length;
+  both[0].key = lane_.key();
+  both[0].address = std::uint64_t{head.id} * kLanePage;
+  both[0].flags = op.stm_flags;
+  both[1].kind = STM_SEND;
+  both[1].ptr = header;
+  both[1].length = kHead + kLaneTail;
+  both[1].tag = static_cast<std::uint32_t>(Kind::kLaned);
+  both[1].flags = op.stm_flags & ~static_cast<unsigned>(STM_FENCE);
+  for (auto& each : both) {
+    each.context = context;
+    each.memory = op.note.memory;
+  }
+  const auto posted = stm_post_list(connection_, both.data(), both.size());
+  if (posted < 1) return posted < 0 ? posted : -EIO;
+  lane_.use(place, op.length);
+  op.parts = static_cast<unsigned>(posted);
+  if (posted == 2) return 0;
+  op.status = -EAGAIN;
+  break_off("the header of a message cannot be sent");
+  return 0;
+}
+
 void Outgoing::flush() {
   for (auto* const op : std::exchange(waiting_, {}))
     if (const auto error = begin(*op); error != 0) part_done(*op, error);
@@ -154,6 +204,11 @@ void Outgoing::part_done(Op& op, int status) {
   // With a note it is complete, and the peer is being told.
   if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
+  // The peer waits for what has been announced to it.
+  if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
+    lane_.close();
+    if (state_ == State::kUp) break_off("it does not take what is put into its lane");
+  }
   if (--op.parts == 0) {
     if (!peer_counts_ || op.status != 0 || !tell_access(op)) endpoint_.finish(op);
     return;
@@ -165,9 +220,9 @@ void Outgoing::part_done(Op& op, int status) {
 
 bool Outgoing::tell_access(Op& op) {
   const auto is_message = op.action == Action::kMessage || op.action == Action::kParts ||
-                          op.action == Action::kAnnounce;
+                          op.action == Action::kLaned || op.action == Action::kAnnounce;
   if (is_message || op.note.data != nullptr) return false;  // told
-  op.status = endpoint_.link().slots().take(op.note);
+  op.status = endpoint_.link().notes().take(op.note);
   if (op.status != 0) return false;
   const auto reads = op.direction == Direction::kRead;
   store({.length = op.length, .id = op.remote_key, .flags = reads ? kReads : 0U}, op.note.data);
@@ -218,10 +273,17 @@ void Outgoing::give_up(int status) {
 void Outgoing::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0 || state_ == State::kEnded) return;
-  if (static_cast<Kind>(event.tag) != Kind::kPull || event.length != kHead)
-    return break_off("a message is none of the protocol");
+  const auto kind = static_cast<Kind>(event.tag);
+  const auto is_known = kind == Kind::kPull || kind == Kind::kLane || kind == Kind::kFreed;
+  if (!is_known || event.length != kHead) return break_off("a message is none of the protocol");
   const auto head = load(buffer.data);
   post(buffer);
+  if (kind == Kind::kPull) return pulled(head);
+  if (kind == Kind::kLane ? !lane_.open(head) : !lane_.freed(head))
+    break_off("what it says of a lane cannot be");
+}
+
+void Outgoing::pulled(const Head& head) {
   const auto found = announced_.find(head.id);
   if (found == announced_.end()) return break_off("it pulls what was not announced");
   auto* const op = found->second;
@@ -307,7 +369,9 @@ ssize_t Endpoint::post(Op& op, Outgoing& to, int error) {
 void Endpoint::leaves(const Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
+  if (op.reported) copied_ -= op.length;
   part_slots_ -= op.more.size();
+  if (op.action == Action::kLaned) --laned_;
   if (op.atomic && op.atomic->repeats()) --repeating_;
 }
 
@@ -317,7 +381,10 @@ void Endpoint::finish(Op& op) {
   if (op.status != 0 && op.injected && eq_ != nullptr && !eq_->knows_of(&fid))
     eq_->tell_error(&fid, op.status, {});
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  reports_.complete(op);
+  if (!op.reported)
+    reports_.complete(op);
+  else if (op.status != 0)
+    inform(FI_LOG_EP_DATA, "a message that was copied has not arrived");
   link_.free_op(op);
 }
 
@@ -348,28 +415,63 @@ ssize_t Endpoint::send(const Outbound& message) {
 
   const auto kind = FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG);
   auto& op = begin(request, Direction::kSend, kind);
-  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, *to, error);
   Head head{.tag = message.tagged ? message.tag : 0, .length = length};
   if (message.tagged) head.flags |= kTagged;
   if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
     head.flags |= kWithData;
     head.data = request.data;
   }
-  store(head, op.note.data);
   // Who has read an announced message has it in the memory of its receive.
   const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
-  const auto long_one = length > kEagerMost;
-  if (long_one && length <= kPartsMost && !delivered && part_slots_ < kMostPartSlots)
-    return post(op, *to, take_parts(op, request.segments, head));
-  if (long_one || delivered) {
-    op.action = Action::kAnnounce;
-    auto segments = request.segments;
-    if (inject) segments.desc = {};  // the bytes are copied
-    return post(op, *to, link_.span_of(segments, true, op.span));
+  if (length > kRdmInjectMost && length <= kPartsMost && !delivered && laned_ < kMostLaned &&
+      to->has_lane_for(length)) {
+    auto& slots = link_.lane_slots(length);
+    if (const auto error = slots.take(op.note); error != 0) return post(op, *to, error);
+    take_laned(op, request.segments, head);
+    return post_copied(op, *to, request.flags, 0);
   }
+  const auto long_one = length > kEagerMost;
+  if (delivered || (long_one && (length > kPartsMost || part_slots_ >= kMostPartSlots)))
+    return announce(op, *to, request, head);
+  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, *to, error);
+  store(head, op.note.data);
+  if (long_one) return post_copied(op, *to, request.flags, take_parts(op, request.segments, head));
   op.action = Action::kMessage;
   gather(request.segments, op.note.data + kHead);
-  return post(op, *to, 0);
+  return post_copied(op, *to, request.flags, 0);
+}
+
+void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
+  op.action = Action::kLaned;
+  ++laned_;
+  gather(segments, op.note.data);
+  store(head, op.note.data + op.note.slots->size() - kLaneRoom);
+}
+
+ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
+  op.action = Action::kAnnounce;
+  auto error = link_.notes().take(op.note);
+  if (error != 0) return post(op, to, error);
+  store(head, op.note.data);
+  auto segments = request.segments;
+  if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
+  return post(op, to, link_.span_of(segments, true, op.span));
+}
+
+// The bytes of the program are its own again. So the operation is complete for it, unless it has
+// asked for more. From then on it is like one that was injected.
+ssize_t Endpoint::post_copied(Op& op, Outgoing& to, std::uint64_t flags, int error) {
+  constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+  const auto early = error == 0 && (flags & kLater) == 0 && !op.injected && to.is_up() &&
+                     copied_ + op.length <= kMostCopied;
+  if (early) op.stm_flags |= STM_LAZY;
+  if (const auto result = post(op, to, error); result != 0 || !early) return result;
+  if (op.status != 0) return 0;  // it fails when all of it has ended
+  reports_.complete(op);
+  op.injected = op.reported = true;
+  ++injected_;
+  copied_ += op.length;
+  return 0;
 }
 
 ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target& target) {
@@ -390,7 +492,7 @@ ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target&
   }
   auto error = link_.span_of(segments, true, op.span);
   if (error == 0 && (request.flags & FI_REMOTE_CQ_DATA) != 0) {
-    error = link_.slots().take(op.note);
+    error = link_.notes().take(op.note);
     if (error == 0)
       store({.data = request.data, .length = op.length, .id = op.remote_key, .flags = kWithData},
             op.note.data);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The protocol between endpoints of FI_EP_RDM, in messages of the managed API. An endpoint sends on
-// connections that it has made itself. Its peer answers there with kPull alone. The tag of a
-// message gives its kind, and each begins with this header, big-endian:
+// connections that it has made itself. Its peer answers there with kPull, kLane and
+// kFreed. The tag of a message gives its kind, and each begins with this header, big-endian:
 //
 //    0  tag of a tagged message
 //    8  immediate data
-//   16  length: of the message (kEager, kFirst, kAnnounced), of the write (kWritten), of the read
-//       (kPull); where in its message a part begins (kMore)
+//   16  length: of the message (kEager, kFirst, kLaned, kAnnounced), of the write (kWritten), of the
+//       read (kPull), of the lane (kLane); where in its message a part begins (kMore); up to which
+//       page the lane is free (kFreed)
 //   24  id: numbers an announced message (kAnnounced, kPull); the key of the memory (kWritten,
-//   kAccessed) 28  flags
+//       kAccessed, kLane); the page of the lane (kLaned)
+//   28  flags
 //
 // The bytes of a message follow the header of kEager. A longer one may come in parts: kFirst brings
 // its header and first bytes, each kMore the next ones. All but the last are as long as possible,
@@ -18,6 +20,12 @@
 // For that the last bytes of the message (kTail) follow the header of kAnnounced: of several
 // messages of one length, the receiver reads each with another number of them left out. An empty
 // message that is announced is read as one byte of any value.
+//
+// An endpoint that connects says whether it knows lanes (kKnowsLanes). Only then the peer may lend it
+// one (lane.h): kLane names the memory and, as immediate data, the base of its marks. The sender
+// puts the bytes of a message there, and sends kLaned behind it, without waiting for the put. In
+// place of the last bytes it puts a mark, and those (kLaneTail) follow the header. So the receiver
+// knows whether the put is there already. kFreed gives pages back. Nobody has to use a lane.
 //
 // An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
 // sends kAccessed after each write, read and atomic operation without immediate data: when it is
@@ -44,6 +52,9 @@ enum class Kind : std::uint32_t {
   kAccessed = 0x104,
   kFirst = 0x105,
   kMore = 0x106,
+  kLaned = 0x107,
+  kLane = 0x108,
+  kFreed = 0x109,
 };
 
 inline constexpr std::size_t kHead = 32;
@@ -56,12 +67,16 @@ static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the 
 // of the lengths is always free.
 inline constexpr std::size_t kMostReads = 16;
 inline constexpr std::size_t kTail = kMostReads - 1;
+// The last bytes of a message that come beside the lane.
+inline constexpr std::size_t kLaneTail = 8;
 // The first word of a connection request: "STFR".
 inline constexpr std::uint32_t kMagic = 0x53544652;
 
 enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2, kReads = 4 };
 // What an endpoint with FI_RMA_EVENT accepts a connection with.
 inline constexpr std::string_view kListens = "accesses";
+// What one that knows lanes asks for a connection with, behind its address.
+inline constexpr std::string_view kKnowsLanes = "lanes";
 
 struct Head {
   std::uint64_t tag = 0, data = 0, length = 0;
@@ -112,6 +127,8 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
       return size == kBuffer && head.length > kEagerMost && head.length <= kPartsMost;
     case Kind::kMore:
       return size > kHead && head.length < kPartsMost;
+    case Kind::kLaned:
+      return size == kHead + kLaneTail && head.length > kRdmInjectMost && head.length <= kPartsMost;
     case Kind::kAnnounced:
       return head.length <= kMostMessage && size == kHead + tail_length(head.length);
     case Kind::kWritten:
@@ -119,6 +136,8 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
     case Kind::kAccessed:
       return size == kHead;
     case Kind::kPull:
+    case Kind::kLane:
+    case Kind::kFreed:
       break;
   }
   return false;

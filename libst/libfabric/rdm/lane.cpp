@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/libfabric/rdm/lane.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+namespace stp::fi::rdm {
+
+LaneMemory::~LaneMemory() {
+  if (memory != nullptr) stm_memory_release(memory);
+}
+
+int Lanes::take(std::unique_ptr<LaneMemory>& out) {
+  if (taken_ == kMost) return -ENOBUFS;
+  if (!free_.empty()) {
+    out = std::move(free_.back());
+    free_.pop_back();
+    ++taken_;
+    return 0;
+  }
+  auto made = std::make_unique<LaneMemory>();
+  made->bytes = allocate(kLaneBytes);
+  if (!made->bytes) return -ENOMEM;
+  const auto error = stm_memory_register(domain_, made->bytes.get(), kLaneBytes,
+                                         STM_LOCAL_WRITE | STM_REMOTE_WRITE, &made->memory);
+  if (error != 0) return error;
+  out = std::move(made);
+  ++taken_;
+  return 0;
+}
+
+void Lanes::give_back(std::unique_ptr<LaneMemory> lane) {
+  --taken_;
+  free_.push_back(std::move(lane));
+}
+
+LaneIn::LaneIn(Lanes& lanes) : lanes_(lanes) {
+  std::random_device seed;
+  base_ = std::uint64_t{seed()} << 32 | seed();
+}
+
+LaneIn::~LaneIn() {
+  if (region_ != nullptr) stm_region_close(region_);
+  if (memory_) lanes_.give_back(std::move(memory_));
+}
+
+int LaneIn::open(stm_connection_t connection) {
+  if (const auto error = lanes_.take(memory_); error != 0) return error;
+  stm_remote_t remote{};
+  const auto error = stm_region_open(memory_->memory, memory_->bytes.get(), kLaneBytes,
+                                     STM_REMOTE_WRITE, connection, 0, &region_, &remote);
+  key_ = remote.key;
+  return error;
+}
+
+Head LaneIn::told() const {
+  return {.data = base_, .length = kLaneBytes, .id = key_};
+}
+
+// The peer may write there at any time. What it puts last is visible after all other bytes.
+bool LaneIn::has(std::uint64_t place, std::size_t length) const {
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, at(place) + length - kLaneTail, kLaneTail);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return be64toh(mark) == lane_mark(base_, place);
+}
+
+std::byte* LaneIn::take(std::uint64_t place, std::size_t length, const std::byte* tail) {
+  pages_.use(place, lane_pages(length));
+  pieces_.push_back({place, place + lane_pages(length), false});
+  std::memcpy(at(place) + length - kLaneTail, tail, kLaneTail);
+  return at(place);
+}
+
+bool LaneIn::done(std::uint64_t place) {
+  const auto piece = std::ranges::find(pieces_, place, &Piece::begin);
+  if (piece != pieces_.end()) piece->done = true;
+  while (!pieces_.empty() && pieces_.front().done) {
+    pages_.free(pieces_.front().end);
+    pieces_.pop_front();
+  }
+  return pages_.freed() - told_ >= kLanePages / 2;
+}
+
+bool LaneOut::open(const Head& told) {
+  if (open_ || key_ != 0 || told.id == 0 || told.length != kLaneBytes) return false;
+  open_ = true;
+  key_ = told.id;
+  base_ = told.data;
+  return true;
+}
+
+}  // namespace stp::fi::rdm

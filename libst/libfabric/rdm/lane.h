@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A lane: memory of a receiving endpoint into which one peer puts the bytes of its messages. It is
+// used in turn, by whole pages, and a message does not wrap around its end. The receiver says how
+// many pages are free again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "libst/libfabric/limits.h"
+#include "libst/libfabric/op.h"
+#include "libst/libfabric/rdm/wire.h"
+
+namespace stp::fi::rdm {
+
+inline constexpr std::size_t kLanePage = 4096;
+// Four of the longest messages.
+inline constexpr std::uint32_t kLanePages = 68;
+inline constexpr std::size_t kLaneBytes = kLanePages * kLanePage;
+
+constexpr std::uint32_t lane_pages(std::size_t length) {
+  return static_cast<std::uint32_t>((length + kLanePage - 1) / kLanePage);
+}
+static_assert(4 * lane_pages(kPartsMost) == kLanePages);
+
+// The pages in use. Positions count all pages so far, with those that were left out.
+class LanePages {
+ public:
+  // Where the next message begins; nothing: there is no room for it.
+  [[nodiscard]] std::optional<std::uint64_t> place(std::uint32_t pages) const {
+    const auto left = kLanePages - used_ % kLanePages;
+    const auto begin = pages <= left ? used_ : used_ + left;
+    if (begin + pages - freed_ > kLanePages) return std::nullopt;
+    return begin;
+  }
+  void use(std::uint64_t place, std::uint32_t pages) { used_ = place + pages; }
+  // All before `position` are free. False: that cannot be.
+  bool free(std::uint64_t position) {
+    if (position < freed_ || position > used_) return false;
+    freed_ = position;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t freed() const { return freed_; }
+
+ private:
+  std::uint64_t used_ = 0, freed_ = 0;
+};
+
+// The last 8 bytes that are put for the message at `place`: the receiver knows by them that all
+// its bytes are there. The lane's own `base` makes it unlike what a program sends.
+constexpr std::uint64_t lane_mark(std::uint64_t base, std::uint64_t place) {
+  auto mixed = base + (place + 1) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+// The memory of a lane.
+struct LaneMemory {
+  std::unique_ptr<std::byte, FreeBlock> bytes;
+  stm_memory_t memory = nullptr;
+
+  LaneMemory() = default;
+  LaneMemory(const LaneMemory&) = delete;
+  LaneMemory& operator=(const LaneMemory&) = delete;
+  ~LaneMemory();
+};
+
+// Owns the memory of the lanes of an endpoint: of a bounded number.
+class Lanes {
+ public:
+  static constexpr std::size_t kMost = 32;
+
+  explicit Lanes(stm_domain_t domain) : domain_(domain) {}
+  // 0 or a status: -ENOBUFS, all are taken.
+  int take(std::unique_ptr<LaneMemory>& out);
+  // No peer has access to it any more.
+  void give_back(std::unique_ptr<LaneMemory> lane);
+  void clear() { free_.clear(); }
+
+ private:
+  const stm_domain_t domain_;
+  std::size_t taken_ = 0;
+  std::list<std::unique_ptr<LaneMemory>> free_;
+};
+
+// The receiving side of a lane.
+class LaneIn {
+ public:
+  explicit LaneIn(Lanes& lanes);
+  ~LaneIn();
+  LaneIn(const LaneIn&) = delete;
+  LaneIn& operator=(const LaneIn&) = delete;
+
+  // Lets the peer put into it. 0 or a status.
+  int open(stm_connection_t connection);
+  // What the peer has to know of it: the header of kLane.
+  [[nodiscard]] Head told() const;
+
+  // Where a message of that length lies, if it comes now. nullopt: it has no room.
+  [[nodiscard]] std::optional<std::uint64_t> place(std::size_t length) const {
+    return pages_.place(lane_pages(length));
+  }
+  // Whether its bytes are there.
+  [[nodiscard]] bool has(std::uint64_t place, std::size_t length) const;
+  // Its bytes, of which the last ones come from `tail`.
+  std::byte* take(std::uint64_t place, std::size_t length, const std::byte* tail);
+  // The bytes at that place are not needed any more. True: the peer should hear of it.
+  bool done(std::uint64_t place);
+  // Up to where all is free. The peer hears of that now.
+  std::uint64_t tell() { return told_ = pages_.freed(); }
+
+ private:
+  struct Piece {
+    std::uint64_t begin, end;
+    bool done;
+  };
+  [[nodiscard]] std::byte* at(std::uint64_t place) const {
+    return memory_->bytes.get() + place % kLanePages * kLanePage;
+  }
+
+  Lanes& lanes_;
+  std::unique_ptr<LaneMemory> memory_;
+  stm_region_t region_ = nullptr;
+  std::uint32_t key_ = 0;
+  std::uint64_t base_ = 0;
+  LanePages pages_;
+  std::uint64_t told_ = 0;
+  std::deque<Piece> pieces_;  // in their order
+};
+
+// The sending side.
+class LaneOut {
+ public:
+  // False: such a lane does not exist.
+  bool open(const Head& told);
+  void close() { open_ = false; }
+  [[nodiscard]] bool is_open() const { return open_; }
+  [[nodiscard]] bool has_room(std::size_t length) const {
+    return open_ && pages_.place(lane_pages(length)).has_value();
+  }
+  // Where the next message of that length begins; there is room.
+  [[nodiscard]] std::uint64_t place(std::size_t length) const {
+    return *pages_.place(lane_pages(length));
+  }
+  void use(std::uint64_t place, std::size_t length) { pages_.use(place, lane_pages(length)); }
+  // The peer says what is free. False: that cannot be.
+  bool freed(const Head& told) { return open_ && pages_.free(told.length); }
+  [[nodiscard]] std::uint32_t key() const { return key_; }
+  [[nodiscard]] std::uint64_t mark(std::uint64_t place) const { return lane_mark(base_, place); }
+
+ private:
+  bool open_ = false;
+  std::uint32_t key_ = 0;
+  std::uint64_t base_ = 0;
+  LanePages pages_;
+};
+
+}  // namespace stp::fi::rdm
