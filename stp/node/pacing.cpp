@@ -141,9 +141,10 @@ void HeldGrants::leave(VcId vc, const OfVc& of) {
 
 namespace {
 
-// Held CTS of one owner, and of each of its connections besides; further CTS are not held.
+// Held CTS of one owner, and of each of its connections besides, and of all of them together;
+// further CTS are not held.
 // protocol: 10.8
-constexpr std::uint32_t kMaxHeld = 4096, kMaxHeldOfVc = 128;
+constexpr std::uint32_t kMaxHeld = 4096, kMaxHeldOfVc = 128, kMaxHeldInAll = 32'768;
 constexpr std::uint64_t kOldestEvery = 8;  // every so many releases, age goes before size
 // Grants without any arrival for kGrantPatience no longer delay others. Their sender may have
 // reasons to wait that others cannot know. It may also have waited for a core, and send all of it
@@ -154,7 +155,7 @@ constexpr unsigned kMostLooks = 32;  // connections checked per call
 constexpr std::size_t kHeldTidiedAtOnce = 64;
 
 bool may_hold(std::uint32_t held_of_owner, std::uint32_t held_of_vc) {
-  return held_of_owner < kMaxHeld || held_of_vc < kMaxHeldOfVc;
+  return held_of_owner < kMaxHeld || (held_of_owner < kMaxHeldInAll && held_of_vc < kMaxHeldOfVc);
 }
 
 HeldGrants::Transfer transfer_of(const Vc& vc, const SendEntry& entry) {
