@@ -128,7 +128,7 @@ TEST_F(StpctlShards, AutoIsOneForEachCpuOfThose) {
 
 TEST_F(StpctlShards, TooManyAreRefusedWithTheNumberThatThereMayBe) {
   const auto said = run({STPD_PATH, "--link", "loop,queues=17", "--socket", socket});
-  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_EQ(said.exit_status, 2);
   EXPECT_TRUE(contains(said.text, "queues=17")) << said.text;
   EXPECT_TRUE(contains(said.text, "16")) << said.text;
 }
