@@ -204,9 +204,6 @@ Service::Service(std::unique_ptr<port::Port> port, std::optional<std::uint64_t> 
 const port::PortInfo& Service::info() const {
   return driven_.impl_->port->info();
 }
-unsigned Service::shards() const {
-  return shards_of(*driven_.impl_->port);
-}
 
 // ---- clients
 

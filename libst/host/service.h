@@ -235,7 +235,6 @@ class Service {
   [[nodiscard]] const Budgets& budgets() const;
   // What never changes.
   [[nodiscard]] const port::PortInfo& info() const;
-  [[nodiscard]] unsigned shards() const;  // the number of shards of the link
   // An eventfd that is readable while next_expelled() may have a client. Needs no lock.
   [[nodiscard]] int expelled_fd() const;
   // How often a client was silenced for ringing without need.

@@ -361,9 +361,6 @@ const Counters& Node::counters() const {
 Counters& Node::counters() {
   return impl_->common.counters;
 }
-const NodeConfig& Node::config() const {
-  return impl_->common.config;
-}
 std::size_t Node::vc_count() const {
   return impl_->vcs.count();
 }

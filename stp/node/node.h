@@ -289,7 +289,6 @@ class Node {
   [[nodiscard]] const Counters& counters() const;
   // The data plane adds its own counts here, e.g. frames of another EtherType.
   [[nodiscard]] Counters& counters();
-  [[nodiscard]] const NodeConfig& config() const;
   [[nodiscard]] std::size_t vc_count() const;
   // The connection with the lowest local Port above `port`; kNoneId: none. Callers can iterate with
   // it while connections come and go.

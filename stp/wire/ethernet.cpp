@@ -33,10 +33,4 @@ DropReason unwrap_more(std::uint16_t type, LinkHeader& link, Bytes& payload) {
   return type == kEtherType ? DropReason::kNone : DropReason::kNotStp;
 }
 
-std::size_t wrap(const LinkHeader& link, std::size_t payload_length, std::byte* out) {
-  const std::byte* const end =
-      wrap_inline(link.dst, link.src, link.vlan, link.snap, payload_length, out);
-  return static_cast<std::size_t>(end - out);
-}
-
 }  // namespace stp::wire

@@ -59,7 +59,8 @@ inline DropReason unwrap(Bytes frame, LinkHeader& link, Bytes& payload) {
 inline constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
     0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00, kEtherType >> 8, kEtherType & 0xff};
 
-// Like wrap(), without a LinkHeader: inline, so that a frame copies nothing. Returns the end.
+// Writes the LinkHeader::size() bytes before a payload: inline, so that a frame copies nothing.
+// Returns their end.
 [[gnu::always_inline]] inline std::byte* wrap_inline(const MacAddr& dst, const MacAddr& src,
                                                      const std::optional<std::uint16_t>& vlan,
                                                      bool snap, std::size_t payload_length,
@@ -77,8 +78,5 @@ inline constexpr std::array<std::uint8_t, kSnapSize> kSnap = {
   if (snap) std::memcpy(type + 2, kSnap.data(), kSnapSize);
   return type + 2 + (snap ? kSnapSize : 0);
 }
-
-// Writes the link.size() bytes before a payload and returns their number.
-std::size_t wrap(const LinkHeader& link, std::size_t payload_length, std::byte* out);
 
 }  // namespace stp::wire

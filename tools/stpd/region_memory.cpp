@@ -100,13 +100,6 @@ class PagePins::Ring {
   std::vector<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
 
-PagePins& PagePins::operator=(PagePins&& other) noexcept {
-  release();
-  slots_ = std::exchange(other.slots_, {});
-  pipes_ = std::exchange(other.pipes_, {});
-  return *this;
-}
-
 bool PagePins::wanted() {
   constexpr int kCollapse = 25;  // MADV_COLLAPSE
   return ::madvise(nullptr, 0, kCollapse) == 0;

@@ -38,7 +38,6 @@ class PagePins {
   PagePins() = default;
   ~PagePins() { release(); }
   PagePins(PagePins&& other) noexcept = default;
-  PagePins& operator=(PagePins&& other) noexcept;
   PagePins(const PagePins&) = delete;
   PagePins& operator=(const PagePins&) = delete;
 

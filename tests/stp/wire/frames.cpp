@@ -13,7 +13,7 @@ namespace {
 Buffer put_together(bool snap, const Header& header, Bytes body) {
   const LinkHeader link{kMacB, kMacA, std::nullopt, snap};
   Buffer frame(link.size() + kHeaderSize + body.size());
-  wrap(link, kHeaderSize + body.size(), frame.data());
+  wrap_inline(link.dst, link.src, link.vlan, link.snap, kHeaderSize + body.size(), frame.data());
   encode(header, frame.data() + link.size());
   std::ranges::copy(body, frame.end() - static_cast<std::ptrdiff_t>(body.size()));
   return frame;
