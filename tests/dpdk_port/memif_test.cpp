@@ -11,6 +11,8 @@
 #include <fstream>
 #include <thread>
 
+#include "stp/wire/big_endian.h"
+#include "stp/wire/header.h"
 #include "tests/dpdk_port/link_pair.h"
 
 namespace stp::port::memif_test {
@@ -73,6 +75,32 @@ TEST_F(Memif, AttachedMemoryArrivesAndEachTokenComesBackOnce) {
   open();
   expect_attached_memory_arrives(client, server, 8192, 1000);
   expect_attached_memory_arrives(server, client, 256, 1000);
+}
+
+// What the Node only copies is not copied out of the ring before: it lies there until then.
+TEST_F(Memif, LongDataIsReceivedWhereItLies) {
+  open();
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  constexpr std::size_t kHead = 54, kStu = 8192, kFrames = 3000;  // more than a ring holds
+  const auto data = [&](std::size_t length, unsigned seed) {
+    Frame frame = make_frame(server.mac(), client.mac(), kHead + length, seed);
+    std::fill_n(frame.begin() + wire::kEthernetSize, wire::kHeaderSize, std::byte{0});
+    wire::store16(&frame[wire::kEthernetSize], wire::op_flags(wire::Op::kData));
+    return frame;
+  };
+  for (unsigned i = 0; i < kFrames; ++i) client.engine.send(data(kStu, i));
+  ASSERT_TRUE(turn_until(client, server, [&] { return server.engine.received.size() == kFrames; }));
+  for (unsigned i = 0; i < kFrames; ++i) ASSERT_EQ(server.engine.received[i], data(kStu, i)) << i;
+  EXPECT_EQ(server.engine.apart, kFrames * kStu);
+  Frame summed = data(kStu, 1);
+  summed[wire::kEthernetSize + wire::at::kCksum] = std::byte{1};
+  client.engine.send(summed);
+  client.engine.send(data(100, 2));
+  ASSERT_TRUE(
+      turn_until(client, server, [&] { return server.engine.received.size() == kFrames + 2; }));
+  EXPECT_EQ(server.engine.received[kFrames], summed) << "its Cksum is checked on a copy";
+  EXPECT_EQ(server.engine.received[kFrames + 1], data(100, 2));
+  EXPECT_EQ(server.engine.apart, kFrames * kStu);
 }
 
 TEST_F(Memif, WithCopyingNothingIsAttachedAndAllArrives) {

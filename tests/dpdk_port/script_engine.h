@@ -26,6 +26,7 @@ class ScriptEngine final : public Engine {
   void receive(std::span<const Bytes> burst, Time now) override;
   void receive_looped(std::span<const LoopedFrame> burst, Time now) override;
   void receive_apart(std::span<const LoopedFrame> burst, Time now) override {
+    for (const LoopedFrame& frame : burst) apart += frame.attached.size();
     receive_looped(burst, now);
   }
   std::size_t transmit(std::span<TxFrame> frames, Time now) override;
@@ -34,6 +35,7 @@ class ScriptEngine final : public Engine {
   void expire(Time now) override;
 
   std::vector<Frame> received;
+  std::size_t apart = 0;                  // bytes received apart from the heads of their frames
   std::map<RegionId, unsigned> returned;  // how often each token was returned
   Frame answer;                           // if not empty, sent for each frame that arrives
   Time deadline = kNever;
