@@ -282,16 +282,15 @@ TEST_F(RdmPeer, AMessageInALaneWaitsForItsBytesAndTheNextOneForIt) {
   stranger_.borrow_lane();
   std::vector<char> got(kLength), next(kLength);
   for (auto* const each : {&got, &next})
-    ASSERT_EQ(
-        fi_trecv(b_->ep.get(), each->data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, each), 0);
+    ASSERT_EQ(fi_trecv(b_->ep.get(), each->data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, each),
+              0);
   stranger_.send(kLaned, head(7, kLength, 0, 1), kHead + kLaneTail);
   stranger_.send(kEager, head(7, 10, 0, 1), kHead + 10);
   send_early("others", 8);
   EXPECT_EQ(receive(next, 8).len, 6U);  // others do not wait
   stranger_.put(kLength);
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
-  EXPECT_EQ(std::string(got.begin(), got.end() - kLaneTail),
-            std::string(kLength - kLaneTail, 'r'));
+  EXPECT_EQ(std::string(got.begin(), got.end() - kLaneTail), std::string(kLength - kLaneTail, 'r'));
   EXPECT_EQ(std::string(got.end() - kLaneTail, got.end()), "tttttttt");  // behind the header
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &next);
 }

@@ -117,12 +117,8 @@ struct Assembly {
 class Incoming final : public Owner {
  public:
   // `knows_lanes`: the peer may be lent one.
-  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
-           bool knows_lanes)
-      : endpoint_(endpoint),
-        connection_(connection),
-        source_(source),
-        may_lend_(knows_lanes) {}
+  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source, bool knows_lanes)
+      : endpoint_(endpoint), connection_(connection), source_(source), may_lend_(knows_lanes) {}
   ~Incoming();
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;

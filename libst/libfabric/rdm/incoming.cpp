@@ -77,7 +77,8 @@ void Incoming::connection_event(const stm_event_t& event) {
 }
 
 void Incoming::give_up(int status) {
-  if (const auto missing = waiting_.size() + reading_.size() + held_.size() + (assembly_ ? 1 : 0); missing != 0)
+  if (const auto missing = waiting_.size() + reading_.size() + held_.size() + (assembly_ ? 1 : 0);
+      missing != 0)
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
   endpoint_.matching().forget(*this);
@@ -227,8 +228,7 @@ bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
 }
 
 void Incoming::lane_done(std::uint64_t place) {
-  if (lane_->done(place) && !ended_ && !broken_)
-    tell_peer(Kind::kFreed, {.length = lane_->tell()});
+  if (lane_->done(place) && !ended_ && !broken_) tell_peer(Kind::kFreed, {.length = lane_->tell()});
 }
 
 // A peer that does not get the word uses the lane no more.

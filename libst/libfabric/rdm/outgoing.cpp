@@ -54,10 +54,11 @@ int Outgoing::dial() {
     buffers_[i] = {this, bytes_.get() + i * kPullSize};
     post(buffers_[i]);
   }
-  link.dial({.owner = this,
-             .connection = connection_,
-             .peer = peer_name(peer_),
-             .data = pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic)});
+  link.dial(
+      {.owner = this,
+       .connection = connection_,
+       .peer = peer_name(peer_),
+       .data = pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic)});
   return 0;
 }
 

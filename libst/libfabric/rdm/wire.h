@@ -5,9 +5,9 @@
 //
 //    0  tag of a tagged message
 //    8  immediate data
-//   16  length: of the message (kEager, kFirst, kLaned, kAnnounced), of the write (kWritten), of the
-//       read (kPull), of the lane (kLane); where in its message a part begins (kMore); up to which
-//       page the lane is free (kFreed)
+//   16  length: of the message (kEager, kFirst, kLaned, kAnnounced), of the write (kWritten), of
+//       the read (kPull), of the lane (kLane); where in its message a part begins (kMore); up to
+//       which page the lane is free (kFreed)
 //   24  id: numbers an announced message (kAnnounced, kPull); the key of the memory (kWritten,
 //       kAccessed, kLane); the page of the lane (kLaned)
 //   28  flags
@@ -21,8 +21,8 @@
 // messages of one length, the receiver reads each with another number of them left out. An empty
 // message that is announced is read as one byte of any value.
 //
-// An endpoint that connects says whether it knows lanes (kKnowsLanes). Only then the peer may lend it
-// one (lane.h): kLane names the memory and, as immediate data, the base of its marks. The sender
+// An endpoint that connects says whether it knows lanes (kKnowsLanes). Only then the peer may lend
+// it one (lane.h): kLane names the memory and, as immediate data, the base of its marks. The sender
 // puts the bytes of a message there, and sends kLaned behind it, without waiting for the put. In
 // place of the last bytes it puts a mark, and those (kLaneTail) follow the header. So the receiver
 // knows whether the put is there already. kFreed gives pages back. Nobody has to use a lane.
