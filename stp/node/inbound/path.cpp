@@ -107,8 +107,8 @@ void PathWindow::weigh(std::uint64_t bytes, Time now) {
   const auto since = now - weighed_;
   if (since < round_trip_) return;
   if (standing_.value() > shortest_ + host_delay_ && since < 2 * round_trip_)
-    carried_ = static_cast<double>(came_) * static_cast<double>(shortest_) /
-               static_cast<double>(since);
+    carried_ =
+        static_cast<double>(came_) * static_cast<double>(shortest_) / static_cast<double>(since);
   came_ = 0;
   weighed_ = now;
 }
@@ -157,8 +157,8 @@ void PathWindow::lost(Time now) {
   starts_ = false;
   // A queue that overflows is a queue, however short.
   if (const auto standing = standing_.value(); standing != kNever)
-    host_delay_ = std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay,
-                             host_delay_);
+    host_delay_ =
+        std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay, host_delay_);
   window_ = std::max(window_ * (times_ == 1 ? kLossFactor : kSentLossFactor), times_ * piece_);
   step_ = 1;
   same_ = 0;
