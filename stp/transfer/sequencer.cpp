@@ -194,7 +194,8 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 void Sequencer::taken(std::uint32_t count, Time now) {
   left(count, now);
   auto& self = *impl_;
-  if (self.writes_in.waits_for_node()) self.writes_in.ends_left(self.outbox.first_not_taken());
+  if (self.landings.writes.waits_for_node())
+    self.landings.writes.ends_left(self.outbox.first_not_taken());
 }
 
 void Sequencer::left(std::uint32_t count, Time now) {
@@ -275,7 +276,8 @@ bool Sequencer::has_request() const {
 
 bool Sequencer::waits_for_node() const {
   const auto& self = *impl_;
-  return !self.outbox.empty() || self.completions.held() != 0 || self.writes_in.waits_for_node();
+  return !self.outbox.empty() || self.completions.held() != 0 ||
+         self.landings.writes.waits_for_node();
 }
 
 std::size_t Sequencer::outstanding() const {
