@@ -97,6 +97,7 @@ int Connection::cancel(std::uint64_t context) {
   if (const auto id = receives_.find_matched(context, before)) {
     if (over()) return 0;
     const auto error = session_->sequencer.cancel(*id);
+    if (error == 0) receives_.cancelled(*id);
     return progress(domain_->now()), error;
   }
   if (receives_.cancel(context, before)) return 0;

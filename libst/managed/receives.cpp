@@ -43,7 +43,8 @@ bool Receives::uses(const Memory& memory) const {
 
 std::optional<Context> Receives::find_matched(std::uint64_t context, std::uint64_t before) const {
   for (const auto& [id, matched] : matched_)
-    if (!matched.done && matched.receive.context == context && id < before) return id;
+    if (!matched.done && !matched.cancelled && matched.receive.context == context && id < before)
+      return id;
   return std::nullopt;
 }
 

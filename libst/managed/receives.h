@@ -44,9 +44,12 @@ class Receives {
   [[nodiscard]] std::uint64_t span(const Session* session) const;
   // A message is arriving in that memory.
   [[nodiscard]] bool uses(const Memory& memory) const;
-  // The receive of that context whose message is arriving, if its id is below `before`.
+  // The oldest receive of that context whose message is arriving and that is not cancelled yet, if
+  // its id is below `before`.
   [[nodiscard]] std::optional<Context> find_matched(std::uint64_t context,
                                                     std::uint64_t before) const;
+  // Its Write has been cancelled, but may still be completed by what arrives.
+  void cancelled(Context id) { matched_.at(id).cancelled = true; }
   // Cancels the oldest one of that context that waits for a message, if its id is below `before`.
   bool cancel(std::uint64_t context, std::uint64_t before);
   // Reports STM_HIGH once when more receives of the pool than that are matched. Returns -EAGAIN if
@@ -79,7 +82,7 @@ class Receives {
   struct Matched {
     PostedReceive receive;
     stm_event_t told{};
-    bool done = false;
+    bool done = false, cancelled = false;
   };
   struct Outcome {
     int status = 0;

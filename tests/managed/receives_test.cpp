@@ -164,6 +164,19 @@ TEST_F(MessagesToReceives, WhatWasPostedFirstIsCancelled) {
   EXPECT_FALSE(receives.cancel(5, next_id)) << "its message is arriving";
 }
 
+// The program cancels as many receives as it has posted with one context.
+TEST_F(MessagesToReceives, TheNextOfAContextIsFoundOnceTheFirstIsBeingCancelled) {
+  post(5, 10);
+  post(5, 20);
+  write(10);
+  write(20);
+  arrive();
+  const auto first = receives.find_matched(5, next_id);
+  ASSERT_EQ(first, context::kFirstReceive);
+  receives.cancelled(*first);
+  EXPECT_EQ(receives.find_matched(5, next_id), context::kFirstReceive + 1);
+}
+
 // protocol: 9.35
 TEST_F(MessagesToReceives, OnlyAMessageWithoutAReceiveStarves) {
   auto outlets = a.outlets();
