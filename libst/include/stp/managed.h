@@ -69,7 +69,7 @@ ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
  * operations with STM_QUIET or STM_LAZY use it, it waits up to 100 ms for their end.
  *
  * Through stpd the pages that cover the memory are replaced, in place, by pages that stpd can see
- * (as st_map does), and are shared with no child of fork(). Limits: this cannot be done with a part
+ * (as st_map does), and are shared with no child of fork(). Limits: this cannot be done with memory
  * of a MAP_SHARED mapping, with executable memory, with pages of the calling thread's stack, nor
  * with memory of more than 16 separate mappings. Such memory is copied instead, if it is registered
  * without STM_REMOTE_* and is no longer than 64 KiB (buffer_log2 12): from the program's bytes when
