@@ -65,7 +65,7 @@ TEST_F(ReceiverUnderAttack, SixteenIdleSendersMakeRoomForOneThatSends) {
 
 TEST_F(ReceiverUnderAttack, ThreeHundredIdleRequestersASecondKeepNoSenderOut) {
   receive({"--per-peer", "16"});
-  silent({"--rate", "300"}, "ready");
+  silent({"--rate", std::to_string(300 / kSlowness)}, "ready");
   expect_a_file();
 }
 
