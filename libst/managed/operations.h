@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 
 #include "libst/managed/operation_list.h"
 #include "libst/managed/queue.h"
@@ -15,31 +14,31 @@ namespace stp::managed {
 
 // The Writes under way on a connection. The peer's Node remembers the newest ones. While the oldest
 // unconfirmed Write is among them, a lost confirmation can always be repeated.
-
 // protocol: 9.32
 class WriteWindow {
  public:
   static constexpr std::uint64_t kMost = 64;
 
-  [[nodiscard]] bool may_begin() const {
-    return open_.empty() || last_ + 1 - *open_.begin() < kMost;
-  }
+  // The oldest one under way is among the newest 63.
+  [[nodiscard]] bool may_begin() const { return open_ >> (kMost - 1) == 0; }
   // Whether a Write is under way.
-  [[nodiscard]] bool any() const { return !open_.empty(); }
+  [[nodiscard]] bool any() const { return open_ != 0; }
   // Returns the number of the new Write, counted from 1.
   std::uint64_t begin() {
     STP_ASSERT(may_begin(), "a Write begins within the window");
-    open_.insert(open_.end(), ++last_);
-    return last_;
+    open_ = open_ << 1 | 1;
+    return ++last_;
   }
   // The Write was confirmed or given up.
   void complete(std::uint64_t write) {
-    const auto erased = open_.erase(write);
-    STP_ASSERT(erased == 1, "a Write completes once");
+    STP_ASSERT(last_ - write < kMost, "a Write under way is among the newest");
+    const auto bit = std::uint64_t{1} << (last_ - write);
+    STP_ASSERT((open_ & bit) != 0, "a Write completes once");
+    open_ &= ~bit;
   }
 
  private:
-  std::set<std::uint64_t> open_;
+  std::uint64_t open_ = 0;  // bit n: Write number last_ - n is under way
   std::uint64_t last_ = 0;
 };
 
