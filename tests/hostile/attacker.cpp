@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,
                  "usage: hostile_attacker MOVE SOCKET SECONDS [--group FILE] [--uid N] [--seed N] "
-                 "[--uport N] [--most N] [--rate N]; moves:");
+                 "[--uport N] [--most N] [--rate N] [--family 4|6]; moves:");
     for (const auto& [name, function] : moves) std::fprintf(stderr, " %s", name.c_str());
     std::fprintf(stderr, "\n");
     return 2;
@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
     if (option == "--uport") attack.uport = static_cast<std::uint32_t>(value);
     if (option == "--most") attack.most = value;
     if (option == "--rate") attack.rate = value;
+    if (option == "--family") attack.ipv6 = value == 6;
     if (option == "--uid") {
       const auto uid = static_cast<uid_t>(value);
       if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0) {

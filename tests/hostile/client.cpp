@@ -12,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "dpdk_port/link/internet_address.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
 
@@ -117,6 +118,17 @@ Channel Client::take_channel() {
   else
     channel.memory.reset();
   return channel;
+}
+
+std::uint64_t Client::resolve(const std::string& address) {
+  auto order = request(RequestKind::kResolve);
+  const auto parsed = port::parse_internet_address(address);
+  if (!parsed) return 0;
+  if (const auto ipv4 = parsed->ipv4())
+    order.ipv4 = ipv4->value;
+  else
+    std::memcpy(order.ip, parsed->ip.data(), sizeof order.ip);
+  return ask(order) == 0 ? reply_.mac : 0;
 }
 
 Channel Client::connect(std::uint64_t endpoint, std::uint32_t uport, std::uint64_t station) {

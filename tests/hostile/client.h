@@ -66,6 +66,8 @@ class Client {
   // `credits`: entries of its transmit queues. Returns 0 if it was refused.
   std::uint64_t open_endpoint(std::uint32_t credits = 64);
   int listen(std::uint64_t endpoint, std::uint32_t uport);
+  // The station at an IPv4 or IPv6 address; 0: the link reaches none there.
+  std::uint64_t resolve(const std::string& address);
   // `station`: 0 is the link itself.
   Channel connect(std::uint64_t endpoint, std::uint32_t uport, std::uint64_t station = 0);
   Channel accept(std::uint64_t endpoint);  // empty if no connection waits

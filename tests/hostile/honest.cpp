@@ -52,17 +52,18 @@ double Times::percentile(double part) const {
 }
 
 HonestPair::HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid,
-                       const std::string& other) {
+                       const std::string& other, const std::string& address) {
   // The system call setresuid changes one thread, and stpd sees its connections as that user's.
   std::thread([&] {
     if (uid && ::syscall(SYS_setresuid, *uid, *uid, *uid) != 0)
       tally_.fault = "cannot become another user";
     else
-      make(socket, other.empty() ? socket : other, uport);
+      make(socket, other.empty() ? socket : other, address, uport);
   }).join();
 }
 
-void HonestPair::make(const std::string& socket, const std::string& other, std::uint32_t uport) {
+void HonestPair::make(const std::string& socket, const std::string& other,
+                      const std::string& address, std::uint32_t uport) {
   for (auto* side : {&alice_, &bob_}) {
     side->client.emplace(side == &alice_ ? socket : other);
     if (!side->client->ok()) return void(fail("stpd does not take an honest client"));
@@ -70,7 +71,9 @@ void HonestPair::make(const std::string& socket, const std::string& other, std::
     if (side->endpoint == 0) return void(fail("no endpoint"));
   }
   if (bob_.client->listen(bob_.endpoint, uport) != 0) return void(fail("cannot listen"));
-  alice_.channel = alice_.client->connect(alice_.endpoint, uport, bob_.client->mac());
+  const auto station = address.empty() ? bob_.client->mac() : alice_.client->resolve(address);
+  if (station == 0) return void(fail("no such address"));
+  alice_.channel = alice_.client->connect(alice_.endpoint, uport, station);
   if (!alice_.channel) return void(fail("cannot connect"));
   bob_.channel = bob_.client->await_accept(bob_.endpoint);
   if (!bob_.channel) return void(fail("nobody to accept"));

@@ -40,10 +40,11 @@ struct Tally {
 
 class HonestPair {
  public:
-  // Runs as `uid` (root only), if one is given. `other`: the socket of the second one's stpd, over
-  // IPv4 and the usual UDP port; "": the same. If it could not be made, fault() says why.
+  // Runs as `uid` (root only), if one is given. `other`: the socket of the second one's stpd, which
+  // is at that address with the usual UDP port; "": the same. If it could not be made, fault() says
+  // why.
   HonestPair(const std::string& socket, std::uint32_t uport, std::optional<uid_t> uid = {},
-             const std::string& other = "");
+             const std::string& other = "", const std::string& address = "");
   ~HonestPair() { stop(); }
   HonestPair(const HonestPair&) = delete;
   HonestPair& operator=(const HonestPair&) = delete;
@@ -71,7 +72,8 @@ class HonestPair {
     std::uint64_t endpoint = 0;
     Channel channel;
   };
-  void make(const std::string& socket, const std::string& other, std::uint32_t uport);
+  void make(const std::string& socket, const std::string& other, const std::string& address,
+            std::uint32_t uport);
   bool lend_memory();
   void run();
   bool send(Side& from, const SendEntry& entry);

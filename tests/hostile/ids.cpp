@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "stp/wire/big_endian.h"
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
 #include "tests/stpd/hostile_client.h"
@@ -97,7 +98,12 @@ void strangers(Attack& attack) {
   std::uint64_t asked = 0;
   for (std::uint32_t host = 256; !attack.over(); ++host, ++asked) {
     auto order = Client::request(RequestKind::kResolve);
-    order.ipv4 = 0x0a090000 | (host & 0xffff);
+    if (attack.ipv6) {
+      order.ip[0] = 0xfd;
+      wire::store32(reinterpret_cast<std::byte*>(&order.ip[12]), host & 0xffff);
+    } else {
+      order.ipv4 = 0x0a090000 | (host & 0xffff);
+    }
     order.udp_port = 1 + host % 1'000;  // over UDP each takes a place in a table
     client.ask(order);
   }

@@ -25,6 +25,7 @@ struct Attack {
   std::uint32_t uport = 0;  // the first of its 64 UPorts
   std::uint64_t most = 0;   // 0: as much as it gets
   std::uint64_t rate = 0;   // in a second; 0: as fast as it gets
+  bool ipv6 = false;        // moves of the network: over that
 
   [[nodiscard]] bool over() const { return std::chrono::steady_clock::now() >= until; }
   [[nodiscard]] bool enough(std::uint64_t count) const { return most != 0 && count >= most; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What anybody in the network may send to two stpd's over UDP, at 127.0.0.1 and 127.0.0.2, which
-// have a connection. No move uses the socket of a stpd.
-#include <arpa/inet.h>
+// What anybody in the network may send to two stpd's over UDP, at 127.0.0.1 and 127.0.0.2, or at
+// fd00::1 and fd00::2, which have a connection. No move uses the socket of a stpd.
+#include <netinet/icmp6.h>
 #include <netinet/ip.h>
+#include <netinet/ip6.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -10,9 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "dpdk_port/link/internet_address.h"
 #include "libst/os/unique_fd.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
@@ -25,24 +28,60 @@ namespace {
 
 using Packet = std::vector<std::byte>;
 
-constexpr std::uint32_t kFirstStpd = INADDR_LOOPBACK, kSecondStpd = INADDR_LOOPBACK + 1;
+using port::InternetAddress;
+using port::Ipv4;
+
 constexpr std::uint16_t kPort = wire::kUdpPort;
 constexpr std::uint64_t kUsualRate = 10'000;
 constexpr std::size_t kLongest = 3'000;
+constexpr std::uint64_t kHosts = 10'000;
 
-UniqueFd open_socket(int type, int protocol) {
-  UniqueFd fd(::socket(AF_INET, type | SOCK_CLOEXEC, protocol));
+InternetAddress ipv4(std::uint32_t address) {
+  return InternetAddress::of(Ipv4{address}, kPort);
+}
+
+// fd00:NETWORK::HOST.
+InternetAddress ipv6(std::uint64_t network, std::uint64_t host) {
+  InternetAddress out;
+  out.ip[0] = 0xfd;
+  for (unsigned i = 0; i < 4; ++i) {
+    out.ip[2 + i] = static_cast<std::uint8_t>(network >> (24 - 8 * i));
+    out.ip[12 + i] = static_cast<std::uint8_t>(host >> (24 - 8 * i));
+  }
+  out.port = kPort;
+  return out;
+}
+
+InternetAddress either(const Attack& attack, std::uint64_t number) {
+  const auto place = static_cast<std::uint32_t>(number % 2);
+  return attack.ipv6 ? ipv6(0, 1 + place) : ipv4(INADDR_LOOPBACK + place);
+}
+
+// One of many. Of IPv6, half of them are in one network of 64 bits, each other one in its own.
+InternetAddress somebody(const Attack& attack, std::uint64_t number) {
+  constexpr std::uint32_t kFirst = 0x0a010000;
+  number %= kHosts;
+  if (!attack.ipv6) return ipv4(kFirst + static_cast<std::uint32_t>(number));
+  return number % 2 == 0 ? ipv6(1, number) : ipv6(2 + number, 1);
+}
+
+UniqueFd open_socket(const Attack& attack, int type, int protocol) {
+  UniqueFd fd(::socket(attack.ipv6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC, protocol));
   if (!fd) throw Cannot(std::string("no such socket: ") + std::strerror(errno));
   return fd;
 }
 
-bool send_to(const UniqueFd& fd, std::uint32_t to, std::uint16_t port, const Packet& bytes) {
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(to);
-  name.sin_port = htons(port);
+bool send_to(const UniqueFd& fd, const InternetAddress& to, const Packet& bytes) {
+  sockaddr_storage name{};
+  const auto length = port::to_socket_address(to, to.ipv4() ? AF_INET : AF_INET6, name);
   return ::sendto(fd.get(), bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&name),
-                  sizeof name) == static_cast<ssize_t>(bytes.size());
+                  length) == static_cast<ssize_t>(bytes.size());
+}
+
+// By a raw socket, whose packets have no port.
+bool send_packet(const UniqueFd& fd, InternetAddress to, const Packet& bytes) {
+  to.port = 0;
+  return send_to(fd, to, bytes);
 }
 
 // Each other one begins as a frame for one of the first Ports, with a Key that is guessed.
@@ -57,34 +96,84 @@ Packet noise_of(std::mt19937_64& dice, std::size_t length) {
   return bytes;
 }
 
-// `place`: of a fragment, in words of 8 bytes, with IP_MF if others follow; `id`: that of its
-// whole.
-Packet ip_packet(std::uint32_t from, std::uint32_t to, int protocol, const Packet& data,
-                 unsigned place = 0, unsigned id = 0) {
-  Packet out(sizeof(iphdr));
-  iphdr head{};
-  head.version = 4;
-  head.ihl = sizeof head / 4;
-  head.tot_len = htons(static_cast<std::uint16_t>(sizeof head + data.size()));
-  head.id = htons(static_cast<std::uint16_t>(id));
-  head.frag_off = htons(static_cast<std::uint16_t>(place));
-  head.ttl = 64;
-  head.protocol = static_cast<std::uint8_t>(protocol);
-  head.saddr = htonl(from);
-  head.daddr = htonl(to);
+// A part of a whole: its place, in words of 8 bytes, whether others follow, and the id of the whole.
+struct Part {
+  unsigned place = 0;
+  bool more = false;
+  unsigned id = 0;
+};
+
+template <typename Head>
+Packet with_head(const Head& head, const Packet& data) {
+  Packet out(sizeof head);
   std::memcpy(out.data(), &head, sizeof head);
   out.insert(out.end(), data.begin(), data.end());
   return out;
 }
 
-Packet udp_packet(std::uint16_t from, std::uint16_t to, const Packet& data) {
-  Packet out(sizeof(udphdr));
-  udphdr head{};  // without a checksum, as IPv4 permits
-  head.source = htons(from);
-  head.dest = htons(to);
+Packet ipv4_packet(Ipv4 from, Ipv4 to, int protocol, const Packet& data, const Part& part) {
+  iphdr head{};
+  head.version = 4;
+  head.ihl = sizeof head / 4;
+  head.tot_len = htons(static_cast<std::uint16_t>(sizeof head + data.size()));
+  head.id = htons(static_cast<std::uint16_t>(part.id));
+  head.frag_off = htons(static_cast<std::uint16_t>(part.place | (part.more ? IP_MF : 0)));
+  head.ttl = 64;
+  head.protocol = static_cast<std::uint8_t>(protocol);
+  head.saddr = htonl(from.value);
+  head.daddr = htonl(to.value);
+  return with_head(head, data);
+}
+
+Packet ipv6_packet(const InternetAddress& from, const InternetAddress& to, int protocol,
+                   const Packet& data, const Part& part) {
+  if (part.id != 0) {
+    ip6_frag head{};
+    head.ip6f_nxt = static_cast<std::uint8_t>(protocol);
+    head.ip6f_offlg = htons(static_cast<std::uint16_t>(part.place << 3 | (part.more ? 1 : 0)));
+    head.ip6f_ident = htonl(part.id);
+    return ipv6_packet(from, to, IPPROTO_FRAGMENT, with_head(head, data), {});
+  }
+  ip6_hdr head{};
+  head.ip6_flow = htonl(6U << 28);
+  head.ip6_plen = htons(static_cast<std::uint16_t>(data.size()));
+  head.ip6_nxt = static_cast<std::uint8_t>(protocol);
+  head.ip6_hlim = 64;
+  std::memcpy(&head.ip6_src, from.ip.data(), from.ip.size());
+  std::memcpy(&head.ip6_dst, to.ip.data(), to.ip.size());
+  return with_head(head, data);
+}
+
+Packet ip_packet(const InternetAddress& from, const InternetAddress& to, int protocol,
+                 const Packet& data, const Part& part = {}) {
+  if (to.ipv4()) return ipv4_packet(*from.ipv4(), *to.ipv4(), protocol, data, part);
+  return ipv6_packet(from, to, protocol, data, part);
+}
+
+// Of IPv6, with the addresses.
+std::uint16_t checksum(const InternetAddress& from, const InternetAddress& to, int protocol,
+                       const Packet& data) {
+  wire::Checksum sum;
+  sum.add(data);
+  if (!to.ipv4()) {
+    sum.add(std::as_bytes(std::span(from.ip)));
+    sum.add(std::as_bytes(std::span(to.ip)));
+    std::array<std::byte, 8> rest{};
+    wire::store32(rest.data(), static_cast<std::uint32_t>(data.size()));
+    wire::store32(&rest[4], static_cast<std::uint32_t>(protocol));
+    sum.add(rest);
+  }
+  return sum.wire_value();
+}
+
+// Over IPv4 without a checksum, as that permits. To `to`'s port from that of `from`.
+Packet udp_packet(const InternetAddress& from, const InternetAddress& to, const Packet& data) {
+  udphdr head{};
+  head.source = htons(from.port);
+  head.dest = htons(to.port);
   head.len = htons(static_cast<std::uint16_t>(sizeof head + data.size()));
-  std::memcpy(out.data(), &head, sizeof head);
-  out.insert(out.end(), data.begin(), data.end());
+  auto out = with_head(head, data);
+  if (!to.ipv4()) wire::store16(&out[6], checksum(from, to, IPPROTO_UDP, out));
   return out;
 }
 
@@ -102,83 +191,95 @@ void repeat(Attack& attack, const char* what, Once&& once) {
   say(what, count);
 }
 
-std::uint32_t either(std::uint64_t number) {
-  return number % 2 == 0 ? kFirstStpd : kSecondStpd;
+// A message of the kinds by which hosts and routers report faults, about a packet.
+Packet icmp_message(std::mt19937_64& dice, const Packet& about) {
+  constexpr std::array<std::uint8_t, 6> kTypes{ICMP_DEST_UNREACH,  ICMP_DEST_UNREACH,
+                                               ICMP_SOURCE_QUENCH, ICMP_REDIRECT,
+                                               ICMP_TIME_EXCEEDED, ICMP_PARAMETERPROB};
+  icmphdr head{};
+  head.type = kTypes[dice() % kTypes.size()];
+  head.code = static_cast<std::uint8_t>(dice() % 16);
+  head.un.gateway = static_cast<std::uint32_t>(dice());
+  if (head.type == ICMP_DEST_UNREACH && head.code == ICMP_FRAG_NEEDED)
+    head.un.frag.mtu = htons(static_cast<std::uint16_t>(dice() % 1'500));
+  return with_head(head, about);
+}
+
+Packet icmp6_message(std::mt19937_64& dice, const Packet& about) {
+  constexpr std::uint8_t kRedirect = 137;
+  constexpr std::array<std::uint8_t, 6> kTypes{ICMP6_DST_UNREACH,   ICMP6_DST_UNREACH,
+                                               ICMP6_PACKET_TOO_BIG, kRedirect,
+                                               ICMP6_TIME_EXCEEDED, ICMP6_PARAM_PROB};
+  icmp6_hdr head{};
+  head.icmp6_type = kTypes[dice() % kTypes.size()];
+  head.icmp6_code = static_cast<std::uint8_t>(dice() % 8);
+  head.icmp6_mtu = htonl(static_cast<std::uint32_t>(dice() % 1'500));
+  return with_head(head, about);
 }
 
 }  // namespace
 
 void datagrams(Attack& attack) {
-  const auto fd = open_socket(SOCK_DGRAM, 0);
+  const auto fd = open_socket(attack, SOCK_DGRAM, 0);
   repeat(attack, "datagrams", [&](std::uint64_t number) {
     const auto length = number % 2 == 0 ? attack.dice() % 100 : attack.dice() % kLongest;
-    return send_to(fd, either(number / 2), kPort, noise_of(attack.dice, length));
+    return send_to(fd, either(attack, number / 2), noise_of(attack.dice, length));
   });
 }
 
 // From 10,000 hosts with ports of every kind, from the peer, and from the receiver itself.
 void sources(Attack& attack) {
-  const auto fd = open_socket(SOCK_RAW, IPPROTO_RAW);
-  constexpr std::uint32_t kHosts = 0x0a010000;
+  const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
   repeat(attack, "sources", [&](std::uint64_t number) {
-    const auto to = either(number);
+    const auto to = either(attack, number);
     const auto kind = attack.dice() % 8;
-    const auto from = kind == 0   ? either(number + 1)
-                      : kind == 1 ? to
-                                  : kHosts + static_cast<std::uint32_t>(number % 10'000);
-    const auto port = kind < 4 ? kPort : static_cast<std::uint16_t>(attack.dice());
+    auto from = kind == 0   ? either(attack, number + 1)
+                : kind == 1 ? to
+                            : somebody(attack, number);
+    if (kind >= 4) from.port = static_cast<std::uint16_t>(attack.dice());
     const auto data = noise_of(attack.dice, attack.dice() % 200);
-    return send_to(fd, to, 0, ip_packet(from, to, IPPROTO_UDP, udp_packet(port, kPort, data)));
+    return send_packet(fd, to, ip_packet(from, to, IPPROTO_UDP, udp_packet(from, to, data)));
   });
 }
 
 // Of every kind, about what the two send to each other, from hosts and routers of any address.
 void reports(Attack& attack) {
-  const auto fd = open_socket(SOCK_RAW, IPPROTO_RAW);
-  constexpr std::array<std::uint8_t, 6> kTypes{ICMP_DEST_UNREACH,  ICMP_DEST_UNREACH,
-                                               ICMP_SOURCE_QUENCH, ICMP_REDIRECT,
-                                               ICMP_TIME_EXCEEDED, ICMP_PARAMETERPROB};
+  const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
   repeat(attack, "reports", [&](std::uint64_t number) {
-    const auto to = either(number), peer = either(number + 1);
-    Packet icmp(sizeof(icmphdr));
-    icmphdr head{};
-    head.type = kTypes[attack.dice() % kTypes.size()];
-    head.code = static_cast<std::uint8_t>(attack.dice() % 16);
-    head.un.gateway = static_cast<std::uint32_t>(attack.dice());
-    if (head.type == ICMP_DEST_UNREACH && head.code == ICMP_FRAG_NEEDED)
-      head.un.frag.mtu = htons(static_cast<std::uint16_t>(attack.dice() % 1'500));
-    std::memcpy(icmp.data(), &head, sizeof head);
-    const auto about = ip_packet(to, peer, IPPROTO_UDP, udp_packet(kPort, kPort, Packet(40)));
-    icmp.insert(icmp.end(), about.begin(), about.end());
-    wire::Checksum sum;
-    sum.add(icmp);
-    wire::store16(&icmp[2], sum.wire_value());
-    const auto from = attack.dice() % 2 == 0 ? peer : 0x0a020000 + attack.dice() % 256;
-    return send_to(fd, to, 0, ip_packet(static_cast<std::uint32_t>(from), to, IPPROTO_ICMP, icmp));
+    const auto to = either(attack, number), peer = either(attack, number + 1);
+    const auto about = ip_packet(to, peer, IPPROTO_UDP, udp_packet(to, peer, Packet(40)));
+    const auto from = attack.dice() % 2 == 0 ? peer : somebody(attack, attack.dice() % 256);
+    const int protocol = attack.ipv6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP};
+    auto icmp =
+        attack.ipv6 ? icmp6_message(attack.dice, about) : icmp_message(attack.dice, about);
+    wire::store16(&icmp[2], checksum(from, to, protocol, icmp));
+    return send_packet(fd, to, ip_packet(from, to, protocol, icmp));
   });
 }
 
 // From the peer: of three datagrams in two fragments, one arrives whole, one in the wrong order,
 // and of one a part is missing, or overlaps the other; and whole ones with a wrong checksum.
 void fragments(Attack& attack) {
-  const auto fd = open_socket(SOCK_RAW, IPPROTO_RAW);
+  const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
   constexpr std::size_t kCut = 64;
   repeat(attack, "fragments", [&](std::uint64_t number) {
-    const auto to = either(number), from = either(number + 1);
-    auto whole = udp_packet(kPort, kPort, noise_of(attack.dice, kCut + attack.dice() % 100));
+    const auto to = either(attack, number), from = either(attack, number + 1);
+    auto whole = udp_packet(from, to, noise_of(attack.dice, kCut + attack.dice() % 100));
     const auto kind = attack.dice() % 5;
     if (kind == 0) {
       wire::store16(&whole[6], static_cast<std::uint16_t>(1 + attack.dice() % 0xffff));
-      return send_to(fd, to, 0, ip_packet(from, to, IPPROTO_UDP, whole));
+      return send_packet(fd, to, ip_packet(from, to, IPPROTO_UDP, whole));
     }
     const auto id = static_cast<unsigned>(1 + number % 0xffff);
     const auto cut = whole.begin() + kCut;
-    const auto first = ip_packet(from, to, IPPROTO_UDP, {whole.begin(), cut}, IP_MF, id);
+    const auto first =
+        ip_packet(from, to, IPPROTO_UDP, {whole.begin(), cut}, {.more = true, .id = id});
     const auto place = static_cast<unsigned>(kind == 4 ? kCut / 16 : kCut / 8);
-    const auto last = ip_packet(from, to, IPPROTO_UDP, {cut, whole.end()}, place, id);
-    if (kind == 1) return send_to(fd, to, 0, first);
+    const auto last =
+        ip_packet(from, to, IPPROTO_UDP, {cut, whole.end()}, {.place = place, .id = id});
+    if (kind == 1) return send_packet(fd, to, first);
     const bool turned = kind == 2;
-    return send_to(fd, to, 0, turned ? last : first) && send_to(fd, to, 0, turned ? first : last);
+    return send_packet(fd, to, turned ? last : first) && send_packet(fd, to, turned ? first : last);
   });
 }
 
