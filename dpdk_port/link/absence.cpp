@@ -2,6 +2,7 @@
 #include "dpdk_port/link/absence.h"
 
 #include <linux/if_packet.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -46,6 +48,21 @@ std::optional<InternetAddress> address_in(const std::string& target) {
                                                      : target);
 }
 
+// Linux has no IPv6 on an interface whose packets are too short for it. "": there is none.
+std::string too_short_for_ipv6() {
+  constexpr unsigned kLeast = 1280;  // RFC 8200
+  using Names = std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)>;
+  const Names all(::if_nameindex(), &::if_freenameindex);
+  for (const auto* at = all.get(); at != nullptr && at->if_index != 0; ++at) {
+    const std::string name = at->if_name;
+    const unsigned mtu = mtu_of(name);
+    if (mtu == 0 || mtu >= kLeast) continue;
+    return "; " + name + " has an MTU of " + std::to_string(mtu) +
+           ", and IPv6 needs 1280 (ip link set " + name + " mtu 1280)";
+  }
+  return "";
+}
+
 std::optional<Absence> absence_of_udp(const std::string& target) {
   if (target.empty()) return std::nullopt;
   const bool brackets = has_brackets(target);
@@ -54,7 +71,8 @@ std::optional<Absence> absence_of_udp(const std::string& target) {
     if (!address->is_host() || is_of_this_host(*address)) return std::nullopt;
     return Absence{LinkState::kGone, "no interface of this host has the address " +
                                          host_of(*address) +
-                                         ": the link waits for it ('ip address' lists them)"};
+                                         ": the link waits for it ('ip address' lists them)" +
+                                         (address->ipv4() ? "" : too_short_for_ipv6())};
   }
   // [fe80::1%eth0] of an interface that is not there is no address.
   const auto percent = target.find('%');

@@ -245,6 +245,17 @@ TEST_F(UdpAddress, WhereIpv6IsSwitchedOffItSaysSo) {
       << a.port->trouble_of(there);
 }
 
+TEST_F(UdpAddress, BelowTheMtuThatIpv6NeedsItSaysWhyItsAddressIsGone) {
+  if (!NetworkNamespace::ip("-6 address add fd00:9::1/64 dev stp0 nodad"))
+    GTEST_SKIP() << "no IPv6 here";
+  LinkEnd a;
+  a.open("udp:[fd00:9::1]");
+  EXPECT_EQ(a.port->state(), LinkState::kUp);
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1000"));
+  EXPECT_TRUE(comes_to(a, LinkState::kGone, "stp0 has an MTU of 1000, and IPv6 needs 1280"))
+      << a.port->trouble();
+}
+
 // No route to a peer is told of that peer, and costs few calls each time.
 TEST_F(UdpAddress, WhatThisHostRefusesIsToldOfThatPeerOnly) {
   LinkEnd a, b;
