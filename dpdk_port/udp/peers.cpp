@@ -84,11 +84,6 @@ std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected,
   return found->second->route;
 }
 
-std::optional<InternetAddress> Peers::find(const MacAddr& name, bool connected, Time now) {
-  const auto route = route_to(name, connected, now);
-  return route ? std::optional(route->to) : std::nullopt;
-}
-
 std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
   if (ipv4_in(name)) return address_in(name);
   const std::lock_guard lock(mutex_);

@@ -64,13 +64,12 @@ class Peers final : public Sources {
     friend bool operator==(const Route&, const Route&) = default;
   };
   std::optional<Route> route_to(const MacAddr& name, bool connected, Time now);
-  std::optional<InternetAddress> find(const MacAddr& name, bool connected, Time now);
 
   // All ports of an IPv4 address, and all addresses of an IPv6 network of 64 bits, are one source.
   // protocol: 13.14
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const override;
 
-  // As find(), for somebody who only looks: it counts as no use.
+  // As route_to(), for somebody who only looks: it counts as no use.
   [[nodiscard]] std::optional<InternetAddress> look_up(const MacAddr& name) const;
 
   [[nodiscard]] std::size_t strangers() const;
@@ -156,7 +155,7 @@ class RecentGoal : public RecentPeer {
   };
 
   RecentGoal(Peers& peers, int family) : RecentPeer(peers), family_(family) {}
-  // As Peers::find(). nullptr: not known, or not to be reached by a socket of the family.
+  // As Peers::route_to(). nullptr: not known, or not to be reached by a socket of the family.
   Address* find(const MacAddr& station, bool connected, Time now);
 
  private:

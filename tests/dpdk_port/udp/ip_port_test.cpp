@@ -122,7 +122,7 @@ TEST(Peers, WithoutPortsAnIpv4AddressIsItsOwnName) {
   const auto name = peers.heard(address, 0);
   ASSERT_TRUE(name);
   EXPECT_EQ(to_string(*name), "02:04:0a:00:00:05");
-  EXPECT_EQ(peers.find(*name, false, 0), address);
+  EXPECT_EQ(peers.look_up(*name), address);
   auto with_port = address;
   with_port.port = 8181;
   EXPECT_EQ(peers.heard(with_port, 0), std::nullopt);

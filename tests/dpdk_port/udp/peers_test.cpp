@@ -26,7 +26,7 @@ TEST(Peers, AnIpv4AddressWithTheUsualPortIsItsOwnName) {
   Peers peers(system_random());
   const auto name = peers.name_of(address("10.0.0.5"));
   EXPECT_EQ(to_string(name), "02:04:0a:00:00:05");
-  EXPECT_EQ(peers.find(name, false, 0), address("10.0.0.5")) << "nobody has told the table";
+  EXPECT_EQ(peers.look_up(name), address("10.0.0.5")) << "nobody has told the table";
   EXPECT_EQ(peers.heard(address("10.0.0.5"), 0), name);
   EXPECT_EQ(peers.strangers(), 0U);
 }
@@ -66,8 +66,8 @@ TEST(Peers, NoHostHasTheseAddresses) {
   for (const char* text : {"0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "ff02::1"})
     EXPECT_FALSE(peers.heard(address(text), 0)) << text;
   EXPECT_FALSE(peers.heard(address("10.0.0.5", 0), 0)) << "a port that cannot be answered";
-  EXPECT_FALSE(peers.find(MacAddr{{2, 4, 224, 0, 0, 1}}, true, 0));
-  EXPECT_FALSE(peers.find(MacAddr{{2, 4, 255, 255, 255, 255}}, true, 0));
+  EXPECT_FALSE(peers.route_to(MacAddr{{2, 4, 224, 0, 0, 1}}, true, 0));
+  EXPECT_FALSE(peers.route_to(MacAddr{{2, 4, 255, 255, 255, 255}}, true, 0));
 }
 
 // protocol: 13.14
@@ -92,15 +92,15 @@ TEST(Peers, StrangersGiveWayToEachOtherOnly) {
   Peers peers(system_random());
   const auto known = peers.know(stranger(1'000'000), 0).value();
   const auto met = peers.heard(stranger(1'000'001), 0).value();
-  ASSERT_TRUE(peers.find(met, true, 0)) << "the Node has a connection with it";
+  ASSERT_TRUE(peers.route_to(met, true, 0)) << "the Node has a connection with it";
   const auto oldest = peers.heard(stranger(0), 0).value();
   for (unsigned i = 1; i < 10'000; ++i) ASSERT_TRUE(peers.heard(stranger(i), i * kSecond));
   EXPECT_EQ(peers.strangers(), Peers::kMostStrangers);
   EXPECT_EQ(peers.known(), 2U);
   EXPECT_EQ(peers.displaced(), 10'000 - Peers::kMostStrangers);
-  EXPECT_TRUE(peers.find(known, false, 0));
-  EXPECT_TRUE(peers.find(met, false, 0));
-  EXPECT_FALSE(peers.find(oldest, false, 0));
+  EXPECT_TRUE(peers.route_to(known, false, 0));
+  EXPECT_TRUE(peers.route_to(met, false, 0));
+  EXPECT_FALSE(peers.route_to(oldest, false, 0));
   EXPECT_EQ(peers.heard(stranger(0), 0), oldest) << "it has the same name again";
 }
 
@@ -113,7 +113,7 @@ TEST(Peers, WhoIsHeardStaysLongest) {
     ASSERT_TRUE(peers.heard(stranger(i), now));
     ASSERT_TRUE(peers.heard(stranger(0), now));
   }
-  EXPECT_TRUE(peers.find(busy, false, now));
+  EXPECT_TRUE(peers.route_to(busy, false, now));
 }
 
 TEST(Peers, TheKnownAreBoundedToo) {
@@ -121,9 +121,9 @@ TEST(Peers, TheKnownAreBoundedToo) {
   const auto first = peers.know(stranger(0), 0).value();
   for (unsigned i = 1; i < Peers::kMostNamed + 10; ++i) ASSERT_TRUE(peers.know(stranger(i), 0));
   EXPECT_EQ(peers.known(), Peers::kMostNamed);
-  EXPECT_FALSE(peers.find(first, false, 0));
+  EXPECT_FALSE(peers.route_to(first, false, 0));
   const auto met = peers.heard(stranger(1'000'000), 0).value();
-  EXPECT_TRUE(peers.find(met, true, 0));
+  EXPECT_TRUE(peers.route_to(met, true, 0));
   EXPECT_EQ(peers.known(), Peers::kMostNamed + 1);
   EXPECT_EQ(peers.strangers(), 0U);
 }
@@ -133,11 +133,11 @@ TEST(Peers, NobodyNamesAConnectedOneAway) {
   Peers peers(system_random());
   const auto named = peers.know(stranger(1'000'000), 0).value();
   const auto caller = peers.heard(stranger(1'000'001), 0).value();
-  for (const auto& each : {named, caller}) ASSERT_TRUE(peers.find(each, true, 0));
+  for (const auto& each : {named, caller}) ASSERT_TRUE(peers.route_to(each, true, 0));
   for (unsigned i = 0; i < Peers::kMostNamed + 10; ++i)
     ASSERT_TRUE(peers.know(stranger(i), kSecond));
-  EXPECT_TRUE(peers.find(named, false, kSecond));
-  EXPECT_TRUE(peers.find(caller, false, kSecond));
+  EXPECT_TRUE(peers.route_to(named, false, kSecond));
+  EXPECT_TRUE(peers.route_to(caller, false, kSecond));
   EXPECT_EQ(peers.displaced(), 10U);
 }
 
