@@ -191,8 +191,8 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
 }
 
 bool Pacing::hold_for_memory(Vc& vc, const SendEntry& entry, Time now) {
-  if (!may_hold(vc.endpoint->owner->held, vc.paced.held_)) return false;
   if (held_.contains(transfer_of(vc, entry), entry.header.b_num)) return true;
+  if (!may_hold(vc.endpoint->owner->held, vc.paced.held_)) return false;
   look_at_memory_by(now + kGrantPatience);
   hold(vc, entry, demand_of(vc, entry));
   return true;

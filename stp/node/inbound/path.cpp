@@ -53,7 +53,7 @@ PathWindow::PathWindow(std::uint64_t piece, unsigned times)
 
 void PathWindow::measure(Time delay, bool full, Time now) {
   round_trip_ = round_trip_ == 0 ? delay : round_trip_ - round_trip_ / 8 + delay / 8;
-  standing_.note(delay, now, times_ == 1 ? round_trip_ / 4 : round_trip_);
+  standing_.note(delay, now, is_of_sender() ? round_trip_ : round_trip_ / 4);
   if (drains_) return look_at_path(delay, now);
   shortest_ = std::min(shortest_, delay);
   // While the window is not full, nothing waits because of it.
@@ -67,7 +67,7 @@ void PathWindow::measure(Time delay, bool full, Time now) {
 // So much less that this sender has nothing in a queue. Where receivers pace, they empty it.
 std::uint64_t PathWindow::drained() const {
   constexpr double kShort = 32;  // pieces
-  const bool by_a_part = times_ != 1 || window_ > kShort * piece_;
+  const bool by_a_part = is_of_sender() || window_ > kShort * piece_;
   return static_cast<std::uint64_t>(by_a_part ? window_ * 3 / 4 : piece_);
 }
 
@@ -90,7 +90,7 @@ bool PathWindow::may_grow() const {
   if (standing <= without) return true;
   const auto waits = static_cast<double>(standing - without);
   const auto queued = window_ * waits / static_cast<double>(standing);
-  if (times_ != 1 && waits > kMostSentWait && queued > kSentQueued * piece_) return false;
+  if (is_of_sender() && waits > kMostSentWait && queued > kSentQueued * piece_) return false;
   return queued <= times_ * kQueued * piece_;
 }
 
@@ -159,7 +159,7 @@ void PathWindow::lost(Time now) {
   if (const auto standing = standing_.value(); standing != kNever)
     host_delay_ =
         std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay, host_delay_);
-  window_ = std::max(window_ * (times_ == 1 ? kLossFactor : kSentLossFactor), times_ * piece_);
+  window_ = std::max(window_ * (is_of_sender() ? kSentLossFactor : kLossFactor), times_ * piece_);
   step_ = 1;
   same_ = 0;
 }

@@ -57,6 +57,8 @@ class PathWindow {
   [[nodiscard]] Time round_trip() const { return round_trip_; }
 
  private:
+  // It is of what a sender sends by itself (13.16), not of what a receiver asks for.
+  [[nodiscard]] bool is_of_sender() const { return times_ != 1; }
   void measure(Time delay, bool full, Time now);
   void look_at_path(Time delay, Time now);
   [[nodiscard]] bool may_grow() const;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "tests/stp/node/write_fixture.h"
 
@@ -286,6 +287,70 @@ TEST_F(Pacing, a_silent_sender_holds_up_nobody_for_long) {
   settle();
   permit_block(1, 3, 12);
   EXPECT_FALSE(get(ca));
+}
+
+class FloodOfGrants : public Pacing {
+ protected:
+  static constexpr unsigned kOfOwner = 4'096, kOfVc = 128, kInAll = 32'768, kMore = 20;
+
+  void begin_another() {
+    others_.push_back(std::move(ca));
+    others_.push_back(std::move(cb));
+    b.stock(listener);
+    begin_connect();
+    settle();
+    accept();
+    ASSERT_EQ(b.node.alloc_mx(target_region, cb.id, permit::kData, mx), 0);
+    blocks_ = 0;
+  }
+  // B's program asks for so many more Blocks, of one Transfer after the other. Returns how many of
+  // the CTS have arrived at A.
+  unsigned ask(unsigned count) {
+    constexpr std::uint32_t kOfTransfer = 512;
+    unsigned arrived = 0;
+    for (; count > 0; --count, ++blocks_) {
+      const auto id = 1 + blocks_ / kOfTransfer, b_num = blocks_ % kOfTransfer;
+      if (b_num == 0) offer(id, kOfTransfer * kBlock);
+      permit_block(id, b_num, 0);
+      while (get(ca)) ++arrived;
+    }
+    return arrived;
+  }
+
+ private:
+  std::uint32_t blocks_ = 0;  // of the connection
+  std::vector<Connection> others_;
+};
+
+// protocol: 10.8, 10.9
+TEST_F(FloodOfGrants, of_a_program_is_held_up_to_a_bound_and_holds_up_no_other_program) {
+  EXPECT_EQ(ask(2), 2U);
+  EXPECT_EQ(ask(kOfOwner), 0U);
+  EXPECT_EQ(b.count(Counter::kCtsHeld), kOfOwner);
+  EXPECT_EQ(ask(kMore), kMore) << "the others are sent";
+  EXPECT_EQ(b.count(Counter::kCtsHeld), kOfOwner);
+  const auto idle = std::move(ca), flooder = std::move(cb);
+  next_owner(2);
+  offer(1, 2 * kBlock);
+  permit_block(1, 0, 0);
+  EXPECT_TRUE(get(ca)) << "nothing of its own is outstanding";
+  permit_block(1, 1, 0);
+  EXPECT_FALSE(get(ca)) << "and it has places of its own";
+  EXPECT_EQ(b.count(Counter::kCtsHeld), kOfOwner + 1);
+}
+
+// protocol: 10.8
+TEST_F(FloodOfGrants, on_many_connections_is_held_for_each_of_them_up_to_a_bound_for_all) {
+  EXPECT_EQ(ask(2 + kOfOwner), 2U);
+  for (unsigned held = kOfOwner; held < kInAll; held += kOfVc) {
+    begin_another();
+    ASSERT_EQ(ask(kOfVc), 0U) << held;
+    ASSERT_EQ(ask(1), 1U) << held;
+  }
+  EXPECT_EQ(b.count(Counter::kCtsHeld), kInAll);
+  begin_another();
+  EXPECT_EQ(ask(kMore), kMore);
+  EXPECT_EQ(b.count(Counter::kCtsHeld), kInAll);
 }
 
 // A sender that waited for a core sends all at once: it must not be more than twice the limit.
