@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What anybody in the network may send to two stpd's over UDP, at 127.0.0.1 and 127.0.0.2, or at
 // fd00::1 and fd00::2, which have a connection. No move uses the socket of a stpd.
+#include <arpa/inet.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
@@ -65,6 +66,18 @@ InternetAddress somebody(const Attack& attack, std::uint64_t number) {
   return number % 2 == 0 ? ipv6(1, number) : ipv6(2 + number, 1);
 }
 
+// Addresses that no single host has, or only together with an interface.
+InternetAddress nobody(const Attack& attack, std::uint64_t number) {
+  constexpr std::array<std::uint32_t, 3> kOfIpv4{INADDR_ANY, INADDR_ALLHOSTS_GROUP,
+                                                 INADDR_BROADCAST};
+  constexpr std::array kOfIpv6{"::", "ff02::1", "fe80::1", "::ffff:127.0.0.1"};
+  if (!attack.ipv6) return ipv4(kOfIpv4[number % kOfIpv4.size()]);
+  InternetAddress out;
+  ::inet_pton(AF_INET6, kOfIpv6[number % kOfIpv6.size()], out.ip.data());
+  out.port = kPort;
+  return out;
+}
+
 UniqueFd open_socket(const Attack& attack, int type, int protocol) {
   UniqueFd fd(::socket(attack.ipv6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC, protocol));
   if (!fd) throw Cannot(std::string("no such socket: ") + std::strerror(errno));
@@ -96,7 +109,8 @@ Packet noise_of(std::mt19937_64& dice, std::size_t length) {
   return bytes;
 }
 
-// A part of a whole: its place, in words of 8 bytes, whether others follow, and the id of the whole.
+// A part of a whole: its place, in words of 8 bytes, whether others follow, and the id of the
+// whole.
 struct Part {
   unsigned place = 0;
   bool more = false;
@@ -207,9 +221,9 @@ Packet icmp_message(std::mt19937_64& dice, const Packet& about) {
 
 Packet icmp6_message(std::mt19937_64& dice, const Packet& about) {
   constexpr std::uint8_t kRedirect = 137;
-  constexpr std::array<std::uint8_t, 6> kTypes{ICMP6_DST_UNREACH,   ICMP6_DST_UNREACH,
+  constexpr std::array<std::uint8_t, 6> kTypes{ICMP6_DST_UNREACH,    ICMP6_DST_UNREACH,
                                                ICMP6_PACKET_TOO_BIG, kRedirect,
-                                               ICMP6_TIME_EXCEEDED, ICMP6_PARAM_PROB};
+                                               ICMP6_TIME_EXCEEDED,  ICMP6_PARAM_PROB};
   icmp6_hdr head{};
   head.icmp6_type = kTypes[dice() % kTypes.size()];
   head.icmp6_code = static_cast<std::uint8_t>(dice() % 8);
@@ -227,7 +241,8 @@ void datagrams(Attack& attack) {
   });
 }
 
-// From 10,000 hosts with ports of every kind, from the peer, and from the receiver itself.
+// From 10,000 hosts with ports of every kind, from the peer, from the receiver itself, and from
+// addresses that no host has.
 void sources(Attack& attack) {
   const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
   repeat(attack, "sources", [&](std::uint64_t number) {
@@ -235,6 +250,7 @@ void sources(Attack& attack) {
     const auto kind = attack.dice() % 8;
     auto from = kind == 0   ? either(attack, number + 1)
                 : kind == 1 ? to
+                : kind == 2 ? nobody(attack, attack.dice())
                             : somebody(attack, number);
     if (kind >= 4) from.port = static_cast<std::uint16_t>(attack.dice());
     const auto data = noise_of(attack.dice, attack.dice() % 200);
@@ -250,8 +266,7 @@ void reports(Attack& attack) {
     const auto about = ip_packet(to, peer, IPPROTO_UDP, udp_packet(to, peer, Packet(40)));
     const auto from = attack.dice() % 2 == 0 ? peer : somebody(attack, attack.dice() % 256);
     const int protocol = attack.ipv6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP};
-    auto icmp =
-        attack.ipv6 ? icmp6_message(attack.dice, about) : icmp_message(attack.dice, about);
+    auto icmp = attack.ipv6 ? icmp6_message(attack.dice, about) : icmp_message(attack.dice, about);
     wire::store16(&icmp[2], checksum(from, to, protocol, icmp));
     return send_packet(fd, to, ip_packet(from, to, protocol, icmp));
   });

@@ -65,8 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Over, FromTheNetwork, testing::Bool(),
 
 // protocol: 13.4, 13.7, 13.8
 TEST_P(FromTheNetwork, DatagramsSourcesAndReportsOfEveryKindHurtNobody) {
-  const auto tally = endure(
-      {over_ip("datagrams"), over_ip("sources"), over_ip("reports")}, 1.5);
+  const auto tally = endure({over_ip("datagrams"), over_ip("sources"), over_ip("reports")}, 1.5);
   for (const auto* each : {daemon.get(), other_.get()}) {
     // Counted, and bounded.
     EXPECT_GT(counter(*each, "udp_rx_datagrams"), 1'000U);

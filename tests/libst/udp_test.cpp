@@ -116,6 +116,20 @@ TEST(UdpLinks, OverIpv6ReachEachOther) {
   expect_a_conversation("udp:,port=" + a, daemon.link(), "[::1]/" + b);
 }
 
+// "::ffff:127.0.0.1" is how a socket for both families writes 127.0.0.1.
+TEST(UdpLinks, AtAnIpv4AddressWrittenAsOneOfIpv6AreThoseOfIpv4) {
+  const auto [a, b] = free_ports<2>();
+  expect_a_conversation("udp:[::ffff:127.0.0.1],port=" + a, "udp:127.0.0.1,port=" + b,
+                        "127.0.0.1/" + b);
+  const UseLink link("udp:127.0.0.1,port=" + a);
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, ("[::ffff:127.0.0.1]/" + b).c_str(), &mac), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("is an IPv4 address: write 127.0.0.1"),
+            std::string::npos)
+      << st_strerror(-EINVAL);
+}
+
 TEST(UdpLinks, KnowThisHostByItsAddressAndTheirPort) {
   const auto [own, other] = free_ports<2>();
   const UseLink link("udp:127.0.0.1,port=" + own);
