@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -13,11 +15,13 @@
 namespace stp::test {
 namespace {
 
-constexpr std::size_t kSize = std::size_t{4} << 20;  // some thousands of datagrams
+constexpr std::size_t kSize = std::size_t{2} << 20;  // some thousands of datagrams
 constexpr std::uint32_t kElsewhere = INADDR_LOOPBACK + 1, kAttacker = INADDR_LOOPBACK + 2;
 constexpr std::size_t kLongestControl = 72;
 
-std::uint16_t free_port() { return UdpEnd().port(); }
+std::uint16_t free_port() {
+  return UdpEnd().port();
+}
 
 std::unique_ptr<Side> side_at(std::uint16_t port) {
   const UseLink link("udp:127.0.0.1,mtu=1500,port=" + std::to_string(port));
@@ -60,8 +64,7 @@ class ThroughNat : public testing::Test {
   // All of `bytes`.
   static void put(const Joined& to, const Buffer& bytes, std::uint64_t context) {
     const auto memory = to.client->memory(bytes.data(), kSize);
-    ASSERT_EQ(
-        stm_put(to.at_client, context, 0, memory, bytes.data(), kSize, to.remote.key, 0), 0);
+    ASSERT_EQ(stm_put(to.at_client, context, 0, memory, bytes.data(), kSize, to.remote.key, 0), 0);
   }
   static void expect_to_work(const Joined& joined, unsigned char seed) {
     const Buffer bytes(kSize, seed);
@@ -114,14 +117,21 @@ TEST_P(ThroughNatThatForgets, ConnectionsEndByTheirTimeoutsAndNewOnesAreMade) {
   const auto busy = join(*client, nat.port(), 1), idle = join(*client, nat.port(), 2);
   const auto direct = join(*neighbour, port, 3);
   const Buffer bytes(kSize, 5);
-  nat.after(1'000, [this] { move(); });
+  const auto moved = std::make_shared<std::promise<void>>();
+  nat.after(1'000, [this, moved] {
+    move();
+    moved->set_value();
+  });
   put(busy, bytes, kPut);
+  ASSERT_EQ(moved->get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
   expect_to_work(direct, 6);
+  const auto anew = join(*client, nat.port(), 4);
+  expect_to_work(anew, 7);
   EXPECT_EQ(client->completion(kPut).status, -ETIMEDOUT);
   expect_timeouts(*client, {1, 2});
   EXPECT_NE(std::memcmp(busy.there->data(), bytes.data(), kSize), 0);
-  expect_to_work(direct, 7);
-  expect_to_work(join(*client, nat.port(), 4), 8);
+  expect_to_work(direct, 8);
+  expect_to_work(anew, 9);
 }
 
 // protocol: 13.4
