@@ -166,6 +166,23 @@ TEST_F(PortRatesTest, the_end_of_ports_that_wait_holds_up_no_other) {
   EXPECT_EQ(stus_of(last), 1U);
 }
 
+// More of them than one call looks at.
+// protocol: 13.17
+TEST_F(PortRatesTest, stations_that_have_budgets_again_at_the_same_time_all_get_their_frames) {
+  constexpr unsigned kStations = 70;
+  const auto station = [](unsigned i) { return MacAddr::from_u64(0x0200'0000'0100 + i); };
+  std::vector<Party> ports(kStations);
+  for (unsigned i = 0; i < kStations; ++i) {
+    open_other(ports[i]);
+    put(a, ports[i].port, block_to(station(i)));
+    put(a, ports[i].port, block_to(station(i)));
+    settle();
+  }
+  pass(4 * kSecond);
+  for (unsigned i = 0; i < kStations; ++i)
+    EXPECT_EQ(stus_to(station(i)), 2 * pa.source.size() / kStuOfPort) << i;
+}
+
 class PortRatesOff : public PortRatesTest {
  protected:
   PortRatesOff() : PortRatesTest(false) {}
