@@ -3,7 +3,7 @@
  * MPI programs over the link that the library uses: short messages there and back (pingpong),
  * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring),
  * Allreduce and Alltoall of many lengths (collectives), and several threads per rank (threads). The
- * first rank ends while the others never do (finalize).
+ * first rank ends, and the others so many seconds later (finalize).
  * Checks all received data. With negative ROUNDS it runs for ever. */
 #include <mpi.h>
 #include <pthread.h>
@@ -14,10 +14,11 @@
 
 #define MOST 40000 /* numbers for each rank */
 #define LONGEST (4 << 20)
+#define MOST_RANKS 16
 #define THREADS 4
 
 static int rank, ranks;
-static int given[MOST * 8], got[MOST * 8];
+static int given[MOST * MOST_RANKS], got[MOST * MOST_RANKS];
 static const int sizes[] = {0,     1,     8,     100,   4064,   4096,   4097,    16383,   16384,
                             16385, 17408, 17409, 65536, 131072, 131073, 1000003, 1 << 20, LONGEST};
 
@@ -152,9 +153,9 @@ static void threads(int rounds) {
 }
 
 static void finalize(int rounds) {
-  (void)rounds;
-  if (rank == 0) exit(MPI_Finalize());
-  for (;;) pause();
+  if (rank != 0 && rounds < 0) pause();
+  if (rank != 0) sleep((unsigned)rounds);
+  exit(MPI_Finalize());
 }
 
 int main(int argc, char** argv) {
@@ -168,7 +169,8 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3 || ranks < 2 || ranks > 8) fail("two to eight ranks, and two arguments", 0);
+  if (argc != 3 || ranks < 2 || ranks > MOST_RANKS)
+    fail("two to sixteen ranks, and two arguments", 0);
   if (several && level != MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE", 0);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) puts("it runs");

@@ -45,8 +45,9 @@ is_under_way() { # NAME: all ranks exchange messages
 on_host() { # HOLDER HOSTNAME: what a command is to be preceded by
   echo "nsenter --net=/proc/$1/ns/net unshare --uts bash -c 'hostname $2; exec \"\$@\"' -"
 }
-# use_hosts HOLDER-A HOLDER-B: mpirun is started on the first one.
+# use_hosts HOLDER-A HOLDER-B [NETWORK]: mpirun is started on the first one. It reaches the daemons in 10.9.0, or NETWORK.
 use_hosts() {
+  hosts=${3-10.9.0}
   eval "first_host=($(on_host "$1" stp-a))"
   cat >"$work/agent" <<AGENT
 #!/bin/bash
@@ -55,11 +56,11 @@ exec $(on_host "$2" stp-b) bash -c "\$*"
 AGENT
   chmod +x "$work/agent"
   two_hosts=(--mca plm rsh --mca plm_rsh_agent "$work/agent" --mca plm_rsh_no_tree_spawn 1
-    --mca oob_tcp_if_include 10.9.0.0/24)
+    --mca oob_tcp_if_include "$hosts.0/24")
 }
 through_two() { # RANKS PROGRAM...: as many on each of the two hosts
   local each=$1
   shift
-  through=("${two_hosts[@]}" --oversubscribe --host "10.9.0.1:$each" -n "$each" -x "STP_LINK=stpd:$work/a.sock"
-    "$@" : --host "10.9.0.2:$each" -n "$each" -x "STP_LINK=stpd:$work/b.sock" "$@")
+  through=("${two_hosts[@]}" --oversubscribe --host "$hosts.1:$each" -n "$each" -x "STP_LINK=stpd:$work/a.sock"
+    "$@" : --host "$hosts.2:$each" -n "$each" -x "STP_LINK=stpd:$work/b.sock" "$@")
 }

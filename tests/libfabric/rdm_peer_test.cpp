@@ -116,6 +116,8 @@ class Stranger {
   void read(std::size_t length) {
     EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
   }
+  // As for the endpoint a stranger that falls silent, at once.
+  void break_off() { EXPECT_EQ(stm_disconnect(connection_, STM_BROKEN), 0); }
   // The next event that is no completion of a send.
   stm_event_t next() {
     stm_event_t event{};
@@ -611,6 +613,84 @@ TEST_F(RdmPeer, WhatWasInjectedAndIsLostIsToldByTheEventQueueAlone) {
   EXPECT_EQ(error.err, FI_ECONNREFUSED);
   EXPECT_EQ(fi_eq_readerr(eq.get(), &error, 0), -FI_EAGAIN);
   ep.reset();
+}
+
+// Without an event queue: whoever waits for that peer would wait for ever (Open MPI), and a later
+// message would be taken for the lost one.
+TEST_F(RdmPeer, WhatWasInjectedAndIsLostEndsReceivesThatNameThePeer) {
+  auto nobody = b_->name();
+  nobody.sin_port = htons(1);
+  const auto to = a_->insert(nobody);
+  std::vector<char> named(1), other(1);
+  ASSERT_EQ(fi_trecv(a_->ep.get(), named.data(), 1, nullptr, to, 7, 0, &named), 0);
+  ASSERT_EQ(fi_trecv(a_->ep.get(), other.data(), 1, nullptr, FI_ADDR_UNSPEC, 8, 0, &other), 0);
+  ASSERT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), 0);
+  const auto failed = a_->failed(a_->rx.get());
+  EXPECT_EQ(failed.op_context, &named);
+  EXPECT_EQ(failed.err, FI_ECONNREFUSED);
+  a_->expect_nothing(a_->tx.get());
+  a_->expect_nothing(a_->rx.get());
+  // It has been told.
+  EXPECT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, this), 0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).op_context, this);
+  EXPECT_EQ(fi_cancel(&a_->ep->fid, &other), 0);
+}
+
+TEST_F(RdmPeer, WhatWasInjectedAndIsLostIsToldByTheNextCallThatNamesThePeer) {
+  auto nobody = b_->name();
+  nobody.sin_port = htons(1);
+  const auto to = a_->insert(nobody);
+  char got = 0;
+  const auto lose = [&] {
+    ASSERT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), 0);
+    // The connection fails with both.
+    ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, this), 0);
+    EXPECT_EQ(a_->failed(a_->tx.get()).op_context, this);
+  };
+  lose();
+  EXPECT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), -FI_ECONNREFUSED);
+  lose();
+  ASSERT_EQ(fi_trecv(a_->ep.get(), &got, 1, nullptr, to, 7, 0, &got), 0);
+  const auto failed = a_->failed(a_->rx.get());
+  EXPECT_EQ(failed.op_context, &got);
+  EXPECT_EQ(failed.err, FI_ECONNREFUSED);
+  lose();
+  fi_msg_tagged looked_for{};
+  looked_for.addr = to;
+  looked_for.tag = 7;
+  for (const auto told : {FI_ECONNREFUSED, FI_ENOMSG}) {
+    ASSERT_EQ(fi_trecvmsg(a_->ep.get(), &looked_for, FI_PEEK), 0);
+    EXPECT_EQ(a_->failed(a_->rx.get()).err, told);
+  }
+  lose();  // nothing was left to tell
+}
+
+TEST_F(RdmPeer, WhoseConnectionFailsEndsReceivesThatNameIt) {
+  sockaddr_in claimed{};
+  claimed.sin_family = AF_INET;
+  claimed.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  claimed.sin_port = htons(4711);
+  const auto from = b_->insert(claimed);
+  char named = 0, later = 0, other = 0;
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &named, 1, nullptr, from, 7, 0, &named), 0);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &other, 1, nullptr, to_a_, 7, 0, &other), 0);
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.break_off();
+  const auto failed = b_->failed(b_->rx.get());
+  EXPECT_EQ(failed.op_context, &named);
+  EXPECT_EQ(failed.err, FI_ECONNRESET);
+  b_->expect_nothing(b_->rx.get());
+  EXPECT_EQ(stranger_.ended(), 0);
+  // Who receives later hears of it, too, once: the peer may connect again.
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.break_off();
+  stranger_.ended();
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &later);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
+  b_->expect_nothing(b_->rx.get());
+  send_early("x", 7);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &other);
 }
 
 // The next send connects anew: to an endpoint at the same address, or to nobody.

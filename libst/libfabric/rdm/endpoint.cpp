@@ -262,6 +262,7 @@ int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
   bury();
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
+  if (const auto status = losses_.take_for_send(place); status != 0) return -error_of(status);
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
     out = found->second.get();
     return 0;
@@ -310,6 +311,7 @@ void Endpoint::requested(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
+  losses_.end_silence(*peer);
   const auto* const key = made.get();
   incoming_.emplace(key, std::move(made));
 }

@@ -23,6 +23,7 @@
 #include "libst/libfabric/rdm/av.h"
 #include "libst/libfabric/rdm/buffers.h"
 #include "libst/libfabric/rdm/lane.h"
+#include "libst/libfabric/rdm/losses.h"
 #include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/rdm/wire.h"
 #include "libst/libfabric/receives.h"
@@ -130,6 +131,7 @@ class Incoming final : public Owner {
   // What was to be read and has not begun is given up.
   void give_up(int status);
   [[nodiscard]] bool has_ended() const { return ended_; }
+  [[nodiscard]] const Address& source() const { return source_; }
 
   // Reads an announced message into that receive.
   void pull(const Message& message, Receive&& receive);
@@ -194,6 +196,7 @@ class Incoming final : public Owner {
   std::optional<LaneIn> lane_;
   std::deque<Arrived> held_;  // behind one whose bytes have not arrived
   bool may_lend_;             // a lane, at its first message of some length
+  bool up_ = false;
   bool ended_ = false, broken_ = false;
 };
 
@@ -246,6 +249,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   // FI_RMA_EVENT: peers tell of each access.
   [[nodiscard]] bool counts_accesses() const { return counts_accesses_; }
   void accessed(const Head& head);
+  // A message to that peer is lost, and no operation tells of it.
+  void lost(const Address& peer, int status);
+  // A connection of that peer has failed: it fell silent, or broke the connection off.
+  void fell_silent(const Address& peer, int status);
   // Connections that have ended are closed with the next call.
   void has_ended(const Outgoing& connection);
   void has_ended(const Incoming& connection);
@@ -301,6 +308,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
   void discard(Message& message);
+  // The receive waits no longer.
+  void give_up(const Receive& receive, int status);
+  // Those that name that peer as their sender. False: there is none.
+  bool give_up_receives(const Address& peer, int status);
 
   Domain& domain_;
   Link& link_;
@@ -319,6 +330,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   stm_listener_t listener_ = nullptr;
 
   Matching matching_;
+  Losses losses_;
   Buffers buffers_;  // before the connections that have them
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;

@@ -69,11 +69,16 @@ void Incoming::break_off(const char* why) {
 }
 
 void Incoming::connection_event(const stm_event_t& event) {
-  if (event.kind == STM_CONNECTED) return;
+  if (event.kind == STM_CONNECTED) {
+    up_ = true;
+    return;
+  }
   ended_ = true;
+  const auto status = event.status != 0 ? event.status : -ENOTCONN;
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
-  give_up(event.status != 0 ? event.status : -ENOTCONN);
+  give_up(status);
   endpoint_.has_ended(*this);
+  if (event.kind == STM_FAILED && up_) endpoint_.fell_silent(source_, status);
 }
 
 void Incoming::give_up(int status) {
@@ -431,6 +436,8 @@ ssize_t Endpoint::receive(Inbound&& inbound) {
     auto message = matching_.take_message(receive);
     if (message)
       deliver(std::move(*message), std::move(receive));
+    else if (const auto status = losses_.take_for_receive(receive.source); status != 0)
+      give_up(receive, status);
     else
       matching_.add(std::move(receive));
     return 0;
@@ -454,7 +461,8 @@ ssize_t Endpoint::peek(const Receive& receive) {
   if (const auto* const found = matching_.find_message(receive); found == nullptr) {
     auto outcome = outcome_of({}, receive);
     outcome.tag = receive.tag;
-    outcome.status = -ENOMSG;
+    const auto lost = losses_.take_for_receive(receive.source);
+    outcome.status = lost != 0 ? lost : -ENOMSG;
     reports_.complete(outcome);
     return 0;
   } else {
@@ -497,15 +505,42 @@ void Endpoint::discard(Message& message) {
 
 ssize_t Endpoint::cancel(void* context) {
   std::lock_guard const lock(link_.mutex());
-  auto receive = matching_.cancel(context);
+  const auto receive = matching_.cancel(context);
   if (!receive) return -FI_ENOENT;
-  auto outcome = outcome_of({}, *receive);
-  outcome.tag = receive->tag;
-  outcome.status = -ECANCELED;
-  // Of a buffer of several messages, those that are on their way into it are told first or last.
-  if (receive->shared) receive->shared->used_up = true;
-  reports_.complete(outcome);
+  give_up(*receive, -ECANCELED);
   return 0;
+}
+
+void Endpoint::give_up(const Receive& receive, int status) {
+  auto outcome = outcome_of({}, receive);
+  outcome.tag = receive.tag;
+  outcome.status = status;
+  // Of a buffer of several messages, those that are on their way into it are told first or last.
+  if (receive.shared) receive.shared->used_up = true;
+  reports_.complete(outcome);
+}
+
+// ---- losses ----
+
+bool Endpoint::give_up_receives(const Address& peer, int status) {
+  const auto receives = matching_.take_receives_from(peer);
+  for (const auto& receive : receives) give_up(receive, status);
+  return !receives.empty();
+}
+
+// A peer that has gone in good order may have taken the message, and sends nothing more anyway.
+void Endpoint::lost(const Address& peer, int status) {
+  if (closing_ || status == -ENOTCONN || status == -ECANCELED) return;
+  if (!give_up_receives(peer, status)) losses_.add_sent(peer, status);
+}
+
+// Its messages come on another connection, if it has made one since.
+void Endpoint::fell_silent(const Address& peer, int status) {
+  const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
+  if (closing_ || av_->find(peer) == FI_ADDR_NOTAVAIL ||
+      std::ranges::any_of(incoming_, is_of_peer))
+    return;
+  if (!give_up_receives(peer, status)) losses_.add_silence(peer, status);
 }
 
 }  // namespace stp::fi::rdm

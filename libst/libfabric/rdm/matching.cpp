@@ -104,6 +104,17 @@ std::optional<Receive> Matching::cancel(const void* context) {
   return std::nullopt;
 }
 
+std::list<Receive> Matching::take_receives_from(const Address& source) {
+  std::list<Receive> taken;
+  for (auto* const waiting : {&tagged_, &plain_})
+    for (auto each = waiting->begin(); each != waiting->end();) {
+      const auto next = std::next(each);
+      if (each->source == source) taken.splice(taken.end(), *waiting, each);
+      each = next;
+    }
+  return taken;
+}
+
 std::list<Receive> Matching::clear() {
   auto all = std::exchange(tagged_, {});
   all.splice(all.end(), plain_);

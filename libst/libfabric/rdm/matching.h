@@ -76,6 +76,8 @@ class Matching {
   void add(Message&& message);
   // The receive of that context that was posted first.
   std::optional<Receive> cancel(const void* context);
+  // All receives that name that sender.
+  std::list<Receive> take_receives_from(const Address& source);
   // All receives.
   std::list<Receive> clear();
   [[nodiscard]] std::size_t receives() const { return tagged_.size() + plain_.size(); }

@@ -379,8 +379,12 @@ void Endpoint::leaves(const Op& op) {
 void Endpoint::finish(Op& op) {
   leaves(op);
   // What was injected has no context, so no entry of a completion queue could tell of its loss.
-  if (op.status != 0 && op.injected && eq_ != nullptr && !eq_->knows_of(&fid))
-    eq_->tell_error(&fid, op.status, {});
+  if (op.status != 0 && op.injected) {
+    if (eq_ == nullptr)
+      lost(static_cast<const Outgoing*>(op.owner)->peer(), op.status);
+    else if (!eq_->knows_of(&fid))
+      eq_->tell_error(&fid, op.status, {});
+  }
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   if (!op.reported)
     reports_.complete(op);
