@@ -122,6 +122,14 @@ programs two-stpd 2 "${through[@]}"
 through_two 2 PROGRAM
 programs four-ranks 4 "${through[@]}"
 one_sided four-ranks 4 "${through[@]}"
+for each in "ring 1" "collectives 1"; do
+  # shellcheck disable=SC2086 # two words
+  through_two 4 "$work/mpi_programs" $each
+  mpi "eight-ranks-${each% *}" 300 "${through[@]}"
+  ends_well "eight-ranks-${each% *}"
+  right "eight-ranks-${each% *}" 8
+done
+say "eight ranks on two stpds"
 through_two 1 "$work/mpi_programs" pingpong -1
 mpi stpd-killed 120 "${through[@]}"
 is_under_way stpd-killed
@@ -134,6 +142,14 @@ stop "$stpd_a"
 start_stpd one - loop --address 10.9.0.1/24
 await_stpd one
 programs one-stpd 2 --oversubscribe -n 2 -x "STP_LINK=stpd:$work/one.sock" PROGRAM
+# Each rank has a connection to each other one, and 16 of them no core of their own.
+for each in "ring 1" "collectives 1"; do
+  # shellcheck disable=SC2086 # two words
+  mpi "sixteen-ranks-${each% *}" 300 --oversubscribe -n 16 -x "STP_LINK=stpd:$work/one.sock" "$work/mpi_programs" $each
+  ends_well "sixteen-ranks-${each% *}"
+  right "sixteen-ranks-${each% *}" 16
+done
+say "sixteen ranks on one stpd"
 
 make_namespace lossy_a
 make_namespace lossy_b
