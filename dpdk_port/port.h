@@ -35,7 +35,7 @@ struct PortInfo {
   bool ipv6 = false;
   bool internet = false;  // stations have IP addresses: it is one of UDP, or of IP itself
   // Of these links: whether it is at one of this host's addresses only, and which interface it is
-  // bound to (0: none). Another address of the host may be that of another link.
+  // bound to (0: none), which may change. Another address of the host may be that of another link.
   bool one_address = false;
   unsigned interface = 0;
   // As in NodeConfig. `sources` lives as long as the Port.

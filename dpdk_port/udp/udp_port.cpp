@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The link of UDP sockets, one for each of its shards: any IP network, no driver, no privileges. Or
 // that of a raw socket of IP protocol 118.
+#include <atomic>
 #include <mutex>
 
 #include "dpdk_port/link/address_watch.h"
@@ -34,7 +35,7 @@ class UdpLink {
     return error;
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
-  [[nodiscard]] unsigned interface() const { return index_; }
+  [[nodiscard]] unsigned interface() const { return index_.load(std::memory_order_relaxed); }
   [[nodiscard]] const std::string& not_steered() const { return sockets_.front()->not_steered(); }
 
   void look(Time now) {
@@ -57,7 +58,7 @@ class UdpLink {
 
   const LinkConfig config_;
   AddressWatch watch_;
-  unsigned index_;  // of the interface that the sockets are bound to; 0: none
+  std::atomic<unsigned> index_;  // of the interface that the sockets are bound to; 0: none
   std::vector<std::unique_ptr<UdpSocket>> sockets_;
   std::mutex mutex_;  // guards absence_
   std::optional<Absence> absence_;
@@ -140,6 +141,7 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
   seen_ = now;
   socket_.hear_again(now);
   if (info_.shard == Crossing::kOwner) link_->look(now);
+  info_.interface = link_->interface();
   unsigned moved = loopback_.deliver(engine, now);
   if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {

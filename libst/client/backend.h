@@ -123,7 +123,6 @@ class Backend {
   [[nodiscard]] bool internet() const { return internet_; }
   [[nodiscard]] bool ipv6() const { return ipv6_; }
   [[nodiscard]] bool one_address() const { return one_address_; }
-  [[nodiscard]] unsigned interface() const { return interface_; }
   [[nodiscard]] std::uint32_t max_stu() const { return max_stu_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
@@ -140,7 +139,6 @@ class Backend {
     internet_ = hello.internet != 0;
     ipv6_ = hello.ipv6 != 0;
     one_address_ = hello.one_address != 0;
-    interface_ = hello.interface;
     max_stu_ = hello.max_stu;
     mtu_ = hello.mtu;
   }
@@ -150,7 +148,6 @@ class Backend {
   MacAddr mac_;
   std::uint16_t udp_port_ = 0, peer_udp_port_ = 0;
   bool internet_ = false, ipv6_ = false, one_address_ = false;
-  unsigned interface_ = 0;
   std::uint32_t max_stu_ = 0;  // exponent of the longest STU on this link
   std::uint32_t mtu_ = 0;      // bytes after the Ethernet header
 };

@@ -2,13 +2,14 @@
 #include "libst/client/names.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
@@ -54,30 +55,6 @@ bool is_host_character(unsigned char c) {
          (c >= 'A' && c <= 'Z');
 }
 
-// Whether that interface of this machine has the address; 0: any one.
-bool is_own(const port::InternetAddress& address, unsigned interface) {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(all, &::freeifaddrs);
-  for (const auto* at = all; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
-    const auto found = port::from_socket_address(at->ifa_addr);
-    if (found && found->ip == address.ip && found->scope == address.scope &&
-        (interface == 0 || ::if_nametoindex(at->ifa_name) == interface))
-      return true;
-  }
-  return false;
-}
-
-// Whether the link has the address besides the one that it is known by. A link at one address knows
-// by itself: another address of this host may be that of another link.
-bool is_of_link(const Backend& backend, const port::InternetAddress& address) {
-  if (backend.one_address() || address.port != backend.udp_port()) return false;
-  const auto four = address.ipv4();
-  return address.is_loopback() || (four && four->value == backend.ipv4()) ||
-         is_own(address, backend.interface());
-}
-
 // To a host that has only the other family than `family`, that of the link.
 std::string other_way_to(const Backend& backend, int family) {
   if (backend.udp_port() != 0) return "or open the link for both (udp:)";
@@ -98,14 +75,25 @@ int fail_to_find(const Backend& backend, const std::string& host, int family) {
               "host '" + host + has + ": name another one, " + other_way_to(backend, family));
 }
 
-int fail_to_reach(const port::InternetAddress& address) {
-  const auto host = port::host_of(address);
-  if (address.is_link_local() && address.scope == 0)
+// A host's address. `zone` is the name of an interface of the host that drives the link.
+struct Place {
+  port::InternetAddress address;
+  std::string zone;
+};
+
+std::string text_of(const Place& place) {
+  return port::host_of(place.address) + (place.zone.empty() ? "" : "%" + place.zone);
+}
+
+int fail_to_reach(const Place& place) {
+  const auto& address = place.address;
+  const auto host = text_of(place);
+  if (address.is_link_local() && place.zone.empty())
     return fail(-EHOSTUNREACH, "'" + host +
                                    "' is an address of each network: name the interface that leads "
                                    "there, as in [" +
                                    host + "%eth0]");
-  if (!address.is_host())
+  if (!address.is_link_local() && !address.is_host())
     return fail(-EHOSTUNREACH, host + " is the address of many hosts, or of none: name one host");
   return fail(-EHOSTUNREACH, "the link has no " + std::string(address.ipv4() ? "IPv4" : "IPv6") +
                                  " address, and so it cannot reach " + host +
@@ -117,40 +105,46 @@ bool has_no_peer(const Backend& backend) {
          static_cast<std::uint32_t>(port::LinkState::kNoPeer);
 }
 
-int fail_to_ask(Backend& backend, const port::InternetAddress& address) {
-  auto text = "nobody answers for " + port::host_of(address) + " on the link";
+int fail_to_ask(Backend& backend, const Place& place) {
+  auto text = "nobody answers for " + text_of(place) + " on the link";
   if (const auto trouble = trouble_of(backend); !trouble.empty())
     text += ", which has trouble: " + trouble;
   return fail(-ETIMEDOUT, std::move(text));
 }
 
-ask::Resolve question_for(const port::InternetAddress& address) {
+int fail_to_find_zone(const Place& place) {
+  return fail(-EHOSTUNREACH, text_of(place) + ": the host that drives the link has no interface '" +
+                                 place.zone + "': 'ip link' lists them there");
+}
+
+ask::Resolve question_for(const Place& place) {
   ask::Resolve request{};
-  if (const auto four = address.ipv4())
+  if (const auto four = place.address.ipv4())
     request.ipv4 = four->value;
   else
-    std::ranges::copy(address.ip, request.ip);
-  request.ip_scope = address.scope;
-  request.udp_port = address.port;
+    std::ranges::copy(place.address.ip, request.ip);
+  ipc::set_text(request.zone, place.zone);
+  request.udp_port = place.address.port;
   return request;
 }
 
 // The time for an answer begins when there is somebody who could give one.
-int ask_link(Backend& backend, const port::InternetAddress& address, Time deadline,
+int ask_link(Backend& backend, const Place& place, Time deadline,
              const std::function<bool()>& unwanted, MacAddr& out) {
   const auto begin = now();
   const auto limit = std::min(deadline, begin + kPeerPatience);
   auto answer_by = begin + kArpPatience;
   for (;;) {
     ask::Resolve::Reply reply{};
-    const auto error = backend.call(question_for(address), reply);
+    const auto error = backend.call(question_for(place), reply);
     if (error == 0) out = MacAddr::from_u64(reply.mac);
-    if (error == -EHOSTUNREACH) return fail_to_reach(address);
+    if (error == -EHOSTUNREACH) return fail_to_reach(place);
+    if (error == -ENODEV && !place.zone.empty()) return fail_to_find_zone(place);
     if (error != -EAGAIN) return error;
     if (unwanted && unwanted()) return -ECANCELED;
     const auto time = now();
     if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
-    if (time >= answer_by) return fail_to_ask(backend, address);
+    if (time >= answer_by) return fail_to_ask(backend, place);
     pause(backend, kArpInterval);
   }
 }
@@ -179,19 +173,31 @@ int parse_brackets(const std::string& text, Host& out) {
     out.has_mac = true;
     return 0;
   }
-  const auto address = port::parse_internet_address(inside);
+  const auto percent = inside.find('%');
+  const auto has_zone = percent != std::string::npos;
+  const auto address = port::parse_internet_address(inside.substr(0, percent));
   if (address && address->ipv4())
     return fail(-EINVAL, "'" + text + "' is an IPv4 address: write " + port::host_of(*address));
-  const auto percent = inside.find('%');
-  if (!address && percent != std::string::npos)
-    return fail(-EINVAL, "'" + text + "' is not a link-local IPv6 address with an interface of " +
-                             "this host, as [fe80::1%eth0] ('ip link' lists them)");
+  if (has_zone) out.zone = inside.substr(percent + 1);
+  const auto fits = !out.zone.empty() && out.zone.size() < ipc::kTextSize;
+  if (has_zone && (!address || !address->is_link_local() || !fits))
+    return fail(-EINVAL, "'" + text + "' is not a link-local IPv6 address with the name of an " +
+                             "interface, as [fe80::1%eth0]");
   if (!address)
     return fail(-EINVAL, "'" + text +
                              "' is not a MAC address, as [02:00:00:00:00:01], or an IPv6 address, "
                              "as [2001:db8::5]");
-  out.name = inside;
+  out.name = inside.substr(0, percent);
   return 0;
+}
+
+// What the resolver of this process knows of an interface is a number here. The link may be driven
+// in another network namespace, where the name can mean something.
+void give_zone(Place& place) {
+  std::array<char, IF_NAMESIZE> name{};
+  const auto scope = std::exchange(place.address.scope, 0);
+  if (scope != 0 && place.zone.empty() && ::if_indextoname(scope, name.data()) != nullptr)
+    place.zone = name.data();
 }
 
 int family_of(const Backend& backend) {
@@ -239,10 +245,10 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
   const auto found = look_up(name, nullptr, family_of(backend));
   if (found == nullptr) return fail_to_find(backend, host.name, family_of(backend));
-  auto address = port::from_socket_address(found->ai_addr).value();
-  address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
-  if (is_of_link(backend, address)) return 0;
-  return ask_link(backend, address, deadline, unwanted, out);
+  Place place{port::from_socket_address(found->ai_addr).value(), host.zone};
+  place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
+  give_zone(place);
+  return ask_link(backend, place, deadline, unwanted, out);
 }
 
 int check_own(Backend& backend, const Host& host) {

@@ -13,7 +13,8 @@ namespace stp::client {
 // A host as written: "" (this host), a name, an IPv4 address, or a MAC or IPv6 address in brackets;
 // /PORT after it is its UDP port.
 struct Host {
-  std::string name;            // without brackets and UDP port
+  std::string name;            // without brackets, zone and UDP port
+  std::string zone;            // the interface of a link-local address, at the link's host
   std::uint16_t udp_port = 0;  // 0: the usual one
   MacAddr mac;                 // valid if has_mac
   bool has_mac = false;
@@ -33,7 +34,8 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLa
 
 // Resolves `host` to a MAC address on the link of `backend`, if necessary by its IP address and
 // ARP. On a link over UDP, that is the name that the link has for the address (-EHOSTUNREACH: it
-// reaches no such address). Looking up a name may block for as long as the system's resolver does.
+// reaches no such address). This process looks names up; what an address or an interface means,
+// also whether it is the link's own, whoever drives the link decides, where it runs. Looking up a name may block for as long as the system's resolver does.
 // -EHOSTUNREACH: the name is unknown; -ETIMEDOUT: no station answers for the address within a
 // second. While a memif has no peer, it waits for one, until `deadline` and for 10 s at most.
 // -ECANCELED: `unwanted` has become true, which it asks every few milliseconds.

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
+#include "dpdk_port/link/host_addresses.h"
+#include "dpdk_port/link/ipv4_addresses.h"
 #include "libst/host/attachments.h"
 #include "libst/host/bells.h"
 #include "libst/host/budgets.h"
@@ -107,6 +109,7 @@ struct DrivenService::Impl {
     return regions.free_mx(from.client, request);
   }
   int answer(From from, const ask::Resolve& request, ask::Resolve::Reply& reply);
+  bool is_of_link(const port::InternetAddress& address, Time now);
   int answer(From from, const ask::Trouble& request, ask::Trouble::Reply& reply);
   int answer(From /*from*/, const ask::LinkState& /*request*/, ask::LinkState::Reply& reply) {
     link.answer(reply, clock.now());
@@ -131,6 +134,7 @@ struct DrivenService::Impl {
   // Frames that the device still sends may refer to memory of clients, and it rings our bell: so it
   // is destroyed before them.
   std::unique_ptr<port::Port> port;
+  std::optional<port::HostAddresses> addresses;  // since a program has asked for the first time
   Wakes wakes{clients};
   LinkWatch link;
   WindowAccounts windows{clients};
@@ -437,7 +441,6 @@ int DrivenService::Impl::answer(From from, const ask::Hello& /*request*/,
   reply.internet = info.internet ? 1 : 0;
   reply.ipv6 = info.ipv6 ? 1 : 0;
   reply.one_address = info.one_address ? 1 : 0;
-  reply.interface = info.interface;
   ipc::set_text(reply.link, info.link);
   if (offers.wanted() && client.page_memory->fd() < 0 && client.offered_page == nullptr) {
     client.offered_page = offers.make(client.identity.uid, "stp-client", sizeof(ipc::ClientPage));
@@ -483,32 +486,50 @@ int DrivenService::Impl::answer(From /*from*/, const ask::Trouble& request,
   return 0;
 }
 
+// An address of this host is the link's. Not of a link at one address: another one may be that of
+// another link, and the port knows its own.
+bool DrivenService::Impl::is_of_link(const port::InternetAddress& address, Time now) {
+  const auto& info = port->info();
+  const auto udp_port = address.port != 0 ? address.port : info.peer_udp_port;
+  if (info.one_address || udp_port != info.udp_port) return false;
+  const auto four = address.ipv4();
+  if (address.is_loopback() || (four && four == info.address)) return true;
+  if (!addresses) addresses.emplace();
+  return addresses->has(address, info.interface, now);
+}
+
+static port::InternetAddress address_in(const ask::Resolve& request) {
+  auto address = port::InternetAddress::of(port::Ipv4{request.ipv4}, 0);
+  if (request.ipv4 == 0) std::ranges::copy(request.ip, address.ip.begin());
+  address.port = static_cast<std::uint16_t>(request.udp_port);
+  return address;
+}
+
 // Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
-// clients share; over UDP, any address may cost such a place. So a program may ask for 16 at once
-// and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
+// clients share; over UDP, any address may cost such a place, and a zone a question to the kernel.
+// So a program may ask for 16 at once and for 100 per second. Beyond that it gets -EAGAIN, and
+// nothing is sent.
 int DrivenService::Impl::answer(From from, const ask::Resolve& request,
                                 ask::Resolve::Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
-  constexpr std::uint32_t kLoopbackNet = 127;
-  port::Ipv4 const four{request.ipv4};
   const auto& info = port->info();
-  const bool internet = info.internet;
-  if (!internet && (four.value >> 24 == kLoopbackNet || four == info.address)) {
+  const auto now = clock.now();
+  auto address = address_in(request);
+  const std::string zone(ipc::text_of(request.zone));
+  if (zone.empty() && is_of_link(address, now)) {
     reply.mac = info.mac.to_u64();
     return 0;
   }
-  const auto now = clock.now();
   auto& asked_until = from.client.use->asked_until;
   if (asked_until > now + kAhead) return -EAGAIN;
-  auto address = port::InternetAddress::of(four, 0);
-  if (four.value == 0) {
-    std::ranges::copy(request.ip, address.ip.begin());
-    address.scope = request.ip_scope;
-  }
-  address.port = static_cast<std::uint16_t>(request.udp_port);
-  const auto mac = port->find_station(address, now);
-  if (internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
-  if (!mac) return internet ? -EHOSTUNREACH : -EAGAIN;
+  if (!zone.empty()) address.scope = static_cast<std::uint32_t>(port::index_of_interface(zone));
+  const bool is_known = zone.empty() || address.scope != 0;
+  const auto mac = !is_known                  ? std::nullopt
+                   : is_of_link(address, now) ? std::optional(info.mac)
+                                              : port->find_station(address, now);
+  if (info.internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+  if (!is_known) return -ENODEV;
+  if (!mac) return info.internet ? -EHOSTUNREACH : -EAGAIN;
   reply.mac = mac->to_u64();
   return 0;
 }

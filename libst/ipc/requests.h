@@ -39,7 +39,7 @@ std::string_view text_of(const char (&field)[N]) {
 }
 
 // Of all that follows. Programs and stpd of one machine have the same.
-inline constexpr std::uint32_t kProtocolVersion = 11;
+inline constexpr std::uint32_t kProtocolVersion = 12;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 inline constexpr std::uint32_t kMaxBudgets = 16;      // as many as Resource has, and some spare
@@ -136,7 +136,7 @@ struct Hello {
     std::uint32_t max_stu, mtu, ipv4, shards;
     std::uint32_t first;  // the shard to begin with
     // As in port::PortInfo.
-    std::uint32_t udp_port, peer_udp_port, internet, ipv6, one_address, interface, reserved;
+    std::uint32_t udp_port, peer_udp_port, internet, ipv6, one_address;
     char link[kTextSize];
   };
 };
@@ -288,12 +288,15 @@ struct FreeMx {
   using Reply = Nothing;
 };
 
-// -EAGAIN: ask again later; -EHOSTUNREACH: the link cannot reach such an address.
+// The service decides what the address means where it runs: whether it is one of its own host, and
+// which interface a zone names. The program may be in another network namespace. -EAGAIN: ask again
+// later; -EHOSTUNREACH: the link cannot reach such an address; -ENODEV: the service's host has no
+// interface of that name.
 struct Resolve {
   std::uint32_t ipv4;      // host order; 0: see ip
   std::uint8_t ip[16];     // an IPv6 address, in network order
-  std::uint32_t ip_scope;  // the interface of a link-local one
   std::uint32_t udp_port;  // 0: the usual one
+  char zone[kTextSize];    // the interface of a link-local one, by its name; "": none
   struct Reply {
     std::uint64_t mac;
   };

@@ -26,7 +26,8 @@ struct Request {
   ipc::WireConfig config;
   std::uint32_t uport, ipv4;
   std::uint8_t ip[16];
-  std::uint32_t ip_scope, udp_port, direction, base, permissions, mx, at_once, admit;
+  char zone[ipc::kTextSize];
+  std::uint32_t udp_port, direction, base, permissions, mx, at_once, admit;
   ipc::WireOption option;
   std::uint32_t segment_count, piece_count;
   ipc::Piece pieces[ipc::kMaxPieces];
@@ -75,7 +76,7 @@ void take_request_fields(const From& from, To& to) {
   // clang-format off
   STP_TAKE(reserved) STP_TAKE(endpoint) STP_TAKE(vc) STP_TAKE(region) STP_TAKE(mac)
   STP_TAKE(cursor) STP_TAKE(index) STP_TAKE(from) STP_TAKE(config) STP_TAKE(uport) STP_TAKE(ipv4)
-  STP_TAKE(ip) STP_TAKE(ip_scope) STP_TAKE(udp_port) STP_TAKE(direction) STP_TAKE(base)
+  STP_TAKE(ip) STP_TAKE(zone) STP_TAKE(udp_port) STP_TAKE(direction) STP_TAKE(base)
   STP_TAKE(permissions) STP_TAKE(mx) STP_TAKE(at_once) STP_TAKE(admit) STP_TAKE(option)
   STP_TAKE(segment_count) STP_TAKE(piece_count) STP_TAKE(pieces) STP_TAKE(segments)
   STP_TAKE(trace)

@@ -290,6 +290,19 @@ TEST_F(ServiceTest, NamesResolveToTheLinksOwnAddressOrByAsking) {
   EXPECT_EQ(reply.mac, 0x020000000009U);
 }
 
+TEST_F(ServiceTest, TheNameOfAnInterfaceIsLookedUpWhereTheServiceRuns) {
+  auto request = request_for(ipc::RequestKind::kResolve);
+  request.ip[0] = 0xfe;
+  request.ip[1] = 0x80;
+  request.ip[15] = 1;
+  ipc::set_text(request.zone, "no-such-one");
+  EXPECT_EQ(ask(alice, request), -ENODEV);
+  ipc::set_text(request.zone, "lo");
+  EXPECT_EQ(ask(alice, request), -EAGAIN) << "a link of Ethernet knows no such address";
+  std::fill(std::begin(request.zone), std::end(request.zone), 'x');
+  EXPECT_EQ(ask(alice, request), -ENODEV) << "text without an end";
+}
+
 TEST_F(ServiceTest, StatsNameEveryCounterOfTheNodeAndTheLink) {
   auto request = request_for(ipc::RequestKind::kStats);
   std::vector<std::string> names;
