@@ -112,6 +112,28 @@ TEST(RoughMessages, AShortOneThatOvertakesALongOneIsToldAfterIt) {
   }
 }
 
+TEST(RoughMessages, EachCancelOfAContextEndsAnotherReceiveWhoseMessageIsArriving) {
+  const RoughLink link;
+  TwoSides sides;
+  sides.establish();
+  const Memories memory(sides, 1 << 19);
+  const auto c = sides.client.connection, s = sides.server.connection;
+  for (std::uint64_t const context : {20, 20, 21})
+    ASSERT_EQ(stm_receive(s, context, memory.server, memory.there.data(), memory.there.size()), 0);
+  sides.client.await_eager();
+  link.port->loses_long_frames = true;
+  for (std::uint64_t const message : {1, 2})
+    ASSERT_EQ(stm_send(c, message, 0, 0, memory.client, memory.mine.data(), memory.mine.size()), 0);
+  ASSERT_EQ(stm_send(c, 3, 0, 0, memory.client, memory.mine.data(), 10), 0);
+  ASSERT_EQ(sides.client.completion(3).status, 0);
+  ASSERT_TRUE(sides.server.quiet());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(stm_cancel(s, 20), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(sides.server.completion(20).status, -ECANCELED);
+  EXPECT_EQ(sides.server.completion(21).status, 0);
+  for (std::uint64_t const message : {1, 2})
+    EXPECT_EQ(sides.client.completion(message).status, -ECANCELED);
+}
+
 // Its private data make the request a long frame, and long frames are lost.
 TEST(RoughMessages, WhatTroublesTheLinkIsNamedWhereSomethingTimesOut) {
   const RoughLink link;
