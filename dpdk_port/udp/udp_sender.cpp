@@ -5,8 +5,10 @@
 #include <netinet/udp.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
@@ -43,6 +45,45 @@ bool is_about_way(int error) {
          error == ENETDOWN;
 }
 
+std::uint16_t port_of(const iovec& head) {
+  return wire::load16(static_cast<const std::byte*>(head.iov_base) + wire::at::kDPort);
+}
+
+// Whether the datagram is DATA: of these only those of one Transfer or region have an order.
+bool is_data(const iovec& head) {
+  const auto flags = wire::load16(static_cast<const std::byte*>(head.iov_base));
+  return static_cast<wire::Op>(flags >> wire::kOpShift) == wire::Op::kData;
+}
+
+// The Transfers and regions of DATA that others overtake. A few: looking for one costs little.
+class Overtaken {
+ public:
+  // Whether that one may not overtake them.
+  [[nodiscard]] bool holds_back(const iovec& head) const {
+    const auto all = std::span(names_).first(count_);
+    return count_ != 0 && (!is_data(head) || std::ranges::find(all, name_of(head)) != all.end());
+  }
+  // False: nothing may overtake that one.
+  bool add(const iovec& head) {
+    if (!is_data(head)) return false;
+    const auto name = name_of(head);
+    const auto all = std::span(names_).first(count_);
+    if (std::ranges::find(all, name) != all.end()) return true;
+    if (count_ == names_.size()) return false;
+    names_[count_++] = name;
+    return true;
+  }
+
+ private:
+  static std::uint64_t name_of(const iovec& head) {
+    const auto* const at = static_cast<const std::byte*>(head.iov_base);
+    return std::uint64_t{port_of(head)} << 32 | wire::load32(at + wire::at::kDId);
+  }
+
+  std::array<std::uint64_t, 4> names_{};
+  std::size_t count_ = 0;
+};
+
 // What a kernel says that does not segment for this device.
 bool is_about_segments(int error) {
   return error == EIO || error == EINVAL || error == ENOPROTOOPT || error == EOPNOTSUPP;
@@ -62,6 +103,7 @@ UdpSender::UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& l
       buffers_(kBurstSize, frame_room) {
   for (std::size_t i = 0; i < kBurstSize; ++i) frames_[i].head = buffers_.at(i);
   waiting_.reserve(kBurstSize);
+  sorted_.reserve(kBurstSize);
   tokens_.reserve(kBurstSize);
 }
 
@@ -104,7 +146,37 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
                         payload.data() + payload.size(),
                         frame.token});
   }
+  if (socket_.segments()) bring_together();
   return static_cast<unsigned>(count);
+}
+
+// What leaves in one call has one length. So a long put and the short message behind it would need
+// two, again and again: those of one length follow each other, as far as no order is lost.
+void UdpSender::bring_together() {
+  const auto differ = [](const Datagram& a, const Datagram& b) { return a.size() != b.size(); };
+  if (std::ranges::adjacent_find(waiting_, differ) == waiting_.end()) return;
+  sorted_.clear();
+  std::bitset<kBurstSize> sorted;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    if (sorted[i]) continue;
+    const Datagram& first = waiting_[i];
+    sorted_.push_back(first);
+    Overtaken overtaken;
+    for (std::size_t j = i + 1; j < waiting_.size(); ++j) {
+      const Datagram& next = waiting_[j];
+      if (sorted[j]) continue;
+      const bool is_like_it =
+          next.to == first.to && next.size() == first.size() &&
+          (seat_ == nullptr || port_of(next.pieces[0]) == port_of(first.pieces[0]));
+      if (is_like_it && !overtaken.holds_back(next.pieces[0])) {
+        sorted_.push_back(next);
+        sorted.set(j);
+      } else if (!overtaken.add(next.pieces[0])) {
+        break;
+      }
+    }
+  }
+  waiting_.swap(sorted_);
 }
 
 // For a user of this host.
@@ -145,9 +217,6 @@ void UdpSender::flush(Engine& engine, Time now) {
 std::size_t UdpSender::next_run() {
   const Datagram& first = waiting_[next_];
   const std::size_t segment = first.size();
-  const auto port_of = [](const Datagram& each) {
-    return wire::load16(static_cast<const std::byte*>(each.pieces[0].iov_base) + wire::at::kDPort);
-  };
   std::size_t count = 1, bytes = segment;
   while (next_ + count < waiting_.size()) {
     const Datagram& each = waiting_[next_ + count];
@@ -157,7 +226,7 @@ std::size_t UdpSender::next_run() {
       fills_ = count;
       break;
     }
-    if (seat_ != nullptr && port_of(each) != port_of(first)) break;
+    if (seat_ != nullptr && port_of(each.pieces[0]) != port_of(first.pieces[0])) break;
     bytes += size;
     ++count;
     if (size < segment) break;

@@ -56,6 +56,7 @@ class UdpSender {
   };
 
   unsigned take(Engine& engine, Tap* tap, Time now);
+  void bring_together();
   void loop(const TxFrame& frame);
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
@@ -77,7 +78,7 @@ class UdpSender {
   Seat* const seat_;
   FrameBuffers buffers_;
   std::array<TxFrame, kBurstSize> frames_{};
-  std::vector<Datagram> waiting_;
+  std::vector<Datagram> waiting_, sorted_;
   std::size_t next_ = 0;   // the first of waiting_ that has not left
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;

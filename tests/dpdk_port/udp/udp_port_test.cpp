@@ -30,6 +30,14 @@ Frame frame_of(std::byte op, const MacAddr& to, const MacAddr& from, std::size_t
   frame[14] = op;
   return frame;
 }
+// The same, as DATA of the Transfer or region `d_id`.
+Frame data_of(std::uint32_t d_id, const MacAddr& to, const MacAddr& from, std::size_t length,
+              unsigned seed) {
+  Frame frame = frame_of(kData, to, from, length, seed);
+  wire::store16(&frame[14 + wire::at::kDPort], 7);
+  wire::store32(&frame[14 + wire::at::kDId], d_id);
+  return frame;
+}
 Bytes after_ethernet(const Frame& frame) {
   return Bytes(frame).subspan(14);
 }
@@ -156,11 +164,11 @@ void expect_attached_memory_arrives(std::size_t bytes) {
   constexpr unsigned kFrames = 100;
   const auto length_of = [&](unsigned i) { return i % 10 == 9 ? 100 : bytes; };
   for (unsigned i = 0; i < kFrames; ++i)
-    pair.a.engine.send_attached(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead, i),
+    pair.a.engine.send_attached(data_of(3, pair.b_at_a, pair.a.mac(), kHead, i),
                                 Bytes(memory).first(length_of(i)), 1 + i);
   ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
   for (unsigned i = 0; i < kFrames; ++i) {
-    Frame whole = frame_of(kData, pair.b.mac(), pair.a_at_b, kHead, i);
+    Frame whole = data_of(3, pair.b.mac(), pair.a_at_b, kHead, i);
     const Bytes attached = Bytes(memory).first(length_of(i));
     whole.insert(whole.end(), attached.begin(), attached.end());
     ASSERT_EQ(pair.b.engine.received[i], whole) << i;
@@ -202,6 +210,44 @@ TEST(UdpPort, DatagramsFillTheCallsThatSendThem) {
     EXPECT_LE(counter(*pair.a.port, "udp_tx_calls"), kFrames / way.in_a_call + 2)
         << "the first burst shows how many fit";
   }
+}
+
+// A put of 4 KiB, and the short message that tells of it, sixty times: what leaves in one call has
+// one length.
+TEST(UdpPort, DataOfTwoRegionsLeavesInFewCallsEachInItsOrder) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  if (pair.a.port->info().driver.find("segment") == std::string::npos)
+    GTEST_SKIP() << "this kernel does not segment";
+  constexpr unsigned kEach = 60;
+  constexpr std::size_t kLong = kHead + 4'096, kShort = kHead + 56;
+  for (unsigned i = 0; i < kEach; ++i) {
+    pair.a.engine.send(data_of(1, pair.b_at_a, pair.a.mac(), kLong, i));
+    pair.a.engine.send(data_of(2, pair.b_at_a, pair.a.mac(), kShort, i));
+  }
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 2 * kEach; }));
+  unsigned longs = 0, shorts = 0;
+  for (const Frame& frame : pair.b.engine.received) {
+    const bool is_long = frame.size() == kLong;
+    ASSERT_EQ(frame, data_of(is_long ? 1 : 2, pair.b.mac(), pair.a_at_b, frame.size(),
+                             is_long ? longs++ : shorts++));
+  }
+  EXPECT_LE(counter(*pair.a.port, "udp_tx_calls"), 12U);
+}
+
+// DATA of one region, and a request among DATA of others, stay where they are.
+TEST(UdpPort, WhatHasAnOrderKeepsIt) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  constexpr unsigned kFrames = 60;
+  const auto frame = [&](unsigned i, const MacAddr& to, const MacAddr& from) {
+    const std::size_t length = kHead + (i % 2 == 0 ? 4'096 : 100);
+    if (i >= kFrames / 2 && i % 2 == 1) return frame_of(kClearToSend, to, from, length, i);
+    return data_of(1, to, from, length, i);
+  };
+  for (unsigned i = 0; i < kFrames; ++i)
+    pair.a.engine.send(frame(i, pair.b_at_a, pair.a.mac()));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
+  for (unsigned i = 0; i < kFrames; ++i)
+    ASSERT_EQ(pair.b.engine.received[i], frame(i, pair.b.mac(), pair.a_at_b)) << i;
 }
 
 // protocol: 13.3
