@@ -149,16 +149,20 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // Holds back what is posted while it exists, then sends it together. Under the domain's mutex.
   class PostingList {
    public:
-    explicit PostingList(Domain& domain) : domain_(domain) { domain_.in_list_ = true; }
-    ~PostingList() {
-      domain_.in_list_ = false;
-      domain_.send_all();
+    explicit PostingList(Domain& domain) : domain_(domain), posts_before_(domain.posts_) {
+      domain_.in_list_ = true;
     }
+    ~PostingList() { domain_.end_list(posts_before_, bytes_); }
     PostingList(const PostingList&) = delete;
     PostingList& operator=(const PostingList&) = delete;
 
+    // One more was posted.
+    void posted(std::size_t bytes) { bytes_ += bytes; }
+
    private:
     Domain& domain_;
+    const unsigned posts_before_;
+    std::size_t bytes_ = 0;
   };
   // Something was posted on the connection: its deadline may be earlier than the thread's next
   // look.
@@ -199,6 +203,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void end_turn();
   void drop(Agenda::Entry& entry);
   bool pump_all();
+  void end_list(unsigned posts_before, std::size_t bytes);
   void send_all();
   [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
   void end_connections();
@@ -238,8 +243,9 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool in_turn_ = false, in_list_ = false;
   // The program takes several events at a time: expect it to post as many and poll again.
   bool in_bulk_ = false;
-  unsigned posts_ = 0;    // since the last turn
-  unsigned waiters_ = 0;  // threads asleep in wait()
+  unsigned posts_ = 0;          // since the last turn
+  std::size_t list_bytes_ = 0;  // of lists that have not left
+  unsigned waiters_ = 0;        // threads asleep in wait()
   port::TurnClock clock_;
   Time time_ = 0;
   std::pair<Handle, Memory*> known_memory_{};  // the one found last

@@ -196,10 +196,12 @@ int stm_post_list(stm_connection_t connection, const stm_operation_t* operations
       return fail(-EINVAL, "count is more than INT_MAX");
     auto& domain = *found->domain();
     std::lock_guard const guard(domain.mutex());
-    Domain::PostingList const list(domain);
-    for (std::size_t i = 0; i < count; ++i)
+    Domain::PostingList list(domain);
+    for (std::size_t i = 0; i < count; ++i) {
       if (const auto error = post_listed(*found, operations[i]); error != 0)
         return i != 0 ? static_cast<int>(i) : error;
+      list.posted(operations[i].length);
+    }
     return static_cast<int>(count);
   });
 }

@@ -176,6 +176,7 @@ namespace {
 // The most posts that are sent together. If the program does nothing more, the domain's thread
 // sends them: when it resumes (kHandover) or after kLongestBurst.
 constexpr unsigned kBurst = 32;
+constexpr std::size_t kLongBurst = 60'000;  // bytes, of lists
 constexpr Time kLongestBurst = 200 * kMicrosecond;
 
 }  // namespace
@@ -289,8 +290,22 @@ void Domain::send_soon(Connection& connection) {
   look_before(time_ + kLongestBurst);
 }
 
+// A list leaves as single posts do: alone at once, among others together with them. Then what has
+// one length goes to the device together. Long lists fill a call of their own.
+void Domain::end_list(unsigned posts_before, std::size_t bytes) {
+  in_list_ = false;
+  list_bytes_ += bytes;
+  const bool alone = posts_before == 0 && !in_bulk_;
+  const bool is_full = posts_ / kBurst != posts_before / kBurst || list_bytes_ >= kLongBurst;
+  if (alone || is_full || waiters_ != 0) return send_all();
+  if (unsent_.empty()) return;
+  has_unsent_.store(true, std::memory_order_relaxed);
+  look_before(time_ + kLongestBurst);
+}
+
 bool Domain::pump_all() {
   bool any = false;
+  list_bytes_ = 0;
   for (auto* const connection : unsent_) {
     STP_ASSERT(connection->entry().unsent, "a connection that is to send says so");
     connection->entry().unsent = false;

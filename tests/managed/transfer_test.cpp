@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages, reads, puts, gets and fetch-and-ops.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -121,6 +122,31 @@ TEST_P(Transfers, AListEndsWithTheFirstThatCannotBePosted) {
   EXPECT_EQ(stm_post_list(nullptr, &put, 1), -EBADF);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.completion(5).status, 0);
   EXPECT_TRUE(client.quiet()) << "nothing else was posted";
+}
+
+// Lists that follow each other leave together, in the next call that makes progress. Where none
+// comes, the domain's own thread sends them.
+TEST_P(Transfers, ListsBehindAnotherArriveAlthoughTheProgramMakesNoFurtherCall) {
+  constexpr std::uint64_t kLists = 3;
+  Buffer from(1 << 13, 3), to(1 << 13, 0, false), messages(1 << 13, 0, false);
+  const auto remote = open(to.data(), to.size(), STM_REMOTE_WRITE);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(messages.data(), messages.size(), STM_LOCAL_WRITE);
+  for (std::uint64_t i = 0; i < kLists; ++i)
+    ASSERT_EQ(stm_receive(server.connection, 10 + i, sink, messages.data() + 64 * i, 64), 0);
+  for (std::uint64_t i = 0; i < kLists; ++i) {
+    auto put = listed(STM_PUT, i, source, from.data(), 2'000);
+    put.key = remote.key;
+    put.address = 2'000 * i;
+    auto send = listed(STM_SEND, i, source, from.data(), 64);
+    send.flags = STM_FENCE;
+    const std::array list{put, send};
+    ASSERT_EQ(stm_post_list(client.connection, list.data(), list.size()), 2);
+  }
+  for (std::uint64_t i = 0; i < kLists; ++i) {
+    EXPECT_EQ(server.completion(10 + i).status, 0);
+    EXPECT_EQ(std::memcmp(from.data(), to.data() + 2'000 * i, 2'000), 0);
+  }
 }
 
 // protocol: 9.31, 9.32
