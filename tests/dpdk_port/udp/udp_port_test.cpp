@@ -243,8 +243,7 @@ TEST(UdpPort, WhatHasAnOrderKeepsIt) {
     if (i >= kFrames / 2 && i % 2 == 1) return frame_of(kClearToSend, to, from, length, i);
     return data_of(1, to, from, length, i);
   };
-  for (unsigned i = 0; i < kFrames; ++i)
-    pair.a.engine.send(frame(i, pair.b_at_a, pair.a.mac()));
+  for (unsigned i = 0; i < kFrames; ++i) pair.a.engine.send(frame(i, pair.b_at_a, pair.a.mac()));
   ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFrames; }));
   for (unsigned i = 0; i < kFrames; ++i)
     ASSERT_EQ(pair.b.engine.received[i], frame(i, pair.b.mac(), pair.a_at_b)) << i;
