@@ -101,13 +101,23 @@ int Link::take() {
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
   if (!awaiting_.empty())
     for (auto* const owner : std::exchange(awaiting_, {})) owner->look_again();
+  if (awaiting_.empty()) awaiting_since_ = {};
   return count;
 }
 
 bool Link::rest_to_look_again() {
-  if (awaiting_.empty()) return false;
-  wait(kLook);
+  const auto limit = look_again_in();
+  if (!limit) return false;
+  wait(std::chrono::microseconds(*limit).count());
   return true;
+}
+
+std::optional<std::chrono::milliseconds> Link::look_again_in() const {
+  constexpr std::chrono::milliseconds kLeast{1}, kMost{100};
+  if (awaiting_.empty()) return std::nullopt;
+  const auto since = Clock::now() - awaiting_since_;
+  return std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(since / 8), kLeast,
+                    kMost);
 }
 
 // A call that waits hears of the loss of the link, one that polls does not.
@@ -387,7 +397,8 @@ int Wait::control(int command, void* argument, bool has_events) {
 }
 
 int Wait::sleep(LinkLock& lock, Clock::time_point deadline) const {
-  auto limit = link_.awaits() ? 1 : -1;
+  const auto look = link_.look_again_in();
+  auto limit = look ? static_cast<int>(look->count()) : -1;
   if (deadline != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return 0;

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -143,6 +144,7 @@ class Link {
 
   [[nodiscard]] LinkMutex& mutex() { return mutex_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
+  [[nodiscard]] bool is_driven_by_stpd() const { return driven_by_stpd_; }
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
   // Its present address; of one without an address 127.0.0.1.
   [[nodiscard]] std::uint32_t ipv4() const;
@@ -175,10 +177,15 @@ class Link {
   Slots& lane_slots(std::size_t length) {
     return length + notes_.size() <= short_laned_.size() ? short_laned_ : laned_;
   }
-  // Calls look_again() in each turn. What it waits for makes no event, so nobody sleeps for long.
-  void await(Owner& owner) { awaiting_.push_back(&owner); }
+  // Calls look_again() in each turn. What it waits for makes no event, so nobody sleeps for long:
+  // the longer it has not come, the longer.
+  void await(Owner& owner) {
+    if (awaiting_since_ == Clock::time_point{}) awaiting_since_ = Clock::now();
+    awaiting_.push_back(&owner);
+  }
   void stop_awaiting(const Owner& owner) { std::erase(awaiting_, &owner); }
-  [[nodiscard]] bool awaits() const { return !awaiting_.empty(); }
+  // How long to sleep at most. nullopt: for ever.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> look_again_in() const;
   // Before a program may sleep. True: it should look again instead.
   bool rest_to_look_again();
   // The parameter sets how many, the same each time.
@@ -206,6 +213,7 @@ class Link {
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_, notes_, short_laned_, laned_;
   std::vector<Owner*> awaiting_;
+  Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stp/managed.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,19 @@ class Stranger {
     std::memcpy(&bytes_[kServed + length - kLaneTail], &wire, kLaneTail);
     EXPECT_EQ(stm_put(connection_, 0, 0, memory_, &bytes_[kServed], length, key_, 0), 0);
   }
+  // Lends the endpoint that has connected a lane.
+  void lend_lane() {
+    stm_memory_t memory = nullptr;
+    ASSERT_EQ(stm_memory_register(domain_, lane_.data(), lane_.size(),
+                                  STM_LOCAL_WRITE | STM_REMOTE_WRITE, &memory),
+              0);
+    stm_region_t region = nullptr;
+    stm_remote_t remote{};
+    ASSERT_EQ(stm_region_open(memory, lane_.data(), lane_.size(), STM_REMOTE_WRITE, connection_, 0,
+                              &region, &remote),
+              0);
+    send(kLane, head(0, kLaneBytes, remote.key, 0), kHead);
+  }
   // Answers a read with the bytes 'r'.
   void serve(const stm_event_t& asked) {
     EXPECT_EQ(stm_serve_read(connection_, asked.request, 0, 0, memory_, &bytes_[kServed],
@@ -152,8 +166,9 @@ class Stranger {
   stm_memory_t memory_ = nullptr;
   stm_connection_t connection_ = nullptr;
   std::vector<char> bytes_ = std::vector<char>(kServed + 40'000, 'r');
+  std::vector<char> lane_ = std::vector<char>(kLaneBytes);  // that it lends
   std::size_t sent_ = 0;
-  std::uint64_t base_ = 0;  // of the lane
+  std::uint64_t base_ = 0;  // of the lane that it was lent
   std::uint32_t key_ = 0;
 };
 
@@ -313,6 +328,56 @@ TEST_F(RdmPeer, APeerThatEndsBeforeItsBytesHaveComeLeavesNothing) {
 }
 
 // A peer of an older version breaks off what it does not know.
+// The provider looks for bytes that have not come yet, less often the longer they have not come.
+TEST_F(RdmPeer, BytesThatNeverComeWakeTheirReceiverSeldom) {
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  std::vector<char> got(5000);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, &got), 0);
+  stranger_.send(kLaned, head(7, got.size(), 0, 1), kHead + kLaneTail);
+  send_early("the header has come", 8);
+  std::vector<char> other(100);
+  receive(other, 8);
+  const auto sleeps = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  fi_cntr_attr attr{};
+  attr.wait_obj = FI_WAIT_UNSPEC;
+  fid_cntr* made = nullptr;
+  ASSERT_EQ(fi_cntr_open(b_->domain.get(), &attr, &made, nullptr), 0);
+  const Fid<fid_cntr> counter(made);
+  const auto before = sleeps();
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 500), -FI_ETIMEDOUT);
+  EXPECT_LT(sleeps() - before, 150);
+  stranger_.put(got.size());
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+}
+
+// Where the lane has no room, a message longer than a buffer is announced.
+TEST_F(RdmPeer, WhatALaneHasNoRoomForIsAnnounced) {
+  const auto to = a_->insert(stranger_.listen());
+  const std::vector<char> bytes(4 * kPart);
+  const auto kind_of_sent = [&](std::size_t length) {
+    EXPECT_EQ(fi_tsend(a_->ep.get(), bytes.data(), length, nullptr, to, 1, nullptr), 0);
+    const auto told = stranger_.next();
+    EXPECT_EQ(told.kind, STM_RECEIVE);
+    stranger_.post();
+    return told.tag;
+  };
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+  stranger_.post();
+  stranger_.lend_lane();
+  while (kind_of_sent(5000) == kEager) {  // until the endpoint knows of it
+  }
+  for (const auto kind : {kLaned, kLaned, kLaned, kAnnounced, kAnnounced})
+    EXPECT_EQ(kind_of_sent(bytes.size()), kind);
+  EXPECT_EQ(kind_of_sent(kPart), kLaned) << "its 5 pages are left";
+}
+
 TEST_F(RdmPeer, WhoDoesNotKnowLanesIsLentNone) {
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
   stranger_.post();

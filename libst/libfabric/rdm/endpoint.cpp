@@ -263,8 +263,12 @@ int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
   if (const auto status = losses_.take_for_send(place); status != 0) return -error_of(status);
+  if (recent_ != nullptr && recent_->peer() == place) {
+    out = recent_;
+    return 0;
+  }
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
-    out = found->second.get();
+    out = recent_ = found->second.get();
     return 0;
   }
   if (outgoing_.size() >= kMostConnections) {
@@ -319,6 +323,7 @@ void Endpoint::requested(stm_connection_t connection) {
 void Endpoint::has_ended(const Outgoing& connection) {
   const auto found = outgoing_.find(connection.peer());
   if (found == outgoing_.end() || found->second.get() != &connection) return;
+  recent_ = nullptr;
   ended_outgoing_.push_back(std::move(found->second));
   outgoing_.erase(found);
 }

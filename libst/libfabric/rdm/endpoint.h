@@ -56,7 +56,9 @@ class Outgoing final : public Owner {
 
   // Begins the operation, once the connection is up. A status: it has not begun.
   int post(Op& op);
-  // The peer's memory for messages of that length.
+  // The peer has lent a lane.
+  [[nodiscard]] bool has_lane() const { return is_up() && lane_.is_open(); }
+  // And it has room for a message of that length.
   [[nodiscard]] bool has_lane_for(std::size_t length) const {
     return is_up() && lane_.has_room(length);
   }
@@ -334,6 +336,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   Buffers buffers_;  // before the connections that have them
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
+  Outgoing* recent_ = nullptr;  // of outgoing_, sent to last
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;

@@ -85,7 +85,7 @@ bool LaneIn::done(std::uint64_t place) {
     pages_.free(pieces_.front().end);
     pieces_.pop_front();
   }
-  return pages_.freed() - told_ >= kLanePages / 2;
+  return pages_.freed() - told_ >= kToldAtATime;
 }
 
 bool LaneOut::open(const Head& told) {

@@ -20,6 +20,9 @@ namespace stp::fi::rdm {
 inline constexpr std::size_t kLanePage = 4096;
 // Four of the longest messages.
 inline constexpr std::uint32_t kLanePages = 68;
+// The peer hears of so many free pages at a time: after each message of 64 KiB, and early enough
+// for a stream of shorter ones to find the lane free.
+inline constexpr std::uint32_t kToldAtATime = kLanePages / 5;
 inline constexpr std::size_t kLaneBytes = kLanePages * kLanePage;
 
 constexpr std::uint32_t lane_pages(std::size_t length) {

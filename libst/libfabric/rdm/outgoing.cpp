@@ -436,7 +436,11 @@ ssize_t Endpoint::send(const Outbound& message) {
     return post_copied(op, *to, request.flags, 0);
   }
   const auto long_one = length > kEagerMost;
-  if (delivered || (long_one && (length > kPartsMost || part_slots_ >= kMostPartSlots)))
+  // Where the link is the program's own, its memory is registered at little cost, and a read
+  // saves copies and round trips.
+  const auto lane_is_full = to->has_lane() && !link_.is_driven_by_stpd();
+  if (delivered ||
+      (long_one && (length > kPartsMost || lane_is_full || part_slots_ >= kMostPartSlots)))
     return announce(op, *to, request, head);
   if (const auto error = link_.slots().take(op.note); error != 0) return post(op, *to, error);
   store(head, op.note.data);
