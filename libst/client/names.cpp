@@ -37,13 +37,14 @@ AddressList look_up(const char* host, const char* service, int family = AF_INET)
   return {found, &::freeaddrinfo};
 }
 
-int parse_port(const std::string& text, std::uint32_t last, std::uint32_t& out) {
+int parse_port(const std::string& text, std::uint32_t& out) {
   const auto* const end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, out);
-  if (problem == std::errc{} && stop == end && out >= 1 && out <= last) return 0;
+  if (problem == std::errc{} && stop == end && out >= 1) return 0;
   const bool digits =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
-  if (digits) return fail(-EINVAL, "port '" + text + "' is not in 1.." + std::to_string(last));
+  if (digits)
+    return fail(-EINVAL, "port '" + text + "' is not in 1.." + std::to_string(kLastUport));
   const auto found = look_up(nullptr, text.c_str());
   if (found == nullptr) return fail(-EINVAL, "no service is called '" + text + "'");
   out = ntohs(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port);
@@ -218,7 +219,7 @@ int parse_host(const std::string& text, Host& out) {
   return 0;
 }
 
-int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
+int parse_name(const std::string& text, Name& out) {
   const auto colon = text.rfind(':');
   const auto bracket = text.rfind(']');
   const bool is_inside = bracket != std::string::npos && colon < bracket;
@@ -227,7 +228,7 @@ int parse_name(const std::string& text, Name& out, std::uint32_t last_port) {
                              "' does not have the form host:port (10.9.0.2:3000, or :3000 of this "
                              "host)");
   if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
-  return parse_port(text.substr(colon + 1), last_port, out.uport);
+  return parse_port(text.substr(colon + 1), out.uport);
 }
 
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,

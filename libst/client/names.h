@@ -25,20 +25,21 @@ struct Name {
   std::uint32_t uport = 0;
 };
 
-// The largest port of the host's services, and the largest that the protocol has.
-inline constexpr std::uint32_t kLastPort = 0xffff, kLastUport = 0xffff'ffff;
+// The largest port that the protocol has.
+inline constexpr std::uint32_t kLastUport = 0xffff'ffff;
 
 // -EINVAL: not a valid name.
 int parse_host(const std::string& text, Host& out);
-int parse_name(const std::string& text, Name& out, std::uint32_t last_port = kLastPort);
+int parse_name(const std::string& text, Name& out);
 
 // Resolves `host` to a MAC address on the link of `backend`, if necessary by its IP address and
 // ARP. On a link over UDP, that is the name that the link has for the address (-EHOSTUNREACH: it
 // reaches no such address). This process looks names up; what an address or an interface means,
-// also whether it is the link's own, whoever drives the link decides, where it runs. Looking up a name may block for as long as the system's resolver does.
-// -EHOSTUNREACH: the name is unknown; -ETIMEDOUT: no station answers for the address within a
-// second. While a memif has no peer, it waits for one, until `deadline` and for 10 s at most.
-// -ECANCELED: `unwanted` has become true, which it asks every few milliseconds.
+// also whether it is the link's own, whoever drives the link decides, where it runs. Looking up a
+// name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is unknown;
+// -ETIMEDOUT: no station answers for the address within a second. While a memif has no peer, it
+// waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become true,
+// which it asks every few milliseconds.
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
             const std::function<bool()>& unwanted = {});
 

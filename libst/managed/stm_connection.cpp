@@ -128,8 +128,7 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     if (peer == nullptr) return missing("peer");
     Name name;
     Hello hello;
-    if (const auto error = stp::client::parse_name(peer, name, stp::client::kLastUport); error != 0)
-      return error;
+    if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     const auto deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
     stp::MacAddr mac;
@@ -152,8 +151,7 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
     if (listener == nullptr) return missing("listener");
     if (&events->domain() != &*found) return fail(-EINVAL, "the queue is of another domain");
     Name name;
-    if (const auto error = stp::client::parse_name(port, name, stp::client::kLastUport); error != 0)
-      return error;
+    if (const auto error = stp::client::parse_name(port, name); error != 0) return error;
     if (const auto error = stp::client::check_own(found->backend(), name.host); error != 0)
       return error;
     const auto made =

@@ -67,9 +67,9 @@ TEST_P(Connect, MalformedNamesAreInvalid) {
   Endpoint client;
   st_chandle_t connected = nullptr;
   for (const auto* const name :
-       {"", ":", "host", "host:", ":0", ":65536", ":99999999999", ":-1", "a b:1", "[02:00:00]:1",
-        "[02:00:00:00:00:01:1", "[01:00:00:00:00:01]:1", "[00:00:00:00:00:00]:1", "ho/st:1",
-        ":no-such-service-here", "[]:1", "[:1"}) {
+       {"", ":", "host", "host:", ":0", ":4294967296", ":99999999999", ":-1", "a b:1",
+        "[02:00:00]:1", "[02:00:00:00:00:01:1", "[01:00:00:00:00:01]:1", "[00:00:00:00:00:00]:1",
+        "ho/st:1", ":no-such-service-here", "[]:1", "[:1"}) {
     EXPECT_EQ(st_connect(client, name, &connected), -EINVAL) << name;
     EXPECT_EQ(Endpoint(name).error(), -EINVAL) << name;
   }

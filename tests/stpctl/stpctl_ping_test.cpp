@@ -26,6 +26,14 @@ TEST_F(StpctlPing, MeasuresRoundTripsAndSumsThemUp) {
   EXPECT_TRUE(contains(json.text, R"("answered":200)")) << json.text;
 }
 
+TEST_F(StpctlPing, ReachesTheLastPortThatThereIs) {
+  const auto stpd = serve();
+  Program listener(command({"ping", "--serve", ":4294967295"}));
+  ASSERT_TRUE(listener.says("listening")) << listener.output();
+  const auto said = stpctl({"ping", ":4294967295", "--count", "1"});
+  EXPECT_EQ(said.exit_status, 0) << said.text;
+}
+
 TEST_F(StpctlPing, CtrlCEndsItWithTheSumAndLeavesNoConnection) {
   const auto stpd = serve();
   const auto listener = listen();

@@ -64,6 +64,9 @@ std::string reason_against_number(const std::string& text) {
     T number{};
     const auto* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, number);
+    const auto is_hexadecimal = text.starts_with("0x");
+    if (!is_hexadecimal && (read.ec == std::errc::invalid_argument || read.ptr != end))
+      return "'" + text + "' is no whole number";
     const auto is_out_of_range = read.ec == std::errc::result_out_of_range && read.ptr == end;
     return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
                            : "";
@@ -138,6 +141,17 @@ Option* Option::positive() {
 
 Option* Option::size() {
   option_->transform(CLI::AsSizeValue(false));
+  // Runs before it, because it says only that it cannot convert the value.
+  const auto reason = [](std::string& text) {
+    const auto digits = text.find_first_not_of("0123456789");
+    const auto unit = digits == text.npos ? "" : CLI::detail::to_lower(text.substr(digits));
+    const std::string_view units[] = {"",    "b", "k",  "kb",  "kib", "m",  "mb",
+                                      "mib", "g", "gb", "gib", "t",   "tb", "tib"};
+    return digits != 0 && std::ranges::find(units, CLI::detail::trim_copy(unit)) != std::end(units)
+               ? std::string()
+               : "'" + text + "' is no size: write bytes, as 4096, 64K, 1M or 2G";
+  };
+  option_->transform(CLI::Validator(reason, ""));
   return this;
 }
 
@@ -383,10 +397,15 @@ int App::report(const ParseError& error, int status) const {
   if (wrong.empty()) wrong = wrong_command();
   const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
   if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
-  return usage_error(app_.get_name(), wrong.empty() ? error.what() : wrong, status);
+  if (wrong.empty()) wrong = error.what();
+  constexpr std::string_view kRequired = " is required";
+  if (wrong.ends_with(kRequired))
+    wrong = wrong.substr(0, wrong.size() - kRequired.size()) + " is missing: '" + command() +
+            " --help' shows where it stands";
+  return usage_error(app_.get_name(), wrong, status);
 }
 
-std::string reason_against_name(const std::string& text, std::uint32_t last_port) {
+std::string reason_against_name(const std::string& text) {
   const auto colon = text.rfind(':'), bracket = text.rfind(']');
   const auto is_inside = bracket != std::string::npos && colon < bracket;
   if (colon == std::string::npos || colon + 1 == text.size() || is_inside)
@@ -395,8 +414,8 @@ std::string reason_against_name(const std::string& text, std::uint32_t last_port
   if (port.find_first_not_of("0123456789") != std::string::npos) return {};  // a service's name
   std::uint32_t number = 0;
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (parsed.ec == std::errc() && number >= 1 && number <= last_port) return {};
-  return "'" + text + "': port '" + port + "' is not in 1.." + std::to_string(last_port);
+  if (parsed.ec == std::errc() && number >= 1) return {};
+  return "'" + text + "': port '" + port + "' is not in 1..4294967295";
 }
 
 int usage_error(const std::string& program, const std::string& what, int status) {

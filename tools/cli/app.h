@@ -146,7 +146,7 @@ class App {
 
 // What is wrong with the form HOST:PORT of a name, or with the number of its port; "": nothing.
 // libst tells the rest.
-std::string reason_against_name(const std::string& text, std::uint32_t last_port = 0xffff'ffff);
+std::string reason_against_name(const std::string& text);
 
 // The exit status of each program whose command line is wrong. 1: it could not do what was asked.
 inline constexpr int kWrongUsage = 2;

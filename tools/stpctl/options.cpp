@@ -128,7 +128,7 @@ void add_ping(cli::App& ping, Options& options) {
 }
 
 std::string check_ping(const Options& options) {
-  return cli::reason_against_name(options.peer, 0xffff);
+  return cli::reason_against_name(options.peer);
 }
 
 void add_dat_conf(cli::App& conf, Options& options) {

@@ -194,7 +194,7 @@ enum st_option {
 };
 
 /* 5 Constructors and destructors. `str`: "host:port", ":port" (this host) or NULL; host may be a
- * name, an IPv4 address or a MAC address in brackets, port a number (1..65535) or a service name.
+ * name, an IPv4 address or a MAC address in brackets, port a number (1..2^32-1) or a service name.
  * st_create: -EINVAL a malformed name or STP_LINK, -ENODEV no such link, -EHOSTUNREACH an unknown
  * host, -EADDRNOTAVAIL another one than this. st_delete closes the endpoint's connections as
  * st_close does and unmaps its memory. */
