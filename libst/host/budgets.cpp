@@ -257,7 +257,7 @@ namespace {
 
 constexpr char kForms[] =
     "write all:PORTS, user:NAME:PORTS or group:NAME:PORTS, where PORTS is one port, as 3000, or a "
-    "range, as 3000-3999, up to 4294967295";
+    "range, as 3000-3999, from 1 to 4294967295";
 
 bool parse_number(std::string_view text, std::uint32_t& out) {
   const auto* const end = text.data() + text.size();
@@ -271,7 +271,7 @@ bool parse_ports(std::string_view text, PortRule& out) {
   out.last = out.first;
   if (dash != std::string_view::npos && !parse_number(text.substr(dash + 1), out.last))
     return false;
-  return out.first <= out.last;
+  return out.first != 0 && out.first <= out.last;
 }
 
 bool applies(const PortRule& rule, uid_t uid, std::span<const gid_t> groups) {

@@ -149,8 +149,9 @@ TEST(PortRulesTest, NamesAreThoseOfTheSystem) {
 }
 
 TEST(PortRulesTest, WhatIsNoRuleIsExplained) {
-  for (const std::string text : {"", "3000", "all", "all:", "all:x", "all:5-4", "all:root:3000",
-                                 "user:3000", "user::3000", "somebody:root:3000", "all:1-2-3"}) {
+  for (const std::string text :
+       {"", "3000", "all", "all:", "all:x", "all:5-4", "all:0", "all:0-9", "all:root:3000",
+        "user:3000", "user::3000", "somebody:root:3000", "all:1-2-3"}) {
     std::string error;
     EXPECT_FALSE(PortRules::parse(text, error)) << text;
     EXPECT_NE(error.find("all:PORTS"), std::string::npos) << error;

@@ -102,6 +102,37 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
         "'a' and 'b' write one pcap file");
 }
 
+TEST_F(StpdCheck, NamesWhatIsInThePlaceOfTheSocketOrOfTheTrace) {
+  const auto& folder = directory.path();
+  std::ofstream(folder + "/file") << "text";
+  EXPECT_EQ(check("link = loop\nsocket = " + folder + "\n"), 1);
+  EXPECT_TRUE(says("it is a directory: name a file in it, as " + folder + "/stpd.sock"))
+      << program->output();
+  EXPECT_EQ(check("link = loop\nsocket = " + folder + "/file\n"), 1);
+  EXPECT_TRUE(says("a file that is no socket is there")) << program->output();
+  EXPECT_EQ(check("link = loop\npcap = " + folder + "\n"), 1);
+  EXPECT_TRUE(says("it is a directory: name a file in it")) << program->output();
+  const auto socket = folder + "/a.sock";
+  test::Program daemon({STPD_PATH, "--link", "loop", "--socket", socket});
+  ASSERT_TRUE(daemon.says("ready")) << daemon.output();
+  EXPECT_EQ(check("link = loop\nsocket = " + socket + "\n"), 0) << "a file in use is no mistake";
+  EXPECT_TRUE(says("a daemon serves " + socket + " at present")) << program->output();
+  test::Program second({STPD_PATH, "--link", "loop", "--socket", socket});
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_NE(second.output().find("another daemon answers there: stop it"), std::string::npos)
+      << second.output();
+  test::Program on_folder({STPD_PATH, "--link", "loop", "--socket", folder});
+  EXPECT_EQ(on_folder.wait(), 1);
+  EXPECT_NE(on_folder.output().find("it is a directory"), std::string::npos) << on_folder.output();
+}
+
+TEST_F(StpdCheck, TakesOptionsOfATraceOnlyWithOne) {
+  for (const std::string option : {"pcap-frames = 3", "pcap-snap = 80", "pcap-buffer = 1M"}) {
+    EXPECT_EQ(check("link = loop\n" + option + "\n"), 1) << option;
+    EXPECT_TRUE(says("is for a trace: name its file, too (--pcap)")) << program->output();
+  }
+}
+
 TEST_F(StpdCheck, OfAGoodFileOpensNothing) {
   EXPECT_EQ(check("link = \"iface:nosuchinterface\"\n"), 0) << program->output();
   EXPECT_TRUE(says("nothing is wrong"));

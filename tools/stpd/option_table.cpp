@@ -169,6 +169,7 @@ std::uint64_t parse_between(const std::string& name, std::uint64_t value, std::u
 }
 
 void check_socket(const std::string& path) {
+  if (path.empty()) refuse("--socket is empty: write a path, or leave it out");
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (path.size() > kLongest)
     refuse("--socket " + path + ": the path of a socket has " + std::to_string(kLongest) +
@@ -370,7 +371,13 @@ void add_link_options(cli::App& app, LinkOptions& out) {
          "Most bytes that all programs together may have granted to peers and not received; 0: "
          "no limit [384 of the link's longest STUs, or less if its receive queue is short]")
       ->type_name("SIZE");
-  app.add_option("--pcap", out.pcap, "Write a trace of all frames to this file (pcapng)")
+  app.add_text(
+         "--pcap",
+         [&out](const std::string& path) {
+           if (path.empty()) refuse("--pcap is empty: write the path of a file, or leave it out");
+           out.pcap = path;
+         },
+         "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
   add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames");
   app.add_text(
@@ -462,6 +469,15 @@ void compare(const LinkOptions& one, const LinkOptions& other, std::vector<std::
   if (const auto why = collision(one, other); !why.empty()) errors.push_back(both + why);
 }
 
+// An option of a trace where there is none; "": there is no such option.
+std::string without_trace(const LinkOptions& link) {
+  const LinkOptions usual;
+  if (!link.pcap.empty()) return {};
+  if (link.pcap_frames != usual.pcap_frames) return "--pcap-frames";
+  if (link.pcap_snap != usual.pcap_snap) return "--pcap-snap";
+  return link.pcap_buffer != usual.pcap_buffer ? "--pcap-buffer" : "";
+}
+
 }  // namespace
 
 bool complete(Options& options, std::vector<std::string>& errors) {
@@ -470,6 +486,8 @@ bool complete(Options& options, std::vector<std::string>& errors) {
   if (options.links.empty())
     errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
   for (auto& link : options.links) {
+    if (const auto useless = without_trace(link); !useless.empty())
+      errors.push_back(useless + " is for a trace: name its file, too (--pcap), or leave it out");
     if (link.socket.empty()) link.socket = ipc::socket_of(link.name);
     if (!link.address.empty()) link.link += ",address=" + link.address;
     std::string error;

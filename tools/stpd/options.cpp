@@ -10,6 +10,8 @@
 #include <map>
 #include <sstream>
 
+#include "dpdk_port/link/owners.h"
+
 namespace stp::stpd {
 namespace {
 
@@ -240,7 +242,11 @@ void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
   if (link.socket.starts_with('/') && !std::filesystem::is_directory(above, error))
     complain("socket " + link.socket + ": there is no directory " + above.string() +
              ": make it (mkdir -p)");
+  if (const auto why = port::why_no_socket(link.socket, link.name + ".sock"); !why.empty())
+    complain("socket " + link.socket + ": " + why);
   if (link.pcap.empty()) return;
+  if (std::filesystem::is_directory(link.pcap, error))
+    complain("pcap " + link.pcap + ": it is a directory: name a file in it");
   const auto directory = std::filesystem::path(link.pcap).parent_path();
   if (!link.pcap.starts_with('/'))
     complain("pcap " + link.pcap +
@@ -269,6 +275,11 @@ int check(const std::string& path) {
   for (const auto& link : options.links)
     std::printf(" %s (%s)", link.name.c_str(), link.link.c_str());
   std::printf("\n");
+  // No mistake: a file is checked while it is in use, before a SIGHUP.
+  for (const auto& link : options.links)
+    if (port::probe_socket(link.socket) == 0)
+      std::printf("a daemon serves %s at present: another one cannot start there\n",
+                  link.socket.c_str());
   return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/owners.h"
 #include "libst/host/identity.h"
 #include "libst/host/poll_loop.h"
 #include "stp/wire/big_endian.h"
@@ -126,8 +127,11 @@ unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
 }
 
 std::string listen_error(const std::string& path, int error) {
-  if (error == -EADDRINUSE)
-    return "socket " + path + ": another daemon answers there, or the file is not a socket";
+  if (error == -EADDRINUSE) {
+    const auto why = port::why_no_socket(path, "stpd.sock");
+    return "socket " + path + ": " +
+           (why.empty() ? "another daemon answers there: stop it, or name another --socket" : why);
+  }
   if (error == -EPERM && !ipc::directory_is_safe(path))
     return "socket " + path +
            ": anybody may replace files in that directory: take write permission from others "
