@@ -30,7 +30,11 @@ expect refused_with "is not a destination: '10.9.0.2:0': port '0' is not in 1.."
 expect refused_with "stp-send: there is no option --bwlimt" --bwlimt 3 "$work/file"
 for wrong in "stp-send --bwlimt 3 x y:1" "stp-send x" "stp-send --bwlimit no x y:1" "stp-recv --out" \
   "stp-recv --out - --allow-delete" "stpd --no-such-option" "stpctl no-such-command" "stp-perf --no-such-option" \
-  "stp-replay no-such-command" "stp-sim --no-such-option"; do
+  "stp-replay no-such-command" "stp-sim --no-such-option" \
+  "stpd --link bogus:x" "stp-send --link bogus:x $work/file a:1" "stp-recv --link bogus:x --listen :1 --out $work" \
+  "stp-perf --link bogus:x latency" "stpctl ping --link bogus:x a:1" "stpd --link loop --cpus 9999" \
+  "stp-perf --link loop --cpu 9999 latency" "stpd --link loop --pcap-frames 3" "stpd --link loop --socket=" \
+  "stpd --link loop --listen all:0"; do
   # shellcheck disable=SC2086
   "$bin/"$wrong >"$work/said" 2>&1
   [ $? -eq 2 ] || fail "another status than 2 of: $wrong"

@@ -21,9 +21,11 @@ refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --
 refuses 2 "raw needs a --link" raw
 refuses 2 "a command is missing; there are server latency" --link loop
 refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy
+refuses 2 "--cpu: 'x' is no whole number" --link loop --cpu x latency
+refuses 2 "--size: 'abc' is no size: write bytes, as 4096" --link loop latency --size abc
 refuses 1 "sends no bare frames" --link loop raw
-refuses 1 "cannot run on CPU 9999" --link loop --cpu 9999 latency
-STP_LINK='' refuses 1 "nonsense" --link nonsense latency
+refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
+STP_LINK='' refuses 2 "nonsense" --link nonsense latency
 
 # A reason is told once.
 said=$("$bin/stp-perf" --link "stpd:$work/none.sock" latency :3000 2>&1)

@@ -19,6 +19,7 @@ FileFailure unreadable(int error) {
 }
 
 LinkFailure link_failure(int result) {
+  if (result == -EINVAL) throw WrongLink(st_strerror(result));
   return LinkFailure(std::string("cannot open the link: ") + st_strerror(result) +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
                      "pci:ADDRESS, memif:PATH)");

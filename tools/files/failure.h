@@ -20,6 +20,10 @@ struct Closed : LinkFailure {
 struct FinalFailure : LinkFailure {
   using LinkFailure::LinkFailure;
 };
+// The text of the link is none: the command line or STP_LINK is wrong.
+struct WrongLink : FinalFailure {
+  using FinalFailure::FinalFailure;
+};
 // One file has failed; the next ones can still succeed.
 struct FileFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -40,7 +44,7 @@ std::string error_text(int error);
 FileFailure unreadable(int error);
 
 // For the negative errno that a call or an event of the managed API gave.
-LinkFailure link_failure(int result);  // opening the link
+LinkFailure link_failure(int result);  // opening the link; throws WrongLink itself
 LinkFailure lost_link(int result);     // a link that was there
 // `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it. Throws
 // FinalFailure itself for an address that is none: no retry makes it one.

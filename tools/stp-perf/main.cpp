@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stp-perf: measures Scheduled Transfers on a link, and for comparison the bare link and memory
 // copies.
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +10,10 @@
 #include <thread>
 
 #include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/link.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
+#include "tools/cli/app.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
 
@@ -19,6 +22,21 @@ namespace {
 
 void say(const std::string& text) {
   std::fprintf(stderr, "stp-perf: %s\n", text.c_str());
+}
+
+// What of the command line this machine cannot do; "": nothing.
+std::string wrong_here(const Options& options) {
+  const auto usable = port::usable_cpus();
+  if (options.cpu && !usable.empty() &&
+      !std::binary_search(usable.begin(), usable.end(), *options.cpu))
+    return "--cpu " + std::to_string(*options.cpu) +
+           ": this process cannot run on that CPU; nproc tells how many there are, taskset -p "
+           "which";
+  port::LinkConfig ignored;
+  std::string wrong;
+  const auto& link = options.setup.link;
+  if (options.command != Command::kMemcpy && !link.empty()) port::parse_link(link, ignored, wrong);
+  return wrong;
 }
 
 void stay_on(unsigned cpu) {
@@ -135,6 +153,8 @@ int main(int argc, char** argv) {
   int exit_status = EXIT_SUCCESS;
   const auto options = stp::perf::parse_options(argc, argv, exit_status);
   if (!options) return stp::os::status_with_output("stp-perf", exit_status, EXIT_FAILURE);
+  if (const auto wrong = stp::perf::wrong_here(*options); !wrong.empty())
+    return stp::cli::usage_error("stp-perf", wrong, stp::cli::kWrongUsage);
   try {
     stp::perf::run(*options);
     return stp::os::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);

@@ -185,6 +185,8 @@ int main(int argc, char** argv) {
       throw std::runtime_error(reason);
     const auto complete = receive(options, context);
     return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const WrongLink& failure) {
+    return stp::cli::usage_error("stp-recv", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
     progress.complain(failure.what());
     return EXIT_FAILURE;
