@@ -231,6 +231,13 @@ bool describe(const std::string& text, LinkFacts& link) {
     link.six = target.has_ipv6();
     return true;
   }
+  constexpr std::array<std::string_view, 5> kOthers{"loop", "iface", "memif", "vdev", "pci"};
+  if (std::ranges::find(kOthers, kind) == kOthers.end()) {
+    inform(FI_LOG_CORE,
+           "link " + text + ": there is no kind '" + kind +
+               "' of link: write stpd:, udp:, ip:, iface:, memif:, vdev:, pci: or loop");
+    return false;
+  }
   const auto given = address_option(text);
   if (!given.empty()) {
     if (parse_address(given, link)) return true;
