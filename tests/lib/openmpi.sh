@@ -20,6 +20,7 @@ first_host=()
 mpi() {
   local name=$1 seconds=$2
   shift 2
+  put_aside "$work/$name.log"
   start "$work/$name.log" env -C "$work" timeout -k 5 "$seconds" unshare --pid --fork --kill-child \
     "${first_host[@]}" mpirun "${over_stp[@]}" "$@"
   mpi=$!

@@ -73,7 +73,7 @@ kill_ranks() {
   for phase in "${phases[@]}"; do
     begin "$phase"
     kill -KILL "$(last_rank)"
-    ends_soon "$phase" 20
+    ends_soon "$phase" 60
     expect wait_for 20 has_no_rank
     expect wait_for 20 holds_as_before
   done
@@ -87,7 +87,7 @@ kill_stpds() {
     begin_stpds iface:stp0
     begin "$phase"
     kill_at_once "$stpd_b"
-    ends_soon "$phase" 20
+    ends_soon "$phase" 60
     expect wait_for 20 has_no_rank
     if grep -q "Segmentation fault" "$work/$phase.log"; then fail "$phase: a rank has ended with SIGSEGV"; fi
     stop "$stpd_a"
@@ -114,12 +114,14 @@ drop_none() {
 
 # A peer that is silent is given up after 5.75 s (docs/protocol.md, 5.23). Ranks in MPI_Finalize need the link no more.
 kill_links() { # LINK CUT MEND
-  local phase
+  local phase cut
   begin_stpds "$1"
   for phase in "${phases[@]}"; do
     begin "$phase" 8
+    cut=$SECONDS
     $2
     expect wait_for 30 has_no_rank
+    say "$phase: no rank is left $((SECONDS - cut)) s after the link was lost"
     if [ "$phase" = finalize ]; then
       expect wait_for 60 ends "$mpi"
     else
