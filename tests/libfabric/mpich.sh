@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: mpich.sh BUILD-DIRECTORY [ARCHIVE-OR-DIRECTORY]
-# The tests that MPICH has for messages, collective operations, datatypes and one-sided operations, built with Debian's
-# Open MPI and run over stp, all ranks of a test on one stpd. Some fail over any provider: each that fails over stp is
-# run over tcp, and may not pass there. The sources are Debian's (mpich_*.orig.tar.xz): what is given, in the folder that
-# STP_PEERS names, or fetched by apt-get. STP_MPICH names those to run, as a regular expression ("rma put", say), STP_MPICH_RANKS
-# how many ranks a test has at most (4). BUILD-DIRECTORY/consumers/mpich.results has a line for each.
+# The tests that MPICH has for messages, collective operations, datatypes, one-sided operations, communicators and
+# threads, built with Debian's Open MPI and run over stp, all ranks of a test on one stpd. Some fail over any provider:
+# each that fails over stp is run over tcp, and may not pass there. The sources are Debian's (mpich_*.orig.tar.xz), or
+# mpich-tests.tar.*: what is given, in the folder that STP_PEERS names, or Debian's fetched by apt-get. STP_MPICH names
+# those to run, as a regular expression ("rma put", say), STP_MPICH_RANKS how many ranks a test has at most (4).
+# BUILD-DIRECTORY/consumers/mpich.results has a line for each.
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -18,7 +19,7 @@ needs mpirun mpicc gcc make
 mpirun --version | grep -q 'Open MPI' || skip "mpirun is not that of Open MPI"
 make_work_directory
 keep_built
-sets=(pt2pt coll datatype rma)
+sets=(pt2pt coll datatype rma comm threads/pt2pt threads/comm threads/coll threads/rma)
 
 # fetch_source: Debian's archive into $kept, with lists of its own, so that the system's stay as they are.
 fetch_source() {
@@ -38,7 +39,7 @@ fetch_source() {
 # find_source: its path in $given.
 find_source() {
   local found
-  for found in "${STP_PEERS:-/nonexistent}"/mpich_*.orig.tar.* "$kept"/mpich_*.orig.tar.*; do
+  for found in "${STP_PEERS:-/nonexistent}"/mpich{_*.orig,-tests}.tar.* "$kept"/mpich_*.orig.tar.*; do
     if [ -e "$found" ]; then given=$found && return; fi
   done
   return 1
@@ -55,6 +56,9 @@ build_tests() {
   export OMPI_MPICC="gcc -w -DOMPI_OMIT_MPI1_COMPAT_DECLS=0 -DOMPI_REMOVED_USE_STATIC_ASSERT=0"
   cd "$programs/test/mpi" || fail "$given has no test/mpi"
   say "building MPICH's tests"
+  # What comes from their repository has none.
+  [ -x configure ] || ./autogen.sh >"$work/configure.log" 2>&1 ||
+    { tail "$work/configure.log" >&2 && fail "autogen fails"; }
   ./configure --enable-strictmpi --disable-fortran --disable-cxx --disable-spawn --with-mpi=/usr CC=gcc MPICC=mpicc \
     CFLAGS="-O0 -w" >"$work/configure.log" 2>&1 || { tail "$work/configure.log" >&2 && fail "configure fails"; }
   for set in dtpools util "${sets[@]}"; do make -C "$set" -k -j2; done >"$work/make.log" 2>&1
@@ -64,7 +68,7 @@ build_tests() {
 
 [ -n "$given" ] || find_source || { fetch_source && find_source; } ||
   skip "no sources of mpich: apt-get source mpich, and tools/test --peers DIR"
-programs=$(realpath -m "$kept/$(basename "$given" | sed 's/\.orig\.tar.*//')")
+programs=$(realpath -m "$kept/$(basename "$given" | sed -E 's/(\.orig)?\.tar\..*//')")
 [ -e "$programs/test/mpi/built" ] || build_tests
 
 # chosen: a line for each program, once: its set, name, ranks and arguments. At most four ranks. A datatype test of one
