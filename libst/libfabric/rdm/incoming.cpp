@@ -537,8 +537,7 @@ void Endpoint::lost(const Address& peer, int status) {
 // Its messages come on another connection, if it has made one since.
 void Endpoint::fell_silent(const Address& peer, int status) {
   const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
-  if (closing_ || av_->find(peer) == FI_ADDR_NOTAVAIL ||
-      std::ranges::any_of(incoming_, is_of_peer))
+  if (closing_ || av_->find(peer) == FI_ADDR_NOTAVAIL || std::ranges::any_of(incoming_, is_of_peer))
     return;
   if (!give_up_receives(peer, status)) losses_.add_silence(peer, status);
 }
