@@ -44,6 +44,9 @@ class Receiver {
   Arp& arp_;
   Seat* const seat_;
   FrameBuffers joined_;  // one frame per place in a burst
+  // Those of the present burst: kept, because clearing them would take longer than a short frame.
+  std::array<Bytes, kBurst> rests_;
+  std::array<LoopedFrame, kBurst> frames_;
   const std::uint16_t burst_;
   ReceiveCounters counters_;
 };
@@ -81,11 +84,9 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    std::array<Bytes, kBurst> rests;
-    const std::uint16_t count = share_.receive(mbufs.data(), rests.data(), burst_);
+    const std::uint16_t count = share_.receive(mbufs.data(), rests_.data(), burst_);
     STP_ASSERT(count <= burst_, "a driver gives no more than it was asked for");
     if (count == 0) break;
-    std::array<LoopedFrame, kBurst> frames;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Bytes frame = frame_of(mbufs[i], joined_.at(i));
@@ -94,12 +95,12 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
         ++counters_.other_vlan;
         continue;
       }
-      if (tap != nullptr) tap->frame(frame, rests[i], false);
-      if (take_arp(frame, now) || hand_over(frame, rests[i])) continue;
-      frames[kept++] = {frame, rests[i]};
+      if (tap != nullptr) tap->frame(frame, rests_[i], false);
+      if (take_arp(frame, now) || hand_over(frame, rests_[i])) continue;
+      frames_[kept++] = {frame, rests_[i]};
     }
     if (seat_ != nullptr) seat_->publish();
-    if (kept > 0) engine.receive_apart(std::span(frames).first(kept), now);
+    if (kept > 0) engine.receive_apart(std::span(frames_).first(kept), now);
     share_.release();
     rte_pktmbuf_free_bulk(mbufs.data(), count);
     moved += count;

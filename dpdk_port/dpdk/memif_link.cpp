@@ -109,10 +109,9 @@ unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* poo
   for (unsigned taken = 0; taken < count && receiver.waiting() != 0; ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
-    Bytes rest;
-    const auto took =
-        receiver.take({rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf)}, length,
-                      rests == nullptr ? nullptr : stays, rest);
+    const std::span room(rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf));
+    const auto took = rests == nullptr ? receiver.take(room, length)
+                                       : receiver.take(room, length, stays, rests[received]);
     if (took == memif::Receiver::Took::kNothing) break;
     if (took == memif::Receiver::Took::kTooLong) {
       ++part.counters.too_long;
@@ -120,7 +119,6 @@ unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* poo
     }
     mbuf->data_len = static_cast<std::uint16_t>(length);
     mbuf->pkt_len = static_cast<std::uint32_t>(length);
-    if (rests != nullptr) rests[received] = rest;
     ++received;
   }
   rte_pktmbuf_free_bulk(mbufs + received, count - received);

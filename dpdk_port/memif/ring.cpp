@@ -205,16 +205,35 @@ Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length) {
   return take(to, length, nullptr, rest);
 }
 
+// A frame in one piece, as nearly all are, needs no loop.
 Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length, Stays stays,
                               Bytes& rest) {
-  std::uint16_t used = 0;
   rest = {};
-  bool fits = true;
   length = 0;
+  if (waiting() == 0) return Took::kNothing;
+  const auto place = static_cast<std::uint16_t>(next_ & (ring_.size() - 1U));
+  const Descriptor descriptor = ring_.descriptor(next_);
+  const std::span<std::byte> buffer = buffers_.find(place, descriptor);
+  if ((descriptor.flags & Descriptor::kMore) != 0 || descriptor.length > buffer.size() ||
+      descriptor.length > to.size())
+    return take_pieces(to, length);
+  length = descriptor.length;
+  if (stays != nullptr && length >= kLong)
+    length = copy(buffer.first(length), to.data(), stays, rest);
+  else if (length != 0)
+    std::memcpy(to.data(), buffer.data(), length);
+  ++next_;
+  --left_;
+  return Took::kFrame;
+}
+
+// Reads each descriptor anew: the peer may have changed the first one.
+Receiver::Took Receiver::take_pieces(std::span<std::byte> to, std::size_t& length) {
+  std::uint16_t used = 0;
+  bool fits = true;
   for (;;) {
     // A frame is published whole.
-    if (used == left_ && (left_ = arrived()) <= used)
-      return used == 0 ? Took::kNothing : break_off();
+    if (used == left_ && (left_ = arrived()) <= used) return break_off();
     const auto number = static_cast<std::uint16_t>(next_ + used);
     const auto place = static_cast<std::uint16_t>(number & (ring_.size() - 1U));
     const Descriptor descriptor = ring_.descriptor(number);
@@ -224,9 +243,7 @@ Receiver::Took Receiver::take(std::span<std::byte> to, std::size_t& length, Stay
         used == kMostPieces)
       return break_off();
     fits = fits && descriptor.length <= to.size() - length;
-    if (fits && stays != nullptr && used == 0 && !more && descriptor.length >= kLong) {
-      length = copy(buffer.first(descriptor.length), to.data(), stays, rest);
-    } else if (fits && descriptor.length != 0) {
+    if (fits && descriptor.length != 0) {
       std::memcpy(to.data() + length, buffer.data(), descriptor.length);
       length += descriptor.length;
     }

@@ -210,6 +210,7 @@ class alignas(kCacheLine) Receiver {
  private:
   [[nodiscard]] unsigned arrived();
   static std::size_t copy(Bytes frame, std::byte* to, Stays stays, Bytes& rest);
+  Took take_pieces(std::span<std::byte> to, std::size_t& length);
   Took break_off() {
     left_ = 0;
     __atomic_store_n(&broken_, true, __ATOMIC_RELAXED);
