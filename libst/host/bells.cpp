@@ -178,8 +178,8 @@ void Wakes::wait(Client& client) {
 
 bool Wakes::go_on(Time moment) {
   if (waiting_.empty()) return false;
-  const auto until = port::now() + moment;
-  do {
+  Time until = 0;
+  for (;;) {
     const auto id = waiting_.front();
     waiting_.pop_front();
     auto* const client = clients_.find(id);
@@ -190,8 +190,12 @@ bool Wakes::go_on(Time moment) {
       wait(*client);
     else
       clients_.forget_if_empty(*client);
-  } while (!waiting_.empty() && port::now() < until);
-  return !waiting_.empty();
+    if (waiting_.empty()) return false;
+    // Mostly there is one, and no need to read the clock.
+    const auto now = port::now();
+    if (until == 0) until = now + moment;
+    if (now >= until) return true;
+  }
 }
 
 void Wakes::wake_one(Client& client) {

@@ -35,13 +35,14 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 // any. The peer may have been the first to give it up, and have cancelled it. If the link itself is
 // gone, st_strerror() names that instead of the peer.
 int explained(Domain& domain, const stm_event_t* events, int count) {
-  const auto lost = [](const stm_event_t& event) { return event.status == -ENOTCONN; };
-  if (std::any_of(events, events + std::max(count, 0), lost) && domain.backend().gone() != 0)
+  const auto* const end = events + std::max(count, 0);
+  if (std::all_of(events, end, [](const stm_event_t& event) { return event.status == 0; }))
     return count;
+  const auto lost = [](const stm_event_t& event) { return event.status == -ENOTCONN; };
+  if (std::any_of(events, end, lost) && domain.backend().gone() != 0) return count;
   const auto ended = [](const stm_event_t& event) {
     return event.status == -ETIMEDOUT || event.status == -ECANCELED;
   };
-  const auto* const end = events + std::max(count, 0);
   const auto* const first = std::find_if(events, end, ended);
   if (first == end) return count;
   const auto peer = peer_of(domain, first->connection);

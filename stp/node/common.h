@@ -94,10 +94,8 @@ class Answers {
   struct Ring {
     explicit Ring(std::size_t size) : places(size) {}
     [[nodiscard]] const Answer& front() const { return places[first]; }
-    void drop() {
-      first = (first + 1) % places.size();
-      --count;
-    }
+    // One that gets empty begins again with its first place, which is in the nearest cache.
+    void drop() { first = --count == 0 ? 0 : (first + 1) % places.size(); }
     std::vector<Answer> places;
     std::size_t first = 0, count = 0;
   };
@@ -106,7 +104,11 @@ class Answers {
   }
   Answer& put(Ring& ring, const Answer& answer) {
     auto& place = ring.places[(ring.first + ring.count++) % ring.places.size()];
-    place = answer;
+    place.dst = answer.dst;
+    place.header = answer.header;
+    place.checksum = answer.checksum;
+    if (place.option || answer.option) place.option = answer.option;  // most have none
+    place.completes = answer.completes;
     place.order = order_++;
     pressing_ += answer.pressing() ? 1 : 0;
     return place;

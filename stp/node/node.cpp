@@ -104,9 +104,13 @@ constexpr std::size_t kMostExpired = 128, kBlocksOfExpiry = 32;
 
 Time Expiry::next_deadline() const {
   const bool more = use_.common.unfinished || use_.tidying.untidy();
-  return std::min({use_.timers.next(), use_.wake_ups.deadline(), use_.pacing.deadline(),
-                   use_.bounds.deadline(), use_.rates.deadline(),
-                   more ? use_.common.seen : kNever});
+  auto first = more ? use_.common.seen : kNever;
+  // Runs in each turn: an initializer list would be written to memory.
+  first = std::min(first, use_.timers.next());
+  first = std::min(first, use_.wake_ups.deadline());
+  first = std::min(first, use_.pacing.deadline());
+  first = std::min(first, use_.bounds.deadline());
+  return std::min(first, use_.rates.deadline());
 }
 
 void Expiry::expire(Time now) {

@@ -27,7 +27,10 @@ void WakeUps::enter(Vc& vc) {
 }
 
 void WakeUps::wake(bool all, Time now) {
-  if (touched_.empty() && !all) return;
+  if (touched_.empty() && (!all || drowsy_.empty())) {
+    if (drowsy_.empty()) wake_by_ = kNever;
+    return;
+  }
   // A channel touched again has left drowsy_: it is checked once per touch.
   if (all) {
     drowsy_.append(touched_);

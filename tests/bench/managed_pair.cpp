@@ -118,10 +118,9 @@ void ManagedPair::serve_until(const std::atomic<bool>& stop) {
   while (!stop) b_.take(0);
 }
 
-void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
-  constexpr std::uint32_t kWindow = 64;
-  stm_event_t events[kWindow];
-  std::vector<stm_operation_t> list(kWindow);
+void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed, std::uint32_t window) {
+  std::vector<stm_event_t> events(window);
+  std::vector<stm_operation_t> list(window);
   for (auto& put : list) {
     put.kind = STM_PUT;
     put.memory = a_.memory;
@@ -131,14 +130,14 @@ void ManagedPair::puts(std::uint32_t count, std::size_t length, bool listed) {
   }
   for (std::uint32_t posted = 0, done = 0; done < count;) {
     if (listed && posted < count) {
-      const auto room = std::min(count - posted, kWindow - (posted - done));
+      const auto room = std::min(count - posted, window - (posted - done));
       check(stm_post_list(a_.connection, list.data(), room), "stm_post_list");
       posted += room;
     }
-    for (; posted < count && posted - done < kWindow; ++posted)
+    for (; posted < count && posted - done < window; ++posted)
       check(stm_put(a_.connection, 0, 0, a_.memory, a_.bytes.data(), length, remote_.key, 0),
             "stm_put");
-    const auto told = stm_queue_poll(a_.queue, events, kWindow);
+    const auto told = stm_queue_poll(a_.queue, events.data(), static_cast<int>(window));
     check(told, "stm_queue_poll");
     done += static_cast<std::uint32_t>(told);
     b_.take(0);

@@ -33,10 +33,11 @@ class ManagedPair {
   void round_trip(std::size_t length);
   // Puts `length` bytes into the peer's memory and waits for the completion.
   void put(std::size_t length);
-  // Makes `count` puts, a window of them at a time. This thread posts them, makes the progress and
+  // Makes `count` puts, `window` of them at a time. This thread posts them, makes the progress and
   // takes the completions. Not inlined, for tools that count the instructions of a function.
   // `listed`: posts with stm_post_list.
-  [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false);
+  [[gnu::noinline]] void puts(std::uint32_t count, std::size_t length, bool listed = false,
+                              std::uint32_t window = 64);
   // Polls A's queue `count` times while nothing happens. Not inlined, as puts().
   [[gnu::noinline]] void idle(std::uint32_t count);
   // Makes puts, a window of them at a time, until `stop`. This thread posts them and polls only A.

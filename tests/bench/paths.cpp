@@ -90,6 +90,12 @@ void managed_put(std::uint32_t count) {
   pair.puts(count, 8);
 }
 
+// The same, one at a time: each has an answer and a turn of its own.
+void managed_lone(std::uint32_t count) {
+  ManagedPair pair;
+  pair.puts(count, 8, false, 1);
+}
+
 // The same, posted in lists of up to 64.
 void managed_list(std::uint32_t count) {
   ManagedPair pair;
@@ -132,6 +138,7 @@ constexpr std::array kPaths{
     Path{"request_to_ring", request_to_ring},
     Path{"ring_to_user", ring_to_user},
     Path{"managed_put", managed_put},
+    Path{"managed_lone", managed_lone},
     Path{"managed_list", managed_list},
     Path{"level0_put", level0_put},
     Path{"idle_turn", idle_turn},

@@ -34,14 +34,19 @@ class SlotCredit {
   void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
     if (asks_[next_ % asks_.size()].open) thin_out();
     asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
+    ++open_;
   }
 
   // The answer to question `sync`: `free` Slots were free when the peer handled it. False: no such
   // question is open (an old or repeated answer); nothing changes.
   bool answered(std::uint32_t sync, std::uint32_t free) {
-    for (std::size_t i = 0; i < asks_.size(); ++i) {
+    // Mostly none is open: then this looks at none.
+    auto left = open_;
+    for (std::size_t i = 0; left > 0 && i < asks_.size(); ++i) {
       const auto at = (next_ + asks_.size() - 1 - i) % asks_.size();
-      if (!asks_[at].open || asks_[at].sync != sync) continue;
+      if (!asks_[at].open) continue;
+      --left;
+      if (asks_[at].sync != sync) continue;
       const auto since = spent_ - asks_[at].spent;
       close_older(at);
       credit_ = free > since ? free - since : 0;
@@ -65,17 +70,22 @@ class SlotCredit {
       asks_[(next_ + i) % kPlaces] = asks_[(next_ + 2 * i) % kPlaces];
     next_ += kPlaces / 2;
     for (std::size_t i = 0; i < kPlaces / 2; ++i) asks_[(next_ + i) % kPlaces].open = false;
+    open_ = static_cast<std::uint32_t>(
+        std::count_if(asks_.begin(), asks_.end(), [](const Ask& ask) { return ask.open; }));
   }
   // Closes earlier questions: their answers are older than this one.
   void close_older(std::size_t at) {
-    for (auto& ask : asks_)
-      if (static_cast<std::int32_t>(asks_[at].spent - ask.spent) >= 0) ask.open = false;
+    for (auto& ask : asks_) {
+      if (!ask.open || static_cast<std::int32_t>(asks_[at].spent - ask.spent) < 0) continue;
+      ask.open = false;
+      --open_;
+    }
   }
 
   std::uint32_t slots_ = 0, credit_ = 0, ask_at_ = 0;
   std::uint32_t spent_ = 0;  // wraps at 2^32
+  std::uint32_t next_ = 0, open_ = 0;
   std::array<Ask, 16> asks_{};
-  std::size_t next_ = 0;
 };
 
 // The Syncs of a Node's own last few questions. Answers to them, however often they arrive, are for
