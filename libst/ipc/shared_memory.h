@@ -45,6 +45,9 @@ class SharedMemory {
   // for longer than this side, so it has to pay for them; or another negative errno. On Linux
   // before 5.1 pages can still be taken away.
   [[nodiscard]] int keep_pages() const;
+  // Has the kernel allocate all pages in one call, whatever they hold: each page that is touched by
+  // itself costs a page fault. Returns 0 or a negative errno.
+  [[nodiscard]] int touch_pages() const;
   // Returns whether the kernel can keep pages.
   static bool can_keep_pages();
   // Ends with the memory, after it is unmapped: for what keeps the kernel from moving its pages.
@@ -66,7 +69,6 @@ class SharedMemory {
   static std::shared_ptr<SharedMemory> map(os::UniqueFd fd, std::size_t offset, std::size_t size);
   SharedMemory(os::UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}
-  [[nodiscard]] int touch_pages() const;
   std::shared_ptr<void> file_, mapping_;  // destroyed last
   os::UniqueFd fd_;
   std::byte* data_;

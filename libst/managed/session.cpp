@@ -26,6 +26,7 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   ReceivedEntry entry;
   const auto taken = rings_.taken();
   while (rings_.receive(entry)) sequencer.receive(entry, now);
+  is_used(rings_.received());
   sequencer.taken(taken, now);
   sequencer.observe_loss(rings_.cts_repeated(), rings_.path_block());
   sequencer.expire(now);
@@ -36,8 +37,15 @@ bool Channel::send(Sequencer& sequencer, Time now) {
   sequencer.left(rings_.taken(), now);
   for (; rings_.writable() && sequencer.transmit(rings_.next(), now); any = true)
     rings_.send_next();
+  is_used(rings_.sent());
   if (any) backend_.ring(number_);
   return any;
+}
+
+// Without memory for all of them, the connection goes on with those that it has.
+void Channel::touch_pages() {
+  in_use_ = true;
+  static_cast<void>(memory_->touch_pages());
 }
 
 void Channel::close(bool at_once, const ipc::WireOption& option) {

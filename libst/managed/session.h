@@ -51,9 +51,19 @@ class Channel {
   void leave() { rings_.leave(); }
 
  private:
+  // A connection that is hardly used has few pages of its rings. From this many requests or headers
+  // on it is in use, and gets the others at once.
+  static constexpr std::uint32_t kInUse = 16;
+  void is_used(std::uint32_t count) {
+    if (count >= kInUse && !in_use_) [[unlikely]]
+      touch_pages();
+  }
+  void touch_pages();
+
   client::Backend& backend_;
   VcId vc_ = kNoneId;
   std::uint32_t number_ = 0;
+  bool in_use_ = false;
   std::shared_ptr<ipc::SharedMemory> memory_;
   UserChannel rings_;
 };

@@ -30,6 +30,8 @@ class UserChannel {
   // For flushing: the index after the last request, and whether all requests before `index` are
   // done.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
+  // The index after the last header that was received.
+  [[nodiscard]] std::uint32_t received() const { return rx_tail_; }
   [[nodiscard]] bool done(std::uint32_t index) const;
   // The number of requests that the Node has taken over.
   [[nodiscard]] std::uint32_t taken() const {

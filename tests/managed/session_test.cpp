@@ -2,7 +2,9 @@
 #include "libst/managed/session.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <random>
@@ -20,10 +22,33 @@ constexpr std::uint32_t kNumber = 70;
 
 class ScriptedChannel : public OnScriptedLink {
  protected:
-  void take() {
-    auto memory = ipc::SharedMemory::create("stp-channel", ScriptedLink::kChannel.size());
-    node = NodeChannel(memory->data(), ScriptedLink::kChannel);
-    channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, std::move(memory));
+  void take(const ChannelGeometry& geometry = ScriptedLink::kChannel) {
+    memory_ = ipc::SharedMemory::create("stp-channel", geometry.size());
+    node = NodeChannel(memory_->data(), geometry);
+    channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, memory_);
+  }
+  // How many pages of the channel the kernel has allocated, and how many there are.
+  [[nodiscard]] std::size_t pages() const {
+    std::vector<unsigned char> there(all_pages());
+    EXPECT_EQ(::mincore(memory_->data(), memory_->size(), there.data()), 0);
+    return static_cast<std::size_t>(
+        std::count_if(there.begin(), there.end(), [](auto page) { return (page & 1) != 0; }));
+  }
+  [[nodiscard]] std::size_t all_pages() const {
+    return (memory_->size() + ipc::page_size() - 1) / ipc::page_size();
+  }
+  void request() {
+    sequencer.notify(1);
+    channel.send(sequencer, kSecond);
+    SendEntry entry;
+    for (; node.peek(entry); node.pop()) {
+    }
+  }
+  void header() {
+    ReceivedEntry entry{};
+    entry.header.op_flags = wire::op_flags(wire::Op::kNoOperation);
+    EXPECT_TRUE(node.deliver(entry, NodeChannel::Place::kSlot));
+    channel.receive(sequencer, kSecond);
   }
   // Whether the bell of the channel has been rung since the last call.
   bool rung() const {
@@ -35,6 +60,7 @@ class ScriptedChannel : public OnScriptedLink {
     return any;
   }
 
+  std::shared_ptr<ipc::SharedMemory> memory_;
   Channel channel{*link};
   NodeChannel node;
   Sequencer sequencer{SequencerConfig{}};
@@ -64,6 +90,22 @@ TEST_F(ScriptedChannel, RequestsOfTheSequencerReachTheNodeInOrderAndOneBellRings
   for (; node.peek(entry); node.pop()) ++got;
   EXPECT_GT(got, 0U);
   EXPECT_FALSE(channel.send(sequencer, kSecond)) << "each once";
+}
+
+// The rings have room for bursts. Each page that is touched by itself is a page fault, in the
+// middle of the program's work; and an idle connection should not have them.
+TEST_F(ScriptedChannel, OneThatIsUsedGetsThePagesOfItsRingsAtOnceAndAnIdleOneDoesNot) {
+  take({.slots = 192, .credits = 64});
+  for (int i = 0; i < 4; ++i) request(), header();
+  EXPECT_LE(pages(), 3U) << "of " << all_pages();
+  for (int i = 0; i < 12; ++i) request();
+  EXPECT_EQ(pages(), all_pages());
+}
+
+TEST_F(ScriptedChannel, OneThatOnlyReceivesGetsThePagesOfItsRingsAtOnce) {
+  take({.slots = 192, .credits = 64});
+  for (int i = 0; i < 16; ++i) header();
+  EXPECT_EQ(pages(), all_pages());
 }
 
 // protocol: 13.13
