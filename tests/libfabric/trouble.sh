@@ -112,7 +112,8 @@ drop_none() {
   within "$side_b" nft delete table netdev lost
 }
 
-# A peer that is silent is given up after 5.75 s (docs/protocol.md, 5.23). Ranks in MPI_Finalize need the link no more.
+# A peer that is silent is given up after 5.75 s (docs/protocol.md, 5.23), but who connects waits for up to 30 s. Ranks in
+# MPI_Finalize need the link no more.
 kill_links() { # LINK CUT MEND
   local phase cut
   begin_stpds "$1"
@@ -120,7 +121,7 @@ kill_links() { # LINK CUT MEND
     begin "$phase" 8
     cut=$SECONDS
     $2
-    expect wait_for 30 has_no_rank
+    expect wait_for 60 has_no_rank
     say "$phase: no rank is left $((SECONDS - cut)) s after the link was lost"
     if [ "$phase" = finalize ]; then
       expect wait_for 60 ends "$mpi"
