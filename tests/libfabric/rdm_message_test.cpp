@@ -42,7 +42,7 @@ TEST_F(RdmMessage, TaggedMessagesOfEachSizeArriveWhetherAwaitedOrNot) {
 // Those of some length are put into a lane, as long as it has room: in whatever order receives are
 // posted, however often it is used up.
 TEST_F(RdmMessage, ManyMessagesOfAllLengthsKeepTheirOrderAndTheirBytes) {
-  constexpr std::size_t kAtOnce = 24, kLongest = 69'600;
+  constexpr std::size_t kAtOnce = 48, kLongest = 69'600;
   unsigned seed = 0;
   for (int turn = 0; turn < 20; ++turn) {
     std::vector<std::vector<char>> sent, got(kAtOnce, std::vector<char>(kLongest));

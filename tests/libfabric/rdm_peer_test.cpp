@@ -25,7 +25,8 @@ constexpr std::uint32_t kMagic = 0x53544652;
 // Where a stranger has what it serves.
 constexpr std::size_t kServed = 70'000;
 constexpr std::size_t kHead = 32, kTail = 15, kPart = 17'384;
-constexpr std::size_t kLaneTail = 8, kLaneBytes = 68 * 4096;
+constexpr std::size_t kLaneTail = 8, kLaneBytes = std::size_t{272} * 4096,
+                      kShortLane = std::size_t{68} * 4096;
 
 // The header as the wire has it, not as the provider's own code does.
 std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
@@ -95,10 +96,11 @@ class Stranger {
     ASSERT_EQ(lent.tag, kLane);
     std::array<std::uint64_t, 4> header{};
     std::memcpy(header.data(), &bytes_[36'000], kHead);
-    EXPECT_EQ(be64toh(header[2]), kLaneBytes);
+    borrowed_ = be64toh(header[2]);
     base_ = be64toh(header[1]);
     key_ = static_cast<std::uint32_t>(be64toh(header[3]) >> 32);
   }
+  [[nodiscard]] std::uint64_t borrowed() const { return borrowed_; }
   // Puts a message of bytes 'r' at the beginning of the lane.
   void put(std::size_t length) {
     auto mark = base_ + 0x9e3779b97f4a7c15;  // of the place 0: splitmix64
@@ -119,7 +121,7 @@ class Stranger {
     ASSERT_EQ(stm_region_open(memory, lane_.data(), lane_.size(), STM_REMOTE_WRITE, connection_, 0,
                               &region, &remote),
               0);
-    send(kLane, head(0, kLaneBytes, remote.key, 0), kHead);
+    send(kLane, head(0, lane_.size(), remote.key, 0), kHead);
   }
   // Answers a read with the bytes 'r'.
   void serve(const stm_event_t& asked) {
@@ -166,9 +168,9 @@ class Stranger {
   stm_memory_t memory_ = nullptr;
   stm_connection_t connection_ = nullptr;
   std::vector<char> bytes_ = std::vector<char>(kServed + 40'000, 'r');
-  std::vector<char> lane_ = std::vector<char>(kLaneBytes);  // that it lends
+  std::vector<char> lane_ = std::vector<char>(kShortLane);  // that it lends
   std::size_t sent_ = 0;
-  std::uint64_t base_ = 0;  // of the lane that it was lent
+  std::uint64_t borrowed_ = 0, base_ = 0;  // of the lane that it was lent: length, start of marks
   std::uint32_t key_ = 0;
 };
 
@@ -280,7 +282,7 @@ TEST_F(RdmPeer, AMessageInALaneAtAnotherPlaceEndsTheConnection) {
   expect_lane_ends(head(1, 5000, 1, 1), kHead + kLaneTail);
 }
 TEST_F(RdmPeer, AMessageInALaneAtNoPlaceEndsTheConnection) {
-  expect_lane_ends(head(1, 5000, 68, 1), kHead + kLaneTail);
+  expect_lane_ends(head(1, 5000, 272, 1), kHead + kLaneTail);
 }
 TEST_F(RdmPeer, AMessageTooLongForALaneEndsTheConnection) {
   expect_lane_ends(head(1, 4 * kPart + 1, 0, 1), kHead + kLaneTail);
@@ -327,7 +329,17 @@ TEST_F(RdmPeer, APeerThatEndsBeforeItsBytesHaveComeLeavesNothing) {
   EXPECT_EQ(receive(got, 7).len, 5U);
 }
 
-// A peer of an older version breaks off what it does not know.
+// So the memory of the lanes is bounded.
+TEST_F(RdmPeer, TheFirstPeersGetLongLanesAndOthersShortOnes) {
+  std::array<Stranger, 5> peers;
+  for (auto& each : peers) {
+    each.progress = stranger_.progress;
+    ASSERT_EQ(each.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    each.borrow_lane();
+    EXPECT_EQ(each.borrowed(), &each == &peers.back() ? kShortLane : kLaneBytes);
+  }
+}
+
 // The provider looks for bytes that have not come yet, less often the longer they have not come.
 TEST_F(RdmPeer, BytesThatNeverComeWakeTheirReceiverSeldom) {
   ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
@@ -378,6 +390,7 @@ TEST_F(RdmPeer, WhatALaneHasNoRoomForIsAnnounced) {
   EXPECT_EQ(kind_of_sent(kPart), kLaned) << "its 5 pages are left";
 }
 
+// A peer of an older version breaks off what it does not know.
 TEST_F(RdmPeer, WhoDoesNotKnowLanesIsLentNone) {
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
   stranger_.post();
@@ -391,8 +404,14 @@ TEST_F(RdmPeer, WhoDoesNotKnowLanesIsLentNone) {
   EXPECT_EQ(event.tag, kPull);
 }
 
-TEST_F(RdmPeer, ALaneOfAnotherLengthEndsTheConnection) {
-  expect_lender_ends(kLane, head(0, kLaneBytes + 4096, 1, 0));
+TEST_F(RdmPeer, ALaneThatIsNotWholePagesEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, kLaneBytes + 8, 1, 0));
+}
+TEST_F(RdmPeer, ALaneTooShortForAMessageEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, 16 * 4096, 1, 0));
+}
+TEST_F(RdmPeer, ALaneLongerThanAllMessagesEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, (std::uint64_t{1} << 32) + 4096, 1, 0));
 }
 TEST_F(RdmPeer, ALaneWithoutAKeyEndsTheConnection) {
   expect_lender_ends(kLane, head(0, kLaneBytes, 0, 0));

@@ -12,6 +12,7 @@
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/rdm/lane.h"
 
 namespace stp::fi::rdm {
 
@@ -65,7 +66,8 @@ class Buffers {
 };
 
 static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + BufferBlock::kBuffers) *
-                      kBuffer <
+                          kBuffer +
+                      Lanes::kBytes <
                   (std::size_t{64} << 20),
               "1024 peers cost below 64 MiB");
 

@@ -219,7 +219,7 @@ void Incoming::lend_lane() {
 bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
   const auto length = message.head.length;
   const auto place = lane_ ? lane_->place(length) : std::nullopt;
-  if (!place || *place % kLanePages != message.head.id) {
+  if (!place || lane_->page_of(*place) != message.head.id) {
     break_off("a message is not at its place in the lane");
     return true;
   }

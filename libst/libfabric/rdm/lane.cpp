@@ -19,17 +19,20 @@ LaneMemory::~LaneMemory() {
 int Lanes::take(std::unique_ptr<LaneMemory>& out) {
   if (taken_ == kMost) return -ENOBUFS;
   if (!free_.empty()) {
-    out = std::move(free_.back());
-    free_.pop_back();
+    out = std::move(free_.front());
+    free_.pop_front();
     ++taken_;
     return 0;
   }
   auto made = std::make_unique<LaneMemory>();
-  made->bytes = allocate(kLaneBytes);
+  made->pages = long_ < kLong ? kLongLane : kShortLane;
+  const auto bytes = made->pages * kLanePage;
+  made->bytes = allocate(bytes);
   if (!made->bytes) return -ENOMEM;
-  const auto error = stm_memory_register(domain_, made->bytes.get(), kLaneBytes,
+  const auto error = stm_memory_register(domain_, made->bytes.get(), bytes,
                                          STM_LOCAL_WRITE | STM_REMOTE_WRITE, &made->memory);
   if (error != 0) return error;
+  long_ += made->pages == kLongLane ? 1 : 0;
   out = std::move(made);
   ++taken_;
   return 0;
@@ -37,7 +40,10 @@ int Lanes::take(std::unique_ptr<LaneMemory>& out) {
 
 void Lanes::give_back(std::unique_ptr<LaneMemory> lane) {
   --taken_;
-  free_.push_back(std::move(lane));
+  if (lane->pages == kLongLane)
+    free_.push_front(std::move(lane));
+  else
+    free_.push_back(std::move(lane));
 }
 
 LaneIn::LaneIn(Lanes& lanes) : lanes_(lanes) {
@@ -52,15 +58,17 @@ LaneIn::~LaneIn() {
 
 int LaneIn::open(stm_connection_t connection) {
   if (const auto error = lanes_.take(memory_); error != 0) return error;
+  pages_ = LanePages(memory_->pages);
   stm_remote_t remote{};
-  const auto error = stm_region_open(memory_->memory, memory_->bytes.get(), kLaneBytes,
-                                     STM_REMOTE_WRITE, connection, 0, &region_, &remote);
+  const auto error =
+      stm_region_open(memory_->memory, memory_->bytes.get(), pages_.count() * kLanePage,
+                      STM_REMOTE_WRITE, connection, 0, &region_, &remote);
   key_ = remote.key;
   return error;
 }
 
 Head LaneIn::told() const {
-  return {.data = base_, .length = kLaneBytes, .id = key_};
+  return {.data = base_, .length = pages_.count() * kLanePage, .id = key_};
 }
 
 // The peer may write there at any time. What it puts last is visible after all other bytes.
@@ -85,12 +93,13 @@ bool LaneIn::done(std::uint64_t place) {
     pages_.free(pieces_.front().end);
     pieces_.pop_front();
   }
-  return pages_.freed() - told_ >= kToldAtATime;
+  return pages_.freed() - told_ >= kTold;
 }
 
 bool LaneOut::open(const Head& told) {
-  if (open_ || key_ != 0 || told.id == 0 || told.length != kLaneBytes) return false;
+  if (open_ || key_ != 0 || told.id == 0 || !is_lane(told.length)) return false;
   open_ = true;
+  pages_ = LanePages(static_cast<std::uint32_t>(told.length / kLanePage));
   key_ = told.id;
   base_ = told.data;
   return true;

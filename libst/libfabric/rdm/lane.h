@@ -18,26 +18,30 @@
 namespace stp::fi::rdm {
 
 inline constexpr std::size_t kLanePage = 4096;
-// Four of the longest messages.
-inline constexpr std::uint32_t kLanePages = 68;
-// The peer hears of so many free pages at a time: after each message of 64 KiB, and early enough
-// for a stream of shorter ones to find the lane free.
-inline constexpr std::uint32_t kToldAtATime = kLanePages / 5;
-inline constexpr std::size_t kLaneBytes = kLanePages * kLanePage;
-
 constexpr std::uint32_t lane_pages(std::size_t length) {
   return static_cast<std::uint32_t>((length + kLanePage - 1) / kLanePage);
 }
-static_assert(4 * lane_pages(kPartsMost) == kLanePages);
+// The first peers get a long lane, for 16 of the longest messages; later ones a short one, for 4.
+inline constexpr std::uint32_t kLongLane = 16 * lane_pages(kPartsMost);
+inline constexpr std::uint32_t kShortLane = 4 * lane_pages(kPartsMost);
+// The peer hears of so many pages that are free again.
+inline constexpr std::uint32_t kTold = kShortLane / 2;
+// What a sender takes for the length of a lane: whole pages, for one message at least.
+constexpr bool is_lane(std::uint64_t bytes) {
+  return bytes % kLanePage == 0 && bytes >= lane_pages(kPartsMost) * kLanePage &&
+         bytes <= std::uint64_t{1} << 32;
+}
 
 // The pages in use. Positions count all pages so far, with those that were left out.
 class LanePages {
  public:
+  explicit LanePages(std::uint32_t count = 0) : count_(count) {}
+  [[nodiscard]] std::uint32_t count() const { return count_; }
   // Where the next message begins; nothing: there is no room for it.
   [[nodiscard]] std::optional<std::uint64_t> place(std::uint32_t pages) const {
-    const auto left = kLanePages - used_ % kLanePages;
+    const auto left = count_ - used_ % count_;
     const auto begin = pages <= left ? used_ : used_ + left;
-    if (begin + pages - freed_ > kLanePages) return std::nullopt;
+    if (begin + pages - freed_ > count_) return std::nullopt;
     return begin;
   }
   void use(std::uint64_t place, std::uint32_t pages) { used_ = place + pages; }
@@ -48,8 +52,12 @@ class LanePages {
     return true;
   }
   [[nodiscard]] std::uint64_t freed() const { return freed_; }
+  [[nodiscard]] std::uint32_t page_of(std::uint64_t position) const {
+    return static_cast<std::uint32_t>(position % count_);
+  }
 
  private:
+  std::uint32_t count_;
   std::uint64_t used_ = 0, freed_ = 0;
 };
 
@@ -65,6 +73,7 @@ constexpr std::uint64_t lane_mark(std::uint64_t base, std::uint64_t place) {
 // The memory of a lane.
 struct LaneMemory {
   std::unique_ptr<std::byte, FreeBlock> bytes;
+  std::uint32_t pages = 0;
   stm_memory_t memory = nullptr;
 
   LaneMemory() = default;
@@ -77,6 +86,9 @@ struct LaneMemory {
 class Lanes {
  public:
   static constexpr std::size_t kMost = 32;
+  static constexpr std::size_t kLong = 4;  // of them
+  static constexpr std::size_t kBytes =
+      (kLong * kLongLane + (kMost - kLong) * kShortLane) * kLanePage;
 
   explicit Lanes(stm_domain_t domain) : domain_(domain) {}
   // 0 or a status: -ENOBUFS, all are taken.
@@ -88,7 +100,8 @@ class Lanes {
  private:
   const stm_domain_t domain_;
   std::size_t taken_ = 0;
-  std::list<std::unique_ptr<LaneMemory>> free_;
+  std::size_t long_ = 0;                         // long ones that exist
+  std::list<std::unique_ptr<LaneMemory>> free_;  // the long ones first
 };
 
 // The receiving side of a lane.
@@ -108,6 +121,8 @@ class LaneIn {
   [[nodiscard]] std::optional<std::uint64_t> place(std::size_t length) const {
     return pages_.place(lane_pages(length));
   }
+  // What its header calls that place.
+  [[nodiscard]] std::uint32_t page_of(std::uint64_t place) const { return pages_.page_of(place); }
   // Whether its bytes are there.
   [[nodiscard]] bool has(std::uint64_t place, std::size_t length) const;
   // Its bytes, of which the last ones come from `tail`.
@@ -123,7 +138,7 @@ class LaneIn {
     bool done;
   };
   [[nodiscard]] std::byte* at(std::uint64_t place) const {
-    return memory_->bytes.get() + place % kLanePages * kLanePage;
+    return memory_->bytes.get() + page_of(place) * kLanePage;
   }
 
   Lanes& lanes_;
@@ -153,6 +168,7 @@ class LaneOut {
   void use(std::uint64_t place, std::size_t length) { pages_.use(place, lane_pages(length)); }
   // The peer says what is free. False: that cannot be.
   bool freed(const Head& told) { return open_ && pages_.free(told.length); }
+  [[nodiscard]] std::uint32_t page_of(std::uint64_t place) const { return pages_.page_of(place); }
   [[nodiscard]] std::uint32_t key() const { return key_; }
   [[nodiscard]] std::uint64_t mark(std::uint64_t place) const { return lane_mark(base_, place); }
 

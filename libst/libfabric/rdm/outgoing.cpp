@@ -164,7 +164,7 @@ int Outgoing::begin_laned(Op& op) {
   auto* const bytes = op.note.data;
   auto* const header = bytes + op.note.slots->size() - kLaneRoom;
   auto head = load(header);
-  head.id = static_cast<std::uint32_t>(place % kLanePages);
+  head.id = lane_.page_of(place);
   store(head, header);
   auto* const last = bytes + op.length - kLaneTail;
   std::memcpy(header + kHead, last, kLaneTail);
