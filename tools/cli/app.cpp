@@ -435,4 +435,8 @@ std::string trimmed(const std::string& text) {
   return CLI::detail::trim_copy(text);
 }
 
+std::string reason_against_empty(const std::string& text) {
+  return text.empty() ? "the value is empty: write one, or leave the option out" : "";
+}
+
 }  // namespace stp::cli

@@ -164,4 +164,8 @@ ConfigLine parse_config_line(const std::string& line);
 // Without blanks at both ends.
 std::string trimmed(const std::string& text);
 
+// What is wrong with "" as an option's value, as that of an unset variable in a script; "": it is
+// another text.
+std::string reason_against_empty(const std::string& text);
+
 }  // namespace stp::cli

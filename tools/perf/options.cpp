@@ -21,7 +21,8 @@ class Parser {
             "--link", options_.setup.link,
             "The link, in the syntax of STP_LINK; default: its value, else the stpd of this "
             "machine if it runs, else loop")
-        ->type_name("LINK");
+        ->type_name("LINK")
+        ->check(cli::reason_against_empty);
     app_.add_option("--buffer", options_.setup.buffer_log2,
                     "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
         ->type_name("N")

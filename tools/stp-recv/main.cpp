@@ -133,10 +133,11 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->required();
-  app.add_option(
-      "--link", options.link,
-      "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:PATH);\n" +
-          std::string(kDefaultLink));
+  app.add_option("--link", options.link,
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, "
+                 "memif:PATH);\n" +
+                     std::string(kDefaultLink))
+      ->check(stp::cli::reason_against_empty);
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected; default: 60")
       ->between(1, 86'400);

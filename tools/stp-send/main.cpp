@@ -181,10 +181,11 @@ int main(int argc, char** argv) {
   app.add_option("--connect-timeout", connect_timeout,
                  "Seconds that the receiver may take to accept; default: 30")
       ->between(1, 3600);
-  app.add_option(
-      "--link", link,
-      "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:PATH);\n" +
-          std::string(kDefaultLink));
+  app.add_option("--link", link,
+                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, "
+                 "memif:PATH);\n" +
+                     std::string(kDefaultLink))
+      ->check(stp::cli::reason_against_empty);
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;

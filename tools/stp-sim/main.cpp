@@ -67,11 +67,13 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto* const many =
       app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
           ->check([&](const std::string& text) { return parse_range(text, options); });
-  app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
-      ->capture_default_str();
+  auto* const profile =
+      app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
+          ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Runs at the same time")
       ->between(1, 256)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(many);
   auto* const nodes =
       app.add_option("--nodes", options.nodes, "Nodes behind the address of each host")
           ->between(1U, Shards::kMost)
@@ -79,6 +81,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
   auto* const pcapng =
       app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
+          ->check(cli::reason_against_empty)
           ->needs(seed);
   app.add_option("--pcapng-host", options.pcapng_host,
                  "Only frames that host N (02:00:00:00:00:N) sends or receives")
@@ -93,7 +96,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto* const soak = app.add_option("--soak", options.soak,
                                     "Open and close connections for N hours; also takes --seed")
                          ->between(1, 96);
-  nodes->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
+  for (auto* const of_runs : {profile, nodes})
+    of_runs->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
   seed->excludes(many)->excludes(list)->excludes(incast);
   many->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);
   soak->excludes(list)->excludes(incast)->excludes(overhead);

@@ -17,7 +17,7 @@ namespace stp::stpctl {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr double kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
+constexpr double kShortest = 1e-3, kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
 
 std::string link_of_environment() {
   const auto* const text = std::getenv("STP_LINK");
@@ -89,9 +89,11 @@ void add_top(cli::App& top, Options& options) {
 }
 
 void add_trace(cli::App& trace, Options& options) {
-  trace.add_option("--out", options.out, "File to write; it is created or overwritten");
-  trace.add_option("--for", options.seconds, "End after this many seconds")->between(0.0, kLongest);
-  trace.add_option("--frames", options.frames, "End after this many frames");
+  trace.add_option("--out", options.out, "File to write; it is created or overwritten")
+      ->check(cli::reason_against_empty);
+  trace.add_option("--for", options.seconds, "End after this many seconds")
+      ->between(kShortest, kLongest);
+  trace.add_option("--frames", options.frames, "End after this many frames")->positive();
   trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace
       .add_option("--snap", options.snap,
@@ -113,18 +115,22 @@ std::string check_trace(const Options& options) {
 void add_ping(cli::App& ping, Options& options) {
   ping.add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
       ->required();
-  ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
+  auto* const serve = ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
   ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(serve);
   ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
       ->between(0.0, kLongest)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(serve);
   ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
-      ->between(0.001, kLongest)
-      ->capture_default_str();
+      ->between(kShortest, kLongest)
+      ->capture_default_str()
+      ->excludes(serve);
   ping.add_option("--link", options.link,
                   "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
-                  "daemon's");
+                  "daemon's")
+      ->check(cli::reason_against_empty);
 }
 
 std::string check_ping(const Options& options) {
@@ -139,7 +145,8 @@ void add_dat_conf(cli::App& conf, Options& options) {
       ->type_name("FILE");
   conf.add_option("--link", options.link,
                   "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
-                  "daemons'");
+                  "daemons'")
+      ->check(cli::reason_against_empty);
 }
 
 std::string check_dat_conf(const Options& options) {
@@ -223,6 +230,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
                  "times [that of STP_LINK; else all in " +
                      std::string(ipc::kSocketDirectory) + "]")
       ->type_name("PATH|NAME")
+      ->check(cli::reason_against_empty)
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs refuse options that would have no effect, and empty values, as of a script's unset variable: status 2.
+. "$(dirname "$0")/setup.sh"
+make_work_directory
+random_file "$work/file" 1K
+
+# refuses TEXT PROGRAM ARGUMENT...
+refuses() {
+  timeout 20 "$bin/$2" "${@:3}" >"$work/said.log" 2>&1
+  local status=$?
+  [ "$status" -eq 2 ] || fail "status $status of: ${*:2}"
+  says "$work/said.log" "$2: $1" || fail "another text of: ${*:2}"
+}
+
+refuses "--link: the value is empty: write one, or leave the option out" stp-send --link "" "$work/file" :3000
+refuses "--link: the value is empty" stp-recv --link "" --listen :3000 --out "$work"
+refuses "--link: the value is empty" stp-perf --link "" latency
+refuses "--link: the value is empty" stpctl ping --link "" :3000
+refuses "--socket: the value is empty" stpctl --socket "" links
+refuses "--pcapng: the value is empty" stp-sim --seed 1 --pcapng ""
+refuses "--jobs requires --seeds" stp-sim --seed 1 --jobs 2
+for other in --list --overhead "--incast 2" "--soak 1"; do
+  # shellcheck disable=SC2086
+  refuses "--profile excludes ${other%% *}" stp-sim --profile all $other
+done
+refuses "--serve excludes --count" stpctl ping --serve --count 3 :3000
+refuses "--for: " stpctl trace --out "$work/trace" --for 0
+refuses "--frames: " stpctl trace --out "$work/trace" --frames 0
+passed
