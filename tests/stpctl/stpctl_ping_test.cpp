@@ -95,8 +95,8 @@ TEST_F(StpctlPing, OfAnAddressInBracketsThatIsNoneItSaysWhatToWrite) {
   for (const auto& [name, says] :
        {std::pair{"[::ffff:10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
         std::pair{"[10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
-        std::pair{"[fe80::1%no-such]:3000", "an interface of this host"},
-        std::pair{"[fe80::1%]:3000", "an interface of this host"},
+        std::pair{"[fe80::1%no-such]:3000", "has an IPv6 address only"},
+        std::pair{"[fe80::1%]:3000", "with the name of an interface"},
         std::pair{"[no-address]:3000", "is not a MAC address"}}) {
     const auto said = stpctl({"ping", "--link", "loop", name});
     EXPECT_EQ(said.exit_status, 1);

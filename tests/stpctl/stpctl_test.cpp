@@ -166,7 +166,7 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   refuses({"ping", "--link", "ifcae:eth0", ":1"}, "link 'ifcae:eth0': ");
   refuses({"ping", "--link", "loop", ":0"}, "':0': port '0' is not in 1..4294967295");
   refuses({"ping", "--link", "loop", "a:4294967296"},
-          "'a:4294967296': port '4294967296' is not in 1..");
+          "'a:4294967296': port '4294967296' is not in 1..4294967295");
   refuses({"dat-conf", "--link", "iface:eth0:1"}, "link 'iface:eth0:1': ");
 }
 
