@@ -134,7 +134,7 @@ struct DrivenService::Impl {
   // Frames that the device still sends may refer to memory of clients, and it rings our bell: so it
   // is destroyed before them.
   std::unique_ptr<port::Port> port;
-  std::optional<port::HostAddresses> addresses;  // since a program has asked for the first time
+  port::HostAddresses addresses;
   Wakes wakes{clients};
   LinkWatch link;
   WindowAccounts windows{clients};
@@ -494,8 +494,7 @@ bool DrivenService::Impl::is_of_link(const port::InternetAddress& address, Time 
   if (info.one_address || udp_port != info.udp_port) return false;
   const auto four = address.ipv4();
   if (address.is_loopback() || (four && four == info.address)) return true;
-  if (!addresses) addresses.emplace();
-  return addresses->has(address, info.interface, now);
+  return addresses.has(address, info.interface, now);
 }
 
 static port::InternetAddress address_in(const ask::Resolve& request) {
