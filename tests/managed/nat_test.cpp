@@ -42,6 +42,12 @@ class ThroughNat : public testing::Test {
     const int error = stm_listen(server->domain, ":3000", server->queue, 7, 0, &listener_);
     EXPECT_EQ(error, 0) << st_strerror(error);
   }
+  // With AddressSanitizer the relay takes seconds for what peers wait seconds for.
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "peers would be given up before the relay has passed on what they send";
+#endif
+  }
   // `port`: the UDP port that the client reaches the server at. `context`: of the connection, at
   // both sides.
   Joined join(Side& client, std::uint16_t port, std::uint64_t context) {
