@@ -15,17 +15,10 @@ random_file "$work/file" 300K
 
 # arrives_at SIDE HOST: a file that is sent from there through a's stpd. Both sides have a receiver.
 arrives_at() {
-  local side=$1 there receivers=()
-  for there in a b; do
-    rm -rf "${work:?}/out_$there"
-    start_receiver "receiver_$there" "$there" "$work/out_$there" 3000
-    receivers+=($!)
-    await_receiver "receiver_$there"
-  done
-  within "$away" timeout 60 "$bin/stp-send" -q --link "stpd:$work/a.sock" "$work/file" "$2:3000"
-  local status=$?
-  stop "${receivers[@]}"
-  [ "$status" -eq 0 ] && same "$work/file" "$work/out_$side/file" &&
+  local side=$1
+  rm -f "${work:?}"/out_[ab]/file
+  within "$away" timeout 60 "$bin/stp-send" -q --link "stpd:$work/a.sock" "$work/file" "$2:3000" &&
+    same "$work/file" "$work/out_$side/file" &&
     is_empty_directory "$work/out_$([ "$side" = a ] && echo b || echo a)"
 }
 
@@ -36,6 +29,12 @@ for link in udp: iface:stp0; do
   stpd_b=$!
   await_stpd a
   await_stpd b
+  receivers=()
+  for side in a b; do
+    start_receiver "receiver_$side" "$side" "$work/out_$side" 3000
+    receivers+=($!)
+    await_receiver "receiver_$side"
+  done
   expect arrives_at b 10.9.0.2
   expect arrives_at a 10.9.0.1
   expect arrives_at a localhost
@@ -54,6 +53,6 @@ for link in udp: iface:stp0; do
       fail "a file goes over an interface that stpd's host has not"
     expect says "$work/said" "fe80::b%stp9: the host that drives the link has no interface 'stp9'"
   fi
-  stop "$stpd_a" "$stpd_b"
+  stop "${receivers[@]}" "$stpd_a" "$stpd_b"
 done
 passed

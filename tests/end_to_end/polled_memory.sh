@@ -5,7 +5,7 @@
 # that loses and duplicates frames; there each program with a link of its own, and through a stpd of its own.
 . "$(dirname "$0")/setup.sh"
 # A frame that is lost holds both up for some tenths of a second, so that few go over a lossy link.
-seconds=1 seconds_of_loss=3 least=0 doubled_percent=5
+seconds=1 seconds_of_loss=2 least=0 doubled_percent=5
 if [ -n "${STP_LONG-}" ]; then seconds=8 seconds_of_loss=8 least=10 doubled_percent=1; fi
 [ -x "$bin/polled_writes" ] || skip "polled_writes was not built"
 make_work_directory
