@@ -80,6 +80,7 @@ class InterfaceWatch {
 
  private:
   [[nodiscard]] unsigned ask_speed(const std::string& name) const;
+  [[nodiscard]] bool has_no_line(const std::string& name) const;
 
   const std::string name_;
   int asking_ = -1;  // socket for questions

@@ -58,6 +58,7 @@ TEST_F(Iface, TakesAddressesAndMtuFromTheInterface) {
   EXPECT_EQ(info.max_stu, 13U);
   EXPECT_EQ(info.driver, "af_packet");
   EXPECT_TRUE(info.attaches);
+  EXPECT_EQ(info.megabits, 0U) << "a pair of interfaces has no line, whatever the kernel names";
 }
 
 TEST_F(Iface, CarriesSmallFrames) {

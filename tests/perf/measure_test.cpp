@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tools/perf/measure.h"
 
 namespace stp::perf {
@@ -45,7 +47,7 @@ Result bandwidth() {
   result.size = 1'000'000;
   result.seconds = 2;
   result.operations = 1000;
-  result.here = Usage{0.5, std::nullopt};
+  result.here = Side{.usage = {0.3, 0.2, std::nullopt}};
   return result;
 }
 
@@ -69,7 +71,7 @@ TEST(Result, says_null_where_the_machine_counts_no_instructions) {
   auto result = bandwidth();
   EXPECT_TRUE(has(json_of(result), R"("instructions_per_operation":null)"));
   EXPECT_TRUE(has(json_of(result), R"("peer":null)"));
-  result.here->instructions = 5'000;
+  result.here->usage.instructions = 5'000;
   EXPECT_TRUE(has(json_of(result), R"("instructions_per_operation":5.000)"));
 }
 
@@ -80,6 +82,117 @@ TEST(Result, tells_latency_by_percentiles) {
   result.latency = &latency;
   EXPECT_TRUE(has(json_of(result), R"("round_trip_us":{"min":4.000,"mean":4.000,"p50":4.000)"));
   EXPECT_FALSE(has(json_of(result), "gbit_s"));
+}
+
+TEST(Result, divides_cpu_time_into_that_of_the_program_and_of_the_kernel) {
+  EXPECT_TRUE(has(json_of(bandwidth()), R"("cpu_s":0.500,"user_s":0.300,"system_s":0.200)"));
+  EXPECT_TRUE(has(text_of(bandwidth()), "here: CPU 25 %, of it in the kernel 40 %"));
+}
+
+TEST(Turns, count_as_idle_if_they_take_as_long_as_without_work) {
+  Turns turns;
+  EXPECT_EQ(turns.times().working(), std::nullopt);
+  turns.learn([] {
+    const auto end = Clock::now() + microseconds(2);
+    while (Clock::now() < end) {
+    }
+  });
+  turns.add(microseconds(3));
+  EXPECT_EQ(turns.times().working(), 0);
+  turns.add(seconds(1));
+  turns.add(seconds(1));
+  EXPECT_NEAR(turns.times().working().value(), 1, 0.001);
+}
+
+// A stream of 1 GB in two seconds between two programs that poll, with a CPU each.
+class StreamLimit : public ::testing::Test {
+ protected:
+  StreamLimit() {
+    result = bandwidth();
+    result.here = side(0.5);
+    result.peer = side(0.5);
+  }
+  static Side side(double working) {
+    const TurnTimes turns{seconds(1), seconds(1) - nanoseconds(std::llround(working * 1e9))};
+    return {.usage = {1.9, 0.1, std::nullopt}, .turns = turns, .memcpy_rate = 10'000'000'000};
+  }
+  void in_kernel(Side& side, double share) {
+    side.usage.system_seconds = result.seconds * share;
+    side.usage.user_seconds = result.seconds * (1 - share);
+  }
+  [[nodiscard]] std::string limit() const { return limit_of(result).name; }
+
+  Result result;
+};
+
+TEST_F(StreamLimit, is_the_side_that_always_works) {
+  EXPECT_EQ(limit(), "neither side");
+  result.here = side(0.95);
+  EXPECT_EQ(limit(), "sender");
+  result.peer = side(0.97);
+  EXPECT_EQ(limit(), "both sides");
+  result.here = side(0.5);
+  EXPECT_EQ(limit(), "receiver");
+  EXPECT_TRUE(has(text_of(result), "limit: receiver (it works 97 % of the time"));
+  EXPECT_TRUE(has(json_of(result), R"("limit":"receiver")"));
+}
+
+TEST_F(StreamLimit, is_the_kernel_where_most_of_that_time_is_spent_there) {
+  result.here = side(0.95);
+  in_kernel(*result.here, 0.6);
+  EXPECT_EQ(limit(), "sender's system calls");
+  result.operation = "get";
+  EXPECT_EQ(limit(), "receiver's system calls");
+  result.bidirectional = true;
+  EXPECT_EQ(limit(), "this side's system calls");
+}
+
+TEST_F(StreamLimit, is_the_receivers_copy_where_memcpy_takes_most_of_the_time) {
+  result.peer = side(0.95);
+  result.peer->memcpy_rate = 800'000'000;  // 0.625 of the time for 500 MB a second
+  EXPECT_EQ(limit(), "receiver's copy");
+  EXPECT_TRUE(has(text_of(result), "one memcpy of the bytes takes 62 % of it"));
+  EXPECT_TRUE(has(text_of(result), "memcpy of as many bytes: here 10.00 GB/s, peer 0.80 GB/s\n"));
+  result.operation = "read";
+  EXPECT_EQ(limit(), "sender") << "which reads its bytes, and need not copy them";
+}
+
+TEST_F(StreamLimit, is_a_cpu_that_a_polling_side_does_not_always_have) {
+  result.here = side(0.95);
+  in_kernel(*result.here, 0.1);
+  result.here->usage.user_seconds = 1;
+  EXPECT_EQ(limit(), "too few CPUs");
+  result.sleeps = true;
+  EXPECT_EQ(limit(), "receiver") << "who sleeps uses the CPU for work only";
+}
+
+TEST_F(StreamLimit, is_not_known_without_the_figures_of_both_sides) {
+  result.here = side(0.95);
+  result.peer->turns = {};
+  EXPECT_EQ(limit(), "");
+  EXPECT_TRUE(has(json_of(result), R"("limit":null)"));
+  result.peer.reset();
+  EXPECT_EQ(limit(), "");
+  EXPECT_FALSE(has(text_of(result), "limit"));
+}
+
+TEST_F(StreamLimit, is_the_slower_link_where_its_rate_is_used) {
+  result.here->megabits = 10'000;
+  result.peer->megabits = 4'200;
+  EXPECT_EQ(limit(), "link");
+  EXPECT_TRUE(has(json_of(result), R"("link_mbit_s":4200,"share_of_link":0.952)"));
+  EXPECT_TRUE(has(text_of(result), "link: 4.2 Gbit/s, of which these bytes are 95.2 %\n"));
+  result.peer->megabits = 10'000;
+  EXPECT_EQ(limit(), "neither side");
+  EXPECT_TRUE(has(text_of(result), "link: 10 Gbit/s, of which these bytes are 40.0 %\n"));
+}
+
+TEST_F(StreamLimit, says_nothing_of_a_link_without_a_rate_or_faster_than_it) {
+  EXPECT_TRUE(has(json_of(result), R"("link_mbit_s":null,"share_of_link":null)"));
+  EXPECT_FALSE(has(text_of(result), "link:"));
+  result.here->megabits = 1'000;
+  EXPECT_TRUE(has(json_of(result), R"("share_of_link":null)"));
+  EXPECT_FALSE(has(text_of(result), "link:"));
 }
 
 TEST(Result, writes_sizes_as_people_do) {

@@ -24,6 +24,14 @@ expect_figure "$result" peer/cpu_s
 wait "$server" || fail "the server has failed: $(cat "$work/server.log")"
 
 serve server --once
+result=$(client bandwidth --size 256K '[02:00:00:00:09:02]:3000') || fail bandwidth
+for side in here peer; do
+  for figure in user_s memcpy_bytes_s; do expect_figure "$result" "$side/$figure"; done
+done
+[[ $result == *'"link_mbit_s":null,"share_of_link":null,"limit":"'* ]] || fail "no limit, or the rate of a memif: $result"
+wait "$server" || fail "the server has failed: $(cat "$work/server.log")"
+
+serve server --once
 result=$(client rate --op level0 '[02:00:00:00:09:02]:3000') || fail "rate at level 0"
 expect_figure "$result" per_second
 wait "$server" || fail "the server has failed: $(cat "$work/server.log")"

@@ -43,6 +43,12 @@ class Client {
     measure_latency([&] { ping.round_trip(); }, pace, usage, latency, result);
   }
 
+  // What the result is compared with.
+  void add_controls(const UsageMeter& usage, Result& result) const {
+    result.here->memcpy_rate = copy_rate(plan_, usage);
+    result.here->megabits = rate_of_link(domain_);
+  }
+
  private:
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
@@ -105,7 +111,7 @@ class Client {
       latency.add(Clock::now() - start);
     } while (!stretch.past(latency.count()));
     result.seconds = stretch.seconds();
-    result.here = usage.now() - before;
+    result.here = Side{.usage = usage.now() - before};
     result.operations = latency.count();
     finish(result, [](const stm_event_t&) {});
   }
@@ -121,7 +127,9 @@ class Client {
       events_.turn(handle);
       stream.retry();
     };
-    measure_stream(stream, turn, pace, usage, result);
+    if (!plan_.sleeps) turns_.learn(turn);
+    measure_stream(
+        stream, [&] { turns_.take(turn); }, pace, usage, result);
     finish(result, [&](const stm_event_t& event) {
       stream.handle(event);
       stream.retry();
@@ -143,8 +151,9 @@ class Client {
     run(Stretch(pace.warm_up, pace.quiet, "warming up"));
     control_->send(Note::kBegin);
     const auto before = usage.now();
+    const auto turns_before = turns_.times();
     run(Stretch(pace.measure, pace.quiet, "measuring"));
-    result.here = usage.now() - before;
+    result.here = Side{.usage = usage.now() - before, .turns = turns_.times() - turns_before};
     stream.stop();
     while (!stream.drained() && !control_->ended()) turn();
   }
@@ -159,7 +168,7 @@ class Client {
         if (!control_->handle(event)) others(event);
       });
     }
-    result.peer = control_->report().usage;
+    result.peer = control_->report().side;
     result.peer_operations = control_->report().operations;
   }
 
@@ -172,6 +181,7 @@ class Client {
   Connection control_connection_;
   stm_remote_t remote_{};
   std::optional<Control> control_;
+  Turns turns_;
 };
 
 }  // namespace
@@ -187,7 +197,10 @@ Result run_client(const Setup& setup, const std::string& peer, const Plan& plan,
   result.window = plan.window;
   result.connections = plan.connections;
   result.bidirectional = plan.bidirectional;
-  Client(setup, peer, here).measure(pace, usage, latency, result);
+  result.sleeps = plan.sleeps;
+  Client client(setup, peer, here);
+  client.measure(pace, usage, latency, result);
+  client.add_controls(usage, result);
   if (plan.test == Test::kLatency) result.latency = &latency;
   return result;
 }

@@ -56,6 +56,9 @@ void run_server(const Serving& serving, const UsageMeter& usage, const std::atom
 // each side that the copies cover before they return to the same place; at least `size`.
 Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& pace,
                     const UsageMeter& usage);
+// Returns the bytes a second that a short measurement gives for copies of what the plan moves; 0
+// for tests that move little.
+std::uint64_t copy_rate(const Plan& plan, const UsageMeter& usage);
 
 // raw/raw.cpp: bare frames there and back, or one way: what a link can do without the protocol.
 // `size`: bytes after the Ethernet header.

@@ -8,10 +8,23 @@
 namespace stp::perf {
 namespace {
 
-// A report: operations, microseconds of CPU time, instructions. Sent big-endian, because client and
-// server may differ in their byte order.
+// A report: operations, microseconds of CPU time in the program and in the kernel, instructions,
+// nanoseconds of the measured turns and of the idle ones among them, bytes a second of memcpy, and
+// the link's rate. Sent big-endian, because client and server may differ in their byte order.
 constexpr std::uint64_t kNoInstructions = ~std::uint64_t{0};
-using Words = std::array<std::uint64_t, 3>;
+using Words = std::array<std::uint64_t, 8>;
+
+std::uint64_t microseconds(double seconds) {
+  return static_cast<std::uint64_t>(seconds * 1e6);
+}
+
+std::uint64_t number(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
+std::chrono::nanoseconds nanoseconds(std::uint64_t number) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(number));
+}
 
 void store(const Words& words, unsigned char* to) {
   for (const auto word : words)
@@ -48,8 +61,10 @@ void Control::send(Note note) {
 }
 
 void Control::send(const ServerReport& report) {
-  store({report.operations, static_cast<std::uint64_t>(report.usage.cpu_seconds * 1e6),
-         report.usage.instructions.value_or(kNoInstructions)},
+  const auto& [usage, turns, memcpy_rate, megabits] = report.side;
+  store({report.operations, microseconds(usage.user_seconds), microseconds(usage.system_seconds),
+         usage.instructions.value_or(kNoInstructions), number(turns.all), number(turns.idle),
+         memcpy_rate, megabits},
         room_.outgoing_note());
   send(Note::kReport, sizeof(Words));
 }
@@ -60,9 +75,15 @@ bool Control::handle(const stm_event_t& event) {
   if (event.kind != STM_RECEIVE || event.status != 0) return true;
   note_ = static_cast<Note>(event.tag);
   if (*note_ == Note::kReport && event.length == sizeof(Words)) {
-    const auto [operations, cpu, instructions] = load(room_.incoming_note());
-    report_ = {operations, {static_cast<double>(cpu) / 1e6, std::nullopt}};
-    if (instructions != kNoInstructions) report_.usage.instructions = instructions;
+    const auto [operations, user, system, instructions, turns, idle, memcpy_rate, megabits] =
+        load(room_.incoming_note());
+    report_.operations = operations;
+    report_.side = {
+        .usage = {static_cast<double>(user) / 1e6, static_cast<double>(system) / 1e6, std::nullopt},
+        .turns = {nanoseconds(turns), nanoseconds(idle)},
+        .memcpy_rate = memcpy_rate,
+        .megabits = static_cast<std::uint32_t>(megabits)};
+    if (instructions != kNoInstructions) report_.side.usage.instructions = instructions;
   }
   expect();
   return true;

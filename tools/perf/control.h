@@ -15,7 +15,7 @@ enum class Note : std::uint32_t { kBegin = 1, kEnd, kReport };
 
 struct ServerReport {
   std::uint64_t operations = 0;  // begun by the server, in bidirectional tests
-  Usage usage;
+  Side side;
 };
 
 class Control {

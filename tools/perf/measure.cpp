@@ -72,7 +72,8 @@ int open_instruction_counter() {
 }  // namespace
 
 Usage operator-(const Usage& later, const Usage& earlier) {
-  Usage difference{later.cpu_seconds - earlier.cpu_seconds, std::nullopt};
+  Usage difference{later.user_seconds - earlier.user_seconds,
+                   later.system_seconds - earlier.system_seconds, std::nullopt};
   if (later.instructions && earlier.instructions)
     difference.instructions = *later.instructions - *earlier.instructions;
   return difference;
@@ -87,11 +88,20 @@ UsageMeter::~UsageMeter() {
 Usage UsageMeter::now() const {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
-  Usage usage{seconds(used.ru_utime) + seconds(used.ru_stime), std::nullopt};
+  Usage usage{seconds(used.ru_utime), seconds(used.ru_stime), std::nullopt};
   std::uint64_t count = 0;
   if (counter_ >= 0 && ::read(counter_, &count, sizeof count) == sizeof count)
     usage.instructions = count;
   return usage;
+}
+
+std::optional<double> TurnTimes::working() const {
+  if (all <= std::chrono::nanoseconds(0)) return std::nullopt;
+  return std::chrono::duration<double>(all - idle) / std::chrono::duration<double>(all);
+}
+
+TurnTimes operator-(const TurnTimes& later, const TurnTimes& earlier) {
+  return {later.all - earlier.all, later.idle - earlier.idle};
 }
 
 namespace {
@@ -162,25 +172,60 @@ double rate(const Result& result) {
   return each(static_cast<double>(all_operations(result)), result.seconds);
 }
 
-double gbit_per_second(const Result& result) {
-  return rate(result) * static_cast<double>(result.size) * 8 / 1e9;
+double bytes_per_second(const Result& result) {
+  return rate(result) * static_cast<double>(result.size);
 }
 
-void add_usage(Json& json, const char* name, const std::optional<Usage>& usage,
-               std::uint64_t operations) {
-  if (!usage) {
+double gbit_per_second(const Result& result) {
+  return bytes_per_second(result) * 8 / 1e9;
+}
+
+// User bytes a second in the direction that has more.
+double bytes_one_way(const Result& result) {
+  const auto most = std::max(result.operations, result.peer_operations);
+  return each(static_cast<double>(most), result.seconds) * static_cast<double>(result.size);
+}
+
+// The rate of the slower side's link, in 10^6 bits a second; 0: not known.
+std::uint32_t slower_link(const Result& result) {
+  std::uint32_t rate = 0;
+  for (const auto& side : {result.here, result.peer})
+    if (side && side->megabits != 0)
+      rate = rate == 0 ? side->megabits : std::min(rate, side->megabits);
+  return rate;
+}
+
+// nullopt: the link's rate is not known, or it is none: some drivers name any number.
+std::optional<double> share_of_link(const Result& result) {
+  const auto rate = slower_link(result);
+  if (rate == 0 || result.latency != nullptr) return std::nullopt;
+  const auto share = bytes_one_way(result) * 8 / 1e6 / rate;
+  return share <= 1 ? std::optional(share) : std::nullopt;
+}
+
+void add_or_null(Json& json, const char* name, std::optional<double> value) {
+  value ? json.value(name, *value) : json.null(name);
+}
+
+void add_side(Json& json, const char* name, const std::optional<Side>& side,
+              std::uint64_t operations) {
+  if (!side) {
     json.null(name);
     return;
   }
+  const auto& usage = side->usage;
   const auto count = static_cast<double>(operations);
-  json.object(name).value("cpu_s", usage->cpu_seconds);
-  json.value("cpu_us_per_operation", each(usage->cpu_seconds * 1e6, count));
-  if (usage->instructions) {
-    json.value("instructions_per_operation",
-               each(static_cast<double>(*usage->instructions), count));
+  json.object(name).value("cpu_s", usage.cpu_seconds());
+  json.value("user_s", usage.user_seconds).value("system_s", usage.system_seconds);
+  json.value("cpu_us_per_operation", each(usage.cpu_seconds() * 1e6, count));
+  if (usage.instructions) {
+    json.value("instructions_per_operation", each(static_cast<double>(*usage.instructions), count));
   } else {
     json.null("instructions_per_operation");
   }
+  add_or_null(json, "working", side->turns.working());
+  side->memcpy_rate != 0 ? json.value("memcpy_bytes_s", side->memcpy_rate)
+                         : json.null("memcpy_bytes_s");
   json.end();
 }
 
@@ -191,15 +236,33 @@ void add_latency(Json& json, const Histogram& latency) {
   json.value("p99.9", latency.percentile(99.9).count()).value("max", latency.max().count()).end();
 }
 
-std::string usage_text(const char* who, const Result& result, const Usage& usage) {
+std::string side_text(const char* who, const Result& result, const Side& side) {
+  const auto& usage = side.usage;
   const auto count = static_cast<double>(all_operations(result));
-  auto text =
-      format("%s: CPU %.0f %%, %.3f us each", who, 100 * each(usage.cpu_seconds, result.seconds),
-             each(usage.cpu_seconds * 1e6, count));
+  auto text = format("%s: CPU %.0f %%, of it in the kernel %.0f %%, %.3f us each", who,
+                     100 * each(usage.cpu_seconds(), result.seconds),
+                     100 * each(usage.system_seconds, usage.cpu_seconds()),
+                     each(usage.cpu_seconds() * 1e6, count));
   if (usage.instructions)
     text +=
         format(", %.0f instructions each", each(static_cast<double>(*usage.instructions), count));
   return text + '\n';
+}
+
+std::string rate_text(std::uint64_t bytes) {
+  return format("%.2f GB/s", static_cast<double>(bytes) / 1e9);
+}
+
+// What the figure may be compared with.
+std::string control_text(const Result& result) {
+  std::string text;
+  if (result.here && result.peer && result.here->memcpy_rate != 0 && result.peer->memcpy_rate != 0)
+    text += "memcpy of as many bytes: here " + rate_text(result.here->memcpy_rate) + ", peer " +
+            rate_text(result.peer->memcpy_rate) + '\n';
+  if (const auto share = share_of_link(result))
+    text += format("link: %.3g Gbit/s, of which these bytes are %.1f %%\n",
+                   slower_link(result) / 1e3, 100 * *share);
+  return text;
 }
 
 }  // namespace
@@ -227,8 +290,11 @@ std::string text_of(const Result& result) {
     text += format("%.3f Gbit/s, %.3f GB/s, %.0f a second\n", gbit_per_second(result),
                    gbit_per_second(result) / 8, rate(result));
   }
-  if (result.here) text += usage_text("here", result, *result.here);
-  if (result.peer) text += usage_text("peer", result, *result.peer);
+  if (result.here) text += side_text("here", result, *result.here);
+  if (result.peer) text += side_text("peer", result, *result.peer);
+  text += control_text(result);
+  if (const auto limit = limit_of(result); !limit.name.empty())
+    text += "limit: " + limit.name + " (" + limit.reason + ")\n";
   return text;
 }
 
@@ -243,9 +309,82 @@ std::string json_of(const Result& result) {
   } else {
     json.value("gbit_s", gbit_per_second(result)).value("per_second", rate(result));
   }
-  add_usage(json, "here", result.here, all_operations(result));
-  add_usage(json, "peer", result.peer, all_operations(result));
+  add_side(json, "here", result.here, all_operations(result));
+  add_side(json, "peer", result.peer, all_operations(result));
+  const auto link = slower_link(result);
+  link != 0 ? json.value("link_mbit_s", link) : json.null("link_mbit_s");
+  add_or_null(json, "share_of_link", share_of_link(result));
+  const auto limit = limit_of(result).name;
+  limit.empty() ? json.null("limit") : json.value("limit", limit);
   return json.end().text();
+}
+
+namespace {
+
+constexpr double kAlways = 0.9, kMostly = 0.5;
+
+// One side of a stream, with what it takes to judge it.
+struct Role {
+  const Side& side;
+  std::string name;
+  bool receives;  // user bytes
+};
+
+std::vector<Role> roles_of(const Result& result) {
+  const bool from_peer = result.operation == "get" || result.operation == "read";
+  if (result.bidirectional)
+    return {{*result.here, "this side", true}, {*result.peer, "peer", true}};
+  return {{*result.here, from_peer ? "receiver" : "sender", from_peer},
+          {*result.peer, from_peer ? "sender" : "receiver", !from_peer}};
+}
+
+// The share of the time that a side worked. One that sleeps uses the CPU for nothing else.
+std::optional<double> working_share(const Result& result, const Side& side) {
+  if (result.sleeps) return each(side.usage.cpu_seconds(), result.seconds);
+  return side.turns.working();
+}
+
+// Where a side that always works spends most of its time.
+Limit limit_of(const Role& role, double working, const Result& result) {
+  const auto& [usage, turns, memcpy_rate, megabits] = role.side;
+  const auto busy = format("it works %.0f %% of the time", 100 * working);
+  const auto kernel = each(usage.system_seconds, usage.cpu_seconds());
+  const auto copy =
+      role.receives ? each(bytes_one_way(result), static_cast<double>(memcpy_rate)) : 0;
+  const auto possessive = role.name + "'s ";
+  if (kernel >= kMostly)
+    return {possessive + "system calls", busy + format(", %.0f %% in the kernel", 100 * kernel)};
+  if (copy >= kMostly)
+    return {possessive + "copy",
+            busy + format(", one memcpy of the bytes takes %.0f %% of it", 100 * copy)};
+  return {role.name, busy + format(", %.0f %% in the kernel", 100 * kernel)};
+}
+
+}  // namespace
+
+Limit limit_of(const Result& result) {
+  if (result.latency != nullptr || !result.here || !result.peer) return {};
+  const auto link = share_of_link(result);
+  if (link && *link >= kAlways) return {"link", format("%.0f %% of its rate", 100 * *link)};
+  const auto roles = roles_of(result);
+  for (const auto& role : roles) {
+    const auto has = each(role.side.usage.cpu_seconds(), result.seconds);
+    if (!result.sleeps && has < kAlways)
+      return {"too few CPUs", format("%s polls, but has a CPU for %.0f %% of the time only",
+                                     role.name.c_str(), 100 * has)};
+  }
+  std::vector<double> working;
+  for (const auto& role : roles) {
+    const auto share = working_share(result, role.side);
+    if (!share) return {};
+    working.push_back(*share);
+  }
+  const auto shares = format("%s works %.0f %%, %s %.0f %% of the time", roles[0].name.c_str(),
+                             100 * working[0], roles[1].name.c_str(), 100 * working[1]);
+  if (working[0] >= kAlways && working[1] >= kAlways) return {"both sides", shares};
+  if (working[0] < kAlways && working[1] < kAlways) return {"neither side", shares};
+  const std::size_t at = working[0] >= kAlways ? 0 : 1;
+  return limit_of(roles[at], working[at], result);
 }
 
 namespace {
@@ -294,11 +433,19 @@ Result measure_copy(std::uint64_t size, std::uint64_t working_set, const Pace& p
   run(Stretch(pace.warm_up, pace.quiet, "warming up"));
   const auto before = usage.now();
   auto result = run(Stretch(pace.measure, pace.quiet, "measuring"));
-  result.here = usage.now() - before;
+  result.here = Side{.usage = usage.now() - before};
   result.what = "memcpy";
   result.operation = "memcpy";
   result.size = size;
   return result;
+}
+
+std::uint64_t copy_rate(const Plan& plan, const UsageMeter& usage) {
+  constexpr std::uint64_t kSmallest = 4096, kLargestCopied = 16 << 20;
+  constexpr Pace kShort{std::chrono::milliseconds(10), std::chrono::milliseconds(40), true};
+  if (plan.test != Test::kStream || plan.size < kSmallest) return 0;
+  const auto result = measure_copy(std::min(plan.size, kLargestCopied), 0, kShort, usage);
+  return static_cast<std::uint64_t>(bytes_per_second(result));
 }
 
 }  // namespace stp::perf

@@ -3,11 +3,13 @@
 // and the result.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stp::perf {
 
@@ -40,10 +42,13 @@ class Stretch {
   bool speaks_, has_spoken_ = false;
 };
 
-// What this process has used: CPU time and, if the machine counts them, instructions.
+// What this process has used: CPU time, in its own code and in the kernel, and, if the machine
+// counts them, instructions.
 struct Usage {
-  double cpu_seconds = 0;
+  double user_seconds = 0, system_seconds = 0;
   std::optional<std::uint64_t> instructions;
+
+  [[nodiscard]] double cpu_seconds() const { return user_seconds + system_seconds; }
 };
 Usage operator-(const Usage& later, const Usage& earlier);
 
@@ -60,6 +65,53 @@ class UsageMeter {
 
  private:
   int counter_;  // -1: the machine has no counter, or this user may not use it
+};
+
+// How long the turns of a loop took that polls: all of them, and those in which nothing happened.
+struct TurnTimes {
+  std::chrono::nanoseconds all{}, idle{};
+
+  // The share of the time in which there was work; nullopt: no turns were measured.
+  [[nodiscard]] std::optional<double> working() const;
+};
+TurnTimes operator-(const TurnTimes& later, const TurnTimes& earlier);
+
+// Measures one turn in eight. A turn counts as idle if it takes at most twice as long as one takes
+// while the link carries nothing.
+class Turns {
+ public:
+  // Call this while the link carries nothing.
+  template <typename Turn>
+  void learn(Turn&& turn) {
+    constexpr std::size_t kTurns = 201;
+    std::vector<std::chrono::nanoseconds> times;
+    while (times.size() < kTurns) times.push_back(time_of(turn));
+    std::nth_element(times.begin(), times.begin() + kTurns / 2, times.end());
+    longest_idle_ = 2 * times[kTurns / 2];
+  }
+  template <typename Turn>
+  void take(Turn&& turn) {
+    constexpr unsigned kEvery = 8;
+    if (longest_idle_ == std::chrono::nanoseconds(0) || ++count_ % kEvery != 0) return turn();
+    add(time_of(turn));
+  }
+  void add(std::chrono::nanoseconds time) {
+    times_.all += time;
+    if (time <= longest_idle_) times_.idle += time;
+  }
+  [[nodiscard]] const TurnTimes& times() const { return times_; }
+
+ private:
+  template <typename Turn>
+  static std::chrono::nanoseconds time_of(Turn&& turn) {
+    const auto begin = Clock::now();
+    turn();
+    return Clock::now() - begin;
+  }
+
+  std::chrono::nanoseconds longest_idle_{};  // 0: not known, so no turn is measured
+  unsigned count_ = 0;
+  TurnTimes times_;
 };
 
 // Collects durations in memory of fixed size. Percentiles are within half a percent.
@@ -88,6 +140,14 @@ class Histogram {
   Time sum_{}, min_{}, max_{};
 };
 
+// What is known of one side of a test.
+struct Side {
+  Usage usage;
+  TurnTimes turns{};
+  std::uint64_t memcpy_rate = 0;  // bytes a second that it copies; 0: not measured
+  std::uint32_t megabits = 0;     // rate of its link, 10^6 bits a second; 0: not known
+};
+
 // The result of a test, and its output.
 struct Result {
   std::string what;  // "latency", "bandwidth", ...
@@ -96,13 +156,21 @@ struct Result {
   std::uint64_t size = 0;
   std::uint32_t window = 1, connections = 1;
   bool bidirectional = false;
+  bool sleeps = false;  // waits in the kernel instead of polling
 
   double seconds = 0;  // duration of the measurement
   std::uint64_t operations = 0;
   std::uint64_t peer_operations = 0;   // bidirectional: those of the server
   const Histogram* latency = nullptr;  // nullptr: a test of throughput
-  std::optional<Usage> here, peer;
+  std::optional<Side> here, peer;
 };
+
+// What kept the test from being faster, as far as the figures of both sides tell.
+struct Limit {
+  std::string name;    // "receiver's copy", "sender's system calls", "link", ...; "": not known
+  std::string reason;  // the figures that show it
+};
+[[nodiscard]] Limit limit_of(const Result& result);
 
 [[nodiscard]] std::string text_of(const Result& result);  // lines for people
 [[nodiscard]] std::string json_of(const Result& result);  // one line

@@ -52,6 +52,12 @@ Domain open_link(const Setup& setup) {
   return Domain(domain);
 }
 
+std::uint32_t rate_of_link(stm_domain_t domain) {
+  stm_link_info_t info{};
+  info.size = sizeof info;
+  return stm_link_query(domain, &info) == 0 ? info.megabits : 0;
+}
+
 bool is_crowded(const Setup& setup) {
   constexpr unsigned kCoresToSpin = 4;
   return setup.link.starts_with("stpd:") && std::thread::hardware_concurrency() < kCoresToSpin;

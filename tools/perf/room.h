@@ -39,6 +39,8 @@ struct Setup {
   unsigned buffer_log2 = 0;  // 0: libst's default
 };
 Domain open_link(const Setup& setup);
+// The rate of the link in 10^6 bits a second; 0: not known.
+std::uint32_t rate_of_link(stm_domain_t domain);
 // Returns whether there are more polling threads than cores. Through stpd, client, server and their
 // two daemons need four.
 bool is_crowded(const Setup& setup);

@@ -96,7 +96,10 @@ class Service {
       streams ? serve_level0_stream() : serve_level0_ping();
     else
       streams ? serve_stream() : serve_ping();
-    report_.usage = usage_.now() - begun_;
+    report_.side = {.usage = usage_.now() - begun_,
+                    .turns = turns_.times() - turns_begun_,
+                    .memcpy_rate = copy_rate(plan_, usage_),
+                    .megabits = rate_of_link(room_.domain())};
     control_->send(report_);
     // Waits until the client closes the connections.
     while (!control_->ended()) {
@@ -118,6 +121,7 @@ class Service {
     const auto note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();
+      turns_begun_ = turns_.times();
       before_ = operations();
     }
     return note != Note::kEnd;
@@ -163,7 +167,7 @@ class Service {
   void look_for_notes(bool came) {
     constexpr unsigned kTurnsBetweenClocks = 64;
     if (came || !plan_.sleeps) {
-      if (turns_++ % kTurnsBetweenClocks != 0) return;
+      if (looks_++ % kTurnsBetweenClocks != 0) return;
       const auto now = Clock::now();
       if (now < next_look_) return;
       next_look_ = now + std::chrono::milliseconds(1);
@@ -176,17 +180,20 @@ class Service {
   void serve_stream() {
     std::vector<Connection> owned;
     std::vector<stm_connection_t> connections;
+    const auto heed = [this](const stm_event_t& event) { control_->handle(event); };
+    if (!plan_.sleeps) turns_.learn([&] { events_.turn(heed); });
     for (std::uint32_t i = 0; i < plan_.connections; ++i) {
       owned.push_back(accept_next(Stream::context_of(i, Stream::Role::kConnection)));
       connections.push_back(owned.back());
     }
     Stream stream(plan_, room_, peer_, connections);
-    const auto turn = [&] {
+    const auto once = [&] {
       events_.turn([&](const stm_event_t& event) {
         if (!control_->handle(event)) stream.handle(event);
       });
       stream.retry();
     };
+    const auto turn = [&] { turns_.take(once); };
     for (bool started = false; heed_notes([&] { return stream.operations(); }); turn()) {
       if (started || !plan_.bidirectional) continue;
       stream.start();
@@ -213,7 +220,9 @@ class Service {
   std::optional<Control> control_;
   Usage begun_;
   std::uint64_t before_ = 0;  // operations when the measurement began
-  unsigned turns_ = 0;        // at level 0
+  unsigned looks_ = 0;        // at level 0
+  Turns turns_;
+  TurnTimes turns_begun_;
   Clock::time_point next_look_{};
   ServerReport report_;
 };

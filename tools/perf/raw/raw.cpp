@@ -151,7 +151,7 @@ Result measure_raw_latency(const std::string& link, std::uint64_t size, const Pa
     latency.add(Clock::now() - start);
   } while (!stretch.past(latency.count()));
   result.seconds = stretch.seconds();
-  result.here = usage.now() - before;
+  result.here = Side{.usage = usage.now() - before};
   result.operations = latency.count();
   result.latency = &latency;
   return result;
@@ -164,7 +164,7 @@ Result measure_raw_stream(const std::string& link, std::uint64_t size, const Pac
   auto result = result_of(link, size, "one way");
   const auto before = usage.now();
   const auto told = client.stream(Stretch(pace.measure, pace.quiet, "measuring"));
-  result.here = usage.now() - before;
+  result.here = Side{.usage = usage.now() - before};
   result.seconds = static_cast<double>(told.value) / 1e9;
   result.operations = told.number;
   return result;
