@@ -5,15 +5,18 @@ made up; and that tcp_ping, kernel_stream and hand_over measure."""
 import argparse
 import importlib.util
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare")
-BINARIES = sys.argv.pop()
+BINARIES = os.path.abspath(sys.argv.pop())
 sys.path.insert(0, HERE)
 
+import measurements  # noqa: E402
 import system  # noqa: E402
 from measurements import Bench  # noqa: E402
 from rows import FIGURES, GOALS, Figure, Goal, managed_limit, python_limit  # noqa: E402
@@ -63,9 +66,68 @@ class TwoBuilds(unittest.TestCase):
     def test_shares_the_wires(self):
         self.assertIs(self.bench.wires, self.other.wires)
 
+    def test_runs_programs_with_the_libraries_of_their_build(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.mkdir(f"{build}/bin")
+            with open(f"{build}/bin/tool", "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\necho $LD_LIBRARY_PATH\n")
+            os.chmod(f"{build}/bin/tool", 0o755)
+            found = system.output_of(Bench(build, 1).tool("tool")).strip()
+            self.assertEqual(found.split(":")[0], f"{build}/lib")
+
     def test_names_the_program_that_a_build_lacks(self):
         with self.assertRaisesRegex(system.Skipped, "/second/bin/stp-perf is missing: cmake"):
             self.other.perf()
+
+
+@unittest.skipIf(not os.path.exists(os.path.join(BINARIES, "stp-perf")), "stp-perf is not built")
+class TheSameLibrary(unittest.TestCase):
+    """A second build whose stp-perf has the path of the first one's libstp."""
+
+    def setUp(self):
+        self.build = self.enterContext(tempfile.TemporaryDirectory())
+        os.mkdir(f"{self.build}/bin")
+        shutil.copy(os.path.join(BINARIES, "stp-perf"), f"{self.build}/bin")
+        self.first = Bench(os.path.dirname(BINARIES), 1)
+        self.second = self.first.of_build(self.build)
+        if len(self.first.parts()) == 1:
+            self.skipTest("libstp is part of stp-perf")
+
+    def test_is_not_compared_with_itself(self):
+        with self.assertRaisesRegex(SystemExit, "both builds use .*libstp.*: nothing to compare"):
+            self.first.check_differs_from(self.second)
+
+    def test_is_not_taken_where_the_build_has_its_own(self):
+        library = self.first.parts()[1]
+        os.mkdir(f"{self.build}/lib")
+        shutil.copy(library, f"{self.build}/lib")
+        self.first.check_differs_from(self.second)
+        self.assertEqual(self.second.parts()[1], f"{self.build}/lib/{os.path.basename(library)}")
+
+    def test_is_refused_for_a_program_that_both_have(self):
+        os.mkdir(f"{self.build}/lib")
+        shutil.copy(self.first.parts()[1], f"{self.build}/lib")
+        os.remove(f"{self.build}/bin/stp-perf")
+        os.symlink(os.path.join(BINARIES, "stp-perf"), f"{self.build}/bin/stp-perf")
+        with self.assertRaisesRegex(SystemExit, "both builds use .*stp-perf"):
+            self.first.check_differs_from(self.second)
+
+
+class Scale(unittest.TestCase):
+    def rate(self, line):
+        with tempfile.TemporaryDirectory() as build:
+            os.mkdir(f"{build}/bin")
+            with open(f"{build}/bin/stp-scale", "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\necho '2 CPUs'\necho '{line}'\n")
+            os.chmod(f"{build}/bin/stp-scale", 0o755)
+            return measurements.scale(Bench(build, 1), 2, "apart")
+
+    def test_takes_the_rate_of_all_shards(self):
+        self.assertEqual(self.rate("shards  2 apart    5028417 puts/s of 8 bytes,   11111 MB/s"), 5028417)
+
+    def test_is_skipped_where_threads_share_a_cpu(self):
+        with self.assertRaisesRegex(system.Skipped, "2 shards apart need 2 CPUs"):
+            self.rate("shards  2 apart    5028417 puts/s of 8 bytes  (threads share CPUs)")
 
 
 class Rows(unittest.TestCase):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-scale [--seconds S] [--shards N]: measures the shards of a link together, in one process,
-// with 1, 2, 4 and 8 shards, or N.
+// stp-scale [--seconds S] [--shards N] [--place PLACE]: measures the shards of a link together, in
+// one process, with 1, 2, 4 and 8 shards, or N, in all of these places or one:
 //   apart   each shard has a thread that puts into memory on its own shard: they are independent
 //   across  the same into memory on the next shard: each frame goes from Node to Node
 //   wire    between the two ends of a memif, each with so many shards: for each shard a thread of
@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -50,6 +51,10 @@ struct Place {
 };
 constexpr std::array kPlaces{Place{Where::kApart, "apart", 1}, Place{Where::kAcross, "across", 1},
                              Place{Where::kWire, "wire", 2}, Place{Where::kUdp, "udp", 2}};
+bool has_place(const char* name) {
+  return std::any_of(kPlaces.begin(), kPlaces.end(),
+                     [&](const Place& place) { return std::strcmp(place.name, name) == 0; });
+}
 bool has_two_ends(Where where) {
   return where == Where::kWire || where == Where::kUdp;
 }
@@ -131,6 +136,7 @@ bool measure(unsigned shards, const Place& place, double seconds, const std::vec
 
 int run(int argc, char** argv) {
   double seconds = 1;
+  std::string only;
   std::vector<unsigned> all{1, 2, 4, 8};
   for (int i = 1; i < argc; i += 2) {
     const auto name = std::string(argv[i]);
@@ -139,8 +145,12 @@ int run(int argc, char** argv) {
       seconds = value;
     } else if (name == "--shards" && value >= 1 && value <= 16) {
       all = {static_cast<unsigned>(value)};
+    } else if (name == "--place" && i + 1 < argc && has_place(argv[i + 1])) {
+      only = argv[i + 1];
     } else {
-      std::fprintf(stderr, "usage: stp-scale [--seconds S] [--shards 1..16]\n");
+      std::fprintf(stderr,
+                   "usage: stp-scale [--seconds S] [--shards 1..16] "
+                   "[--place apart|across|wire|udp]\n");
       return 2;
     }
   }
@@ -150,6 +160,7 @@ int run(int argc, char** argv) {
   for (const auto shards : all) {
     for (const auto& place : kPlaces) {
       if (shards == 1 && place.where == Where::kAcross) continue;
+      if (!only.empty() && only != place.name) continue;
       if (!measure(shards, place, seconds, cpus))
         missing += "\n  " + std::to_string(shards) + ' ' + place.name + ": " +
                    std::to_string(shards * place.threads) + " CPUs are needed";

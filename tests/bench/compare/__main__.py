@@ -204,6 +204,8 @@ def main():
         sys.exit("no figure has that in its name; there are: " + ", ".join(f.name for f in FIGURES))
     bench, collector = Bench(os.path.abspath(settings.build), settings.seconds), Collector()
     other = bench.of_build(os.path.abspath(settings.against)) if settings.against else None
+    if other:
+        bench.check_differs_from(other)
     with bench.stack:
         loads = collect(bench, other, chosen, settings.repeats, collector)
         if settings.plots:

@@ -41,15 +41,34 @@ class Bench:
         return other
 
     def tool(self, name):
-        """Raises Skipped if this build does not have the program."""
+        """The command that runs a program of this build with this build's libraries: the path to them that the linker wrote
+        into it may lead to another build. Raises Skipped if this build does not have the program."""
         path = os.path.join(self.bin, name)
         if not os.path.exists(path):
             raise Skipped(f"{path} is missing: cmake --build {os.path.dirname(self.bin)} "
                           f"--target {name}")
-        return path
+        return ["env", f"LD_LIBRARY_PATH={self.libraries()}", path]
+
+    def libraries(self):
+        """The value of LD_LIBRARY_PATH."""
+        others = os.environ.get("LD_LIBRARY_PATH")
+        return os.path.join(os.path.dirname(self.bin), "lib") + (f":{others}" if others else "")
+
+    def parts(self, name="stp-perf"):
+        """The files of ours that a program consists of: itself, and its libstp unless that is part of it."""
+        command = self.tool(name)
+        listed = output_of(command[:-1] + ["ldd", command[-1]])
+        return [command[-1]] + re.findall(r"libstp\S* => (/\S+)", listed)
+
+    def check_differs_from(self, other):
+        """Raises SystemExit if a file of one build is also one of the other: that would compare it with itself."""
+        for ours in self.parts():
+            for theirs in other.parts():
+                if os.path.samefile(ours, theirs):
+                    raise SystemExit(f"both builds use {os.path.realpath(ours)}: nothing to compare")
 
     def perf(self, *words):
-        return [self.tool("stp-perf"), "--json"] + list(words)
+        return self.tool("stp-perf") + ["--json"] + list(words)
 
     def pace(self, warm_up=0.3):
         return ["--seconds", str(self.seconds), "--warm-up", str(warm_up)]
@@ -85,7 +104,7 @@ class Bench:
                 sockets = [f"{directory}/{side}.sock" for side in ("server", "client")]
                 for link, socket in zip(links, sockets):
                     daemons.enter_context(background(
-                        [self.tool("stpd"), "--link", link, "--socket", socket],
+                        self.tool("stpd") + ["--link", link, "--socket", socket],
                         ready="stpd: ready"))
                 yield [([], "stpd:" + socket) for socket in sockets], f"[{MACS[1]}]"
 
@@ -141,8 +160,8 @@ def raw_bandwidth(bench, kind):
 def dat_bench(bench, api, figure):
     """Of `api` (dat or managed), both of which one run measures."""
     rounds = max(round(bench.seconds * 50_000), 1000)
-    found = json.loads(output_of([bench.tool("dat-bench"), "--json", "--repeats", "1",
-                                  "--rounds", str(rounds), "--writes", str(rounds // 25)]))
+    found = json.loads(output_of(bench.tool("dat-bench") + [
+        "--json", "--repeats", "1", "--rounds", str(rounds), "--writes", str(rounds // 25)]))
     return found[api][figure]
 
 
@@ -150,13 +169,14 @@ def waiting_pair(bench, language, mode):
     """What two programs in C, or in Python, measure that make the same calls, which wait."""
     build = os.path.dirname(bench.bin)
     if language == "C":
-        command, env = [bench.tool("stp-waiting-pair")], None
+        command, env = bench.tool("stp-waiting-pair"), None
     else:
         package = os.path.join(build, "python")
         if not os.path.exists(os.path.join(package, "stp")):
             raise Skipped(f"{build} has no package for Python")
         script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "waiting_pair.py")
-        command, env = [sys.executable, script], dict(os.environ, PYTHONPATH=package)
+        command = [sys.executable, script]
+        env = dict(os.environ, PYTHONPATH=package, LD_LIBRARY_PATH=bench.libraries())
     with bench.ends("memif") as (((_, server_link), (_, link)), host):
         with background(pinned(SERVER_CPU, command + [server_link, "serve", mode]), ready="listening", env=env):
             found = output_of(pinned(CLIENT_CPU, command + [link, host + ":3000", mode, str(bench.seconds)]), env=env)
@@ -172,11 +192,20 @@ def memcpy_bandwidth(bench, size=1 << 20):
 def engine(bench, name):
     """A figure of stp-bench: nanoseconds of CPU for each item."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        output_of(pinned(CLIENT_CPU, [
-            bench.tool("stp-bench"), f"--benchmark_filter=^{name}$",
+        output_of(pinned(CLIENT_CPU, bench.tool("stp-bench") + [
+            f"--benchmark_filter=^{name}$",
             f"--benchmark_min_time={bench.seconds}", f"--benchmark_out={out.name}",
             "--benchmark_out_format=json"]))
         return 1e9 / json.load(out)["benchmarks"][0]["items_per_second"]
+
+
+def scale(bench, shards, place):
+    """8-byte Puts a second of so many shards together, each with a thread and a CPU of its own."""
+    said = output_of(bench.tool("stp-scale") + ["--seconds", str(bench.seconds), "--shards", str(shards),
+                                                "--place", place])
+    if "share CPUs" in said:
+        raise Skipped(f"{shards} shards {place} need {shards} CPUs")
+    return float(re.search(rf"{place}\s+(\d+) puts/s of 8 bytes", said)[1])
 
 
 # ---- what others do ----
@@ -185,7 +214,7 @@ def tcp_latency(bench, offload=True, size=8, poll=False, udp=False):
     """`poll`: both programs poll their sockets; otherwise they sleep in recv. `udp`: they poll for bare datagrams."""
     wire = bench.wire()
     wire.offload(offload)
-    ping = [bench.tool("tcp_ping")] + ["--poll"] * poll + ["--udp"] * udp + [wire.addresses[1], "3900"]
+    ping = bench.tool("tcp_ping") + ["--poll"] * poll + ["--udp"] * udp + [wire.addresses[1], "3900"]
     with background(pinned(SERVER_CPU, wire.within(1) + ping), ready="listening"):
         return float(output_of(pinned(CLIENT_CPU, wire.within(0) + ping + [
             str(size), str(bench.seconds)])))
@@ -193,7 +222,7 @@ def tcp_latency(bench, offload=True, size=8, poll=False, udp=False):
 
 def hand_over(bench, sleep=False):
     """Four processes that only hand over to each other: they yield, or each wakes the next."""
-    return float(output_of([bench.tool("hand_over")] + ["--sleep"] * sleep + [str(bench.seconds)]))
+    return float(output_of(bench.tool("hand_over") + ["--sleep"] * sleep + [str(bench.seconds)]))
 
 
 def bare_udp_latency(bench):
@@ -205,7 +234,7 @@ def kernel_stream(bench, mtu=9000, udp=False):
     """One stream whose receiver polls: TCP, or bare datagrams as long as those that carry an STU."""
     wire = bench.wire(mtu=mtu)
     wire.offload(True)
-    command = [bench.tool("kernel_stream")] + ["--udp", str(STUS[mtu] + HEADER)] * udp + [
+    command = bench.tool("kernel_stream") + ["--udp", str(STUS[mtu] + HEADER)] * udp + [
         wire.addresses[1], "3901"]
     with background(pinned(CLIENT_CPU, wire.within(0) + command)):
         return float(output_of(pinned(SERVER_CPU, wire.within(1) + command + [str(bench.seconds)])))
@@ -237,10 +266,10 @@ def send_file(bench, kind):
     """Seconds that stp-send takes for 1 GiB, from start to end."""
     with file_of_a_gib() as (path, out), bench.ends(kind) as (sides, host):
         (server_prefix, server_link), (prefix, link) = sides
-        server = pinned(SERVER_CPU, server_prefix + [
-            bench.tool("stp-recv"), "--link", server_link, "--listen", ":3000", "--out", out, "--once"])
-        client = pinned(CLIENT_CPU, prefix + [
-            bench.tool("stp-send"), "--quiet", "--link", link, path, host + ":3000"])
+        server = pinned(SERVER_CPU, server_prefix + bench.tool("stp-recv") + [
+            "--link", server_link, "--listen", ":3000", "--out", out, "--once"])
+        client = pinned(CLIENT_CPU, prefix + bench.tool("stp-send") + [
+            "--quiet", "--link", link, path, host + ":3000"])
         with background(server, ready="stening"):
             begin = time.monotonic()
             output_of(client)

@@ -91,6 +91,9 @@ FIGURES = [
     Figure("waiting-1M/Python", "B/s", lambda b: m.waiting_pair(b, "Python", "bulk")),
     Figure("node-8B", "ns", lambda b: m.engine(b, "node_to_node/bytes:8")),
     Figure("node-8K", "ns", lambda b: m.engine(b, "node_to_node/bytes:8192")),
+    Figure("puts-1-shard", "1/s", lambda b: m.scale(b, 1, "apart")),
+    Figure("puts-2-shards-apart", "1/s", lambda b: m.scale(b, 2, "apart")),
+    Figure("puts-2-shards-across", "1/s", lambda b: m.scale(b, 2, "across")),
     Figure("memcpy-8K", "ns", lambda b: m.engine(b, "plain_copy/bytes:8192"), ours=False),
 ]
 
@@ -154,6 +157,9 @@ GOALS = [
          "level0-rate/memif", 0.9),
     Goal("8-byte Puts a second, Node to Node", "node-8B", "a second", 25e6),
     Goal("8 KiB STU, Node to Node : memcpy", "node-8K", "memcpy-8K", 1.5, True),
+    Goal("8-byte Puts a second, 2 shards apart : 1", "puts-2-shards-apart", "puts-1-shard", 1.85),
+    Goal("8-byte Puts a second, 2 shards across (to memory of the other) : apart", "puts-2-shards-across",
+         "puts-2-shards-apart", 0.85),
     Goal("8-byte Put round trip through stpd : in the process", "put-rtt/stpd", "put-rtt/memif", 8,
          True),
     Goal("8-byte Put round trip through stpd : four processes that hand over in a chain",

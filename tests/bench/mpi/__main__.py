@@ -161,8 +161,8 @@ class Runs:
         return {("seconds", 200): float(re.search(r"Loop time of ([\d.]+)", output)[1])}
 
     def daemon(self, prefix, link, socket, *words):
-        return background(prefix + [self.bench.tool("stpd"), "--link", link, "--socket", socket,
-                                    *(words if link == "loop" else ())], ready="stpd: ready")
+        command = self.bench.tool("stpd") + ["--link", link, "--socket", socket]
+        return background(prefix + command + list(words if link == "loop" else ()), ready="stpd: ready")
 
     def run(self, carrier, on_both, words):
         """The output of mpirun, for ranks on both sides of the wire, or in the first namespace."""
