@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The single list of all counters of links. `stpctl stats`, Prometheus and docs/operations.md use
 // these names: operators rely on them. A row makes a member of the struct that its group is, the
-// counter that a Port reports, and the text that stpctl prints.
+// counter that a Port reports, the text that stpctl prints, and the type in Prometheus: counters
+// only grow, levels fall as well.
 #pragma once
 
 #include <cstdint>
@@ -68,10 +69,12 @@
   X(_,             link_tx_refused,  "frames that the kernel did not send: too long, or the link went down") \
   X(_,             looped,           "frames to our own address, which never reach the link")      \
   X(_,             tx_no_buffer,     "turns in which no buffer was free for sending")              \
-  X(_,             udp_peers,        "addresses of peers in the table now")                        \
-  X(_,             udp_strangers,    "addresses of others in the table now")                       \
   X(_,             udp_displaced,    "addresses that gave way to others: the table was full")      \
   X(_,             wrong_queue,      "frames that came on another shard's queue, and were handed to theirs")
+// How much there is now.
+#define STP_LEVELS(X)                                                                              \
+  X(_,             udp_peers,        "addresses of peers in the table now")                        \
+  X(_,             udp_strangers,    "addresses of others in the table now")
 #define STP_LINK_COUNTERS(X)                                                                       \
   STP_DEVICE_COUNTERS(X) STP_RECEIVE_COUNTERS(X) STP_SEND_COUNTERS(X) STP_SEAT_COUNTERS(X)         \
   STP_UDP_RECEIVE_COUNTERS(X) STP_UDP_SEND_COUNTERS(X) STP_UDP_ERRORS(X) STP_ARP_COUNTERS(X)       \

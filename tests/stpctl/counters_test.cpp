@@ -35,6 +35,21 @@ TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
   EXPECT_TRUE(contains(text, "# TYPE stp_connections gauge\n"));
 }
 
+TEST(PrometheusText, ExportsWhatFallsAsWellAsAGauge) {
+  auto of = counters_of("udp:a", {{.name = "udp_peers", .value = 5, .shards = {2, 3}},
+                                  {.name = "udp_displaced", .value = 7, .shards = {7, 0}}});
+  of.link.shards.resize(2);
+  const auto text = prometheus_text({of});
+  EXPECT_TRUE(contains(text,
+                       "# TYPE stp_udp_peers gauge\n"
+                       "stp_udp_peers{link=\"udp:a\",socket=\"/s\"} 5\n"))
+      << text;
+  EXPECT_TRUE(contains(text, "# TYPE stp_by_shard_udp_peers gauge\n"));
+  EXPECT_TRUE(contains(text, R"(stp_by_shard_udp_peers{link="udp:a",socket="/s",shard="2"} 3)"));
+  EXPECT_FALSE(contains(text, "udp_peers_total"));
+  EXPECT_TRUE(contains(text, "# TYPE stp_udp_displaced_total counter\n"));
+}
+
 TEST(PrometheusText, EscapesALinkThatHasQuotesInItsName) {
   const auto text = prometheus_text({counters_of("vdev:net\"x\\y", {{"rx_frames", 1}})});
   EXPECT_TRUE(contains(text, R"(stp_rx_frames_total{link="vdev:net\"x\\y",socket="/s"} 1)"))

@@ -14,6 +14,7 @@ namespace {
 
 struct Text {
   std::string_view name, text;
+  bool level = false;
 };
 
 // Counters of links and of stpd. Those of the Node have their texts in Counters::description.
@@ -21,7 +22,10 @@ constexpr std::array kTexts{
 #define STP_TEXT(member, name, text) Text{#name, text},
     STP_LINK_COUNTERS(STP_TEXT)
 #undef STP_TEXT
-        Text{"clients", "programs that connected"},
+#define STP_LEVEL(member, name, text) Text{#name, text, true},
+        STP_LEVELS(STP_LEVEL)
+#undef STP_LEVEL
+            Text{"clients", "programs that connected"},
     Text{"clients_refused", "programs turned away: too many were connected, or files open"},
     Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
     Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
@@ -39,13 +43,22 @@ std::optional<Counter> counter_named(std::string_view name) {
   return std::nullopt;
 }
 
+const Text* text_named(std::string_view name) {
+  const auto* const known = std::ranges::find(kTexts, name, &Text::name);
+  return known == kTexts.end() ? nullptr : known;
+}
+
 }  // namespace
 
 std::string_view text_of_counter(std::string_view name) {
   if (const auto counter = counter_named(name)) return Counters::description(*counter);
-  const auto known = std::find_if(kTexts.begin(), kTexts.end(),
-                                  [&](const Text& text) { return text.name == name; });
-  return known == kTexts.end() ? std::string_view{} : known->text;
+  const auto* const known = text_named(name);
+  return known == nullptr ? std::string_view{} : known->text;
+}
+
+bool is_level(std::string_view name) {
+  const auto* const known = text_named(name);
+  return known != nullptr && known->level;
 }
 
 bool counts_drops(std::string_view name) {
@@ -67,6 +80,16 @@ std::string escaped(std::string_view text, std::string_view special) {
   }
   return out;
 }
+
+// The metric of a counter, or of a level.
+struct Metric {
+  explicit Metric(const std::string& counter, const char* prefix = "stp_")
+      : name(prefix + counter + (is_level(counter) ? "" : "_total")),
+        type(is_level(counter) ? "gauge" : "counter") {}
+
+  std::string name;
+  const char* type;
+};
 
 void head(std::string& out, const std::string& metric, std::string_view help, const char* type) {
   out += "# HELP " + metric + ' ' + escaped(help, "\\") + '\n';
@@ -117,13 +140,13 @@ bool is_of_shards(const std::vector<LinkCounters>& links, const std::string& nam
 void counter_of_shards(std::string& out, const std::vector<LinkCounters>& links,
                        const std::string& name) {
   if (!is_of_shards(links, name)) return;
-  const auto metric = "stp_by_shard_" + name + "_total";
-  head(out, metric, "of one shard: " + std::string(text_of_counter(name)), "counter");
+  const Metric metric(name, "stp_by_shard_");
+  head(out, metric.name, "of one shard: " + std::string(text_of_counter(name)), metric.type);
   for (const auto& of : links)
     for (const auto& counter : of.counters)
       for (std::size_t i = 0;
            of.link.is_divided() && counter.name == name && i < counter.shards.size(); ++i)
-        add_sample(out, metric, of.link, counter.shards[i], shard_label(i));
+        add_sample(out, metric.name, of.link, counter.shards[i], shard_label(i));
 }
 
 // One sample for each user that may be seen and each budget.
@@ -174,11 +197,11 @@ std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
 std::string prometheus_text(const std::vector<LinkCounters>& links) {
   std::string out;
   for (const auto& name : names_of(links)) {
-    const auto metric = "stp_" + name + "_total";
-    head(out, metric, text_of_counter(name), "counter");
+    const Metric metric(name);
+    head(out, metric.name, text_of_counter(name), metric.type);
     for (const auto& of : links)
       for (const auto& counter : of.counters)
-        if (counter.name == name) add_sample(out, metric, of.link, counter.value);
+        if (counter.name == name) add_sample(out, metric.name, of.link, counter.value);
   }
   gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });
   gauge_of_states(out, links);
