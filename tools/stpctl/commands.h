@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace stp::cli {
+class App;
+}
+
 namespace stp::stpctl {
 
 // The command line of stpctl.
@@ -41,8 +45,9 @@ struct Options {
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
 // The commands. A row has its name and help; its function, which is declared below; what adds
-// options of its own, and what checks them, or nullptr; whether it is for one link. A command of
-// another one has the names of both. Without a name it is the first.
+// options of its own, and what checks them (what is wrong; "": nothing), or nullptr: these stand in
+// the file of the function; whether it is for one link. A command of another one has the names of
+// both. Without a name it is the first.
 //
 // Those that show something query each daemon once. A stopped daemon has all its links silent:
 // after the first one, the others are given a tenth of the time. A trace is made by the daemon into
@@ -76,7 +81,16 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 STP_COMMANDS(STP_COMMAND)
 #undef STP_COMMAND
 
-// What dat.conf could not carry; "": nothing.
-std::string reason_against_dat_conf(const Options& options);
+void add_stats(cli::App& stats, Options& options);
+std::string check_stats(const Options& options);
+void add_top(cli::App& top, Options& options);
+void add_trace(cli::App& trace, Options& options);
+std::string check_trace(const Options& options);
+void add_ping(cli::App& ping, Options& options);
+std::string check_ping(const Options& options);
+void add_dat_conf(cli::App& conf, Options& options);
+std::string check_dat_conf(const Options& options);
+// Bounds of options in seconds. The longest fits into nanoseconds of 64 bits.
+inline constexpr double kLeastSeconds = 1e-3, kMostSeconds = 1e9;
 
 }  // namespace stp::stpctl

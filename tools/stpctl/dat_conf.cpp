@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "tools/cli/app.h"
 #include "tools/stpctl/ending.h"
 
 namespace stp::stpctl {
@@ -43,8 +44,7 @@ std::vector<std::string> links_of(const Options& options) {
   return links;
 }
 
-}  // namespace
-
+// What dat.conf could not carry; "": nothing.
 std::string reason_against_dat_conf(const Options& options) {
   auto wrong = check_word(options.name, "the name");
   if (wrong.empty() && !options.provider.empty())
@@ -53,6 +53,8 @@ std::string reason_against_dat_conf(const Options& options) {
     if (wrong.empty()) wrong = check(link, "the link", "\n\"\\");
   return wrong;
 }
+
+}  // namespace
 
 // The registry gives ordinary programs the nonthreadsafe lines, and programs that ask for thread
 // safety the threadsafe ones. So each link has both.
@@ -66,6 +68,22 @@ void dat_conf(const Options& options) {
                   safety, file.c_str(), link.c_str());
     ++number;
   }
+}
+
+void add_dat_conf(cli::App& conf, Options& options) {
+  conf.add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
+      ->capture_default_str();
+  conf.add_option("--provider", options.provider,
+                  "Library of the provider [libdaplstp.so.0, where it was installed]")
+      ->type_name("FILE");
+  conf.add_option("--link", options.link,
+                  "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
+                  "daemons'")
+      ->check(cli::reason_against_empty);
+}
+
+std::string check_dat_conf(const Options& options) {
+  return options.json ? "dat-conf has no --json" : reason_against_dat_conf(options);
 }
 
 }  // namespace stp::stpctl

@@ -17,7 +17,6 @@ namespace stp::stpctl {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr double kShortest = 1e-3, kLongest = 1e9;  // seconds: fits into nanoseconds of 64 bits
 
 std::string link_of_environment() {
   const auto* const text = std::getenv("STP_LINK");
@@ -70,89 +69,6 @@ std::string complete(Options& options, bool for_one_link) {
   return wrong;
 }
 
-void add_stats(cli::App& stats, Options& options) {
-  stats.add_flag("--all", options.all, "Also list counters that are 0");
-  stats.add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
-  stats.add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
-}
-
-std::string check_stats(const Options& options) {
-  return options.prometheus && options.json ? "use --json or --prometheus, not both" : "";
-}
-
-void add_top(cli::App& top, Options& options) {
-  top.add_option("--interval", options.interval, "Seconds between two samples")
-      ->between(0.05, kLongest)
-      ->capture_default_str();
-  top.add_option("--count", options.count, "Number of samples; 0: until Ctrl-C, or q on a terminal")
-      ->capture_default_str();
-}
-
-void add_trace(cli::App& trace, Options& options) {
-  trace.add_option("--out", options.out, "File to write; it is created or overwritten")
-      ->check(cli::reason_against_empty);
-  trace.add_option("--for", options.seconds, "End after this many seconds")
-      ->between(kShortest, kLongest);
-  trace.add_option("--frames", options.frames, "End after this many frames")->positive();
-  trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
-  trace
-      .add_option("--snap", options.snap,
-                  "Keep only the first BYTES of each frame; stp-replay check needs 80")
-      ->between(ipc::kLeastSnap, ipc::kMostSnap)
-      ->type_name("BYTES");
-  trace
-      .add_option("--buffer", options.buffer,
-                  "How far the file may be behind, in the daemon's memory, as 256M [64M]")
-      ->size()
-      ->between(ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer)
-      ->type_name("SIZE");
-}
-
-std::string check_trace(const Options& options) {
-  return options.out.empty() ? "trace needs --out FILE" : "";
-}
-
-void add_ping(cli::App& ping, Options& options) {
-  ping.add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
-      ->required();
-  auto* const serve = ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
-  ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
-      ->capture_default_str()
-      ->excludes(serve);
-  ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
-      ->between(0.0, kLongest)
-      ->capture_default_str()
-      ->excludes(serve);
-  ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
-      ->between(kShortest, kLongest)
-      ->capture_default_str()
-      ->excludes(serve);
-  ping.add_option("--link", options.link,
-                  "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
-                  "daemon's")
-      ->check(cli::reason_against_empty);
-}
-
-std::string check_ping(const Options& options) {
-  return cli::reason_against_name(options.peer);
-}
-
-void add_dat_conf(cli::App& conf, Options& options) {
-  conf.add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
-      ->capture_default_str();
-  conf.add_option("--provider", options.provider,
-                  "Library of the provider [libdaplstp.so.0, where it was installed]")
-      ->type_name("FILE");
-  conf.add_option("--link", options.link,
-                  "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
-                  "daemons'")
-      ->check(cli::reason_against_empty);
-}
-
-std::string check_dat_conf(const Options& options) {
-  return options.json ? "dat-conf has no --json" : reason_against_dat_conf(options);
-}
-
 // All there is of a command (commands.h).
 struct CommandRow {
   std::string_view name, help;
@@ -168,11 +84,12 @@ constexpr CommandRow kCommands[] = {STP_COMMANDS(STP_COMMAND)};
 
 using CommandsByName = std::map<std::string_view, cli::App*>;
 
-CommandsByName add_commands(cli::App& app, Options& options) {
-  CommandsByName added;
+// Adds the commands that stand alone, or those of others.
+void add_commands(cli::App& app, Options& options, bool of_others, CommandsByName& added) {
   for (const auto& row : kCommands) {
     const auto blank = row.name.find(' ');
-    auto* const parent = blank == row.name.npos ? &app : added.at(row.name.substr(0, blank));
+    if ((blank != row.name.npos) != of_others) continue;
+    auto* const parent = of_others ? added.at(row.name.substr(0, blank)) : &app;
     auto* const sub =
         parent->add_subcommand(std::string(row.name.substr(blank + 1)), std::string(row.help));
     added[row.name] = sub;
@@ -180,7 +97,6 @@ CommandsByName add_commands(cli::App& app, Options& options) {
     sub->fallthrough();
     if (row.add_options != nullptr) row.add_options(*sub, options);
   }
-  return added;
 }
 
 // The command of the command line. Without one it is the first.
@@ -234,7 +150,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
   app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
-  const auto commands = add_commands(app, options);
+  CommandsByName commands;
+  for (const bool of_others : {false, true}) add_commands(app, options, of_others, commands);
   app.allow_extras();
   try {
     app.parse(argc, argv);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "tools/cli/app.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"
@@ -260,6 +261,31 @@ void ping(const Options& options) {
   pinger.report();
   if (error != 0) throw Failure(options.peer + ": the connection has ended: " + st_strerror(error));
   if (!pinger.answered()) throw Failure(options.peer + ": no answer");
+}
+
+void add_ping(cli::App& ping, Options& options) {
+  ping.add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
+      ->required();
+  auto* const serve = ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
+  ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
+      ->capture_default_str()
+      ->excludes(serve);
+  ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
+      ->between(0.0, kMostSeconds)
+      ->capture_default_str()
+      ->excludes(serve);
+  ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
+      ->between(kLeastSeconds, kMostSeconds)
+      ->capture_default_str()
+      ->excludes(serve);
+  ping.add_option("--link", options.link,
+                  "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
+                  "daemon's")
+      ->check(cli::reason_against_empty);
+}
+
+std::string check_ping(const Options& options) {
+  return cli::reason_against_name(options.peer);
 }
 
 }  // namespace stp::stpctl

@@ -9,6 +9,7 @@
 
 #include "libst/host/identity.h"
 #include "libst/ipc/requests.h"
+#include "tools/cli/app.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/ending.h"
@@ -326,6 +327,16 @@ void show_stats(const Options& options) {
     for (const auto& of : all) print_stats(options, of);
   }
   failures.raise();
+}
+
+void add_stats(cli::App& stats, Options& options) {
+  stats.add_flag("--all", options.all, "Also list counters that are 0");
+  stats.add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
+  stats.add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
+}
+
+std::string check_stats(const Options& options) {
+  return options.prometheus && options.json ? "use --json or --prometheus, not both" : "";
 }
 
 }  // namespace stp::stpctl

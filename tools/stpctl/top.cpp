@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "libst/ipc/requests.h"
+#include "tools/cli/app.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/counters.h"
@@ -598,6 +599,14 @@ void top(const Options& options) {
   watch_for_interrupts();
   let_interrupts_in();
   Top(options).run();
+}
+
+void add_top(cli::App& top, Options& options) {
+  top.add_option("--interval", options.interval, "Seconds between two samples")
+      ->between(0.05, kMostSeconds)
+      ->capture_default_str();
+  top.add_option("--count", options.count, "Number of samples; 0: until Ctrl-C, or q on a terminal")
+      ->capture_default_str();
 }
 
 }  // namespace stp::stpctl

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "libst/ipc/requests.h"
+#include "tools/cli/app.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/ending.h"
 #include "tools/stpctl/snapshot.h"
@@ -139,6 +141,30 @@ void trace_stop(const Options& options) {
 void trace_status(const Options& options) {
   DaemonClient daemon(options.sockets.front());
   report(options, status_of(daemon));
+}
+
+void add_trace(cli::App& trace, Options& options) {
+  trace.add_option("--out", options.out, "File to write; it is created or overwritten")
+      ->check(cli::reason_against_empty);
+  trace.add_option("--for", options.seconds, "End after this many seconds")
+      ->between(kLeastSeconds, kMostSeconds);
+  trace.add_option("--frames", options.frames, "End after this many frames")->positive();
+  trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
+  trace
+      .add_option("--snap", options.snap,
+                  "Keep only the first BYTES of each frame; stp-replay check needs 80")
+      ->between(ipc::kLeastSnap, ipc::kMostSnap)
+      ->type_name("BYTES");
+  trace
+      .add_option("--buffer", options.buffer,
+                  "How far the file may be behind, in the daemon's memory, as 256M [64M]")
+      ->size()
+      ->between(ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer)
+      ->type_name("SIZE");
+}
+
+std::string check_trace(const Options& options) {
+  return options.out.empty() ? "trace needs --out FILE" : "";
 }
 
 }  // namespace stp::stpctl
