@@ -3,9 +3,10 @@
 # usage: tutorial.sh ROOT [BUILD]
 # Runs all commands of docs/tutorial.md on two hosts, which are namespaces with a network, mounts and
 # /run of their own, joined by a wire. The commands after a line
-#   <!-- on: a|b|both[, prints "TEXT" | , fails "TEXT" | , stays until "TEXT"] -->
+#   <!-- on: a|b|both[, without rights][, prints "TEXT" | , fails "TEXT" | , stays until "TEXT"] -->
 # are run on that host. They have to succeed (and print TEXT), to fail and print TEXT, or to print TEXT
-# and go on running in a terminal of their own. <!-- Ctrl-C on: a --> ends the last of those.
+# and go on running in a terminal of their own. <!-- Ctrl-C on: a --> ends the last of those, and
+# <!-- Ctrl-C on: both, "COMMAND" --> those whose commands have that in them.
 # apt-get, cmake, cpack and scp are replaced by stand-ins; the packages are those of tests/install/packages.sh, or, if
 # it has not run, what is built already.
 set -uo pipefail
@@ -82,6 +83,18 @@ host holder_a a
 host holder_b b
 within "$holder_a" ip link add eth0 address 02:00:00:00:0a:01 type veth \
   peer name eth0 address 02:00:00:00:0a:02 netns "$holder_b" || fail "cannot join two hosts by a wire"
+for number in 1 2; do
+  [ $number = 1 ] && holder=$holder_a || holder=$holder_b
+  within "$holder" ip address add "10.9.0.$number/24" dev eth0 && within "$holder" ip link set eth0 up ||
+    fail "cannot give two hosts addresses"
+done
+# What needs no rights is run by a user who has none, where this one may become another.
+plain=(setpriv --bounding-set=-all --inh-caps=-all)
+user=$(id -un)
+if setpriv --reuid=65534 --clear-groups true 2>/dev/null; then
+  plain=(setpriv --reuid=65534 --clear-groups)
+  user=$(id -un 65534)
+fi
 mkdir "$work/a/stp"
 ln -s "$root"/* "$work/a/stp/"
 rm -f "$work/a/stp/"build*
@@ -89,13 +102,18 @@ rm -f "$work/a/stp/"build*
 # The page as files: NUMBER.HOST.MODE with the commands, NUMBER.text with what they say.
 awk -v folder="$work/blocks/" '
   /^<!-- Ctrl-C on: / {
-    printf "" >(folder sprintf("%02d", ++count) "." $4 ".interrupt")
+    host = $4
+    sub(/,$/, "", host)
+    name = folder sprintf("%02d", ++count)
+    if (match($0, /".*"/)) print substr($0, RSTART + 1, RLENGTH - 2) >(name ".text")
+    printf "" >(name "." host ".interrupt")
     next
   }
   /^<!-- on: / {
     text = mode = ""
     line = $0
     if (match(line, /".*"/)) text = substr(line, RSTART + 1, RLENGTH - 2)
+    if (line ~ /, without rights/) print "" >(folder sprintf("%02d", count + 1) ".plain")
     mode = line ~ /, stays / ? "stays" : line ~ /, fails / ? "fails" : line ~ /, prints / ? "prints" : "runs"
     host = $3
     sub(/,$/, "", host)
@@ -113,12 +131,27 @@ cd "$work/blocks" || exit 1
 set -- [0-9][0-9].*.*
 [ $# -ge 20 ] || fail "only $# blocks found in $page"
 
-declare -A last
+# Of what stays: by host, and by host and pid what was typed.
+declare -A last typed
 # type_on NAME HOLDER COMMAND...: runs COMMAND on that host, in its home.
 type_on() {
   local name=$1 holder=$2
   shift 2
-  nsenter -t "$holder" --mount --net env HOME="$work/$name" PATH="$work/bin:$PATH" "$@"
+  nsenter -t "$holder" --mount --net env HOME="$work/$name" USER="$user" PATH="$work/bin:$PATH" "$@"
+}
+
+# interrupt NAME TEXT: Ctrl-C for what was typed with TEXT in it; without TEXT for what was typed last.
+interrupt() {
+  local key pid
+  for key in "${!typed[@]}"; do
+    pid=${key#* }
+    [ "${key% *}" = "$1" ] || continue
+    if [ -z "$2" ]; then [ "$pid" = "${last[$1]}" ]; else [[ ${typed[$key]} == *"$2"* ]]; fi || continue
+    # shellcheck disable=SC2046
+    kill -INT $(session_of "$pid") && wait_for 20 ended "$pid" && unset "typed[$key]" && return
+    return 1
+  done
+  return 1
 }
 
 # run NUMBER NAME MODE FILE
@@ -127,17 +160,18 @@ run() {
   holder=${!holder}
   log=$work/$number.$name.log
   text=$(cat "$work/blocks/$number.text" 2>/dev/null)
-  local script="set -e; cd; $(cat "$file")"
+  local script="set -e; cd; $(cat "$file")" rights=()
+  [ ! -e "$work/blocks/$number.plain" ] || rights=("${plain[@]}") script="set -e; cd /; $(cat "$file")"
   case $mode in
-    interrupt)
-      # shellcheck disable=SC2046
-      kill -INT $(session_of "${last[$name]}") && wait_for 20 ended "${last[$name]}" ;;
+    interrupt) interrupt "$name" "$text" ;;
     stays)
-      start "$log" nsenter -t "$holder" --mount --net env HOME="$work/$name" PATH="$work/bin:$PATH" bash -c "$script"
+      start "$log" nsenter -t "$holder" --mount --net env HOME="$work/$name" USER="$user" PATH="$work/bin:$PATH" \
+        "${rights[@]}" bash -c "$script"
       last[$name]=$!
+      typed[$name $!]=$script
       wait_for 60 contains "$log" "$text" ;;
     *)
-      type_on "$name" "$holder" timeout -k 5 120 bash -c "$script" >"$log" 2>&1 </dev/null
+      type_on "$name" "$holder" "${rights[@]}" timeout -k 5 120 bash -c "$script" >"$log" 2>&1 </dev/null
       status=$?
       if [ "$mode" = fails ]; then [ $status -ne 0 ]; else [ $status -eq 0 ]; fi &&
         { [ -z "$text" ] || grep -qF -- "$text" "$log"; } ;;
