@@ -9,16 +9,13 @@ make_work_directory
 link_kind=veth
 start_pair
 
-perf() { # SIDE SECONDS ARGUMENT...
-  timeout -k 5 "$2" "$bin/stp-perf" --link "stpd:$work/$1.sock" --buffer 12 "${@:3}"
+perf() { # LOG SIDE SECONDS ARGUMENT...
+  start "$work/$1.log" timeout -k 5 "$3" "$bin/stp-perf" --link "stpd:$work/$2.sock" --buffer 12 "${@:4}"
 }
-: >"$work/server.log"
-perf b 100 server >"$work/server.log" 2>&1 &
-started+=($!)
+perf server b 100 server
 wait_for 20 contains "$work/server.log" listening || fail "stp-perf does not listen"
-perf a 60 bandwidth --size 1M --seconds 3 10.9.0.2:3000 >"$work/client.log" 2>&1 &
+perf client a 60 bandwidth --size 1M --seconds 3 10.9.0.2:3000
 client=$!
-started+=($client)
 
 # shellcheck disable=SC2154 # start_pair has set it
 while kill -0 "$client" 2>/dev/null; do

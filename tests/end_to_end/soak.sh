@@ -35,16 +35,16 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
 # Many clients at once. Each is a program of its own; all but one are idle.
 crowd_comes_and_goes() {
-  local i pids=()
+  local i pids=() before=("${started[@]}")
   for i in $(seq "$crowd"); do
-    "$bin/stp-recv" --link "stpd:$work/b.sock" --listen ":$((10000 + i))" --out "$work/crowd" \
-      >>"$work/crowd.log" 2>&1 &
+    start "$work/crowd.log" "$bin/stp-recv" --link "stpd:$work/b.sock" --listen ":$((10000 + i))" --out "$work/crowd"
     pids+=($!)
   done
   expect wait_for 60 crowd_listens
   expect send_one
   if [ $((RANDOM % 2)) -eq 0 ]; then kill -KILL "${pids[@]}"; else kill "${pids[@]}"; fi
   wait "${pids[@]}" 2>/dev/null
+  started=("${before[@]}")
   : >"$work/crowd.log"
 }
 crowd_listens() { [ "$(grep -c '^listening on' "$work/crowd.log")" -ge "$crowd" ]; }

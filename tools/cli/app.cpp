@@ -9,6 +9,7 @@
 #include <deque>
 #include <limits>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <type_traits>
 #include <vector>
@@ -73,6 +74,51 @@ std::string reason_against_number(const std::string& text) {
   }
 }
 
+// "" is the value of an unset variable in a script, and would be taken for no option at all.
+std::string reason_against_empty(const std::string& text) {
+  return text.empty() ? "the value is empty: write one, or leave the option out" : "";
+}
+
+// Columns of a text in the help, beside the names of options.
+constexpr std::size_t kTextWidth = 70;
+
+// Breaks lines between words, but not before one that begins with a dash: completion takes such a
+// line for an option's.
+std::string in_lines(const std::string& text) {
+  std::istringstream words(text);
+  std::string lines, line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kTextWidth) {
+      auto end = word.starts_with('-') ? line.rfind(' ') : line.size();
+      while (end != line.npos && end < line.size() && line[end + 1] == '-')
+        end = line.rfind(' ', end - 1);
+      if (end != line.npos) {
+        lines += line.substr(0, end) + '\n';
+        line.erase(0, end + 1);
+      }
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line;
+}
+
+// "1G" for 2^30, because options for sizes take that, too.
+template <typename T>
+std::string limit_in_help(T limit) {
+  std::ostringstream text;
+  if constexpr (std::is_floating_point_v<T>) {
+    text << limit;
+  } else {
+    constexpr auto kMebi = std::uint64_t{1} << 20, kGibi = std::uint64_t{1} << 30;
+    const auto number = static_cast<std::uint64_t>(limit);
+    if (number == 0 || number % kMebi != 0)
+      text << limit;
+    else
+      text << number / (number % kGibi == 0 ? kGibi : kMebi) << (number % kGibi == 0 ? 'G' : 'M');
+  }
+  return text.str();
+}
+
 std::string each_behind_a_blank(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += ' ' + word;
@@ -110,7 +156,7 @@ Option* Option::allow_extra_args(bool allow) {
 }
 
 Option* Option::type_name(const std::string& name) {
-  option_->type_name(name);
+  type_ = name;
   return this;
 }
 
@@ -127,7 +173,7 @@ Option* Option::capture_default_str() {
 template <typename T>
 Option* Option::between(T least, T most) {
   option_->check(CLI::Range(least, most));
-  return this;
+  return limits(limit_in_help(least) + " to " + limit_in_help(most));
 }
 template Option* Option::between(int, int);
 template Option* Option::between(unsigned, unsigned);
@@ -136,6 +182,11 @@ template Option* Option::between(double, double);
 
 Option* Option::positive() {
   option_->check(CLI::PositiveNumber);
+  return limits("1 or more");
+}
+
+Option* Option::limits(const std::string& text) {
+  limits_ = text;
   return this;
 }
 
@@ -184,12 +235,73 @@ struct App::Parts {
   explicit Parts(const std::string& description, const std::string& name)
       : app(description, name) {}
   CLI::App app;
+  [[nodiscard]] const Option* find(const CLI::Option* wanted) const {
+    for (const auto& option : options)
+      if (option.option_ == wanted) return &option;
+    return nullptr;
+  }
   std::deque<Option> options;
   std::vector<std::unique_ptr<App>> subcommands;
+  std::string usage_end;
+};
+
+// Writes "--name TYPE   text (limits); needs --this; not with --that [default]".
+class App::Help : public CLI::Formatter {
+ public:
+  explicit Help(const Parts& parts) : parts_(parts) {}
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    auto usage = CLI::Formatter::make_usage(app, std::move(name));
+    if (parts_.usage_end.empty()) return usage;
+    while (usage.ends_with('\n')) usage.pop_back();
+    return usage + ' ' + parts_.usage_end + '\n';
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const auto* const known = parts_.find(option);
+    return is_positional && known != nullptr && known->is_typed()
+               ? known->type_
+               : CLI::Formatter::make_option_name(option, is_positional);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const auto* const known = parts_.find(option);
+    if (known == nullptr || known->type_.empty()) return "";  // takes no value
+    std::string text = option->get_positional() ? "" : ' ' + known->type_;
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    return option->get_required() ? text + " REQUIRED" : text;
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    auto text = option->get_description();
+    const auto* const known = parts_.find(option);
+    if (known != nullptr && !known->limits_.empty()) text += " (" + known->limits_ + ')';
+    text += names_of("; needs", option->get_needs());
+    text += names_of("; not with", option->get_excludes());
+    const auto usual = option->get_default_str();
+    return in_lines(usual.empty() ? text : text + " [" + usual + ']');
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream text;
+    CLI::detail::format_help(text, command->get_name(), in_lines(command->get_description()),
+                             column_width_);
+    return text.str();
+  }
+
+ private:
+  // In the order of the alphabet: CLI11 keeps them in that of their addresses.
+  static std::string names_of(const std::string& relation, const std::set<CLI::Option*>& options) {
+    std::set<std::string> names;
+    for (const auto* const option : options) names.insert(option->get_name());
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? relation + ' ' : ", ") + name;
+    return text;
+  }
+
+  const Parts& parts_;
 };
 
 App::App(const std::string& description, const std::string& name)
-    : owned_(std::make_unique<Parts>(description, name)), parts_(*owned_), app_(owned_->app) {}
+    : owned_(std::make_unique<Parts>(description, name)), parts_(*owned_), app_(owned_->app) {
+  app_.formatter(std::make_shared<Help>(parts_));
+}
 App::App(CLI::App& app, Parts& parts) : parts_(parts), app_(app) {}
 App::~App() = default;
 
@@ -210,19 +322,7 @@ void App::footer(const std::string& text) {
 }
 
 void App::usage_end(const std::string& text) {
-  class WithEnd : public CLI::Formatter {
-   public:
-    explicit WithEnd(std::string end) : end_(std::move(end)) {}
-    std::string make_usage(const CLI::App* app, std::string name) const override {
-      auto usage = CLI::Formatter::make_usage(app, std::move(name));
-      while (usage.ends_with('\n')) usage.pop_back();
-      return usage + ' ' + end_ + '\n';
-    }
-
-   private:
-    std::string end_;
-  };
-  app_.formatter(std::make_shared<WithEnd>(text));
+  parts_.usage_end = text;
 }
 
 void App::set_version_flag(const std::string& names, const std::string& version) {
@@ -240,9 +340,12 @@ void App::group(const std::string& title) {
 template <typename T>
 Option* App::add_option(const std::string& names, T& value, const std::string& text) {
   auto* const option = app_.add_option(names, value, text);
-  if constexpr (std::is_arithmetic_v<typename Plain<T>::Type>)
+  constexpr bool kIsNumber = std::is_arithmetic_v<typename Plain<T>::Type>;
+  if constexpr (kIsNumber)
     option->check(reason_against_number<typename Plain<T>::Type>);
-  return own(option);
+  else
+    option->check(reason_against_empty);
+  return own(option)->type_name(kIsNumber ? "N" : Option::kAnyText);
 }
 template Option* App::add_option(const std::string&, std::string&, const std::string&);
 template Option* App::add_option(const std::string&, std::vector<std::string>&, const std::string&);
@@ -263,7 +366,7 @@ template Option* App::add_option(const std::string&, std::optional<std::uint64_t
                                  const std::string&);
 
 Option* App::add_flag(const std::string& names, bool& value, const std::string& text) {
-  return own(app_.add_flag(names, value, text));
+  return own(app_.add_flag(names, value, text))->type_name("");
 }
 
 Option* App::add_text(const std::string& names, const std::function<void(const std::string&)>& take,
@@ -391,17 +494,26 @@ std::string App::option_not_of(const App& own) const {
   return {};
 }
 
+std::string App::name_in_help(const std::string& name) const {
+  for (const auto& option : parts_.options)
+    if (option.option_->get_positional() && option.option_->get_name() == name && option.is_typed())
+      return option.type_;
+  return name;
+}
+
 int App::report(const ParseError& error, int status) const {
-  if (error.asks_for_help()) return app_.exit(*error.error_);
   auto wrong = wrong_option();
+  // The help of a command that there is not would be that of another one.
+  if (error.asks_for_help() && (!wrong.empty() || wrong_command().empty()))
+    return app_.exit(*error.error_);
   if (wrong.empty()) wrong = wrong_command();
   const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
   if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
   if (wrong.empty()) wrong = error.what();
   constexpr std::string_view kRequired = " is required";
   if (wrong.ends_with(kRequired))
-    wrong = wrong.substr(0, wrong.size() - kRequired.size()) + " is missing: '" + command() +
-            " --help' shows where it stands";
+    wrong = name_in_help(wrong.substr(0, wrong.size() - kRequired.size())) + " is missing: '" +
+            command() + " --help' shows where it stands";
   return usage_error(app_.get_name(), wrong, status);
 }
 
@@ -433,10 +545,6 @@ ConfigLine parse_config_line(const std::string& line) {
 
 std::string trimmed(const std::string& text) {
   return CLI::detail::trim_copy(text);
-}
-
-std::string reason_against_empty(const std::string& text) {
-  return text.empty() ? "the value is empty: write one, or leave the option out" : "";
 }
 
 }  // namespace stp::cli

@@ -46,7 +46,8 @@ class Option {
   Option* expected(int least, int most);  // how many values; most -1: any number
   // false: a value behind another one needs the option's name again
   Option* allow_extra_args(bool allow);
-  Option* type_name(const std::string& name);  // of the value, in the help
+  // Of the value, in the help. Of one without an option's name, as FILE, it replaces that word.
+  Option* type_name(const std::string& name);
   Option* default_str(const std::string& text);
   Option* capture_default_str();  // the variable's value is the default in the help
   // Values: of the type T of the limits, which are allowed, too. T: int, unsigned, std::size_t,
@@ -54,7 +55,8 @@ class Option {
   template <typename T>
   Option* between(T least, T most);
   Option* positive();
-  Option* size();  // takes 4K, 4KB and 4KiB for 4096
+  Option* limits(const std::string& text);  // tells them in the help, for whoever checks values
+  Option* size();                           // takes 4K, 4KB and 4KiB for 4096
   // `wrong` returns what is wrong with a value, or "".
   Option* check(const std::function<std::string(const std::string&)>& wrong);
   Option* needs(Option* other);
@@ -64,8 +66,11 @@ class Option {
 
  private:
   friend class App;
+  static constexpr char kAnyText[] = "TEXT";
   explicit Option(CLI::Option* option) : option_(option) {}
+  [[nodiscard]] bool is_typed() const { return type_ != kAnyText; }
   CLI::Option* option_;
+  std::string type_ = kAnyText, limits_;
 };
 
 // A program's command line, or one of its subcommands, which the program's App owns.
@@ -85,7 +90,7 @@ class App {
   void group(const std::string& title);  // of the options that are added from now on
 
   // T: std::string, double, and whole numbers of 16 to 64 bits; std::optional of these; or
-  // std::vector of std::string or of std::uint16_t.
+  // std::vector of std::string or of std::uint16_t. An empty text is refused.
   template <typename T>
   Option* add_option(const std::string& names, T& value, const std::string& text);
   Option* add_flag(const std::string& names, bool& value, const std::string& text);
@@ -134,9 +139,12 @@ class App {
 
  private:
   struct Parts;  // what the App of the program owns
+  class Help;
   App(CLI::App& app, Parts& parts);
   // The names of the commands of the program, or of the last command that was given.
   [[nodiscard]] std::vector<std::string> commands() const;
+  // What the help calls a value that CLI11 knows by this name.
+  [[nodiscard]] std::string name_in_help(const std::string& name) const;
   Option* own(CLI::Option* option);
 
   std::unique_ptr<Parts> owned_;
@@ -147,6 +155,10 @@ class App {
 // What is wrong with the form HOST:PORT of a name, or with the number of its port; "": nothing.
 // libst tells the rest.
 std::string reason_against_name(const std::string& text);
+
+// For the help of --link: the links that reach other programs.
+inline constexpr char kLinksToOthers[] =
+    "stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:PATH or vdev:DEVICE";
 
 // The exit status of each program whose command line is wrong. 1: it could not do what was asked.
 inline constexpr int kWrongUsage = 2;
@@ -163,9 +175,5 @@ ConfigLine parse_config_line(const std::string& line);
 
 // Without blanks at both ends.
 std::string trimmed(const std::string& text);
-
-// What is wrong with "" as an option's value, as that of an unset variable in a script; "": it is
-// another text.
-std::string reason_against_empty(const std::string& text);
 
 }  // namespace stp::cli

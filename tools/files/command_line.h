@@ -7,14 +7,20 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <string>
 
 #include "tools/cli/app.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
 
-// For the help of --link.
-inline constexpr char kDefaultLink[] = "default: STP_LINK, else the stpd of this host, if it runs";
+inline void add_link_option(cli::App& app, std::string& link) {
+  app.add_option("--link", link,
+                 std::string("Link to use: ") + cli::kLinksToOthers +
+                     ", with options after commas; not loop, which reaches only this program")
+      ->type_name("LINK")
+      ->default_str("STP_LINK, else the stpd of this host, if it runs");
+}
 
 // Parses it. The exit status of a program that has no more to do: it printed its help, or the
 // options are wrong.

@@ -19,20 +19,22 @@ class Parser {
     app_.set_version_flag("--version", std::string(st_version()));
     app_.add_option(
             "--link", options_.setup.link,
-            "The link, in the syntax of STP_LINK; default: its value, else the stpd of this "
-            "machine if it runs, else loop")
+            std::string("The link: loop, ") + cli::kLinksToOthers + ", with options after commas")
         ->type_name("LINK")
-        ->check(cli::reason_against_empty);
+        ->default_str("STP_LINK, else the stpd of this machine if it runs, else loop");
     app_.add_option("--buffer", options_.setup.buffer_log2,
                     "Buffers of 2^N bytes: 13 for STUs of 8 KiB (MTU 9000)")
-        ->type_name("N")
-        ->between(12, 24);
-    app_.add_option("--cpu", cpu_, "Run on this CPU only")->type_name("N");
+        ->between(12, 24)
+        ->default_str("that of libst");
+    app_.add_option("--cpu", cpu_, "Run on this CPU only")->default_str("any");
     app_.add_flag("--json", options_.json, "One line of JSON instead of text");
     app_.add_flag("-q,--quiet", options_.pace.quiet, "Print no progress");
     app_.footer(
         "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n"
-        "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.");
+        "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.\n"
+        "Examples: stp-perf --link loop latency\n"
+        "          stp-perf --link iface:eth0 server\n"
+        "          stp-perf --link iface:eth0 bandwidth --size 64M 10.9.0.2:3000");
     app_.require_subcommand(1, 1);
     add_server();
     add_latency();
@@ -65,27 +67,36 @@ class Parser {
   }
   void add_pace(cli::App* sub) {
     sub->add_option("--seconds", seconds_, "Seconds to measure")
+        ->type_name("SECONDS")
         ->between(0.001, kLongest)
         ->capture_default_str();
     sub->add_option("--warm-up", warm_up_, "Seconds to run before the measurement")
+        ->type_name("SECONDS")
         ->between(0.0, kLongest)
         ->capture_default_str();
   }
-  void add_size(cli::App* sub, const char* text) {
-    sub->add_option("--size", size_, text)->size()->type_name("BYTES");
+  void add_size(cli::App* sub, const char* text, const char* limits, const char* normally) {
+    sub->add_option("--size", size_, text)
+        ->size()
+        ->type_name("BYTES")
+        ->limits(limits)
+        ->default_str(normally);
   }
-  void add_test(cli::App* sub, const char* operations, const char* normally) {
+  void add_test(cli::App* sub, const char* operations, const char* normally,
+                const char* usual_size) {
     sub->add_option("peer", options_.peer, "HOST:PORT of an stp-perf server")
         ->type_name("HOST:PORT");
-    add_size(sub, "Bytes of each operation; K, M and G are allowed");
-    sub->add_option("--op", operation_, std::string("Operation [") + normally + ']')
-        ->type_name(operations);
+    add_size(sub, "Bytes of each operation, as 4096, 64K or 1M", "up to 1G", usual_size);
+    sub->add_option("--op", operation_, "Operation")->type_name(operations)->default_str(normally);
     sub->add_flag("--sleep", options_.plan.sleeps, "Wait in the kernel, not in a loop");
     add_pace(sub);
   }
-  void add_streams(cli::App* sub) {
-    sub->add_option("--window", window_, "Operations outstanding on each connection");
+  void add_streams(cli::App* sub, std::uint32_t usual_window) {
+    sub->add_option("--window", window_, "Operations outstanding on each connection")
+        ->limits("1 to " + std::to_string(kMostOutstanding))
+        ->default_str(std::to_string(usual_window));
     sub->add_option("--connections", options_.plan.connections, "Number of connections")
+        ->limits("1 to " + std::to_string(kMostConnections))
         ->capture_default_str();
     sub->add_flag("--bidirectional", options_.plan.bidirectional, "The server sends as well");
   }
@@ -93,38 +104,40 @@ class Parser {
   void add_server() {
     auto* const sub = command("server", "Serve clients until Ctrl-C", Command::kServer);
     sub->add_option("--port", options_.port, "Port to listen on; level0 also uses the next one")
+        ->type_name(":PORT")
         ->capture_default_str();
     sub->add_flag("--once", options_.once, "End after the first client");
   }
   void add_latency() {
     add_test(command("latency", "Round trips, one after the other", Command::kLatency),
-             "put|get|write|fetch|level0", "put");
+             "put|get|write|fetch|level0", "put", "8");
   }
   void add_bandwidth() {
     auto* const sub =
         command("bandwidth", "Large operations, several outstanding", Command::kBandwidth);
-    add_test(sub, "put|get|write|read|level0", "write");
-    add_streams(sub);
+    add_test(sub, "put|get|write|read|level0", "write", "1M");
+    add_streams(sub, kBandwidthWindow);
   }
   void add_rate() {
     auto* const sub = command("rate", "Small operations, many outstanding", Command::kRate);
-    add_test(sub, "put|get|write|read|fetch|level0", "put");
-    add_streams(sub);
+    add_test(sub, "put|get|write|read|fetch|level0", "put", "8");
+    add_streams(sub, kRateWindow);
   }
   void add_raw() {
     auto* const sub = command("raw", "Bare frames on the same link", Command::kRaw);
     sub->add_flag("--serve", options_.serve, "Serve the other side until Ctrl-C");
     sub->add_flag("--one-way", options_.one_way, "Bandwidth instead of round trips");
-    add_size(sub, "Bytes of a frame without its Ethernet header: 46 to the MTU");
+    add_size(sub, "Bytes of a frame without its Ethernet header", "46 to the MTU", "64");
     add_pace(sub);
   }
   void add_memcpy() {
     auto* const sub = command("memcpy", "Copies of the same size", Command::kMemcpy);
-    add_size(sub, "Bytes of each copy; K, M and G are allowed");
+    add_size(sub, "Bytes of each copy, as 4096, 64K or 1M", "1 or more", "8");
     sub->add_option("--working-set", options_.working_set,
                     "Size of the source and of the destination, copied in turn")
         ->size()
-        ->type_name("BYTES");
+        ->type_name("BYTES")
+        ->default_str("that of --size");
     add_pace(sub);
   }
 

@@ -130,29 +130,35 @@ int main(int argc, char** argv) {
   const auto closed = stp::os::hold_standard_streams(stp::os::ClosedOutput::kVanishes);
   Options options;
   stp::cli::App app("Receives files over Scheduled Transfers from stp-send.", "stp-recv");
-  app.add_option("--listen", options.listen, "Port to listen on, as :3000")->required();
-  app.add_option("--out", options.directory, "Directory for the files; - is standard output")
+  app.add_option("--listen", options.listen, "Port to listen on, as :3000")
+      ->limits("1 to 4294967295")
+      ->type_name(":PORT")
       ->required();
-  app.add_option("--link", options.link,
-                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, "
-                 "memif:PATH);\n" +
-                     std::string(kDefaultLink))
-      ->check(stp::cli::reason_against_empty);
+  app.add_option("--out", options.directory, "Directory for the files; - is standard output")
+      ->type_name("DIR")
+      ->required();
+  add_link_option(app, options.link);
   app.add_option("--idle-timeout", options.idle_seconds,
-                 "Seconds after which a silent sender is disconnected; default: 60")
-      ->between(1, 86'400);
-  const auto* const per_peer =
-      app.add_option("--per-peer", options.per_peer,
-                     "Senders of one host at the same time, of 16 in all; default: 8")
-          ->between(1, 16);
-  app.add_option("--retry", options.retry,
-                 "Seconds to wait for a link that is missing or lost; default: at the start not\n"
-                 "at all, later for ever, with --once never")
-      ->between(0, 31'536'000);
+                 "Seconds after which a silent sender is disconnected")
+      ->type_name("SECONDS")
+      ->between(1, 86'400)
+      ->capture_default_str();
+  const auto* const per_peer = app.add_option("--per-peer", options.per_peer,
+                                              "Senders of one host at the same time, of 16 in all")
+                                   ->between(1, 16)
+                                   ->limits("1 to 16; not with --once")
+                                   ->capture_default_str();
+  app.add_option("--retry", options.retry, "Seconds to wait for a link that is missing or lost")
+      ->type_name("SECONDS")
+      ->between(0, 31'536'000)
+      ->default_str("at the start 0; later for ever, with --once 0");
   app.add_flag("--once", options.once, "End after the first sender");
   app.add_flag("--allow-delete", options.allow_delete,
                "Let senders list and delete what is in the directory (stp-send --delete)");
   app.add_flag("-q,--quiet", options.quiet, "Print only errors");
+  app.footer(
+      "Exit status: 0 if all has arrived that senders offered, 1 if not, 2 for a wrong command "
+      "line.\nExample: stp-recv --link iface:eth0 --listen :3000 --out /srv/incoming");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;
   const auto to_stdout = options.to_stdout();

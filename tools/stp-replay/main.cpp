@@ -286,22 +286,21 @@ constexpr const char* kFooter =
 
 void add_drawing(stp::cli::App& ladder, stp::replay::Options& options) {
   ladder
-      .add_option(
-          "-o,--out", options.out,
-          "The file to write: NAME.html, a page that scrolls, filters and shows fields, or\n"
-          "NAME.svg, a picture")
+      .add_option("-o,--out", options.out,
+                  "The file to write: NAME.html, a page that scrolls, filters and shows fields, or "
+                  "NAME.svg, a picture")
       ->required()
       ->type_name("FILE");
   ladder.add_option("--from", options.from, "The number of the first frame to draw")
       ->capture_default_str()
       ->positive();
-  ladder
-      .add_option("--frames", options.frames,
-                  "How many frames to draw at most (default: 100000 in a page, 1000 in a picture)")
-      ->between(std::size_t{1}, kMostFrames);
+  ladder.add_option("--frames", options.frames, "How many frames to draw at most")
+      ->between(std::size_t{1}, kMostFrames)
+      ->default_str("100000 in a page, 1000 in a picture");
   ladder
       .add_option("--docs", options.pages,
                   "The address of the folder that has protocol.md: findings link there")
+      ->type_name("URL")
       ->capture_default_str();
 }
 
@@ -325,28 +324,33 @@ int main(int argc, char** argv) {
     command->add_flag(
         "--lossy", options.check.lossy,
         "The capture lacks frames: faults that a missing frame explains become notes");
-    command->add_flag(
-        "--endpoints", options.check.endpoints,
-        "Ports without a connection in the capture are connectionless endpoints, not\n"
-        "connections from before the capture");
-    command->add_option(
-        "--at", options.station,
-        "The MAC address of the station at which the capture was made: frames of others\n"
-        "may have been lost, duplicated or delayed on the way there");
+    command->add_flag("--endpoints", options.check.endpoints,
+                      "Ports without a connection in the capture are connectionless endpoints, not "
+                      "connections from before the capture");
+    command
+        ->add_option(
+            "--at", options.station,
+            "The MAC address of the station at which the capture was made: frames of others "
+            "may have been lost, duplicated or delayed on the way there")
+        ->type_name("MAC")
+        ->default_str("none: no frame was lost");
   }
   add_drawing(*ladder, options);
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
-  play->add_option("--as", options.station, "The station's MAC address")->required();
+  play->add_option("--as", options.station, "The station's MAC address, as 02:00:00:00:00:01")
+      ->type_name("MAC")
+      ->required();
   play->add_option("--link", options.link,
-                   "Play to that station over this Ethernet interface, instead of to a Node");
+                   "Play to that station over this Ethernet interface, instead of to a Node")
+      ->type_name("INTERFACE");
   auto* const rules = app.add_subcommand("rules", "List the rules that check uses");
   rules->add_flag("--json", options.json, "One JSON object a line");
   for (auto* const command : {decode, check, ladder, play}) {
     command
         ->add_option(
             "--udp-port", options.udp_ports,
-            "Datagrams of UDP from or to this port are of STP, too, as those of port 8181.\n"
+            "Datagrams of UDP from or to this port are of STP, too, as those of port 8181. "
             "May be given several times")
         ->between(1U, kMostUdpPort)
         ->allow_extra_args(false);

@@ -97,9 +97,10 @@ class FilterOptions {
  public:
   explicit FilterOptions(stp::cli::App& app)
       : app_(app),
-        exclude_(add("--exclude", "With -r: skip names that match this shell pattern")),
-        include_(add("--include", "With -r: do not skip what a later --exclude matches")),
-        exclude_from_(add("--exclude-from",
+        exclude_(add("--exclude", "PATTERN", "With -r: skip names that match this shell pattern")),
+        include_(
+            add("--include", "PATTERN", "With -r: do not skip what a later --exclude matches")),
+        exclude_from_(add("--exclude-from", "FILE",
                           "With -r: file with such patterns, one a line; - is standard "
                           "input")) {}
   [[nodiscard]] std::vector<FilterRule> rules() const {
@@ -132,8 +133,11 @@ class FilterOptions {
   [[nodiscard]] std::ptrdiff_t from_input() const { return inputs_among(exclude_from_->results()); }
 
  private:
-  const stp::cli::Option* add(const std::string& name, const std::string& help) {
-    return app_.add_option(name, unused_, help + "; may be repeated")->allow_extra_args(false);
+  const stp::cli::Option* add(const std::string& name, const std::string& type,
+                              const std::string& help) {
+    return app_.add_option(name, unused_, help + "; may be repeated")
+        ->type_name(type)
+        ->allow_extra_args(false);
   }
 
   stp::cli::App& app_;
@@ -161,32 +165,43 @@ int main(int argc, char** argv) {
   app.add_flag("-c,--checksum", sending.checksum,
                "Compare the content of existing files, not only their size and time");
   app.add_flag("--delete", sending.remove,
-               "With -r: delete at the receiver what is in directories of that tree there and not\n"
+               "With -r: delete at the receiver what is in directories of that tree there and not "
                "here; needs stp-recv --allow-delete");
   app.add_flag("-n,--dry-run", sending.dry, "Send nothing; print what would be sent and made");
   app.add_flag("-v,--verbose", sending.verbose, "Print a line for each file that is sent");
   FilterOptions filter(app);
   std::optional<std::string> list, modes, limit, into;
   app.add_option("--files-from", list,
-                 "Send only what this file lists: paths below FILE, which is a directory;\n"
-                 "- is standard input. Implies -r");
-  app.add_option("--into", into, "Directory for the files, below that of the receiver");
-  app.add_option("--chmod", modes, "Permissions at the receiver, as D755,F644 or u=rwX,go=rX");
-  app.add_option("--name", sending.name,
-                 "Name of FILE at the receiver; default: its own, of standard input stdin");
-  app.add_option("--bwlimit", limit, "Bytes per second at most, as 500K, 20M or 1G");
+                 "Send only what this file lists: paths below FILE, which is a directory; "
+                 "- is standard input. Implies -r")
+      ->type_name("FILE");
+  app.add_option("--into", into, "Directory for the files, below that of the receiver")
+      ->type_name("DIR");
+  app.add_option("--chmod", modes, "Permissions at the receiver, as D755,F644 or u=rwX,go=rX")
+      ->type_name("CHANGES");
+  app.add_option("--name", sending.name, "Name of FILE at the receiver")
+      ->type_name("NAME")
+      ->default_str("its own; of standard input stdin");
+  app.add_option("--bwlimit", limit,
+                 "Bytes of content per second at most, 1 or more, as 500K, 20M or 1G (powers of "
+                 "1024)")
+      ->type_name("RATE")
+      ->default_str("no limit");
   app.add_option("--retry", retry,
                  "Seconds without progress during which a lost link or receiver is tried again")
-      ->between(0, 31'536'000);
+      ->type_name("SECONDS")
+      ->between(0, 31'536'000)
+      ->capture_default_str();
   app.add_option("--connect-timeout", connect_timeout,
-                 "Seconds that the receiver may take to accept; default: 30")
-      ->between(1, 3600);
-  app.add_option("--link", link,
-                 "Link to use (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, "
-                 "memif:PATH);\n" +
-                     std::string(kDefaultLink))
-      ->check(stp::cli::reason_against_empty);
+                 "Seconds that the receiver may take to accept")
+      ->type_name("SECONDS")
+      ->between(1, 3600)
+      ->capture_default_str();
+  add_link_option(app, link);
   app.add_flag("-q,--quiet", quiet, "Print only errors");
+  app.footer(
+      "Exit status: 0 if the receiver has confirmed every file, 1 if not, 2 for a wrong command "
+      "line.\nExample: stp-send -r --link iface:eth0 photos 10.9.0.2:3000");
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = parse(app, argc, argv)) return *status;
   if (sending.paths.size() == 1)
@@ -201,7 +216,6 @@ int main(int argc, char** argv) {
   if (list) sending.listed.emplace();
   sending.trees = sending.trees || list;
   auto wrong = conflict_of(sending, filter.given(), quiet);
-  if (into && into->empty()) wrong = "--into is empty; name a directory";
   const auto inputs = inputs_among(sending.paths) + filter.from_input() + (list == "-" ? 1 : 0);
   if (wrong.empty() && inputs > 1)
     wrong = "standard input is read only once, and - stands for it in several places";

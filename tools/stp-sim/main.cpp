@@ -63,12 +63,18 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   std::string seeds;
   cli::App app("Plays the protocol over simulated faulty links, reproducible by seed.", "stp-sim");
   app.set_version_flag("--version", "stp-sim " STP_VERSION);
+  app.footer(
+      "Exit status: 0 if every run passed, 1 if one failed, 2 for a wrong command line.\n"
+      "Examples: stp-sim --seeds 1..2000 --jobs 2\n"
+      "          stp-sim --seed 17 --profile reorder --verbose");
   auto* const seed = app.add_option("--seed", options.seed, "Play the run of this seed");
   auto* const many =
-      app.add_option("--seeds", seeds, "Play many runs: FIRST..LAST")
+      app.add_option("--seeds", seeds, "Play many runs, as 1..2000")
+          ->type_name("FIRST..LAST")
           ->check([&](const std::string& text) { return parse_range(text, options); });
   auto* const profile =
       app.add_option("--profile", options.profile, "The kind of faults: see --list; or all")
+          ->type_name("NAME")
           ->capture_default_str();
   app.add_option("--jobs", options.jobs, "Runs at the same time")
       ->between(1, 256)
@@ -81,11 +87,12 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_flag("--verbose", options.verbose, "A line per frame and event")->needs(seed);
   auto* const pcapng =
       app.add_option("--pcapng", options.pcapng, "Write all frames of the run to this file")
-          ->check(cli::reason_against_empty)
+          ->type_name("FILE")
           ->needs(seed);
   app.add_option("--pcapng-host", options.pcapng_host,
                  "Only frames that host N (02:00:00:00:00:N) sends or receives")
       ->between(1, 255)
+      ->default_str("of all")
       ->needs(pcapng);
   auto* const list = app.add_flag("--list", options.list, "List the profiles");
   auto* const incast = app.add_option("--incast", options.incast,
@@ -94,7 +101,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   auto* const overhead = app.add_flag("--overhead", options.overhead,
                                       "Cost of a lossy link for one long write; also takes --seed");
   auto* const soak = app.add_option("--soak", options.soak,
-                                    "Open and close connections for N hours; also takes --seed")
+                                    "Open and close connections for so long; also takes --seed")
+                         ->type_name("HOURS")
                          ->between(1, 96);
   for (auto* const of_runs : {profile, nodes})
     of_runs->excludes(list)->excludes(incast)->excludes(overhead)->excludes(soak);

@@ -72,14 +72,14 @@ void dat_conf(const Options& options) {
 
 void add_dat_conf(cli::App& conf, Options& options) {
   conf.add_option("--name", options.name, "Names of the adapters: NAME0, NAME1, ...")
+      ->type_name("NAME")
       ->capture_default_str();
-  conf.add_option("--provider", options.provider,
-                  "Library of the provider [libdaplstp.so.0, where it was installed]")
-      ->type_name("FILE");
-  conf.add_option("--link", options.link,
-                  "Any link, as for STP_LINK; default: those of --socket, else STP_LINK, else the "
-                  "daemons'")
-      ->check(cli::reason_against_empty);
+  conf.add_option("--provider", options.provider, "Library of the provider")
+      ->type_name("FILE")
+      ->default_str("libdaplstp.so.0, where it was installed");
+  conf.add_option("--link", options.link, "Any link, as for STP_LINK")
+      ->type_name("LINK")
+      ->default_str("those of --socket, else STP_LINK, else the daemons'");
 }
 
 std::string check_dat_conf(const Options& options) {

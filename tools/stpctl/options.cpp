@@ -143,13 +143,16 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.set_version_flag("--version", "stpctl " STP_VERSION);
   app.add_option("--socket", options.sockets,
                  "Socket of the daemon: its path, or the NAME of its link; may be given several "
-                 "times [that of STP_LINK; else all in " +
-                     std::string(ipc::kSocketDirectory) + "]")
+                 "times")
       ->type_name("PATH|NAME")
-      ->check(cli::reason_against_empty)
+      ->default_str("that of STP_LINK, else all in " + std::string(ipc::kSocketDirectory))
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
-  app.footer("Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.");
+  app.footer(
+      "Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.\n"
+      "Examples: stpctl connections\n"
+      "          stpctl trace --out slow.pcapng --for 10\n"
+      "          stpctl ping --count 100 --interval 0 10.9.0.2:3000");
   CommandsByName commands;
   for (const bool of_others : {false, true}) add_commands(app, options, of_others, commands);
   app.allow_extras();

@@ -264,24 +264,28 @@ void ping(const Options& options) {
 }
 
 void add_ping(cli::App& ping, Options& options) {
-  ping.add_option("peer", options.peer, "HOST:PORT, or with --serve the :PORT to listen on")
+  ping.add_option("peer", options.peer, "The peer; with --serve the :PORT to listen on")
+      ->type_name("HOST:PORT")
       ->required();
   auto* const serve = ping.add_flag("--serve", options.serve, "Listen for pings until Ctrl-C");
   ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
       ->capture_default_str()
       ->excludes(serve);
-  ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
-      ->between(0.0, kMostSeconds)
+  ping.add_option("--interval", options.interval, "Seconds between two pings")
+      ->type_name("SECONDS")
+      ->between(0.0, kLongest)
+      ->limits("0: no pause, or more")
       ->capture_default_str()
       ->excludes(serve);
   ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
-      ->between(kLeastSeconds, kMostSeconds)
+      ->type_name("SECONDS")
+      ->between(kShortest, kLongest)
+      ->limits("0.001 or more")
       ->capture_default_str()
       ->excludes(serve);
-  ping.add_option("--link", options.link,
-                  "Any link, as for STP_LINK; default: that of --socket, else STP_LINK, else the "
-                  "daemon's")
-      ->check(cli::reason_against_empty);
+  ping.add_option("--link", options.link, "Any link, as for STP_LINK")
+      ->type_name("LINK")
+      ->default_str("that of --socket, else STP_LINK, else the daemon's");
 }
 
 std::string check_ping(const Options& options) {

@@ -603,7 +603,9 @@ void top(const Options& options) {
 
 void add_top(cli::App& top, Options& options) {
   top.add_option("--interval", options.interval, "Seconds between two samples")
-      ->between(0.05, kMostSeconds)
+      ->type_name("SECONDS")
+      ->between(0.05, kLongest)
+      ->limits("0.05 or more")
       ->capture_default_str();
   top.add_option("--count", options.count, "Number of samples; 0: until Ctrl-C, or q on a terminal")
       ->capture_default_str();

@@ -144,23 +144,32 @@ void trace_status(const Options& options) {
 }
 
 void add_trace(cli::App& trace, Options& options) {
-  trace.add_option("--out", options.out, "File to write; it is created or overwritten")
-      ->check(cli::reason_against_empty);
+  trace
+      .add_option("--out", options.out,
+                  "File to write, which has to be named; it is created or overwritten")
+      ->type_name("FILE");
   trace.add_option("--for", options.seconds, "End after this many seconds")
-      ->between(kLeastSeconds, kMostSeconds);
-  trace.add_option("--frames", options.frames, "End after this many frames")->positive();
+      ->type_name("SECONDS")
+      ->between(kShortest, kLongest)
+      ->limits("0.001 or more")
+      ->default_str("no limit");
+  trace.add_option("--frames", options.frames, "End after this many frames")
+      ->positive()
+      ->default_str("no limit");
   trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace
       .add_option("--snap", options.snap,
                   "Keep only the first BYTES of each frame; stp-replay check needs 80")
       ->between(ipc::kLeastSnap, ipc::kMostSnap)
-      ->type_name("BYTES");
+      ->type_name("BYTES")
+      ->default_str("whole frames");
   trace
       .add_option("--buffer", options.buffer,
-                  "How far the file may be behind, in the daemon's memory, as 256M [64M]")
+                  "How far the file may be behind, in the daemon's memory, as 256M")
       ->size()
       ->between(ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer)
-      ->type_name("SIZE");
+      ->type_name("SIZE")
+      ->default_str("64M");
 }
 
 std::string check_trace(const Options& options) {

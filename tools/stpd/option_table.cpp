@@ -76,6 +76,7 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
 
 // Also accepts one part of a list, if the caller has split it at its commas already.
 std::vector<unsigned> parse_cpus(const std::string& text) {
+  if (text.empty()) refuse("--cpus is empty: write numbers and ranges, or leave it out");
   const std::vector<unsigned> usable = port::usable_cpus();
   std::vector<unsigned> cpus;
   std::istringstream parts(text);
@@ -106,14 +107,17 @@ namespace {
 template <typename T>
 void add_choice(cli::App& app, const std::string& name, T& out, const std::string& description,
                 const std::vector<std::pair<std::string, T>>& choices) {
-  std::string words;
-  for (const auto& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
+  std::string words, usual;
+  for (const auto& [word, value] : choices) {
+    words += (words.empty() ? "" : "|") + word;
+    if (value == out) usual = word;
+  }
   const auto take = [&out, choices, words, name](const std::string& text) {
     for (const auto& [word, value] : choices)
       if (word == text) return void(out = value);
     refuse(name + " " + text + ": write one of " + words);
   };
-  app.add_text(name, take, description)->type_name(words);
+  app.add_text(name, take, description)->type_name(words)->default_str(usual);
 }
 
 template <typename T>
@@ -226,6 +230,7 @@ void add_budgets(cli::App& app, host::Quotas& out) {
          "Percentage of each budget that one user may hold while no other user holds any; later "
          "users may hold less, but never nothing")
       ->type_name("PERCENT")
+      ->limits("1 to 100")
       ->default_str(std::to_string(out.user_share));
   for (const auto& rule : host::kResourceRules) {
     auto& total = out.totals[rule.resource];
@@ -268,8 +273,9 @@ void add_access(cli::App& app, Options& out) {
            group_named("--group", name);
            out.group = name;
          },
-         "Switch to this group [the primary group of --user]")
-      ->type_name("NAME");
+         "Switch to this group; needs --user")
+      ->type_name("NAME")
+      ->default_str("the primary group of --user");
   app.add_text(
          "--socket-owner",
          [&out](const std::string& name) {
@@ -289,9 +295,9 @@ void add_access(cli::App& app, Options& out) {
   app.add_text(
          "--socket-mode",
          [&out](const std::string& mode) { out.socket_access.mode = parse_mode(mode); },
-         "Permissions of the socket file, as for chmod: with 660 its owner and group may "
-         "connect [666]")
-      ->type_name("MODE");
+         "Permissions of the socket file, as for chmod: with 660 its owner and group may connect")
+      ->type_name("MODE")
+      ->default_str("666");
   app.add_texts(
          "--listen",
          [&out](const std::vector<std::string>& rules) {
@@ -332,9 +338,7 @@ void add_link_options(cli::App& app, LinkOptions& out) {
            out.link = text;
          },
          "The link: iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or "
-         "loop, with "
-         "options "
-         "after commas")
+         "loop, with options after commas")
       ->type_name("LINK");
   app.add_text(
          "--socket",
@@ -342,9 +346,10 @@ void add_link_options(cli::App& app, LinkOptions& out) {
            check_socket(path);
            out.socket = path;
          },
-         "Unix socket that programs connect to [/run/stpd/NAME.sock, where NAME is the "
-         "link's name in the file, and stpd outside of it]")
-      ->type_name("PATH");
+         "Unix socket that programs connect to")
+      ->type_name("PATH")
+      ->default_str(
+          "/run/stpd/NAME.sock, where NAME is the link's name in the file, and stpd outside of it");
   app.add_text(
          "--address",
          [&out](const std::string& text) {
@@ -352,25 +357,27 @@ void add_link_options(cli::App& app, LinkOptions& out) {
            out.address = text;
          },
          "IPv4 address of the link, as 10.9.0.1/24")
-      ->type_name("IPv4/LEN");
+      ->type_name("IPv4/LEN")
+      ->default_str("the interface's");
   add_choice<PollPolicy>(app, "--poll", out.poll,
                          "busy: keep a core and never sleep; adaptive: sleep when idle; "
-                         "interrupt: sleep at once [adaptive]",
+                         "interrupt: sleep at once",
                          {{"busy", PollPolicy::kBusy},
                           {"adaptive", PollPolicy::kAdaptive},
                           {"interrupt", PollPolicy::kInterrupt}});
   app.add_text(
          "--cpus", [&out](const std::string& text) { out.cpus = parse_cpus(text); },
          "CPUs that the polling thread may run on, as 2 or 2-3,6; with queues=, one for each "
-         "thread "
-         "[any]")
-      ->type_name("LIST");
+         "thread")
+      ->type_name("LIST")
+      ->default_str("any");
   app.add_text(
          "--granted",
          [&out](const std::string& text) { out.granted = parse_size("--granted", text); },
          "Most bytes that all programs together may have granted to peers and not received; 0: "
-         "no limit [384 of the link's longest STUs, or less if its receive queue is short]")
-      ->type_name("SIZE");
+         "no limit")
+      ->type_name("SIZE")
+      ->default_str("384 of the link's longest STUs, or less if its receive queue is short");
   app.add_text(
          "--pcap",
          [&out](const std::string& path) {
@@ -379,7 +386,9 @@ void add_link_options(cli::App& app, LinkOptions& out) {
          },
          "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
-  add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames");
+  add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames")
+      ->limits("1 or more; needs --pcap")
+      ->default_str("no limit");
   app.add_text(
          "--pcap-snap",
          [&out](const std::string& text) {
@@ -387,31 +396,34 @@ void add_link_options(cli::App& app, LinkOptions& out) {
                parse_between("--pcap-snap", parse_count("--pcap-snap", text, ipc::kMostSnap),
                              ipc::kLeastSnap, ipc::kMostSnap));
          },
-         "Keep only the first BYTES of each frame; stp-replay check needs 80 [all]")
-      ->type_name("BYTES");
+         "Keep only the first BYTES of each frame; stp-replay check needs 80")
+      ->type_name("BYTES")
+      ->limits(std::to_string(ipc::kLeastSnap) + " to " + std::to_string(ipc::kMostSnap) +
+               "; needs --pcap")
+      ->default_str("whole frames");
   app.add_text(
          "--pcap-buffer",
          [&out](const std::string& text) {
            out.pcap_buffer = parse_between("--pcap-buffer", parse_size("--pcap-buffer", text),
                                            ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer);
          },
-         "How far the file may be behind, in memory, as 256M [64M]")
-      ->type_name("SIZE");
+         "How far the file may be behind, in memory, as 256M")
+      ->type_name("SIZE")
+      ->limits("1M to 1G; needs --pcap")
+      ->default_str("64M");
 }
 
 void add_daemon_options(cli::App& app, Options& out) {
   add_access(app, out);
   app.group("Log");
-  add_choice<LogLevel>(app, "--log-level", out.log_level,
-                       "Least severe lines to log to stderr [info]",
+  add_choice<LogLevel>(app, "--log-level", out.log_level, "Least severe lines to log to stderr",
                        {{"error", LogLevel::kError},
                         {"warning", LogLevel::kWarning},
                         {"info", LogLevel::kInfo},
                         {"debug", LogLevel::kDebug}});
   add_choice<LogFormat>(
       app, "--log-format", out.log_format,
-      "Write lines of text, text behind the time (UTC), or a JSON object per "
-      "line [text]",
+      "Write lines of text, text behind the time (UTC), or a JSON object per line",
       {{"text", LogFormat::kText}, {"timed", LogFormat::kTimed}, {"json", LogFormat::kJson}});
   add_quotas(app, out.quotas);
 }
@@ -485,6 +497,8 @@ bool complete(Options& options, std::vector<std::string>& errors) {
   if (!options.main.link.empty()) options.links.insert(options.links.begin(), options.main);
   if (options.links.empty())
     errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
+  if (options.user.empty() && !options.group.empty())
+    errors.emplace_back("--group is for --user: name the user to switch to, too, or leave it out");
   for (auto& link : options.links) {
     if (const auto useless = without_trace(link); !useless.empty())
       errors.push_back(useless + " is for a trace: name its file, too (--pcap), or leave it out");

@@ -187,6 +187,8 @@ bool read_config(const std::string& path, Options& out, std::vector<std::string>
 namespace {
 
 constexpr char kFooter[] =
+    "Exit status: 0 after TERM or INT, 1 if no link can be served or --check finds errors, 2 for "
+    "a wrong command line or file.\n"
     "Signals: TERM or INT ends stpd, HUP reads the configuration file again.\n"
     "Several links: write a file with a section [link.NAME] for each; programs choose one by "
     "STP_LINK=stpd:NAME.\n"

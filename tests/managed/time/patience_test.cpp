@@ -22,9 +22,11 @@ class Link final : public TestPort {
   // kAreSeen: the sender only learns by RA that they have arrived.
   std::atomic<Offers> offers = Offers::kArrive;
   std::atomic<unsigned> turns = 0;
+  std::atomic<std::uint64_t> moved_frames = 0;
 
   unsigned poll(Node& node, Time now) override {
     const auto moved = frozen ? 0 : TestPort::poll(node, now);
+    moved_frames += moved;
     ++turns;
     return moved;
   }
@@ -79,6 +81,15 @@ class Patience : public testing::Test {
     const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   }
+  // Waits until nothing of what establishes connections is under way: an end in order would wait
+  // for that, too.
+  void await_silence() {
+    for (int silent = 0; silent < 16; ++silent) {
+      const auto before = link->moved_frames.load();
+      take_turns();
+      if (link->moved_frames != before) silent = 0;
+    }
+  }
   // Starts the measurement.
   void start() { begun_ = port::now(); }
   // Advances the time until `over` or for two minutes, slowly enough for all threads to follow.
@@ -86,6 +97,7 @@ class Patience : public testing::Test {
   void let_pass_until(Over over) {
     while (!over() && port::now() - begun_ < 120 * kSecond) {
       let_pass(kStep);
+      passed_ += kStep;
       for (int round = 0; round < 4; ++round) take_turns();
     }
     waited_ = port::now() - begun_;
@@ -98,13 +110,14 @@ class Patience : public testing::Test {
     EXPECT_EQ(side.seen.front().status, status);
     expect_waited(waited);
   }
-  // The time of a turn may be slightly old, and a step of the clock may exceed the limit.
+  // The time of a turn may be slightly old, and a step of the clock may exceed the limit. A machine
+  // with other work adds time of its own, so only the steps tell that it was not too long.
   void expect_waited(Time expected) const {
     EXPECT_GE(waited_, expected - kMillisecond);
-    EXPECT_LE(waited_, expected + 4 * kSecond);
+    EXPECT_LE(passed_, expected + 4 * kSecond);
   }
 
-  [[nodiscard]] Time waited() const { return waited_; }
+  [[nodiscard]] Time passed() const { return passed_; }
 
   static constexpr std::int64_t kHour = std::int64_t{3'600} * 1'000'000;
   Link* const link = new Link;
@@ -122,7 +135,7 @@ class Patience : public testing::Test {
 
   Daemon daemon_{std::unique_ptr<port::Port>(link)};
   UseLink use_{daemon_.link()};
-  Time begun_ = 0, waited_ = 0;
+  Time begun_ = 0, waited_ = 0, passed_ = 0;
 
  protected:
   TwoSides sides_;
@@ -192,12 +205,13 @@ TEST_F(Patience, WhoAsksGetsThePlaceOfOneThatHasBeenSilentForASecond) {
   let_pass_until([&] { return !server.seen.empty(); });
   ASSERT_FALSE(server.seen.empty());
   EXPECT_EQ(server.seen.front().kind, unsigned{STM_REQUEST});
-  EXPECT_LE(waited(), 5 * kSecond) << "those that are silent have 10 s";
+  EXPECT_LE(passed(), 5 * kSecond) << "those that are silent have 10 s";
   for (auto* const chandle : connected) st_close(chandle);
 }
 
 TEST_F(Patience, AnEndInOrderThatDoesNotComeAboutIsWaitedForThirtySeconds) {
   sides_.establish();
+  await_silence();
   link->frozen = true;
   start();
   ASSERT_EQ(stm_disconnect(client.connection, STM_GRACEFUL), 0);

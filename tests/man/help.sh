@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage: help.sh BINARIES
+# The help of each program and command names what each option takes, what it may be and what it is otherwise, in the
+# project's words; it tells the exit status and has an example.
+set -u
+bin=$1
+wrong=0
+complain() {
+  echo "$*"
+  wrong=1
+}
+
+# shows COMMAND TEXT...: its help has each of them, in however many lines.
+shows() {
+  local help
+  # shellcheck disable=SC2086 # a program and its command
+  help=$("$bin/"$1 --help | tr -s ' \n' ' ')
+  shift
+  for text; do [[ $help == *"$text"* ]] || complain "not in the help: $text"; done
+}
+
+# well_formed COMMAND...: of a program, of its commands, and of theirs.
+well_formed() {
+  local help command
+  help=$("$bin/$1" "${@:2}" --help) || complain "$* --help fails"
+  grep -nE 'TEXT|UINT|INT:|FLOAT|POSITIVE| in \[|Needs:|Excludes:|=1024b|default:' <<<"$help" &&
+    complain "$* --help has words of CLI11, or a default that is not in brackets"
+  awk 'length > 100 && /^ /' <<<"$help" | grep . && complain "$* --help has lines of more than 100 columns"
+  grep -q '^ *Exit status: 0 ' <<<"$help" || complain "$* --help does not tell the exit status"
+  grep -qE "^(Examples?:|  [a-z]).* $1 " <<<"$help" || complain "$* --help has no example"
+  for command in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do well_formed "$@" "$command"; done
+}
+
+for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim; do
+  [ ! -x "$bin/$program" ] || well_formed "$program"
+done
+
+shows stp-send "memif:PATH or vdev:DEVICE" "not loop" "--bwlimit RATE Bytes of content per second at most, 1 or more" \
+  "(0 to 31536000) [0]" "(1 to 3600) [30]"
+shows stp-recv "memif:PATH or vdev:DEVICE" "(1 to 16; not with --once) [8]"
+shows stpd "End the trace after this many frames (1 or more; needs --pcap) [no limit]" "(1M to 1G; needs --pcap) [64M]" \
+  "Endpoints [1024]" "Percentage"
+shows "stpctl trace" "--buffer SIZE How far" "(1M to 1G) [64M]" "(0.001 or more) [no limit]"
+shows "stpctl ping" "Usage: stpctl ping [OPTIONS] HOST:PORT" "; not with --serve [1]"
+shows stp-sim "Runs at the same time (1 to 256); needs --seeds [1]"
+exit $wrong
