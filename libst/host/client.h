@@ -114,20 +114,36 @@ class BellCredit {
 // The index of a channel in its client's table.
 using Bell = std::uint32_t;
 
+// The memory of a channel. Knows where its control words are, so that a ring reads nothing else.
+class ChannelMemory {
+ public:
+  ChannelMemory& operator=(std::shared_ptr<ipc::SharedMemory> memory) {
+    memory_ = std::move(memory);
+    control_ = memory_ ? reinterpret_cast<ChannelControl*>(memory_->data()) : nullptr;
+    return *this;
+  }
+  [[nodiscard]] explicit operator bool() const { return memory_ != nullptr; }
+  [[nodiscard]] ipc::SharedMemory* operator->() const { return memory_.get(); }
+  [[nodiscard]] const std::shared_ptr<ipc::SharedMemory>& shared() const { return memory_; }
+  [[nodiscard]] ChannelControl& control() const { return *control_; }
+
+ private:
+  std::shared_ptr<ipc::SharedMemory> memory_;
+  ChannelControl* control_ = nullptr;
+};
+
 struct Channel {
-  std::shared_ptr<ipc::SharedMemory> memory;
-  std::shared_ptr<ipc::SharedMemory> offered;  // takes its place when the client has mapped it
-  EndpointId endpoint = kNoneId;
+  ChannelMemory memory;
   VcId vc = kNoneId;            // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t rung_head = 0;  // head of the transmit queue at the last ring
   bool closing = false;         // the client has asked to close it
   bool to_wake = false;         // a thread that sleeps on it is about to be woken (bells.h)
+  EndpointId endpoint = kNoneId;
+  std::shared_ptr<ipc::SharedMemory> offered;  // takes its place when the client has mapped it
   Reservation place, port, queue;
   Counted one, counted_bytes, counted_slots;
 
-  [[nodiscard]] ChannelControl& control() const {
-    return *reinterpret_cast<ChannelControl*>(memory->data());
-  }
+  [[nodiscard]] ChannelControl& control() const { return memory.control(); }
 };
 
 // The channels of one client by their bell numbers, and the connections that use them. A bell

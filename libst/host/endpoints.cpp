@@ -22,7 +22,7 @@ namespace stp::host {
 namespace {
 
 ipc::GivenChannel hand_out(const Channel& channel, Bell number, Attachments& attachments) {
-  attachments.memory = channel.offered ? channel.offered : channel.memory;
+  attachments.memory = channel.offered ? channel.offered : channel.memory.shared();
   return {.vc = channel.vc, .size = channel.memory->size(), .bell = number, .reserved = 0};
 }
 

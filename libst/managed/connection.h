@@ -150,29 +150,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void flush(int status);
   void take_last();
 
+  // What each operation uses stands together, in few cache lines, up to `read_requests_`.
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;
   Machine<kConnectionTransitions> state_;
-  Reports reports_;
-  std::uint64_t posted_ = context::kFirstReceive;  // operations and receives so far
-
-  Channel channel_;
   ChannelState seen_ = ChannelState::kConnecting;  // at the last look()
+  std::uint64_t posted_ = context::kFirstReceive;  // operations and receives so far
+  Reports reports_;
+  Channel channel_;
+  std::optional<Session> session_;  // once the Virtual Connection is open
+  PeerRegions peer_regions_;
+  Operations operations_{reports_, peer_regions_};
+  Handshake handshake_;
+  Ending ending_;
+  Receives receives_{reports_};
+  ReadRequests read_requests_;
+
+  ServedRegions served_regions_;
+  std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
   EndpointId endpoint_ = kNoneId;
   Staging staging_;
   MacAddr peer_mac_;
   std::string peer_name_;  // of its station; "": not known yet
   std::uint16_t local_port_ = 0, peer_port_ = 0;
-  std::optional<Session> session_;  // once the Virtual Connection is open
-
-  std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
-  Handshake handshake_;
-  PeerRegions peer_regions_;
-  ServedRegions served_regions_;
-  Operations operations_{reports_, peer_regions_};
-  Receives receives_{reports_};
-  ReadRequests read_requests_;
-  Ending ending_;
 };
 
 }  // namespace stp::managed

@@ -255,10 +255,10 @@ class Ending {
   }
 
  private:
+  Time deadline_ = kNever;
   End end_;
   int reason_ = 0;
   bool begun_ = false, has_flushed_ = false;
-  Time deadline_ = kNever;
 };
 
 }  // namespace stp::managed

@@ -2,7 +2,6 @@
 // What a connection receives: messages, and the peer's requests to read.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 
@@ -104,11 +103,11 @@ class Receives {
   void check_watermark();
 
   Reports& reports_;
-  RingQueue<PostedReceive> posted_;           // in order; unused with a pool
-  std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
-  std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
   Time starved_at_ = kNever;
-  std::optional<std::uint64_t> watermark_;  // has a place among the events
+  std::optional<std::uint64_t> watermark_;    // has a place among the events
+  std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
+  RingQueue<PostedReceive> posted_;           // in order; unused with a pool
+  std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
 };
 
 // Owns the peer's requests to read that the program has not been told of yet, because its queue has
@@ -141,7 +140,7 @@ class ReadRequests {
   }
 
  private:
-  std::deque<Completion> untold_;
+  RingQueue<Completion> untold_;
 };
 
 }  // namespace stp::managed

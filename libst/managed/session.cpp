@@ -28,7 +28,10 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   while (rings_.receive(entry)) sequencer.receive(entry, now);
   is_used(rings_.received());
   sequencer.taken(taken, now);
-  sequencer.observe_loss(rings_.cts_repeated(), rings_.path_block());
+  const auto repeated = rings_.cts_repeated();
+  const auto block = rings_.path_block();
+  if (repeated != cts_repeated_ || block != path_block_)
+    sequencer.observe_loss(cts_repeated_ = repeated, path_block_ = block);
   sequencer.expire(now);
 }
 

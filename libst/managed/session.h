@@ -64,6 +64,9 @@ class Channel {
   VcId vc_ = kNoneId;
   std::uint32_t number_ = 0;
   bool in_use_ = false;
+  // What the Sequencer was told of loss. At first nothing: no path has such a Block.
+  std::uint32_t cts_repeated_ = 0;
+  unsigned path_block_ = ~0U;
   std::shared_ptr<ipc::SharedMemory> memory_;
   UserChannel rings_;
 };
@@ -229,8 +232,8 @@ class EagerIn {
     return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
   }
 
-  std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   std::array<Arrived, kEagerSlots> slots_;
+  std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
   std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
@@ -258,13 +261,13 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : sequencer(config), staging(memory), endpoint(of) {}
+      : staging(memory), endpoint(of), sequencer(config) {}
 
-  Sequencer sequencer;
   EagerOut eager_out;
   EagerIn eager_in;
   const Staging staging;
   const EndpointId endpoint;
+  Sequencer sequencer;
 
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {

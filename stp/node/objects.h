@@ -323,39 +323,40 @@ struct Vc : TimerNode,
   DepartingClocks departing;
   std::uint64_t cookie = 0;
 
+  // Each Put and its answer use what stands from here to `credit`, and the end of `inbound` with
+  // what follows: a connection that is used now and then brings few cache lines.
   wire::ExpectedData expected;  // the peer's names, once it has sent them
   MacAddr peer_mac;
   std::uint16_t local_port = 0, peer_port = 0;
   std::uint32_t local_key = 0, peer_key = 0;
-  unsigned local_max_stu = 0;
-  unsigned peer_bufsize = 0, peer_max_stu = 0;
-  std::uint32_t peer_slots = 0;
-  std::uint32_t peer_uport = 0;
-  OptionPayload option, peer_option;  // ours and the peer's: of RC and CA, finally of RD
-  unsigned send_stu_log2 = 0;
-
+  unsigned peer_bufsize = 0, send_stu_log2 = 0;
+  std::uint32_t attached = 0;  // frames that still read the user's memory
+  Time heard = 0;              // last frame from the peer
+  Draining draining;
+  VcTraffic traffic;
   NodeChannel channel;
   SlotCredit credit;
+
   RoundTrip round_trip;
   DialState dial;
-  Retry handshake;  // for RC, RD or DA until answered
-  Draining draining;
+  Retry handshake;    // for RC, RD or DA until answered
   Decision decision;  // kAsked
   SlotQuestions questions;
   RecoveryState recovery;
-  Time heard = 0;              // last frame from the peer
-  std::uint32_t attached = 0;  // frames that still read the user's memory
-  PacedVc paced;               // before what begins a cache line, where there is room
-  Sending sending;
-  Inbound inbound;
-  PermittedBlocks permitted;
-  std::unique_ptr<OneSided> one_sided;
   Proof proof;
   VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // connectionless only
+  unsigned local_max_stu = 0, peer_max_stu = 0;
+  std::uint32_t peer_slots = 0;
+  std::uint32_t peer_uport = 0;
+  OptionPayload option, peer_option;  // ours and the peer's: of RC and CA, finally of RD
 
-  VcTraffic traffic;
+  PacedVc paced;  // before what begins a cache line, where there is room
+  Sending sending;
+  Inbound inbound;
+  PermittedBlocks permitted;
+  std::unique_ptr<OneSided> one_sided;
 
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
   // `header`, addressed to the peer.

@@ -52,8 +52,8 @@ class Departures {
     std::uint64_t number = 0;
     Time when = 0;
   };
-  std::array<Seen, 16> seen_{};
   std::size_t next_ = 0;
+  std::array<Seen, 16> seen_{};
 };
 
 // When Puts ask for an answer, all of it: without answers the window would fill up, and each answer
@@ -176,17 +176,17 @@ class Outbox {
   void leave_asking(SendEntry& put);
 
   Clock& clock_;
-  RingQueue<Outgoing> queue_;
+  int ended_ = 0;
   Asking asking_;
-  std::uint64_t last_number_ = 0;
-  RingQueue<HandedOut> in_ring_;
   std::uint32_t taken_count_ = 0;
   std::uint32_t next_sync_ = 1;
+  std::uint64_t last_number_ = 0;
   std::uint64_t taken_number_ = 0;
   Time taken_at_ = 0;  // or when the first one was handed out since
-  Departures departures_;
   bool stuck_ = false;
-  int ended_ = 0;
+  RingQueue<Outgoing> queue_;
+  RingQueue<HandedOut> in_ring_;
+  Departures departures_;
 };
 
 }  // namespace stp

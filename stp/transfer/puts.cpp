@@ -160,11 +160,17 @@ Completion Puts::completion_of(const Block& block, int status) {
 
 // B_seq is the first incomplete Block of the region, whatever B_num says.
 // protocol: 9.36, 10.16
-void Puts::on_state(const wire::RequestStateResponse& rsr, bool refused) {
+bool Puts::on_state(const wire::RequestStateResponse& rsr, bool refused) {
   auto* const found = find(rsr.r_id);
-  if (found == nullptr || found->i_id != rsr.i_id) return;
-  auto& stream = *found;
-  if (refused) return abandon(stream, -ECANCELED);
+  if (found == nullptr || found->i_id != rsr.i_id) return false;
+  if (refused)
+    abandon(*found, -ECANCELED);
+  else
+    on_progress(*found, rsr);
+  return true;
+}
+
+void Puts::on_progress(Stream& stream, const wire::RequestStateResponse& rsr) {
   auto done = rsr.b_seq - stream.b_seq;
   if (done > stream.sent) return;  // an old answer
   const bool answers = stream.question && stream.question->sync == rsr.sync;

@@ -45,7 +45,8 @@ class Puts {
   bool cancel(Context context);
 
   // --- headers of the peer
-  void on_state(const wire::RequestStateResponse& rsr, bool refused);
+  // False: it is about something else.
+  bool on_state(const wire::RequestStateResponse& rsr, bool refused);
   // The owner takes its region back. False: it ends something else.
   bool on_end(const wire::End& end);
 
@@ -92,6 +93,7 @@ class Puts {
   void send_block(Stream& stream, std::uint32_t index, bool asks);
   void ask_about(Stream& stream);
   void confirm(Stream& stream);
+  void on_progress(Stream& stream, const wire::RequestStateResponse& rsr);
   void abandon(Stream& stream, int status);
   [[nodiscard]] static Completion completion_of(const Block& block, int status);
 
@@ -101,9 +103,9 @@ class Puts {
   Completions& completions_;
   Repeats& repeats_;
   Endings& endings_;
-  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
   Stream* recent_ = nullptr;                 // found last
   std::uint32_t waiting_ = 0;                // streams with a Block on its way
+  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
 };
 
 // Gets and FetchOps of this side: owns their pieces until the answers have arrived, in order of

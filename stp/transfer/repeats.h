@@ -72,12 +72,12 @@ class Repeats {
   void ask_whether_seen();
 
   const std::uint32_t remote_slots_;
+  bool in_doubt_ = false;  // a request is unanswered; the peer may or may not have seen it
+  Doubt doubt_;
+  Awaited question_{Alarm::kRepeats};  // the RS about unanswered requests, until its RSR
   Clock& clock_;
   Outbox& outbox_;
   RoundTrip round_trip_;
-  Doubt doubt_;
-  Awaited question_{Alarm::kRepeats};  // the RS about unanswered requests, until its RSR
-  bool in_doubt_ = false;  // a request is unanswered; the peer may or may not have seen it
 };
 
 }  // namespace stp

@@ -177,10 +177,10 @@ class WritesIn {
   Endings& endings_;
   Finished& finished_;
   std::map<std::uint32_t, Incoming> transfers_;  // by our R_id
-  RingQueue<Ending> ending_;                     // in the order of their ENDs
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = 0;
+  RingQueue<Ending> ending_;  // in the order of their ENDs
 };
 
 // Writes of the peer that have no memory yet, and receives that have no write: owns both, and the
@@ -236,13 +236,13 @@ class Offers {
   OfferedWrite take_first();
   [[nodiscard]] RingQueue<OfferedWrite>::iterator first_ahead();
 
+  MessageOrder order_;
+  RingQueue<OfferedWrite> waiting_;  // by message; without a number, in order of arrival
+  RingQueue<Receive> receives_;      // in order of posting
   Outbox& outbox_;
   Completions& completions_;
   Finished& finished_;
   WritesIn& writes_;
-  RingQueue<Receive> receives_;      // in order of posting
-  RingQueue<OfferedWrite> waiting_;  // by message; without a number, in order of arrival
-  MessageOrder order_;
 };
 
 // What the peer writes into memory that the user has posted.

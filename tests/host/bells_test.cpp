@@ -226,7 +226,7 @@ TEST_F(WakesTest, ChannelsOfConnectionsThatAreOverAreKeptUntilTheirTurn) {
   std::vector<std::weak_ptr<ipc::SharedMemory>> kept;
   for (int i = 0; i < 3; ++i) {
     auto channel = channel_without_connection();
-    kept.push_back(channel->memory);
+    kept.push_back(channel->memory.shared());
     wakes.over(many, std::move(channel));
   }
   wakes.page(few);

@@ -32,6 +32,7 @@ class SlotCredit {
   // A question (RS) about the peer's Slots leaves now, marked with `sync`. `unsent` operations
   // already counted by spend() leave after it.
   void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
+    if (open_ == 0) next_ = 0;  // so few are open at a time that they use the same place
     if (asks_[next_ % asks_.size()].open) thin_out();
     asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
     ++open_;
@@ -73,9 +74,10 @@ class SlotCredit {
     open_ = static_cast<std::uint32_t>(
         std::count_if(asks_.begin(), asks_.end(), [](const Ask& ask) { return ask.open; }));
   }
-  // Closes earlier questions: their answers are older than this one.
+  // Closes this question, and earlier ones: their answers are older. Mostly it is the only one.
   void close_older(std::size_t at) {
-    for (auto& ask : asks_) {
+    for (std::size_t i = 0; open_ > 0 && i < asks_.size(); ++i) {
+      auto& ask = asks_[(at + asks_.size() - i) % asks_.size()];
       if (!ask.open || static_cast<std::int32_t>(asks_[at].spent - ask.spent) < 0) continue;
       ask.open = false;
       --open_;

@@ -426,16 +426,16 @@ class Inbound {
   int begin(const wire::ClearToSend& cts, InboundTransfer*& out);
 
   std::shared_ptr<WindowPurse> purse_;  // destroyed last: the members below return memory to it
+  InboundRemains remains_;
+  PeerRequests requests_;
+  OpenBlocks open_;
+  InboundBlock* recent_ = nullptr;  // scheduled: consecutive STUs are mostly of one Block
+  std::uint64_t tracked_ = 0;       // capacity of all maps, in STUs
+  TransferTable transfers_;         // from its end on, each received Block needs this
+  GrantAccount account_;
+  ExpectedAnswers answers_;
   Tiles tiles_;
   bool reuses_ids_ = true;
-  InboundRemains remains_;
-  TransferTable transfers_;
-  OpenBlocks open_;
-  ExpectedAnswers answers_;
-  InboundBlock* recent_ = nullptr;  // scheduled: consecutive STUs are mostly of one Block
-  PeerRequests requests_;
-  std::uint64_t tracked_ = 0;  // capacity of all maps, in STUs
-  GrantAccount account_;
 };
 
 }  // namespace stp
