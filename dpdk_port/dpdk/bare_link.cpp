@@ -37,7 +37,7 @@ class EthdevBareLink final : public BareLink {
   std::span<const BareFrame> receive() override {
     std::array<rte_mbuf*, kBurst> mbufs;
     if (calls_++ % kCallsPerLook == 0) device_->tend(now());
-    const auto count = share().receive(mbufs.data(), kBurst);
+    const auto count = share().receive(mbufs.data(), nullptr, kBurst);
     std::size_t kept = 0;
     for (unsigned i = 0; i < count; ++i)
       if (read(mbufs[i], frames_[kept])) ++kept;

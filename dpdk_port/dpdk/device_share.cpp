@@ -144,19 +144,18 @@ std::uint16_t DeviceShare::send_by_port(const QueuesToSend& queues, rte_mbuf** m
   return sent;
 }
 
-std::uint16_t DeviceShare::receive(rte_mbuf** mbufs, std::uint16_t count) {
-  if (device_.memif_) return device_.memif_->receive(of_.index, pool(), mbufs, nullptr, count);
+std::uint16_t DeviceShare::receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count) {
+  if (device_.memif_) return device_.memif_->receive(of_.index, pool(), mbufs, rests, count);
+  const auto received = receive_whole(mbufs, count);
+  if (rests != nullptr) std::fill_n(rests, received, Bytes());
+  return received;
+}
+
+std::uint16_t DeviceShare::receive_whole(rte_mbuf** mbufs, std::uint16_t count) {
   if (device_.receive_queues_ > 1) return receive_in_turn(mbufs, count);
   if (of_.index != kOwner) return 0;
   if (device_.socket_) return device_.socket_->receive(pool(), mbufs, count);
   return rte_eth_rx_burst(device_.port_, 0, mbufs, count);
-}
-
-std::uint16_t DeviceShare::receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count) {
-  if (device_.memif_) return device_.memif_->receive(of_.index, pool(), mbufs, rests, count);
-  const auto received = receive(mbufs, count);
-  std::fill_n(rests, received, Bytes());
-  return received;
 }
 
 void DeviceShare::release() {

@@ -49,9 +49,8 @@ class alignas(kCacheLine) DeviceShare {
   }
   // As rte_eth_tx_burst and rte_eth_rx_burst. Only while it runs.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
-  std::uint16_t receive(rte_mbuf** mbufs, std::uint16_t count);
-  // The same, but an mbuf may have only the head of a frame: the place of the same number in
-  // `rests` says where the other bytes are, until release(). Call it before the next receive().
+  // With `rests` an mbuf may have only the head of a frame: the place of the same number there
+  // says where the other bytes are, until release(). Call it before the next receive().
   std::uint16_t receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count);
   void release();
 
@@ -65,6 +64,7 @@ class alignas(kCacheLine) DeviceShare {
  private:
   [[nodiscard]] bool has_queues() const;
   std::uint16_t send_by_port(const QueuesToSend& queues, rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t receive_whole(rte_mbuf** mbufs, std::uint16_t count);
   std::uint16_t receive_in_turn(rte_mbuf** mbufs, std::uint16_t count);
 
   Device& device_;

@@ -260,13 +260,31 @@ std::string check_device(const std::string& device) {
          (before.empty() ? "net_ring0" : before) + ", and options after commas";
 }
 
-// 10.0.0.5:8181, [2001:db8::5]:8181 and the like. "": it does not end so.
+// 10.0.0.5:8181, [2001:db8::5]/8181 and the like. "": it does not end so.
 std::string udp_port_in(const std::string& target) {
-  const std::size_t colon = target.rfind(':');
-  if (colon == std::string::npos || !parse_number(target.substr(colon + 1), 0, 65'535)) return "";
-  const auto host = target.substr(0, colon);
+  const std::size_t before = target.find_last_of(":/");
+  if (before == std::string::npos || !parse_number(target.substr(before + 1), 0, 65'535)) return "";
+  const auto host = target.substr(0, before);
   const bool brackets = host.starts_with('[') && host.ends_with(']');
-  return brackets || host.find(':') == std::string::npos ? target.substr(colon + 1) : "";
+  const bool clear = target[before] == '/' || brackets || host.find(':') == std::string::npos;
+  return clear ? target.substr(before + 1) : "";
+}
+
+// Of a target that ends with `port`.
+std::string how_to_write(const std::string& target, const std::string& port,
+                         const std::string& kind) {
+  const std::size_t before = target.size() - port.size() - 1;
+  const auto address = kind + target.substr(0, before);
+  const bool slash = target[before] == '/';
+  if (kind != "udp:")
+    return "'" + target + "' has a port" + (slash ? " or prefix length" : "") +
+           ", and IP itself has none: write " + address;
+  return "'" + target + "' has a " +
+         (slash ? "slash, and an address here has no prefix length, and its UDP port is an option: "
+                  "write " +
+                      address + ", or "
+                : "colon before the UDP port, which is an option: write ") +
+         address + ",port=" + port;
 }
 
 // What cannot be an address of this host, whatever its interfaces are called. Which interfaces and
@@ -280,13 +298,7 @@ std::string check_internet_target(const std::string& target, const std::string& 
   if (target == "localhost")
     return "localhost is a host and no interface: write " + kind + "127.0.0.1";
   if (target.size() > kMaxInterfaceName) return "an interface name has at most 127 characters";
-  if (const auto port = udp_port_in(target); !port.empty()) {
-    const auto address = kind + target.substr(0, target.size() - port.size() - 1);
-    return kind == "udp:"
-               ? "'" + target + "' has a colon before the UDP port, which is an option: write " +
-                     address + ",port=" + port
-               : "'" + target + "' has a port, and IP itself has none: write " + address;
-  }
+  if (const auto port = udp_port_in(target); !port.empty()) return how_to_write(target, port, kind);
   const bool brackets = target.starts_with('[') && target.ends_with(']');
   const std::string text = brackets ? target.substr(1, target.size() - 2) : target;
   if (text.find(':') != std::string::npos) {

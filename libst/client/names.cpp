@@ -201,6 +201,13 @@ void give_zone(Place& place) {
     place.zone = name.data();
 }
 
+// What to write in place of an address that lacks its brackets: 2001:db8::5, 02:00:00:00:00:01.
+std::string in_brackets(const std::string& host) {
+  const bool address = port::parse_mac(host).has_value() ||
+                       port::parse_internet_address(host.substr(0, host.find('%'))).has_value();
+  return address ? ": write it in brackets, [" + host + "]" : "";
+}
+
 int family_of(const Backend& backend) {
   if (!backend.ipv6()) return AF_INET;
   return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
@@ -214,7 +221,7 @@ int parse_host(const std::string& text, Host& out) {
   if (const auto error = parse_udp_port(host, out.udp_port); error != 0) return error;
   if (host.starts_with('[')) return parse_brackets(host, out);
   if (!std::all_of(host.begin(), host.end(), is_host_character))
-    return fail(-EINVAL, "'" + text + "' is not a host name");
+    return fail(-EINVAL, "'" + text + "' is not a host name" + in_brackets(host));
   out.name = host;
   return 0;
 }

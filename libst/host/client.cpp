@@ -177,11 +177,6 @@ Client* ClientTable::add(const ClientIdentity& identity, Place where, std::strin
   return client;
 }
 
-void ClientTable::identify(Client& client, const ClientIdentity& identity) {
-  client.identity = identity;
-  client.payer = allow_.payer(identity.uid);
-}
-
 void ClientTable::forget_if_empty(Client& client) {
   if (!client.leaving || !client.empty()) return;
   clients_.erase(client.id);

@@ -343,8 +343,6 @@ class ClientTable {
   // Adds the program of a user. nullptr: as above, or the user has as many as it may (errno EDQUOT,
   // `why` has the text).
   Client* add(const ClientIdentity& identity, Place place, std::string& why);
-  // The user decides who may see the client's objects, and whose budgets pay for later ones.
-  void identify(Client& client, const ClientIdentity& identity);
 
   // nullptr: there is no such client.
   [[nodiscard]] Client* find(ClientId id) {

@@ -245,11 +245,6 @@ std::shared_ptr<ProgramUse> DrivenService::use_of(ClientId id) const {
   return client == nullptr ? nullptr : client->use;
 }
 
-void DrivenService::identify(ClientId id, const ClientIdentity& identity) {
-  if (auto* const client = impl_->clients.find(id); client != nullptr)
-    impl_->clients.identify(*client, identity);
-}
-
 void DrivenService::remove_client(ClientId id) {
   auto* const client = impl_->present(id);
   if (client == nullptr) return;

@@ -100,9 +100,6 @@ class DrivenService {
                               std::string& why);
   // Returns what the client uses on all shards. nullptr: no such client.
   [[nodiscard]] std::shared_ptr<ProgramUse> use_of(ClientId client) const;
-  // Sets the client's user. From now on it decides who may see the client's connections and
-  // regions, what the client may see, and whose budgets pay for what it makes.
-  void identify(ClientId client, const ClientIdentity& identity);
   // Disconnects the client's connections on the wire, unmaps its regions and closes its endpoints:
   // a bounded part in each turn. Releases its memory when the last frames have left.
   void remove_client(ClientId client);

@@ -35,24 +35,16 @@ int check_shareable(int fd, std::uint64_t offset, std::uint64_t size) {
   return offset + size <= static_cast<std::uint64_t>(status.st_size) ? 0 : -EINVAL;
 }
 
-std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t size) {
-  return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-}
-
 std::shared_ptr<SharedMemory> SharedMemory::offer(const char* name, std::size_t size) {
-  auto made = create(name, size, F_SEAL_SHRINK | F_SEAL_GROW);
+  auto made = lend(name, size);
   if (made != nullptr) made->offered_ = true;
   return made;
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::lend(const char* name, std::size_t size) {
-  return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW);
-}
-
-std::shared_ptr<SharedMemory> SharedMemory::create(const char* name, std::size_t size, int seals) {
   os::UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, seals) != 0)
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return nullptr;
   return map(std::move(fd), 0, size);
 }

@@ -19,12 +19,11 @@ namespace stp::ipc {
 
 class SharedMemory {
  public:
-  // Zeroed, page-aligned, sealed against resizing. nullptr: see errno.
-  static std::shared_ptr<SharedMemory> create(const char* name, std::size_t size);
+  // Zeroed, page-aligned, sealed against resizing, for memory of this process that it lends: who
+  // borrows it maps it, then seals it. nullptr: see errno.
+  static std::shared_ptr<SharedMemory> lend(const char* name, std::size_t size);
   // The same for memory that is about to be passed on, and kept by keep_pages() later.
   static std::shared_ptr<SharedMemory> offer(const char* name, std::size_t size);
-  // The same for memory of this process that it lends: who borrows it maps it, then seals it.
-  static std::shared_ptr<SharedMemory> lend(const char* name, std::size_t size);
   // The same for memory of this process only. It has no descriptor.
   static std::shared_ptr<SharedMemory> create_own(std::size_t size);
   // Maps memory that another process has sent; always takes ownership of `fd`. Allocates all of its
@@ -65,7 +64,6 @@ class SharedMemory {
   }
 
  private:
-  static std::shared_ptr<SharedMemory> create(const char* name, std::size_t size, int seals);
   static std::shared_ptr<SharedMemory> map(os::UniqueFd fd, std::size_t offset, std::size_t size);
   SharedMemory(os::UniqueFd fd, std::byte* data, std::size_t size)
       : fd_(std::move(fd)), data_(data), size_(size) {}

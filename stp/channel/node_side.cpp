@@ -118,11 +118,6 @@ bool NodeChannel::peek(SendEntry& out) {
   return true;
 }
 
-void NodeChannel::pop() {
-  skip();
-  publish_taken();
-}
-
 void NodeChannel::complete(std::uint32_t index) {
   STP_ASSERT(static_cast<std::int32_t>(tx_tail_ - index) >= 0,
              "only requests that were taken are done with");

@@ -48,10 +48,9 @@ class NodeChannel {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return true;
   }
-  // Removes the request last peeked; the user may reuse its entry.
-  void pop();
-  // The same, but the user learns of it only from the next publish_taken() or pop().
+  // Removes the request last peeked.
   void skip() { ++tx_tail_; }
+  // The user may reuse the entries of what was removed.
   void publish_taken() { control_->tx_tail.store(tx_tail_, std::memory_order_release); }
   [[nodiscard]] std::uint32_t taken() const { return tx_tail_; }
   // Requests before `index` (as of taken()) no longer use the user's memory.

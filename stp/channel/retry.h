@@ -120,7 +120,7 @@ class Retry {
   // Tells `round_trip` what an answer at `now` shows.
   void measure(RoundTrip& round_trip, Time now) const {
     if (tries_ != 1) return round_trip.at_most(now - first_);
-    if (now != first_) round_trip.sample(now - first_);
+    if (const auto took = measured(now)) round_trip.sample(took);
   }
 
  private:

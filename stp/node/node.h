@@ -42,7 +42,6 @@ class Shards;
 // names; 0 names nothing.
 inline constexpr std::size_t kMaxEndpoints = std::size_t{1} << 17;
 inline constexpr std::size_t kMaxRegions = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxMxs = 0xffff;
 
 // Which stations count as one where strangers have few places each: whoever has a network of
 // addresses can use any number of them.

@@ -66,7 +66,8 @@ void request_to_ring(std::uint32_t count) {
   SendEntry entry{};
   for (std::uint32_t i = 0; i < count; ++i) {
     user.send(entry);
-    node.pop();
+    node.skip();
+    node.publish_taken();
   }
 }
 

@@ -164,8 +164,7 @@ TEST(PortRulesTest, WhatIsNoRuleIsExplained) {
 class ChosenQuotasTest : public ServiceFixture {};
 
 TEST_F(ChosenQuotasTest, ListeningTakesARule) {
-  service.drive()->identify(alice,
-                            {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  come_as(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
   service.drive()->set_port_rules(rules({"user:54321:4000"}));
   const auto endpoint = open(alice);
   EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kListen, endpoint), -EACCES);
@@ -176,8 +175,7 @@ TEST_F(ChosenQuotasTest, ListeningTakesARule) {
 }
 
 TEST_F(ChosenQuotasTest, APortOfOnesOwnTakesARule) {
-  service.drive()->identify(alice,
-                            {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
+  come_as(alice, {.pid = 1, .uid = kSomebody, .groups = {}, .administrator = false});
   service.drive()->set_port_rules(rules({"user:54321:4000"}));
   auto request = request_for(ipc::RequestKind::kOpenEndpoint);
   request.config = usual_config();

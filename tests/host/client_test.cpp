@@ -39,7 +39,7 @@ long asleep_on(std::atomic<std::uint32_t>& word, std::atomic<std::uint32_t>& oth
 TEST(Client, AnEventWakesOneSleeperWhateverTheirNumber) {
   constexpr int kSleepers = 20;
   Client client;
-  client.page_memory = ipc::SharedMemory::create("test", sizeof(ipc::ClientPage));
+  client.page_memory = ipc::SharedMemory::lend("test", sizeof(ipc::ClientPage));
   ASSERT_TRUE(client.page_memory);
   auto& page = client.page();
   page.sleepers = kSleepers;
@@ -291,9 +291,9 @@ TEST_F(ClientTableTest, AClientStaysWhileSomethingOfItIsLeft) {
   EXPECT_EQ(table.find(id), nullptr);
 }
 
-TEST_F(ClientTableTest, ANewUserPaysForWhatTheClientMakesLater) {
-  auto* const client = table.add(false);
-  table.identify(*client, of(kUser));
+TEST_F(ClientTableTest, TheUserPaysForWhatTheClientMakes) {
+  auto* const client = add(kUser);
+  ASSERT_NE(client, nullptr);
   EXPECT_EQ(client->identity.uid, kUser);
   Reservation region;
   ASSERT_EQ(allow.reserve(client->payer, Resource::kRegions, 1, region), 0);

@@ -17,8 +17,8 @@ constexpr uid_t kAlice = 1'001, kBob = 1'002;
 class ServiceBudgets : public ServiceFixture {
  protected:
   ServiceBudgets() {
-    service.drive()->identify(alice, of(kAlice));
-    service.drive()->identify(bob, of(kBob));
+    come_as(alice, of(kAlice));
+    come_as(bob, of(kBob));
   }
   static ClientIdentity of(uid_t uid) {
     return {.pid = 1, .uid = uid, .groups = {}, .administrator = false};

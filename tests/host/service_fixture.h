@@ -41,6 +41,14 @@ class ServiceFixture : public testing::Test {
     bob = service.drive()->add_client(false);
   }
 
+  // The program of `client` leaves, and one of that user comes, whose place costs nothing.
+  void come_as(ClientId& client, const ClientIdentity& identity) {
+    service.drive()->remove_client(client);
+    std::string why;
+    client = service.drive()->add_client(identity, true, why);
+    EXPECT_NE(client, 0U) << why;
+  }
+
   int ask(ClientId client, const ipc::RequestMessage& request) {
     attachments.memory.reset();
     handle(service, client, request, attachments, reply);

@@ -268,5 +268,16 @@ TEST(UdpLinks, AloneHaveUdpPorts) {
   EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
 }
 
+TEST(UdpLinks, AnAddressWithoutItsBracketsIsTold) {
+  const UseLink link("loop");
+  Endpoint client;
+  st_macaddr_t mac = 0;
+  for (const std::string text : {"2001:db8::1", "fe80::1%eth0", "02:00:00:00:00:01"}) {
+    EXPECT_EQ(st_macaddr(client, text.c_str(), &mac), -EINVAL);
+    EXPECT_NE(std::string(st_strerror(-EINVAL)).find("[" + text + "]"), std::string::npos)
+        << st_strerror(-EINVAL);
+  }
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -12,7 +12,7 @@ namespace stp::managed {
 class NoLink final : public client::Backend {
  public:
   NoLink() {
-    welcome({}, ipc::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    welcome({}, ipc::SharedMemory::lend("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
   int exchange(ipc::RequestMessage& /*request*/, client::Payload& /*payload*/,

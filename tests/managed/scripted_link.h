@@ -25,7 +25,7 @@ class ScriptedLink final : public client::Backend {
   static constexpr ChannelGeometry kChannel{.slots = 8, .credits = 8};
 
   ScriptedLink() {
-    welcome({}, ipc::SharedMemory::create("stp-client", sizeof(client::ClientPage)));
+    welcome({}, ipc::SharedMemory::lend("stp-client", sizeof(client::ClientPage)));
     new (&page()) client::ClientPage;
   }
   int exchange(ipc::RequestMessage& message, client::Payload& payload,
@@ -68,7 +68,7 @@ class ScriptedLink final : public client::Backend {
  private:
   int accept(client::Payload& payload, ask::Accept::Reply& reply) {
     if (callers.empty()) return -EAGAIN;
-    payload.memory = ipc::SharedMemory::create("stp-channel", kChannel.size());
+    payload.memory = ipc::SharedMemory::lend("stp-channel", kChannel.size());
     reply.facts.mac = callers.front().to_u64();
     reply.channel.bell = static_cast<std::uint32_t>(accepted.size());
     accepted.emplace_back(payload.memory->data(), kChannel);

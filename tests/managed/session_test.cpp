@@ -23,7 +23,7 @@ constexpr std::uint32_t kNumber = 70;
 class ScriptedChannel : public OnScriptedLink {
  protected:
   void take(const ChannelGeometry& geometry = ScriptedLink::kChannel) {
-    memory_ = ipc::SharedMemory::create("stp-channel", geometry.size());
+    memory_ = ipc::SharedMemory::lend("stp-channel", geometry.size());
     node = NodeChannel(memory_->data(), geometry);
     channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, memory_);
   }
@@ -41,8 +41,9 @@ class ScriptedChannel : public OnScriptedLink {
     sequencer.notify(1);
     channel.send(sequencer, kSecond);
     SendEntry entry;
-    for (; node.peek(entry); node.pop()) {
+    for (; node.peek(entry); node.skip()) {
     }
+    node.publish_taken();
   }
   void header() {
     ReceivedEntry entry{};
@@ -87,7 +88,8 @@ TEST_F(ScriptedChannel, RequestsOfTheSequencerReachTheNodeInOrderAndOneBellRings
   EXPECT_EQ(link->rings, 0U) << "the caller rings for several channels";
   SendEntry entry;
   unsigned got = 0;
-  for (; node.peek(entry); node.pop()) ++got;
+  for (; node.peek(entry); node.skip()) ++got;
+  node.publish_taken();
   EXPECT_GT(got, 0U);
   EXPECT_FALSE(channel.send(sequencer, kSecond)) << "each once";
 }
@@ -141,7 +143,8 @@ TEST_F(ScriptedChannel, WhatArrivedBeforeTheEndLeftIsReadBeforeTheEndCounts) {
   ASSERT_EQ(sequencer.cancel(5), 0);
   ASSERT_TRUE(channel.send(sequencer, kSecond));
   hear(wire::to_header(wire::Data{.r_mx = 1, .r_id = cts.r_id}));
-  for (SendEntry entry; node.peek(entry);) node.pop();
+  for (SendEntry entry; node.peek(entry);) node.skip();
+  node.publish_taken();
   channel.send(sequencer, kSecond);
   Completion c{};
   EXPECT_FALSE(sequencer.next_completion(c)) << "what has arrived has not been read";
@@ -158,7 +161,8 @@ TEST_F(ScriptedChannel, LetGoOnceTheNodeUsesNoMemoryForThemAnyMore) {
   ASSERT_TRUE(channel.send(sequencer, kSecond));
   EXPECT_FALSE(channel.let_go());
   SendEntry entry;
-  while (node.peek(entry)) node.pop();
+  while (node.peek(entry)) node.skip();
+  node.publish_taken();
   EXPECT_FALSE(channel.let_go()) << "a frame may still read";
   node.complete(node.taken());
   EXPECT_TRUE(channel.let_go());

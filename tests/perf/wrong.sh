@@ -15,6 +15,8 @@ refuses() {
 refuses 2 "there is no operation 'send'; there are put get write read fetch level0" --link loop latency --op send
 refuses 2 "a put causes no event at the peer" --link loop latency --sleep
 refuses 2 "at least 8 bytes" --link loop latency --size 4
+refuses 2 "at least 8 bytes" --link loop latency --size 0x4
+refuses 2 "--size: '0x4g' is no size" --link loop latency --size 0x4g
 refuses 2 "the window must be 1 to 4096" --link loop rate --window 5000
 refuses 2 "the window of level0 must be 1 to 1024" --link loop rate --op level0 --window 1025
 refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --connections 2

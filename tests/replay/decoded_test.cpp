@@ -109,6 +109,35 @@ TEST(Datagrams, of_ip_itself_are_told_by_their_protocol) {
   }
 }
 
+// protocol: 13.4
+TEST(Datagrams, are_told_by_address_and_udp_port_and_so_are_their_stations) {
+  Decoder decoder;
+  struct Case {
+    Wrapping how;
+    const char *from, *to, *encapsulation;
+  };
+  for (const auto& [how, from, to, encapsulation] :
+       {Case{{}, "10.0.0.1/8181", "10.0.0.2/8181", "UDP"},
+        Case{{.to = 9000}, "10.0.0.1/8181", "10.0.0.2/9000", "UDP"},
+        Case{{.ipv6 = true, .to = 9000}, "[2001:db8::1]/8181", "[2001:db8::2]/9000", "UDP"},
+        Case{{.ipv6 = true, .to = 0}, "[2001:db8::1]", "[2001:db8::2]", "IP"}}) {
+    const auto bytes = datagram(data_of(3), how);
+    const auto got = decode(decoder, bytes);
+    const auto line = line_of(got, 0), json = json_of(got);
+    EXPECT_NE(line.find(std::string(from) + " > " + to + " DATA"), std::string::npos) << line;
+    EXPECT_NE(json.find(R"("src":")" + std::string(from) + R"(","dst":")" + to +
+                        R"(","encapsulation":")" + encapsulation + '"'),
+              std::string::npos)
+        << json;
+    EXPECT_EQ(parse_station(from), got.frame.src);
+    EXPECT_EQ(parse_station(to), got.frame.dst);
+  }
+  EXPECT_EQ(parse_station("02:00:00:00:00:01"), (MacAddr{{2, 0, 0, 0, 0, 1}}));
+  for (const auto* const text : {"", "10.0.0", "10.0.0.1/0", "10.0.0.1/70000", "10.0.0.1/8181x",
+                                 "2001:db8::1/8181", "[2001:db8::1", "[10.0.0.1]/8181", "02:00:00"})
+    EXPECT_FALSE(parse_station(text)) << text;
+}
+
 TEST(Datagrams, that_are_cut_have_the_lengths_on_the_wire) {
   Decoder decoder;
   const auto whole = datagram(data_of(1000));

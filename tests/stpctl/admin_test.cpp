@@ -19,13 +19,12 @@ host::ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
 class AdminTest : public host::ServiceFixture {
  protected:
   AdminTest() {
-    service.drive()->identify(alice, identity(11, kAlice, false));
-    service.drive()->identify(bob, identity(12, kBob, false));
+    come_as(alice, identity(11, kAlice, false));
+    come_as(bob, identity(12, kBob, false));
   }
   host::ClientId watcher(uid_t uid, bool administrator) {
-    const auto id = service.drive()->add_client(false);
-    service.drive()->identify(id, identity(99, uid, administrator));
-    return id;
+    std::string why;
+    return service.drive()->add_client(identity(99, uid, administrator), false, why);
   }
   // Every entry that `client` is shown.
   std::vector<host::Reply> list(host::ClientId client, ipc::RequestKind kind) {
@@ -60,9 +59,9 @@ TEST_F(AdminTest, AUserSeesTheConnectionsOfItsOwnProgramsAndAnAdministratorAll) 
 }
 
 TEST_F(AdminTest, ClientsOfUnknownUsersAreNotTakenForOneUser) {
+  come_as(alice, {});
   connect();
   const auto other = service.drive()->add_client(false);
-  service.drive()->identify(alice, {});
   EXPECT_TRUE(connections(other).empty());
   EXPECT_EQ(connections(alice).size(), 1U);  // its own, all the same
 }

@@ -119,6 +119,29 @@ std::string limit_in_help(T limit) {
   return text.str();
 }
 
+// Writes a hexadecimal number as a decimal one: CLI11 takes the last letters of 0x1f for a unit.
+bool become_decimal(std::string& text) {
+  if (!text.starts_with("0x")) return false;
+  std::uint64_t number = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + 2, end, number, 16);
+  if (read.ec != std::errc() || read.ptr != end) return false;
+  text = std::to_string(number);
+  return true;
+}
+
+// Whether `text` begins with digits, and nothing follows or a unit that CLI11 knows.
+bool has_unit_of_size(const std::string& text) {
+  const auto digits = text.find_first_not_of("0123456789");
+  if (digits == 0) return false;
+  auto one = digits == text.npos ? "1" : "1" + text.substr(digits);
+  try {
+    return CLI::AsSizeValue(false)(one).empty();
+  } catch (const CLI::ValidationError&) {
+    return false;
+  }
+}
+
 std::string each_behind_a_blank(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += ' ' + word;
@@ -194,11 +217,7 @@ Option* Option::size() {
   option_->transform(CLI::AsSizeValue(false));
   // Runs before it, because it says only that it cannot convert the value.
   const auto reason = [](std::string& text) {
-    const auto digits = text.find_first_not_of("0123456789");
-    const auto unit = digits == text.npos ? "" : CLI::detail::to_lower(text.substr(digits));
-    const std::string_view units[] = {"",    "b", "k",  "kb",  "kib", "m",  "mb",
-                                      "mib", "g", "gb", "gib", "t",   "tb", "tib"};
-    return digits != 0 && std::ranges::find(units, CLI::detail::trim_copy(unit)) != std::end(units)
+    return become_decimal(text) || has_unit_of_size(text)
                ? std::string()
                : "'" + text + "' is no size: write bytes, as 4096, 64K, 1M or 2G";
   };

@@ -2,6 +2,7 @@
 #include "tools/replay/capture.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pcap/pcap.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <boost/crc.hpp>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -437,18 +439,6 @@ std::optional<Packet> packet_in(Bytes frame) {
   return std::nullopt;
 }
 
-// The same for an address in all captures.
-MacAddr name_of(Bytes address, std::uint16_t port) {
-  constexpr std::uint64_t kIpv4Names = 0x0204'0000'0000, kPrime = 0x100'0000'01b3;
-  if (address.size() == 4 && (port == wire::kUdpPort || port == 0))
-    return MacAddr::from_u64(kIpv4Names | wire::load32(address.data()));
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325 ^ port;
-  for (const auto octet : address) hash = (hash ^ std::to_integer<std::uint64_t>(octet)) * kPrime;
-  MacAddr name = MacAddr::from_u64(hash ^ hash >> 32);
-  name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfc) | 0x82);
-  return name;
-}
-
 bool of_stp(const CapturedFrame& frame, std::uint16_t from, std::uint16_t to) {
   const auto ours = [&](std::uint16_t port) {
     return port == wire::kUdpPort ||
@@ -478,6 +468,17 @@ std::optional<Datagram> datagram_of(const Packet& packet, const CapturedFrame& f
 
 }  // namespace
 
+MacAddr name_of_end(Bytes address, std::uint16_t port) {
+  constexpr std::uint64_t kIpv4Names = 0x0204'0000'0000, kPrime = 0x100'0000'01b3;
+  if (address.size() == 4 && (port == wire::kUdpPort || port == 0))
+    return MacAddr::from_u64(kIpv4Names | wire::load32(address.data()));
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325 ^ port;
+  for (const auto octet : address) hash = (hash ^ std::to_integer<std::uint64_t>(octet)) * kPrime;
+  MacAddr name = MacAddr::from_u64(hash ^ hash >> 32);
+  name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfc) | 0x82);
+  return name;
+}
+
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
                                          std::vector<std::byte>& buffer) {
   const auto packet = packet_in(frame.bytes);
@@ -485,7 +486,7 @@ std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
   if (!found) return std::nullopt;
   buffer.clear();
   for (const auto& name :
-       {name_of(packet->destination, found->to), name_of(packet->source, found->from)})
+       {name_of_end(packet->destination, found->to), name_of_end(packet->source, found->from)})
     for (const auto octet : name.octets) buffer.push_back(std::byte{octet});
   buffer.push_back(std::byte{wire::kEtherType >> 8});
   buffer.push_back(std::byte{wire::kEtherType & 0xff});
@@ -503,6 +504,23 @@ std::string end_text(Bytes address, std::uint16_t port) {
   ::inet_ntop(four ? AF_INET : AF_INET6, address.data(), text.data(), text.size());
   const std::string host = text.data();
   return (four ? host : "[" + host + "]") + (port == 0 ? "" : "/" + std::to_string(port));
+}
+
+std::optional<MacAddr> parse_end(const std::string& text) {
+  const auto slash = std::min(text.find('/'), text.size());
+  std::uint16_t port = 0;
+  if (slash != text.size()) {
+    const auto* const end = text.data() + text.size();
+    const auto [stop, problem] = std::from_chars(text.data() + slash + 1, end, port);
+    if (problem != std::errc{} || stop != end || port == 0) return std::nullopt;
+  }
+  const auto host = text.substr(0, slash);
+  const bool six = host.starts_with('[') && host.ends_with(']');
+  std::array<std::byte, sizeof(in6_addr)> address{};
+  if (::inet_pton(six ? AF_INET6 : AF_INET, (six ? host.substr(1, host.size() - 2) : host).c_str(),
+                  address.data()) != 1)
+    return std::nullopt;
+  return name_of_end(Bytes(address).first(six ? sizeof(in6_addr) : sizeof(in_addr)), port);
 }
 
 namespace {

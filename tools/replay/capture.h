@@ -223,7 +223,12 @@ class Decoder {
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
                                          std::vector<std::byte>& buffer);
 
+// The name of a station at that address and UDP port: the same in all captures. `port` 0: it has
+// none.
+MacAddr name_of_end(Bytes address, std::uint16_t port);
 // 10.0.0.5/8181, [2001:db8::5]/8181; `port` 0: without it.
 std::string end_text(Bytes address, std::uint16_t port);
+// The name of the station in such a text.
+std::optional<MacAddr> parse_end(const std::string& text);
 
 }  // namespace stp::replay

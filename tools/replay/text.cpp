@@ -168,7 +168,17 @@ std::string to_string(const MacAddr& mac) {
   return text.data();
 }
 
-std::optional<MacAddr> parse_mac(const std::string& text) {
+std::string sender_of(const Decoded& frame) {
+  return frame.ends ? end_text(frame.ends->source, frame.ends->from) : to_string(frame.frame.src);
+}
+
+std::string receiver_of(const Decoded& frame) {
+  return frame.ends ? end_text(frame.ends->destination, frame.ends->to)
+                    : to_string(frame.frame.dst);
+}
+
+std::optional<MacAddr> parse_station(const std::string& text) {
+  if (const auto end = parse_end(text)) return end;
   MacAddr mac;
   int end = 0;
   auto& o = mac.octets;
@@ -205,7 +215,7 @@ std::string line_of(const Decoded& decoded, std::int64_t start,
   if (__builtin_sub_overflow(decoded.time, start, &since)) since = 0;
   auto text = std::to_string(decoded.number) + ' ' + seconds(since);
   if (decoded.has_link || decoded.has_header)
-    text += ' ' + to_string(decoded.frame.src) + " > " + to_string(decoded.frame.dst);
+    text += ' ' + sender_of(decoded) + " > " + receiver_of(decoded);
   if (decoded.outer_vlan) text += " outer-vlan=" + std::to_string(*decoded.outer_vlan & 0xfff);
   if (decoded.frame.vlan) text += " vlan=" + std::to_string(*decoded.frame.vlan & 0xfff);
   if (decoded.has_header) text += ' ' + operation_text(decoded);
@@ -222,16 +232,21 @@ std::string line_of(const Decoded& decoded, std::int64_t start,
   return text;
 }
 
+static const char* encapsulation_of(const Decoded& decoded) {
+  if (decoded.ends) return decoded.ends->to == 0 ? "IP" : "UDP";
+  return decoded.frame.snap ? "SNAP" : "Ethernet II";
+}
+
 std::string json_of(const Decoded& decoded, const std::vector<Detail>& details) {
   Json json;
   json.object().value("frame", decoded.number).number("time", seconds(decoded.time, decoded.epoch));
   if (decoded.has_link || decoded.has_header) {
-    json.value("src", to_string(decoded.frame.src)).value("dst", to_string(decoded.frame.dst));
+    json.value("src", sender_of(decoded)).value("dst", receiver_of(decoded));
     if (decoded.outer_vlan) json.value("outer_vlan", *decoded.outer_vlan & 0xfff);
     if (decoded.frame.vlan) json.value("vlan", *decoded.frame.vlan & 0xfff);
   }
   if (decoded.has_header) {
-    json.value("encapsulation", decoded.frame.snap ? "SNAP" : "Ethernet II");
+    json.value("encapsulation", encapsulation_of(decoded));
     add_header(json, decoded.frame.header);
     json.value("payload", payload_length(decoded));
     if (!decoded.frame.append.empty()) json.value("append", decoded.frame.append.size());

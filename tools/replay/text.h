@@ -47,7 +47,8 @@ struct Detail {
   bool quoted = false;    // it is a word, and not a number
 };
 
-// "12 0.000345678 02:..:01 > 02:..:02 RTS CTS_req=1 ...", without a newline. Times count from
+// "12 0.000345678 02:..:01 > 02:..:02 RTS CTS_req=1 ...", without a newline; of a datagram with
+// addresses and UDP ports. Times count from
 // `start`. `details`: of the managed layer.
 std::string line_of(const Decoded& frame, std::int64_t start,
                     const std::vector<Detail>& details = {});
@@ -58,7 +59,11 @@ std::string json_of(const Decoded& frame, const std::vector<Detail>& details = {
 // Seconds with nine decimal digits. `epoch`: the seconds of time 0.
 std::string seconds(std::int64_t nanoseconds, std::int64_t epoch = 0);
 std::string to_string(const MacAddr& mac);
-std::optional<MacAddr> parse_mac(const std::string& text);
+// The stations of a frame: 02:00:00:00:00:01, or of a datagram 10.0.0.5/8181.
+std::string sender_of(const Decoded& frame);
+std::string receiver_of(const Decoded& frame);
+// A station in such words.
+std::optional<MacAddr> parse_station(const std::string& text);
 std::string hex(std::uint64_t value);
 
 // The operation and its fields, as in a line. Also used to show two frames side by side.

@@ -87,7 +87,9 @@ std::string none_of_stp(std::uint64_t frames) {
 }
 
 int no_station(const std::string& option, const std::string& text) {
-  return cannot_read(option + ' ' + text + ": a MAC address has six octets: 02:00:00:00:00:01");
+  return cannot_read(option + ' ' + text +
+                     ": a station is a MAC address (02:00:00:00:00:01), or in datagrams an IP "
+                     "address and UDP port (10.0.0.5/8181, [2001:db8::5]/8181), as decode shows");
 }
 
 void tell_of_check_sequences(const Capture& capture, const std::string& file) {
@@ -107,7 +109,7 @@ struct Counted {
 std::optional<Counted> run_check(const Options& options, const Checker::Sink& tell,
                                  const std::function<void(const Decoded&)>& see) {
   auto how = options.check;
-  if (!options.station.empty() && !(how.at = parse_mac(options.station))) {
+  if (!options.station.empty() && !(how.at = parse_station(options.station))) {
     no_station("--at", options.station);
     return std::nullopt;
   }
@@ -223,7 +225,7 @@ int ladder(const Options& options) {
 }
 
 int play(const Options& options) {
-  const auto station = parse_mac(options.station);
+  const auto station = parse_station(options.station);
   if (!station) return no_station("--as", options.station);
   std::string error;
   auto capture = open(options, error);
@@ -231,7 +233,7 @@ int play(const Options& options) {
   const auto trace = record(*capture, error);
   if (!trace) return cannot_read(options.file + ": " + error);
   if (!mentions(*trace, *station))
-    return cannot_read(options.file + ": no frame is from or to " + to_string(*station));
+    return cannot_read(options.file + ": no frame is from or to " + options.station);
   const auto result = options.link.empty() ? play_node(*trace, *station)
                                            : play_link(*trace, *station, options.link, error);
   if (!error.empty()) return cannot_read(error);
@@ -330,16 +332,17 @@ int main(int argc, char** argv) {
     command
         ->add_option(
             "--at", options.station,
-            "The MAC address of the station at which the capture was made: frames of others "
-            "may have been lost, duplicated or delayed on the way there")
-        ->type_name("MAC")
+            "The station at which the capture was made, as 02:00:00:00:00:01 or 10.0.0.5/8181: "
+            "frames of others may have been lost, duplicated or delayed on the way there")
+        ->type_name("STATION")
         ->default_str("none: no frame was lost");
   }
   add_drawing(*ladder, options);
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
-  play->add_option("--as", options.station, "The station's MAC address, as 02:00:00:00:00:01")
-      ->type_name("MAC")
+  play->add_option("--as", options.station,
+                   "The station, as decode shows it: 02:00:00:00:00:01, or 10.0.0.5/8181")
+      ->type_name("STATION")
       ->required();
   play->add_option("--link", options.link,
                    "Play to that station over this Ethernet interface, instead of to a Node")

@@ -273,13 +273,13 @@ void add_ping(cli::App& ping, Options& options) {
       ->excludes(serve);
   ping.add_option("--interval", options.interval, "Seconds between two pings")
       ->type_name("SECONDS")
-      ->between(0.0, kLongest)
+      ->between(0.0, kMostSeconds)
       ->limits("0: no pause, or more")
       ->capture_default_str()
       ->excludes(serve);
   ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
       ->type_name("SECONDS")
-      ->between(kShortest, kLongest)
+      ->between(kLeastSeconds, kMostSeconds)
       ->limits("0.001 or more")
       ->capture_default_str()
       ->excludes(serve);

@@ -150,7 +150,7 @@ void add_trace(cli::App& trace, Options& options) {
       ->type_name("FILE");
   trace.add_option("--for", options.seconds, "End after this many seconds")
       ->type_name("SECONDS")
-      ->between(kShortest, kLongest)
+      ->between(kLeastSeconds, kMostSeconds)
       ->limits("0.001 or more")
       ->default_str("no limit");
   trace.add_option("--frames", options.frames, "End after this many frames")

@@ -178,7 +178,6 @@ class RecoveryState {
  public:
   // The last CTS left no later than `now`.
   void grant_left(Time now) { granted_at_ = now; }
-  [[nodiscard]] Time granted_at() const { return granted_at_; }
   // The peer cannot send before it learns that a Slot is free here again.
   void has_no_slot(Time now) { no_slot_until_ = now + SlotQuestions::kLongestPause; }
   // The peer has answered the question `sync`. `all_read`: its user has read all that was sent.

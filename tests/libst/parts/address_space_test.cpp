@@ -53,7 +53,7 @@ TEST_F(AddressSpace, AHoleIsSeen) {
 }
 
 TEST_F(AddressSpace, TheFileAndThePlaceInItAreTold) {
-  const auto memory = ipc::SharedMemory::create("test", kPages * kPage);
+  const auto memory = ipc::SharedMemory::lend("test", kPages * kPage);
   ASSERT_NE(memory, nullptr);
   ASSERT_NE(
       ::mmap(base + kPage, 2 * kPage, PROT_READ, MAP_SHARED | MAP_FIXED, memory->fd(), 3 * kPage),

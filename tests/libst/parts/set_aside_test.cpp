@@ -38,7 +38,7 @@ class SetAsideTest : public testing::Test {
     return ::mincore(const_cast<std::byte*>(at), kPage, &there) == 0;
   }
 
-  std::shared_ptr<ipc::SharedMemory> memory = ipc::SharedMemory::create("test", kSize);
+  std::shared_ptr<ipc::SharedMemory> memory = ipc::SharedMemory::lend("test", kSize);
   std::byte* const base = static_cast<std::byte*>(
       ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd(), 0));
   const Span pages{reinterpret_cast<std::uintptr_t>(base),

@@ -69,7 +69,7 @@ TEST_F(StpdBackendTest, ALackOfDescriptorsCostsTheCallAndNotTheConnection) {
   constexpr std::uint64_t kVc = 7;
   constexpr std::uint32_t kShard = 1;
   StpdBackend backend(connection, kShard);
-  const auto channel = SharedMemory::create("test", 4'096);
+  const auto channel = SharedMemory::lend("test", 4'096);
   const std::array fds{channel->fd()};
   will_reply(reply_to<ask::Connect>({.channel = {.vc = kVc, .size = 0, .bell = 0, .reserved = 0}}),
              fds);
@@ -115,7 +115,7 @@ TEST_F(StpdBackendTest, SoDoesOneWithoutWhatGoesAlongWithIt) {
 }
 
 TEST_F(StpdBackendTest, SoDoesOneWithADescriptorThatNobodyAskedFor) {
-  const auto memory = SharedMemory::create("test", 4'096);
+  const auto memory = SharedMemory::lend("test", 4'096);
   will_reply(reply_to<ask::Backlog>(), std::array{memory->fd()});
   StpdBackend backend(connection, 0);
   EXPECT_EQ(backend.call(ask::Backlog{.endpoint = 7}), -ENOTCONN);

@@ -116,11 +116,11 @@ TEST_F(NodeSide, a_request_is_copied_and_stays_until_it_is_taken) {
   NodeChannel::Look look{};
   ASSERT_TRUE(node.look(look));
   EXPECT_EQ(look.length, 1U);
-  node.pop();
+  take_one();
   EXPECT_EQ(node.taken(), 1U);
   ASSERT_TRUE(node.look(look));
   EXPECT_EQ(look.length, 2U);
-  node.pop();
+  take_one();
   EXPECT_FALSE(node.look(look));
 }
 
@@ -152,7 +152,7 @@ TEST_F(NodeSide, indices_that_the_node_owns_are_not_read_back) {
 
 TEST_F(NodeSide, requests_are_refused_and_counted) {
   for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(send(i));
-  node.pop();
+  take_one();
   node.count_refused();
   node.refuse_all();
   EXPECT_EQ(user.refused(), 3U);

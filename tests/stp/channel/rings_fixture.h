@@ -30,6 +30,11 @@ class Rings : public ::testing::Test {
     entry.length = number;
     return user.send(entry);
   }
+  // The Node has read a request, and says so.
+  void take_one() {
+    node.skip();
+    node.publish_taken();
+  }
 };
 
 }  // namespace stp::test

@@ -18,7 +18,7 @@ TEST_F(UserSide, as_many_requests_wait_as_there_are_credits) {
   EXPECT_FALSE(user.writable());
   EXPECT_FALSE(send(4));
   EXPECT_EQ(user.sent(), 4U);
-  node.pop();
+  take_one();
   EXPECT_EQ(user.taken(), 1U);
   EXPECT_TRUE(send(4));
   EXPECT_FALSE(user.writable());
@@ -36,7 +36,7 @@ TEST_F(UserSide, a_request_may_be_written_in_place) {
 TEST_F(UserSide, a_request_is_done_when_the_node_says_so_not_when_it_is_taken) {
   ASSERT_TRUE(send(1));
   ASSERT_TRUE(send(2));
-  node.pop();
+  take_one();
   EXPECT_TRUE(user.done(0));
   EXPECT_FALSE(user.done(1));
   node.complete(1);

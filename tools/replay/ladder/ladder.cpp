@@ -68,11 +68,11 @@ std::string text_of(const Decoded& frame, const std::vector<Detail>& details) {
 
 }  // namespace
 
-std::size_t Ladder::station(const MacAddr& mac) {
+std::size_t Ladder::station(const MacAddr& mac, const std::string& text) {
   const auto [at, added] = by_mac_.try_emplace(mac.to_u64(), stations_.size());
   if (!added) return at->second;
   if (stations_.size() < kMostStations) {
-    stations_.push_back(stations_.size() + 1 < kMostStations ? to_string(mac) : "other stations");
+    stations_.push_back(stations_.size() + 1 < kMostStations ? text : "other stations");
   } else {
     by_mac_.erase(at);
   }
@@ -92,8 +92,8 @@ void Ladder::add(const Decoded& frame, const std::vector<Detail>& details) {
   LadderRow row;
   row.number = frame.number;
   row.time = seconds(since);
-  row.from = station(frame.frame.src);
-  row.to = station(frame.frame.dst);
+  row.from = station(frame.frame.src, sender_of(frame));
+  row.to = station(frame.frame.dst, receiver_of(frame));
   if (frame.has_header) row.conversation = conversations_.of(frame);
   row.operation = frame.well_formed() ? op_name(frame.frame.header) : "?";
   row.text = text_of(frame, details);

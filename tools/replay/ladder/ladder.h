@@ -93,7 +93,7 @@ class Ladder {
   [[nodiscard]] std::uint64_t other_findings() const { return other_findings_; }
 
  private:
-  std::size_t station(const MacAddr& mac);
+  std::size_t station(const MacAddr& mac, const std::string& text);
 
   std::string title_;
   Limits limits_;
