@@ -244,6 +244,7 @@ void Ep::finish(Op& op) {
   link_.free_op(op);
   if (!was_reading) return;
   reading_ = nullptr;
+  link_.stop_watching(*this);
   match();
 }
 
@@ -397,6 +398,7 @@ void Ep::connection_event(const stm_event_t& event) {
 // Nothing comes any more: what waits is given up. Messages that have come stay for receives.
 void Ep::ended(int status) {
   if (state_ != State::kEnded) state_ = State::kEnded;
+  link_.stop_watching(*this);
   const auto announced = std::exchange(announced_, {});
   for (auto* const op : announced) part_done(*op, status);
   const auto left = std::exchange(own_.posted, {});

@@ -167,8 +167,8 @@ bool is_announced(MessageKind kind) {
   return kind == MessageKind::kAnnounced || kind == MessageKind::kAnnouncedData;
 }
 
-// Whether a message of that kind may have that length.
-bool is_legal(MessageKind kind, std::size_t length) {
+// Whether a message of that kind may have that length, and announce what it does.
+bool is_legal(MessageKind kind, const std::byte* data, std::size_t length) {
   switch (kind) {
     case MessageKind::kPlain:
       return length <= kShortMost;
@@ -177,7 +177,7 @@ bool is_legal(MessageKind kind, std::size_t length) {
     case MessageKind::kAnnounced:
     case MessageKind::kAnnouncedData:
     case MessageKind::kWritten:
-      return length == kAnnouncement;
+      return length == kAnnouncement && load64(data) <= kMostMessage;
   }
   return false;
 }
@@ -205,7 +205,7 @@ void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status != 0) return;
   const auto kind = static_cast<MessageKind>(event.tag);
   const auto length = static_cast<std::size_t>(event.length);
-  if (!is_legal(kind, length)) {
+  if (!is_legal(kind, buffer.data, length)) {
     break_off("a message is none of the protocol");
     return;
   }
@@ -266,6 +266,7 @@ void Ep::take_announced(PostedReceive& receive, const Arrival& arrival) {
   op.length = std::min<std::size_t>(length, receive.segments.length);
   op.overflow = length - op.length;
   reading_ = &op;
+  link_.watch(*this);
   // The sender waits for being read, even where the receive has no room.
   std::byte nothing{};
   const auto landing =

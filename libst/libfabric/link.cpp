@@ -31,9 +31,20 @@ constexpr std::size_t kNote = 64, kNotesAtATime = 64;
 constexpr std::size_t kShortLaned = 5 * 4096, kLaned = 17 * 4096, kLanedAtATime = 4;
 constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
-constexpr std::chrono::seconds kBetweenLooks{1};
+constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
 constexpr unsigned kPollsWithoutRest = 16;
+
+// The log says why each message that is not copied will cost a registration.
+void tell_of_cache(stm_domain_t domain) {
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  if (stm_domain_query(domain, &info) != 0) return;
+  if (info.cache == STM_CACHE_OFF)
+    inform(FI_LOG_MR, "registrations are not kept: STP_REGISTRATION_CACHE is 0");
+  if (info.cache == STM_CACHE_CANNOT)
+    inform(FI_LOG_MR, "registrations are not kept: the kernel is older than Linux 6.11");
+}
 
 void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
@@ -64,6 +75,7 @@ int Link::open(const std::string& text) {
   target_ = UdpTarget(text);
   driven_by_stpd_ = text.starts_with("stpd:");
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
+  tell_of_cache(domain_);
   slots_.set_domain(domain_);
   for (auto* const slots : {&notes_, &short_laned_, &laned_}) slots->set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
@@ -132,11 +144,22 @@ void Link::wait(std::int64_t microseconds) {
 
 void Link::look_for_loss() {
   const auto suspected = look_at_ == Clock::time_point{};
-  if (lost_ != 0 ||
-      (!suspected && (++empty_turns_ % kTurnsWithoutLook != 0 || Clock::now() < look_at_)))
-    return;
+  if (lost_ != 0 || (!suspected && ++empty_turns_ % kTurnsWithoutLook != 0)) return;
+  if (!watched_.empty()) look_for_late_peers();
+  if (!suspected && Clock::now() < look_at_) return;
   wait(kLook);
   look_at_ = Clock::now() + kBetweenLooks;
+}
+
+void Link::look_for_late_peers() {
+  const auto now = Clock::now();
+  for (auto& each : watched_) {
+    if (each.since == Clock::time_point{}) each.since = now;
+    if (each.told || now - each.since < kLate) continue;
+    each.told = true;
+    inform_seldom(++late_, "a peer is late",
+                  "for a second, no message that it has announced has come whole");
+  }
 }
 
 void Link::progress() {

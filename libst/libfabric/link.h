@@ -184,6 +184,15 @@ class Link {
     awaiting_.push_back(&owner);
   }
   void stop_awaiting(const Owner& owner) { std::erase(awaiting_, &owner); }
+  // The peer has announced messages. Unless stop_watching() comes within a second, the log tells of
+  // it, with the number of such peers so far.
+  void watch(const Owner& owner) {
+    if (std::ranges::find(watched_, &owner, &Watched::owner) == watched_.end())
+      watched_.push_back({.owner = &owner});
+  }
+  void stop_watching(const Owner& owner) {
+    std::erase_if(watched_, [&owner](const Watched& each) { return each.owner == &owner; });
+  }
   // How long to sleep at most. nullopt: for ever.
   [[nodiscard]] std::optional<std::chrono::milliseconds> look_again_in() const;
   // Before a program may sleep. True: it should look again instead.
@@ -196,9 +205,16 @@ class Link {
   void stop_dialing(LinkLock& lock, const Owner& owner);
 
  private:
+  struct Watched {
+    const Owner* owner;
+    Clock::time_point since{};
+    bool told = false;
+  };
+
   static void dispatch(const stm_event_t& event);
   int take();
   void look_for_loss();
+  void look_for_late_peers();
   void wait(std::int64_t microseconds);
   void run_dialer();
 
@@ -214,6 +230,8 @@ class Link {
   Slots slots_, notes_, short_laned_, laned_;
   std::vector<Owner*> awaiting_;
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
+  std::vector<Watched> watched_;
+  std::uint64_t late_ = 0;  // peers
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;

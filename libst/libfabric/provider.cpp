@@ -3,6 +3,7 @@
 #include "libst/include/stp/managed.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "libst/libfabric/domain.h"
@@ -39,6 +40,11 @@ fi_provider provider{.version = kVersion,
 
 void inform(fi_log_subsys subsystem, const std::string& text) {
   FI_INFO(&provider, subsystem, "%s\n", text.c_str());
+}
+
+void inform_seldom(std::uint64_t count, const std::string& what, const std::string& why) {
+  if (count > 10 && !std::has_single_bit(count)) return;
+  inform(FI_LOG_EP_CTRL, what + " (" + std::to_string(count) + " so far): " + why);
 }
 
 int explain(fi_log_subsys subsystem, const std::string& what, int status) {

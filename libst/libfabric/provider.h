@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <string>
@@ -21,8 +22,11 @@ extern fi_provider provider;
 
 // Logs at FI_LOG_LEVEL=info why something is not offered or has failed.
 void inform(fi_log_subsys subsystem, const std::string& text);
-// The same, with the managed API's text for this thread's last error. Returns the libfabric error,
-// negative.
+// The same, of something that strangers can cause: of the first ten times, then of each that
+// doubles `count`, which is the number so far. So they do not fill the log.
+void inform_seldom(std::uint64_t count, const std::string& what, const std::string& why);
+// Logs as inform() does, with the managed API's text for this thread's last error. Returns the
+// libfabric error, negative.
 int explain(fi_log_subsys subsystem, const std::string& what, int status);
 
 // Parameters: the environment variables FI_STP_*, shown by fi_info -e.

@@ -249,11 +249,6 @@ RegionId Memory::receive_region(EndpointId endpoint) const {
 
 namespace {
 
-bool is_wanted() {
-  const auto* const text = std::getenv("STP_REGISTRATION_CACHE");
-  return text == nullptr || std::string_view(text) != "0";
-}
-
 bool kernel_tells_areas() {
   client::SharedPages::instance();  // keeps the list of areas open
   static const std::byte here{};
@@ -263,11 +258,17 @@ bool kernel_tells_areas() {
 
 }  // namespace
 
-MemoryCache::MemoryCache() : on_(is_wanted() && kernel_tells_areas()) {}
+MemoryCache::MemoryCache()
+    : state_(state_of(std::getenv("STP_REGISTRATION_CACHE"), kernel_tells_areas())) {}
+
+std::uint32_t MemoryCache::state_of(const char* environment, bool kernel_tells) {
+  if (environment != nullptr && std::string_view(environment) == "0") return STM_CACHE_OFF;
+  return kernel_tells ? STM_CACHE_ON : STM_CACHE_CANNOT;
+}
 
 void MemoryCache::keep(std::shared_ptr<Memory> memory) {
   const auto size = memory->bound_size();
-  if (!on_ || size > kMostBytes) return memory->unbind();
+  if (!on() || size > kMostBytes) return memory->unbind();
   kept_.push_front(std::move(memory));
   bytes_ += size;
   if (!kept_.front()->rest()) remove(kept_.begin())->unbind();

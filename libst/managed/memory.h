@@ -14,6 +14,7 @@
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
+#include "libst/include/stp/managed.h"
 #include "stp/base/assert.h"
 #include "stp/transfer/sequencer.h"
 #include "stp/types.h"
@@ -200,9 +201,10 @@ class MemoryCache {
   // The most registrations and bytes that are kept.
   static constexpr std::size_t kMost = 64, kMostBytes = std::size_t{64} << 20;
 
-  // Off if the environment says so, or if the kernel cannot tell what is mapped at an address.
   MemoryCache();
-  explicit MemoryCache(bool on) : on_(on) {}
+  // STM_CACHE_ON, or why it is off: the environment has that text (nullptr: none), or the kernel
+  // cannot tell what is mapped at an address.
+  static std::uint32_t state_of(const char* environment, bool kernel_tells);
 
   // Takes a registration that nothing uses, or unbinds it.
   void keep(std::shared_ptr<Memory> memory);
@@ -210,14 +212,15 @@ class MemoryCache {
   bool restore(Memory& memory);
   // Unbinds all. False: there was none.
   bool clear();
-  [[nodiscard]] bool on() const { return on_; }
+  [[nodiscard]] std::uint32_t state() const { return state_; }
+  [[nodiscard]] bool on() const { return state_ == STM_CACHE_ON; }
   [[nodiscard]] std::size_t size() const { return kept_.size(); }
 
  private:
   using Kept = std::list<std::shared_ptr<Memory>>;  // the one released last is the first
   std::shared_ptr<Memory> remove(Kept::iterator at);
 
-  const bool on_;
+  const std::uint32_t state_;
   Kept kept_;
   std::size_t bytes_ = 0;
 };

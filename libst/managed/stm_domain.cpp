@@ -134,6 +134,7 @@ int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
     known.mac = found->backend().mac().to_u64();
     known.ipv4 = found->backend().ipv4();
     known.mtu = found->backend().mtu();
+    known.cache = found->released().state();
     return write_info(known, info);
   });
 }

@@ -16,11 +16,13 @@ static void domain_attr(void) {
 }
 
 static void domain_info(void) {
-  TYPE(stm_domain_info_t, 24);
+  TYPE(stm_domain_info_t, 32); /* 24 before it had the field cache */
   FIELD(stm_domain_info_t, size, 0, 8);
   FIELD(stm_domain_info_t, mac, 8, 8);
   FIELD(stm_domain_info_t, ipv4, 16, 4);
   FIELD(stm_domain_info_t, mtu, 20, 4);
+  FIELD(stm_domain_info_t, cache, 24, 4);
+  FIELD(stm_domain_info_t, reserved, 28, 4);
 }
 
 static void remote(void) {
@@ -148,6 +150,9 @@ static void states(void) {
 }
 
 static void others(void) {
+  VALUE(STM_CACHE_ON, 1);
+  VALUE(STM_CACHE_OFF, 2);
+  VALUE(STM_CACHE_CANNOT, 3);
   VALUE(STM_LOCAL_READ, 1);
   VALUE(STM_LOCAL_WRITE, 2);
   VALUE(STM_REMOTE_READ, 4);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/libfabric/fi_fixture.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -11,11 +14,28 @@ namespace stp::test {
 namespace {
 
 // No test reaches another link. Libraries that Debian's libfabric loads handle signals, unless they
-// are told not to.
+// are told not to. libfabric looks at its own variables once.
 const bool stays_on_loop =
-    ::setenv("STP_LINK", "loop", 1) == 0 && ::setenv("IPATH_NO_BACKTRACE", "1", 1) == 0;
+    ::setenv("STP_LINK", "loop", 1) == 0 && ::setenv("IPATH_NO_BACKTRACE", "1", 1) == 0 &&
+    ::setenv("FI_LOG_LEVEL", "info", 1) == 0 && ::setenv("FI_LOG_PROV", "stp", 1) == 0;
 
 }  // namespace
+
+Log::Log() : saved_(::dup(STDERR_FILENO)), file_(::memfd_create("log", MFD_CLOEXEC)) {
+  EXPECT_GE(::dup2(file_, STDERR_FILENO), 0);
+}
+
+Log::~Log() {
+  EXPECT_GE(::dup2(saved_, STDERR_FILENO), 0);
+  ::close(saved_);
+  ::close(file_);
+}
+
+bool Log::says(const std::string& text) const {
+  std::string all(static_cast<std::size_t>(::lseek(file_, 0, SEEK_END)), '\0');
+  const auto got = ::pread(file_, all.data(), all.size(), 0);
+  return got == static_cast<ssize_t>(all.size()) && all.find(text) != std::string::npos;
+}
 
 Info hints() {
   Info made(fi_allocinfo());

@@ -51,6 +51,19 @@ Info hints();
 int get_info(const char* node, const char* service, std::uint64_t flags, const Info& hints,
              Info& out);
 
+// What the provider logs (FI_LOG_LEVEL=info) as long as this exists.
+class Log {
+ public:
+  Log();
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  [[nodiscard]] bool says(const std::string& text) const;
+
+ private:
+  const int saved_, file_;
+};
+
 // What a program opens before it has endpoints.
 struct Side {
   explicit Side(const Info& info, fi_cq_format format = FI_CQ_FORMAT_DATA,

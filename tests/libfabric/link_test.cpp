@@ -119,6 +119,21 @@ TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
   EXPECT_STREQ(got, "hello");
 }
 
+// Then each message that is not copied costs a registration.
+TEST(FiLink, TheLogSaysThatRegistrationsAreNotKept) {
+  constexpr auto kOff = "registrations are not kept: STP_REGISTRATION_CACHE is 0";
+  const UseLink link("loop");
+  Info info;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  const Log log;
+  const Side usual(info);
+  EXPECT_FALSE(log.says(kOff));
+  ASSERT_EQ(::setenv("STP_REGISTRATION_CACHE", "0", 1), 0);
+  const Side side(info);
+  ::unsetenv("STP_REGISTRATION_CACHE");
+  EXPECT_TRUE(log.says(kOff));
+}
+
 // The name of an endpoint may be any of the host's addresses, and none of another one.
 TEST(FiLink, AnEndpointMayBeCalledByAnIpv6AddressOfThisHost) {
   const UseLink link("udp:,port=0");

@@ -797,6 +797,36 @@ TEST_F(RdmPeer, APeerThatEndedIsConnectedToAnew) {
   EXPECT_EQ(got[0], 'x');
 }
 
+TEST_F(RdmPeer, TheLogCountsThoseWhoAreBrokenOffAndRejected) {
+  const Log log;
+  for (const std::string each : {"1", "2"}) {
+    ASSERT_EQ(stranger_.connect(b_->name(), 1), STM_REFUSED);
+    EXPECT_TRUE(log.says("who asks to connect is rejected (" + each + " so far): "));
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+    stranger_.send(99, head(1, 0, 0, 1), kHead);
+    stranger_.ended();
+    EXPECT_TRUE(log.says("a peer is broken off (" + each + " so far): "));
+  }
+}
+
+// It keeps the receives that have matched, and no other peer waits.
+TEST_F(RdmPeer, WhoAnnouncesAndNeverSendsIsTold) {
+  std::vector<char> got(100'000), other(5);
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.post();
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr),
+            0);
+  const Log log;
+  stranger_.send(kAnnounced, head(7, got.size(), 1, 1), kHead + kTail);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  while (!log.says("a peer is late (1 so far)")) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    stranger_.progress();
+  }
+  send_early("still", 1);
+  EXPECT_EQ(receive(other, 1).len, 5U);
+}
+
 TEST_F(RdmPeer, ClosingWithEverythingUnderWayIsClean) {
   std::vector<char> bytes(100'000), got(100'000);
   for (std::uint64_t i = 0; i < 40; ++i)

@@ -4,6 +4,7 @@
 #include "libst/managed/memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,24 +89,41 @@ class Cached : public ManagedApi {
     EXPECT_EQ(stm_memory_release(memory), 0);
     return id;
   }
-  // The server gets the bytes that the program sees, and the program those that the server sends.
   void expect_same_bytes(stm_memory_t memory, int value) {
-    constexpr std::size_t kLength = kSize - 200;
-    std::vector<std::byte> there(kLength);
-    const auto sink = server.memory(there.data(), kLength);
     pages.fill(value);
-    ASSERT_EQ(stm_receive(server.connection, 5, sink, there.data(), kLength), 0);
-    ASSERT_EQ(stm_send(client.connection, 6, 0, 0, memory, pages.data() + 100, kLength), 0);
+    expect_same_bytes(memory, pages.data() + 100, kSize - 200, value);
+  }
+  // The server gets the bytes that the program sees, and the program those that the server sends.
+  void expect_same_bytes(stm_memory_t memory, std::byte* data, std::size_t length, int value) {
+    std::vector<std::byte> there(length);
+    const auto sink = server.memory(there.data(), length);
+    std::memset(data, value, length);
+    ASSERT_EQ(stm_receive(server.connection, 5, sink, there.data(), length), 0);
+    ASSERT_EQ(stm_send(client.connection, 6, 0, 0, memory, data, length), 0);
     ASSERT_EQ(server.completion(5).status, 0);
     ASSERT_EQ(client.completion(6).status, 0);
-    EXPECT_EQ(std::memcmp(there.data(), pages.data() + 100, kLength), 0);
-    std::memset(there.data(), value + 1, kLength);
-    ASSERT_EQ(stm_receive(client.connection, 7, memory, pages.data() + 100, kLength), 0);
-    ASSERT_EQ(stm_send(server.connection, 8, 0, 0, sink, there.data(), kLength), 0);
+    EXPECT_EQ(std::memcmp(there.data(), data, length), 0);
+    std::memset(there.data(), value + 1, length);
+    ASSERT_EQ(stm_receive(client.connection, 7, memory, data, length), 0);
+    ASSERT_EQ(stm_send(server.connection, 8, 0, 0, sink, there.data(), length), 0);
     ASSERT_EQ(client.completion(7).status, 0);
     ASSERT_EQ(server.completion(8).status, 0);
-    EXPECT_EQ(std::memcmp(there.data(), pages.data() + 100, kLength), 0);
+    EXPECT_EQ(std::memcmp(there.data(), data, length), 0);
     EXPECT_EQ(stm_memory_release(sink), 0);
+  }
+  // Registers it, releases it and registers it again after `change`: the bytes are the same each
+  // time. Returns whether the second one is the first one again.
+  bool is_taken_over(std::byte* data, std::size_t length, const std::function<void()>& change) {
+    auto memory = client.memory(data, length);
+    const auto before = region(memory);
+    expect_same_bytes(memory, data, length, 80);
+    EXPECT_EQ(stm_memory_release(memory), 0);
+    change();
+    memory = client.memory(data, length);
+    const auto after = region(memory);
+    expect_same_bytes(memory, data, length, 90);
+    EXPECT_EQ(stm_memory_release(memory), 0);
+    return after == before;
   }
   stm_remote_t open(stm_memory_t memory, stm_region_t& region) {
     stm_remote_t remote{};
@@ -253,6 +271,65 @@ TEST_P(Cached, PagesThatWereMovedAndSwappedAreSeen) {
   expect_same_bytes(lend(), 30);
   ASSERT_EQ(::madvise(pages.data(), kSize, MADV_DONTNEED), 0);
   expect_same_bytes(lend(), 32);
+}
+
+// The kernel may take such pages away until they are written again.
+TEST_P(Cached, PagesThatAreGivenBackLazilyAreSeen) {
+  is_taken_over(pages.data(), kSize, [&] {
+    const auto given = ::madvise(pages.data(), kSize, MADV_FREE);
+    EXPECT_TRUE(given == 0 || lent()) << "it is for private memory alone";
+  });
+}
+
+// Memory of malloc() at the same address again: with the same pages, and with others.
+TEST_P(Cached, MemoryThatIsFreedAndAllocatedAgainIsSeen) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's malloc() gives an address again late";
+#endif
+  constexpr std::size_t kMapped = std::size_t{256} << 10, kOfHeap = std::size_t{64} << 10;
+  ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, kMapped), 1);
+  for (const auto length : {kOfHeap, kMapped + kPage}) {
+    auto* data = std::malloc(length);
+    auto at = static_cast<std::byte*>(data);
+    const auto same = is_taken_over(at, length, [&] {
+      std::free(data);
+      data = std::malloc(length);
+      ASSERT_EQ(data, at) << length;
+    });
+    EXPECT_EQ(same, !lent() || length == kOfHeap) << length;
+    std::free(data);
+  }
+}
+
+TEST_P(Cached, PagesThatBecomeHugeAreSeen) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
+  const Pages many(2 * kHuge);
+  const auto from = reinterpret_cast<std::uintptr_t>(many.data());
+  auto* const data = many.data() + (kHuge - from % kHuge) % kHuge;
+  std::memset(data, 1, kHuge);
+  if (::madvise(data, kHuge, kCollapse) != 0) GTEST_SKIP() << "the kernel makes no huge pages";
+  is_taken_over(data, kHuge, [&] { ::madvise(data, kHuge, kCollapse); });
+  // And other ones, of which none is huge.
+  is_taken_over(data, kHuge, [&] {
+    many.replace(static_cast<std::size_t>(data - many.data()), kHuge);
+    ASSERT_EQ(::madvise(data, kHuge, MADV_NOHUGEPAGE), 0);
+  });
+}
+
+// They are no pages that stpd could replace.
+TEST_P(Cached, HugePagesOfTheirOwnPoolAreSeen) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  auto* const mapped = ::mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (mapped == MAP_FAILED) GTEST_SKIP() << "the host has no hugepages";
+  auto* const data = static_cast<std::byte*>(mapped);
+  is_taken_over(data, kHuge, [&] {
+    ASSERT_NE(::mmap(data, kHuge, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED, -1, 0),
+              MAP_FAILED);
+  });
+  ::munmap(data, kHuge);
 }
 
 // A child has what its parent had at the fork, also in memory that the parent once registered.
@@ -536,6 +613,22 @@ TEST_P(Cached, TheEnvironmentSwitchesItOff) {
   ::unsetenv("STP_REGISTRATION_CACHE");
   ASSERT_EQ(stm_memory_release(other.memory(pages.data(), kSize)), 0);
   EXPECT_EQ(kept(other), 0U);
+  const auto told = [](const Side& side) {
+    stm_domain_info_t info{};
+    info.size = sizeof info;
+    EXPECT_EQ(stm_domain_query(side.domain, &info), 0);
+    return info.cache;
+  };
+  EXPECT_EQ(told(other), static_cast<std::uint32_t>(STM_CACHE_OFF));
+  EXPECT_EQ(told(client), static_cast<std::uint32_t>(STM_CACHE_ON));
+}
+
+TEST(CacheState, SaysWhyItIsOff) {
+  EXPECT_EQ(MemoryCache::state_of(nullptr, true), STM_CACHE_ON);
+  EXPECT_EQ(MemoryCache::state_of("1", true), STM_CACHE_ON);
+  EXPECT_EQ(MemoryCache::state_of("0", true), STM_CACHE_OFF);
+  EXPECT_EQ(MemoryCache::state_of("0", false), STM_CACHE_OFF);
+  EXPECT_EQ(MemoryCache::state_of("1", false), STM_CACHE_CANNOT);
 }
 
 }  // namespace

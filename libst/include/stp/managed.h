@@ -52,11 +52,19 @@ typedef struct stm_domain_attr {
 ST_API int stm_domain_open(const stm_domain_attr_t* attr, stm_domain_t* domain);
 ST_API int stm_domain_close(stm_domain_t domain);
 
+/* Whether the domain keeps registrations that are released (see below). */
+enum {
+  STM_CACHE_ON = 1,
+  STM_CACHE_OFF = 2,   /* STP_REGISTRATION_CACHE=0 */
+  STM_CACHE_CANNOT = 3 /* the kernel does not tell what is mapped at an address */
+};
 typedef struct stm_domain_info {
   size_t size;
   st_macaddr_t mac;
   uint32_t ipv4; /* host order; 0: the link has none */
   uint32_t mtu;
+  uint32_t cache; /* STM_CACHE_ON, ... */
+  uint32_t reserved;
 } stm_domain_info_t;
 ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
 

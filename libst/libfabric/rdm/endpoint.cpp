@@ -3,7 +3,6 @@
 #include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <thread>
 #include <utility>
@@ -285,12 +284,6 @@ int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
   return 0;
 }
 
-// Of the first ten, then of each that doubles the number: strangers do not fill the log.
-void Endpoint::tell_of(std::uint64_t count, const char* what, const char* why) {
-  if (count > 10 && !std::has_single_bit(count)) return;
-  inform(FI_LOG_EP_CTRL, std::string(what) + " (" + std::to_string(count) + " so far): " + why);
-}
-
 void Endpoint::requested(stm_connection_t connection) {
   if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
   auto data = cm_data_of(connection);
@@ -302,7 +295,7 @@ void Endpoint::requested(stm_connection_t connection) {
     return nullptr;
   }();
   if (why != nullptr) {
-    tell_of(++rejected_, "who asks to connect is rejected", why);
+    inform_seldom(++rejected_, "who asks to connect is rejected", why);
     stm_reject(connection, nullptr, 0);
     return;
   }

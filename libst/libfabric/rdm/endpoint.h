@@ -165,6 +165,7 @@ class Incoming final : public Owner {
     std::size_t length;
   };
 
+  void came();
   // One buffer more, which gets a message.
   int add_buffer();
   void post(RxBuffer& buffer);
@@ -233,7 +234,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
   // A peer has broken the protocol.
-  void broken_off(const char* why) { tell_of(++broken_off_, "a peer is broken off", why); }
+  void broken_off(const char* why) { inform_seldom(++broken_off_, "a peer is broken off", why); }
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
   }
@@ -285,8 +286,6 @@ class Endpoint final : public fid_ep, public Acceptor {
   Endpoint(Domain& domain, const fi_info& info, void* context);
   int enable();
   void linger(LinkLock& lock);
-  // Tells the log, seldom if it happens often.
-  static void tell_of(std::uint64_t count, const char* what, const char* why);
   void bury();
   void bury_incoming();
   [[nodiscard]] std::size_t peers_that_send() const;

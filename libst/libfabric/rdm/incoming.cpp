@@ -24,6 +24,7 @@ std::size_t read_length(const Op& op) {
 
 Incoming::~Incoming() {
   endpoint_.link().stop_awaiting(*this);
+  endpoint_.link().stop_watching(*this);
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     endpoint_.buffers().give_back(*buffers_[i], i >= Buffers::kFirst);
 }
@@ -87,6 +88,7 @@ void Incoming::give_up(int status) {
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
   endpoint_.matching().forget(*this);
+  endpoint_.link().stop_watching(*this);
   held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
     endpoint_.lose(cut->message, *cut->receive, status);
@@ -112,6 +114,13 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (held_.empty() && take(message)) return;
   if (held_.empty()) endpoint_.link().await(*this);
   held_.push_back(message);
+  endpoint_.link().watch(*this);
+}
+
+// The peer has sent something that was awaited.
+void Incoming::came() {
+  endpoint_.link().stop_watching(*this);
+  if (!held_.empty() || !reading_.empty()) endpoint_.link().watch(*this);
 }
 
 // Messages keep their order, so all wait for the first.
@@ -119,6 +128,7 @@ void Incoming::look_again() {
   while (!held_.empty() && !ended_ && !broken_) {
     if (!take(held_.front())) return endpoint_.link().await(*this);
     held_.pop_front();
+    came();
   }
 }
 
@@ -306,6 +316,7 @@ void Incoming::read_next() {
     const auto pending = *next;
     next = waiting_.erase(next);
     reading_.push_back({pending.op, *length});
+    endpoint_.link().watch(*this);
     const auto error = read(*pending.op, pending, *length);
     if (error == 0) continue;
     // The sender would wait for the read for ever.
@@ -341,6 +352,7 @@ void Incoming::part_done(Op& op, int status) {
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });
+  came();
   endpoint_.received(op);
   if (!ended_) read_next();
 }

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers that do not keep to the protocol of endpoints of FI_EP_MSG: a program of the managed API in
+// the place of one. Each message of the provider's own has a kind, its tag, and numbers,
+// big-endian.
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stp/managed.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+
+#include "tests/libfabric/fi_fixture.h"
+
+namespace stp::test::ep_data_test {
+namespace {
+
+constexpr std::uint32_t kPlain = 0, kData = 1, kAnnounced = 2, kAnnouncedData = 3, kWritten = 4;
+constexpr std::uint32_t kMagic = 0x53544649;
+constexpr std::size_t kNumbers = 16, kMostShort = 17 * 1024, kBuffer = kMostShort + 8;
+constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+
+class Stranger {
+ public:
+  Stranger() {
+    stm_domain_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.link = "loop";
+    EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
+    EXPECT_EQ(stm_queue_create(domain_, 1'000, &queue_), 0);
+    EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),
+              0);
+  }
+  ~Stranger() { stm_domain_close(domain_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void dial(std::uint16_t port) {
+    const std::array<std::uint32_t, 3> own{htonl(kMagic), htonl(INADDR_LOOPBACK),
+                                           htonl(4711U << 16 | 1)};
+    stm_connection_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.events = queue_;
+    EXPECT_EQ(stm_connection_create(domain_, &attr, &connection_), 0);
+    const auto name = "127.0.0.1:" + std::to_string(port);
+    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, own.data(), sizeof own), 0);
+  }
+  void send(std::uint32_t kind, std::size_t size, std::uint64_t first = 0) {
+    const auto number = htobe64(first);
+    std::memcpy(bytes_.data(), &number, sizeof number);
+    EXPECT_EQ(stm_send(connection_, 0, 0, kind, memory_, bytes_.data(), size), 0);
+  }
+  void read(std::size_t length) {
+    EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[30'000], length), 0);
+  }
+  // Takes what the endpoint announces.
+  void post() { EXPECT_EQ(stm_receive(connection_, 0, memory_, &bytes_[60'000], kBuffer), 0); }
+  // The next event that is no completion of a send.
+  stm_event_t next() {
+    stm_event_t event{};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    do {
+      if (progress) progress();
+      if (stm_queue_wait(queue_, 1, &event, 1, 1000) == 1 && event.kind != STM_SEND) return event;
+    } while (std::chrono::steady_clock::now() < deadline);
+    ADD_FAILURE() << "no event";
+    return event;
+  }
+  // The connection ends, with that status.
+  int ended() {
+    for (;;) {
+      const auto event = next();
+      if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED || event.kind == 0)
+        return event.status;
+    }
+  }
+  std::function<void()> progress;
+
+ private:
+  stm_domain_t domain_ = nullptr;
+  stm_queue_t queue_ = nullptr;
+  stm_memory_t memory_ = nullptr;
+  stm_connection_t connection_ = nullptr;
+  std::vector<char> bytes_ = std::vector<char>(100'000, 'b');
+};
+
+// A server with two connections: of an honest client, and of a stranger.
+class EpPeer : public FiTest {
+ protected:
+  EpPeer() {
+    stranger_.progress = [this] { fi_cq_read(server_->rx.get(), nullptr, 0); };
+    connect();
+    sockaddr_in address{};
+    auto length = sizeof address;
+    EXPECT_EQ(fi_getname(&pep_->fid, &address, &length), 0);
+    stranger_.dial(ntohs(address.sin_port));
+    const auto asked = request();
+    theirs_ = server_->endpoint(asked.get());
+    EXPECT_EQ(fi_accept(theirs_.get(), nullptr, 0), 0);
+    EXPECT_EQ(stranger_.next().kind, STM_CONNECTED);
+    EXPECT_EQ(server_->event(), FI_CONNECTED);
+  }
+  void expect_others_go_on() {
+    std::string got(5, ' ');
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+    ASSERT_EQ(fi_send(connected_.get(), "still", 5, nullptr, 0, nullptr), 0);
+    EXPECT_EQ(server_->completed(server_->rx.get()).op_context, got.data());
+    client_->completed(client_->tx.get());
+    EXPECT_EQ(got, "still");
+  }
+  // What the stranger has sent ends its connection, and nothing else.
+  void expect_broken_off() {
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+    EXPECT_EQ(server_->event(), FI_SHUTDOWN);
+    expect_others_go_on();
+  }
+  void expect_lie(std::uint32_t kind, std::size_t size, std::uint64_t first = 0) {
+    stranger_.send(kind, size, first);
+    expect_broken_off();
+  }
+
+  Stranger stranger_;
+  Fid<fid_ep> theirs_;
+};
+
+TEST_F(EpPeer, AnUnknownKindEndsTheConnection) {
+  expect_lie(99, kNumbers);
+}
+TEST_F(EpPeer, AShortMessageThatIsTooLongEndsTheConnection) {
+  expect_lie(kPlain, kMostShort + 1);
+}
+TEST_F(EpPeer, AMessageLongerThanABufferEndsTheConnection) {
+  expect_lie(kPlain, kBuffer + 1);
+}
+TEST_F(EpPeer, AMessageShorterThanItsDataEndsTheConnection) {
+  expect_lie(kData, 7);
+}
+TEST_F(EpPeer, AnAnnouncementOfAnotherLengthEndsTheConnection) {
+  expect_lie(kAnnounced, kNumbers - 1, 100);
+}
+TEST_F(EpPeer, AnAnnouncementOfTooMuchEndsTheConnection) {
+  expect_lie(kAnnounced, kNumbers, kMost + 1);
+}
+TEST_F(EpPeer, AnAnnouncementOfTooMuchWithDataEndsTheConnection) {
+  expect_lie(kAnnouncedData, kNumbers, ~std::uint64_t{0});
+}
+TEST_F(EpPeer, AWriteOfAnotherLengthEndsTheConnection) {
+  expect_lie(kWritten, kNumbers + 1, 100);
+}
+TEST_F(EpPeer, AWriteOfTooMuchEndsTheConnection) {
+  expect_lie(kWritten, kNumbers, kMost + 1);
+}
+TEST_F(EpPeer, AReadOfWhatIsNotAnnouncedEndsTheConnection) {
+  stranger_.read(10);
+  expect_broken_off();
+}
+
+TEST_F(EpPeer, AReadOfMoreThanIsAnnouncedEndsTheConnection) {
+  const std::vector<char> bytes(20'000);
+  stranger_.post();
+  ASSERT_EQ(fi_send(theirs_.get(), bytes.data(), bytes.size(), nullptr, 0, &stranger_), 0);
+  const auto announced = stranger_.next();
+  ASSERT_EQ(announced.kind, STM_RECEIVE);
+  ASSERT_EQ(announced.tag, kAnnounced);
+  stranger_.read(bytes.size() + 1);
+  expect_broken_off();
+  EXPECT_EQ(server_->failed(server_->tx.get()).op_context, &stranger_);
+}
+
+// The receive waits as long as the connection is there. Others do not, and the log tells of it.
+TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
+  std::vector<char> got(20'000);
+  ASSERT_EQ(fi_recv(theirs_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+  {
+    const Log log;
+    stranger_.send(kAnnounced, kNumbers, got.size());
+    ASSERT_EQ(stranger_.next().kind, STM_READ_REQUEST);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    while (!log.says("a peer is late (1 so far)")) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      fi_cq_read(server_->rx.get(), nullptr, 0);
+    }
+  }
+  expect_others_go_on();
+  theirs_.reset();
+  EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
+}
+
+}  // namespace
+}  // namespace stp::test::ep_data_test
