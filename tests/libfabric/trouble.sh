@@ -3,9 +3,9 @@
 # usage: trouble.sh BUILD-DIRECTORY
 # What becomes of jobs of Open MPI over FI_EP_RDM of stp when a rank, a stpd or the link is killed: while they connect,
 # with short messages under way, with long ones that are read, with one-sided operations, and at the end. Two ranks on
-# two hosts, each with its stpd; Open MPI's own messages have a wire of their own. Each job has to end soon, and to
-# leave nothing. A rank that is stopped for a minute is no error. STP_TROUBLE names the parts to run (rank stpd link
-# stop).
+# two hosts, each with its stpd; Open MPI's own messages have a wire of their own. Each job has to end in time, and to
+# leave nothing: of budgets and clients, of memory files and descriptors of the stpd's that are left, of sockets. A rank
+# that is stopped for a minute is no error. STP_TROUBLE names the parts to run (rank stpd link stop).
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -29,19 +29,66 @@ use_hosts "$side_a" "$side_b" 10.8.0
 runs() { [[ " ${STP_TROUBLE-rank stpd link stop} " == *" $1 "* ]]; }
 by_btl=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 
-# What all users hold of the budgets of both stpd's.
-held() { "$bin/stpctl" --json --socket "$work/a.sock" --socket "$work/b.sock" users; }
-holds_as_before() { [ "$(held)" = "$before" ]; }
-has_a_rank() { held | grep -q '"clients":{"used":[2-9]'; } # besides stpctl
+# The seconds within which each rank has to be gone. A rank or a stpd that is killed is noticed at once. A peer that is
+# silent is given up after 5.75 s (docs/protocol.md, 5.23), and Open MPI then ends the ranks that are left. Who connects
+# asks for 30 s.
+killed=5 silent=10 connecting=40
+# mpirun itself may take its time.
+mpirun_ends=10
+
+# held SIDE...: what all users hold of the budgets of these stpd's.
+held() { "$bin/stpctl" --json "${@/#/--socket=$work/}" users; }
+has_a_rank() { held a.sock b.sock | grep -q '"clients":{"used":[2-9]'; } # besides stpctl
+
+# left SIDE...: all that a job may leave with these stpd's: of their budgets, their descriptors by kind and mapped files of
+# memory; sockets of their clients; files that ranks of these hosts share.
+left() {
+  local side pid host
+  held "${@/%/.sock}"
+  for side; do
+    pid=stpd_$side host=side_$side
+    find "/proc/${!pid}/fd" -printf '%l\n' | sed 's/[0-9]\+//g' | sort | uniq -c
+    grep -c memfd: "/proc/${!pid}/maps"
+    within "${!host}" ss -xaH | wc -l
+  done
+  find /dev/shm -name '*stp-[ab]*'
+}
+# remember SIDE...: what is there before a job.
+remember() {
+  sides=("$@")
+  before=$(left "$@")
+}
+leaves_nothing() { [ "$(left "${sides[@]}")" = "$before" ]; }
+expect_nothing_left() { # PHASE
+  local until=$((SECONDS + 20))
+  until leaves_nothing; do
+    [ $SECONDS -lt $until ] || {
+      diff <(echo "$before") <(left "${sides[@]}") >&2
+      fail "$1: the job leaves something"
+    }
+    pause 0.2
+  done
+}
+# restart_stpd SIDE LINK
+restart_stpd() {
+  local host=side_$1
+  start_stpd "$1" "${!host}" "$2"
+  printf -v "stpd_$1" %s $!
+  await_stpd "$1"
+}
 # begin_stpds LINK
 begin_stpds() {
-  start_stpd b "$side_b" "$1"
-  stpd_b=$!
-  start_stpd a "$side_a" "$1"
-  stpd_a=$!
-  await_stpd a
-  await_stpd b
-  before=$(held)
+  restart_stpd b "$1"
+  restart_stpd a "$1"
+  run_a_job
+  remember a b
+}
+# What a stpd makes for its first clients it keeps.
+run_a_job() {
+  through_two 1 "$work/mpi_programs" ring 1
+  mpi first 60 "${through[@]}"
+  ends_well first
+  expect wait_for 20 has_no_rank
 }
 last_rank() { pgrep -f "^$work/(mpi_programs|one_sided) " | tail -n 1; }
 has_no_rank() { [ -z "$(last_rank)" ]; }
@@ -67,32 +114,50 @@ begin() {
   esac
 }
 
+# ranks_end PHASE SECONDS: no rank is left so soon.
+ranks_end() {
+  local begun=${EPOCHREALTIME/./}
+  until has_no_rank; do
+    [ $((${EPOCHREALTIME/./} - begun)) -lt $(($2 * 1000000)) ] ||
+      { tail -n 20 "$work/$1.log" >&2 && fail "$1: a rank is left after $2 s"; }
+    pause 0.05
+  done
+  say "$1: no rank is left after $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
+  if grep -q "Segmentation fault" "$work/$1.log"; then fail "$1: a rank has ended with SIGSEGV"; fi
+}
+
 kill_ranks() {
   local phase
   begin_stpds iface:stp0
   for phase in "${phases[@]}"; do
     begin "$phase"
     kill -KILL "$(last_rank)"
-    ends_soon "$phase" 60
-    expect wait_for 20 has_no_rank
-    expect wait_for 20 holds_as_before
+    ranks_end "$phase" $killed
+    ends_soon "$phase" $mpirun_ends
+    expect_nothing_left "$phase"
   done
   stop "$stpd_a" "$stpd_b"
-  say "ranks were killed in each phase, and stpd holds what it held before"
+  say "ranks were killed in each phase, and nothing is left of them"
 }
 
+# The stpd of one rank, and the rank of the other one gets an error. In the last phase it is that of the rank in
+# MPI_Finalize: the other rank makes no calls.
 kill_stpds() {
-  local phase
+  local phase dead pid
+  begin_stpds iface:stp0
   for phase in "${phases[@]}"; do
-    begin_stpds iface:stp0
+    dead=b
+    if [ "$phase" = finalize ]; then dead=a && run_a_job && remember b; else remember a; fi
     begin "$phase"
-    kill_at_once "$stpd_b"
-    ends_soon "$phase" 60
-    expect wait_for 20 has_no_rank
-    if grep -q "Segmentation fault" "$work/$phase.log"; then fail "$phase: a rank has ended with SIGSEGV"; fi
-    stop "$stpd_a"
+    pid=stpd_$dead
+    kill_at_once "${!pid}"
+    ranks_end "$phase" $killed
+    ends_soon "$phase" $mpirun_ends
+    expect_nothing_left "$phase"
+    restart_stpd $dead iface:stp0
   done
-  say "stpd was killed in each phase"
+  stop "$stpd_a" "$stpd_b"
+  say "stpd was killed in each phase, and the other one has nothing left of the job"
 }
 
 # An interface that is switched off tells its host; a network that drops all frames tells nobody.
@@ -112,28 +177,28 @@ drop_none() {
   within "$side_b" nft delete table netdev lost
 }
 
-# A peer that is silent is given up after 5.75 s (docs/protocol.md, 5.23), but who connects waits for up to 30 s. Ranks in
-# MPI_Finalize need the link no more.
+# In the last phase the other rank goes on for 8 s, and those in MPI_Finalize need the link no more.
 kill_links() { # LINK CUT MEND
-  local phase cut
+  local phase
   begin_stpds "$1"
   for phase in "${phases[@]}"; do
     begin "$phase" 8
-    cut=$SECONDS
     $2
-    expect wait_for 60 has_no_rank
-    say "$phase: no rank is left $((SECONDS - cut)) s after the link was lost"
+    case $phase in
+      connect) ranks_end "$phase" $connecting ;;
+      finalize) ranks_end "$phase" $((8 + silent)) ;;
+      *) ranks_end "$phase" $silent ;;
+    esac
     if [ "$phase" = finalize ]; then
-      expect wait_for 60 ends "$mpi"
+      expect wait_for $mpirun_ends ends "$mpi"
     else
-      ends_soon "$phase" 60 # mpirun may take its time
+      ends_soon "$phase" $mpirun_ends
     fi
-    if grep -q "Segmentation fault" "$work/$phase.log"; then fail "$phase: a rank has ended with SIGSEGV"; fi
     $3
-    expect wait_for 20 holds_as_before
+    expect_nothing_left "$phase"
   done
   stop "$stpd_a" "$stpd_b"
-  say "the link was lost in each phase ($2), and stpd holds what it held before"
+  say "the link was lost in each phase ($2), and nothing is left of the jobs"
 }
 
 stop_a_rank() {
@@ -148,7 +213,7 @@ stop_a_rank() {
   kill -CONT "$stopped"
   ends_well stopped
   expect [ "$(grep -c 'all is right' "$work/stopped.log")" -eq 2 ]
-  expect wait_for 20 holds_as_before
+  expect_nothing_left stopped
   stop "$stpd_a" "$stpd_b"
 }
 
