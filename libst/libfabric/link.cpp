@@ -107,13 +107,20 @@ bool Link::has_address(const Address& name, std::uint32_t format) const {
                                    : is_own(name);
 }
 
+void Link::tell() {
+  if (telling_.empty()) return;
+  for (auto* const owner : std::exchange(telling_, {})) owner->tell();
+}
+
 int Link::take() {
+  tell();
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
   if (!awaiting_.empty())
     for (auto* const owner : std::exchange(awaiting_, {})) owner->look_again();
   if (awaiting_.empty()) awaiting_since_ = {};
+  if (count == 0) tell();  // the program may sleep next
   return count;
 }
 

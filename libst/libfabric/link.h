@@ -193,6 +193,10 @@ class Link {
   void stop_watching(const Owner& owner) {
     std::erase_if(watched_, [&owner](const Watched& each) { return each.owner == &owner; });
   }
+  // Calls tell() before the next events are taken: what the program sends until then, perhaps as an
+  // answer, leaves first.
+  void tell_later(Owner& owner) { telling_.push_back(&owner); }
+  void stop_telling(const Owner& owner) { std::erase(telling_, &owner); }
   // How long to sleep at most. nullopt: for ever.
   [[nodiscard]] std::optional<std::chrono::milliseconds> look_again_in() const;
   // Before a program may sleep. True: it should look again instead.
@@ -213,6 +217,7 @@ class Link {
 
   static void dispatch(const stm_event_t& event);
   int take();
+  void tell();
   void look_for_loss();
   void look_for_late_peers();
   void wait(std::int64_t microseconds);
@@ -228,7 +233,7 @@ class Link {
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_, notes_, short_laned_, laned_;
-  std::vector<Owner*> awaiting_;
+  std::vector<Owner*> awaiting_, telling_;
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;
   std::uint64_t late_ = 0;  // peers

@@ -89,6 +89,8 @@ class Owner {
   virtual void part_done(Op& op, int status) = 0;
   // It has asked for it (Link::await).
   virtual void look_again() {}
+  // It has asked for it (Link::tell_later).
+  virtual void tell() {}
 
  protected:
   ~Owner() = default;

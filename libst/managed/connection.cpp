@@ -249,7 +249,7 @@ void Connection::on_completion(const Completion& c) {
       if (!session_->on_arrived(c)) on_breach(Receives::Breach::kRing);
       return;
     case Kind::kNotice:
-      return session_->eager_out.taken(c.tag);
+      return session_->taken(c.tag);
     case Kind::kWrite:
       if (c.context == context::kHelloOut) return hello_sent(c.status);
       return operations_.on_completion(*session_, c);

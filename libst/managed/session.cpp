@@ -88,10 +88,9 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
                    bool quiet) {
   const auto slot = use(operation.length);
   auto* const at = staging.eager_out(slot);
-  const auto error =
-      sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot, staging.memory->at(at),
-                    kEagerHead + operation.length,
-                    {.flags = wire::flag::kInterrupt, .quiet = quiet && has_plenty()});
+  const auto error = sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot,
+                                   staging.memory->at(at), kEagerHead + operation.length,
+                                   {.flags = wire::flag::kInterrupt, .quiet = quiet, .told = true});
   if (error != 0) {
     close();
     return error;

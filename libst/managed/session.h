@@ -138,11 +138,6 @@ class EagerOut {
     return place + count - taken_ <= kEagerSlots &&
            (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
   }
-  // At least half of the slots are free.
-  [[nodiscard]] bool has_plenty() const {
-    return static_cast<unsigned>(std::popcount(in_flight_)) < kEagerSlots / 2 &&
-           sent_ - taken_ < kEagerSlots / 2;
-  }
   // `span`: the most slots of a message that the peer allows.
   void open(std::uint64_t span) {
     span_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
@@ -157,6 +152,7 @@ class EagerOut {
     const auto slots = static_cast<std::uint32_t>(eager_slots(length));
     const auto place = eager_place(sent_, slots);
     sent_ = place + slots;
+    ends_[messages_++ % kEagerSlots] = sent_;
     in_flight_ |= eager_bits(place % kEagerSlots, slots);
     return place % kEagerSlots;
   }
@@ -173,15 +169,22 @@ class EagerOut {
   [[nodiscard]] std::uint32_t sent() const { return sent_; }
   // The peer reports how many slots it has taken in total. Reports may overtake each other.
   void taken(std::uint32_t count) {
-    if (static_cast<std::int32_t>(count - taken_) > 0 && sent_ - count <= kEagerSlots)
-      taken_ = count;
+    if (static_cast<std::int32_t>(count - taken_) <= 0 || sent_ - count > kEagerSlots) return;
+    taken_ = count;
+    while (messages_taken_ != messages_ && has_taken(ends_[messages_taken_ % kEagerSlots]))
+      ++messages_taken_;
   }
+  [[nodiscard]] const RemoteRegion& ring() const { return ring_; }
+  // How many messages of the ring it has taken. Each was one Block.
+  [[nodiscard]] std::uint32_t messages_taken() const { return messages_taken_; }
 
  private:
   RemoteRegion ring_;
   std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;  // bit per slot
+  std::uint32_t messages_ = 0, messages_taken_ = 0;
+  std::array<std::uint32_t, kEagerSlots> ends_{};  // where those end that are not taken
 };
 static_assert(kEagerSlots < 32);
 
@@ -279,8 +282,14 @@ struct Session {
     if (!eager_in.is_served_as(c.request)) return true;  // a put with Interrupt
     EagerHead head;
     if (!eager_in.arrived(c.offset, c.length, staging, head)) return false;
-    eager_out.taken(head.taken);
+    taken(head.taken);
     return true;
+  }
+  // The peer has taken so many slots in all: what stood there has arrived.
+  // protocol: 9.27
+  void taken(std::uint32_t slots) {
+    eager_out.taken(slots);
+    if (eager_out.is_open()) sequencer.puts_arrived(eager_out.ring(), eager_out.messages_taken());
   }
   // Where the peer's Write for `receive` lands. An empty message needs a place too, although
   // nothing is written there.

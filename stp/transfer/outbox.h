@@ -61,16 +61,26 @@ class Departures {
 // protocol: 9.27
 class Asking {
  public:
-  // Longer Puts are never quiet, and keep their question.
+  // Of those that leave together, longer Puts keep their question.
   static constexpr std::uint32_t kShort = 4'096;
+  // Longer Puts are never quiet.
+  static constexpr std::uint64_t kQuietMost = 131'072;
+  // So many bytes of quiet ones are asked about.
+  static constexpr std::uint64_t kQuietBytes = 262'144;
   // The delay before the peer is asked about quiet Puts.
   static constexpr Time kQuietest = kMillisecond;
 
-  // Whether the Block sent last asks. `unasked`: the last ones of `sent` that did not ask, this one
-  // included.
-  static constexpr bool must(bool quiet, std::uint32_t unasked, std::uint32_t sent,
+  // What has been sent and not asked about: the last so many Blocks, with so many bytes.
+  struct Unasked {
+    std::uint32_t blocks = 0;
+    std::uint64_t bytes = 0;
+  };
+  // Whether the Block sent last asks, a quiet one. `unasked`: it included. `told`: the peer's user
+  // tells of such Blocks itself, so questions are for the case that it does not.
+  static constexpr bool must(bool told, const Unasked& unasked, std::uint32_t sent,
                              std::uint32_t window) {
-    return !quiet || unasked * 4 >= window || sent == window;
+    return unasked.blocks * 4 >= window * (told ? 3 : 1) || unasked.bytes >= kQuietBytes ||
+           sent == window;
   }
   // Whether a short Put asks when it leaves. `wanted`: somebody waits for its answer; `later`: the
   // next one will ask, and its answer covers this one.

@@ -54,7 +54,8 @@ int Puts::close(std::uint32_t r_id) {
     piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
     piece.flags = options.flags;
     piece.cancelled = false;
-    piece.quiet = options.quiet && length <= Asking::kShort;
+    piece.quiet = options.quiet && length <= Asking::kQuietMost;
+    piece.told = options.told;
   }
   send(stream);
   return 0;
@@ -79,10 +80,16 @@ void Puts::send(Stream& stream) {
   if (stream.sent == 0) stream.stalled_since = now;
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
     ++stream.sent;
-    if (stream.unasked++ == 0) stream.confirm_at = now + Asking::kQuietest;
-    send_block(stream, stream.sent - 1,
-               Asking::must(stream.blocks[stream.sent - 1].quiet, stream.unasked, stream.sent,
-                            stream.region.window));
+    const auto& block = stream.blocks[stream.sent - 1];
+    auto& unasked = stream.unasked;
+    if (unasked.blocks++ == 0) {
+      stream.confirm_at = now + Asking::kQuietest;
+      unasked.bytes = 0;
+    }
+    unasked.bytes += block.length;
+    send_block(
+        stream, stream.sent - 1,
+        !block.quiet || Asking::must(block.told, unasked, stream.sent, stream.region.window));
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
@@ -90,7 +97,7 @@ void Puts::send(Stream& stream) {
   if (!std::exchange(stream.waits, true)) ++waiting_;
   stream.awaited.number = outbox_.last_number();
   repeats_.keep(stream.awaited, kAnswerPatience);
-  if (stream.unasked > 0) clock_.due_at(Alarm::kPuts, stream.confirm_at);
+  if (stream.unasked.blocks > 0) clock_.due_at(Alarm::kPuts, stream.confirm_at);
 }
 
 // The stream's clock stops. Once nothing of any stream is on its way, no time concerns the Puts.
@@ -114,7 +121,7 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
   if (!wake) flags |= flag::kSilent;
   if (asks) {
     flags |= flag::kSendState;
-    stream.unasked = 0;
+    stream.unasked = {};
   }
   auto& entry = outbox_.add_put(block.length <= Asking::kShort && (!wake || !asks));
   entry.header = wire::to_header(wire::Data{.r_mx = stream.region.mx,
@@ -134,13 +141,13 @@ void Puts::ask_about(Stream& stream) {
   const auto sync = outbox_.ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
   stream.question = {.b_num = stream.b_seq, .sync = sync};
   stream.awaited.number = outbox_.last_number();
-  stream.unasked = 0;
+  stream.unasked = {};
 }
 
 void Puts::confirm(Stream& stream) {
-  if (stream.unasked == 0) return;
+  if (stream.unasked.blocks == 0) return;
   if (outbox_.ask_with_last(stream.region.r_id))
-    stream.unasked = 0;
+    stream.unasked = {};
   else
     ask_about(stream);
 }
@@ -184,14 +191,26 @@ void Puts::on_progress(Stream& stream, const wire::RequestStateResponse& rsr) {
     }
     return repeats_.answered(stream.awaited);
   }
-  for (; done > 0; --done) {
+  complete(stream, done);
+}
+
+void Puts::arrived(std::uint32_t r_id, std::uint32_t b_seq) {
+  auto* const found = find(r_id);
+  if (found == nullptr) return;
+  const auto done = b_seq - found->b_seq;
+  if (done != 0 && done <= found->sent) complete(*found, done);
+}
+
+// The first `blocks` Blocks have arrived.
+void Puts::complete(Stream& stream, std::uint32_t blocks) {
+  for (; blocks > 0; --blocks) {
     const auto& block = stream.blocks.front();
     if (block.last) completions_.add(completion_of(block, 0));
     stream.blocks.pop_front();
     ++stream.b_seq;
     --stream.sent;
   }
-  stream.unasked = std::min(stream.unasked, stream.sent);
+  stream.unasked.blocks = std::min(stream.unasked.blocks, stream.sent);
   stream.question.reset();  // it asked about a Block that is complete now
   stream.stalled_since = clock_.now();
   stop_waiting(stream);
@@ -261,7 +280,7 @@ void Puts::expire() {
       abandon(stream, -ETIMEDOUT);
     } else if (what == Repeats::Next::kSend) {
       ask_about(stream);
-    } else if (stream.unasked > 0) {
+    } else if (stream.unasked.blocks > 0) {
       if (now < stream.confirm_at)
         clock_.due_at(Alarm::kPuts, stream.confirm_at);
       else

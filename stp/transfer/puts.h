@@ -39,6 +39,8 @@ class Puts {
 
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, const PutOptions& options);
+  // The peer's user has told that all Blocks of the region before `b_seq` have arrived.
+  void arrived(std::uint32_t r_id, std::uint32_t b_seq);
   // Asks about all Puts that nobody has asked about.
   void confirm();
   // What has been sent of the put of `context` stays; the rest is never sent. False: there is none.
@@ -67,6 +69,7 @@ class Puts {
     std::uint16_t flags = 0;
     bool cancelled = false;  // the rest of its put is not sent
     bool quiet = false;      // nobody waits for its completion
+    bool told = false;       // the peer's user tells of its arrival
   };
   // The RS that waits for its RSR: the Block it asks about, and its Sync.
   struct Question {
@@ -78,8 +81,8 @@ class Puts {
     std::uint32_t i_id = 0;   // of our RMR
     RingQueue<Block> blocks;  // from B_seq on; the first `sent` of them have been sent
     std::uint32_t b_seq = 0, sent = 0;
-    std::uint32_t unasked = 0;  // the last `unasked` of `sent`, covered by no question
-    Time confirm_at = kNever;   // when to ask about them at the latest
+    Asking::Unasked unasked;   // the last of `sent`, covered by no question
+    Time confirm_at = kNever;  // when to ask about them at the latest
     Awaited awaited{Alarm::kPuts};
     Time stalled_since = 0;
     bool waits = false;  // counted in waiting_: a Block is on its way
@@ -94,6 +97,7 @@ class Puts {
   void ask_about(Stream& stream);
   void confirm(Stream& stream);
   void on_progress(Stream& stream, const wire::RequestStateResponse& rsr);
+  void complete(Stream& stream, std::uint32_t blocks);
   void abandon(Stream& stream, int status);
   [[nodiscard]] static Completion completion_of(const Block& block, int status);
 

@@ -104,6 +104,10 @@ int Sequencer::put(Context context, const RemoteRegion& region, std::uint64_t of
   return impl_->puts.put(context, region, offset, source, length, options);
 }
 
+void Sequencer::puts_arrived(const RemoteRegion& region, std::uint32_t b_seq) {
+  if (impl_->outbox.ended() == 0) impl_->puts.arrived(region.r_id, b_seq);
+}
+
 void Sequencer::confirm_puts() {
   if (impl_->outbox.ended() == 0) impl_->puts.confirm();
 }

@@ -109,6 +109,8 @@ struct PutOptions {
   // Nobody waits for its completion. It comes with the completion of a later Put, after
   // confirm_puts(), or when the peer, asked a millisecond later, has answered.
   bool quiet = false;
+  // The peer's user tells of its arrival, so puts_arrived() follows: fewer are asked about.
+  bool told = false;
 };
 
 // Calls that start an operation return 0, -EINVAL, -EAGAIN (too much outstanding), or -ENOTCONN.
@@ -140,6 +142,8 @@ class Sequencer {
   // return -EACCES, even before the completions (kPut, kRevoked) arrive.
   int put(Context context, const RemoteRegion& region, std::uint64_t offset, Address source,
           std::uint64_t length, const PutOptions& options = {});
+  // The peer's user has told that all Blocks of the region before `b_seq` have arrived.
+  void puts_arrived(const RemoteRegion& region, std::uint32_t b_seq);
   // Asks the peer about the quiet Puts now: somebody waits for them after all.
   void confirm_puts();
   int get(Context context, const RemoteRegion& region, std::uint64_t offset,

@@ -158,6 +158,20 @@ TEST_F(PostedOperations, AShortMessageGoesThroughTheRing) {
   EXPECT_EQ(event.message, 1U) << "the handshake's message is not counted";
 }
 
+// protocol: 9.27
+TEST_F(PostedOperations, AMessageThatThePeersProgramHasReceivedIsCompleteWithoutAnAnswer) {
+  serve_ring(b, a);
+  for (std::uint64_t i = 1; i < 32; ++i) {  // one in 32 asks
+    post(operation(Kind::kSend, i, STM_LAZY));
+    const auto sent = take(a);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_FALSE(sent.front().header.has(wire::flag::kSendState)) << i;
+    a.session->taken(static_cast<std::uint32_t>(i));
+    for (const auto& c : a.completions()) operations.on_completion(*a.session, c);
+    expect_event(STM_SEND, i, 0);
+  }
+}
+
 TEST_F(PostedOperations, AfterThePeerHasRevokedItsRingMessagesAreWrites) {
   serve_ring(b, a);
   ASSERT_EQ(b.session->sequencer.close_region(1), 0);

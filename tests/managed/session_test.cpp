@@ -319,6 +319,26 @@ TEST_F(Eager, AMessageIsTakenWhenThePeerSaysSo) {
   EXPECT_FALSE(out.has_taken(second + 1));
 }
 
+// protocol: 9.27
+TEST_F(Eager, ASenderKnowsHowManyMessagesArePassed) {
+  out.open(kEagerSpan);
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    const auto before = out.messages_taken();
+    std::vector<Put> puts;
+    for (std::uint32_t i = 0; i < 3; ++i) puts.push_back(send(3 * round + i, i == 1 ? 16'384 : 8));
+    for (const auto& put : puts) ASSERT_TRUE(arrives(put));
+    for (const auto& put : puts) out.delivered(put.slot, put.head.length);
+    ASSERT_TRUE(take(3 * round));
+    out.taken(in.tell());
+    EXPECT_EQ(out.messages_taken(), before + 1);
+    out.taken(in.taken() + 4);
+    EXPECT_EQ(out.messages_taken(), before + 1) << "not all slots of the second one";
+    ASSERT_TRUE(take(3 * round + 1) && take(3 * round + 2));
+    out.taken(in.tell());
+    EXPECT_EQ(out.messages_taken(), before + 3);
+  }
+}
+
 TEST_F(Eager, SlotsWhosePutIsNotCompleteAreNotUsedAgain) {
   out.open(kEagerSpan);
   const auto first = send(0, kLongest);

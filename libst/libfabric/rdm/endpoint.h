@@ -146,6 +146,7 @@ class Incoming final : public Owner {
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
   void look_again() override;
+  void tell() override;
 
  private:
   // A message, in its buffer.
@@ -198,6 +199,7 @@ class Incoming final : public Owner {
   std::vector<Reading> reading_;
   std::optional<LaneIn> lane_;
   std::deque<Arrived> held_;  // behind one whose bytes have not arrived
+  bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;
   bool ended_ = false, broken_ = false;

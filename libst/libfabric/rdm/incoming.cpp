@@ -25,6 +25,7 @@ std::size_t read_length(const Op& op) {
 Incoming::~Incoming() {
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_watching(*this);
+  endpoint_.link().stop_telling(*this);
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     endpoint_.buffers().give_back(*buffers_[i], i >= Buffers::kFirst);
 }
@@ -243,7 +244,12 @@ bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
 }
 
 void Incoming::lane_done(std::uint64_t place) {
-  if (lane_->done(place) && !ended_ && !broken_) tell_peer(Kind::kFreed, {.length = lane_->tell()});
+  if (lane_->done(place) && !std::exchange(tells_, true)) endpoint_.link().tell_later(*this);
+}
+
+void Incoming::tell() {
+  tells_ = false;
+  if (!ended_ && !broken_) tell_peer(Kind::kFreed, {.length = lane_->tell()});
 }
 
 // A peer that does not get the word uses the lane no more.

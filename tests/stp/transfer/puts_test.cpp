@@ -104,6 +104,25 @@ TEST_F(PutsTest, are_asked_about_and_then_repeated_if_they_are_lost) {
 }
 
 // protocol: 9.27
+TEST_F(PutsTest, complete_when_the_peer_tells_of_them_and_not_before_they_are_sent) {
+  for (Context i = 0; i < 6; ++i) put(i);
+  EXPECT_EQ(blocks().size(), kRegion.window);
+  puts.arrived(kRegion.r_id, kRegion.window + 1);
+  puts.arrived(kRegion.r_id, 0);
+  puts.arrived(kRegion.r_id + 1, 1);
+  puts.arrived(kRegion.r_id, 0xffff'ffff);
+  EXPECT_EQ(done(), std::vector<Context>{});
+  puts.arrived(kRegion.r_id, 3);
+  EXPECT_EQ(done(), (std::vector<Context>{0, 1, 2}));
+  EXPECT_EQ(blocks(), (std::vector<std::uint32_t>{4, 5})) << "there is room in the window";
+  state(2);
+  EXPECT_EQ(done(), std::vector<Context>{}) << "an older word";
+  state(6);
+  EXPECT_EQ(done(), (std::vector<Context>{3, 4, 5}));
+  EXPECT_EQ(clock.deadline(), kNever);
+}
+
+// protocol: 9.27
 TEST_F(PutsTest, that_are_quiet_are_asked_about_within_a_millisecond) {
   auto wide = kRegion;
   wide.r_id = 901;

@@ -200,10 +200,53 @@ TEST_F(Managed, of_a_short_window_each_quiet_put_asks) {
 }
 
 // protocol: 9.27
-TEST_F(Managed, a_quiet_put_that_is_long_asks) {
-  const auto region = open_region(100'000, 128);
-  ASSERT_EQ(sa.sequencer->put(1, region, 0, at(0), 5'000, {.quiet = true}), 0);
-  EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{true});
+TEST_F(Managed, of_long_quiet_puts_one_in_256_KiB_asks) {
+  const auto region = open_region(200'000, 128);
+  std::vector<bool> asks;
+  for (Context i = 0; i < 9; ++i) {
+    ASSERT_EQ(sa.sequencer->put(i, region, 0, at(0), 65'536, {.quiet = true}), 0);
+    asks.push_back(asks_of(*sa.sequencer, now) == std::vector<bool>{true});
+  }
+  EXPECT_EQ(asks, (std::vector<bool>{false, false, false, true, false, false, false, true, false}));
+}
+
+// protocol: 9.27
+TEST_F(Managed, a_put_is_quiet_up_to_128_KiB) {
+  const auto region = open_region(200'000, 128);
+  const auto asks = [&](std::uint64_t length) {
+    EXPECT_EQ(sa.sequencer->put(length, region, 0, at(0), length, {.quiet = true}), 0);
+    return std::ranges::count(asks_of(*sa.sequencer, now), true) != 0;
+  };
+  EXPECT_FALSE(asks(131'072));
+  EXPECT_TRUE(asks(131'073));
+}
+
+// protocol: 9.27
+TEST_F(Managed, of_quiet_puts_that_the_peer_tells_of_one_in_three_quarters_of_the_window_asks) {
+  const auto region = open_region(200'000, 16);
+  std::vector<bool> asks;
+  for (Context i = 0; i < 12; ++i) {
+    ASSERT_EQ(sa.sequencer->put(i, region, 8 * i, at(8 * i), 8, {.quiet = true, .told = true}), 0);
+    asks.push_back(asks_of(*sa.sequencer, now) == std::vector<bool>{true});
+  }
+  EXPECT_EQ(std::ranges::count(asks, true), 1);
+  EXPECT_TRUE(asks.back());
+}
+
+// protocol: 9.27
+TEST_F(Managed, of_puts_that_the_peer_tells_of_in_time_one_in_32_asks) {
+  const auto region = open_region(200'000, 16);
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    ASSERT_EQ(sa.sequencer->put(i, region, 0, at(0), 8, {.quiet = true, .told = true}), 0);
+    EXPECT_EQ(asks_of(*sa.sequencer, now), std::vector<bool>{i == 31}) << i;
+    Completion done;
+    EXPECT_FALSE(sa.sequencer->next_completion(done)) << i;
+    sa.sequencer->puts_arrived(region, i + 1);
+    ASSERT_TRUE(sa.sequencer->next_completion(done)) << i;
+    EXPECT_EQ(done.context, i);
+    EXPECT_EQ(done.status, 0);
+  }
+  EXPECT_EQ(sa.sequencer->outstanding(), 0U);
 }
 
 // protocol: 9.27
