@@ -364,11 +364,10 @@ ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
  * place, or 65536 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
  * not registered for it. -ENOTCONN, or the reason of the end: the connection is none any more. */
 enum {
-  STM_QUIET =
-      1, /* no event where the status is 0. Puts of up to 128 KiB, and short messages, are then
-            acknowledged together: each counts as outstanding, and keeps its place in the
-            queue, for up to a few milliseconds more. A message that the
-            peer's program has received does not fail when that program disconnects. */
+  STM_QUIET = 1,  /* no event where the status is 0. Puts of up to 128 KiB, and short messages, are
+                     then acknowledged together: each counts as outstanding, and keeps its place in
+                     the queue, for up to a few milliseconds more. A message that the peer's program
+                     has received does not fail when that program disconnects. */
   STM_FENCE = 2,  /* begins only when all operations posted before it are complete: a message that
                      tells of a put */
   STM_URGENT = 4, /* wakes a peer that sleeps */
