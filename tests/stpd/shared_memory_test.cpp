@@ -28,7 +28,7 @@ os::UniqueFd memory_of(std::size_t size, int seals) {
 }
 
 TEST(SharedMemory, IsZeroedSealedAndSeenByBothSides) {
-  const auto ours = ipc::SharedMemory::create("test", 3 * ipc::page_size());
+  const auto ours = ipc::SharedMemory::lend("test", 3 * ipc::page_size());
   ASSERT_NE(ours, nullptr);
   EXPECT_TRUE(std::all_of(ours->data(), ours->data() + ours->size(),
                           [](std::byte b) { return b == std::byte{0}; }));
@@ -41,7 +41,7 @@ TEST(SharedMemory, IsZeroedSealedAndSeenByBothSides) {
 }
 
 TEST(SharedMemory, StaysWhenItsDescriptorIsForgotten) {
-  const auto memory = ipc::SharedMemory::create("test", ipc::page_size());
+  const auto memory = ipc::SharedMemory::lend("test", ipc::page_size());
   ASSERT_NE(memory, nullptr);
   memory->forget_fd();
   EXPECT_EQ(memory->fd(), -1);
