@@ -34,11 +34,11 @@ has_address() {
 }
 address_is() { [ "$(grep '^address' "$work/$1.log" | tail -n 1)" = "$2" ]; }
 
-# watches NAME: the program has begun; everything happens to it.
+# watches NAME: the program has begun; everything happens to it. A veth has no speed.
 watches() {
   has_address "$1" 10.9.0.1
   tells "$1" 'event 1 status 0$'
-  tells "$1" 'asked: state 1 megabits 10000 trouble: $'
+  tells "$1" 'asked: state 1 megabits 0 trouble: $'
   within "$side_a" ip link set stp0 down
   tells "$1" 'event 2 status -100$'
   tells "$1" 'asked: state 2 .* trouble: .*ip link set stp0 up'

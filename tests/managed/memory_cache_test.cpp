@@ -286,15 +286,16 @@ TEST_P(Cached, MemoryThatIsFreedAndAllocatedAgainIsSeen) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's malloc() gives an address again late";
 #endif
-  constexpr std::size_t kMapped = std::size_t{256} << 10, kOfHeap = std::size_t{64} << 10;
-  ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, kMapped), 1);
-  for (const auto length : {kOfHeap, kMapped + kPage}) {
+  // So long that no free part of the heap can have it.
+  constexpr std::size_t kMapped = std::size_t{16} << 20, kOfHeap = std::size_t{64} << 10;
+  ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, 2 * kOfHeap), 1);
+  for (const auto length : {kOfHeap, kMapped}) {
     auto* data = std::malloc(length);
     auto at = static_cast<std::byte*>(data);
     std::vector<void*> elsewhere;
     const auto same = is_taken_over(at, length, [&] {
       std::free(data);
-      while ((data = std::malloc(length)) != at && elsewhere.size() < 1'000)
+      while ((data = std::malloc(length)) != at && elsewhere.size() < 100)
         elsewhere.push_back(data);
       ASSERT_EQ(data, at) << length;
     });
