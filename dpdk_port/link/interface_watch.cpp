@@ -205,14 +205,19 @@ bool InterfaceWatch::ask() {
   return std::exchange(facts_, now) != now;
 }
 
+// `command`: of ethtool's, which gets the answer. False: none.
+bool InterfaceWatch::ask_driver(const std::string& name, void* command) const {
+  ifreq question{};
+  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
+  question.ifr_data = static_cast<char*>(command);
+  return ::ioctl(asking_, SIOCETHTOOL, &question) == 0;
+}
+
 // The kernel names 10 Gbit/s for interfaces that lead to no line.
 bool InterfaceWatch::has_no_line(const std::string& name) const {
   ethtool_drvinfo driver{};
   driver.cmd = ETHTOOL_GDRVINFO;
-  ifreq question{};
-  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
-  question.ifr_data = reinterpret_cast<char*>(&driver);
-  if (::ioctl(asking_, SIOCETHTOOL, &question) != 0) return false;
+  if (!ask_driver(name, &driver)) return false;
   const std::string_view known(driver.driver);
   return known == "veth" || known == "tun";
 }
@@ -220,10 +225,7 @@ bool InterfaceWatch::has_no_line(const std::string& name) const {
 unsigned InterfaceWatch::ask_speed(const std::string& name) const {
   ethtool_cmd answer{};
   answer.cmd = ETHTOOL_GSET;
-  ifreq question{};
-  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
-  question.ifr_data = reinterpret_cast<char*>(&answer);
-  if (::ioctl(asking_, SIOCETHTOOL, &question) != 0 || has_no_line(name)) return 0;
+  if (!ask_driver(name, &answer) || has_no_line(name)) return 0;
   const unsigned speed = ethtool_cmd_speed(&answer);
   return speed == static_cast<unsigned>(SPEED_UNKNOWN) ? 0 : speed;
 }

@@ -79,6 +79,7 @@ class InterfaceWatch {
   [[nodiscard]] LinkState state() const;
 
  private:
+  bool ask_driver(const std::string& name, void* command) const;
   [[nodiscard]] unsigned ask_speed(const std::string& name) const;
   [[nodiscard]] bool has_no_line(const std::string& name) const;
 

@@ -65,3 +65,15 @@ through_two() { # RANKS PROGRAM...: as many on each of the two hosts
   through=("${two_hosts[@]}" --oversubscribe --host "$hosts.1:$each" -n "$each" -x "STP_LINK=stpd:$work/a.sock"
     "$@" : --host "$hosts.2:$each" -n "$each" -x "STP_LINK=stpd:$work/b.sock" "$@")
 }
+
+# Two namespaces, $side_a and $side_b, for stp on one wire and for mpirun and its daemons on another, which stays.
+make_two_hosts() {
+  make_namespace side_a
+  make_namespace side_b
+  # shellcheck disable=SC2154 # made above
+  join_by_wire "$side_a" "$side_b" 9000
+  within "$side_a" ip link add own0 type veth peer name own0 netns "$side_b"
+  set_up_interface "$side_a" own0 1500 10.8.0.1/24
+  set_up_interface "$side_b" own0 1500 10.8.0.2/24
+  use_hosts "$side_a" "$side_b" 10.8.0
+}

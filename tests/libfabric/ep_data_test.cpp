@@ -2,16 +2,11 @@
 // Peers that do not keep to the protocol of endpoints of FI_EP_MSG: a program of the managed API in
 // the place of one. Each message of the provider's own has a kind, its tag, and numbers,
 // big-endian.
-#include <arpa/inet.h>
 #include <endian.h>
-#include <stp/managed.h>
 
-#include <array>
-#include <chrono>
 #include <cstring>
-#include <functional>
 
-#include "tests/libfabric/fi_fixture.h"
+#include "tests/libfabric/stranger.h"
 
 namespace stp::test::ep_data_test {
 namespace {
@@ -21,31 +16,11 @@ constexpr std::uint32_t kMagic = 0x53544649;
 constexpr std::size_t kNumbers = 16, kMostShort = 17 * 1024, kBuffer = kMostShort + 8;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
 
-class Stranger {
+class Stranger : public StrangeProgram {
  public:
-  Stranger() {
-    stm_domain_attr_t attr{};
-    attr.size = sizeof attr;
-    attr.link = "loop";
-    EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
-    EXPECT_EQ(stm_queue_create(domain_, 1'000, &queue_), 0);
-    EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),
-              0);
-  }
-  ~Stranger() { stm_domain_close(domain_); }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  Stranger() : StrangeProgram(100'000, 'b') {}
 
-  void dial(std::uint16_t port) {
-    const std::array<std::uint32_t, 3> own{htonl(kMagic), htonl(INADDR_LOOPBACK),
-                                           htonl(4711U << 16 | 1)};
-    stm_connection_attr_t attr{};
-    attr.size = sizeof attr;
-    attr.events = queue_;
-    EXPECT_EQ(stm_connection_create(domain_, &attr, &connection_), 0);
-    const auto name = "127.0.0.1:" + std::to_string(port);
-    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, own.data(), sizeof own), 0);
-  }
+  void dial(std::uint16_t port) { StrangeProgram::dial(port, kMagic); }
   void send(std::uint32_t kind, std::size_t size, std::uint64_t first = 0) {
     const auto number = htobe64(first);
     std::memcpy(bytes_.data(), &number, sizeof number);
@@ -56,33 +31,6 @@ class Stranger {
   }
   // Takes what the endpoint announces.
   void post() { EXPECT_EQ(stm_receive(connection_, 0, memory_, &bytes_[60'000], kBuffer), 0); }
-  // The next event that is no completion of a send.
-  stm_event_t next() {
-    stm_event_t event{};
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
-    do {
-      if (progress) progress();
-      if (stm_queue_wait(queue_, 1, &event, 1, 1000) == 1 && event.kind != STM_SEND) return event;
-    } while (std::chrono::steady_clock::now() < deadline);
-    ADD_FAILURE() << "no event";
-    return event;
-  }
-  // The connection ends, with that status.
-  int ended() {
-    for (;;) {
-      const auto event = next();
-      if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED || event.kind == 0)
-        return event.status;
-    }
-  }
-  std::function<void()> progress;
-
- private:
-  stm_domain_t domain_ = nullptr;
-  stm_queue_t queue_ = nullptr;
-  stm_memory_t memory_ = nullptr;
-  stm_connection_t connection_ = nullptr;
-  std::vector<char> bytes_ = std::vector<char>(100'000, 'b');
 };
 
 // A server with two connections: of an honest client, and of a stranger.

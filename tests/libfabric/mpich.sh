@@ -84,15 +84,9 @@ chosen() {
     awk -v most="$1" 'NF > 2 { if ($3 > most) $3 = most; if (!seen[$0]++) print }' | grep -E "${STP_MPICH:-.}"
 }
 
-make_namespace side_a
-make_namespace side_b
+make_two_hosts
 # shellcheck disable=SC2154 # made above
-join_by_wire "$side_a" "$side_b" 9000
-within "$side_a" ip link add own0 type veth peer name own0 netns "$side_b"
-set_up_interface "$side_a" own0 1500 10.8.0.1/24
-set_up_interface "$side_b" own0 1500 10.8.0.2/24
 for each in "$side_a" "$side_b"; do within "$each" ip link set lo up; done
-use_hosts "$side_a" "$side_b" 10.8.0
 start_pair_in "$side_a" "$side_b"
 start_stpd one "$side_a" loop --address 10.9.1.1/24
 await_stpd one

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "tests/libfabric/rdm_fixture.h"
+#include "tests/libfabric/stranger.h"
 
 namespace stp::test::rdm_peer_test {
 namespace {
@@ -34,33 +35,15 @@ std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::
   return {htobe64(tag), 0, htobe64(length), htobe64(std::uint64_t{id} << 32 | flags)};
 }
 
-// A program of the managed API, in the place of an endpoint.
-class Stranger {
+class Stranger : public StrangeProgram {
  public:
-  Stranger() {
-    stm_domain_attr_t attr{};
-    attr.size = sizeof attr;
-    attr.link = "loop";
-    EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
-    EXPECT_EQ(stm_queue_create(domain_, 10'000, &queue_), 0);
-    EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),
-              0);
-  }
-  ~Stranger() { stm_domain_close(domain_); }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  Stranger() : StrangeProgram(kServed + 40'000, 'r') {}
 
   // Connects to that endpoint. The kind of the event that follows.
   std::uint32_t connect(const sockaddr_in& to, std::uint32_t magic = kMagic,
                         const std::string& word = {}) {
-    const std::array<std::uint32_t, 3> own{htonl(magic), htonl(INADDR_LOOPBACK),
-                                           htonl(4711U << 16 | 1)};
-    const auto data = std::string(reinterpret_cast<const char*>(own.data()), sizeof own) + word;
-    const auto attr = attributes();
-    EXPECT_EQ(stm_connection_create(domain_, &attr, &connection_), 0);
+    dial(ntohs(to.sin_port), magic, word);
     all_.push_back(connection_);
-    const auto name = "127.0.0.1:" + std::to_string(ntohs(to.sin_port));
-    EXPECT_EQ(stm_connect(connection_, name.c_str(), -1, data.data(), data.size()), 0);
     return next().kind;
   }
   // Listens, and accepts the endpoint that connects.
@@ -141,41 +124,9 @@ class Stranger {
   }
   // As for the endpoint a stranger that falls silent, at once.
   void break_off() { EXPECT_EQ(stm_disconnect(connection_, STM_BROKEN), 0); }
-  // The next event that is no completion of a send.
-  stm_event_t next() {
-    stm_event_t event{};
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
-    do {
-      if (progress) progress();
-      if (stm_queue_wait(queue_, 1, &event, 1, 1000) == 1 && event.kind != STM_SEND) return event;
-    } while (std::chrono::steady_clock::now() < deadline);
-    ADD_FAILURE() << "no event";
-    return event;
-  }
-  // The connection ends, with that status.
-  int ended() {
-    for (;;) {
-      const auto event = next();
-      if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED || event.kind == 0)
-        return event.status;
-    }
-  }
-  std::function<void()> progress;
 
  private:
-  stm_connection_attr_t attributes() const {
-    stm_connection_attr_t attr{};
-    attr.size = sizeof attr;
-    attr.events = queue_;
-    return attr;
-  }
-
-  stm_domain_t domain_ = nullptr;
-  stm_queue_t queue_ = nullptr;
-  stm_memory_t memory_ = nullptr;
-  stm_connection_t connection_ = nullptr;
   std::vector<stm_connection_t> all_;
-  std::vector<char> bytes_ = std::vector<char>(kServed + 40'000, 'r');
   std::vector<char> lane_ = std::vector<char>(kShortLane);  // that it lends
   std::size_t sent_ = 0;
   std::uint64_t borrowed_ = 0, base_ = 0;  // of the lane that it was lent: length, start of marks

@@ -18,14 +18,7 @@ make_work_directory
 build_mpi_programs
 mpicc -O1 -o "$work/one_sided" "$here/one_sided.c" || fail "mpicc fails"
 export FI_PROVIDER=^ofi_rxm
-make_namespace side_a
-make_namespace side_b
-# shellcheck disable=SC2154 # made above
-join_by_wire "$side_a" "$side_b" 9000
-within "$side_a" ip link add own0 type veth peer name own0 netns "$side_b"
-set_up_interface "$side_a" own0 1500 10.8.0.1/24
-set_up_interface "$side_b" own0 1500 10.8.0.2/24
-use_hosts "$side_a" "$side_b" 10.8.0
+make_two_hosts
 runs() { [[ " ${STP_TROUBLE-rank stpd link stop} " == *" $1 "* ]]; }
 by_btl=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 
