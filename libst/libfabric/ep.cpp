@@ -387,6 +387,7 @@ void Ep::connection_event(const stm_event_t& event) {
   if (was == State::kConnecting) {
     const auto refused = event.kind == STM_REFUSED;
     const auto status = event.status != 0 ? event.status : -ECONNREFUSED;
+    tell_unreachable(peer_name(peer_), status);
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
   } else if (was == State::kUp || was == State::kShutDown) {

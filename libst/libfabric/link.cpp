@@ -319,8 +319,10 @@ void Link::run_dialer() {
     dialing_ = dial.owner;
     dialed_ = dial.connection;
     lock.unlock();
-    const auto error =
-        stm_connect(dial.connection, dial.peer.c_str(), -1, dial.data.data(), dial.data.size());
+    const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
+    const auto error = stm_connect(dial.connection, dial.peer.c_str(),
+                                   given != 0 ? given : std::int64_t{STM_WHILE_ALIVE},
+                                   dial.data.data(), dial.data.size());
     lock.lock();
     if (error != 0) dial.owner->not_dialed(error);
     dialing_ = nullptr;

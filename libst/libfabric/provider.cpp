@@ -18,6 +18,7 @@ constexpr std::uint32_t kVersion = FI_VERSION(0, 1);
 // that ask for this version or an older one.
 constexpr std::uint32_t kNewestApi = FI_VERSION(2, 6);
 constexpr std::size_t kLeastBuffers = 4, kMostBuffers = 4096;
+constexpr std::size_t kLongestConnect = std::size_t{24} * 3600 * 1000;
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** info) {
@@ -52,6 +53,16 @@ int explain(fi_log_subsys subsystem, const std::string& what, int status) {
   return -error_of(status);
 }
 
+void tell_unreachable(const std::string& peer, int status) {
+  if (status != -ETIMEDOUT) return;
+  const auto given = parameters().connect_timeout;
+  const auto time = given != 0 ? std::to_string(given) + " ms" : "5.75 s";
+  FI_WARN(&provider, FI_LOG_EP_CTRL,
+          "connecting to %s: no answer within %s: see whether its host is up and its link carries "
+          "frames (stpctl links there), or wait longer (FI_STP_CONNECT_TIMEOUT, milliseconds)\n",
+          peer.c_str(), time.c_str());
+}
+
 void define_parameters() {
   fi_param_define(&provider, "link", FI_PARAM_STRING,
                   "The link to use, as STP_LINK names it, which it replaces (default: STP_LINK, "
@@ -62,6 +73,9 @@ void define_parameters() {
   fi_param_define(&provider, "rdm_kept", FI_PARAM_SIZE_T,
                   "Bytes of messages of a peer that an endpoint of FI_EP_RDM keeps until receives "
                   "are posted; then the peer waits (default: 16777216)");
+  fi_param_define(&provider, "connect_timeout", FI_PARAM_SIZE_T,
+                  "Milliseconds in which a peer has to accept a connection (default: 0, as long as "
+                  "its host is alive; a host that does not answer is given up after 5750)");
 }
 
 Parameters parameters() {
@@ -73,6 +87,8 @@ Parameters parameters() {
     known.link = given;
   fi_param_get_size_t(&provider, "rx_buffers", &known.rx_buffers);
   fi_param_get_size_t(&provider, "rdm_kept", &known.rdm_kept);
+  fi_param_get_size_t(&provider, "connect_timeout", &known.connect_timeout);
+  known.connect_timeout = std::min(known.connect_timeout, kLongestConnect);
   known.rx_buffers = std::clamp(known.rx_buffers, kLeastBuffers, kMostBuffers);
   return known;
 }

@@ -29,11 +29,16 @@ void inform_seldom(std::uint64_t count, const std::string& what, const std::stri
 // libfabric error, negative.
 int explain(fi_log_subsys subsystem, const std::string& what, int status);
 
+// The connection to `peer` could not be made. Where nobody has answered in time, warns of it, with
+// the remedy: programs tell no more than the error.
+void tell_unreachable(const std::string& peer, int status);
+
 // Parameters: the environment variables FI_STP_*, shown by fi_info -e.
 struct Parameters {
   std::string link;             // FI_STP_LINK, else STP_LINK; empty: all links found
   std::size_t rx_buffers = 32;  // FI_STP_RX_BUFFERS: per endpoint, for short messages
   std::size_t rdm_kept = std::size_t{16} << 20;  // FI_STP_RDM_KEPT: bytes of early messages
+  std::size_t connect_timeout = 0;  // FI_STP_CONNECT_TIMEOUT: milliseconds; 0: while the peer lives
 };
 void define_parameters();
 Parameters parameters();

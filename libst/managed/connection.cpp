@@ -343,9 +343,9 @@ void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& g
 void Connection::connect(EndpointId endpoint, const MacAddr& peer,
                          const client::GivenChannel& given,
                          std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging,
-                         Hello hello, Time deadline) {
+                         Hello hello, Time silent, Time deadline) {
   peer_mac_ = peer;
-  handshake_.connect(std::move(hello), deadline);
+  handshake_.connect(std::move(hello), silent, deadline);
   state_.must(Event::kConnect);
   take_channel(endpoint, given, std::move(memory), staging);
 }
@@ -515,8 +515,12 @@ void Connection::check_time(Time now) {
   if (now >= receives_.starved_at())
     return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
                Farewell::kNoReceive);
-  if (now >= std::min(handshake_.deadline(), ending_.deadline()))
+  if (now >= std::min(handshake_.deadline(), ending_.deadline())) {
+    if (state_ == State::kConnecting && domain_->reaches(peer_mac_) &&
+        handshake_.is_there(now, now + kSecond))
+      return;
     return end(end_of_patience(state_.state()));
+  }
   if (session_ && session_->sequencer.is_stuck()) end(failure(-ETIMEDOUT));
 }
 

@@ -29,10 +29,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   // ---- connecting ----
-  // `given`, `memory`: the channel that the link has made.
+  // `given`, `memory`: the channel that the link has made. `silent`: until then the peer's host has
+  // to answer, unless another connection shows that it is there.
   void connect(EndpointId endpoint, const MacAddr& peer, const client::GivenChannel& given,
                std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging, Hello hello,
-               Time deadline);
+               Time silent, Time deadline);
   void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const MacAddr& peer,
               const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory,
               const Staging& staging);
@@ -90,6 +91,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool has_headers() const { return channel_.readable(); }
   // The next turn must visit it again: what it waits for brings no news.
   [[nodiscard]] bool wants_another_look() const;
+  // The peer's Node has answered, and it has not ended.
+  [[nodiscard]] bool is_open() const { return session_ && !over(); }
   // It is ending or has ended.
   [[nodiscard]] bool over() const { return stage() == ConnectionStage::kOver; }
   // It waits for a place in a queue, or for a receive.

@@ -132,6 +132,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] const std::vector<std::shared_ptr<Connection>>& connections() const {
     return connections_;
   }
+  // A connection to that station is up, so its host is alive (docs/protocol.md, 5.23).
+  [[nodiscard]] bool reaches(const MacAddr& station) const;
   void add_access(std::uint32_t key, std::shared_ptr<Access> access);
   void remove_access(std::uint32_t key) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;

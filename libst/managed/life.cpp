@@ -48,8 +48,9 @@ void Handshake::send(Session& session, const Hello& hello, Time patience, Time n
   session.sequencer.write(context::kHelloOut, session.staging.memory->at(out), length, options);
 }
 
-void Handshake::ask(Session& session, Time now) const {
-  send(session, hello_, deadline_ - std::min(deadline_, now), now);
+void Handshake::ask(Session& session, Time now) {
+  deadline_ = decided_by_;
+  send(session, hello_, std::min(deadline_ - std::min(deadline_, now), kLongestPatience), now);
 }
 
 void Handshake::answer(Session& session, const Hello& decision, Time now) {

@@ -2,6 +2,7 @@
 // How a managed connection begins and ends: its states, the handshake, the ending.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <optional>
@@ -131,15 +132,22 @@ bool decode(Bytes bytes, Hello& out);
 class Handshake {
  public:
   // This side connects: it sends `request` once the Virtual Connection is open. The program sets
-  // the deadline.
-  void connect(Hello request, Time deadline) {
+  // the deadline; until `silent`, the peer's host has to answer at all.
+  void connect(Hello request, Time silent, Time deadline) {
     hello_ = std::move(request);
-    deadline_ = deadline;
+    deadline_ = std::min(silent, deadline);
+    decided_by_ = deadline;
+  }
+  // The host is there, although it has not answered this connection: looks again at `then`.
+  // Returns false if the program's deadline has passed.
+  bool is_there(Time now, Time then) {
+    deadline_ = std::min(then, decided_by_);
+    return now < decided_by_;
   }
   // This side has been connected to: the peer's request has to come.
   void expect(Time now) { deadline_ = now + kRequestPatience; }
   // Sends the request of connect().
-  void ask(Session& session, Time now) const;
+  void ask(Session& session, Time now);
   // Sends this side's decision.
   void answer(Session& session, const Hello& decision, Time now);
 
@@ -153,6 +161,11 @@ class Handshake {
   void stop_waiting() { deadline_ = kNever; }
   [[nodiscard]] Time deadline() const { return deadline_; }
 
+  // How long the host of a peer may be silent that a program connects to without a timeout: no
+  // longer than that of a connection (docs/protocol.md, 5.23).
+  static constexpr Time kSilence = 5'750 * kMillisecond;
+  // What is offered for longer is given up (docs/protocol.md, 10.11).
+  static constexpr Time kLongestPatience = Time{24} * 3600 * kSecond;
   // Timeout for the request on a new Virtual Connection.
   static constexpr Time kRequestPatience = 10 * kSecond;
   // Timeout for the delivery of an answer. The peer's program may have to wait for a core.
@@ -167,6 +180,7 @@ class Handshake {
   Hello hello_, theirs_;
   bool receiving_ = false;
   Time deadline_ = kNever;
+  Time decided_by_ = kNever;  // the program's deadline, of the side that connects
 };
 
 // The reason for an end that is not graceful. The request to disconnect carries it to the peer.

@@ -63,6 +63,18 @@ int read_private_data(const void* data, std::size_t length, Hello& out) {
 namespace {
 
 constexpr std::int64_t kUsualPatience = 30'000'000;
+// When a connection attempt ends: `silent` if the peer's host has not answered at all, else `last`.
+struct Limits {
+  stp::Time silent, last;
+};
+
+Limits limits_of(std::int64_t timeout) {
+  if (timeout >= 0) return {stp::kNever, deadline_of(timeout)};
+  const auto silent = stp::client::now() + stp::managed::Handshake::kSilence;
+  if (timeout == STM_WHILE_ALIVE) return {silent, stp::kNever};
+  return {silent, deadline_of(kUsualPatience)};
+}
+
 constexpr unsigned kUsualBacklog = 64;
 
 int no_places() {
@@ -71,7 +83,7 @@ int no_places() {
 
 // Starts to open the Virtual Connection. The answer comes later.
 int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
-          stp::Time deadline) {
+          const Limits& limits) {
   auto& domain = *connection.domain();
   std::unique_lock guard(domain.mutex());
   while (!domain.staging().has_free()) {  // another thread may take what is provided
@@ -87,7 +99,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   stp::client::Payload payload;
   if (const auto error = domain.backend().call(request, made, payload); error != 0) return error;
   connection.connect(request.endpoint, mac, made.channel, std::move(payload.memory),
-                     domain.staging().take(), std::move(hello), deadline);
+                     domain.staging().take(), std::move(hello), limits.silent, limits.last);
   domain.look_before(domain.now());
   return 0;
 }
@@ -130,14 +142,14 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     Hello hello;
     if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
-    const auto deadline = deadline_of(timeout < 0 ? kUsualPatience : timeout);
+    const auto limits = limits_of(timeout);
     stp::MacAddr mac;
     const auto closed = [connection] { return !find<Connection>(connection); };
     const auto error =
-        stp::client::resolve(found->domain()->backend(), name.host, mac, deadline, closed);
+        stp::client::resolve(found->domain()->backend(), name.host, mac, limits.last, closed);
     if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
     if (error == -ETIMEDOUT) return fail(-EHOSTUNREACH, stp::client::describe(error));
-    return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), deadline);
+    return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), limits);
   });
 }
 

@@ -13,8 +13,10 @@
 #include <fstream>
 #include <set>
 
+#include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_fixture.h"
 #include "tests/libfabric/stranger.h"
+#include "tests/libst/libst_fixture.h"
 
 namespace stp::test::rdm_peer_test {
 namespace {
@@ -636,6 +638,25 @@ TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {
     EXPECT_EQ(error.err, FI_ECONNREFUSED);
     EXPECT_EQ(error.op_context, this);
   }
+}
+
+// Its address is known, and no frame comes back. The user may wait longer, or as here less long.
+TEST(RdmSilentHost, IsGivenUpInTheTimeThatTheUserSays) {
+  auto* const port = new TestPort;
+  port->neighbour = MacAddr{0x02, 0, 0, 0, 0, 0x77};
+  const Daemon daemon{std::unique_ptr<port::Port>(port)};
+  const UseLink link(daemon.link());
+  ASSERT_EQ(::setenv("FI_STP_CONNECT_TIMEOUT", "200", 1), 0);
+  Info info;
+  const auto asked = rdm_hints();
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  RdmNode node(info);
+  auto silent = node.name();
+  silent.sin_addr.s_addr = htonl(0x0a090002);
+  const auto to = node.insert(silent);
+  ASSERT_EQ(fi_tsend(node.ep.get(), "x", 1, nullptr, to, 1, &node), 0);
+  EXPECT_EQ(node.failed(node.tx.get()).err, FI_ETIMEDOUT);
+  ::unsetenv("FI_STP_CONNECT_TIMEOUT");
 }
 
 // What was injected has no context. An entry of a completion queue without one would end programs

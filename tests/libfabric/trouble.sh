@@ -24,8 +24,8 @@ by_btl=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 
 # The seconds within which each rank has to be gone. A rank or a stpd that is killed is noticed at once. A peer that is
 # silent is given up after 5.75 s (docs/protocol.md, 5.23), and Open MPI then ends the ranks that are left. Who connects
-# asks for 30 s.
-killed=5 silent=10 connecting=40
+# may ask for its address first.
+killed=5 silent=10 connecting=12
 # mpirun itself may take its time.
 mpirun_ends=10
 

@@ -187,7 +187,7 @@ class Handshakes : public TwoSessions {
 
 // protocol: 9.30
 TEST_F(Handshakes, ARequestIsAnswered) {
-  asks.connect(hello(Hello::Kind::kRequest, 100), now + kSecond);
+  asks.connect(hello(Hello::Kind::kRequest, 100), kNever, now + kSecond);
   asks.ask(*a.session, now);
   const auto* const request = hear(answers, a, b);
   ASSERT_NE(request, nullptr);
@@ -202,7 +202,7 @@ TEST_F(Handshakes, ARequestIsAnswered) {
 
 TEST_F(Handshakes, EachStepHasADeadline) {
   EXPECT_EQ(asks.deadline(), kNever);
-  asks.connect({}, now + 5);
+  asks.connect({}, kNever, now + 5);
   EXPECT_EQ(asks.deadline(), now + 5);
   answers.expect(now);
   EXPECT_EQ(answers.deadline(), now + Handshake::kRequestPatience);

@@ -262,8 +262,11 @@ enum { STM_ON_ARRIVAL = 1 };
 /* One that is not connected yet: receives may be posted. */
 ST_API int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* attr,
                                  stm_connection_t* connection);
+enum { STM_WHILE_ALIVE = -2 }; /* a time-out of stm_connect */
 /* Begins to connect to "host:port" (as st_connect names it, but of 32 bits); _CONNECTED, _REFUSED
- * or _FAILED follows, within `timeout` (negative: 30 s). Resolving the host is done in the caller
+ * or _FAILED follows, within `timeout`. -1: 30 s, but 5.75 s (_FAILED, -ETIMEDOUT) if the peer's
+ * host does not answer at all. STM_WHILE_ALIVE: the same without the 30 s, so a peer that is busy
+ * may decide as late as it likes. Resolving the host is done in the caller
  * and may block for a second (10 while a memif has no peer): -EHOSTUNREACH; -ECANCELED: another
  * thread has closed the connection meanwhile. -EISCONN: it was begun before; a connection is used
  * once. Operations may be posted from here on; they leave once the peer has accepted. */

@@ -224,7 +224,7 @@ inline Connection make_connection(stm_domain_t domain, const stm_connection_attr
   return Connection(connection);
 }
 
-// Connected, Refused or Failed follows. A negative time: 30 s.
+// Connected, Refused or Failed follows. A negative time: as stm_connect says.
 inline void connect(const Connection& connection, const char* peer,
                     std::chrono::microseconds timeout = std::chrono::microseconds(-1),
                     Readable private_data = {}, OnError failed = {}) {

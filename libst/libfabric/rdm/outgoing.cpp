@@ -245,6 +245,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
     return flush();
   }
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
+  if (state_ == State::kDialing) tell_unreachable(peer_name(peer_), event.status);
   state_ = State::kEnded;
   const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
   const auto status = event.status != 0 ? event.status : refused;

@@ -218,7 +218,7 @@ class Domain(_base.BaseDomain):
         super().__init__(link, checksum=checksum, shard=shard)
         self._loop = _Loop(self._native)
 
-    async def connect(self, peer: str, *, data: Any = b"", timeout: Optional[float] = 30.0) -> Connection:
+    async def connect(self, peer: str, *, data: Any = b"", timeout: Optional[float] = None) -> Connection:
         patience = _base.microseconds(timeout)
         operation = self._native.connect(_base.text("peer", peer), patience, _base.private(data))
         with _base.closed_unless_up(operation.connection):

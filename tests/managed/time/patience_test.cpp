@@ -81,6 +81,14 @@ class Patience : public testing::Test {
     const auto attr = server.attr(2);
     ASSERT_EQ(stm_accept(server.connection, &attr, nullptr, 0), 0);
   }
+  // One more connection of the client, and the measurement of its time.
+  void dial(const char* peer, std::int64_t timeout) {
+    const auto attr = client.attr(7);
+    stm_connection_t connection = nullptr;
+    ASSERT_EQ(stm_connection_create(client.domain, &attr, &connection), 0);
+    start();
+    ASSERT_EQ(stm_connect(connection, peer, timeout, nullptr, 0), 0);
+  }
   // Waits until nothing of what establishes connections is under way: an end in order would wait
   // for that, too.
   void await_silence() {
@@ -91,7 +99,10 @@ class Patience : public testing::Test {
     }
   }
   // Starts the measurement.
-  void start() { begun_ = port::now(); }
+  void start() {
+    begun_ = port::now();
+    passed_ = 0;
+  }
   // Advances the time until `over` or for two minutes, slowly enough for all threads to follow.
   template <typename Over>
   void let_pass_until(Over over) {
@@ -118,6 +129,7 @@ class Patience : public testing::Test {
   }
 
   [[nodiscard]] Time passed() const { return passed_; }
+  [[nodiscard]] Time begun() const { return begun_; }
 
   static constexpr std::int64_t kHour = std::int64_t{3'600} * 1'000'000;
   Link* const link = new Link;
@@ -172,6 +184,45 @@ TEST_F(Patience, WhoAsksAndDoesNotSayHowLongWaitsForThirtySeconds) {
   start();
   sides_.connect();
   server.next(STM_REQUEST);
+  expect(client, STM_FAILED, -ETIMEDOUT, 30 * kSecond);
+}
+
+// No frame to that station arrives.
+constexpr auto kNobody = "[02:00:00:00:00:77]:3000";
+
+TEST_F(Patience, AHostThatDoesNotAnswerIsGivenUpAsOneThatFallsSilent) {
+  for (const auto timeout : {std::int64_t{-1}, std::int64_t{STM_WHILE_ALIVE}}) {
+    client.seen.clear();
+    dial(kNobody, timeout);
+    expect(client, STM_FAILED, -ETIMEDOUT, 5'750 * kMillisecond);
+  }
+}
+
+TEST_F(Patience, WhoSaysHowLongWaitsSoLongForAHostThatDoesNotAnswer) {
+  dial(kNobody, 20'000'000);
+  expect(client, STM_FAILED, -ETIMEDOUT, 20 * kSecond);
+}
+
+TEST_F(Patience, APeerWhoseHostIsAliveMayDecideLate) {
+  sides_.listen();
+  dial(":3000", STM_WHILE_ALIVE);
+  server.connection = server.next(STM_REQUEST).connection;
+  let_pass_until([&] { return port::now() >= begun() + 35 * kSecond || !client.seen.empty(); });
+  EXPECT_TRUE(client.seen.empty());
+  accept();
+  EXPECT_EQ(client.next(STM_CONNECTED).status, 0);
+}
+
+// A listener that leaves a request unanswered for lack of a place looks like this, too.
+TEST_F(Patience, AHostThatAnotherConnectionReachesIsNotSilent) {
+  Endpoint undecided(":3001");
+  set_option(undecided, ST_OPT_INSPECT, 1);
+  ASSERT_EQ(st_listen(undecided), 0);
+  dial(":3001", -1);
+  expect(client, STM_FAILED, -ETIMEDOUT, 5'750 * kMillisecond);
+  client.seen.clear();
+  sides_.establish();
+  dial(":3001", -1);
   expect(client, STM_FAILED, -ETIMEDOUT, 30 * kSecond);
 }
 
