@@ -140,16 +140,6 @@ std::optional<Budgets::Usage> Budgets::after(std::optional<uid_t> uid) const {
   return usage;
 }
 
-std::uint64_t Budgets::used(Resource resource) const {
-  const os::Lock guard(mutex_);
-  return wholes_[index_of(resource)].used;
-}
-
-std::size_t Budgets::users() const {
-  const os::Lock guard(mutex_);
-  return users_.size();
-}
-
 // ---- Reservation
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
@@ -370,23 +360,24 @@ int Allowances::reserve_port(const Payer& payer, Reservation& out) {
   return -EDQUOT;
 }
 
-int Allowances::over_quota(const char* option, std::uint64_t value) {
-  if (answering_)
-    why_ = std::string("this program has all that --") + option + ' ' + std::to_string(value) +
+int Allowances::within(const ProgramUse& use, ProgramUse::Count ProgramUse::*of,
+                       std::uint64_t more) {
+  const auto& rule = *std::ranges::find(kQuotaRules, of, &QuotaRule::used);
+  const std::uint64_t used = use.*of, limit = quotas_.*rule.limit;
+  if (used <= limit && more <= limit - used) return 0;
+  if (!answering_) return -EDQUOT;
+  if (rule.option != nullptr)
+    why_ = std::string("this program has all that ") + rule.option + ' ' + std::to_string(limit) +
            " of stpd allows: raise it, then SIGHUP";
+  else
+    why_ = "the Bufx tables of this program take " + std::to_string(used) + " of at most " +
+           std::to_string(limit) + " bytes: map fewer buffers";
   return -EDQUOT;
 }
 
 int Allowances::forbidden(std::string why) {
   if (answering_) why_ = std::move(why);
   return -EACCES;
-}
-
-int Allowances::over_tables(std::uint64_t taken) {
-  if (answering_)
-    why_ = "the Bufx tables of this program take " + std::to_string(taken) + " of at most " +
-           std::to_string(limits::kTableBytes) + " bytes: map fewer buffers";
-  return -EDQUOT;
 }
 
 }  // namespace stp::host

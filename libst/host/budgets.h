@@ -146,8 +146,6 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   // Returns the user with the lowest uid above `uid`; for nullopt, the user with the lowest uid of
   // all. A user is listed while it has a program or holds a reservation.
   [[nodiscard]] std::optional<Usage> after(std::optional<uid_t> uid) const;
-  [[nodiscard]] std::uint64_t used(Resource resource) const;
-  [[nodiscard]] std::size_t users() const;
 
  private:
   friend class Account;
@@ -229,54 +227,37 @@ class Account {
   Budgets::User* user_ = nullptr;
 };
 
-// Limits of programs, so that none uses up the service: the defaults, and those that an operator
-// can choose (Quotas). A request beyond a limit fails with -EDQUOT.
+// Quotas: limits of programs, so that none uses up the service. What one program may have, all its
+// endpoints together. A row: its member in Quotas and ProgramUse, the default, stpd's option,
+// whether that is a SIZE, and its help. A request beyond a quota fails with -EDQUOT. Their order is
+// that of stpd --help.
+#define STP_PROGRAM_QUOTAS(X)                                                                     \
+  /* And spare ones for connections to come. */                                                   \
+  X(connections, 4'096, "--max-connections", false,                                               \
+    "Connections, including those kept ready for a listener")                                     \
+  X(slots, std::uint64_t{1} << 21, "--max-slots", false, "Slots of all its connections together") \
+  /* Memory of the service's own process costs the service nothing and is not counted. */         \
+  X(mapped_bytes, std::uint64_t{16} << 30, "--max-mapped", true, "Memory it has mapped")          \
+  X(regions, 65'536, "--max-regions", false, "Mapped regions")                                    \
+  /* Mx are 16-bit names, shared by all clients of a link. */                                     \
+  X(mxs, 8'192, "--max-mx", false, "Mx")                                                          \
+  X(endpoints, 1'024, "--max-endpoints", false, "Endpoints")                                      \
+  X(queue_bytes, std::uint64_t{256} << 20, "--max-queues", true,                                  \
+    "Memory of the queues of its connections")                                                    \
+  /* Of the tables that map Bufx to memory. No option: a program can map fewer buffers. */        \
+  X(table_bytes, std::uint64_t{128} << 20, nullptr, true, nullptr)
 
-namespace limits {
+// What else an operator may choose. A row as above.
+#define STP_OTHER_QUOTAS(X)                                                       \
+  X(map_bytes, std::uint64_t{4} << 30, "--max-map", true, "Memory in one st_map") \
+  X(clients, describe(Resource::kClients).usual, "--max-clients", false,          \
+    "Clients of a link at a time")
 
-// One client, all its endpoints together.
-inline constexpr std::size_t kEndpoints = 1'024;
-inline constexpr std::size_t kRegions = 65'536;
-// Mx are 16-bit names, shared by all clients of a link.
-inline constexpr std::size_t kMxs = 8'192;
-// Channels of connections, and spare channels for connections to come.
-inline constexpr std::uint32_t kChannels = 4'096;
-inline constexpr std::uint64_t kChannelBytes = std::uint64_t{256} << 20;
-// Slots of all channels together.
-inline constexpr std::uint64_t kSlots = std::uint64_t{1} << 21;
-// Bytes of the client's memory that the service maps. Memory of the service's own process costs the
-// service nothing and is not counted.
-inline constexpr std::uint64_t kMappedBytes = std::uint64_t{16} << 30;
-// Limit for one request.
-inline constexpr std::uint64_t kMapRequestBytes = std::uint64_t{4} << 30;
-// Larger than any region, but small enough that sums of lengths do not overflow 64 bits.
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-// Memory of the tables that map a client's Bufx to memory.
-inline constexpr std::uint64_t kTableBytes = std::uint64_t{128} << 20;
-
-// Spare channels per listening endpoint, for connections that nobody has accepted yet. Fewer if the
-// channels are so large that they would take more than kStockBytes.
-inline constexpr std::uint32_t kBacklog = 16;
-inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
-
-// Clients of one daemon.
-inline constexpr std::size_t kClients = describe(Resource::kClients).usual;
-// Additional places, reserved for administrators to watch from.
-inline constexpr std::size_t kOperatorPlaces = 8;
-
-}  // namespace limits
-
-// For one client, all its endpoints together, and for all clients of a link.
 struct Quotas {
-  std::size_t clients = limits::kClients;  // of one link
-  std::size_t endpoints = limits::kEndpoints;
-  std::size_t regions = limits::kRegions;
-  std::size_t mxs = limits::kMxs;
-  std::uint32_t connections = limits::kChannels;
-  std::uint64_t slots = limits::kSlots;
-  std::uint64_t queue_bytes = limits::kChannelBytes;
-  std::uint64_t mapped_bytes = limits::kMappedBytes;
-  std::uint64_t map_bytes = limits::kMapRequestBytes;  // in one kMap request
+#define STP_QUOTA(name, usual, ...) std::uint64_t name = usual;
+  STP_PROGRAM_QUOTAS(STP_QUOTA)
+  STP_OTHER_QUOTAS(STP_QUOTA)
+#undef STP_QUOTA
   // For all clients together, and the share that one user may have (above). The total of
   // Resource::kClients is `clients`.
   unsigned user_share = kUserShare;
@@ -288,11 +269,43 @@ struct Quotas {
 // One thread at a time makes objects for a program; the threads of all shards remove them.
 struct ProgramUse {
   using Count = std::atomic<std::uint64_t>;
-  Count endpoints{0}, regions{0}, mapped_bytes{0}, mxs{0}, channels{0}, queue_bytes{0}, slots{0};
-  Count table_bytes{0};  // of the Bufx of all its endpoints
+#define STP_QUOTA(name, ...) Count name{0};
+  STP_PROGRAM_QUOTAS(STP_QUOTA)
+#undef STP_QUOTA
   // Its credit for resolving unknown addresses: service.cpp.
   std::atomic<Time> asked_until{0};
 };
+
+struct QuotaRule {
+  std::uint64_t Quotas::*limit;
+  ProgramUse::Count ProgramUse::*used;  // nullptr: it limits no sum of one program
+  const char* option;                   // nullptr: no operator chooses it
+  bool size;                            // the option's value is written as a SIZE
+  const char* help;
+};
+inline constexpr std::array kQuotaRules = std::to_array<QuotaRule>({
+#define STP_QUOTA(name, usual, ...) {&Quotas::name, &ProgramUse::name, __VA_ARGS__},
+    STP_PROGRAM_QUOTAS(STP_QUOTA)
+#undef STP_QUOTA
+#define STP_QUOTA(name, usual, ...) {&Quotas::name, nullptr, __VA_ARGS__},
+        STP_OTHER_QUOTAS(STP_QUOTA)
+#undef STP_QUOTA
+});
+
+namespace limits {
+
+// Larger than any region, but small enough that sums of lengths do not overflow 64 bits.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+
+// Spare channels per listening endpoint, for connections that nobody has accepted yet. Fewer if the
+// channels are so large that they would take more than kStockBytes.
+inline constexpr std::uint32_t kBacklog = 16;
+inline constexpr std::size_t kStockBytes = std::size_t{4} << 20;
+
+// Additional places, reserved for administrators to watch from.
+inline constexpr std::size_t kOperatorPlaces = 8;
+
+}  // namespace limits
 
 // Adds an amount to one of these numbers while it exists. The ProgramUse must outlive it.
 class Counted {
@@ -388,10 +401,9 @@ class Allowances {
   int reserve(const Payer& payer, Resource resource, std::uint64_t amount, Reservation& out);
   // The same for one of this shard's Ports.
   int reserve_port(const Payer& payer, Reservation& out);
-  // Returns -EDQUOT: the program has all that the operator's `option` allows.
-  int over_quota(const char* option, std::uint64_t value);
-  // Returns -EDQUOT: the Bufx tables of the program take `taken` bytes and may not grow.
-  int over_tables(std::uint64_t taken);
+  // Returns 0, or -EDQUOT with the text: the program may not use that much more of what a quota
+  // limits.
+  int within(const ProgramUse& use, ProgramUse::Count ProgramUse::*of, std::uint64_t more);
 
   // Returns -EACCES, with this text for the reply.
   int forbidden(std::string why);

@@ -37,12 +37,10 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
   const auto bytes =
       size + (config.connectionless ? UnscheduledBlocks::footprint() + sizeof(KeyGuard) : 0);
   auto& use = *client.use;
-  if (use.channels >= allow_.quotas().connections)
-    return allow_.over_quota("max-connections", allow_.quotas().connections);
-  if (use.queue_bytes + bytes > allow_.quotas().queue_bytes)
-    return allow_.over_quota("max-queues", allow_.quotas().queue_bytes);
-  if (use.slots + config.slots > allow_.quotas().slots)
-    return allow_.over_quota("max-slots", allow_.quotas().slots);
+  if (allow_.within(use, &ProgramUse::connections, 1) != 0 ||
+      allow_.within(use, &ProgramUse::queue_bytes, bytes) != 0 ||
+      allow_.within(use, &ProgramUse::slots, config.slots) != 0)
+    return -EDQUOT;
   auto channel = std::make_unique<Channel>();
   Reservation mapping;
   if (allow_.reserve(client.payer, Resource::kConnections, 1, channel->place) != 0 ||
@@ -53,7 +51,7 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
   channel->memory = offers_.make_own(client.identity.uid, size, std::move(mapping));
   if (!channel->memory) return -errno;
   channel->endpoint = id;
-  channel->one = {use.channels, 1};
+  channel->one = {use.connections, 1};
   channel->counted_bytes = {use.queue_bytes, bytes};
   channel->counted_slots = {use.slots, config.slots};
   out = client.channels.add(std::move(channel));
@@ -333,8 +331,8 @@ int Endpoints::open(Client& client, const ask::OpenEndpoint& request,
   // A Key keeps other hosts out, so only privileged clients may choose it.
   if (config.key != 0 && !client.privileged) return -EPERM;
   if (config.port != 0 && !may_listen(client, config.port)) return no_rule(client, config.port);
-  if (client.use->endpoints >= allow_.quotas().endpoints)
-    return allow_.over_quota("max-endpoints", allow_.quotas().endpoints);
+  if (const auto error = allow_.within(*client.use, &ProgramUse::endpoints, 1); error != 0)
+    return error;
   NewEntry entry(client.endpoints);
   auto& made = entry.value();
   if (const auto error = allow_.reserve(client.payer, Resource::kEndpoints, 1, made.place);

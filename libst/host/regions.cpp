@@ -29,12 +29,9 @@ int Regions::check(Client& client, const ask::Map& request, std::uint64_t bytes,
   if (bytes == 0) return -EINVAL;
   if (request.base < first) return -ERANGE;
   if (request.base - first + (bytes >> config.bufsize) > count) return -ERANGE;
-  const auto& quotas = allow_.quotas();
-  if (client.use->regions >= quotas.regions)
-    return allow_.over_quota("max-regions", quotas.regions);
-  if (client.use->mapped_bytes + mapped > quotas.mapped_bytes)
-    return allow_.over_quota("max-mapped", quotas.mapped_bytes);
-  return 0;
+  if (const auto error = allow_.within(*client.use, &ProgramUse::regions, 1); error != 0)
+    return error;
+  return allow_.within(*client.use, &ProgramUse::mapped_bytes, mapped);
 }
 
 int Regions::claim(Client& client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
@@ -104,8 +101,8 @@ int Regions::reserve(const Client& client, const Attachments& attachments, Regio
       return error;
   const auto growth =
       node_.table_growth(made.endpoint, made.direction, made.base, attachments.pieces);
-  if (client.use->table_bytes + growth > limits::kTableBytes)
-    return allow_.over_tables(client.use->table_bytes);
+  if (const auto error = allow_.within(*client.use, &ProgramUse::table_bytes, growth); error != 0)
+    return error;
   return allow_.reserve(client.payer, Resource::kTableBytes, growth, tables);
 }
 
@@ -180,8 +177,7 @@ int Regions::alloc_mx(Client& client, const ask::AllocMx& request, ask::AllocMx:
     if (channel == nullptr) return -EBADF;
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
-  if (client.use->mxs >= allow_.quotas().mxs)
-    return allow_.over_quota("max-mx", allow_.quotas().mxs);
+  if (const auto error = allow_.within(*client.use, &ProgramUse::mxs, 1); error != 0) return error;
   MxRecords::Record record{.region = request.region, .vc = request.vc, .place = {}, .one = {}};
   if (const auto error = allow_.reserve(client.payer, Resource::kMx, 1, record.place); error != 0)
     return error;

@@ -266,9 +266,6 @@ int Service::expelled_fd() const {
 
 // ---- what they may do
 
-const Budgets& Service::budgets() const {
-  return driven_.impl_->allow.budgets();
-}
 void DrivenService::set_quotas(const Quotas& quotas) {
   impl_->allow.set_quotas(quotas);
 }

@@ -228,8 +228,6 @@ class Service {
   // Somebody waits in drive().
   [[nodiscard]] bool is_wanted() const { return lock_.wanted(); }
 
-  // What each user has. Thread-safe.
-  [[nodiscard]] const Budgets& budgets() const;
   // What never changes.
   [[nodiscard]] const port::PortInfo& info() const;
   // An eventfd that is readable while next_expelled() may have a client. Needs no lock.

@@ -18,8 +18,12 @@ constexpr uid_t kUser = 4'711, kOther = 4'712;
 
 TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
   Allowances allow(nullptr, 0, 1);
+  allow.set_quotas({.regions = 5});
+  ProgramUse use;
+  use.regions = 5;
   ipc::ReplyMessage reply;
-  EXPECT_EQ(allow.answer(reply, [&] { return allow.over_quota("max-regions", 5); }), -EDQUOT);
+  EXPECT_EQ(allow.answer(reply, [&] { return allow.within(use, &ProgramUse::regions, 1); }),
+            -EDQUOT);
   EXPECT_EQ(reply.head.result, -EDQUOT);
   EXPECT_EQ(reply.why(),
             "this program has all that --max-regions 5 of stpd allows: raise it, then SIGHUP");
@@ -28,7 +32,8 @@ TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
 // For example of a listener's stock of channels, which is refilled between two requests.
 TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
   Allowances allow(nullptr, 0, 1);
-  EXPECT_EQ(allow.over_quota("max-queues", 5), -EDQUOT);
+  allow.set_quotas({.queue_bytes = 5});
+  EXPECT_EQ(allow.within({}, &ProgramUse::queue_bytes, 6), -EDQUOT);
   ipc::ReplyMessage reply;
   allow.answer(reply, [] { return -EDQUOT; });
   EXPECT_EQ(reply.why(), "");
@@ -37,10 +42,33 @@ TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
 TEST(Allowances, TheTextOfOneRequestIsNotSeenInTheNext) {
   Allowances allow(nullptr, 0, 1);
   ipc::ReplyMessage first, second;
-  allow.answer(first, [&] { return allow.over_tables(7); });
+  allow.answer(first, [&] { return allow.within({}, &ProgramUse::mxs, 1'000'000); });
   EXPECT_NE(first.why(), "");
   allow.answer(second, [] { return -EDQUOT; });
   EXPECT_EQ(second.why(), "");
+}
+
+// All of it, but no more, and nothing that exceeds 64 bits together with what there is.
+TEST(Allowances, EachQuotaIsTheMostAndItsRefusalNamesTheRemedy) {
+  Quotas quotas;
+  for (const auto& rule : kQuotaRules) quotas.*rule.limit = 7;
+  Allowances allow(nullptr, 0, 1);
+  allow.set_quotas(quotas);
+  for (const auto& rule : kQuotaRules) {
+    if (rule.used == nullptr) continue;
+    const std::string remedy = rule.option != nullptr ? rule.option : "map fewer buffers";
+    ProgramUse use;
+    use.*rule.used = 4;
+    EXPECT_EQ(allow.within(use, rule.used, 3), 0) << remedy;
+    for (const auto more : {std::uint64_t{4}, ~std::uint64_t{0}, ~std::uint64_t{0} - 2}) {
+      ipc::ReplyMessage reply;
+      EXPECT_EQ(allow.answer(reply, [&] { return allow.within(use, rule.used, more); }), -EDQUOT);
+      EXPECT_NE(reply.why().find(remedy), std::string_view::npos) << reply.why();
+    }
+    // An operator may choose less than a program has.
+    use.*rule.used = 8;
+    EXPECT_EQ(allow.within(use, rule.used, 0), -EDQUOT) << remedy;
+  }
 }
 
 TEST(Allowances, AnExceptionIsAnErrorOfTheRequestThatCausedIt) {

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/host/usage.h"
+
 namespace stp::host {
 namespace {
 
@@ -87,7 +89,7 @@ TEST_F(BudgetsTest, OneWhoHasMoreThanItsShareKeepsItAndGetsNoMore) {
   EXPECT_EQ(take_all(bob), 42U);
   Reservation one;
   EXPECT_FALSE(alice.reserve(kThing, 1, one));
-  EXPECT_EQ(budgets->used(kThing), 170U);
+  EXPECT_EQ(used(*budgets, kThing), 170U);
 }
 
 TEST_F(BudgetsTest, TheTrustedAreHeldByTheWholeOnly) {
@@ -105,9 +107,9 @@ TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
     ASSERT_TRUE(alice.reserve(kThing, 100, first));
     EXPECT_FALSE(alice.reserve(kThing, 29, second));
     EXPECT_EQ(second.amount(), 0U);
-    EXPECT_EQ(budgets->used(kThing), 100U);
+    EXPECT_EQ(used(*budgets, kThing), 100U);
     first = {};
-    EXPECT_EQ(budgets->used(kThing), 0U);
+    EXPECT_EQ(used(*budgets, kThing), 0U);
     ASSERT_TRUE(alice.reserve(kThing, 60, first));
     ASSERT_TRUE(alice.reserve(kThing, 60, second));
     first.join(std::move(second));
@@ -116,15 +118,15 @@ TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
     first.shrink(200);
     EXPECT_EQ(first.amount(), 120U);
     first.shrink(110);
-    EXPECT_EQ(budgets->used(kThing), 110U);
+    EXPECT_EQ(used(*budgets, kThing), 110U);
     ASSERT_TRUE(alice.reserve(kThing, 10, second));
     first.join(std::move(second));
     auto moved = std::move(first);
-    EXPECT_EQ(budgets->used(kThing), 120U);
-    EXPECT_EQ(budgets->users(), 1U);
+    EXPECT_EQ(used(*budgets, kThing), 120U);
+    EXPECT_EQ(users(*budgets), 1U);
   }
-  EXPECT_EQ(budgets->used(kThing), 0U);
-  EXPECT_EQ(budgets->users(), 0U);
+  EXPECT_EQ(used(*budgets, kThing), 0U);
+  EXPECT_EQ(users(*budgets), 0U);
 }
 
 TEST_F(BudgetsTest, AReservationOutlivesItsAccount) {
@@ -135,9 +137,9 @@ TEST_F(BudgetsTest, AReservationOutlivesItsAccount) {
     ASSERT_TRUE(alice.reserve(kThing, 0, nothing));
   }
   one = {};
-  EXPECT_EQ(budgets->users(), 1U);
+  EXPECT_EQ(users(*budgets), 1U);
   nothing = {};
-  EXPECT_EQ(budgets->users(), 0U);
+  EXPECT_EQ(users(*budgets), 0U);
 }
 
 TEST_F(BudgetsTest, ARefusalSaysWhatHowMuchAndTheRemedy) {
@@ -183,8 +185,8 @@ TEST_F(BudgetsTest, SeveralThreadsTakeAndGiveBack) {
       }
     });
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(budgets->used(kThing), 0U);
-  EXPECT_EQ(budgets->users(), 0U);
+  EXPECT_EQ(used(*budgets, kThing), 0U);
+  EXPECT_EQ(users(*budgets), 0U);
 }
 
 }  // namespace

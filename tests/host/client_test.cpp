@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/host/eventually.h"
+#include "tests/host/usage.h"
 
 namespace stp::host {
 namespace {
@@ -116,12 +117,12 @@ TEST(ChannelTable, WhatAChannelTookGoesBackWhenItIsRemoved) {
   ChannelTable table;
   ProgramUse use;
   auto channel = spare();
-  channel->one = {use.channels, 1};
+  channel->one = {use.connections, 1};
   channel->counted_bytes = {use.queue_bytes, 4'096};
   const auto number = table.add(std::move(channel));
-  EXPECT_EQ(use.channels, 1U);
+  EXPECT_EQ(use.connections, 1U);
   table.remove(number);
-  EXPECT_EQ(use.channels, 0U);
+  EXPECT_EQ(use.connections, 0U);
   EXPECT_EQ(use.queue_bytes, 0U);
 }
 
@@ -206,7 +207,7 @@ class ClientTableTest : public testing::Test {
  protected:
   static ClientIdentity of(uid_t uid) { return {.pid = 1, .uid = uid, .groups = {}}; }
   Client* add(uid_t uid, Place place = Place::kOwn) { return table.add(of(uid), place, why); }
-  std::uint64_t used(Resource resource) const { return allow.budgets().used(resource); }
+  std::uint64_t used(Resource resource) const { return host::used(allow.budgets(), resource); }
 
   static constexpr uid_t kUser = 4'711;
   std::string why;
@@ -312,7 +313,7 @@ class WindowAccountsTest : public testing::Test {
     std::string why;
     client = table.add({.pid = 1, .uid = 4'711, .groups = {}}, ClientTable::Place::kOwn, why);
   }
-  std::uint64_t used() const { return allow.budgets().used(Resource::kWindowBytes); }
+  std::uint64_t used() const { return host::used(allow.budgets(), Resource::kWindowBytes); }
 
   static constexpr std::uint64_t kTotal = 1'000;
   Allowances allow{nullptr, 0, 1};

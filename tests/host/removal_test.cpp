@@ -9,6 +9,7 @@
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
 #include "tests/host/service_fixture.h"
+#include "tests/host/usage.h"
 
 namespace stp::host {
 namespace {
@@ -139,7 +140,7 @@ class RemovalInSlices : public ServiceFixture {
   [[nodiscard]] std::uint64_t things() const {
     std::uint64_t sum = 0;
     for (const auto resource : {Resource::kEndpoints, Resource::kRegions, Resource::kMx})
-      sum += service.budgets().used(resource);
+      sum += used(*budgets, resource);
     return sum;
   }
   // Turns until nothing is left, looking that no turn takes away more than it may, and that bob is
@@ -174,7 +175,7 @@ TEST_F(RemovalInSlices, AClientWithManyEndpointsRegionsAndMxGoesInSlices) {
   while (on_region(alice, ipc::RequestKind::kAllocMx, region) == 0) {
   }
   const auto before = things();
-  ASSERT_EQ(before, 200U + 2'000U + limits::kMxs);
+  ASSERT_EQ(before, 200U + 2'000U + Quotas{}.mxs);
   service.drive()->remove_client(alice);
   EXPECT_LE(before - things(), kOfOneTurn);
   expect_slices();
@@ -194,9 +195,9 @@ TEST_F(RemovalInSlices, ARegionWithManyMxIsUnmappedAtOnceAndForgottenInSlices) {
     turn(1);
   }
   EXPECT_EQ(result, 0);
-  EXPECT_GE(service.budgets().used(Resource::kMx), mxs - kOfOneTurn * 2);
+  EXPECT_GE(used(*budgets, Resource::kMx), mxs - kOfOneTurn * 2);
   for (int turns = 0; turns < 1'000; ++turns) service.drive()->poll();
-  EXPECT_EQ(service.budgets().used(Resource::kMx), 0U);
+  EXPECT_EQ(used(*budgets, Resource::kMx), 0U);
 }
 
 TEST_F(RemovalInSlices, SeveralGoAtOnceAndEachOfThemComesToItsEnd) {
@@ -222,7 +223,7 @@ TEST_F(RemovalInSlices, RegionsThatNobodyAsksAfterAgainGoWithTheirEndpoint) {
   EXPECT_EQ(on_endpoint(alice, ipc::RequestKind::kCloseEndpoint, alice_endpoint), 0);
   turn(50);
   EXPECT_EQ(on_region(alice, ipc::RequestKind::kUnmap, alice_region), -EBADF);
-  EXPECT_EQ(service.budgets().used(Resource::kRegions), 1U);  // bob's
+  EXPECT_EQ(used(*budgets, Resource::kRegions), 1U);  // bob's
 }
 
 TEST_F(RemovalInSlices, WhateverIsThrownWhileARequestIsAnsweredIsTheAnswer) {

@@ -8,6 +8,7 @@
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
 #include "tests/host/service_fixture.h"
+#include "tests/host/usage.h"
 
 namespace stp::host::service_budgets_test {
 namespace {
@@ -25,7 +26,7 @@ class ServiceBudgets : public ServiceFixture {
   }
   ClientId join(uid_t uid) { return service.drive()->add_client(of(uid), false, why); }
   [[nodiscard]] std::uint64_t used(Resource resource) const {
-    return service.budgets().used(resource);
+    return host::used(*budgets, resource);
   }
   // But for the places of programs, and what comes with them.
   void expect_nothing_used() const {
@@ -312,7 +313,7 @@ TEST_F(ServiceBudgets, EveryKindOfEndGivesBackEverything) {
   turn(50);
   expect_nothing_used();
   EXPECT_EQ(used(Resource::kClients), 0U);
-  EXPECT_EQ(service.budgets().users(), 0U);
+  EXPECT_EQ(users(*budgets), 0U);
   EXPECT_EQ(service.drive()->client_count(), 0U);
 }
 

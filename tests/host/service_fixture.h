@@ -36,7 +36,7 @@ class ServiceFixture : public testing::Test {
   static constexpr std::size_t kBuffer = std::size_t{1} << 14;
 
   explicit ServiceFixture(std::optional<std::uint64_t> granted = std::nullopt)
-      : port(new test::TestPort), service(std::unique_ptr<port::Port>(port), granted) {
+      : port(new test::TestPort), service(std::unique_ptr<port::Port>(port), granted, budgets) {
     alice = service.drive()->add_client(false);
     bob = service.drive()->add_client(false);
   }
@@ -175,6 +175,7 @@ class ServiceFixture : public testing::Test {
   }
 
   test::TestPort* port;
+  const std::shared_ptr<Budgets> budgets = std::make_shared<Budgets>();
   Service service;
   ClientId alice, bob;
   EndpointId alice_endpoint = kNoneId, bob_endpoint = kNoneId;

@@ -19,7 +19,7 @@ TEST_F(ServiceLimits, MxAreLimitedPerClientAndFreedWithTheirRegion) {
   std::size_t count = 0;
   while (on_region(alice, ipc::RequestKind::kAllocMx, region) == 0) ++count;
   EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_EQ(count, limits::kMxs);
+  EXPECT_EQ(count, Quotas{}.mxs);
   ASSERT_EQ(on_region(alice, ipc::RequestKind::kUnmap, region), 0);
   ASSERT_EQ(map(alice, endpoint, Direction::kReceive, memory), 0);
   EXPECT_EQ(on_region(alice, ipc::RequestKind::kAllocMx, reply.region), 0);
@@ -45,17 +45,17 @@ TEST_F(ServiceLimits, EndpointsAndBufxTablesAreLimited) {
   std::size_t endpoints = 1;
   while (ask(alice, request) == 0) ++endpoints;
   EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_EQ(endpoints, limits::kEndpoints);
+  EXPECT_EQ(endpoints, Quotas{}.endpoints);
 }
 
 TEST_F(ServiceLimits, ConnectionsHoldPerClientAndComeBack) {
-  if (os::raise_file_limit() < limits::kChannels + 100)
+  if (os::raise_file_limit() < Quotas{}.connections + 100)
     GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
   const auto endpoint = open(alice);
   std::vector<VcId> vcs;
   while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) vcs.push_back(reply.vc);
   EXPECT_EQ(reply.result, -EDQUOT);
-  EXPECT_EQ(vcs.size(), limits::kChannels);
+  EXPECT_EQ(vcs.size(), Quotas{}.connections);
   EXPECT_EQ(on_endpoint(bob, ipc::RequestKind::kConnect, open(bob)), 0);
   ASSERT_EQ(on_vc(alice, ipc::RequestKind::kClose, vcs.back(), true), 0);
   turn();
@@ -74,7 +74,7 @@ TEST_F(ServiceLimits, LargeChannelsCountByTheirBytes) {
   while (on_endpoint(alice, ipc::RequestKind::kConnect, endpoint) == 0) bytes += reply.channel_size;
   EXPECT_EQ(reply.result, -EDQUOT);
   EXPECT_GT(bytes, 0U);
-  EXPECT_LE(bytes, limits::kChannelBytes);
+  EXPECT_LE(bytes, Quotas{}.queue_bytes);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(Quotas, OneThatIsUsedUpIsNamed) {
   EXPECT_EQ(endpoints.back()->error(), -EDQUOT);
   EXPECT_NE(std::string(st_strerror(-EDQUOT)).find("--max-endpoints"), std::string::npos)
       << st_strerror(-EDQUOT);
-  EXPECT_EQ(endpoints.size(), host::limits::kEndpoints + 1);
+  EXPECT_EQ(endpoints.size(), host::Quotas{}.endpoints + 1);
 }
 
 }  // namespace

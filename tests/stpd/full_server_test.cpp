@@ -41,15 +41,15 @@ class FullServer : public testing::Test, protected ServedSocket {
 };
 
 TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {
-  if (os::raise_file_limit() < 10 * host::limits::kClients + 100)
+  if (os::raise_file_limit() < 10 * host::Quotas{}.clients + 100)
     GTEST_SKIP() << "this user may not have as many files open (ulimit -Hn)";
   std::vector<std::unique_ptr<RawClient>> clients;
-  for (std::size_t i = 0; i < host::limits::kClients; ++i) clients.push_back(program());
+  for (std::size_t i = 0; i < host::Quotas{}.clients; ++i) clients.push_back(program());
   RawClient one_more(path);
   EXPECT_EQ(one_more.ask(ipc::RequestKind::kHello), -ECONNRESET);
   EXPECT_EQ(server.counts().refused, 1U);
   clients.pop_back();
-  ASSERT_TRUE(clients_become(host::limits::kClients - 1));
+  ASSERT_TRUE(clients_become(host::Quotas{}.clients - 1));
   RawClient again(path);
   EXPECT_EQ(again.ask(ipc::RequestKind::kHello), 0);
 }

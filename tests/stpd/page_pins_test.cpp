@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libst/ipc/shared_memory.h"
+#include "tests/host/usage.h"
 #include "tests/stpd/huge_pages.h"
 
 namespace stp::stpd {
@@ -101,13 +102,13 @@ TEST(PinnedPages, TakeFilesOfTheirUser) {
     PagePins written, more, read, too_many;
     ASSERT_EQ(written.pin(payer, all, 0, true), 0);
     ASSERT_EQ(more.pin(payer, all, 0, true), 0);
-    EXPECT_EQ(budgets->used(host::Resource::kFiles), 1U);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 1U);
     ASSERT_EQ(read.pin(payer, all, 0, false), 0);
-    EXPECT_EQ(budgets->used(host::Resource::kFiles), 2U);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 2U);
     EXPECT_EQ(too_many.pin(payer, all, 0, false), -EDQUOT);
     ASSERT_EQ(more.pin(payer, all, 0, true), 0);
   }
-  EXPECT_EQ(budgets->used(host::Resource::kFiles), 0U);
+  EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 0U);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ struct ServedSocket {
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  host::Service service{std::make_unique<test::TestPort>()};
+  const std::shared_ptr<host::Budgets> budgets = std::make_shared<host::Budgets>();
+  host::Service service{std::make_unique<test::TestPort>(), {}, budgets};
   host::PollLoop loop{service, host::PollPolicy::kAdaptive};
   Server server{service, path};
 };

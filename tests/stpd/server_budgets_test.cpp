@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "libst/ipc/requests.h"
+#include "tests/host/usage.h"
 #include "tests/stpd/raw_client.h"
 #include "tests/stpd/served_socket.h"
 #include "tools/stpd/region_memory.h"
@@ -33,7 +34,7 @@ class ServerBudgets : public testing::Test, protected ServedSocket {
     return request;
   }
   [[nodiscard]] std::uint64_t used(host::Resource resource) const {
-    return service.budgets().used(resource);
+    return host::used(*budgets, resource);
   }
 };
 
@@ -104,7 +105,7 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     EXPECT_EQ(used(host::Resource::kFiles), 4 + kPinning);
     EXPECT_EQ(used(host::Resource::kMappings), 3 + host::limits::kBacklog);
   }
-  for (int i = 0; i < 20'000 && service.budgets().users() != 0; ++i)
+  for (int i = 0; i < 20'000 && host::users(*budgets) != 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (std::size_t i = 0; i < host::kResources; ++i)
     EXPECT_EQ(used(static_cast<host::Resource>(i)), 0U)

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "libst/ipc/requests.h"
+#include "tests/host/usage.h"
 #include "tests/stpd/hostile_client.h"
 #include "tests/stpd/served_pair.h"
 #include "tools/stpd/link_shards.h"
@@ -61,16 +62,17 @@ class ServerShards : public testing::Test {
     return host::eventually([&] {
       for (std::uint32_t shard = 0; shard < kShards; ++shard)
         if (clients_of(shard) != 0) return false;
-      return budgets().users() == 0;
+      return host::users(*budgets) == 0;
     });
   }
   // One whose program has just gone may not be free yet.
   std::uint32_t next_uport() { return uport_++; }
-  const host::Budgets& budgets() { return shards.first().budgets(); }
 
   test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/stpd.sock";
-  LinkShards shards{ports(), host::poll_places(host::PollPolicy::kAdaptive, kShards, {}, 1)};
+  const std::shared_ptr<host::Budgets> budgets = std::make_shared<host::Budgets>();
+  LinkShards shards{
+      ports(), host::poll_places(host::PollPolicy::kAdaptive, kShards, {}, 1), {}, budgets};
   Server server{shards.services(), path};
 
  private:
@@ -88,9 +90,9 @@ TEST_F(ServerShards, AProgramHasAPageAndABellOnEachShardThatItGreets) {
       EXPECT_EQ(client.ask(ipc::RequestKind::kOpenEndpoint), 0);
       EXPECT_EQ(clients_of(shard), 1U);
     }
-    EXPECT_EQ(budgets().used(host::Resource::kClients), 1U);
-    EXPECT_EQ(budgets().used(host::Resource::kEndpoints), kShards);
-    EXPECT_EQ(budgets().used(host::Resource::kFiles), 2 + 2 * kShards);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kClients), 1U);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kEndpoints), kShards);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 2 + 2 * kShards);
   }
   EXPECT_TRUE(nobody_is_left());
 }
@@ -217,7 +219,7 @@ TEST_F(ServerShards, AUserLeavesPortsOfEachShardToOthers) {
 }
 
 TEST_F(ServerShards, TheQuotasOfAProgramAreForAllItsShards) {
-  set_quotas({.endpoints = 4, .connections = 2});
+  set_quotas({.connections = 2, .endpoints = 4});
   RawClient client(path);
   std::vector<EndpointId> endpoints;
   for (std::uint32_t shard = 0; shard < kShards; ++shard) {

@@ -157,11 +157,10 @@ class RegionMemoryTest : public testing::Test {
   }
   int map() {
     std::uint64_t bytes = 0;
-    const auto error =
-        RegionMemory::measure(request, fds.size(), host::limits::kMapRequestBytes, bytes);
-    return error != 0 ? error
-                      : RegionMemory::map(request, fds, host::limits::kMapRequestBytes, {}, {},
-                                          nullptr, memory);
+    const auto error = RegionMemory::measure(request, fds.size(), host::Quotas{}.map_bytes, bytes);
+    return error != 0
+               ? error
+               : RegionMemory::map(request, fds, host::Quotas{}.map_bytes, {}, {}, nullptr, memory);
   }
 
   ask::Map request{};
@@ -213,7 +212,7 @@ TEST_F(RegionMemoryTest, SegmentsThatMakeNoSenseAreRefused) {
 }
 
 TEST_F(RegionMemoryTest, MoreThanTheLimitIsRefused) {
-  request.segments[0].length = host::limits::kMapRequestBytes + ipc::page_size();
+  request.segments[0].length = host::Quotas{}.map_bytes + ipc::page_size();
   EXPECT_EQ(map(), -EDQUOT);
   request.segments[0].length = ~std::uint64_t{0} << 12;
   EXPECT_EQ(map(), -EDQUOT);

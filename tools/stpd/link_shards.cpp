@@ -10,10 +10,10 @@
 namespace stp::stpd {
 
 LinkShards::LinkShards(std::vector<std::unique_ptr<port::Port>> ports,
-                       const host::PollPlaces& places, std::optional<std::uint64_t> granted) {
+                       const host::PollPlaces& places, std::optional<std::uint64_t> granted,
+                       const std::shared_ptr<host::Budgets>& budgets) {
   STP_ASSERT(!ports.empty() && ports.size() == places.cpus.size(),
              "a link has a shard, and each shard a place for its thread");
-  const auto budgets = std::make_shared<host::Budgets>();
   for (std::size_t i = 0; i < ports.size(); ++i)
     shards_.push_back(std::make_unique<Shard>(std::move(ports[i]), granted, budgets, places.policy,
                                               places.cpus[i], places.crowded));

@@ -19,9 +19,10 @@ namespace stp::stpd {
 class LinkShards {
  public:
   // `ports`: all shards of one link, in order. `places`: where their threads run, with an entry of
-  // `cpus` for each shard. `granted`: as for Service.
+  // `cpus` for each shard. `granted`: as for Service. `budgets`: of the link's users.
   LinkShards(std::vector<std::unique_ptr<port::Port>> ports, const host::PollPlaces& places,
-             std::optional<std::uint64_t> granted = std::nullopt);
+             std::optional<std::uint64_t> granted = std::nullopt,
+             const std::shared_ptr<host::Budgets>& budgets = std::make_shared<host::Budgets>());
   ~LinkShards();
   LinkShards(const LinkShards&) = delete;
   LinkShards& operator=(const LinkShards&) = delete;

@@ -244,16 +244,13 @@ void add_budgets(cli::App& app, host::Quotas& out) {
 
 void add_quotas(cli::App& app, host::Quotas& out) {
   app.group("Quotas (of one client)");
-  add_quota(app, "--max-connections", out.connections,
-            "Connections, including those kept ready for a listener");
-  add_quota(app, "--max-slots", out.slots, "Slots of all its connections together");
-  add_size(app, "--max-mapped", out.mapped_bytes, "Memory it has mapped");
-  add_size(app, "--max-map", out.map_bytes, "Memory in one st_map");
-  add_quota(app, "--max-regions", out.regions, "Mapped regions");
-  add_quota(app, "--max-mx", out.mxs, "Mx");
-  add_quota(app, "--max-endpoints", out.endpoints, "Endpoints");
-  add_size(app, "--max-queues", out.queue_bytes, "Memory of the queues of its connections");
-  add_quota(app, "--max-clients", out.clients, "Clients of a link at a time");
+  for (const auto& rule : host::kQuotaRules) {
+    if (rule.option == nullptr) continue;
+    if (rule.size)
+      add_size(app, rule.option, out.*rule.limit, rule.help);
+    else
+      add_quota(app, rule.option, out.*rule.limit, rule.help);
+  }
   add_budgets(app, out);
 }
 

@@ -296,7 +296,7 @@ int FileMapping::of(int fd, std::uint64_t most, bool for_writing,
   struct stat status {};
   if (::fstat(fd, &status) != 0) return -errno;
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size > std::max(most, host::limits::kMappedBytes)) return -EINVAL;
+  if (size > std::max(most, host::Quotas{}.mapped_bytes)) return -EINVAL;
   // The mapping may be there already, made for somebody who may write the file.
   const auto mode = ::fcntl(fd, F_GETFL);
   if (mode < 0 || (for_writing && (mode & O_ACCMODE) != O_RDWR)) return -EINVAL;
