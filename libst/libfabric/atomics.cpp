@@ -241,7 +241,7 @@ bool Atomic::goes_on(std::uint64_t old) {
   return false;
 }
 
-int prepare_atomic(Link& link, Op& op, const Target& target, const Function& function) {
+int prepare_atomic(FabricLink& link, Op& op, const Target& target, const Function& function) {
   op.atomic = std::make_unique<Atomic>(function, target.address);
   op.remote_key = static_cast<std::uint32_t>(target.key);
   return link.slots().take(op.span);

@@ -13,7 +13,7 @@
 
 namespace stp::fi {
 
-class Link;
+class FabricLink;
 struct Op;
 struct Target;
 
@@ -71,7 +71,7 @@ class Atomic {
 };
 
 // Makes `op` that operation, with memory for what comes back. A libfabric error, or a status.
-int prepare_atomic(Link& link, Op& op, const Target& target, const Function& function);
+int prepare_atomic(FabricLink& link, Op& op, const Target& target, const Function& function);
 // Posts its next step. A status: it is not on its way.
 int post_step(stm_connection_t connection, Op& op);
 // A step of `op` has ended with `status`, which may change. True: the next one is on its way.

@@ -63,7 +63,7 @@ fi_ops_fabric fabric_calls{
 
 }  // namespace
 
-Fabric::Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* context)
+Fabric::Fabric(const fi_fabric_attr& attr, std::unique_ptr<FabricLink> link, void* context)
     : fid_fabric{.fid = {.fclass = FI_CLASS_FABRIC,
                          .context = context,
                          .ops = &fabric_object_calls},
@@ -73,7 +73,7 @@ Fabric::Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* con
 
 int Fabric::open(const fi_fabric_attr& attr, void* context, fid_fabric*& out) {
   if (attr.name == nullptr) return -FI_EINVAL;
-  auto link = std::make_unique<Link>();
+  auto link = std::make_unique<FabricLink>();
   if (const auto error = link->open(attr.name); error != 0)
     return explain(FI_LOG_FABRIC, std::string("link ").append(attr.name), error);
   out = new Fabric(attr, std::move(link), context);

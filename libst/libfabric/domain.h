@@ -57,7 +57,7 @@ class Fabric : public fid_fabric {
  public:
   static int open(const fi_fabric_attr& attr, void* context, fid_fabric*& out);
 
-  [[nodiscard]] Link& link() const { return *link_; }
+  [[nodiscard]] FabricLink& link() const { return *link_; }
   void use() { ++users_; }
   void unuse() { --users_; }
 
@@ -65,9 +65,9 @@ class Fabric : public fid_fabric {
   int try_wait(fid_t* objects, int count);
 
  private:
-  Fabric(const fi_fabric_attr& attr, std::unique_ptr<Link> link, void* context);
+  Fabric(const fi_fabric_attr& attr, std::unique_ptr<FabricLink> link, void* context);
 
-  const std::unique_ptr<Link> link_;
+  const std::unique_ptr<FabricLink> link_;
   std::atomic<unsigned> users_{0};
 };
 
@@ -75,7 +75,7 @@ class Domain : public fid_domain {
  public:
   static int open(Fabric& fabric, const fi_info& info, void* context, fid_domain*& out);
 
-  [[nodiscard]] Link& link() const { return fabric_.link(); }
+  [[nodiscard]] FabricLink& link() const { return fabric_.link(); }
   // Of the addresses in its address vectors.
   [[nodiscard]] std::uint32_t format() const { return format_; }
   [[nodiscard]] std::uint32_t api_version() const { return fabric_.api_version; }

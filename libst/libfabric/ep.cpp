@@ -523,7 +523,7 @@ Pep* Pep::of(fid_t handle) {
   return &pep_of(handle);
 }
 
-int Pep::lend_name(const Link& link, Address& out) const {
+int Pep::lend_name(const FabricLink& link, Address& out) const {
   if (&link != &link_) return -FI_EINVAL;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
   out = link_.at_present(name_, info_->addr_format);

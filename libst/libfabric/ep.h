@@ -72,7 +72,7 @@ class Pep final : public fid_pep, public Acceptor {
   static Pep* of(fid_t handle);
 
   // Lets an endpoint take over the name. -FI_EOPBADSTATE: the passive endpoint listens.
-  int lend_name(const Link& link, Address& out) const;
+  int lend_name(const FabricLink& link, Address& out) const;
   void requested(stm_connection_t connection) override;
 
   int close();
@@ -90,7 +90,7 @@ class Pep final : public fid_pep, public Acceptor {
   Pep(Fabric& fabric, const fi_info& info, void* context);
 
   Fabric& fabric_;
-  Link& link_;
+  FabricLink& link_;
   const std::unique_ptr<fi_info, FreeInfo> info_;
   Address name_;
   Eq* eq_ = nullptr;
@@ -178,7 +178,7 @@ class Ep final : public fid_ep, public Owner {
   void tell_received(const PostedReceive& receive, Outcome outcome);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   Eq* eq_ = nullptr;
   Reports reports_;
   Srx* srx_ = nullptr;

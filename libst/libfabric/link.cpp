@@ -52,13 +52,13 @@ void* pointer_of(std::uint64_t context) {
 
 }  // namespace
 
-Link::Link()
+FabricLink::FabricLink()
     : slots_(kBuffer, kSlotsAtATime),
       notes_(kNote, kNotesAtATime),
       short_laned_(kShortLaned, kSlotsAtATime),
       laned_(kLaned, kLanedAtATime) {}
 
-Link::~Link() {
+FabricLink::~FabricLink() {
   {
     std::lock_guard const lock(mutex_);
     closing_ = true;
@@ -68,7 +68,7 @@ Link::~Link() {
   if (domain_ != nullptr) stm_domain_close(domain_);
 }
 
-int Link::open(const std::string& text) {
+int FabricLink::open(const std::string& text) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = text.c_str();
@@ -81,14 +81,14 @@ int Link::open(const std::string& text) {
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
 }
 
-std::uint32_t Link::ipv4() const {
+std::uint32_t FabricLink::ipv4() const {
   stm_domain_info_t info{};
   info.size = sizeof info;
   const auto known = stm_domain_query(domain_, &info) == 0 && info.ipv4 != 0;
   return known ? info.ipv4 : INADDR_LOOPBACK;
 }
 
-Address Link::at_present(const Address& name, std::uint32_t format) const {
+Address FabricLink::at_present(const Address& name, std::uint32_t format) const {
   if (format != FI_SOCKADDR_IN6) return Address::of(ipv4(), name.port);
   if (!name.is_any() && !name.ipv4()) return name;
   auto own = target_.address ? *target_.address
@@ -97,7 +97,7 @@ Address Link::at_present(const Address& name, std::uint32_t format) const {
   return own;
 }
 
-bool Link::has_address(const Address& name, std::uint32_t format) const {
+bool FabricLink::has_address(const Address& name, std::uint32_t format) const {
   if (name.is_any()) return true;
   if (const auto four = name.ipv4()) return *four == ipv4();
   if (format != FI_SOCKADDR_IN6) return false;
@@ -107,12 +107,12 @@ bool Link::has_address(const Address& name, std::uint32_t format) const {
                                    : is_own(name);
 }
 
-void Link::tell() {
+void FabricLink::tell() {
   if (telling_.empty()) return;
   for (auto* const owner : std::exchange(telling_, {})) owner->tell();
 }
 
-int Link::take() {
+int FabricLink::take() {
   tell();
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
@@ -124,14 +124,14 @@ int Link::take() {
   return count;
 }
 
-bool Link::rest_to_look_again() {
+bool FabricLink::rest_to_look_again() {
   const auto limit = look_again_in();
   if (!limit) return false;
   wait(std::chrono::microseconds(*limit).count());
   return true;
 }
 
-std::optional<std::chrono::milliseconds> Link::look_again_in() const {
+std::optional<std::chrono::milliseconds> FabricLink::look_again_in() const {
   constexpr std::chrono::milliseconds kLeast{1}, kMost{100};
   if (awaiting_.empty()) return std::nullopt;
   const auto since = Clock::now() - awaiting_since_;
@@ -140,7 +140,7 @@ std::optional<std::chrono::milliseconds> Link::look_again_in() const {
 }
 
 // A call that waits hears of the loss of the link, one that polls does not.
-void Link::wait(std::int64_t microseconds) {
+void FabricLink::wait(std::int64_t microseconds) {
   stm_event_t event{};
   const auto result = stm_queue_wait(queue_, 1, &event, 1, microseconds);
   if (result > 0) return dispatch(event);
@@ -149,7 +149,7 @@ void Link::wait(std::int64_t microseconds) {
   explain(FI_LOG_FABRIC, "the link is lost", result);
 }
 
-void Link::look_for_loss() {
+void FabricLink::look_for_loss() {
   const auto suspected = look_at_ == Clock::time_point{};
   if (lost_ != 0 || (!suspected && ++empty_turns_ % kTurnsWithoutLook != 0)) return;
   if (!watched_.empty()) look_for_late_peers();
@@ -158,7 +158,7 @@ void Link::look_for_loss() {
   look_at_ = Clock::now() + kBetweenLooks;
 }
 
-void Link::look_for_late_peers() {
+void FabricLink::look_for_late_peers() {
   const auto now = Clock::now();
   for (auto& each : watched_) {
     if (each.since == Clock::time_point{}) each.since = now;
@@ -169,7 +169,7 @@ void Link::look_for_late_peers() {
   }
 }
 
-void Link::progress() {
+void FabricLink::progress() {
   if (take() == 0) look_for_loss();
 }
 
@@ -178,7 +178,7 @@ static std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(since.count());
 }
 
-void Link::poll() {
+void FabricLink::poll() {
   if (take() != 0) {
     empty_polls_ = 0;
     return;
@@ -192,12 +192,12 @@ void Link::poll() {
   core_.yielded(now, nanoseconds());
 }
 
-void Link::drain() {
+void FabricLink::drain() {
   while (take() > 0)
     ;
 }
 
-void Link::dispatch(const stm_event_t& event) {
+void FabricLink::dispatch(const stm_event_t& event) {
   auto* const about = pointer_of(event.context);
   switch (event.kind) {
     case STM_REQUEST:
@@ -232,7 +232,7 @@ void Link::dispatch(const stm_event_t& event) {
   }
 }
 
-Op& Link::take_op() {
+Op& FabricLink::take_op() {
   if (free_ops_.empty()) {
     free_ops_.reserve(ops_.size() + 1);
     free_ops_.push_back(&ops_.emplace_back());
@@ -242,12 +242,12 @@ Op& Link::take_op() {
   return op;
 }
 
-void Link::free_op(Op& op) {
+void FabricLink::free_op(Op& op) {
   op.clear();
   free_ops_.push_back(&op);
 }
 
-int Link::span_of(const Segments& segments, bool gather, Span& out) {
+int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
   if (segments.length == 0) return 0;
   auto* const first = static_cast<std::byte*>(segments.iov[0].iov_base);
   const auto* const mr = static_cast<const Mr*>(segments.desc[0]);
@@ -276,7 +276,7 @@ int Link::span_of(const Segments& segments, bool gather, Span& out) {
 
 // ---- where short messages land ----
 
-int Link::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
+int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
   if (!blocks_.empty()) {
     out = std::move(blocks_.back());
     blocks_.pop_back();
@@ -296,20 +296,20 @@ int Link::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
 
 // ---- dialing ----
 
-void Link::dial(Dial&& dial) {
+void FabricLink::dial(Dial&& dial) {
   dials_.push_back(std::move(dial));
   if (!dialer_.joinable()) dialer_ = std::thread([this] { run_dialer(); });
   dial_.notify_all();
 }
 
-void Link::stop_dialing(LinkLock& lock, const Owner& owner) {
+void FabricLink::stop_dialing(LinkLock& lock, const Owner& owner) {
   std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
   if (dialing_ != &owner) return;
   stm_connection_close(dialed_);  // so the thread does not wait for the peer any longer
   dial_.wait(lock, [&] { return dialing_ != &owner; });
 }
 
-void Link::run_dialer() {
+void FabricLink::run_dialer() {
   std::unique_lock lock(mutex_);
   for (;;) {
     dial_.wait(lock, [this] { return closing_ || !dials_.empty(); });
@@ -340,7 +340,7 @@ constexpr int kTries = 256;
 
 }  // namespace
 
-int listen_at(const Link& link, Address& name, Acceptor& acceptor, stm_listener_t& listener) {
+int listen_at(const FabricLink& link, Address& name, Acceptor& acceptor, stm_listener_t& listener) {
   const auto listen_on = [&](std::uint16_t port) {
     const auto text = ":" + std::to_string(port);
     const auto error = stm_listen(link.domain(), text.c_str(), link.queue(),
@@ -372,7 +372,7 @@ bool Wait::offers(fi_wait_obj wanted) {
   return wanted == FI_WAIT_NONE || wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_FD;
 }
 
-Wait::Wait(Link& link, fi_wait_obj wanted)
+Wait::Wait(FabricLink& link, fi_wait_obj wanted)
     : link_(link), kind_(wanted == FI_WAIT_UNSPEC ? FI_WAIT_FD : wanted) {}
 
 Wait::~Wait() {

@@ -70,7 +70,7 @@ using Clock = std::chrono::steady_clock;
 // In milliseconds; negative: never.
 [[nodiscard]] Clock::time_point deadline_in(int timeout);
 
-class Link;
+class FabricLink;
 
 // What a program sleeps on until a queue or a counter has something: readable when the link has
 // events for any object, or when another thread's call has put an event into this object. Created
@@ -80,7 +80,7 @@ class Wait {
   // Whether an object may be opened with that wait object.
   static bool offers(fi_wait_obj wanted);
   // `wanted`: one that is offered.
-  Wait(Link& link, fi_wait_obj wanted);
+  Wait(FabricLink& link, fi_wait_obj wanted);
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait();
@@ -103,7 +103,7 @@ class Wait {
  private:
   [[nodiscard]] bool is_open() const { return epoll_ >= 0; }
 
-  Link& link_;
+  FabricLink& link_;
   const fi_wait_obj kind_;
   int epoll_ = -1, event_ = -1;
   bool awake_ = false;
@@ -133,12 +133,12 @@ struct Dial {
 // An open link: one domain of the managed API, with one queue for all events. A thread that reads
 // any libfabric queue takes the events there and dispatches them, under one mutex, which all
 // objects of a fabric share.
-class Link {
+class FabricLink {
  public:
-  Link();
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  FabricLink();
+  ~FabricLink();
+  FabricLink(const FabricLink&) = delete;
+  FabricLink& operator=(const FabricLink&) = delete;
   // 0 or a status of the managed API.
   int open(const std::string& text);
 
@@ -253,6 +253,6 @@ class Link {
 
 // Listens at the port of `name`. If that is 0, at a free one, which `name` gets. Returns 0 or a
 // libfabric error, which the log explains.
-int listen_at(const Link& link, Address& name, Acceptor& acceptor, stm_listener_t& listener);
+int listen_at(const FabricLink& link, Address& name, Acceptor& acceptor, stm_listener_t& listener);
 
 }  // namespace stp::fi

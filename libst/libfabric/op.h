@@ -87,9 +87,9 @@ class Owner {
   virtual void serve(const stm_event_t& event) = 0;
   // A part of the operation has ended.
   virtual void part_done(Op& op, int status) = 0;
-  // It has asked for it (Link::await).
+  // It has asked for it (FabricLink::await).
   virtual void look_again() {}
-  // It has asked for it (Link::tell_later).
+  // It has asked for it (FabricLink::tell_later).
   virtual void tell() {}
 
  protected:

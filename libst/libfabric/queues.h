@@ -38,7 +38,7 @@ class Cntr : public fid_cntr {
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   std::uint64_t value_ = 0, errors_ = 0;
   Wait wait_;
   unsigned users_ = 0;
@@ -110,7 +110,7 @@ class Cq : public fid_cq {
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   const fi_cq_format format_;
   const std::size_t entry_size_;
   Ring<Completion> completions_;
@@ -167,7 +167,7 @@ class Eq : public fid_eq {
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
 
   Fabric& fabric_;
-  Link& link_;
+  FabricLink& link_;
   const bool writable_;
   const std::size_t size_;
   std::deque<News> news_;

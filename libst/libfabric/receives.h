@@ -43,7 +43,7 @@ void gather(const Segments& from, std::byte* to);
 
 // A shared receive context: receives for all endpoints bound to it.
 class Domain;
-class Link;
+class FabricLink;
 
 class Srx : public fid_ep {
  public:
@@ -61,7 +61,7 @@ class Srx : public fid_ep {
   Srx(Domain& domain, const fi_rx_attr* attr, void* context);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   Receives receives_;
   unsigned users_ = 0;
 };

@@ -9,12 +9,12 @@ namespace stp {
 
 // The base of each member. `Tag`: a member may be in one list per tag.
 template <typename Tag>
-class Link {
+class ListHook {
  public:
-  Link() = default;
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-  ~Link() { unlink(); }
+  ListHook() = default;
+  ListHook(const ListHook&) = delete;
+  ListHook& operator=(const ListHook&) = delete;
+  ~ListHook() { unlink(); }
 
   [[nodiscard]] bool linked() const { return next_ != nullptr; }
   // Does nothing if the member is in no list.
@@ -30,8 +30,8 @@ class Link {
  private:
   template <typename T, typename Same>
   friend class LinkedList;
-  Link* previous_ = nullptr;
-  Link* next_ = nullptr;
+  ListHook* previous_ = nullptr;
+  ListHook* next_ = nullptr;
 };
 
 template <typename T, typename Tag>
@@ -48,13 +48,13 @@ class LinkedList {
   // nullptr: empty.
   [[nodiscard]] T* first() const { return member(end_.next_); }
   [[nodiscard]] T* after(const T& each) const {
-    return member(static_cast<const Link<Tag>&>(each).next_);
+    return member(static_cast<const ListHook<Tag>&>(each).next_);
   }
   // Requires a member that is in no list of this tag.
-  void push_back(T& each) { insert(static_cast<Link<Tag>&>(each)); }
+  void push_back(T& each) { insert(static_cast<ListHook<Tag>&>(each)); }
   T& pop_front() {
     auto& each = front();
-    static_cast<Link<Tag>&>(each).unlink();
+    static_cast<ListHook<Tag>&>(each).unlink();
     return each;
   }
   // Moves all members of `other` to the end.
@@ -76,17 +76,17 @@ class LinkedList {
   }
 
  private:
-  [[nodiscard]] T* member(Link<Tag>* link) const {
+  [[nodiscard]] T* member(ListHook<Tag>* link) const {
     return link == &end_ ? nullptr : static_cast<T*>(link);
   }
-  void insert(Link<Tag>& link) {
+  void insert(ListHook<Tag>& link) {
     STP_ASSERT(!link.linked(), "what enters a list is in no other of its tag");
     link.previous_ = end_.previous_;
     link.next_ = &end_;
     end_.previous_->next_ = &link;
     end_.previous_ = &link;
   }
-  Link<Tag> end_;  // before the first and after the last
+  ListHook<Tag> end_;  // before the first and after the last
 };
 
 }  // namespace stp

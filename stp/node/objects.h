@@ -187,7 +187,7 @@ struct HasReady;     // the list of Owners with ready connections
 
 // The owner of endpoints. Pacing never delays one owner for what another owner's peers owe, and
 // owners take turns to send, however many connections each has.
-struct Owner : Link<HasReady> {
+struct Owner : ListHook<HasReady> {
   LinkedList<Vc, IsReady> ready;
   std::uint64_t granted = 0;  // bytes of CTS that have not arrived
   std::uint32_t held = 0;     // CTS that pacing holds back
@@ -307,11 +307,11 @@ class PacedVc {
 // A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a
 // connection and is always open; its peer is that of the request being sent.
 struct Vc : TimerNode,
-            Link<IsReady>,
-            Link<IsTouched>,
-            Link<IsWatched>,
-            Link<IsInBacklog>,
-            Link<IsUntidy> {
+            ListHook<IsReady>,
+            ListHook<IsTouched>,
+            ListHook<IsWatched>,
+            ListHook<IsInBacklog>,
+            ListHook<IsUntidy> {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
   Machine<kVcTransitions> state;
@@ -382,11 +382,11 @@ struct Vc : TimerNode,
   }
   template <typename List>
   [[nodiscard]] bool in() const {
-    return static_cast<const Link<List>&>(*this).linked();
+    return static_cast<const ListHook<List>&>(*this).linked();
   }
   template <typename List>
   void leave() {
-    static_cast<Link<List>&>(*this).unlink();
+    static_cast<ListHook<List>&>(*this).unlink();
   }
 };
 

@@ -31,7 +31,7 @@ class FileSenderTest : public ::testing::Test {
   std::future<void> send(const std::vector<std::string>& names) {
     for (const auto& name : names) std::ofstream(directory_ / name) << "content";
     auto sending = std::async(std::launch::async, [this, names] {
-      Link link;
+      FileLink link;
       Channel channel(link, "localhost:3000", [] {});
       Pace pace;
       FileSender sender(channel, stop_, progress_, pace, [](const Outcome&) {});
@@ -64,7 +64,7 @@ class FileSenderTest : public ::testing::Test {
   test::TemporaryDirectory directory_;
   Progress progress_{"test", true};
   std::atomic<bool> stop_{false};
-  std::optional<Link> link_;
+  std::optional<FileLink> link_;
   std::optional<Queue> requests_;
   stm_listener_t listener_ = nullptr;
   std::optional<Channel> channel_;

@@ -68,7 +68,7 @@ class TransferTest : public ::testing::Test {
     }
     Progress progress{"test", true};
     Pace pace;
-    Link link;
+    FileLink link;
     Channel channel;
     std::uint64_t sent = 0;
     unsigned unchanged = 0;
@@ -854,7 +854,7 @@ TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_r
 
 std::string why_no_channel(const char* link_text, const std::string& peer) {
   ::setenv("STP_LINK", link_text, 1);
-  Link link;
+  FileLink link;
   try {
     const Channel channel(
         link, peer, [] {}, std::chrono::milliseconds(300));

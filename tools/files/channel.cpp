@@ -13,7 +13,7 @@
 #include "tools/files/note.h"
 
 namespace stp::files {
-Link::Link() {
+FileLink::FileLink() {
   stm_domain_attr_t attributes{};
   attributes.size = sizeof attributes;
   attributes.buffer_log2 = kBufferLog2;
@@ -21,7 +21,7 @@ Link::Link() {
     throw link_failure(error);
 }
 
-std::size_t Link::stu() const {
+std::size_t FileLink::stu() const {
   constexpr std::uint32_t kAround = 40 + 64;  // the Schedule Header and the appended 64 bytes
   stm_domain_info_t info{};
   info.size = sizeof info;
@@ -29,19 +29,19 @@ std::size_t Link::stu() const {
   return known ? std::bit_floor(info.mtu - kAround) : 1;
 }
 
-int Link::error() const {
+int FileLink::error() const {
   stm_link_info_t info{};
   info.size = sizeof info;
   return ::stm_link_query(domain_, &info);
 }
 
-std::string Link::trouble() const {
+std::string FileLink::trouble() const {
   stm_link_info_t info{};
   info.size = sizeof info;
   return ::stm_link_query(domain_, &info) == 0 ? info.trouble : "";
 }
 
-Queue::Queue(Link& link, std::size_t capacity) {
+Queue::Queue(FileLink& link, std::size_t capacity) {
   const auto error = ::stm_queue_create(link.domain(), capacity, &queue_);
   if (error != 0) throw lost_link(error);
 }
@@ -61,7 +61,7 @@ void Buffers::Unmap::operator()(void* memory) const {
   ::munmap(memory, size);
 }
 
-Buffers::Buffers(Link& link, std::size_t size) {
+Buffers::Buffers(FileLink& link, std::size_t size) {
   // Aligned to a whole buffer: maps one buffer more and uses the aligned part.
   const auto all = size + kBuffer;
   auto* const memory =
@@ -108,7 +108,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 }  // namespace
 
 // `sent_` has the places for content first, then those for control messages.
-Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration patience)
+Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duration patience)
     : attend_(std::move(attend)),
       link_(link),
       chunk_(chunk_for(link)),
@@ -131,7 +131,7 @@ Channel::Channel(Link& link, const std::string& peer, Attend attend, Duration pa
   }
 }
 
-Channel::Channel(Link& link, stm_connection_t request, Attend attend)
+Channel::Channel(FileLink& link, stm_connection_t request, Attend attend)
     : attend_(std::move(attend)),
       link_(link),
       chunk_(chunk_for(link)),
@@ -168,7 +168,7 @@ Channel::~Channel() {
   ::stm_connection_close(connection_);
 }
 
-std::size_t Channel::chunk_for(const Link& link) {
+std::size_t Channel::chunk_for(const FileLink& link) {
   constexpr std::size_t kLeast = std::size_t{16} << 10;
   return std::clamp(link.stu() * kStusUnderWay / kDepth, kLeast, kChunk);
 }

@@ -30,12 +30,12 @@ inline constexpr unsigned kBufferLog2 = 16;
 inline constexpr std::size_t kBuffer = std::size_t{1} << kBufferLog2;
 
 // C++ owners of objects of the managed API: a domain on the chosen link, queues, registered memory.
-class Link {
+class FileLink {
  public:
-  Link();  // LinkFailure
-  ~Link() { ::stm_domain_close(domain_); }
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  FileLink();  // LinkFailure
+  ~FileLink() { ::stm_domain_close(domain_); }
+  FileLink(const FileLink&) = delete;
+  FileLink& operator=(const FileLink&) = delete;
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
   // Length of the longest STU of the link, in bytes.
   [[nodiscard]] std::size_t stu() const;
@@ -50,7 +50,7 @@ class Link {
 
 class Queue {
  public:
-  Queue(Link& link, std::size_t capacity);  // LinkFailure
+  Queue(FileLink& link, std::size_t capacity);  // LinkFailure
   ~Queue() { ::stm_queue_destroy(queue_); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -65,7 +65,7 @@ class Queue {
 // Zeroed memory that a link can read and write.
 class Buffers {
  public:
-  Buffers(Link& link, std::size_t size);  // LinkFailure
+  Buffers(FileLink& link, std::size_t size);  // LinkFailure
   ~Buffers() { ::stm_memory_release(memory_); }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
@@ -103,9 +103,10 @@ class Channel {
 
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
   // The sender of files: connects, and waits for the answer. It gets only control messages.
-  Channel(Link& link, const std::string& peer, Attend attend, Duration patience = kConnectPatience);
+  Channel(FileLink& link, const std::string& peer, Attend attend,
+          Duration patience = kConnectPatience);
   // The receiver of files: takes a request. It sends only control messages.
-  Channel(Link& link, stm_connection_t request, Attend attend);
+  Channel(FileLink& link, stm_connection_t request, Attend attend);
   // Tells the peer that it has too many connections, or that there are too many in all.
   static void refuse(stm_connection_t request);
   // Waits a short time until the messages under way have been sent.
@@ -166,7 +167,7 @@ class Channel {
   };
 
   static Layout layout_of_sender(std::size_t chunk);
-  static std::size_t chunk_for(const Link& link);
+  static std::size_t chunk_for(const FileLink& link);
   [[nodiscard]] stm_connection_attr_t attributes() const;
   void post_receive(std::size_t place);
   void post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length);
@@ -186,7 +187,7 @@ class Channel {
   static constexpr std::size_t kStusUnderWay = 384;
 
   const Attend attend_;
-  const Link& link_;
+  const FileLink& link_;
   const std::size_t chunk_;  // of content
   const Layout layout_;
   Buffers memory_;

@@ -517,7 +517,7 @@ class Receiver {
   void reap(bool all);
 
   ReceiverContext& context_;
-  Link link_;
+  FileLink link_;
   const Progress::Watch watch_{context_.progress, [this] { return link_.trouble(); }};
   Queue requests_;
   stm_listener_t listener_ = nullptr;

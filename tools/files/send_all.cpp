@@ -167,7 +167,7 @@ class Sender {
   // Returns false if the link was lost and another try makes sense.
   bool try_once() {
     try {
-      Link link;
+      FileLink link;
       const auto attend = [this] {
         if (stop_) throw Stopped();
       };

@@ -102,8 +102,8 @@ std::string label(const char* name, const std::string& text) {
 
 // The socket is a label, too: two daemons may have links of the same name, for example in two
 // network namespaces, but never the same socket.
-void add_sample(std::string& out, const std::string& metric, const Link& link, std::uint64_t value,
-                const std::string& more = {}) {
+void add_sample(std::string& out, const std::string& metric, const LinkReport& link,
+                std::uint64_t value, const std::string& more = {}) {
   out += metric + '{' + label("link", link.name) + ',' + label("socket", link.socket) + more +
          "} " + std::to_string(value) + '\n';
 }

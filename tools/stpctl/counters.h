@@ -19,7 +19,7 @@ bool is_level(std::string_view name);
 
 // Counters in the text exposition format of Prometheus.
 struct LinkCounters {
-  Link link;
+  LinkReport link;
   std::vector<CounterValue> counters;
   std::vector<User> users{};  // those that this user may see
 };

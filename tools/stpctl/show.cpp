@@ -38,7 +38,7 @@ Table table_of_links() {
   return Table({"LINK", "STATE", "MAC", "ADDRESS", "MTU>", "STU>", "CLIENTS>", "CONNECTIONS>",
                 "REGIONS>", "DRIVER", "SOCKET"});
 }
-void add(Table& table, const Link& link) {
+void add(Table& table, const LinkReport& link) {
   table.row({link.name, link.state, link.mac, link.address.value_or("-"), std::to_string(link.mtu),
              std::to_string(1U << link.max_stu), std::to_string(link.clients),
              std::to_string(link.connections), std::to_string(link.regions), link.driver,
@@ -48,7 +48,7 @@ void add(Table& table, const Link& link) {
                std::to_string(link.shards[i].connections), std::to_string(link.shards[i].regions),
                "", ""});
 }
-void add(Json& json, const Link& link) {
+void add(Json& json, const LinkReport& link) {
   json.object();
   json.value("link", link.name).value("socket", link.socket);
   json.value("device", link.device).value("driver", link.driver).value("up", link.up);
@@ -69,18 +69,18 @@ void add(Json& json, const Link& link) {
 }
 
 // Adds a first column for the shard, if the link has several.
-std::vector<std::string> with_shard(const Link& link, std::string shard,
+std::vector<std::string> with_shard(const LinkReport& link, std::string shard,
                                     std::vector<std::string> cells) {
   if (link.is_divided()) cells.insert(cells.begin(), std::move(shard));
   return cells;
 }
 
-Table table_of_connections(const Link& link) {
+Table table_of_connections(const LinkReport& link) {
   return Table(with_shard(link, "SHARD>",
                           {"PID>", "UID>", "", "UPORT>", "PORT>", "PEER", "PEER-PORT>", "STATE",
                            "STU>", "SLOTS>", "RTT-US>", "RX-BYTES>", "TX-BYTES>"}));
 }
-void add(Table& table, const Connection& c, const Link& link) {
+void add(Table& table, const Connection& c, const LinkReport& link) {
   const bool alone = c.connectionless;
   const auto of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
   table.row(with_shard(
@@ -110,7 +110,7 @@ void add(Json& json, const Connection& c) {
   json.end();
 }
 
-Table table_of_regions(const Link& link) {
+Table table_of_regions(const LinkReport& link) {
   return Table(
       with_shard(link, "SHARD>",
                  {"PID>", "UID>", "FOR", "BYTES>", "BUFX>", "COUNT>", "BUFSIZE>", "MX>", "STATE"}));
@@ -118,7 +118,7 @@ Table table_of_regions(const Link& link) {
 const char* state_of(const Region& region) {
   return region.unmapping ? "unmapping" : "mapped";
 }
-void add(Table& table, const Region& r, const Link& link) {
+void add(Table& table, const Region& r, const LinkReport& link) {
   table.row(with_shard(
       link, std::to_string(r.shard),
       {std::to_string(r.owner.pid), std::to_string(r.owner.uid),
@@ -140,11 +140,11 @@ void add(Json& json, const Region& r) {
 bool is_bytes(const std::string& budget) {
   return budget.ends_with("_bytes");
 }
-Table table_of_users(const Link& /*link*/) {
+Table table_of_users(const LinkReport& /*link*/) {
   return Table({"UID>", "CLIENTS>", "ENDPOINTS>", "CONNECTIONS>", "QUEUES>", "REGIONS>", "MAPPED>",
                 "MX>", "TABLES>", "WINDOWS>", "MAPPINGS>", "FILES>"});
 }
-void add(Table& table, const User& user, const Link& /*link*/) {
+void add(Table& table, const User& user, const LinkReport& /*link*/) {
   std::vector<std::string> cells{user.uid == host::kUnknownUser ? "-" : std::to_string(user.uid)};
   for (const auto& budget : user.budgets) {
     const auto text = [&](std::uint64_t value) {
@@ -194,7 +194,7 @@ class Failures {
   std::string text_;
 };
 
-void note_if_partial(const Link& link) {
+void note_if_partial(const LinkReport& link) {
   if (!link.administrator)
     std::fprintf(stderr,
                  "stpctl: %s: shows only what this user has; an administrator sees all (see "
@@ -203,8 +203,8 @@ void note_if_partial(const Link& link) {
 }
 
 template <typename Entry>
-void show_list(const Options& options, const char* name, Table (*make_table)(const Link&),
-               std::vector<Entry> (*read)(DaemonClient&, const Link&)) {
+void show_list(const Options& options, const char* name, Table (*make_table)(const LinkReport&),
+               std::vector<Entry> (*read)(DaemonClient&, const LinkReport&)) {
   Json json;
   Failures failures(options);
   json.object().array("links");

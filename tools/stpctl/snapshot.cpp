@@ -107,7 +107,7 @@ void walk(DaemonClient& daemon, unsigned shard, Take&& take) {
 }
 
 template <typename R, typename Take>
-void walk_all(DaemonClient& daemon, const Link& link, Take&& take) {
+void walk_all(DaemonClient& daemon, const LinkReport& link, Take&& take) {
   for (unsigned shard = 0; shard < link.shards.size(); ++shard)
     walk<R>(daemon, shard, [&](const auto& reply) { take(reply, shard); });
 }
@@ -178,25 +178,25 @@ Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {
 
 }  // namespace
 
-Link read_link(DaemonClient& daemon) {
+LinkReport read_link(DaemonClient& daemon) {
   const auto entry = ask_of_link<ask::AdminLink>(daemon, 0);
-  Link link{.socket = daemon.socket(),
-            .name = std::string(ipc::text_of(entry.link)),
-            .device = std::string(ipc::text_of(entry.device)),
-            .driver = std::string(ipc::text_of(entry.driver)),
-            .mac = port::to_string(MacAddr::from_u64(entry.mac)),
-            .address = {},
-            .mtu = entry.mtu,
-            .max_stu = entry.max_stu,
-            .up = entry.link_up != 0,
-            .state = std::string(port::name_of(static_cast<port::LinkState>(entry.state))),
-            .clients = entry.clients,
-            .connections = entry.connections,
-            .regions = entry.regions,
-            .administrator = entry.administrator != 0,
-            .trouble = std::string(ipc::text_of(entry.trouble)),
-            .steering = {},
-            .shards = {{.connections = entry.connections, .regions = entry.regions}}};
+  LinkReport link{.socket = daemon.socket(),
+                  .name = std::string(ipc::text_of(entry.link)),
+                  .device = std::string(ipc::text_of(entry.device)),
+                  .driver = std::string(ipc::text_of(entry.driver)),
+                  .mac = port::to_string(MacAddr::from_u64(entry.mac)),
+                  .address = {},
+                  .mtu = entry.mtu,
+                  .max_stu = entry.max_stu,
+                  .up = entry.link_up != 0,
+                  .state = std::string(port::name_of(static_cast<port::LinkState>(entry.state))),
+                  .clients = entry.clients,
+                  .connections = entry.connections,
+                  .regions = entry.regions,
+                  .administrator = entry.administrator != 0,
+                  .trouble = std::string(ipc::text_of(entry.trouble)),
+                  .steering = {},
+                  .shards = {{.connections = entry.connections, .regions = entry.regions}}};
   if (entry.ipv4 != 0) link.address = port::to_string(port::Ipv4{entry.ipv4});
   if (entry.shards > 1) {
     const auto steered = ask_of_link<ask::AdminSteering>(daemon, 0);
@@ -211,7 +211,7 @@ Link read_link(DaemonClient& daemon) {
   return link;
 }
 
-std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link) {
+std::vector<Connection> read_connections(DaemonClient& daemon, const LinkReport& link) {
   std::vector<Connection> all;
   walk_all<ask::AdminConnection>(daemon, link, [&](const auto& entry, unsigned shard) {
     if (entry.facts.vc != kNoneId) all.push_back(connection_of(entry, shard));
@@ -219,7 +219,7 @@ std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link)
   return all;
 }
 
-std::vector<Region> read_regions(DaemonClient& daemon, const Link& link) {
+std::vector<Region> read_regions(DaemonClient& daemon, const LinkReport& link) {
   std::vector<Region> all;
   walk_all<ask::AdminRegion>(daemon, link, [&](const auto& entry, unsigned shard) {
     if (entry.region != kNoneId) all.push_back(region_of(entry, shard));
@@ -228,7 +228,7 @@ std::vector<Region> read_regions(DaemonClient& daemon, const Link& link) {
 }
 
 // The shards of a link have one set of budgets.
-std::vector<User> read_users(DaemonClient& daemon, const Link& /*link*/) {
+std::vector<User> read_users(DaemonClient& daemon, const LinkReport& /*link*/) {
   std::vector<User> all;
   walk<ask::AdminUser>(daemon, 0, [&](const auto& entry) {
     if (entry.shown == 0) return;
@@ -244,7 +244,7 @@ std::vector<User> read_users(DaemonClient& daemon, const Link& /*link*/) {
   return all;
 }
 
-std::vector<CounterValue> read_counters(DaemonClient& daemon, const Link& link) {
+std::vector<CounterValue> read_counters(DaemonClient& daemon, const LinkReport& link) {
   std::vector<CounterValue> all;
   for (unsigned shard = 0; shard < link.shards.size(); ++shard) add_counters(daemon, shard, all);
   for (auto& counter : all)

@@ -52,7 +52,7 @@ struct ShardTotals {
   unsigned connections = 0, regions = 0;
 };
 
-struct Link {
+struct LinkReport {
   std::string socket, name, device, driver, mac;
   std::optional<std::string> address;
   unsigned mtu = 0, max_stu = 0;
@@ -111,11 +111,11 @@ struct CounterValue {
   std::vector<std::uint64_t> shards{};  // by shard; empty: it counts for the link as a whole
 };
 
-Link read_link(DaemonClient& daemon);
+LinkReport read_link(DaemonClient& daemon);
 // `link`: as read before from the same daemon.
-std::vector<Connection> read_connections(DaemonClient& daemon, const Link& link);
-std::vector<Region> read_regions(DaemonClient& daemon, const Link& link);
-std::vector<User> read_users(DaemonClient& daemon, const Link& link);
-std::vector<CounterValue> read_counters(DaemonClient& daemon, const Link& link);
+std::vector<Connection> read_connections(DaemonClient& daemon, const LinkReport& link);
+std::vector<Region> read_regions(DaemonClient& daemon, const LinkReport& link);
+std::vector<User> read_users(DaemonClient& daemon, const LinkReport& link);
+std::vector<CounterValue> read_counters(DaemonClient& daemon, const LinkReport& link);
 
 }  // namespace stp::stpctl

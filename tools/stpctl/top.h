@@ -19,7 +19,7 @@ namespace stp::stpctl {
 // What happens on a link in a second: the difference of two looks at its daemon.
 struct Look {
   std::chrono::steady_clock::time_point time;
-  Link link;
+  LinkReport link;
   std::map<std::string, CounterValue> counters;
   std::vector<Connection> connections;
 };

@@ -12,7 +12,7 @@
 namespace stp::fi {
 class Domain;
 class Eq;
-class Link;
+class FabricLink;
 }  // namespace stp::fi
 
 namespace stp::fi::rdm {
@@ -52,7 +52,7 @@ class Av : public fid_av {
   fi_addr_t insert_one(const void* address);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   const bool by_event_;  // FI_EVENT: an event tells of each insertion
   Eq* eq_ = nullptr;
   std::vector<Address> places_;

@@ -227,7 +227,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
   // ---- for its connections: under the link's mutex ----
-  [[nodiscard]] Link& link() const { return link_; }
+  [[nodiscard]] FabricLink& link() const { return link_; }
   // Its address, as peers connect to it.
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Matching& matching() { return matching_; }
@@ -317,7 +317,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   bool give_up_receives(const Address& peer, int status);
 
   Domain& domain_;
-  Link& link_;
+  FabricLink& link_;
   Av* av_ = nullptr;
   Eq* eq_ = nullptr;  // told when something that was injected is lost
   Reports reports_;

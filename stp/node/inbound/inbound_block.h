@@ -264,6 +264,6 @@ struct InboundBlock {
 
 struct InOrderOfGrant;
 // A Block granted by a CTS. Its connection lists them by serial number.
-struct GrantedBlock : InboundBlock, Link<InOrderOfGrant> {};
+struct GrantedBlock : InboundBlock, ListHook<InOrderOfGrant> {};
 
 }  // namespace stp

@@ -176,7 +176,7 @@ struct HasRoom;  // paths with room, along which CTS wait
 // The path from one station to this one, if it leads through a network that others use, too: what
 // has been granted along it and has not arrived, its window, and the connections whose CTS wait for
 // room. The connections with that station share it.
-class Path : public Link<HasRoom> {
+class Path : public ListHook<HasRoom> {
  public:
   using Roomy = LinkedList<Path, HasRoom>;
   // A window is counted in pieces: STUs of the path, or this if they are shorter. Other senders

@@ -281,8 +281,8 @@ void MxTable::free(std::uint16_t mx) {
   STP_ASSERT(find(mx) != nullptr, "an Mx that is freed is live");
   entries_[mx] = {};
   auto& place = places_[mx];
-  static_cast<Link<MxOfRegion>&>(place).unlink();
-  static_cast<Link<MxOfVc>&>(place).unlink();
+  static_cast<ListHook<MxOfRegion>&>(place).unlink();
+  static_cast<ListHook<MxOfVc>&>(place).unlink();
   free_.push_back(mx);
 }
 

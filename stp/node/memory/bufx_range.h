@@ -173,7 +173,7 @@ struct MxEntry {
 // The Mx of one region and of one connection: they end with it.
 struct MxOfRegion;
 struct MxOfVc;
-struct MxPlace : Link<MxOfRegion>, Link<MxOfVc> {
+struct MxPlace : ListHook<MxOfRegion>, ListHook<MxOfVc> {
   std::uint16_t mx = 0;
 };
 using RegionMxs = LinkedList<MxPlace, MxOfRegion>;

@@ -12,7 +12,7 @@ namespace {
 
 struct One;
 struct Two;
-struct Member : Link<One>, Link<Two> {
+struct Member : ListHook<One>, ListHook<Two> {
   int number = 0;
 };
 using Ones = LinkedList<Member, One>;
@@ -39,12 +39,12 @@ class Lists : public ::testing::Test {
 TEST_F(Lists, a_member_leaves_one_list_and_stays_in_the_other) {
   for (auto& member : members) ones.push_back(member);
   twos.push_back(members[1]);
-  static_cast<Link<One>&>(members[1]).unlink();
-  static_cast<Link<One>&>(members[1]).unlink();
+  static_cast<ListHook<One>&>(members[1]).unlink();
+  static_cast<ListHook<One>&>(members[1]).unlink();
   EXPECT_EQ(numbers(ones), (std::vector{0, 2, 3}));
   EXPECT_EQ(numbers(twos), std::vector{1});
-  EXPECT_FALSE(static_cast<Link<One>&>(members[1]).linked());
-  EXPECT_TRUE(static_cast<Link<Two>&>(members[1]).linked());
+  EXPECT_FALSE(static_cast<ListHook<One>&>(members[1]).linked());
+  EXPECT_TRUE(static_cast<ListHook<Two>&>(members[1]).linked());
   EXPECT_EQ(ones.pop_front().number, 0);
   ones.push_back(members[0]);
   EXPECT_EQ(numbers(ones), (std::vector{2, 3, 0}));
@@ -80,8 +80,8 @@ TEST_F(Lists, a_list_is_disbanded_without_a_visit_to_its_members) {
   for (auto& member : members) ones.push_back(member);
   ones.disband();
   EXPECT_TRUE(ones.empty());
-  EXPECT_TRUE(static_cast<Link<One>&>(members[0]).linked());
-  for (auto& member : members) static_cast<Link<One>&>(member).unlink();
+  EXPECT_TRUE(static_cast<ListHook<One>&>(members[0]).linked());
+  for (auto& member : members) static_cast<ListHook<One>&>(member).unlink();
   ones.push_back(members[2]);
   EXPECT_EQ(numbers(ones), std::vector{2});
 }
