@@ -36,7 +36,7 @@ TEST_F(Matching, names_may_differ_if_they_do_so_always) {
   matcher.expect(record(grant(3, 1)));
   matcher.sent(record(grant(9, 1)));
   EXPECT_TRUE(matcher.differences().empty());
-  EXPECT_EQ(names.live(Name::kMx, 3), 9U);
+  EXPECT_EQ(names.live_mx(101, 3), 9U);
 }
 
 TEST_F(Matching, one_name_does_not_stand_for_two) {
@@ -294,6 +294,81 @@ TEST_F(Playing, an_rd_that_answers_a_ghost_leaves_the_connection_of_that_port_al
   play();
   EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
   EXPECT_EQ(result.matched, 3U);
+}
+
+// Endpoints of one station count their Mx each for itself.
+// protocol: 7.3
+TEST_F(Playing, two_ports_of_a_station_may_call_different_memory_by_one_mx) {
+  constexpr std::uint16_t kMx = 1;
+  const std::vector<std::byte> bytes(64, std::byte{7});
+  const auto to = [](Op op, std::uint16_t nth) {
+    auto h = named(op);
+    h.s_port += nth, h.d_port += nth, h.d_key += nth;
+    return h;
+  };
+  const auto from = [](Op op, std::uint16_t nth) {
+    auto h = from_b(op);
+    h.s_port += nth, h.d_port += nth, h.d_key += nth;
+    return h;
+  };
+  for (std::uint16_t nth = 0; nth < 2; ++nth) {
+    auto rc = request();
+    rc.s_port += nth, rc.offset += nth, rc.d_id += nth;  // another UPort: another endpoint
+    a(1 + 2U * nth, rc);
+    auto ca = answer(202 + nth, 0xb2U + nth);
+    ca.d_port += nth, ca.d_key += nth, ca.s_id += nth;
+    b(1 + 2U * nth, ca);
+    auto rts = to(Op::kRequestToSend, nth);
+    rts.param = 1;
+    rts.mx = 12;
+    rts.set_t_len(bytes.size());
+    rts.d_id = wire::kNoId;
+    rts.s_id = 1;
+    a(2 + 2U * nth, rts);
+    auto cts = from(Op::kClearToSend, nth);
+    cts.param = 12;
+    cts.mx = kMx;
+    cts.bufx = 100U * (nth + 1);
+    cts.d_id = 1;
+    cts.s_id = 2;
+    b(2 + 2U * nth, cts);
+  }
+  for (std::uint16_t nth = 0; nth < 2; ++nth) {
+    auto data = to(Op::kData, nth);
+    data.op_flags |= wire::flag::kLast | wire::flag::kSendState;
+    data.mx = kMx;
+    data.bufx = 100U * (nth + 1);
+    data.sync = 9;
+    data.d_id = 2;
+    file.add(5, frame_of(data, bytes));
+    auto told = from(Op::kRequestStateResponse, nth);
+    told.offset = 1;  // one Block is whole
+    told.sync = 9;
+    told.d_id = 1;
+    told.s_id = 2;
+    b(5, told);
+  }
+  play();
+  EXPECT_TRUE(result.troubles.empty()) << result.troubles.front();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
+  EXPECT_EQ(result.matched, 6U);
+}
+
+TEST_F(Playing, what_the_station_may_have_sent_after_the_end_is_no_difference) {
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  auto question = named(Op::kNoOperation);
+  question.op_flags |= wire::flag::kSendState;
+  a(2, question);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().live;
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("1 frames that the live side sends at the end"),
+            std::string::npos)
+      << result.notes[0];
+  a(3, named(Op::kNoOperation));
+  play();
+  EXPECT_EQ(result.differences.size(), 1U) << "the station had a second to answer";
 }
 
 TEST_F(Playing, an_endpoint_says_what_its_program_says_and_nothing_else) {

@@ -405,9 +405,9 @@ std::uint16_t NodeSubject::live_mx(Vc& vc, const wire::Header& h) {
   auto* const landing = user.landing_of(at);
   if (h.mx == 0 || landing == nullptr) return 0;
   auto& mx = landing->mx[h.mx];
-  if (mx != 0) return mx;
-  if (node_.alloc_mx(landing->region, kNoneId, permit::kAll, mx) != 0) return 0;
-  names_.bind(Name::kMx, h.mx, mx);
+  if (mx == 0 && node_.alloc_mx(landing->region, kNoneId, permit::kAll, mx) != 0) return 0;
+  const auto port = static_cast<std::uint16_t>(names_.live(Name::kPort, h.s_port));
+  names_.bind(Name::kMx, mx_at(h.s_port, h.mx), mx_at(port, mx));
   return mx;
 }
 

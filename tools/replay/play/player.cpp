@@ -202,6 +202,9 @@ using wire::Op;
 
 // The largest difference in time between two matching frames.
 constexpr std::int64_t kWindow = 2'000'000'000;
+// How long after the trace's last frame the live side may still send what the trace shows, and how
+// long before it a frame may have come to the station that had not answered it then.
+constexpr std::int64_t kLastWords = 100'000'000;
 
 // A value that the sender of an operation has chosen itself.
 struct NamedField {
@@ -219,7 +222,7 @@ std::vector<NamedField> own_names(const Header& h) {
     case wire::Own::kMx:
       // A refused GET carries the Mx of the one who asked.
       if (h.op() == Op::kGet && h.has(wire::flag::kReject)) break;
-      names.push_back({Name::kMx, h.mx});
+      names.push_back({Name::kMx, mx_at(h.s_port, h.mx)});
       break;
     case wire::Own::kSync:
       if (own_question(h)) names.push_back({Name::kSync, h.sync});
@@ -360,6 +363,8 @@ std::vector<Difference> Matcher::differences() {
     }
     found.push_back(std::move(difference));
   }
+  after_end_ = std::erase_if(
+      live_, [&](const Live& frame) { return frame.decoded.time > last_ - kLastWords; });
   for (const auto& live : live_) found.push_back({live.reached, "", operation_text(live.decoded)});
   std::ranges::stable_sort(found, {}, &Difference::frame);
   return found;
@@ -368,9 +373,6 @@ std::vector<Difference> Matcher::differences() {
 namespace {
 
 using wire::Op;
-
-// Extra time for the live side at the end of the trace.
-constexpr std::int64_t kLastWords = 100'000'000;
 
 // A trace does not show exactly when credit sufficed or when a Node asked for more. Whatever the
 // trace shows as sent had credit, so the Node is given more Slots than it can use.
@@ -387,9 +389,9 @@ std::vector<std::byte> translated(const Recorded& frame, const Renaming& names, 
   if (!frame.decoded.has_header) return bytes;
   const auto& link = static_cast<const wire::LinkHeader&>(frame.decoded.frame);
   auto h = frame.decoded.frame.header;
+  if (h.op() == Op::kData) h.mx = names.live_mx(h.d_port, h.mx);
   h.d_port = static_cast<std::uint16_t>(names.live(Name::kPort, h.d_port));
   h.d_key = names.live(Name::kKey, h.d_key);
-  if (h.op() == Op::kData) h.mx = static_cast<std::uint16_t>(names.live(Name::kMx, h.mx));
   if (h.op() == Op::kRequestStateResponse && names.knows(Name::kSync, h.sync))
     h.sync = names.live(Name::kSync, h.sync);
   if (h.op() == Op::kRequestConnection) h.d_port = 0, h.d_key = frame.decoded.frame.header.d_key;
@@ -444,10 +446,15 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
       ++result.delivered;
     }
   }
-  matcher.trace_over();
-  if (!trace.empty()) subject.advance(trace.back().decoded.time + kLastWords);
+  const auto last = trace.empty() ? 0 : trace.back().decoded.time;
+  matcher.trace_over(last);
+  if (!trace.empty()) subject.advance(last + kLastWords);
   if (auto note = doubts.note(); !note.empty()) result.notes.push_back(std::move(note));
   result.differences = matcher.differences();
+  if (matcher.after_end() != 0)
+    result.notes.push_back(std::to_string(matcher.after_end()) +
+                           " frames that the live side sends at the end are not compared: the "
+                           "station may have sent them after the trace");
   result.matched = result.expected;
   for (const auto& difference : result.differences)
     result.matched -= difference.in_trace.empty() ? 0 : 1;

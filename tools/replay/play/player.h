@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <list>
 #include <memory>
 #include <set>
@@ -85,8 +86,12 @@ class Matcher {
   explicit Matcher(Renaming& names) : names_(names) {}
 
   void reach(std::uint64_t frame) { reached_ = frame; }  // how far the trace has been played
-  // The trace is over: frames that are still missing may arrive, and all others are ignored.
-  void trace_over() { over_ = true; }
+  // The trace is over, and its last frame has this time: frames that are still missing may arrive,
+  // and all others are ignored.
+  void trace_over(std::int64_t last) {
+    over_ = true;
+    last_ = last;
+  }
   void expect(const Recorded& frame);  // must stay valid at its address
   void sent(const Recorded& frame);    // copied
   // The peer has answered a Node's own RS with that Sync, so no later RS can match it.
@@ -94,7 +99,10 @@ class Matcher {
   // The frames without a partner, in the order of the trace. Repeats of matched frames are not
   // included, because their number depends on the link and on timers. A Node's own questions for
   // Slots are not included either.
+  // Nor are frames of the live side that the station may have sent after the trace's end.
   std::vector<Difference> differences();
+  // How many those were.
+  [[nodiscard]] std::size_t after_end() const { return after_end_; }
   [[nodiscard]] std::size_t matched() const { return matched_; }
 
  private:
@@ -112,7 +120,8 @@ class Matcher {
   std::set<std::vector<std::byte>> done_;  // without local choices
   std::uint64_t reached_ = 0;
   bool over_ = false;
-  std::size_t matched_ = 0;
+  std::int64_t last_ = std::numeric_limits<std::int64_t>::max();
+  std::size_t matched_ = 0, after_end_ = 0;
 };
 
 struct PlayResult {

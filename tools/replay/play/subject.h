@@ -50,6 +50,11 @@ inline Line line_of(const Recorded& recorded, const MacAddr& station) {
 
 enum class Name : std::uint8_t { kPort, kKey, kMx, kSync };
 
+// An Mx together with its Port: endpoints have Mx of their own, which may have the same numbers.
+inline std::uint32_t mx_at(std::uint16_t port, std::uint16_t mx) {
+  return std::uint32_t{port} << 16 | mx;
+}
+
 // Maps the names that each implementation chooses for itself, in the trace and on the live side.
 // The mapping is one to one.
 class Renaming {
@@ -77,6 +82,14 @@ class Renaming {
     const auto at = to_live_.find({kind, in_trace});
     if (at != to_live_.end()) return at->second;
     return to_trace_.contains({kind, in_trace}) ? in_trace ^ 0x8000 : in_trace;
+  }
+  // Returns the live Mx that stands for an Mx of a Port, both of the trace. If none is bound, returns
+  // one that stands for no other at that Port.
+  [[nodiscard]] std::uint16_t live_mx(std::uint16_t port, std::uint16_t mx) const {
+    const auto at = to_live_.find({Name::kMx, mx_at(port, mx)});
+    if (at != to_live_.end()) return static_cast<std::uint16_t>(at->second);
+    const auto live_port = static_cast<std::uint16_t>(live(Name::kPort, port));
+    return to_trace_.contains({Name::kMx, mx_at(live_port, mx)}) ? mx ^ 0x8000 : mx;
   }
   [[nodiscard]] bool knows(Name kind, std::uint32_t in_trace) const {
     return to_live_.contains({kind, in_trace});
