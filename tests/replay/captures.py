@@ -180,6 +180,31 @@ def udp():
         result = run("check", path)
         if result.returncode != 2 or "--udp-port" not in result.stderr:
             wrong.append(f"ports that are not named: {result.returncode} {result.stdout}{result.stderr}")
+        stations(path, talk)
+
+
+def stations(path, talk):
+    """A station that is not in the capture is refused with those that are; so is one that talks to itself."""
+    import frames
+    path.write_bytes(frames.pcapng([(time, in_datagram(frame, (8181, 9001))) for time, frame in talk]))
+    for option in ("check", "--at"), ("play", "--as"), ("ladder", "-o", path.with_suffix(".svg"), "--at"):
+        for station in "10.0.0.3/8181", "10.0.0.2", "[2001:db8::1]/8181", "02:00:00:00:00:09":
+            result = run(*option, station, path)
+            if result.returncode != 2 or not result.stderr.endswith(
+                    f"{option[-1]} {station}; there are 10.0.0.1/8181, 10.0.0.2/9001\n"):
+                wrong.append(f"{option[0]} of {station}: {result.returncode} {result.stdout}{result.stderr}")
+        result = run(*option, "10.0.0.1/", path)
+        if result.returncode != 2 or "[2001:db8::5]/8181, of IP protocol 118 10.0.0.5" not in result.stderr:
+            wrong.append(f"{option[0]} of no station: {result.returncode} {result.stderr}")
+        result = run(*option, "10.0.0.2/9001", path)
+        if result.returncode != 0:
+            wrong.append(f"{option[0]} of a station: {result.returncode} {result.stdout}{result.stderr}")
+    one = [(time, in_datagram(frame, (8181, 8181)).replace(bytes([10, 0, 0, 2]), bytes([10, 0, 0, 1])))
+           for time, frame in talk]
+    path.write_bytes(frames.pcapng(one))
+    result = run("play", "--as", "10.0.0.1/8181", path)
+    if result.returncode != 2 or "10.0.0.1/8181 talks to itself" not in result.stderr or result.stdout:
+        wrong.append(f"play of a station that talks to itself: {result.returncode} {result.stdout}{result.stderr}")
 
 
 def anchors(page):

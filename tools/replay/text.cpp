@@ -188,6 +188,22 @@ std::optional<MacAddr> parse_station(const std::string& text) {
   return mac;
 }
 
+void StationSearch::see(const Decoded& frame) {
+  if (found_ || !(frame.has_link || frame.has_header)) return;
+  found_ = frame.frame.src == wanted_ || frame.frame.dst == wanted_;
+  for (const auto& name : {sender_of(frame), receiver_of(frame)}) {
+    if (std::ranges::find(others_, name) != others_.end()) continue;
+    has_more_ = others_.size() == kMost;
+    if (!has_more_) others_.push_back(name);
+  }
+}
+
+std::string StationSearch::others() const {
+  std::string all;
+  for (const auto& name : others_) all += (all.empty() ? "" : ", ") + name;
+  return has_more_ ? all + " and others" : all;
+}
+
 std::string hex(std::uint64_t value) {
   return formatted("0x%" PRIx64, value);
 }

@@ -64,6 +64,26 @@ std::string sender_of(const Decoded& frame);
 std::string receiver_of(const Decoded& frame);
 // A station in such words.
 std::optional<MacAddr> parse_station(const std::string& text);
+// What those words are, for help and errors.
+inline constexpr char kStationWords[] =
+    "02:00:00:00:00:01, of datagrams 10.0.0.5/8181 or [2001:db8::5]/8181, of IP protocol 118 "
+    "10.0.0.5 or [2001:db8::5]";
+
+// Looks for a station in a trace, and knows others that are there.
+class StationSearch {
+ public:
+  explicit StationSearch(const MacAddr& wanted) : wanted_(wanted) {}
+  void see(const Decoded& frame);
+  [[nodiscard]] bool found() const { return found_; }
+  // "10.0.0.1/8181, 10.0.0.2/8181"; "and others" if there are many.
+  [[nodiscard]] std::string others() const;
+
+ private:
+  static constexpr std::size_t kMost = 8;  // a trace may have any number
+  MacAddr wanted_;
+  bool found_ = false, has_more_ = false;
+  std::vector<std::string> others_;
+};
 std::string hex(std::uint64_t value);
 
 // The operation and its fields, as in a line. Also used to show two frames side by side.

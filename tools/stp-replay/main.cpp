@@ -88,8 +88,13 @@ std::string none_of_stp(std::uint64_t frames) {
 
 int no_station(const std::string& option, const std::string& text) {
   return cannot_read(option + ' ' + text +
-                     ": a station is a MAC address (02:00:00:00:00:01), or in datagrams an IP "
-                     "address and UDP port (10.0.0.5/8181, [2001:db8::5]/8181), as decode shows");
+                     ": write a station as decode shows it: " + kStationWords);
+}
+
+std::string not_in_trace(const Options& options, const std::string& option,
+                         const StationSearch& search) {
+  return options.file + ": no frame is from or to " + option + ' ' + options.station +
+         "; there are " + search.others();
 }
 
 void tell_of_check_sequences(const Capture& capture, const std::string& file) {
@@ -120,12 +125,14 @@ std::optional<Counted> run_check(const Options& options, const Checker::Sink& te
     return std::nullopt;
   }
   Checker checker(tell, how);
+  StationSearch search(how.at.value_or(MacAddr{}));
   Decoder decoder;
   CapturedFrame captured;
   Counted counted;
   for (; capture->next(captured); ++counted.frames) {
     const auto frame = decoder.decode(captured);
     counted.of_stp += frame.is_stp() ? 1 : 0;
+    if (how.at && frame.is_stp()) search.see(frame);
     see(frame);
     if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
     checker.frame(frame);
@@ -137,8 +144,9 @@ std::optional<Counted> run_check(const Options& options, const Checker::Sink& te
   if (capture->dropped() != 0) checker.lose(at_end, capture->dropped());
   checker.finish();
   tell_of_check_sequences(*capture, options.file);
-  if (capture->error().empty()) return counted;
-  cannot_read(capture->error());
+  const bool lacks_station = how.at && counted.of_stp != 0 && !search.found();
+  if (capture->error().empty() && !lacks_station) return counted;
+  cannot_read(lacks_station ? not_in_trace(options, "--at", search) : capture->error());
   return std::nullopt;
 }
 
@@ -230,10 +238,15 @@ int play(const Options& options) {
   std::string error;
   auto capture = open(options, error);
   if (!capture) return cannot_read(error);
-  const auto trace = record(*capture, error);
+  StationSearch search(*station);
+  const auto trace = record(*capture, error, [&](const Decoded& frame) { search.see(frame); });
   if (!trace) return cannot_read(options.file + ": " + error);
-  if (!mentions(*trace, *station))
-    return cannot_read(options.file + ": no frame is from or to " + options.station);
+  if (trace->empty()) return cannot_read(options.file + ": no frame of STP is in this capture");
+  if (!search.found()) return cannot_read(not_in_trace(options, "--as", search));
+  if (talks_to_itself(*trace, *station))
+    return cannot_read(options.file + ": " + options.station +
+                       " talks to itself, and only one of two stations can be replaced: capture "
+                       "two with addresses of their own, as 127.0.0.1 and 127.0.0.2");
   const auto result = options.link.empty() ? play_node(*trace, *station)
                                            : play_link(*trace, *station, options.link, error);
   if (!error.empty()) return cannot_read(error);
@@ -278,13 +291,19 @@ namespace {
 constexpr std::size_t kMostFrames = 1'000'000;  // a browser takes no larger page
 constexpr unsigned kMostUdpPort = 65'535;
 
-constexpr const char* kFooter =
-    "Exit status: 0 nothing wrong, 1 check or play has found something (ladder draws it and ends\n"
-    "with 0), 2 the file cannot be read, has no frame of STP to check, the output cannot be\n"
-    "written, or the command line is wrong. FILE is pcap or pcapng, or - for standard input:\n"
+// Of the program, with examples from its commands, or of one of them.
+std::string footer_with(const std::string& examples) {
+  return "Exit status: 0 nothing wrong, 1 check or play has found something (ladder draws it and "
+         "ends\n"
+         "with 0), 2 the file cannot be read, has no frame of STP to check, the output cannot be\n"
+         "written, or the command line is wrong. FILE is pcap or pcapng, or - for standard "
+         "input:\n" +
+         examples + "\nMore in docs/conformance.md.";
+}
+
+constexpr char kCheckExamples[] =
     "  tcpdump -i eth0 -w - 'ether proto 0x8181 or ether[20:2] = 0x8181' | stp-replay check -\n"
-    "  tcpdump -i eth0 -w - udp port 8181 | stp-replay check -    (STP over UDP)\n"
-    "More in docs/conformance.md.";
+    "  tcpdump -i eth0 -w - udp port 8181 | stp-replay check -    (STP over UDP)";
 
 void add_drawing(stp::cli::App& ladder, stp::replay::Options& options) {
   ladder
@@ -314,7 +333,7 @@ int main(int argc, char** argv) {
   options.pages = "file://" STP_DOCS;
   stp::cli::App app("Reads captures of the Scheduled Transfer Protocol.", "stp-replay");
   app.set_version_flag("--version", "stp-replay " STP_VERSION);
-  app.footer(kFooter);
+  app.footer(footer_with(kCheckExamples));
   app.require_subcommand(1, 1);
 
   auto* const decode = app.add_subcommand("decode", "Print each frame");
@@ -332,8 +351,9 @@ int main(int argc, char** argv) {
     command
         ->add_option(
             "--at", options.station,
-            "The station at which the capture was made, as 02:00:00:00:00:01 or 10.0.0.5/8181: "
-            "frames of others may have been lost, duplicated or delayed on the way there")
+            std::string("The station at which the capture was made, in words of decode (") +
+                stp::replay::kStationWords +
+                "): frames of others may have been lost, duplicated or delayed on the way there")
         ->type_name("STATION")
         ->default_str("none: no frame was lost");
   }
@@ -341,7 +361,7 @@ int main(int argc, char** argv) {
   auto* const play = app.add_subcommand(
       "play", "Put a live Node, or a peer on a link, in the place of one station of the trace");
   play->add_option("--as", options.station,
-                   "The station, as decode shows it: 02:00:00:00:00:01, or 10.0.0.5/8181")
+                   std::string("The station, in words of decode: ") + stp::replay::kStationWords)
       ->type_name("STATION")
       ->required();
   play->add_option("--link", options.link,
@@ -361,6 +381,11 @@ int main(int argc, char** argv) {
   }
   for (auto* const command : {decode, check, play})
     command->add_flag("--json", options.json, "One JSON object a line");
+  decode->footer(footer_with("  stp-replay decode slow.pcapng"));
+  ladder->footer(footer_with("  stp-replay ladder slow.pcapng -o slow.html"));
+  play->footer(footer_with("  stp-replay play --as 10.0.0.5/8181 slow.pcapng"));
+  rules->footer(
+      "Exit status: 0 for success, 2 for a wrong command line.\nExample: stp-replay rules --json");
   try {
     app.parse(argc, argv);
   } catch (const stp::cli::ParseError& error) {

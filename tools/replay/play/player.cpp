@@ -463,10 +463,10 @@ PlayResult play(const std::deque<Recorded>& trace, const MacAddr& station, Renam
 
 }  // namespace
 
-bool mentions(const std::deque<Recorded>& trace, const MacAddr& station) {
-  for (const auto& frame : trace)
-    if (sent_by(frame, station) || sent_to(frame, station)) return true;
-  return false;
+bool talks_to_itself(const std::deque<Recorded>& trace, const MacAddr& station) {
+  return std::ranges::any_of(trace, [&](const Recorded& frame) {
+    return sent_by(frame, station) && sent_to(frame, station);
+  });
 }
 
 namespace {

@@ -132,8 +132,8 @@ struct PlayResult {
   std::size_t delivered = 0, expected = 0, matched = 0;
 };
 
-// Whether the trace has frames from or to the station.
-bool mentions(const std::deque<Recorded>& trace, const MacAddr& station);
+// Whether the station is on both sides of a connection: none of the two can be played alone.
+bool talks_to_itself(const std::deque<Recorded>& trace, const MacAddr& station);
 
 PlayResult play_node(const std::deque<Recorded>& trace, const MacAddr& station);
 

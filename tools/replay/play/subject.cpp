@@ -3,7 +3,8 @@
 
 namespace stp::replay {
 
-std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error) {
+std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error,
+                                           const std::function<void(const Decoded&)>& see) {
   constexpr std::size_t kMostFrames = 1'000'000;
   std::deque<Recorded> frames;
   Decoder decoder;
@@ -22,12 +23,13 @@ std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error)
     auto own = datagram_in(captured, frame.bytes).value_or(captured);
     if (!own.ends) frame.bytes.assign(captured.bytes.begin(), captured.bytes.end());
     own.bytes = frame.bytes;
-    own.ends.reset();  // they point into the capture
     frame.decoded = decoder.decode(own);
     if (!frame.decoded.is_stp()) {
       frames.pop_back();
       continue;
     }
+    see(frame.decoded);
+    frame.decoded.ends.reset();  // they point into the capture
     if (frame.decoded.outer_vlan)
       return fail("has two VLAN tags, and a Node takes one; remove the outer one: editcap -C 12:4");
     if (frames.size() > 1 && frame.decoded.time < frames[frames.size() - 2].decoded.time)

@@ -24,8 +24,11 @@ struct Recorded {
   Decoded decoded;  // points into `bytes`
 };
 
-// Returns nullopt if the trace cannot be played: `error` says why.
-std::optional<std::deque<Recorded>> record(Capture& capture, std::string& error);
+// Returns nullopt if the trace cannot be played: `error` says why. Calls `see` with each frame as
+// it was captured; later those of datagrams have no addresses.
+std::optional<std::deque<Recorded>> record(
+    Capture& capture, std::string& error,
+    const std::function<void(const Decoded&)>& see = [](const Decoded&) {});
 
 // An RS with which a Node asks about its credit, or whether its peer is alive.
 // protocol: 6.10
@@ -83,8 +86,8 @@ class Renaming {
     if (at != to_live_.end()) return at->second;
     return to_trace_.contains({kind, in_trace}) ? in_trace ^ 0x8000 : in_trace;
   }
-  // Returns the live Mx that stands for an Mx of a Port, both of the trace. If none is bound, returns
-  // one that stands for no other at that Port.
+  // Returns the live Mx that stands for an Mx of a Port, both of the trace. If none is bound,
+  // returns one that stands for no other at that Port.
   [[nodiscard]] std::uint16_t live_mx(std::uint16_t port, std::uint16_t mx) const {
     const auto at = to_live_.find({Name::kMx, mx_at(port, mx)});
     if (at != to_live_.end()) return static_cast<std::uint16_t>(at->second);
