@@ -37,13 +37,14 @@ class NodeChannel {
   struct Look {
     wire::Header header;
     std::uint32_t length, bufx, offset;
-    std::uint8_t payload_length;
+    std::uint16_t special;  // 0: it has no payload and is not limited
   };
   [[nodiscard]] bool look(Look& out) const {
     const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
     if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
     const auto& entry = tx_[tx_tail_ & tx_mask_];
-    out = {entry.header, entry.length, entry.bufx, entry.offset, entry.payload_length};
+    out = {entry.header, entry.length, entry.bufx, entry.offset,
+           static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8)};
     // Stops further reads from the ring: a user may still write there.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return true;

@@ -324,8 +324,9 @@ void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
       Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
   const auto length = static_cast<std::size_t>(stu_length(at, remaining, vc.send_stu_log2));
   const bool last = length == remaining;
-  const auto h = stu_header(vc, at, last);
-  const auto append = last && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
+  const bool ends = last && entry.limited == 0;
+  const auto h = stu_header(vc, at, ends);
+  const auto append = ends && sending.appends() ? std::as_bytes(std::span(entry.payload)) : Bytes{};
 
   if (sending.source == Sending::Source::kRegion && !use_.gets.may_go_on(vc)) {
     use_.common.counters.add(Counter::kGetRefused);
@@ -432,7 +433,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
     return false;
   const auto& h = request.header;
   constexpr auto kIllegal = wire::flag::kReserved | wire::flag::kFunction;
-  if (h.op() != wire::Op::kData || h.has(kIllegal) || request.payload_length != 0 ||
+  if (h.op() != wire::Op::kData || h.has(kIllegal) || request.special != 0 ||
       h.offset >= std::uint64_t{1} << vc.peer_bufsize || vc.permitted.start_of(h.d_id, h.b_num))
     return false;
   // The STU ends with its tile, and no tile crosses a buffer: all of it has an address.

@@ -30,14 +30,24 @@ class Ids {
 
 // The Message Sequence Number of a managed write: the first word of the option payload of its RTS,
 // and of an END that takes the write back (docs/protocol.md, section 9). 0: not numbered.
-inline void store_msn(SendEntry& entry, std::uint32_t msn) {
+inline void store_msn(SendEntry& entry, std::uint32_t msn, std::uint32_t abilities = 0) {
   entry.payload_length = wire::kOptionSize;
-  wire::store32(reinterpret_cast<std::byte*>(entry.payload), msn);
+  auto* const at = reinterpret_cast<std::byte*>(entry.payload);
+  wire::store32(at, msn);
+  wire::store32(at + 4, abilities);
 }
 
 inline std::uint32_t load_msn(const ReceivedEntry& entry) {
   if (entry.payload_length != wire::kOptionSize) return 0;
   return wire::load32(reinterpret_cast<const std::byte*>(entry.payload));
+}
+
+// What the sender of a managed write can do, in the second word.
+// protocol: 10.23
+inline constexpr std::uint32_t kRepeatsMissing = 1;  // repeats what a CTS says is missing, no more
+inline std::uint32_t load_abilities(const ReceivedEntry& entry) {
+  if (entry.payload_length != wire::kOptionSize) return 0;
+  return wire::load32(reinterpret_cast<const std::byte*>(entry.payload) + 4);
 }
 
 // The order of the peer's messages: owns the number of the next one, and which of those after it

@@ -13,8 +13,6 @@ namespace {
 using wire::Op;
 namespace flag = wire::flag;
 
-constexpr std::size_t kMaxAnswers = 1024;  // an answer is dropped if more requests are queued
-
 // Without option payload its place is neither read nor copied.
 void copy(const SendEntry& from, SendEntry& to) {
   if (from.payload_length != 0) {
@@ -39,7 +37,7 @@ SendEntry& Outbox::add() {
 }
 
 void Outbox::answer(const SendEntry& entry) {
-  if (queue_.size() >= kMaxAnswers) return;
+  if (crowded()) return;
   for (const auto& queued : queue_)
     if (queued.entry.header == entry.header) return;
   add(entry);
@@ -83,17 +81,20 @@ bool Outbox::ask_with_last(std::uint32_t r_id) {
 }
 
 // protocol: 10.15
-bool Outbox::is_leaving(const wire::Data& data, unsigned remote_bufsize) const {
+bool Outbox::is_leaving(const wire::Data& data, std::uint64_t length,
+                        unsigned remote_bufsize) const {
   const auto from = Address{data.r_bufx, data.r_offset}.linear(remote_bufsize);
-  const auto holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& at) {
-    return op == Op::kData && d_id == data.r_id && b_num == data.b_num &&
-           at.linear(remote_bufsize) <= from;
+  const auto holds = [&](Op op, std::uint32_t d_id, std::uint32_t b_num, const Address& where,
+                         std::uint32_t size) {
+    const auto at = where.linear(remote_bufsize);
+    return op == Op::kData && d_id == data.r_id && b_num == data.b_num && at <= from &&
+           from + length <= at + size;
   };
   for (const auto& handed : in_ring_)
-    if (holds(handed.op, handed.d_id, handed.b_num, handed.at)) return true;
+    if (holds(handed.op, handed.d_id, handed.b_num, handed.at, handed.length)) return true;
   return std::any_of(queue_.begin(), queue_.end(), [&](const Outgoing& queued) {
     const auto& h = queued.entry.header;
-    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset});
+    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset}, queued.entry.length);
   });
 }
 
@@ -115,6 +116,7 @@ bool Outbox::transmit(SendEntry& out) {
   handed.d_id = h.d_id;
   handed.b_num = h.b_num;
   handed.at = {h.bufx, h.offset};
+  handed.length = next.entry.length;
   queue_.pop_front();
   return true;
 }

@@ -133,6 +133,8 @@ class Outbox {
 
   // --- what is queued
   [[nodiscard]] bool empty() const { return queue_.empty(); }
+  // So many requests wait that an answer to the peer is dropped.
+  [[nodiscard]] bool crowded() const { return queue_.size() >= kMaxAnswers; }
   // The number of the request added last.
   [[nodiscard]] std::uint64_t last_number() const { return last_number_; }
   // Takes back the unsent DATA of the Transfer or region with the peer's id `r_id`.
@@ -140,8 +142,10 @@ class Outbox {
   // Makes the request added last ask for an answer, if it is DATA of `r_id` that has not left.
   // False: it is not.
   bool ask_with_last(std::uint32_t r_id);
-  // Whether `data`, or a request that contains it, has not been taken by the Node yet.
-  [[nodiscard]] bool is_leaving(const wire::Data& data, unsigned remote_bufsize) const;
+  // Whether `length` bytes of `data`, or a request that contains them, have not been taken by the
+  // Node yet.
+  [[nodiscard]] bool is_leaving(const wire::Data& data, std::uint64_t length,
+                                unsigned remote_bufsize) const;
 
   // --- to the Node
   // Hands out the next request. False: there is none.
@@ -181,7 +185,10 @@ class Outbox {
     wire::Op op{};
     std::uint32_t d_id = 0, b_num = 0;
     Address at;  // where it begins to land
+    std::uint32_t length = 0;
   };
+
+  static constexpr std::size_t kMaxAnswers = 1024;
 
   void leave_asking(SendEntry& put);
 

@@ -28,6 +28,7 @@ struct Sequencer::Impl {
   void dispatch(const ReceivedEntry& entry);
   void expire();
   void on_offer(const ReceivedEntry& entry);
+  void on_grant(const ReceivedEntry& entry);
   void on_answer(const wire::RequestAnswer& ra, bool refused);
   void on_data(const ReceivedEntry& entry);
   void on_state(const wire::RequestStateResponse& rsr, bool refused);
@@ -306,7 +307,7 @@ void Sequencer::Impl::dispatch(const ReceivedEntry& entry) {
     case Op::kRequestAnswer:
       return on_answer(wire::decode_as<wire::RequestAnswer>(h), refused);
     case Op::kClearToSend:
-      return writes.on_grant(wire::decode_as<wire::ClearToSend>(h));
+      return on_grant(entry);
     case Op::kData:
       return on_data(entry);
     case Op::kRequestStateResponse:
@@ -347,11 +348,21 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
                            .msn = load_msn(entry),
                            .length = rts.t_len,
                            .max_block = rts.max_block,
-                           .cts_wanted = rts.cts_req};
+                           .cts_wanted = rts.cts_req,
+                           .repeats_missing = (load_abilities(entry) & kRepeatsMissing) != 0};
   if (rts.rtr_i_id == wire::kNoId) return landings.offers.add(offer);
   const auto read = asks.out.take_read(rts.rtr_i_id, offer.length);
   if (!read) return outbox.refuse(Op::kRequestAnswer, offer.i_id);
   landings.writes.begin(offer, Completion::Kind::kRead, read->context, read->landing);
+}
+
+// protocol: 10.23
+void Sequencer::Impl::on_grant(const ReceivedEntry& entry) {
+  const auto cts = wire::decode_as<wire::ClearToSend>(entry.header);
+  if (entry.payload_length != wire::kOptionSize) return writes.on_grant(cts);
+  const auto missing =
+      wire::MissingStus::decode(reinterpret_cast<const std::byte*>(entry.payload));
+  writes.on_grant(cts, &missing);
 }
 
 // Answers an RTR or an RTS.

@@ -23,7 +23,7 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   in.i_id = offer.i_id;
   in.r_id = offer.r_id;
   in.msn = offer.msn;
-  in.blocksize = choose_blocksize(offer.length, offer.max_block);
+  in.blocksize = choose_blocksize(offer);
   // protocol: 9.3, 9.25
   in.window = std::clamp(offer.cts_wanted, 1U, cts_window());
   in.progress = clock_.now();
@@ -32,12 +32,13 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
 }
 
 // protocol: 9.4
-unsigned WritesIn::choose_blocksize(std::uint64_t length, unsigned max_block) const {
+unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
+  const auto length = offer.length;
   const auto stu = config_.receive_stu_log2;
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  const auto lossy = stu + loss_.block_stus_log2(stu);
+  const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing);
   const auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
-  return std::max(wire::kMinBlocksize, std::min({config_.max_block, max_block, whole, lossy, path,
+  return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy, path,
                                                  stu + wire::kMaxStusOfBlockLog2}));
 }
 

@@ -40,8 +40,19 @@ class LossEstimate {
   [[nodiscard]] double rate() const { return rate_; }
 
   // log2 of the STUs per Block for which its CTS and repeats cost least. Small while nothing is
-  // known, because all Blocks of a Transfer are as long as its first.
-  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2) const {
+  // known, because all Blocks of a Transfer are as long as its first. `alone`: what is missing is
+  // repeated alone, so a Block may be so long that it lacks two STUs.
+  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2, bool alone = false) const {
+    const auto log2 = block_repeated_to_its_end(stu_log2);
+    if (!alone || total_ == 0) return log2;
+    unsigned longer = 0;
+    while (longer < kLargestAlone && rate_ * static_cast<double>(2U << longer) <= kMissing)
+      ++longer;
+    return std::max(log2, longer);
+  }
+
+ private:
+  [[nodiscard]] unsigned block_repeated_to_its_end(unsigned stu_log2) const {
     if (total_ == 0)
       return std::max(kUnknownStus, kUnknownBytes - std::min(stu_log2, kUnknownBytes));
     // Twice as many STUs save half of the CTS, and cost as many more repeats as there were.
@@ -54,9 +65,10 @@ class LossEstimate {
     return log2;
   }
 
- private:
   static constexpr std::uint64_t kSample = 256;
   static constexpr double kCostOfBlock = 0.5;  // of its CTS and the work on it, in STUs
+  static constexpr double kMissing = 2;        // STUs of a Block, on average
+  static constexpr unsigned kLargestAlone = 8;  // what one CTS can tell of
   static constexpr unsigned kLargest = 15;
   static constexpr unsigned kUnknownStus = 3, kUnknownBytes = 16;  // exponents
   std::uint64_t stus_ = 0;
@@ -71,6 +83,7 @@ struct OfferedWrite {
   std::uint64_t length = 0;
   unsigned max_block = 0;
   std::uint32_t cts_wanted = 0;
+  bool repeats_missing = false;  // the peer repeats no more than is missing
 };
 
 // Transfers that this side receives, from the time that their memory is known: writes that have
@@ -168,7 +181,7 @@ class WritesIn {
   // `voided`: its grants are void already.
   void finish(Incoming& in, int status, bool voided = false);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
-  [[nodiscard]] unsigned choose_blocksize(std::uint64_t length, unsigned max_block) const;
+  [[nodiscard]] unsigned choose_blocksize(const OfferedWrite& offer) const;
 
   const SequencerConfig& config_;
   Clock& clock_;

@@ -54,7 +54,7 @@ void WritesOut::send_offer(Outbound& out) {
       .rtr_i_id = out.answers,
       .i_id = out.i_id,
   });
-  if (out.msn != 0) store_msn(entry, out.msn);
+  if (out.msn != 0) store_msn(entry, out.msn, kRepeatsMissing);
   out.awaited.number = outbox_.last_number();
 }
 
@@ -79,7 +79,7 @@ void WritesOut::on_answer(const wire::RequestAnswer& ra, bool refused) {
 }
 
 // protocol: 9.2
-void WritesOut::on_grant(const wire::ClearToSend& cts) {
+void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* missing) {
   const auto found = transfers_.find(cts.i_id);
   if (found == transfers_.end()) return;  // finished: its END or its last RSR said so
   auto& out = found->second;
@@ -102,11 +102,12 @@ void WritesOut::on_grant(const wire::ClearToSend& cts) {
     out.stalled_since = clock_.now();
     repeats_.start(out.awaited, out.patience());
   }
-  send_block(out, cts, repeated);
+  send_block(out, cts, repeated, missing);
 }
 
 // Sends the Block that a CTS permits, from the STU that holds the first missing byte.
-void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated) {
+void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated,
+                           const wire::MissingStus* missing) {
   const auto at = std::uint64_t{cts.b_num} << out.blocksize;
   STP_ASSERT(at <= out.length, "a Block begins within its Transfer");
   const auto length = std::min(out.length - at, std::uint64_t{1} << out.blocksize);
@@ -116,26 +117,60 @@ void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool rep
   const auto number = tile - (to >> config_.send_stu_log2);
   const auto skip = number == 0 ? 0 : (tile << config_.send_stu_log2) - to;
   STP_ASSERT(skip <= length, "no more is left out than the Block has");
-  const auto start = Address::from_linear(to + skip, config_.remote_bufsize);
-  wire::Data data{.r_mx = cts.r_mx,
-                  .r_bufx = start.bufx,
-                  .r_offset = start.offset,
-                  .b_num = cts.b_num,
-                  .r_id = out.r_id,
-                  .opaque = out.options.tag};
-  // What has not left yet also answers the repeated CTS.
-  if (repeated && outbox_.is_leaving(data, config_.remote_bufsize)) return;
-  data.sync = outbox_.next_sync();
+  const auto sync = outbox_.next_sync();
+  const bool asks = repeated || told_of_all_ || out.asks_about(cts.b_num);
+  const BlockToSend block{cts, to, length, sync, repeated, asks};
+  if (repeated && missing != nullptr) return send_missing(out, block, skip, *missing);
+  send_part(out, block, skip, length);
+}
+
+// Sends what is missing of a Block. The first bit of `missing` stands for the STU at `begin`.
+// protocol: 10.23
+void WritesOut::send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
+                             const wire::MissingStus& missing) {
+  // A peer that asks for more than the Node takes makes the queue grow no faster than by one each.
+  constexpr unsigned kMostParts = 32;
+  const auto most = outbox_.crowded() ? 1 : kMostParts;
+  unsigned parts = 0;
+  auto end = begin;  // the STUs from `begin` to here are missing
+  for (std::uint32_t i = 0; i < wire::MissingStus::kMost && end < block.length; ++i) {
+    const auto next =
+        end + stu_length(block.to + end, block.length - end, config_.send_stu_log2);
+    if (!missing.contains(i)) {
+      if (begin != end && send_part(out, block, begin, end) && ++parts == most) return;
+      begin = next;
+    }
+    end = next;
+  }
+  if (begin != end) send_part(out, block, begin, end);
+}
+
+// False: it has not left yet, and so answers the repeated CTS, too.
+bool WritesOut::send_part(Outbound& out, const BlockToSend& block, std::uint64_t begin,
+                          std::uint64_t end) {
+  const auto start = Address::from_linear(block.to + begin, config_.remote_bufsize);
+  const bool to_end = end == block.length;
+  const wire::Data data{.r_mx = block.cts.r_mx,
+                        .r_bufx = start.bufx,
+                        .r_offset = start.offset,
+                        .sync = block.sync,
+                        .b_num = block.cts.b_num,
+                        .r_id = out.r_id,
+                        .opaque = out.options.tag};
+  if (block.repeated && outbox_.is_leaving(data, end - begin, config_.remote_bufsize)) return false;
   auto& entry = outbox_.add();
   auto flags = out.options.flags & (flag::kInterrupt | flag::kOrder);
-  if (repeated || told_of_all_ || out.asks_about(cts.b_num)) flags |= flag::kSendState;
+  if (block.asks && to_end) flags |= flag::kSendState;
   entry.header = wire::to_header(data, static_cast<std::uint16_t>(flags));
-  const auto from = Address::from_linear(out.source.linear(config_.local_bufsize) + at + skip,
-                                         config_.local_bufsize);
+  const auto of_block = std::uint64_t{block.cts.b_num} << out.blocksize;
+  const auto from = Address::from_linear(
+      out.source.linear(config_.local_bufsize) + of_block + begin, config_.local_bufsize);
   entry.bufx = from.bufx;
   entry.offset = from.offset;
-  entry.length = static_cast<std::uint32_t>(length - skip);
+  entry.length = static_cast<std::uint32_t>(end - begin);
+  entry.limited = to_end ? 0 : 1;
   out.awaited.number = outbox_.last_number();
+  return true;
 }
 
 // protocol: 10.16

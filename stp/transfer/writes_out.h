@@ -14,6 +14,7 @@
 #include "stp/transfer/repeats.h"
 #include "stp/transfer/sequencer.h"
 #include "stp/transfer/states.h"
+#include "stp/wire/missing_stus.h"
 
 namespace stp {
 
@@ -46,7 +47,8 @@ class WritesOut {
 
   // --- headers of the peer
   void on_answer(const wire::RequestAnswer& ra, bool refused);
-  void on_grant(const wire::ClearToSend& cts);
+  // `missing`: what a repeated CTS says is missing of its Block; nullptr: all from F_Offset on.
+  void on_grant(const wire::ClearToSend& cts, const wire::MissingStus* missing = nullptr);
   // RSR. False: it is about something else.
   bool on_state(const wire::RequestStateResponse& rsr, bool refused);
   // Whether the peer calls the Transfer `i_id` of this side `r_id`.
@@ -95,9 +97,22 @@ class WritesOut {
     }
   };
 
+  // A Block that a CTS permits, at linear address `to` of the peer.
+  struct BlockToSend {
+    const wire::ClearToSend& cts;
+    std::uint64_t to = 0, length = 0;
+    std::uint32_t sync = 0;  // of this sending
+    bool repeated = false;
+    bool asks = false;  // its Last asks for the state
+  };
+
   void begin(Outbound& out);
   void send_offer(Outbound& out);
-  void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated);
+  void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated,
+                  const wire::MissingStus* missing);
+  void send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
+                    const wire::MissingStus& missing);
+  bool send_part(Outbound& out, const BlockToSend& block, std::uint64_t begin, std::uint64_t end);
   void complete(const Outbound& out, int status);
   // Ends it at the peer; it completes with `status` when the peer has confirmed.
   void end(const Outbound& out, int status);

@@ -2,6 +2,7 @@
 #include "stp/node/connection/recovery.h"
 
 #include <algorithm>
+#include <array>
 
 #include "stp/base/work_meter.h"
 
@@ -81,6 +82,13 @@ void Recovery::ask_for_lost(Vc& vc, Time now) {
   }
 }
 
+// Its Last has arrived, and what is missing is so far behind that it is lost.
+void Recovery::ask_for_rest(Vc& vc, GrantedBlock& block, Time now) {
+  auto& open = vc.inbound.open_blocks();
+  if (!vc.endpoint->config.recover || !open.lost_before_last(block)) return;
+  if (ask_again(vc, block, now)) open.grant_rest_again(block);
+}
+
 std::size_t Recovery::check(Vc& vc, Time now) {
   if (now < vc.recovery.check_at_) return 0;
   auto next = kNever;
@@ -138,12 +146,22 @@ void Recovery::ask_whether_seen(Vc& vc, Time now) {
   vc.recovery.doubt_.ask(vc.questions.sync(), now);
 }
 
+// What a repeated CTS tells of a Block of which some STUs have arrived after a missing one.
+// protocol: 10.23
+OptionPayload Recovery::missing_of(const StuMap& stus) {
+  const auto first = stus.first_missing();
+  if (!stus.placed_after(first)) return {};
+  std::array<std::byte, wire::kOptionSize> option;
+  stus.missing_from(first).encode(option.data());
+  return option;
+}
+
 // Sends the CTS of `block` for its missing part. False: no credit.
 bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
   auto cts = block.cts;
   cts.f_offset = block.first_missing(vc.inbound.tiles());
-  use_.common.answer(vc, vc.header_for(cts));
+  use_.common.answer(vc, vc.header_for(cts), missing_of(block.stus));
   use_.departures.leaves(vc, NodeDepartures::kGrantClock);
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);

@@ -26,6 +26,10 @@ class Recovery {
   // Requests Blocks that others have passed by so far that they are lost.
   // protocol: 10.22
   void ask_for_lost(Vc& vc, Time now);
+  // Requests what is missing of a Block whose Last has arrived, if that is so far behind that it is
+  // lost.
+  // protocol: 10.22
+  void ask_for_rest(Vc& vc, GrantedBlock& block, Time now);
   // Requests the Blocks of `vc` that are stalled, if a check is due. Returns the number of Blocks
   // examined.
   // protocol: 10.3, 10.5
@@ -34,6 +38,7 @@ class Recovery {
  private:
   Time ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
   bool ask_again(Vc& vc, InboundBlock& block, Time now);
+  static OptionPayload missing_of(const StuMap& stus);
   void ask_whether_seen(Vc& vc, Time now);
   static Time timeout_in_silence(const Vc& vc);
   static Time idle_since(const Vc& vc, const InboundBlock& block);

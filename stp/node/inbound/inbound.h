@@ -264,6 +264,12 @@ class OpenBlocks {
   [[nodiscard]] bool lost(const InboundBlock& block) const {
     return block.serial <= passed_serial_;
   }
+  // The Last of `block` has arrived. True: an STU before it has not, and is so far behind that it is
+  // lost.
+  [[nodiscard]] bool lost_before_last(const InboundBlock& block) const {
+    return !block.unsure &&
+           block.stus.first_missing() + reordering_.distance() <= block.last.param;
+  }
   // The first STU of a Block has come once more.
   void came_twice() { reordering_.came_late(); }
   // Repeats the CTS of an overtaken Block, which counts as a new grant from now on.
@@ -274,6 +280,11 @@ class OpenBlocks {
     block.serial = ++next_serial_;
     block.unlink();
     list_.push_back(block);
+  }
+  // The same for a Block of which lost_before_last() is true.
+  void grant_rest_again(GrantedBlock& block) {
+    if (!lost(block)) reordering_.asked();
+    grant_again(block);
   }
   // Nothing has arrived at all: silence().asks() CTS are repeated.
   void ask_in_silence() { silence_.asked(next_serial_); }

@@ -20,6 +20,7 @@
 #include "stp/base/work_meter.h"
 #include "stp/counters.h"
 #include "stp/types.h"
+#include "stp/wire/missing_stus.h"
 #include "stp/wire/operations.h"
 #include "stp/wire/tiling.h"
 
@@ -76,6 +77,17 @@ class StuMap {
     work::count("words of a map of STUs", word + 1);
     if (word * 64 >= max_) return max_;
     return std::min(max_, word * 64 + static_cast<std::uint32_t>(std::countr_one(words()[word])));
+  }
+  // Whether an STU after `number` has been placed.
+  [[nodiscard]] bool placed_after(std::uint32_t number) const { return highest_ > number + 1; }
+  // Those from `first` on that have not been placed yet, as many as can be told at once.
+  [[nodiscard]] wire::MissingStus missing_from(std::uint32_t first) const {
+    wire::MissingStus missing;
+    const auto end = std::min({max_, total_, first + wire::MissingStus::kMost});
+    for (auto number = first; number < end; ++number)
+      if (!bit(number)) missing.add(number - first);
+    work::count("STUs of a Block", end - std::min(first, end));
+    return missing;
   }
 
  private:

@@ -166,7 +166,10 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
   if (was_repeated) use_.recovery.look_earlier(vc, now);
-  if (!block->stus.complete()) return;
+  if (!block->stus.complete()) {
+    if (h.has(wire::flag::kLast)) ask_for_rest(vc, *block, now);
+    return;
+  }
   place_end(vc, *block);
   deliver_block(vc, frame.src, *block);
   const bool asks = block->last.has(wire::flag::kSendState);
@@ -179,6 +182,12 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
   if (asks) use_.states.answer(vc, sync, h.b_num, h.d_id, 0);
+}
+
+// The Last of a Block has arrived before others.
+[[gnu::noinline]] void Placement::ask_for_rest(Vc& vc, InboundBlock& block, Time now) {
+  const bool granted = block.transfer != nullptr && !block.transfer->region;
+  if (granted) use_.recovery.ask_for_rest(vc, static_cast<GrantedBlock&>(block), now);
 }
 
 // The same for the only STU of a Put Block.

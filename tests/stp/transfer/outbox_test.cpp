@@ -114,15 +114,19 @@ TEST_F(OutboxTest, forgets_the_unsent_data_of_a_transfer_and_nothing_else) {
 
 // protocol: 10.15
 TEST_F(OutboxTest, knows_that_data_is_leaving_until_the_node_has_taken_it) {
-  outbox.add(wire::to_header(block(1'000)));
+  SendEntry sent{};
+  sent.header = wire::to_header(block(1'000));
+  sent.length = 500;
+  outbox.add(sent);
   for (const bool handed_out : {false, true}) {
     if (handed_out) next();
-    EXPECT_TRUE(outbox.is_leaving(block(1'000), 14));
-    EXPECT_TRUE(outbox.is_leaving(block(1'024), 14)) << "a part of it";
-    EXPECT_FALSE(outbox.is_leaving(block(0), 14)) << "more than it";
+    EXPECT_TRUE(outbox.is_leaving(block(1'000), 500, 14));
+    EXPECT_TRUE(outbox.is_leaving(block(1'024), 476, 14)) << "a part of it";
+    EXPECT_FALSE(outbox.is_leaving(block(0), 1'500, 14)) << "it begins later";
+    EXPECT_FALSE(outbox.is_leaving(block(1'000), 501, 14)) << "it ends before";
   }
   taken();
-  EXPECT_FALSE(outbox.is_leaving(block(1'000), 14));
+  EXPECT_FALSE(outbox.is_leaving(block(1'000), 500, 14));
 }
 
 // protocol: 10.18

@@ -241,6 +241,19 @@ TEST(LossEstimate, the_rate_of_a_steady_loss_is_found_and_blocks_fit_it) {
   EXPECT_EQ(loss.block_stus_log2(10), 3U);
 }
 
+// protocol: 10.10, 10.23
+TEST(LossEstimate, blocks_are_longer_where_what_is_missing_is_repeated_alone) {
+  LossEstimate loss;
+  EXPECT_EQ(loss.block_stus_log2(13, true), 3U) << "nothing is known yet";
+  for (std::uint32_t i = 1; i <= 500; ++i) loss.observe(99, i);
+  EXPECT_EQ(loss.block_stus_log2(10, true), 7U) << "1.28 STUs of 128 are lost";
+  for (std::uint32_t i = 501; i <= 1'000; ++i) loss.observe(19, i);
+  EXPECT_EQ(loss.block_stus_log2(10, true), 5U) << "1.6 STUs of 32";
+  LossEstimate little;
+  for (std::uint32_t i = 1; i <= 10; ++i) little.observe(100'000, i);
+  EXPECT_EQ(little.block_stus_log2(10, true), 8U) << "more than a CTS can tell of";
+}
+
 TEST(LossEstimate, a_single_loss_after_much_traffic_changes_little) {
   LossEstimate loss;
   for (int i = 0; i < 100; ++i) loss.observe(1'000, 0);

@@ -19,14 +19,16 @@ class WritesOutTest : public Parts {
     writes.write(context, {}, length, {.tag = 7});
     return next_is<wire::RequestToSend>().i_id;
   }
-  void grant(std::uint32_t i_id, std::uint32_t b_num, std::uint32_t f_offset = 0) {
+  void grant(std::uint32_t i_id, std::uint32_t b_num, std::uint32_t f_offset = 0,
+             const wire::MissingStus* missing = nullptr) {
     writes.on_grant({.blocksize = kBlocksize,
                      .r_mx = 3,
                      .r_bufx = 1,
                      .f_offset = f_offset,
                      .b_num = b_num,
                      .i_id = i_id,
-                     .r_id = kTheirId});
+                     .r_id = kTheirId},
+                    missing);
   }
   bool state(std::uint32_t i_id, std::uint32_t b_seq, bool refused = false) {
     return writes.on_state({.b_seq = b_seq, .i_id = i_id, .r_id = kTheirId}, refused);
@@ -118,6 +120,78 @@ TEST_F(WritesOutTest, repeats_from_the_first_missing_byte) {
   grant(i_id, 0);
   EXPECT_EQ(next_is<wire::Data>().r_offset, 0U)
       << "the tail that waits does not serve for the beginning";
+}
+
+// protocol: 10.23
+TEST_F(WritesOutTest, repeats_only_what_is_missing) {
+  config.send_stu_log2 = 8;
+  const auto i_id = offer(4'096);
+  grant(i_id, 0);
+  node_takes();
+  wire::MissingStus missing;  // of STUs 2 to 15
+  for (const auto number : {2, 5, 6, 15}) missing.add(static_cast<std::uint32_t>(number - 2));
+  grant(i_id, 0, 2 * 256, &missing);
+  struct Part {
+    std::uint32_t first, stus;
+  };
+  std::uint32_t sync = 0;
+  for (const auto part : {Part{2, 1}, Part{5, 2}, Part{15, 1}}) {
+    const auto sent = next_entry();
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->header.offset, part.first * 256);
+    EXPECT_EQ(sent->offset, part.first * 256) << "the bytes of the same place";
+    EXPECT_EQ(sent->length, part.stus * 256);
+    const bool to_end = part.first == 15;
+    EXPECT_EQ(sent->limited, to_end ? 0 : 1) << "Last stands on the end of the Block only";
+    EXPECT_EQ(sent->header.has(flag::kSendState), to_end);
+    if (sync != 0) EXPECT_EQ(sent->header.sync, sync) << "they are one sending";
+    sync = sent->header.sync;
+  }
+  EXPECT_FALSE(next());
+  grant(i_id, 0, 2 * 256, &missing);
+  EXPECT_FALSE(next()) << "it has not left yet (10.15)";
+}
+
+// protocol: 10.23
+TEST_F(WritesOutTest, sends_no_more_than_the_block_whatever_is_said_to_be_missing) {
+  config.send_stu_log2 = 8;
+  const auto i_id = offer(4'096);
+  wire::MissingStus all, none;
+  for (std::uint32_t i = 0; i < wire::MissingStus::kMost; ++i) all.add(i);
+  grant(i_id, 0, 0, &none);
+  auto sent = next_entry();
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->length, 4'096U) << "nothing can be missing of what is granted first";
+  taken();
+  grant(i_id, 0, 0, &none);
+  EXPECT_FALSE(next());
+  grant(i_id, 0, 100, &all);
+  sent = next_entry();
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->offset, 0U);
+  EXPECT_EQ(sent->length, 4'096U);
+  EXPECT_EQ(sent->limited, 0);
+  EXPECT_FALSE(next());
+}
+
+// protocol: 10.23
+TEST_F(WritesOutTest, a_peer_that_asks_for_every_other_stu_gets_few_parts_at_a_time) {
+  config.send_stu_log2 = 8;
+  config.max_block = 16;
+  const auto i_id = offer(65'536);
+  const wire::ClearToSend cts{
+      .blocksize = 16, .r_mx = 3, .r_bufx = 1, .i_id = i_id, .r_id = kTheirId};
+  writes.on_grant(cts);
+  node_takes();
+  wire::MissingStus every_other;
+  for (std::uint32_t i = 0; i < wire::MissingStus::kMost; i += 2) every_other.add(i);
+  writes.on_grant(cts, &every_other);
+  EXPECT_EQ(node_takes().size(), 32U);
+  while (!outbox.crowded()) outbox.add(wire::to_header(wire::NoOperation{}));
+  writes.on_grant(cts, &every_other);
+  std::size_t parts = 0;
+  for (const auto op : node_takes()) parts += op == Op::kData ? 1 : 0;
+  EXPECT_EQ(parts, 1U) << "while many requests wait";
 }
 
 // protocol: 9.17

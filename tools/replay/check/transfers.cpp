@@ -254,11 +254,11 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
            named("F_Offset", h.sync));
   if (again) {  // protocol: 10.3, 10.22
     const auto gap = between(block->granted, now);
-    const bool passed = block->granted <= from.with_traffic().passed;
+    const bool passed = block->granted <= from.with_traffic().passed || block->last;
     const bool soon = gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5;
     if (soon && !passed && !disturbed(said))
       report(said, Rule::kCtsTooSoon,
-             "a repeated CTS after 1 ms, or after a Block that was granted later",
+             "a repeated CTS after 1 ms, or after its Last or a Block that was granted later",
              "after " + seconds(gap) + " s");
     block->granted = now;
     return;

@@ -82,6 +82,67 @@ TEST_F(Recover, the_missing_tail_is_asked_for_by_a_repeated_cts) {
   EXPECT_GE(b.count(Counter::kCtsRepeated), 1U);
 }
 
+// protocol: 10.23
+TEST_F(Recover, a_repeated_cts_tells_which_stus_are_missing) {
+  const auto permission = grant(20'000);
+  put(a, ca, data(permission, 20'000));
+  for (int i = 0; const auto frame = take(a); ++i)
+    if (i != 1 && i != 3) arrive(b, *frame);
+  pass(100 * kMillisecond);
+  const auto again = get(ca);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->header.sync, 4096U);
+  ASSERT_EQ(again->payload_length, wire::kOptionSize);
+  EXPECT_EQ(again->payload[0], 0xa0) << "STUs 1 and 3: the first bit, and the third";
+  for (unsigned i = 1; i < wire::kOptionSize; ++i) EXPECT_EQ(again->payload[i], 0) << i;
+}
+
+// protocol: 10.23
+TEST_F(Recover, a_part_from_the_middle_of_a_block_completes_it) {
+  const auto permission = grant(20'000);
+  put(a, ca, data(permission, 20'000));
+  for (int i = 0; const auto frame = take(a); ++i)
+    if (i != 1) arrive(b, *frame);
+  EXPECT_FALSE(get(cb));
+  pass(100 * kMillisecond);
+  ASSERT_TRUE(get(ca));
+  auto part = data(permission, kStu);
+  part.header.bufx += 1;
+  part.bufx += 1;
+  part.limited = 1;
+  put(a, ca, part);
+  settle();
+  EXPECT_TRUE(get(cb));
+  EXPECT_TRUE(arrived(20'000));
+  EXPECT_EQ(b.count(Counter::kBadStuNum), 0U) << "it has no Last";
+}
+
+// protocol: 10.22
+TEST_F(Recover, what_is_far_behind_the_last_of_its_block_is_asked_for_at_once) {
+  const auto permission = grant(12 * kStu);
+  put(a, ca, data(permission, 12 * kStu));
+  for (int i = 0; const auto frame = take(a); ++i)
+    if (i != 3) arrive(b, *frame);
+  settle();
+  EXPECT_EQ(asked_in(kShort), std::vector<std::uint32_t>({0}));
+  EXPECT_EQ(asked_in(kShort).size(), 0U) << "once";
+}
+
+// protocol: 10.22
+TEST_F(Recover, what_is_near_the_last_of_its_block_may_have_fallen_behind) {
+  const auto permission = grant(12 * kStu);
+  put(a, ca, data(permission, 12 * kStu));
+  std::vector<Frame> sent;
+  while (const auto frame = take(a)) sent.push_back(*frame);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    if (i != 4) arrive(b, sent[i]);
+  settle();
+  EXPECT_EQ(asked_in(kShort).size(), 0U) << "seven STUs may have overtaken it on their way";
+  arrive(b, sent[4]);
+  EXPECT_TRUE(arrived(12 * kStu));
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U);
+}
+
 // protocol: 10.21
 TEST_F(Recover, nothing_is_asked_for_again_of_a_host_that_is_away) {
   const auto permission = grant(20'000);

@@ -174,6 +174,21 @@ TEST(StuMap, finds_the_first_that_is_missing_at_every_border) {
   }
 }
 
+// protocol: 10.23
+TEST(StuMap, tells_what_is_missing_from_the_first_on) {
+  StuMap map(300);
+  for (std::uint32_t i = 0; i < 300; ++i)
+    if (i != 40 && i != 103 && i != 104 && i != 298 && i != 299) map.place(i, false);
+  EXPECT_TRUE(map.placed_after(40));
+  const auto missing = map.missing_from(40);
+  for (std::uint32_t i = 0; i < wire::MissingStus::kMost; ++i)
+    EXPECT_EQ(missing.contains(i), i == 0 || i == 63 || i == 64) << i;
+  EXPECT_FALSE(map.placed_after(298)) << "all after it is missing";
+  const auto end = map.missing_from(298);
+  EXPECT_TRUE(end.contains(0) && end.contains(1));
+  EXPECT_FALSE(end.contains(2)) << "the map has 300";
+}
+
 TEST(StuMap, one_that_is_reset_serves_another_block) {
   for (const std::uint32_t size : {3U, 128U, 300U}) {
     StuMap map(size);
