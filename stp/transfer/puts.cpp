@@ -40,22 +40,29 @@ int Puts::close(std::uint32_t r_id) {
   auto& stream = *found;
   if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
   const auto block = std::uint64_t{1} << config_.max_block;
-  const auto count = length == 0 ? 1 : ((length - 1) >> config_.max_block) + 1;
-  if (count > kMaxQueued - stream.blocks.size()) return -EAGAIN;
-  const auto from = source.linear(config_.local_bufsize);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto at = i * block;
+  const auto room = kMaxQueued - stream.blocks.size();
+  const auto add = [&](Address from, std::uint64_t at, std::uint64_t size) {
     auto& piece = stream.blocks.place();
     piece.context = context;
-    piece.last = i + 1 == count;
+    piece.last = at + size == length;
     piece.total = length;
-    piece.source = Address::from_linear(from + at, config_.local_bufsize);
+    piece.source = from;
     piece.offset = offset + at;
-    piece.length = static_cast<std::uint32_t>(std::min(block, length - at));
+    piece.length = static_cast<std::uint32_t>(size);
     piece.flags = options.flags;
     piece.cancelled = false;
     piece.quiet = options.quiet && length <= Asking::kQuietMost;
     piece.told = options.told;
+  };
+  if (length <= block) {
+    if (room == 0) return -EAGAIN;
+    add(source, 0, length);
+  } else {
+    if (((length - 1) >> config_.max_block) >= room) return -EAGAIN;
+    const auto from = source.linear(config_.local_bufsize);
+    for (std::uint64_t at = 0; at < length; at += block)
+      add(Address::from_linear(from + at, config_.local_bufsize), at,
+          std::min(block, length - at));
   }
   send(stream);
   return 0;
@@ -81,15 +88,18 @@ void Puts::send(Stream& stream) {
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
     ++stream.sent;
     const auto& block = stream.blocks[stream.sent - 1];
+    if (!block.quiet) {
+      send_block(stream, stream.sent - 1, true);
+      continue;
+    }
     auto& unasked = stream.unasked;
     if (unasked.blocks++ == 0) {
       stream.confirm_at = now + Asking::kQuietest;
       unasked.bytes = 0;
     }
     unasked.bytes += block.length;
-    send_block(
-        stream, stream.sent - 1,
-        !block.quiet || Asking::must(block.told, unasked, stream.sent, stream.region.window));
+    send_block(stream, stream.sent - 1,
+               Asking::must(block.told, unasked, stream.sent, stream.region.window));
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
