@@ -171,8 +171,10 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   if (info.attaches) config.attach_from = kAttachFrom;
   // The limit is for the link as a whole: each shard gets an equal part.
   const std::uint64_t shards = info.shards ? info.shards->count() : 1;
-  const auto limit = granted.value_or(default_granted_stus(info.receive_queue) << info.max_stu);
-  config.granted_limit = (limit + shards - 1) / shards;
+  const auto limit = granted ? GrantedBytes{*granted, *granted}
+                             : default_granted(info.receive_queue, info.max_stu);
+  config.granted_limit = (limit.least + shards - 1) / shards;
+  config.granted_most = (limit.most + shards - 1) / shards;
   config.routed = info.routed;
   config.sources = info.sources;
   config.shards = info.shards.get();

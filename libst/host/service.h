@@ -66,14 +66,25 @@ class DriveLock {
   std::condition_variable called_;
 };
 
-// The default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of 1500,
-// and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little for a
-// switch with some MB of buffers.
+// The least default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of
+// 1500, and 100 Gbit/s in 250 us at an MTU of 9000: many round trips in a machine room, but little
+// for a switch with some MB of buffers.
 inline constexpr std::uint64_t kGrantedStus = 384;
-// The STUs that may be granted by default, each in a frame of its own: a receive queue that holds
-// `frames` (0: any number) keeps a quarter for other frames, even if nobody polls meanwhile.
-constexpr std::uint64_t default_granted_stus(std::uint64_t frames) {
-  return frames == 0 ? kGrantedStus : std::min(kGrantedStus, frames - frames / 4);
+// The most that it grows to, in bytes: the same at an MTU of 9000.
+inline constexpr std::uint64_t kGrantedBytes = 3 << 20;
+
+// The bytes that may be granted by default, in STUs of 2^`max_stu` bytes, each in a frame of its
+// own: a receive queue that holds `frames` (0: any number) keeps a quarter for other frames, even
+// if nobody polls meanwhile. What the limit grows to leaves room for as much that is written off
+// (docs/protocol.md, 10.12).
+struct GrantedBytes {
+  std::uint64_t least, most;
+};
+constexpr GrantedBytes default_granted(std::uint64_t frames, unsigned max_stu) {
+  constexpr auto kAny = ~std::uint64_t{0};
+  const auto least = std::min(kGrantedStus, frames == 0 ? kAny : frames - frames / 4);
+  const auto most = std::min(kGrantedBytes >> max_stu, frames == 0 ? kAny : frames * 3 / 8);
+  return {least << max_stu, most << max_stu};
 }
 
 // A change of the link's state.
@@ -211,7 +222,7 @@ class Turn {
 class Service {
  public:
   // `granted`: the most bytes that all clients of the link together may have granted by CTS and not
-  // received yet (NodeConfig::granted_limit). nullopt: default_granted_stus() of the link. The
+  // received yet (NodeConfig::granted_limit). nullopt: default_granted() of the link. The
   // shards of a link have equal parts of it. `budgets`: shared by the shards of one link; nullptr:
   // the Service makes its own.
   explicit Service(std::unique_ptr<port::Port> port,

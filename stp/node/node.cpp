@@ -52,7 +52,10 @@ struct Node::Impl {
 
   Common common;
   // These outlive the connections, which return to them what they have.
-  Pacing pacing{common.config.granted_limit, common.config.max_stu, vcs, common.counters,
+  Pacing pacing{{common.config.granted_limit, common.config.granted_most},
+                common.config.max_stu,
+                vcs,
+                common.counters,
                 common.config.routed};
   EndpointTable endpoints{{common.config, vcs, pacing}};
   MappedMemory memory{common, vcs};

@@ -62,6 +62,8 @@ struct NodeConfig {
   // over all connections. An STU shorter than the longest counts as one of the longest. An owner
   // with nothing outstanding may always grant one more Block. 0: no limit.
   std::uint64_t granted_limit = 0;
+  // The limit may grow up to here, while what is granted comes soon. Less: it does not grow.
+  std::uint64_t granted_most = 0;
   // The way to other stations leads through a network that others use, too: what is granted is
   // also limited by what the path from each of them carries.
   bool routed = false;

@@ -15,6 +15,11 @@ bool HeldGrants::contains(const Transfer& transfer, std::uint32_t b_num) const {
   return queue != of->second.transfers.end() && queue->second.numbers.contains(b_num);
 }
 
+bool HeldGrants::contains(const Transfer& transfer) const {
+  const auto of = vcs_.find(transfer.first);
+  return of != vcs_.end() && of->second.transfers.contains(transfer.second);
+}
+
 void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
                       const Inbound::Demand& demand) {
   const auto [vc, r_id] = transfer;
@@ -175,15 +180,17 @@ GrantAccount Pacing::account(Vc& vc, unsigned stu_log2) {
 
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   const auto& h = entry.header;
-  if ((limit_ == 0 && !routed_) || vc.connectionless()) return false;
+  if (is_off() || vc.connectionless()) return false;
   if (h.param < wire::kMinBlocksize || h.param > wire::kMaxBlocksize) return false;  // refused next
   if (held_.contains(transfer_of(vc, entry), h.b_num)) return true;
   write_off(now);
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
-  if (demand.charge == 0 || !may_hold(owner.held, vc.paced.held_)) return false;
+  if (demand.bytes == 0 || !may_hold(owner.held, vc.paced.held_)) return false;
   const auto* const path = vc.inbound.account().path();
-  if (fits_memory(owner, demand.charge) && (path == nullptr || path->has_room(demand.bytes)))
+  // None passes those of its Transfer that wait already, which would wait for ever.
+  const bool passes = vc.paced.held_ != 0 && held_.contains(transfer_of(vc, entry));
+  if (!passes && fits_memory(vc, demand.bytes) && (path == nullptr || path->has_room(demand.bytes)))
     return false;
   sums_.look_again = true;
   hold(vc, entry, demand);
@@ -251,16 +258,15 @@ void Pacing::look_at_paths() {
 }
 
 std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
-  while (left > 0 && !held_.empty() && (sums_.look_again || sums_.charged <= release_from_)) {
+  while (left > 0 && !held_.empty() && (sums_.look_again || has_room())) {
     --left;
-    auto smallest = ~std::uint64_t{0};
+    auto least = ~std::uint64_t{0}, least_beyond = least;
     Vc* starved = nullptr;
     std::uint64_t lacks = 0;
     const auto chosen =
         held_.choose(releases_ % kOldestEvery == 0, [&](VcId id, const Inbound::Demand& demand) {
           auto* const vc = vcs_.find(id);
           if (vc == nullptr || !vc->credit.available()) return HeldGrants::Fit::kNoRoom;
-          const auto& owner = *vc->endpoint->owner;
           if (!vc->inbound.has_room(demand.memory)) {
             look_at_memory_by(now + kGrantPatience);
             if (starved == nullptr) {
@@ -274,15 +280,19 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             if (!std::exchange(vc->paced.waits_, true)) path->wait(id, demand.bytes);
             return HeldGrants::Fit::kNoRoom;
           }
-          smallest = std::min(smallest, demand.charge);
-          return fits_memory(owner, demand.charge) ? HeldGrants::Fit::kFits
-                                                   : HeldGrants::Fit::kTooMuch;
+          const auto& account = vc->inbound.account();
+          const auto charge = account.charge_of(demand.bytes);
+          least = std::min(least, charge);
+          if (account.may_go_beyond(demand.bytes)) least_beyond = std::min(least_beyond, charge);
+          return fits_memory(*vc, demand.bytes) ? HeldGrants::Fit::kFits
+                                                : HeldGrants::Fit::kTooMuch;
         });
     if (!chosen) {
       // Finished Transfers of its own connection are forgotten first.
       if (sums_.look_again && starved != nullptr && starved->inbound.has_memory(lacks)) continue;
       sums_.look_again = false;
-      release_from_ = limit_ - std::min(smallest, limit_);
+      least_ = least;
+      least_beyond_ = least_beyond;
       return std::nullopt;
     }
     ++releases_;
@@ -316,7 +326,7 @@ void Pacing::drop(Vc& vc, std::uint32_t r_id) {
 }
 
 void Pacing::watch(Vc& vc, Time now) {
-  if ((limit_ == 0 && !routed_) || vc.in<IsWatched>()) return;
+  if (is_off() || vc.in<IsWatched>()) return;
   vc.paced.look_at_ = now + kGrantPatience;
   watched_.push_back(vc);
 }
@@ -345,7 +355,7 @@ void Pacing::write_off(Time now) {
     if (silence >= std::max(kSilence, patience(vc))) {
       vc.inbound.account().forget();
     } else if (silence >= patience(vc)) {
-      vc.inbound.account().write_off(limit_ == 0 ? kNever : limit_);
+      vc.inbound.account().write_off(sums_.limit.is_none() ? kNever : sums_.limit.most());
     }
     vc.paced.look_at_ = now + kGrantPatience;
     watched_.push_back(vc);

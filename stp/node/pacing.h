@@ -34,6 +34,8 @@ class HeldGrants {
 
   [[nodiscard]] bool empty() const { return vcs_.empty(); }
   [[nodiscard]] bool contains(const Transfer& transfer, std::uint32_t b_num) const;
+  // Some CTS of the Transfer.
+  [[nodiscard]] bool contains(const Transfer& transfer) const;
   void push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
             const Inbound::Demand& demand);
   // The Transfer whose first CTS goes next, among those for which `fits(connection, demand)`
@@ -136,12 +138,14 @@ class Pacing {
   // The most CTS in one burst, including those refused in the end.
   static constexpr unsigned kMostReleased = 32;
 
-  // `limit`: bytes that may be granted over all connections in STUs of 2^`max_stu` bytes, or as
-  // many shorter STUs; 0: no limit. `vcs` and `counters` must outlive this.
+  // `limit`: of the bytes that may be granted over all connections in STUs of 2^`max_stu` bytes, or
+  // in as many shorter STUs. `vcs` and `counters` must outlive this.
   // `routed`: as in NodeConfig.
-  Pacing(std::uint64_t limit, unsigned max_stu, PortTable& vcs, Counters& counters,
+  Pacing(const GrantLimit& limit, unsigned max_stu, PortTable& vcs, Counters& counters,
          bool routed = false)
-      : limit_(limit), max_stu_(max_stu), routed_(routed), vcs_(vcs), counters_(counters) {}
+      : max_stu_(max_stu), routed_(routed), vcs_(vcs), counters_(counters) {
+    sums_.limit = limit;
+  }
 
   // The paths that connections share; none if there is no control of congestion.
   PathTable& paths() { return paths_; }
@@ -194,8 +198,13 @@ class Pacing {
 
  private:
   void hold(Vc& vc, const SendEntry& entry, const Inbound::Demand& demand);
-  [[nodiscard]] bool fits_memory(const Owner& owner, std::uint64_t charge) const {
-    return limit_ == 0 || owner.granted == 0 || sums_.charged + charge <= limit_;
+  [[nodiscard]] bool is_off() const { return sums_.limit.is_none() && !routed_; }
+  [[nodiscard]] bool fits_memory(const Vc& vc, std::uint64_t bytes) const {
+    return sums_.limit.is_none() || vc.endpoint->owner->granted == 0 ||
+           vc.inbound.account().fits(bytes);
+  }
+  [[nodiscard]] bool has_room() const {
+    return sums_.room() >= least_ || sums_.room_beyond() >= least_beyond_;
   }
   // protocol: 10.12
   void write_off(Time now);
@@ -204,7 +213,6 @@ class Pacing {
   void look_at_memory_by(Time time) { memory_look_ = std::min(memory_look_, time); }
   void forget_idle_transfers();
 
-  const std::uint64_t limit_;
   const unsigned max_stu_;
   const bool routed_;
   PortTable& vcs_;
@@ -217,8 +225,8 @@ class Pacing {
   // budget.
   Time memory_look_ = kNever;
   std::size_t idle_look_ = 0;  // the Port that the check has reached
-  // No held CTS can go while more than this is charged.
-  std::uint64_t release_from_ = ~std::uint64_t{0};
+  // No held CTS can go while there is less room than that.
+  std::uint64_t least_ = 0, least_beyond_ = 0;
   std::uint64_t releases_ = 0;
   LinkedList<Vc, IsWatched> watched_;  // connections with grants, ordered by next check
 };

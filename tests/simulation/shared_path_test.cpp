@@ -232,6 +232,44 @@ TEST(congestion, a_fast_path_is_used) {
   }
 }
 
+// The limit of a `udp:` link at an MTU of 1500.
+SharedPath with_default_limit(SharedPath path) {
+  path.granted_limit = 384 << 10;
+  path.granted_most = 2 << 20;
+  path.max_block = 17;
+  path.cts_window = 256;
+  return path;
+}
+
+// protocol: 10.24
+TEST(unpaced, a_short_queue_of_a_slow_path_loses_nothing) {
+  for (const auto rate : {10 * kSlow, kFast}) {
+    auto path = with_default_limit(path_of(rate, kShortTrip, 1));
+    path.routed = false;
+    path.bottleneck.queue = 500'000;  // a bit more than the limit with its headers
+    path.warm_up = 0;
+    path.lasts = kSecond / 2;
+    const auto write = play_shared(path);
+    EXPECT_TRUE(write.passed);
+    EXPECT_GT(write.use, 0.9) << rate;
+    EXPECT_EQ(write.drops, 0U) << rate;
+  }
+}
+
+// Nothing waits long there, so only losses tell.
+// protocol: 10.24
+TEST(unpaced, a_short_queue_of_a_fast_path_loses_little) {
+  auto path = with_default_limit(path_of(20 * kFast, kShortTrip, 1));
+  path.routed = false;
+  path.bottleneck.queue = 600'000;
+  path.warm_up = 0;
+  path.lasts = kSecond / 5;
+  const auto write = play_shared(path);
+  EXPECT_TRUE(write.passed);
+  EXPECT_GT(write.use, 0.9);
+  EXPECT_LT(write.drops, 3'000U) << "the limit was too high once";
+}
+
 // The queue holds less than what hosts are allowed to delay.
 // protocol: 13.11, 13.12
 TEST(congestion, a_fast_path_with_a_short_queue_is_used) {

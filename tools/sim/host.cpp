@@ -36,7 +36,11 @@ void Host::boot(const std::shared_ptr<port::Crossing>& crossing) {
     seat_.emplace(crossing, place_.node);
     config.shards = &crossing->shards();
     config.shard = place_.node;
-    config.granted_limit = (config.granted_limit + crossing->count() - 1) / crossing->count();
+    const auto part = [&](std::uint64_t all) {
+      return (all + crossing->count() - 1) / crossing->count();
+    };
+    config.granted_limit = part(config.granted_limit);
+    config.granted_most = part(config.granted_most);
   }
   node_ = std::make_unique<Node>(config, keys_);
   head_.resize(node_->frame_room());

@@ -54,10 +54,12 @@ std::uint64_t incast_limit() {
                                  kPortBuffer * 7 / 8);
 }
 
-IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool routed) {
+IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool routed,
+                         std::uint64_t granted_most) {
   Run run{{}, {nullptr, nullptr}, {}, Dice(senders)};
   std::vector<Time> finished;
-  const auto scenario = incast(senders, granted_limit, routed, finished);
+  auto scenario = incast(senders, granted_limit, routed, finished);
+  scenario.hosts.front().node.granted_most = granted_most;
   World world(run, scenario);
   world.play();
   IncastResult result;

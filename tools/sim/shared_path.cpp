@@ -113,6 +113,8 @@ HostConfig host(unsigned number, const SharedPath& path) {
   h.node.attach_from = 1024;
   const bool receives = path.to_one ? number == 0 : number % 2 == 0;
   h.node.routed = path.routed && !(path.greedy && receives);
+  h.node.granted_limit = receives ? path.granted_limit : 0;
+  h.node.granted_most = path.granted_most;
   h.endpoint.bufsize = kSharedBufsize;
   h.endpoint.recover = true;
   h.endpoint.slots = h.endpoint.credits = 512;
@@ -138,6 +140,9 @@ Scenario shared(const SharedPath& path, std::vector<Time>& finished) {
   const auto most = static_cast<double>(path.bottleneck.bits_per_second) / 8 * seconds;
   auto& bulk = s.workload.bulk;
   bulk.length = path.length != 0 ? path.length : static_cast<std::uint64_t>(most) + (1 << 20);
+  s.workload.at_once = path.at_once;
+  if (path.at_once > 1)
+    bulk.writes = static_cast<unsigned>(most / static_cast<double>(bulk.length)) + path.at_once;
   const auto memory = std::max<std::size_t>(std::bit_ceil(bulk.length / kMostPieces + 1), 1 << 20);
   bulk.source = std::make_shared<Memory>(memory);
   bulk.landing = std::make_shared<Memory>(memory);

@@ -59,12 +59,14 @@ struct SharedPath {
   bool to_one = false;
   unsigned max_stu = 10;  // exponents
   unsigned max_block = 14;
-  std::uint32_t cts_window = 64;      // Blocks that are granted at once
-  bool routed = false;                // as in NodeConfig
+  std::uint32_t cts_window = 64;                      // Blocks that are granted at once
+  bool routed = false;                                // as in NodeConfig
+  std::uint64_t granted_limit = 0, granted_most = 0;  // the same, of receivers
   bool greedy = false;                // receivers that grant without regard to the path
   Time every = 0;                     // between the beginnings of the flows, of either kind
   Time warm_up = 0, lasts = kSecond;  // what happens in `lasts` after `warm_up` is counted
   std::uint64_t length = 0;           // of each write; 0: more than fits this time
+  unsigned at_once = 1;               // more: each write is many of `length`, so many at a time
 };
 
 struct SharedResult {

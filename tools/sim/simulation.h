@@ -237,8 +237,9 @@ struct IncastResult {
 };
 
 // 1 MiB each, at 100 Gbit/s and 2 us per hop, 256 KiB of buffer at the port.
-// `granted_limit` and `routed` as in NodeConfig; 0: no pacing.
-IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool routed = false);
+// `granted_limit`, `routed` and `granted_most` as in NodeConfig; 0: no pacing.
+IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool routed = false,
+                         std::uint64_t granted_most = 0);
 
 // A limit that suits the link: more than its bandwidth-delay product, less than the port's buffer.
 std::uint64_t incast_limit();

@@ -165,8 +165,7 @@ bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   use_.departures.leaves(vc, NodeDepartures::kGrantClock);
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);
-  // protocol: 13.12
-  if (auto* const path = vc.inbound.account().path()) path->lost(now);
+  vc.inbound.account().lost(now);
   ++block.repeats;
   block.progress = now;
   return true;

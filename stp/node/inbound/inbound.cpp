@@ -193,8 +193,7 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   auto& blocks = transfer->blocks;
   if (const auto known = blocks.find(cts.b_num); known != blocks.end()) {
     if (known->second.start == start && transfer->mx == cts.r_mx) {  // repeated by the user
-      // protocol: 13.12
-      if (account_.path() != nullptr) account_.path()->lost(now);
+      account_.lost(now);
       return 0;
     }
     drop_block(known->second);
@@ -294,7 +293,6 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
   if (offer != nullptr) demand.remaining = offer->t_len - before;
   const auto bytes = std::min(block, demand.remaining);
   demand.bytes = bytes;
-  demand.charge = account_.charge_of(bytes);
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   demand.memory = window_memory::of_block(stu_count(start, bytes, tiles_.stu_log2));
   if (!begun)
@@ -379,17 +377,19 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   STP_ASSERT(length <= block.transfer->outstanding, "what arrives was outstanding");
   block.transfer->outstanding -= length;
   account_.arrived();
-  if (account_.path() != nullptr) tell_path(block, length, now);
+  tell_account(block, begun, length, now);
   account_.settle(length);
   return open_.arrived(block, begun, sync, now);
 }
 
 // The first STU of a Block shows how long the path is: it was asked for when the CTS left. After a
 // repeated CTS nobody knows which of them it answers.
-// protocol: 13.10
-void Inbound::tell_path(const InboundBlock& block, std::size_t length, Time now) const {
-  const bool first = block.received == length && block.repeats == 0;
-  account_.path()->arrived(length, first ? std::max<Time>(now - block.progress, 1) : 0, now);
+// protocol: 10.24, 13.10
+void Inbound::tell_account(const InboundBlock& block, bool begun, std::size_t length, Time now) {
+  if (begun && account_.path() == nullptr) return;
+  const auto delay = begun || block.repeats != 0 ? 0 : std::max<Time>(now - block.progress, 1);
+  if (!begun) account_.began(block.end - block.start, delay);
+  if (account_.path() != nullptr) account_.path()->arrived(length, delay, now);
 }
 
 bool Inbound::complete(InboundBlock& block) {

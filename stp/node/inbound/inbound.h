@@ -374,12 +374,10 @@ class Inbound {
   // -EDQUOT (its owner's budget has no memory for it), -EALREADY (the peer has ended it). `limit`:
   // the most bytes to grant, if less than T_len and Blocksize allow.
   int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
-  // What pacing is charged for the bytes that a CTS would grant, and the bytes that its Transfer
-  // lacks from there on; 0 if it would be refused or grants nothing new. `memory`: the bytes needed
-  // to track them. `bytes`: those that it would grant.
+  // The bytes that a CTS would grant, and those that its Transfer lacks from there on; 0 if it
+  // would be refused or grants nothing new. `memory`: the bytes needed to track them.
   struct Demand {
-    std::uint64_t charge = 0, remaining = 0, memory = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, remaining = 0, memory = 0;
   };
   [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
   // Whether `bytes` of memory are available. If not, forgets Transfers with nothing outstanding,
@@ -430,7 +428,7 @@ class Inbound {
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:
-  void tell_path(const InboundBlock& block, std::size_t length, Time now) const;
+  void tell_account(const InboundBlock& block, bool begun, std::size_t length, Time now);
   DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);

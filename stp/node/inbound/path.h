@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is on its way along a path: what has been granted and has not arrived, and what has been
-// sent without a proof that it arrived. Also the accounts of connections, owners and the Node.
+// sent without a proof that it arrived. Also the accounts of connections and owners.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "stp/base/assert.h"
 #include "stp/base/linked_list.h"
 #include "stp/base/timer_heap.h"
+#include "stp/node/inbound/grant_limit.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
 
@@ -279,13 +280,6 @@ class PathTable {
   std::map<MacAddr, Entry> paths_;
 };
 
-// Over all connections of a Node.
-struct NodeGrants {
-  std::uint64_t charged = 0;
-  std::uint64_t silent = 0;  // written off, and thus not in `charged`
-  bool look_again = false;   // a held CTS may go now, whatever `charged` is
-};
-
 // The bytes that a connection granted by CTS and that have not arrived. They are charged to the
 // sums of its owner and of the Node, which pacing uses.
 class GrantAccount {
@@ -297,20 +291,29 @@ class GrantAccount {
   // `path`: if there is one, the bytes are also charged to it, as they are.
   GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0,
                PathTable::Share path = nullptr)
-      : node_(&node), owner_(&owner), path_(std::move(path)), shorter_(shorter) {}
+      : node_(&node),
+        owner_(&owner),
+        path_(std::move(path)),
+        shorter_(static_cast<std::uint8_t>(shorter)) {}
 
   [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
 
   void grant(std::uint64_t bytes) {
+    const auto charge = charge_of(bytes);
+    if (fits_beyond(bytes)) {
+      beyond_ += static_cast<std::uint32_t>(bytes);
+      node_->beyond += charge;
+    }
     counted_ += bytes;
-    add(bytes);
+    node_->charged += charge;
+    *owner_ += charge;
+    if (path_ != nullptr) path_->grant(bytes);
   }
   // `bytes` have arrived or will not arrive.
   void settle(std::uint64_t bytes) {
     STP_ASSERT(bytes <= outstanding(), "no more is settled than was granted");
     const auto silent = std::min(bytes, silent_);
     leave_silence(silent);
-    counted_ -= bytes - silent;
     take(bytes - silent);
   }
   // The peer is silent: moves the outstanding bytes from `charged` to `silent` until something
@@ -318,18 +321,14 @@ class GrantAccount {
   bool write_off(std::uint64_t most) {
     if (!forgotten_ && node_->silent + charge_of(counted_) > most) return false;
     if (!forgotten_) node_->silent += charge_of(counted_);
-    take(counted_);
-    silent_ += counted_;
-    counted_ = 0;
+    silent_ += take(counted_);
     return true;
   }
   // The peer has been silent for so long that its bytes will not come: removes them from both sums
   // until something arrives.
   void forget() {
-    take(counted_);
-    silent_ += counted_;
-    leave_sum(silent_ - counted_);
-    counted_ = 0;
+    leave_sum(silent_);
+    silent_ += take(counted_);
     forgotten_ = silent_ != 0;
   }
   void arrived() {
@@ -338,23 +337,63 @@ class GrantAccount {
     leave_silence(bytes);
     grant(bytes);
   }
+  // The first STU of a Block of `bytes` has come `delay` after its CTS; 0: that is not known.
+  // protocol: 10.24
+  void began(std::uint64_t bytes, Time delay) {
+    if (delay == 0 || node_->limit.is_fixed()) return;
+    if (delay <= kSoon) {
+      const bool shows = prompt_.came_soon(bytes, counted_);
+      const bool grows = node_->limit.came_soon(charge_of(bytes), charge_of(counted_));
+      if (shows || grows) node_->look_again = true;
+    } else if (prompt_.bytes() != 0) {
+      prompt_.came_late(bytes);
+      node_->limit.came_late(charge_of(bytes));
+    }
+  }
+  // protocol: 10.24, 13.12
+  void lost(Time now) {
+    if (prompt_.bytes() != 0) node_->limit.lost();
+    prompt_.lost();
+    if (path_ != nullptr) path_->lost(now);
+  }
+  // Whether `bytes` more may be granted within the limit of the Node.
+  // protocol: 10.8, 10.24
+  [[nodiscard]] bool fits(std::uint64_t bytes) const {
+    return charge_of(bytes) <= node_->room() || fits_beyond(bytes);
+  }
+  // Whether `bytes` more may stand in what the limit has grown by, if there is room.
+  [[nodiscard]] bool may_go_beyond(std::uint64_t bytes) const {
+    return counted_ + bytes <= prompt_.bytes() && node_->limit.is_large(charge_of(counted_));
+  }
   [[nodiscard]] std::uint64_t outstanding() const { return counted_ + silent_; }
   // nullptr: the way from the peer is not shared with others.
   [[nodiscard]] Path* path() const { return path_.get(); }
 
  private:
-  void add(std::uint64_t bytes) const {
-    node_->charged += charge_of(bytes);
-    *owner_ += charge_of(bytes);
-    if (path_ != nullptr) path_->grant(bytes);
+  [[nodiscard]] bool fits_beyond(std::uint64_t bytes) const {
+    return may_go_beyond(bytes) && charge_of(bytes) <= node_->room_beyond();
   }
-  void take(std::uint64_t bytes) const {
-    STP_ASSERT(charge_of(bytes) <= *owner_ && *owner_ <= node_->charged,
+  // Returns `bytes`. The least limit is free first, for others. But what is beyond a limit that has
+  // become smaller goes before that.
+  std::uint64_t take(std::uint64_t bytes) {
+    const auto charge = charge_of(bytes);
+    STP_ASSERT(charge <= *owner_ && *owner_ <= node_->charged,
                "a connection's grants are in its owner's sum, and these in the Node's");
-    node_->charged -= charge_of(bytes);
-    *owner_ -= charge_of(bytes);
+    STP_ASSERT(beyond_ <= counted_, "what stands beyond the least is a part of what is granted");
+    if (beyond_ != 0) {
+      const bool too_much = node_->beyond > node_->limit.beyond() || beyond_ > prompt_.bytes();
+      const auto others = counted_ - beyond_;
+      const auto gone = too_much ? std::min<std::uint64_t>(bytes, beyond_)
+                                 : bytes - std::min<std::uint64_t>(bytes, others);
+      beyond_ -= static_cast<std::uint32_t>(gone);
+      node_->beyond -= charge_of(gone);
+    }
+    counted_ -= bytes;
+    node_->charged -= charge;
+    *owner_ -= charge;
     if (*owner_ == 0) node_->look_again = true;
     if (path_ != nullptr) path_->settle(bytes);
+    return bytes;
   }
   void leave_silence(std::uint64_t bytes) {
     leave_sum(bytes);
@@ -372,7 +411,9 @@ class GrantAccount {
   PathTable::Share path_;
   std::uint64_t counted_ = 0;  // in `charged`
   std::uint64_t silent_ = 0;   // in `silent`, or forgotten
-  unsigned shorter_ = 0;
+  std::uint32_t beyond_ = 0;   // a part of `counted_`, and of `beyond` of the Node
+  Promptness prompt_;
+  std::uint8_t shorter_ = 0;
   bool forgotten_ = false;
 };
 

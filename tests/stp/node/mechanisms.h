@@ -18,7 +18,7 @@ struct Mechanisms {
   WakeUps wake_ups{common.events};
   NodeDepartures departures;
   VcTimers timers;
-  stp::Pacing pacing{0, 10, vcs.table, common.counters};
+  stp::Pacing pacing{{}, 10, vcs.table, common.counters};
   MappedMemory memory{common, vcs.table};
   Tidying tidying{memory, pacing};
   SendBounds bounds{{common, vcs.table, pacing, turns}};

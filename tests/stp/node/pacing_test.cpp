@@ -20,12 +20,14 @@ class Pacing : public Writing {
  protected:
   static constexpr std::size_t kBlock = 16'384;
   // `longest`: exponent of the link's longest STU. The connections have STUs of 2^kBufsize bytes.
-  explicit Pacing(unsigned longest = kBufsize)
+  // `most`: Blocks that the limit may grow to.
+  explicit Pacing(unsigned longest = kBufsize, unsigned most = 0)
       : Writing(NodeConfig{.mac = {},
                            .max_stu = longest,
                            .vlan = {},
                            .attach_from = 512,
-                           .granted_limit = 2 * kBlock}) {}
+                           .granted_limit = 2 * kBlock,
+                           .granted_most = most * kBlock}) {}
 
   void offer(std::uint32_t i_id, std::uint64_t length) {
     auto e = rts(length);
@@ -71,6 +73,66 @@ TEST_F(Pacing, no_more_is_granted_than_may_be_on_its_way) {
   const auto third = get(ca);
   ASSERT_TRUE(third) << "a Block arrived: there is room for the next";
   EXPECT_EQ(third->header.b_num, 2U);
+}
+
+class GrowingLimit : public Pacing {
+ protected:
+  static constexpr unsigned kMost = 4, kBlocks = 40;
+  GrowingLimit() : Pacing(kBufsize, kMost) {}
+
+  void get_all() {
+    while (const auto got = get(ca)) granted.push_back(got->header);
+  }
+  void begin() {
+    offer(1, kBlocks * kBlock);
+    for (std::uint32_t b_num = 0; b_num < kBlocks; ++b_num) permit_block(1, b_num, 4 * (b_num % 8));
+    get_all();
+  }
+  // The next Block comes `delay` after it could.
+  void send_block(Time delay) {
+    now += delay;
+    put(a, ca, data(granted.at(sent++), kBlock));
+    settle();
+    get_all();
+  }
+  [[nodiscard]] std::size_t on_the_way() const { return granted.size() - sent; }
+
+  std::vector<wire::Header> granted;
+  std::size_t sent = 0;
+};
+
+// protocol: 10.24
+TEST_F(GrowingLimit, lets_held_cts_go_in_order_while_blocks_come_soon) {
+  begin();
+  ASSERT_EQ(on_the_way(), 2U);
+  for (int i = 0; i < 20; ++i) send_block(10 * kMicrosecond);
+  EXPECT_EQ(on_the_way(), kMost);
+  for (std::uint32_t i = 0; i < granted.size(); ++i) EXPECT_EQ(granted[i].b_num, i);
+}
+
+// protocol: 10.24
+TEST_F(GrowingLimit, does_not_grow_while_blocks_come_late) {
+  begin();
+  for (int i = 0; i < 20; ++i) {
+    send_block(600 * kMicrosecond);
+    ASSERT_LE(on_the_way(), 2U);
+  }
+}
+
+// protocol: 10.8, 10.24
+TEST_F(GrowingLimit, a_cts_passes_none_of_its_transfer) {
+  offer(1, kBlocks * kBlock);
+  for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
+  get_all();
+  ASSERT_EQ(on_the_way(), 2U);
+  put(a, ca, data(granted.at(sent++), kBlock));
+  auto e = cts(4, kTargetBufx + 16, 0, 14);
+  e.header.d_id = 1;
+  e.header.s_id = 1001;
+  put(b, cb, e);
+  settle();
+  get_all();
+  for (std::uint32_t i = 0; i < granted.size(); ++i) EXPECT_EQ(granted[i].b_num, i);
 }
 
 class PacingOfPaths : public Writing {
@@ -383,15 +445,15 @@ class HeldGrantsTest : public ::testing::Test {
   std::uint64_t room = ~std::uint64_t{0};
 
   void push(const Transfer& transfer, std::uint64_t owner, std::uint32_t b_num,
-            std::uint64_t remaining, std::uint64_t charge = 1) {
+            std::uint64_t remaining, std::uint64_t bytes = 1) {
     SendEntry entry{};
     entry.header.b_num = b_num;
-    held.push(transfer, owner, entry, {.charge = charge, .remaining = remaining, .memory = 0});
+    held.push(transfer, owner, entry, {.bytes = bytes, .remaining = remaining, .memory = 0});
   }
   std::optional<Transfer> choose(bool by_age = false) {
     return held.choose(by_age, [&](VcId vc, const Inbound::Demand& demand) {
       if (without_credit.contains(vc)) return Fit::kNoRoom;
-      return demand.charge <= room ? Fit::kFits : Fit::kTooMuch;
+      return demand.bytes <= room ? Fit::kFits : Fit::kTooMuch;
     });
   }
 };

@@ -202,14 +202,14 @@ TEST_F(InboundTest, a_new_transfer_of_the_same_names_begins_at_its_first_block) 
 // protocol: 10.8
 TEST_F(InboundTest, pacing_learns_what_a_grant_would_cost_before_it_is_made) {
   offer(5 * kStu);
-  EXPECT_EQ(inbound.demand(cts(0)).charge, 4 * kStu);
+  EXPECT_EQ(inbound.demand(cts(0)).bytes, 4 * kStu);
   EXPECT_EQ(inbound.demand(cts(0)).remaining, 5 * kStu);
-  EXPECT_EQ(inbound.demand(cts(1)).charge, kStu);
+  EXPECT_EQ(inbound.demand(cts(1)).bytes, kStu);
   EXPECT_EQ(inbound.demand(cts(1)).remaining, kStu);
-  EXPECT_EQ(inbound.demand(cts(2)).charge, 0U);
+  EXPECT_EQ(inbound.demand(cts(2)).bytes, 0U);
   const auto first = inbound.demand(cts(0)).memory;
   ASSERT_EQ(grant(cts(0)), 0);
-  EXPECT_EQ(inbound.demand(cts(0)).charge, 0U) << "it is granted";
+  EXPECT_EQ(inbound.demand(cts(0)).bytes, 0U) << "it is granted";
   EXPECT_LT(inbound.demand(cts(1)).memory, first) << "the Transfer itself is there";
 }
 
