@@ -3,9 +3,14 @@
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <mutex>
+#include <random>
+#include <string>
 #include <utility>
 
 #include "libst/libfabric/atomics.h"
@@ -191,20 +196,21 @@ fi_ops_mr memory_calls{
 
 }  // namespace
 
-Domain::Domain(Fabric& fabric, std::uint32_t format, void* context)
+Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
     : fid_domain{.fid = {.fclass = FI_CLASS_DOMAIN,
                          .context = context,
                          .ops = &domain_object_calls},
                  .ops = &domain_calls,
                  .mr = &memory_calls},
       fabric_(fabric),
-      format_(format) {
+      format_(info.addr_format),
+      asks_(info.ep_attr != nullptr && info.ep_attr->type == FI_EP_RDM) {
   fabric_.use();
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, void* context, fid_domain*& out) {
   if (info.domain_attr == nullptr) return -FI_EINVAL;
-  out = new Domain(fabric, info.addr_format, context);
+  out = new Domain(fabric, info, context);
   return 0;
 }
 
@@ -219,6 +225,19 @@ void Domain::unwatch(const Mr& region) {
 void Domain::count_access(std::uint32_t key, bool reads) const {
   if (const auto found = watched_.find(key); found != watched_.end())
     found->second->count_access(reads);
+}
+
+std::uint64_t Domain::add_served(const Mr& memory) {
+  std::random_device random;
+  for (;;) {
+    const auto key = std::uint64_t{random()} << 32 | random();
+    if (is_by_program(key) && served_.emplace(key, &memory).second) return key;
+  }
+}
+
+const Mr* Domain::served(std::uint64_t key) const {
+  const auto found = served_.find(key);
+  return found == served_.end() ? nullptr : found->second;
 }
 
 int Domain::close() {
@@ -280,12 +299,39 @@ int Mr::bind() {
   const auto local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
   auto error =
       stm_memory_register(domain_.link().domain(), buffer_, length_, local | remote, &memory_);
+  if (error == -EOPNOTSUPP && remote != 0 && domain_.asks()) return serve(error);
   if (error != 0 || remote == 0) return error;
   stm_remote_t told{};
   error = stm_region_open(memory_, buffer_, length_, remote, nullptr,
                           reinterpret_cast<std::uintptr_t>(buffer_), &region_, &told);
   key = told.key;
   return error;
+}
+
+// Memory that others have mapped, too, cannot be lent to a stpd. `error`: why it was refused.
+int Mr::serve(int error) {
+  // What may not be accessed as the program says is told now, not when a peer comes.
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer_) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(buffer_) + length_;
+  const auto written = (access_ & FI_REMOTE_WRITE) != 0;
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // of Linux 5.14
+  if (::madvise(reinterpret_cast<void*>(begin), end - begin,
+                written ? kPopulateWrite : kPopulateRead) != 0)
+    return errno == EINVAL ? error : -EFAULT;
+  std::lock_guard const lock(domain_.link().mutex());
+  key = domain_.add_served(*this);
+  inform(FI_LOG_MR, "memory of " + std::to_string(length_) +
+                        " bytes: this program accesses it for its peers, while it calls "
+                        "libfabric, because " +
+                        st_strerror(error));
+  return 0;
+}
+
+std::byte* Mr::place(std::uint64_t address, std::uint64_t length, std::uint64_t access) const {
+  const auto offset = address - reinterpret_cast<std::uintptr_t>(buffer_);
+  const auto fits = offset <= length_ && length <= length_ - offset;
+  return fits && (access_ & access) == access ? static_cast<std::byte*>(buffer_) + offset : nullptr;
 }
 
 int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
@@ -336,6 +382,7 @@ int Mr::close() {
         domain_.unwatch(*this);
         std::exchange(counter, nullptr)->unuse();
       }
+    if (is_by_program(key)) domain_.remove_served(key);
   }
   if (region_ != nullptr) stm_region_close(region_);
   region_ = nullptr;

@@ -23,6 +23,11 @@ class Domain;
 
 // A memory region. If peers may access it, its key is that of a managed API region, addressed by
 // virtual address.
+// Keys of memory that the program itself accesses for peers have more than 32 bits.
+constexpr bool is_by_program(std::uint64_t key) {
+  return key >> 32 != 0;
+}
+
 class Mr : public fid_mr {
  public:
   static int open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
@@ -37,9 +42,14 @@ class Mr : public fid_mr {
   // Counts accesses that peers tell of, and that they may make.
   int bind_cntr(fid_t other, std::uint64_t flags);
   void count_access(bool reads) const;
+  // Its program accesses it for peers: `length` bytes at the address that they know. nullptr: a
+  // peer may not do that.
+  [[nodiscard]] std::byte* place(std::uint64_t address, std::uint64_t length,
+                                 std::uint64_t access) const;
   int close();
 
  private:
+  int serve(int error);
   Mr(Domain& domain, void* buffer, std::size_t length, std::uint64_t access, void* context);
   int bind();
 
@@ -89,14 +99,21 @@ class Domain : public fid_domain {
   void unwatch(const Mr& region);
   // A peer has read or written the memory of that key.
   void count_access(std::uint32_t key, bool reads) const;
+  // Memory that the program accesses for peers. A key that nobody guesses.
+  std::uint64_t add_served(const Mr& memory);
+  void remove_served(std::uint64_t key) { served_.erase(key); }
+  [[nodiscard]] const Mr* served(std::uint64_t key) const;
+  // Endpoints of this domain ask their peers for such accesses.
+  [[nodiscard]] bool asks() const { return asks_; }
 
  private:
-  Domain(Fabric& fabric, std::uint32_t format, void* context);
+  Domain(Fabric& fabric, const fi_info& info, void* context);
 
   Fabric& fabric_;
   const std::uint32_t format_;
+  const bool asks_;
   std::atomic<unsigned> users_{0};
-  std::unordered_map<std::uint64_t, const Mr*> watched_;  // by key
+  std::unordered_map<std::uint64_t, const Mr*> watched_, served_;  // by key
 };
 
 }  // namespace stp::fi

@@ -25,7 +25,7 @@ inline constexpr std::size_t kSegments = 4;
 inline constexpr std::size_t kTxSize = 1024, kRxSize = 1024;
 inline constexpr std::size_t kMostTxSize = 16'384, kMostRxSize = 65'536;
 inline constexpr std::size_t kCmData = 512;
-inline constexpr std::size_t kKeySize = 4, kCqDataSize = 8;
+inline constexpr std::size_t kKeySize = 8, kCqDataSize = 8;
 
 inline constexpr std::uint64_t kTxCaps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
 inline constexpr std::uint64_t kRxCaps =

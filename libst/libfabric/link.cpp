@@ -265,8 +265,15 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
     }
     out.data = out.own ? out.own.get() : first;
     const auto access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
-    const auto error = stm_memory_register(domain_, out.data, segments.length,
-                                           static_cast<unsigned>(access), &out.memory);
+    auto error = stm_memory_register(domain_, out.data, segments.length,
+                                     static_cast<unsigned>(access), &out.memory);
+    if (error == -EOPNOTSUPP && !out.own) {  // it cannot be lent to a stpd
+      out.own = allocate(segments.length);
+      if (!out.own) return -ENOMEM;
+      out.data = out.own.get();
+      error = stm_memory_register(domain_, out.data, segments.length, static_cast<unsigned>(access),
+                                  &out.memory);
+    }
     if (error != 0) return error;
     out.registered = true;
   }

@@ -128,6 +128,7 @@ enum class Action : std::uint8_t {
   kWrite,
   kRead,
   kAtomic,
+  kAsk,   // one of the last three, made by the program of the peer
   kWord,  // to the peer, about its messages
 };
 
@@ -157,6 +158,7 @@ struct OpState : Outcome {
   // ---- of FI_EP_RDM ----
   std::uint32_t id = 0;  // of an announced message
   std::uint64_t remote_address = 0;
+  std::uint64_t asked_key = 0;  // of memory that the peer's program accesses
   Action action = Action::kMessage;
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
                         kAccessed = 0x104, kFirst = 0x105, kMore = 0x106, kLaned = 0x107,
-                        kLane = 0x108, kFreed = 0x109;
+                        kLane = 0x108, kFreed = 0x109, kAsk = 0x10a, kAnswer = 0x10b;
 constexpr std::uint32_t kMagic = 0x53544652;
 // Where a stranger has what it serves.
 constexpr std::size_t kServed = 70'000;
@@ -232,6 +232,44 @@ TEST_F(RdmPeer, AFirstPartOfAMessageTooLongEndsTheConnection) {
 }
 TEST_F(RdmPeer, APartOfNothingEndsTheConnection) {
   expect_broken_off(kMore, head(0, kPart, 0, 0), kHead + 10);
+}
+
+// ---- what a peer asks the program for ----
+
+TEST_F(RdmPeer, AQuestionForWhatIsNoAccessEndsTheConnection) {
+  constexpr std::size_t kAskHead = kHead + 8;
+  struct Case {
+    const char* what;
+    std::uint64_t address, length;
+    std::uint32_t access;
+    std::size_t size;
+  };
+  for (const auto& each :
+       {Case{"no key", 0, 0, 0, kAskHead - 1}, Case{"no such access", 0, 8, 4, kAskHead},
+        Case{"a write of less", 0, 9, 0, kAskHead + 8},
+        Case{"a write of more", 0, 7, 0, kAskHead + 8},
+        Case{"a read of nothing", 0, 0, 1, kAskHead},
+        Case{"a read of too much", 0, 4 * kPart + 1, 1, kAskHead},
+        Case{"an addition of no number", 0, 8, 2, kAskHead + 8},
+        Case{"an addition to no word", 4, 8, 2, kAskHead + 16},
+        Case{"a swap of two words", 0, 16, 3, kAskHead + 16}}) {
+    SCOPED_TRACE(each.what);
+    expect_broken_off(kAsk, head(each.address, each.length, 1, each.access), each.size);
+  }
+}
+// It is told so, and may not read.
+TEST_F(RdmPeer, AReadOfMemoryThatIsNotThereEndsTheConnection) {
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.post();
+  stranger_.send(kAsk, head(0, 100, 1, 1), kHead + 8);
+  const auto told = stranger_.next();
+  EXPECT_EQ(told.kind, STM_RECEIVE);
+  EXPECT_EQ(told.tag, kAnswer);
+  stranger_.read(100);
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+}
+TEST_F(RdmPeer, AnAnswerWithoutAQuestionEndsTheConnection) {
+  expect_lender_ends(kAnswer, head(0, 0, 0, 0));
 }
 
 // ---- lanes ----
@@ -654,8 +692,10 @@ TEST(RdmSilentHost, IsGivenUpInTheTimeThatTheUserSays) {
   auto silent = node.name();
   silent.sin_addr.s_addr = htonl(0x0a090002);
   const auto to = node.insert(silent);
+  const auto begun = std::chrono::steady_clock::now();
   ASSERT_EQ(fi_tsend(node.ep.get(), "x", 1, nullptr, to, 1, &node), 0);
   EXPECT_EQ(node.failed(node.tx.get()).err, FI_ETIMEDOUT);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(5'750));
   ::unsetenv("FI_STP_CONNECT_TIMEOUT");
 }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes and reads of endpoints of FI_EP_RDM.
 #include <rdma/fi_atomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstring>
+#include <memory>
 
+#include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_fixture.h"
+#include "tests/libst/libst_fixture.h"
 
 namespace stp::test::rdm_rma_test {
 namespace {
@@ -69,6 +75,133 @@ TEST_F(RdmRma, InjectedBytesAreWritten) {
   b_->completed(b_->rx.get());
   EXPECT_EQ(std::string(there.data(), 8), "injected");
   a_->expect_nothing(a_->tx.get());
+}
+
+// Memory of `b` that others have mapped, too. It cannot be lent to a stpd.
+class RdmShared : public testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 200'000;
+  static constexpr std::uint64_t kAll = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+  void SetUp() override {
+    const auto asked = rdm_hints();
+    ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info_), 0);
+    a_ = std::make_unique<RdmNode>(info_);
+    b_ = std::make_unique<RdmNode>(info_);
+    a_->others = {b_.get()};
+    b_->others = {a_.get()};
+    to_b_ = a_->insert(b_->name());
+    const auto file = ::memfd_create("shared", 0);
+    ASSERT_EQ(::ftruncate(file, kSize), 0);
+    there_ = map(file, PROT_READ | PROT_WRITE);
+    seen_ = map(file, PROT_READ);
+    readable_ = map(file, PROT_READ);
+    ::close(file);
+  }
+  void TearDown() override {
+    for (auto* const each : {there_, seen_, readable_}) ::munmap(each, kSize);
+  }
+  static char* map(int file, int protection) {
+    auto* const at = ::mmap(nullptr, kSize, protection, MAP_SHARED, file, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    return static_cast<char*>(at);
+  }
+  [[nodiscard]] std::uint64_t at(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(there_) + offset;
+  }
+
+  const Daemon daemon_{std::make_unique<TestPort>()};
+  const UseLink link_{daemon_.link()};
+  Info info_;
+  std::unique_ptr<RdmNode> a_, b_;
+  fi_addr_t to_b_ = FI_ADDR_NOTAVAIL;
+  char *there_ = nullptr, *seen_ = nullptr, *readable_ = nullptr;
+};
+
+TEST_F(RdmShared, IsWrittenAndReadByItsProgram) {
+  const auto memory = b_->memory(there_, kSize, kAll);
+  const auto key = fi_mr_key(memory.get());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{17'376}, kSize - 8}) {
+    SCOPED_TRACE(size);
+    const auto bytes = pattern(size);
+    std::vector<char> back(size);
+    ASSERT_EQ(fi_writedata(a_->ep.get(), bytes.data(), size, nullptr, 42, to_b_, at(8), key, &back),
+              0);
+    EXPECT_EQ(a_->completed(a_->tx.get()).op_context, &back);
+    EXPECT_EQ(std::string(seen_ + 8, size), std::string(bytes.begin(), bytes.end()));
+    const auto told = b_->completed(b_->rx.get());
+    EXPECT_EQ(told.data, 42U);
+    EXPECT_EQ(told.len, size);
+    ASSERT_EQ(fi_read(a_->ep.get(), back.data(), size, nullptr, to_b_, at(8), key, &back), 0);
+    EXPECT_EQ(a_->completed(a_->tx.get()).flags, FI_RMA | FI_READ);
+    EXPECT_EQ(back, bytes);
+  }
+}
+
+// They wait for each other, and none of them for a message.
+TEST_F(RdmShared, ManyAccessesAreUnderWay) {
+  const auto memory = b_->memory(there_, kSize, kAll);
+  const auto key = fi_mr_key(memory.get());
+  constexpr std::uint64_t kMany = 50, kOne = 1;
+  for (std::uint64_t i = 0; i < kMany; ++i)
+    ASSERT_EQ(
+        fi_atomic(a_->ep.get(), &kOne, 1, nullptr, to_b_, at(16), key, FI_UINT64, FI_SUM, nullptr),
+        0);
+  std::uint32_t sum = 7, old = 0;
+  ASSERT_EQ(fi_fetch_atomic(a_->ep.get(), &sum, 1, nullptr, &old, nullptr, to_b_, at(20), key,
+                            FI_UINT32, FI_BOR, &old),
+            0);
+  for (std::uint64_t i = 0; i < kMany; ++i)
+    EXPECT_EQ(a_->completed(a_->tx.get()).flags, FI_ATOMIC | FI_WRITE);
+  EXPECT_EQ(a_->completed(a_->tx.get()).op_context, &old);
+  EXPECT_EQ(old, 0U);
+  const std::array<std::uint32_t, 2> expected{kMany, 7};
+  EXPECT_EQ(std::memcmp(seen_ + 16, expected.data(), sizeof expected), 0);
+  std::uint64_t compare = std::uint64_t{7} << 32 | kMany, next = 5, found = 0;
+  ASSERT_EQ(fi_compare_atomic(a_->ep.get(), &next, 1, nullptr, &compare, nullptr, &found, nullptr,
+                              to_b_, at(16), key, FI_UINT64, FI_CSWAP, nullptr),
+            0);
+  a_->completed(a_->tx.get());
+  EXPECT_EQ(found, compare);
+  EXPECT_EQ(std::memcmp(seen_ + 16, &next, sizeof next), 0);
+}
+
+TEST_F(RdmShared, IsProtected) {
+  std::vector<char> bytes(kSize + 1);
+  auto memory = b_->memory(there_, kSize, FI_REMOTE_READ);
+  auto key = fi_mr_key(memory.get());
+  const auto write_fails = [&](std::size_t length) {
+    ASSERT_EQ(fi_write(a_->ep.get(), bytes.data(), length, nullptr, to_b_, at(), key, nullptr), 0);
+    EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  };
+  write_fails(1);
+  memory = b_->memory(there_, kSize, FI_REMOTE_WRITE);
+  key = fi_mr_key(memory.get());
+  ASSERT_EQ(fi_read(a_->ep.get(), bytes.data(), 1, nullptr, to_b_, at(), key, nullptr), 0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  write_fails(kSize + 1);
+  memory.reset();
+  write_fails(1);
+  // Nor by its own program, which would end by it.
+  fid_mr* none = nullptr;
+  EXPECT_EQ(fi_mr_reg(b_->domain.get(), readable_, kSize, FI_REMOTE_WRITE, 0, 0, 0, &none, nullptr),
+            -FI_EFAULT);
+}
+
+TEST_F(RdmShared, WhatWaitsForAnAccessFailsWithItsPeer) {
+  const auto memory = b_->memory(there_, kSize, kAll);
+  const auto key = fi_mr_key(memory.get());
+  constexpr std::uint64_t kOne = 1;
+  std::vector<char> bytes(kSize);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(fi_write(a_->ep.get(), bytes.data(), kSize, nullptr, to_b_, at(), key, &bytes), 0);
+    ASSERT_EQ(
+        fi_atomic(a_->ep.get(), &kOne, 1, nullptr, to_b_, at(), key, FI_UINT32, FI_SUM, &bytes), 0);
+  }
+  a_->completed(a_->tx.get());
+  a_->others.clear();
+  b_->ep.reset();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(a_->failed(a_->tx.get()).op_context, &bytes);
 }
 
 // Another endpoint of `b`, where counters count what `a` does to its memory.

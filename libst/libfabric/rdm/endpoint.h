@@ -86,6 +86,15 @@ class Outgoing final : public Owner {
   void pulled(const Head& head);
   void flush();
   void post(RxBuffer& buffer);
+  // Accesses that the peer's program makes (asked.cpp): one at a time, and each in steps.
+  int begin_ask(Op& op);
+  int ask(Op& op);
+  int go_on_asking(Op& op, bool& done);
+  void ask_done(Op& op, int status);
+  void never_asked(Op& op, int status);
+  void asked(Op& op);
+  void answered(const Head& head);
+  void give_up_asking(int status);
   void pair();
   void answer(const Pull& pull, const Read& read);
   // The operation is complete: tells so to a peer that counts accesses. True: that is on its way.
@@ -105,6 +114,11 @@ class Outgoing final : public Owner {
   std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
   std::deque<Pull> pulls_;                            // that wait for their reads
   std::deque<Read> reads_;                            // that wait for their pulls
+  std::deque<Op*> asks_;                              // the first is under way
+  std::uint32_t asks_made_ = 0;                       // the number of its step
+  std::size_t ask_offset_ = 0;                        // so many of its bytes are done
+  bool awaits_answer_ = false, may_read_ = false;
+  Span question_;
   LaneOut lane_;
 };
 
@@ -185,6 +199,9 @@ class Incoming final : public Owner {
   void read_next();
   // The bytes to leave out, so that no other read has the same length. Nothing: each is taken.
   [[nodiscard]] std::optional<std::size_t> free_length(const Pending& pending) const;
+  // What a peer asks this program for (asked.cpp).
+  void access(const Head& head, const std::byte* more);
+  void serve_asked(std::uint32_t request, std::uint64_t length);
   int read(Op& op, const Pending& pending, std::size_t length);
   void keep(Message&& message);
   void break_off(const char* why);
@@ -197,6 +214,11 @@ class Incoming final : public Owner {
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin
   std::vector<Reading> reading_;
+  // What the peer may read now, of memory that this program accesses.
+  struct Asked {
+    std::uint64_t key, address, length;
+  };
+  std::optional<Asked> asked_;
   std::optional<LaneIn> lane_;
   std::deque<Arrived> held_;  // behind one whose bytes have not arrived
   bool tells_ = false;        // what is free of the lane, later
@@ -254,6 +276,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   // FI_RMA_EVENT: peers tell of each access.
   [[nodiscard]] bool counts_accesses() const { return counts_accesses_; }
   void accessed(const Head& head);
+  [[nodiscard]] Domain& domain() const { return domain_; }
   // A message to that peer is lost, and no operation tells of it.
   void lost(const Address& peer, int status);
   // A connection of that peer has failed: it fell silent, or broke the connection off.
@@ -346,7 +369,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::size_t part_slots_ = 0;  // of messages that go in parts
   std::size_t laned_ = 0;       // messages under way that are put into lanes
   std::size_t copied_ = 0;      // bytes of messages under way that have been reported
-  std::size_t repeating_ = 0;   // atomic operations that may take further steps
+  std::size_t repeating_ = 0;   // operations that may take further steps
 };
 
 extern fi_ops_cm cm_calls;

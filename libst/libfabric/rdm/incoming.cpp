@@ -100,6 +100,7 @@ void Incoming::give_up(int status) {
 }
 
 void Incoming::serve(const stm_event_t& event) {
+  if (asked_ && !ended_) return serve_asked(event.request, event.length);
   stm_refuse_read(connection_, event.request);
   break_off("it reads where nothing is announced to it");
 }
@@ -160,6 +161,10 @@ void Incoming::take(Message&& message, RxBuffer& buffer, std::size_t size) {
   if (kind == Kind::kWritten) endpoint_.written(message);
   if (kind == Kind::kWritten || kind == Kind::kAccessed) {
     endpoint_.accessed(message.head);
+    return post(buffer);
+  }
+  if (kind == Kind::kAsk) {
+    access(message.head, buffer.data + kHead);
     return post(buffer);
   }
   if (kind == Kind::kFirst) return take_first(std::move(message), buffer);
@@ -264,7 +269,9 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
     error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), STM_LAZY,
                      static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kHead);
   }
-  if (error != 0) link.free_op(op);
+  if (error == 0) return;
+  link.free_op(op);
+  if (kind == Kind::kAnswer) break_off("its question cannot be answered");
 }
 
 // The message waits for a receive: in a copy, as long as the connection may have more of them. Then

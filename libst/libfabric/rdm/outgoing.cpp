@@ -33,6 +33,7 @@ constexpr std::size_t kMostReadsOfPeer = 64;
 }  // namespace
 
 Outgoing::~Outgoing() {
+  question_.release();
   if (memory_ != nullptr) stm_memory_release(memory_);
 }
 
@@ -120,6 +121,8 @@ int Outgoing::begin(Op& op) {
                      op.remote_key, op.remote_address);
     case Action::kAtomic:
       return post_step(connection_, op);
+    case Action::kAsk:
+      return begin_ask(op);
     case Action::kWrite:
     case Action::kWord:
       break;
@@ -202,6 +205,7 @@ void Outgoing::flush() {
 }
 
 void Outgoing::part_done(Op& op, int status) {
+  if (op.action == Action::kAsk) return ask_done(op, status);
   // With a note it is complete, and the peer is being told.
   if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
@@ -268,6 +272,7 @@ void Outgoing::give_up(int status) {
   for (auto* const op : std::exchange(waiting_, {})) part_done(*op, status);
   for (const auto& [id, op] : std::exchange(announced_, {})) part_done(*op, status);
   for (const auto& pull : std::exchange(pulls_, {})) part_done(*pull.op, status);
+  give_up_asking(status);
 }
 
 // ---- announced messages ----
@@ -276,11 +281,13 @@ void Outgoing::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0 || state_ == State::kEnded) return;
   const auto kind = static_cast<Kind>(event.tag);
-  const auto is_known = kind == Kind::kPull || kind == Kind::kLane || kind == Kind::kFreed;
+  const auto is_known =
+      kind == Kind::kPull || kind == Kind::kLane || kind == Kind::kFreed || kind == Kind::kAnswer;
   if (!is_known || event.length != kHead) return break_off("a message is none of the protocol");
   const auto head = load(buffer.data);
   post(buffer);
   if (kind == Kind::kPull) return pulled(head);
+  if (kind == Kind::kAnswer) return answered(head);
   if (kind == Kind::kLane ? !lane_.open(head) : !lane_.freed(head))
     break_off("what it says of a lane cannot be");
 }
@@ -374,7 +381,7 @@ void Endpoint::leaves(const Op& op) {
   if (op.reported) copied_ -= op.length;
   part_slots_ -= op.more.size();
   if (op.action == Action::kLaned) --laned_;
-  if (op.atomic && op.atomic->repeats()) --repeating_;
+  if (op.asked_key != 0 || (op.atomic && op.atomic->repeats())) --repeating_;
 }
 
 void Endpoint::finish(Op& op) {
@@ -484,6 +491,18 @@ ssize_t Endpoint::post_copied(Op& op, Outgoing& to, std::uint64_t flags, int err
   return 0;
 }
 
+namespace {
+
+// The peer's program makes the access.
+bool by_program(Op& op, const Target& target) {
+  if (!is_by_program(target.key)) return false;
+  op.asked_key = target.key;
+  op.action = Action::kAsk;
+  return true;
+}
+
+}  // namespace
+
 ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target& target) {
   std::lock_guard const lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
@@ -494,6 +513,7 @@ ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target&
 
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
   op.action = Action::kWrite;
+  if (by_program(op, target)) ++repeating_;
   op.remote_key = static_cast<std::uint32_t>(target.key);
   op.remote_address = target.address;
   auto segments = request.segments;
@@ -525,6 +545,7 @@ ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& 
     finish(op);
     return 0;
   }
+  if (by_program(op, target)) ++repeating_;
   const auto error = link_.span_of(request.segments, false, op.span);
   if (op.span.data != request.segments.iov[0].iov_base) op.landing = request.segments;
   return post(op, *to, error);
@@ -542,7 +563,7 @@ ssize_t Endpoint::fetch(const Request& request, fi_addr_t address, const Target&
                    FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
   op.action = Action::kAtomic;
   const auto error = prepare_atomic(link_, op, target, function);
-  if (op.atomic->repeats()) ++repeating_;
+  if (by_program(op, target) || op.atomic->repeats()) ++repeating_;
   return post(op, *to, error);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The protocol between endpoints of FI_EP_RDM, in messages of the managed API. An endpoint sends on
-// connections that it has made itself. Its peer answers there with kPull, kLane and
-// kFreed. The tag of a message gives its kind, and each begins with this header, big-endian:
+// connections that it has made itself. Its peer answers there with kPull, kLane,
+// kFreed and kAnswer. The tag of a message gives its kind, and each begins with this header,
+// big-endian:
 //
 //    0  tag of a tagged message
 //    8  immediate data
@@ -30,6 +31,14 @@
 // An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
 // sends kAccessed after each write, read and atomic operation without immediate data: when it is
 // complete, with kReads or without.
+//
+// Memory that no link can write (kByProgram) is accessed by its own program, while that calls the
+// library. kAsk asks for it, one step at a time on each connection: after the header come the key
+// of the memory and, of a write, its bytes, of an atomic step the number to add or to store and the
+// one to compare with (8 bytes each). Its tag is the address, its length that of the access, its id
+// the step's number, its flags tell what (Access). kAnswer has that id, the error (flags), and what
+// stood there before an atomic step (data). A read with kAnswer that tells no error is made then
+// (stm_read), of that length.
 #pragma once
 
 #include <endian.h>
@@ -55,6 +64,8 @@ enum class Kind : std::uint32_t {
   kLaned = 0x107,
   kLane = 0x108,
   kFreed = 0x109,
+  kAsk = 0x10a,
+  kAnswer = 0x10b,
 };
 
 inline constexpr std::size_t kHead = 32;
@@ -73,6 +84,11 @@ inline constexpr std::size_t kLaneTail = 8;
 inline constexpr std::uint32_t kMagic = 0x53544652;
 
 enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2, kReads = 4 };
+// What kAsk asks for.
+enum class Access : std::uint32_t { kWrite = 0, kRead = 1, kAdd = 2, kSwap = 3 };
+// Behind its header: the key, and two numbers.
+inline constexpr std::size_t kAskHead = kHead + 8, kNumbers = 16;
+inline constexpr std::size_t kAskMost = kBuffer - kAskHead;
 // What an endpoint with FI_RMA_EVENT accepts a connection with.
 inline constexpr std::string_view kListens = "accesses";
 // What one that knows lanes asks for a connection with, behind its address.
@@ -114,7 +130,21 @@ inline std::size_t tail_length(std::size_t length) {
 // The flags of messages of that kind.
 inline std::uint32_t known_flags(Kind kind) {
   if (kind == Kind::kMore) return 0;
+  if (kind == Kind::kAsk) return 3;
   return kind == Kind::kAccessed ? kReads : kTagged | kWithData;
+}
+
+inline bool is_legal_ask(const Head& head, std::size_t size) {
+  switch (static_cast<Access>(head.flags)) {
+    case Access::kWrite:
+      return size >= kAskHead && head.length == size - kAskHead;
+    case Access::kRead:
+      return size == kAskHead && head.length > 0 && head.length <= kPartsMost;
+    case Access::kAdd:
+    case Access::kSwap:
+      break;
+  }
+  return size == kAskHead + kNumbers && head.length == 8 && head.tag % 8 == 0;
 }
 
 // Whether a sender may send that: a message of `size` bytes with its header.
@@ -135,9 +165,12 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
       return size == kHead && head.length <= kMostMessage && (head.flags & kTagged) == 0;
     case Kind::kAccessed:
       return size == kHead;
+    case Kind::kAsk:
+      return is_legal_ask(head, size);
     case Kind::kPull:
     case Kind::kLane:
     case Kind::kFreed:
+    case Kind::kAnswer:
       break;
   }
   return false;
