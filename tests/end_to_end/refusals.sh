@@ -52,7 +52,11 @@ expect refused_at_once "an --include without a later --exclude" -r --exclude '*'
 expect refused_at_once "--verbose and --quiet" -v -q "$work/file" 10.9.0.2:3000
 expect refused_at_once "standard input is read only once" -r --exclude-from - "$work" - 10.9.0.2:3000 <"$work/fresh"
 expect refused_at_once "--into: the value is empty" --into "" "$work/file" 10.9.0.2:3000
-expect refused_at_once "--bwlimit: \"0\" is not a rate" --bwlimit 0 "$work/file" 10.9.0.2:3000
+for rate in 0 0x0 x; do
+  expect refused_at_once "--bwlimit: \"$rate\" is not a rate; write a number per second of bytes, as 4096, 0x1000" \
+    --bwlimit "$rate" "$work/file" 10.9.0.2:3000
+done
+expect refused_with "nobody listens" --bwlimit 0x100000 "$work/file" 10.9.0.2:3999
 expect refused_at_once "--chmod: \"q\" is no change" --chmod q "$work/file" 10.9.0.2:3000
 expect refused_at_once "--files-from $work/none: cannot read it" -r --files-from "$work/none" "$work" 10.9.0.2:3000
 expect refused_at_once "$work/file and $work/file would both arrive as file" "$work/file" "$work/file" 10.9.0.2:3000

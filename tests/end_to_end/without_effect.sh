@@ -15,7 +15,14 @@ refuses() {
 
 refuses "--config: the value is empty" stpd --link loop --config ""
 refuses "--check: the value is empty" stpd --check ""
-refuses "--cpus is empty" stpd --link loop --cpus ""
+for option in --cpus --user --listen --max-slots --max-mapped --poll --pcap; do
+  refuses "$option: the value is empty: write one, or leave the option out" stpd --link loop "$option" ""
+  refuses "$option: the value is empty: write one, or leave the option out" stpd "$option=" --link loop
+done
+refuses "--retry: the value is empty" stp-send --retry "" "$work/file" :3000
+refuses "--per-peer: the value is empty" stp-recv --out "$work" --listen :3000 --per-peer ""
+refuses "--from: 0 is too small: write 1 or more" stp-replay ladder -o x.svg --from 0 "$work/file"
+refuses "--seeds: the value is empty" stp-sim --seeds ""
 refuses "--out: the value is empty" stp-recv --out "" --listen :3000
 refuses "FILE: the value is empty" stp-send "" :3000
 refuses "--exclude: the value is empty" stp-send -r --exclude "" "$work" :3000
@@ -41,6 +48,6 @@ refuses "there is no command 'trace list'; there are start stop status" stpctl t
 refuses "there is no command 'reads'; there are" stp-perf reads --help
 refuses "HOST:PORT is missing" stpctl ping
 refuses "--serve excludes --count" stpctl ping --serve --count 3 :3000
-refuses "--for: " stpctl trace --out "$work/trace" --for 0
-refuses "--frames: " stpctl trace --out "$work/trace" --frames 0
+refuses "--for: 0 is too small: write 0.001 to 1000000000" stpctl trace --out "$work/trace" --for 0
+refuses "--frames: 0 is too small: write 1 or more" stpctl trace --out "$work/trace" --frames 0
 passed

@@ -157,12 +157,19 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   refuses({"trace", "stop", "--out", "x"}, "'trace stop' has no option --out");
   refuses({"trace", "--snap", "96", "status"}, "'trace status' has no option --snap");
   refuses({"--nonsense", "links"}, "there is no option --nonsense");
-  refuses({"ping", "--count", "-1", "a:1"}, "--count: -1 is less than 0");
+  refuses({"ping", "--count", "-1", "a:1"}, "--count: -1 is less than 0: write 0 or more");
+  refuses({"ping", "--count", "", "a:1"},
+          "--count: the value is empty: write a number, or leave the option out");
+  refuses({"top", "--interval=", "--json"}, "--interval: the value is empty: write one, or leave");
+  refuses({"--socket=", "links"}, "--socket: the value is empty: write one, or leave");
+  refuses({"trace", "--out", "x", "--frames", "0"}, "--frames: 0 is too small: write 1 or more");
+  refuses({"trace", "--out", "x", "--for", "1e10"},
+          "--for: 1e10 is too large: write 0.001 to 1000000000");
   refuses({"top", "--interval", "nan"}, "--interval: nan is no number");
   refuses({"ping", "--count", "18446744073709551616", "a:1"},
           "--count: 18446744073709551616 is beyond 18446744073709551615");
   refuses({"links", "more"}, "'more' is too much: see 'stpctl links --help'");
-  refuses({"top", "--interval", "never"}, "");
+  refuses({"top", "--interval", "never"}, "--interval: never is no number: write digits, as 2");
   refuses({"ping", "--link", "ifcae:eth0", ":1"}, "link 'ifcae:eth0': ");
   refuses({"ping", "--link", "loop", ":0"}, "':0': port '0' is not in 1..4294967295");
   refuses({"ping", "--link", "loop", "a:4294967296"},

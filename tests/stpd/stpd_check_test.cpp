@@ -161,8 +161,8 @@ TEST_F(StpdCheck, TakesSizesWithUnitsOf1024) {
   for (const std::string size :
        {"-1", "much", "4XB", "KiB", "1.5G", "99999999999999999999", "17179869184GiB"})
     for (const std::string name : {"max-mapped", "granted"})
-      refuses(name + " = " + size, "write a size");
-  for (const std::string size : {"4096", "512k", "64MB", "\"4 GiB\"", "0"})
+      refuses(name + " = " + size, "write a size in bytes, as 4096, 0x1000, 64K");
+  for (const std::string size : {"4096", "0x1000", "512k", "64MB", "\"4 GiB\"", "0"})
     EXPECT_EQ(check("link = loop\nmax-mapped = " + size + "\ngranted = " + size + "\n"), 0) << size;
 }
 

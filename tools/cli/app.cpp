@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -54,29 +56,38 @@ struct Plain<std::vector<T>> {
   using Type = T;
 };
 
+// "" is the value of an unset variable in a script, and would be taken for no option at all.
+std::string empty_value(const std::string& what) {
+  return "the value is empty: write " + what + ", or leave the option out";
+}
+
+std::string reason_against_empty(const std::string& text) {
+  return text.empty() ? empty_value("one") : "";
+}
+
 // CLI11 takes the largest number that there is for one that is larger, and for -1 where there is
 // none below 0; and nan, which is within any limits.
 template <typename T>
 std::string reason_against_number(const std::string& text) {
+  if (text.empty()) return empty_value("a number");
   if constexpr (std::is_floating_point_v<T>) {
-    return CLI::detail::to_lower(text).find("nan") == text.npos ? "" : text + " is no number";
+    double number = 0;
+    const auto is_number = CLI::detail::lexical_cast(text, number) && !std::isnan(number);
+    return is_number ? "" : text + " is no number: write digits, as 2 or 0.5";
   } else {
-    if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is less than 0";
+    if (std::is_unsigned_v<T> && text.starts_with('-'))
+      return text + " is less than 0: write 0 or more";
     T number{};
     const auto* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, number);
     const auto is_hexadecimal = text.starts_with("0x");
     if (!is_hexadecimal && (read.ec == std::errc::invalid_argument || read.ptr != end))
-      return "'" + text + "' is no whole number";
+      return "'" + text + "' is no whole number: write digits, as 8";
     const auto is_out_of_range = read.ec == std::errc::result_out_of_range && read.ptr == end;
-    return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max())
+    return is_out_of_range ? text + " is beyond " + std::to_string(std::numeric_limits<T>::max()) +
+                                 ": write less"
                            : "";
   }
-}
-
-// "" is the value of an unset variable in a script, and would be taken for no option at all.
-std::string reason_against_empty(const std::string& text) {
-  return text.empty() ? "the value is empty: write one, or leave the option out" : "";
 }
 
 // Columns of a text in the help, beside the names of options.
@@ -107,7 +118,10 @@ template <typename T>
 std::string limit_in_help(T limit) {
   std::ostringstream text;
   if constexpr (std::is_floating_point_v<T>) {
-    text << limit;
+    std::array<char, 32> digits{};
+    const auto* const end =
+        std::to_chars(digits.begin(), digits.end(), limit, std::chars_format::fixed).ptr;
+    text.write(digits.data(), end - digits.data());
   } else {
     constexpr auto kMebi = std::uint64_t{1} << 20, kGibi = std::uint64_t{1} << 30;
     const auto number = static_cast<std::uint64_t>(limit);
@@ -119,27 +133,15 @@ std::string limit_in_help(T limit) {
   return text.str();
 }
 
-// Writes a hexadecimal number as a decimal one: CLI11 takes the last letters of 0x1f for a unit.
-bool become_decimal(std::string& text) {
-  if (!text.starts_with("0x")) return false;
-  std::uint64_t number = 0;
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data() + 2, end, number, 16);
-  if (read.ec != std::errc() || read.ptr != end) return false;
-  text = std::to_string(number);
-  return true;
-}
-
-// Whether `text` begins with digits, and nothing follows or a unit that CLI11 knows.
-bool has_unit_of_size(const std::string& text) {
-  const auto digits = text.find_first_not_of("0123456789");
-  if (digits == 0) return false;
-  auto one = digits == text.npos ? "1" : "1" + text.substr(digits);
-  try {
-    return CLI::AsSizeValue(false)(one).empty();
-  } catch (const CLI::ValidationError&) {
-    return false;
-  }
+// Returns the exponent of the power of two that a unit stands for: "K", "kb" and "KiB" are 10.
+std::optional<unsigned> unit_bits(const std::string& text) {
+  const auto unit = CLI::detail::to_lower(text);
+  if (unit.empty() || unit == "b") return 0;
+  const auto at = std::string_view("kmgtpe").find(unit.front());
+  const auto rest = unit.substr(1);
+  if (at == std::string_view::npos || !(rest.empty() || rest == "b" || rest == "i" || rest == "ib"))
+    return std::nullopt;
+  return 10 * (static_cast<unsigned>(at) + 1);
 }
 
 std::string each_behind_a_blank(const std::vector<std::string>& words) {
@@ -193,10 +195,23 @@ Option* Option::capture_default_str() {
   return this;
 }
 
+// Another check has refused what is no number.
+template <typename T>
+void Option::refuse_outside(T least, std::optional<T> most, const std::string& limits) {
+  option_->check([=](const std::string& text) -> std::string {
+    T number{};
+    if (!CLI::detail::lexical_cast(text, number) ||
+        (number >= least && number <= most.value_or(number)))
+      return "";
+    return text + (number < least ? " is too small" : " is too large") + ": write " + limits;
+  });
+}
+
 template <typename T>
 Option* Option::between(T least, T most) {
-  option_->check(CLI::Range(least, most));
-  return limits(limit_in_help(least) + " to " + limit_in_help(most));
+  const auto text = limit_in_help(least) + " to " + limit_in_help(most);
+  refuse_outside<T>(least, most, text);
+  return limits(text);
 }
 template Option* Option::between(int, int);
 template Option* Option::between(unsigned, unsigned);
@@ -204,8 +219,9 @@ template Option* Option::between(std::size_t, std::size_t);
 template Option* Option::between(double, double);
 
 Option* Option::positive() {
-  option_->check(CLI::PositiveNumber);
-  return limits("1 or more");
+  constexpr char kText[] = "1 or more";
+  refuse_outside<std::uint64_t>(1, std::nullopt, kText);
+  return limits(kText);
 }
 
 Option* Option::limits(const std::string& text) {
@@ -214,14 +230,14 @@ Option* Option::limits(const std::string& text) {
 }
 
 Option* Option::size() {
-  option_->transform(CLI::AsSizeValue(false));
-  // Runs before it, because it says only that it cannot convert the value.
-  const auto reason = [](std::string& text) {
-    return become_decimal(text) || has_unit_of_size(text)
-               ? std::string()
-               : "'" + text + "' is no size: write bytes, as 4096, 64K, 1M or 2G";
+  const auto convert = [](std::string& text) {
+    if (text.empty()) return empty_value("a size");
+    const auto bytes = size_of(text);
+    if (!bytes) return "'" + text + "' is no size: write " + kSizeWords;
+    text = std::to_string(*bytes);
+    return std::string();
   };
-  option_->transform(CLI::Validator(reason, ""));
+  option_->transform(CLI::Validator(convert, ""));
   return this;
 }
 
@@ -390,14 +406,19 @@ Option* App::add_flag(const std::string& names, bool& value, const std::string& 
 
 Option* App::add_text(const std::string& names, const std::function<void(const std::string&)>& take,
                       const std::string& text) {
-  return own(app_.add_option_function<std::string>(names, with_errors_of_cli11(take), text));
+  auto* const option =
+      app_.add_option_function<std::string>(names, with_errors_of_cli11(take), text);
+  option->check(reason_against_empty);
+  return own(option);
 }
 
 Option* App::add_texts(const std::string& names,
                        const std::function<void(const std::vector<std::string>&)>& take,
                        const std::string& text) {
-  return own(
-      app_.add_option_function<std::vector<std::string>>(names, with_errors_of_cli11(take), text));
+  auto* const option =
+      app_.add_option_function<std::vector<std::string>>(names, with_errors_of_cli11(take), text);
+  option->check(reason_against_empty);
+  return own(option);
 }
 
 App* App::add_subcommand(const std::string& name, const std::string& text) {
@@ -421,12 +442,27 @@ void App::final_callback(const std::function<void()>& callback) {
   app_.final_callback(callback);
 }
 
+// CLI11 takes the next word for the value.
+void App::refuse_empty(const std::string& word) const {
+  if (!word.starts_with("--") || word.find('=') != word.size() - 1) return;
+  const auto name = word.substr(0, word.size() - 1);
+  for (const auto& option : parts_.options)
+    if (!option.type_.empty() && option.option_->check_name(name))
+      throw CLI::ValidationError(name, empty_value("one"));
+}
+
 void App::parse(int argc, const char* const* argv) {
-  guarded_parse([&] { app_.parse(argc, argv); });
+  guarded_parse([&] {
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) refuse_empty(argv[i]);
+    app_.parse(argc, argv);
+  });
 }
 
 void App::parse(const std::vector<std::string>& arguments) {
-  guarded_parse([&] { app_.parse(std::vector<std::string>(arguments)); });
+  guarded_parse([&] {
+    for (const auto& argument : arguments) refuse_empty(argument);
+    app_.parse(std::vector<std::string>(arguments));
+  });
 }
 
 bool App::parsed() const {
@@ -547,6 +583,19 @@ std::string reason_against_name(const std::string& text) {
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
   if (parsed.ec == std::errc() && number >= 1) return {};
   return "'" + text + "': port '" + port + "' is not in 1..4294967295";
+}
+
+std::optional<std::uint64_t> size_of(const std::string& text) {
+  const auto is_hexadecimal = text.starts_with("0x");
+  const auto* const end = text.data() + text.size();
+  std::uint64_t number = 0;
+  const auto read = std::from_chars(text.data() + (is_hexadecimal ? 2 : 0), end, number,
+                                    is_hexadecimal ? 16 : 10);
+  const auto bits = unit_bits(trimmed(std::string(read.ptr, end)));
+  const auto has_letters = is_hexadecimal && read.ptr != end;  // 0x1g: a unit, or a mistake
+  if (read.ec != std::errc() || !bits || has_letters || number > ~std::uint64_t{0} >> *bits)
+    return std::nullopt;
+  return number << *bits;
 }
 
 int usage_error(const std::string& program, const std::string& what, int status) {

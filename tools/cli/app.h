@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -54,9 +56,9 @@ class Option {
   // double.
   template <typename T>
   Option* between(T least, T most);
-  Option* positive();
+  Option* positive();                       // 1 or more
   Option* limits(const std::string& text);  // tells them in the help, for whoever checks values
-  Option* size();                           // takes 4K, 4KB and 4KiB for 4096
+  Option* size();                           // as size_of()
   // `wrong` returns what is wrong with a value, or "".
   Option* check(const std::function<std::string(const std::string&)>& wrong);
   Option* needs(Option* other);
@@ -66,6 +68,9 @@ class Option {
 
  private:
   friend class App;
+  template <typename T>
+  void refuse_outside(T least, std::optional<T> most, const std::string& limits);
+
   static constexpr char kAnyText[] = "TEXT";
   explicit Option(CLI::Option* option) : option_(option) {}
   [[nodiscard]] bool is_typed() const { return type_ != kAnyText; }
@@ -90,7 +95,7 @@ class App {
   void group(const std::string& title);  // of the options that are added from now on
 
   // T: std::string, double, and whole numbers of 16 to 64 bits; std::optional of these; or
-  // std::vector of std::string or of std::uint16_t. An empty text is refused.
+  // std::vector of std::string or of std::uint16_t. An empty value is refused, here and below.
   template <typename T>
   Option* add_option(const std::string& names, T& value, const std::string& text);
   Option* add_flag(const std::string& names, bool& value, const std::string& text);
@@ -141,6 +146,8 @@ class App {
   struct Parts;  // what the App of the program owns
   class Help;
   App(CLI::App& app, Parts& parts);
+  // Throws if an option has an empty value, as --link=.
+  void refuse_empty(const std::string& word) const;
   // The names of the commands of the program, or of the last command that was given.
   [[nodiscard]] std::vector<std::string> commands() const;
   // What the help calls a value that CLI11 knows by this name.
@@ -155,6 +162,12 @@ class App {
 // What is wrong with the form HOST:PORT of a name, or with the number of its port; "": nothing.
 // libst tells the rest.
 std::string reason_against_name(const std::string& text);
+
+// The bytes that a text stands for: 4096, or 0x1000; with a unit of powers of 1024 (4K, 4KB, 4KiB,
+// up to E), also of small letters.
+std::optional<std::uint64_t> size_of(const std::string& text);
+// For the help of sizes, and whoever refuses one.
+inline constexpr char kSizeWords[] = "bytes, as 4096, 0x1000, 64K, 1M or 2G";
 
 // For the help of --link: the links that reach other programs.
 inline constexpr char kLinksToOthers[] =

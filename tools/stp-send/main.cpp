@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +14,6 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 
 #include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
@@ -39,25 +37,12 @@ std::string reason_against_destination(const std::string& name) {
                            "; write HOST:PORT";
 }
 
-// "20M": 20 * 2^20.
-std::optional<std::uint64_t> bytes_of(const std::string& text) {
-  constexpr std::string_view kUnits = "KMG";
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto unit = std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc() || unit.size() > 1) return std::nullopt;
-  if (unit.empty()) return number;
-  const auto power = kUnits.find(unit);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
-  if (power == std::string_view::npos || number > kMost) return std::nullopt;
-  return number << (10 * (power + 1));
-}
-
 std::uint64_t rate_of(const std::string& text) {
-  const auto rate = bytes_of(text);
+  const auto rate = stp::cli::size_of(text);
   if (!rate || *rate == 0)
     throw std::runtime_error("--bwlimit: \"" + stp::printable(text) +
-                             "\" is not a rate; write bytes per second, as 20M");
+                             "\" is not a rate; write a number per second of " +
+                             stp::cli::kSizeWords);
   return *rate;
 }
 
@@ -182,9 +167,10 @@ int main(int argc, char** argv) {
   app.add_option("--name", sending.name, "Name of FILE at the receiver")
       ->type_name("NAME")
       ->default_str("its own; of standard input stdin");
-  app.add_option("--bwlimit", limit,
-                 "Bytes of content per second at most, 1 or more, as 500K, 20M or 1G (powers of "
-                 "1024)")
+  app.add_option(
+         "--bwlimit", limit,
+         "Bytes of content per second at most, 1 or more, as 500K, 20M, 1G (powers of 1024) "
+         "or 0x1000")
       ->type_name("RATE")
       ->default_str("no limit");
   app.add_option("--retry", retry,

@@ -271,16 +271,14 @@ void add_ping(cli::App& ping, Options& options) {
   ping.add_option("--count", options.count, "Number of pings; 0: until Ctrl-C")
       ->capture_default_str()
       ->excludes(serve);
-  ping.add_option("--interval", options.interval, "Seconds between two pings")
+  ping.add_option("--interval", options.interval, "Seconds between two pings; 0: no pause")
       ->type_name("SECONDS")
       ->between(0.0, kMostSeconds)
-      ->limits("0: no pause, or more")
       ->capture_default_str()
       ->excludes(serve);
   ping.add_option("--timeout", options.timeout, "Seconds until a ping counts as lost")
       ->type_name("SECONDS")
       ->between(kLeastSeconds, kMostSeconds)
-      ->limits("0.001 or more")
       ->capture_default_str()
       ->excludes(serve);
   ping.add_option("--link", options.link, "Any link, as for STP_LINK")

@@ -605,7 +605,6 @@ void add_top(cli::App& top, Options& options) {
   top.add_option("--interval", options.interval, "Seconds between two samples")
       ->type_name("SECONDS")
       ->between(0.05, kMostSeconds)
-      ->limits("0.05 or more")
       ->capture_default_str();
   top.add_option("--count", options.count, "Number of samples; 0: until Ctrl-C, or q on a terminal")
       ->capture_default_str();

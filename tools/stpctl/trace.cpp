@@ -151,7 +151,6 @@ void add_trace(cli::App& trace, Options& options) {
   trace.add_option("--for", options.seconds, "End after this many seconds")
       ->type_name("SECONDS")
       ->between(kLeastSeconds, kMostSeconds)
-      ->limits("0.001 or more")
       ->default_str("no limit");
   trace.add_option("--frames", options.frames, "End after this many frames")
       ->positive()

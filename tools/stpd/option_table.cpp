@@ -33,18 +33,6 @@ std::optional<T> whole_number(const std::string& text, int base = 10) {
   return number;
 }
 
-// Returns the exponent of the power of two that a unit stands for: "K", "kb" and "KiB" are 10.
-std::optional<unsigned> unit_bits(std::string unit) {
-  unit = cli::trimmed(unit);
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (unit.empty() || unit == "b") return 0;
-  const auto at = std::string("kmgt").find(unit.front());
-  const auto rest = unit.substr(1);
-  if (at == std::string::npos || !(rest.empty() || rest == "b" || rest == "i" || rest == "ib"))
-    return std::nullopt;
-  return 10 * (static_cast<unsigned>(at) + 1);
-}
-
 unsigned parse_cpu(const std::string& text, const std::string& all) {
   const auto cpu = whole_number<unsigned>(text);
   if (!cpu || *cpu >= port::kMostCpus)
@@ -66,17 +54,13 @@ std::uint64_t parse_count(const std::string& option, const std::string& text, st
 }
 
 std::uint64_t parse_size(const std::string& option, const std::string& text) {
-  const auto digits = text.find_first_not_of("0123456789");
-  const auto number = whole_number<std::uint64_t>(text.substr(0, digits));
-  const auto bits = unit_bits(digits == std::string::npos ? "" : text.substr(digits));
-  if (!number || !bits || *number > ~std::uint64_t{0} >> *bits)
-    refuse(option + " " + text + ": write a size, as 4096, 512KiB, 64MiB or 4GiB");
-  return *number << *bits;
+  const auto size = cli::size_of(text);
+  if (!size) refuse(option + " " + text + ": write a size in " + cli::kSizeWords);
+  return *size;
 }
 
 // Also accepts one part of a list, if the caller has split it at its commas already.
 std::vector<unsigned> parse_cpus(const std::string& text) {
-  if (text.empty()) refuse("--cpus is empty: write numbers and ranges, or leave it out");
   const std::vector<unsigned> usable = port::usable_cpus();
   std::vector<unsigned> cpus;
   std::istringstream parts(text);
@@ -173,7 +157,6 @@ std::uint64_t parse_between(const std::string& name, std::uint64_t value, std::u
 }
 
 void check_socket(const std::string& path) {
-  if (path.empty()) refuse("--socket is empty: write a path, or leave it out");
   constexpr auto kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (path.size() > kLongest)
     refuse("--socket " + path + ": the path of a socket has " + std::to_string(kLongest) +
@@ -376,11 +359,7 @@ void add_link_options(cli::App& app, LinkOptions& out) {
       ->type_name("SIZE")
       ->default_str("384 of the link's longest STUs, or less if its receive queue is short");
   app.add_text(
-         "--pcap",
-         [&out](const std::string& path) {
-           if (path.empty()) refuse("--pcap is empty: write the path of a file, or leave it out");
-           out.pcap = path;
-         },
+         "--pcap", [&out](const std::string& path) { out.pcap = path; },
          "Write a trace of all frames to this file (pcapng)")
       ->type_name("FILE");
   add_count(app, "--pcap-frames", out.pcap_frames, "End the trace after this many frames")
