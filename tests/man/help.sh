@@ -28,7 +28,7 @@ well_formed() {
     complain "$* --help has words of CLI11, or a default that is not in brackets"
   awk 'length > 100 && /^ /' <<<"$help" | grep . && complain "$* --help has lines of more than 100 columns"
   grep -q '^ *Exit status: 0 ' <<<"$help" || complain "$* --help does not tell the exit status"
-  grep -qE "^(Examples?:|  [a-z]).* $1 " <<<"$help" || complain "$* --help has no example"
+  grep -qE "^(Examples?:.*|  ([a-z].*)?)\b$1 (.* )?${*:2}${2:+( |$)}" <<<"$help" || complain "$* --help has no example of its own"
   for command in $(sed -nE '/^Subcommands:/,/^$/s/^  ([a-z-]+).*/\1/p' <<<"$help"); do well_formed "$@" "$command"; done
 }
 
@@ -41,7 +41,13 @@ shows stp-send "memif:PATH or vdev:DEVICE" "not loop" "--bwlimit RATE Bytes of c
 shows stp-recv "memif:PATH or vdev:DEVICE" "(1 to 16; not with --once) [8]"
 shows stpd "End the trace after this many frames (1 or more; needs --pcap) [no limit]" "(1M to 1G; needs --pcap) [64M]" \
   "Endpoints [1024]" "Percentage"
-shows "stpctl trace" "--buffer SIZE How far" "(1M to 1G) [64M]" "(0.001 or more) [no limit]"
-shows "stpctl ping" "Usage: stpctl ping [OPTIONS] HOST:PORT" "; not with --serve [1]"
+shows "stpctl trace" "--buffer SIZE How far" "(1M to 1G) [64M]" "(0.001 to 1000000000) [no limit]"
+shows "stp-perf latency" "(8 to 1G of put and level0, up to 1G of get and write, 8 of fetch)"
+shows "stp-perf rate" "(1 to 1G, 8 of fetch)"
+shows "stp-perf memcpy" "(that of --size or more)"
+shows "stpctl ping" "Usage: stpctl ping [OPTIONS] HOST:PORT" "; not with --serve [1]" "(0 to 1000000000)" "(0.001 to 1000000000)"
+for command in check play ladder; do
+  shows "stp-replay $command" "02:00:00:00:00:01, of datagrams 10.0.0.5/8181 or [2001:db8::5]/8181, of IP protocol 118 10.0.0.5"
+done
 shows stp-sim "Runs at the same time (1 to 256); needs --seeds [1]"
 exit $wrong

@@ -24,7 +24,14 @@ refuses 2 "raw needs a --link" raw
 refuses 2 "a command is missing; there are server latency" --link loop
 refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy
 refuses 2 "--cpu: 'x' is no whole number" --link loop --cpu x latency
-refuses 2 "--size: 'abc' is no size: write bytes, as 4096" --link loop latency --size abc
+refuses 2 "--size: 'abc' is no size: write bytes, as 4096, 0x1000, 64K, 1M or 2G" --link loop latency --size abc
+refuses 2 "--link: the value is empty: write one, or leave the option out" --link= latency
+refuses 2 "--seconds: the value is empty: write a number, or leave the option out" --link loop latency --seconds ""
+refuses 2 "--size: the value is empty: write a size, or leave the option out" --link loop latency --size ""
+refuses 2 "--seconds: 0 is too small: write 0.001 to 86400" --link loop latency --seconds 0
+refuses 2 "--buffer: 25 is too large: write 12 to 24" --link loop --buffer 25 latency
+refuses 2 "--working-set 0 holds no copy: write --size (8) or more" memcpy --working-set 0
+refuses 2 "--working-set 4096 holds no copy: write --size (65536) or more" memcpy --size 64K --working-set 4K
 refuses 1 "sends no bare frames" --link loop raw
 refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
 STP_LINK='' refuses 2 "nonsense" --link nonsense latency

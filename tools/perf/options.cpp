@@ -9,6 +9,8 @@ namespace stp::perf {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr char kExitStatus[] =
+    "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.\n";
 constexpr double kLongest = 86'400;
 constexpr std::uint64_t kBandwidthSize = 1 << 20, kRateSize = 8;
 constexpr std::uint32_t kBandwidthWindow = 16, kRateWindow = 256;
@@ -30,8 +32,8 @@ class Parser {
     app_.add_flag("--json", options_.json, "One line of JSON instead of text");
     app_.add_flag("-q,--quiet", options_.pace.quiet, "Print no progress");
     app_.footer(
-        "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n"
-        "Exit status: 0 for success, 1 if the measurement failed, 2 for a wrong command line.\n"
+        "Without HOST:PORT, client and server are two threads of one program, as loop needs it.\n" +
+        std::string(kExitStatus) +
         "Examples: stp-perf --link loop latency\n"
         "          stp-perf --link iface:eth0 server\n"
         "          stp-perf --link iface:eth0 bandwidth --size 64M 10.9.0.2:3000");
@@ -59,8 +61,9 @@ class Parser {
   }
 
  private:
-  cli::App* command(const char* name, const char* text, Command which) {
+  cli::App* command(const char* name, const char* text, Command which, const char* example) {
     auto* const sub = app_.add_subcommand(name, text);
+    sub->footer(kExitStatus + ("Example: stp-perf " + std::string(example)));
     sub->fallthrough();
     sub->final_callback([this, which] { options_.command = which; });
     return sub;
@@ -82,11 +85,11 @@ class Parser {
         ->limits(limits)
         ->default_str(normally);
   }
-  void add_test(cli::App* sub, const char* operations, const char* normally,
+  void add_test(cli::App* sub, const char* operations, const char* normally, const char* sizes,
                 const char* usual_size) {
     sub->add_option("peer", options_.peer, "HOST:PORT of an stp-perf server")
         ->type_name("HOST:PORT");
-    add_size(sub, "Bytes of each operation, as 4096, 64K or 1M", "up to 1G", usual_size);
+    add_size(sub, "Bytes of each operation, as 4096, 64K or 1M", sizes, usual_size);
     sub->add_option("--op", operation_, "Operation")->type_name(operations)->default_str(normally);
     sub->add_flag("--sleep", options_.plan.sleeps, "Wait in the kernel, not in a loop");
     add_pace(sub);
@@ -102,41 +105,49 @@ class Parser {
   }
 
   void add_server() {
-    auto* const sub = command("server", "Serve clients until Ctrl-C", Command::kServer);
+    auto* const sub = command("server", "Serve clients until Ctrl-C", Command::kServer,
+                              "--link iface:eth0 server --port :3000");
     sub->add_option("--port", options_.port, "Port to listen on; level0 also uses the next one")
         ->type_name(":PORT")
         ->capture_default_str();
     sub->add_flag("--once", options_.once, "End after the first client");
   }
   void add_latency() {
-    add_test(command("latency", "Round trips, one after the other", Command::kLatency),
-             "put|get|write|fetch|level0", "put", "8");
+    add_test(command("latency", "Round trips, one after the other", Command::kLatency,
+                     "--link iface:eth0 latency --op write 10.9.0.2:3000"),
+             "put|get|write|fetch|level0", "put",
+             "8 to 1G of put and level0, up to 1G of get and write, 8 of fetch", "8");
   }
   void add_bandwidth() {
     auto* const sub =
-        command("bandwidth", "Large operations, several outstanding", Command::kBandwidth);
-    add_test(sub, "put|get|write|read|level0", "write", "1M");
+        command("bandwidth", "Large operations, several outstanding", Command::kBandwidth,
+                "--link iface:eth0 bandwidth --size 64M 10.9.0.2:3000");
+    add_test(sub, "put|get|write|read|level0", "write", "1 to 1G", "1M");
     add_streams(sub, kBandwidthWindow);
   }
   void add_rate() {
-    auto* const sub = command("rate", "Small operations, many outstanding", Command::kRate);
-    add_test(sub, "put|get|write|read|fetch|level0", "put", "8");
+    auto* const sub = command("rate", "Small operations, many outstanding", Command::kRate,
+                              "--link iface:eth0 rate --connections 100 10.9.0.2:3000");
+    add_test(sub, "put|get|write|read|fetch|level0", "put", "1 to 1G, 8 of fetch", "8");
     add_streams(sub, kRateWindow);
   }
   void add_raw() {
-    auto* const sub = command("raw", "Bare frames on the same link", Command::kRaw);
+    auto* const sub = command("raw", "Bare frames on the same link", Command::kRaw,
+                              "--link iface:eth0 raw --one-way --size 1500");
     sub->add_flag("--serve", options_.serve, "Serve the other side until Ctrl-C");
     sub->add_flag("--one-way", options_.one_way, "Bandwidth instead of round trips");
     add_size(sub, "Bytes of a frame without its Ethernet header", "46 to the MTU", "64");
     add_pace(sub);
   }
   void add_memcpy() {
-    auto* const sub = command("memcpy", "Copies of the same size", Command::kMemcpy);
+    auto* const sub = command("memcpy", "Copies of the same size", Command::kMemcpy,
+                              "memcpy --size 1M --working-set 64M");
     add_size(sub, "Bytes of each copy, as 4096, 64K or 1M", "1 or more", "8");
-    sub->add_option("--working-set", options_.working_set,
+    sub->add_option("--working-set", working_set_,
                     "Size of the source and of the destination, copied in turn")
         ->size()
         ->type_name("BYTES")
+        ->limits("that of --size or more")
         ->default_str("that of --size");
     add_pace(sub);
   }
@@ -169,6 +180,11 @@ class Parser {
     if (measures_stp) return complaint(plan);
     if (options_.command == Command::kMemcpy && plan.size == 0)
       return "the size must be at least 1 byte";
+    options_.working_set = working_set_.value_or(plan.size);
+    if (options_.command == Command::kMemcpy && options_.working_set < plan.size)
+      return "--working-set " + std::to_string(options_.working_set) +
+             " holds no copy: write --size (" + std::to_string(plan.size) +
+             ") or more, or leave the option out";
     if (options_.command == Command::kRaw && options_.setup.link.empty())
       return "raw needs a --link";
     return "";
@@ -178,7 +194,7 @@ class Parser {
   Options options_;
   std::optional<unsigned> cpu_;
   std::optional<std::string> operation_;
-  std::optional<std::uint64_t> size_;
+  std::optional<std::uint64_t> size_, working_set_;
   std::optional<std::uint32_t> window_;
   double seconds_ = 2, warm_up_ = 0.5;
 };

@@ -44,10 +44,10 @@ struct Options {
 // nullopt: the program ends with `exit_status`; help or the error has been printed.
 std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
-// The commands. A row has its name and help; its function, which is declared below; what adds
-// options of its own, and what checks them (what is wrong; "": nothing), or nullptr: these stand in
-// the file of the function; whether it is for one link. A command of another one has the names of
-// both. Without a name it is the first.
+// The commands. A row has its name, help and an example of its words; its function, which is
+// declared below; what adds options of its own, and what checks them (what is wrong; "": nothing),
+// or nullptr: these stand in the file of the function; whether it is for one link. A command of
+// another one has the names of both. Without a name it is the first.
 //
 // Those that show something query each daemon once. A stopped daemon has all its links silent:
 // after the first one, the others are given a tenth of the time. A trace is made by the daemon into
@@ -55,29 +55,32 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 // program that listens, and sees only a connection that opens and closes.
 // clang-format off
 #define STP_COMMANDS(X)                                                                            \
-  X("links", "List links: state, addresses, clients, connections, driver", show_links, nullptr, nullptr, false) \
-  X("connections", "List connections: owner, peer, state, bytes both ways", show_connections, nullptr, nullptr, false) \
-  X("regions", "List memory that programs have mapped", show_regions, nullptr, nullptr, false)     \
-  X("users", "List what each user holds of each budget, and may hold", show_users, nullptr, nullptr, false) \
-  X("stats", "List counters with their meaning", show_stats, add_stats, check_stats, false)        \
+  X("links", "List links: state, addresses, clients, connections, driver", "links", show_links, nullptr, nullptr, false) \
+  X("connections", "List connections: owner, peer, state, bytes both ways", "--socket eth1 connections", \
+    show_connections, nullptr, nullptr, false)                                                     \
+  X("regions", "List memory that programs have mapped", "regions --json", show_regions, nullptr, nullptr, false) \
+  X("users", "List what each user holds of each budget, and may hold", "users", show_users, nullptr, nullptr, false) \
+  X("stats", "List counters with their meaning", "stats --all", show_stats, add_stats, check_stats, false) \
   X("devices",                                                                                     \
     "List what could be a link on this machine, with the link string to copy, or why it cannot be " \
-    "one; needs no daemon", devices, nullptr, nullptr, false)                                      \
+    "one; needs no daemon", "devices", devices, nullptr, nullptr, false)                           \
   X("top", "Show live rates of links, programs and connections; on a terminal, ? lists the keys", \
-    top, add_top, nullptr, false)                                                                  \
+    "top --interval 0.5", top, add_top, nullptr, false)                                            \
   X("trace", "Capture frames inside the daemon, as pcapng, until Ctrl-C or a limit is reached",    \
-    trace, add_trace, check_trace, true)                                                           \
-  X("trace start", "Start a trace that continues after stpctl has ended", trace_start, add_trace, check_trace, true) \
-  X("trace stop", "Stop the running trace", trace_stop, nullptr, nullptr, true)                    \
-  X("trace status", "Show what has been captured so far", trace_status, nullptr, nullptr, true)    \
+    "trace --out slow.pcapng --for 10", trace, add_trace, check_trace, true)                       \
+  X("trace start", "Start a trace that continues after stpctl has ended",                          \
+    "trace start --out slow.pcapng --frames 100000", trace_start, add_trace, check_trace, true)    \
+  X("trace stop", "Stop the running trace", "trace stop", trace_stop, nullptr, nullptr, true)      \
+  X("trace status", "Show what has been captured so far", "trace status --json", trace_status, nullptr, nullptr, true) \
   X("ping",                                                                                        \
     "Connect to HOST:PORT, where any program may listen, and measure round trips of "              \
-    "Request_State, which the peer's Node answers without that program", ping, add_ping, check_ping, true) \
+    "Request_State, which the peer's Node answers without that program",                           \
+    "ping --count 100 --interval 0 10.9.0.2:3000", ping, add_ping, check_ping, true)               \
   X("dat-conf", "Print lines for /etc/dat.conf, by which DAT programs find the links; needs no daemon", \
-    dat_conf, add_dat_conf, check_dat_conf, false)
+    "dat-conf --name stp --link iface:eth0", dat_conf, add_dat_conf, check_dat_conf, false)
 // clang-format on
 
-#define STP_COMMAND(name, help, run, ...) void run(const Options&);
+#define STP_COMMAND(name, help, example, run, ...) void run(const Options&);
 STP_COMMANDS(STP_COMMAND)
 #undef STP_COMMAND
 

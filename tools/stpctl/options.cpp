@@ -71,18 +71,21 @@ std::string complete(Options& options, bool for_one_link) {
 
 // All there is of a command (commands.h).
 struct CommandRow {
-  std::string_view name, help;
+  std::string_view name, help, example;
   void (*run)(const Options&);
   void (*add_options)(cli::App&, Options&);
   std::string (*check)(const Options&);  // what is wrong with the options; "": nothing
   bool for_one_link;
 };
-#define STP_COMMAND(name, help, run, add_options, check, for_one_link) \
-  {name, help, run, add_options, check, for_one_link},
+#define STP_COMMAND(name, help, example, run, add_options, check, for_one_link) \
+  {name, help, example, run, add_options, check, for_one_link},
 constexpr CommandRow kCommands[] = {STP_COMMANDS(STP_COMMAND)};
 #undef STP_COMMAND
 
 using CommandsByName = std::map<std::string_view, cli::App*>;
+
+constexpr char kExitStatus[] =
+    "Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.\n";
 
 // Adds the commands that stand alone, or those of others.
 void add_commands(cli::App& app, Options& options, bool of_others, CommandsByName& added) {
@@ -93,6 +96,7 @@ void add_commands(cli::App& app, Options& options, bool of_others, CommandsByNam
     auto* const sub =
         parent->add_subcommand(std::string(row.name.substr(blank + 1)), std::string(row.help));
     added[row.name] = sub;
+    sub->footer(kExitStatus + ("Example: stpctl " + std::string(row.example)));
     parent->require_subcommand(0, 1);
     sub->fallthrough();
     if (row.add_options != nullptr) row.add_options(*sub, options);
@@ -148,11 +152,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->default_str("that of STP_LINK, else all in " + std::string(ipc::kSocketDirectory))
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "JSON instead of text");
-  app.footer(
-      "Exit status: 0 for success, 1 if the command failed, 2 for a wrong command line.\n"
-      "Examples: stpctl connections\n"
-      "          stpctl trace --out slow.pcapng --for 10\n"
-      "          stpctl ping --count 100 --interval 0 10.9.0.2:3000");
+  app.footer(std::string(kExitStatus) +
+             "Examples: stpctl connections\n"
+             "          stpctl trace --out slow.pcapng --for 10\n"
+             "          stpctl ping --count 100 --interval 0 10.9.0.2:3000");
   CommandsByName commands;
   for (const bool of_others : {false, true}) add_commands(app, options, of_others, commands);
   app.allow_extras();
