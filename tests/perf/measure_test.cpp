@@ -134,7 +134,8 @@ TEST_F(StreamLimit, is_the_side_that_always_works) {
   result.here = side(0.5);
   EXPECT_EQ(limit(), "receiver");
   EXPECT_TRUE(has(text_of(result), "limit: receiver (it works 97 % of the time"));
-  EXPECT_TRUE(has(json_of(result), R"("limit":"receiver")"));
+  EXPECT_TRUE(
+      has(json_of(result), R"("limit":"receiver","limit_reason":"it works 97 % of the time)"));
 }
 
 TEST_F(StreamLimit, is_the_kernel_where_most_of_that_time_is_spent_there) {
@@ -170,7 +171,7 @@ TEST_F(StreamLimit, is_not_known_without_the_figures_of_both_sides) {
   result.here = side(0.95);
   result.peer->turns = {};
   EXPECT_EQ(limit(), "");
-  EXPECT_TRUE(has(json_of(result), R"("limit":null)"));
+  EXPECT_TRUE(has(json_of(result), R"("limit":null,"limit_reason":null)"));
   result.peer.reset();
   EXPECT_EQ(limit(), "");
   EXPECT_FALSE(has(text_of(result), "limit"));

@@ -314,8 +314,9 @@ std::string json_of(const Result& result) {
   const auto link = slower_link(result);
   link != 0 ? json.value("link_mbit_s", link) : json.null("link_mbit_s");
   add_or_null(json, "share_of_link", share_of_link(result));
-  const auto limit = limit_of(result).name;
-  limit.empty() ? json.null("limit") : json.value("limit", limit);
+  const auto limit = limit_of(result);
+  limit.name.empty() ? json.null("limit") : json.value("limit", limit.name);
+  limit.name.empty() ? json.null("limit_reason") : json.value("limit_reason", limit.reason);
   return json.end().text();
 }
 
