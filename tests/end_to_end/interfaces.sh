@@ -91,7 +91,7 @@ random_file "$work/file" 4M
 start_receiver receiver b "$work/out" 3000
 await_receiver receiver
 within "$side_b" ip link set stp0 mtu 1500
-send_from a 120 "$work/file" 10.9.0.2:3000 >"$work/sent" 2>&1 &
+start "$work/sent" timeout -k 5 120 "$bin/stp-send" --link "stpd:$work/a.sock" "$work/file" 10.9.0.2:3000
 sending=$!
 wait_for 20 troubled a "bytes or more do not leave" || fail "stpctl links tells of no MTU"
 for _ in 1 2 3; do wait_for 5 pings || fail "no answer to a short ping"; done

@@ -18,7 +18,7 @@ stopped_for() {
   # shellcheck disable=SC2086
   kill -STOP $pid
   # shellcheck disable=SC2086
-  (sleep "$2" && kill -CONT $pid) &
+  start "$work/waker.log" bash -c 'sleep "$0" && kill -CONT "$@"' "$2" $pid
 }
 
 for slow in "$receiver" "$stpd_b"; do
