@@ -23,4 +23,10 @@ done
 expect says "$work/said" "st_connect: "
 ! "$bin/level0_client" localhost:3000 2>"$work/said" || fail "an argument is missing"
 expect says "$work/said" "usage:"
+for program in level0_server "level0_client --help" peer_to_peer; do
+  # shellcheck disable=SC2086
+  timeout 20 "$bin/"$program --help 2>"$work/said" </dev/null
+  expect [ $? -eq 2 ]
+  expect says "$work/said" "usage:"
+done
 passed
