@@ -85,6 +85,12 @@ std::string explain_bind(int error, const InternetAddress& to) {
   return text;
 }
 
+// What to look for if no host could be found at an address, or none behind a router.
+std::string unanswered(const InternetAddress& to) {
+  return ": no host has that address there, or it is off: see whether it answers ping " +
+         host_of(to);
+}
+
 // The shortest datagram whose packet has more than `mtu` bytes.
 std::size_t longer_than(const InternetAddress& to, bool raw, std::size_t mtu) {
   const std::size_t headers = (to.ipv4() ? kIpv4Header : kIpv6Header) + (raw ? 0 : kUdpHeader);
@@ -388,6 +394,7 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   if (error == EPERM) text += ": a firewall of this host forbids it";
   if (error == EACCES) text += ": it is the address of all hosts of a network";
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
+  if (error == EHOSTUNREACH) text += unanswered(to);
   if (error == EADDRNOTAVAIL)
     text += std::string(": this host has no address for that") +
             (to.ipv4() ? "" : ": IPv6 may be switched off here") + " (ip address)";
@@ -491,7 +498,10 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
                      : error == ENOPROTOOPT && raw_
                          ? whom + " has no socket for IP protocol 118: no ip: link is open there"
                          : "the way to " + whom + " reports: " + std::strerror(error) +
-                               (is_of_firewall(report) ? ": a firewall there forbids it" : ""),
+                               (is_of_firewall(report)  ? ": a firewall there forbids it"
+                                : error == EHOSTUNREACH ? unanswered(*to)
+                                : error == ENETUNREACH  ? ": no route leads there (ip route)"
+                                                        : ""),
                      now);
     }
   }

@@ -215,6 +215,7 @@ TEST_F(UdpReports, OfWhatAFirewallRefusesItSaysSo) {
   }
   const auto says = say_of(ICMP_HOST_UNREACH);
   EXPECT_TRUE(says.find(words) != says.npos && says.find(why) == says.npos) << says;
+  EXPECT_NE(says.find("see whether it answers ping 10.9.1.1"), says.npos) << says;
 }
 
 // protocol: 13.6
