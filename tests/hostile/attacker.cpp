@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
       {"huge", huge},           {"flood", flood},
       {"leave", leave},         {"crowd", crowd},
       {"datagrams", datagrams}, {"sources", sources},
-      {"reports", reports},     {"fragments", fragments}};
+      {"reports", reports},     {"fragments", fragments},
+      {"vacate", vacate}};
   const auto move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,

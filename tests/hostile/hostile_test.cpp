@@ -50,6 +50,10 @@ TEST_F(UnderAttack, MemoryWhosePagesGoHurtsNobody) {
   withstands({{"holes"}}, 1.5);
 }
 
+TEST_F(UnderAttack, PagesOfItsOwnMemoryThatAreHardToTakeAwayHoldUpNobody) {
+  withstands({{"vacate", kFirst}, {"vacate", kSecond}}, 1.5);
+}
+
 TEST_F(UnderAttack, PagesThatAreTakenAwayWithoutPauseHoldUpNobody) {
   withstands({{"punch", kFirst}, {"punch", kSecond}}, 1.5);
 }

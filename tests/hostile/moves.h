@@ -44,6 +44,7 @@ void refill(Attack& attack);  // requests that are refused
 void stream(Attack& attack);  // requests that are carried out
 void spoil(Attack& attack);   // noise in every shared page
 void holes(Attack& attack);   // memory whose pages are removed while it is used
+void vacate(Attack& attack);  // the same with pages that are mapped very often
 
 // descriptors.cpp
 void descriptors(Attack& attack);  // of every kind, in every request

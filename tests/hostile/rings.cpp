@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/hostile/cannot.h"
+#include "tests/hostile/many_mappings.h"
 #include "tests/hostile/moves.h"
 
 namespace stp::hostile {
@@ -130,53 +131,110 @@ void spoil(Attack& attack) {
   say("rounds", rounds);
 }
 
-void holes(Attack& attack) {
-  constexpr std::size_t kBytes = std::size_t{16} << 20;
-  Client client(attack.socket);
-  auto ends = connected(client, attack.uport);
-  const auto source = shareable(kBytes), sink = shareable(kBytes);
-  std::uint64_t region = 0;
-  std::uint16_t mx = 0;
-  if (client.map(ends.caller, Direction::kTransmit, 0, source.get(), kBytes, region) != 0 ||
-      client.map(ends.listener, Direction::kReceive, 0, sink.get(), kBytes, region) != 0 ||
-      client.alloc_mx(region, mx) != 0)
-    throw Cannot("its memory is not taken");
-  say_ready();
-  std::atomic<bool> stop{false};
-  std::thread puncher([&] {
-    while (!stop)
-      for (const auto* fd : {&source, &sink})
-        ::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                    static_cast<off_t>(kBytes));
-  });
-  std::uint64_t blocks = 0;
-  while (!attack.over()) {
+namespace {
+
+// A connection with itself, over which Blocks go from one memory of its own to another.
+class OwnBlocks {
+ public:
+  OwnBlocks(Client& client, std::uint32_t uport, std::size_t bytes)
+      : client_(client),
+        ends_(connected(client, uport)),
+        buffers_(static_cast<std::uint32_t>(bytes / kBuffer)),
+        source_(shareable(bytes)),
+        sink_(shareable(bytes)) {
+    std::uint64_t region = 0;
+    if (client.map(ends_.caller, Direction::kTransmit, 0, source_.get(), bytes, region) != 0 ||
+        client.map(ends_.listener, Direction::kReceive, 0, sink_.get(), bytes, region) != 0 ||
+        client.alloc_mx(region, mx_) != 0)
+      throw Cannot("its memory is not taken");
+  }
+  [[nodiscard]] int source() const { return source_.get(); }
+  [[nodiscard]] int sink() const { return sink_.get(); }
+
+  // Lets one go into a buffer that the dice choose, where the last one has arrived. Returns false
+  // if the connection has ended.
+  bool move(std::mt19937_64& dice) {
     SendEntry grant{};
     grant.header.op_flags = wire::op_flags(wire::Op::kClearToSend);
     grant.header.param = kBufferLog2;
-    grant.header.mx = mx;
+    grant.header.mx = mx_;
     grant.header.d_id = 1;
     grant.header.s_id = 7;
-    grant.header.bufx = static_cast<std::uint32_t>(attack.dice() % (kBytes / kBuffer));
+    grant.header.bufx = static_cast<std::uint32_t>(dice() % buffers_);
     ReceivedEntry ignored;
-    while (ends.in.rings.receive(ignored)) {
+    while (ends_.in.rings.receive(ignored)) {
     }
-    if (ends.in.rings.state() != ChannelState::kOpen) break;
-    if (ends.in.rings.send(grant)) client.ring(ends.in);
-    if (!ends.out.rings.receive(ignored)) continue;
+    if (ends_.in.rings.state() != ChannelState::kOpen) return false;
+    if (ends_.in.rings.send(grant)) client_.ring(ends_.in);
+    if (!ends_.out.rings.receive(ignored)) return true;
     SendEntry data{};
     data.header.op_flags = wire::op_flags(wire::Op::kData);
-    data.header.mx = mx;
+    data.header.mx = mx_;
     data.header.bufx = grant.header.bufx;
     data.header.d_id = 7;
     data.bufx = grant.header.bufx;
     data.length = kBuffer;
-    if (ends.out.rings.send(data)) client.ring(ends.out);
-    ++blocks;
+    if (ends_.out.rings.send(data)) client_.ring(ends_.out);
+    ++moved_;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t moved() const { return moved_; }
+
+ private:
+  Client& client_;
+  Client::Ends ends_;
+  const std::uint32_t buffers_;
+  const UniqueFd source_, sink_;
+  std::uint16_t mx_ = 0;
+  std::uint64_t moved_ = 0;
+};
+
+}  // namespace
+
+void holes(Attack& attack) {
+  constexpr std::size_t kBytes = std::size_t{16} << 20;
+  Client client(attack.socket);
+  OwnBlocks blocks(client, attack.uport, kBytes);
+  say_ready();
+  std::atomic<bool> stop{false};
+  std::thread puncher([&] {
+    while (!stop)
+      for (const auto fd : {blocks.source(), blocks.sink()})
+        ::fallocate(fd, kPunch, 0, static_cast<off_t>(kBytes));
+  });
+  while (!attack.over() && blocks.move(attack.dice)) {
   }
   stop = true;
   puncher.join();
+  say("blocks", blocks.moved());
+}
+
+// stpd waits where it writes to a page that is just being taken away, and the more places have it
+// mapped, the longer that takes. A client that it expels for that is there again at once.
+void vacate(Attack& attack) {
+  constexpr std::size_t kBytes = 4 * kBuffer;
+  std::uint64_t blocks = 0, lives = 0;
+  const auto live = [&] {
+    Client client(attack.socket);
+    OwnBlocks own(client, attack.uport + static_cast<std::uint32_t>(lives++ % 64), kBytes);
+    const ManyMappings mapped(own.sink(), kPage);
+    std::atomic<bool> stop{false};
+    std::thread puncher([&] {
+      while (!stop) ::fallocate(own.sink(), kPunch, 0, static_cast<off_t>(kPage));
+    });
+    while (!attack.over() && own.move(attack.dice)) {
+    }
+    stop = true;
+    puncher.join();
+    blocks += own.moved();
+  };
+  say_ready();
+  while (!attack.over()) try {
+      live();
+    } catch (const Cannot&) {  // it was expelled while it connected
+    }
   say("blocks", blocks);
+  say("lives", lives);
 }
 
 }  // namespace stp::hostile

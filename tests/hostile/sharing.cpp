@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/hostile/cannot.h"
+#include "tests/hostile/many_mappings.h"
 #include "tests/hostile/moves.h"
 
 namespace stp::hostile {
@@ -62,29 +63,6 @@ void disturb_bell(int bell, bool fill) {
     ::fcntl(bell, F_SETFL, 0);
   }
 }
-
-// Maps the file as often as a process may, or nearly.
-class ManyMappings {
- public:
-  ManyMappings(int fd, std::size_t bytes) : bytes_(bytes) {
-    constexpr std::size_t kMappings = 10'000;
-    for (std::size_t i = 0; i < kMappings; ++i) {
-      auto* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-      if (at != MAP_FAILED) mapped_.push_back(at);
-    }
-  }
-  ~ManyMappings() {
-    for (auto* const at : mapped_) ::munmap(at, bytes_);
-  }
-  ManyMappings(const ManyMappings&) = delete;
-  ManyMappings& operator=(const ManyMappings&) = delete;
-
- private:
-  const std::size_t bytes_;
-  std::vector<void*> mapped_;
-};
-
-constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 }  // namespace
 

@@ -16,6 +16,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -209,6 +211,11 @@ class StubControl final : public TraceControl {
   os::UniqueFd taken;
 };
 
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
 class ForeignFuse : public Foreign {
  protected:
   ForeignFuse() { server.set_admin(std::nullopt, &control); }
@@ -248,6 +255,10 @@ TEST_F(ForeignFuse, AFileThatNeverAnswersCostsItsUserAndNobodyElse) {
   // This user gets no more descriptors in, and no more programs.
   EXPECT_TRUE(stranger()->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
+  // However often it comes back, nothing of it stays open.
+  const auto open = open_files();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(stranger()->disconnected()) << i;
+  EXPECT_TRUE(host::eventually([&] { return open_files() <= open; })) << open_files();
   EXPECT_TRUE(answers(*accomplice));
   send_all(accomplice->socket.get(), request.data(), request.size(), {fuse.fd()});
   EXPECT_TRUE(accomplice->disconnected());
