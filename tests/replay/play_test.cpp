@@ -363,8 +363,7 @@ TEST_F(Playing, what_the_station_may_have_sent_after_the_end_is_no_difference) {
   play();
   EXPECT_TRUE(result.differences.empty()) << result.differences.front().live;
   ASSERT_EQ(result.notes.size(), 1U);
-  EXPECT_NE(result.notes[0].find("1 frames that the live side sends at the end"),
-            std::string::npos)
+  EXPECT_NE(result.notes[0].find("1 frames that the live side sends at the end"), std::string::npos)
       << result.notes[0];
   a(3, named(Op::kNoOperation));
   play();
