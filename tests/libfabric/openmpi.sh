@@ -42,7 +42,8 @@ programs() {
 
 # one_sided NAME RANKS ARGUMENT...: MPI's one-sided operations. By FI_EP_RDM of stp they go through Open MPI's btl ofi
 # and nothing else: without it there would be no window. Over stp;ofi_rxm Debian's Open MPI makes no window
-# (MPI_ERR_WIN), by btl ofi or without it.
+# (MPI_ERR_WIN), by btl ofi or without it. Several ranks on a stpd make the accesses to their windows themselves:
+# there it takes longest.
 one_sided() {
   local name=$1-one-sided ranks=$2 argument arguments=() components=()
   shift 2
@@ -51,7 +52,7 @@ one_sided() {
   for argument; do
     if [ "$argument" = PROGRAM ]; then arguments+=("$work/one_sided" 5); else arguments+=("$argument"); fi
   done
-  mpi "$name" 240 "${components[@]}" "${arguments[@]}"
+  mpi "$name" 480 "${components[@]}" "${arguments[@]}"
   ends_well "$name"
   right "$name" "$ranks"
   say "$name: $ranks ranks"
