@@ -354,6 +354,23 @@ TEST_F(Playing, two_ports_of_a_station_may_call_different_memory_by_one_mx) {
   EXPECT_EQ(result.matched, 6U);
 }
 
+// The capture was made at the other end, and its host was busy.
+// protocol: 5.17
+TEST_F(Playing, what_stands_in_front_of_the_answer_to_an_rd_was_sent_before_the_rd_came) {
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  auto rd = named(Op::kRequestDisconnect);
+  rd.offset = 0xa1;
+  a(2, rd);
+  b(3, from_b(Op::kNoOperation));
+  auto da = from_b(Op::kDisconnectAnswer);
+  da.offset = rd.d_key;
+  b(3, da);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().in_trace;
+  EXPECT_EQ(result.matched, 3U);
+}
+
 TEST_F(Playing, what_the_station_may_have_sent_after_the_end_is_no_difference) {
   a(1, request());
   b(1, answer(202, 0xb2));

@@ -83,6 +83,8 @@ class Plan {
   using OpenRequests = std::map<std::pair<MacAddr, std::uint32_t>, std::size_t>;
   void note_connection(std::size_t at, OpenRequests& open);
   void note_request(std::size_t at);
+  // The DA to the RD at that place, with its names, if it follows within so many nanoseconds.
+  [[nodiscard]] std::optional<std::size_t> answer_to_rd(std::size_t at, std::int64_t within) const;
   void find_endpoints();
   void learn_sizes(std::uint16_t port, UserPlan& user) const;
   [[nodiscard]] const wire::Header& header(std::size_t at) const {

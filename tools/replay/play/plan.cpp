@@ -183,12 +183,16 @@ bool Plan::is_answer(std::size_t at, const wire::Header& h) const {
   return h.mx == get.mx && place >= start && place < start + granted_bytes(get);
 }
 
-// Frames that the capture shows shortly after an RD to the station were sent before it arrived.
+// Frames that the capture shows between an RD to the station and its DA, or shortly after the RD,
+// were sent before it arrived.
 // protocol: 5.17
 std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
+  constexpr std::int64_t kSoon = 1'000'000'000;
   std::vector<std::size_t> frames;
+  const auto answer = answer_to_rd(at, kSoon).value_or(at);
   const auto deadline = trace_[at].decoded.time + kOnItsWay;
-  for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
+  for (auto i = at + 1; i < trace_.size() && (i < answer || trace_[i].decoded.time <= deadline);
+       ++i)
     if (sends(i) && line(i) == line(at) && header(i).op() > Op::kDisconnectComplete)
       frames.push_back(i);
   return frames;
@@ -203,12 +207,16 @@ const wire::Frame* Plan::closed_before(std::size_t at) const {
 }
 
 bool Plan::is_answered(std::size_t at) const {
-  const auto deadline = trace_[at].decoded.time + kOnItsWay;
+  return answer_to_rd(at, kOnItsWay).has_value();
+}
+
+std::optional<std::size_t> Plan::answer_to_rd(std::size_t at, std::int64_t within) const {
+  const auto deadline = trace_[at].decoded.time + within;
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at) && header(i).op() == Op::kDisconnectAnswer &&
         header(i).d_key == header(at).offset)
-      return true;
-  return false;
+      return i;
+  return std::nullopt;
 }
 
 // Whether the peer gives the GET up instead of repeating it: it cancels the GET, or the connection
