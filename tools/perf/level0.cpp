@@ -13,7 +13,7 @@
 namespace stp::perf {
 namespace {
 
-constexpr std::uint32_t kRegion = 1;
+constexpr std::uint32_t kRegion = 1, kAsked = 2;  // what this side calls its own, and the peer's
 constexpr unsigned kBufsize = 14;
 constexpr timeval kAcceptPatience{.tv_sec = 10, .tv_usec = 0};
 
@@ -76,15 +76,24 @@ Level0Connection Level0::accept() {
   return open(handle);
 }
 
-// Opens this side's memory to the peer, and learns where the peer's memory is.
+// Each side asks for the other's memory, and opens its own when it is asked.
 Level0Connection Level0::open(st_chandle_t handle) const {
   Level0Connection made;
   made.handle.reset(handle);
+  st_header_t rmr{};
+  rmr.op_flags = ST_OP_FLAGS(ST_OP_RMR, 0);
+  rmr.b_win = kMostLevel0Blocks;
+  st_set_t_len(&rmr, size_);
+  rmr.s_id = kAsked;
+  checked(st_tx(handle, &rmr, nullptr, 0, 0, 0), "asking for the peer's memory");
+  await([&](timeval* timeout) { return st_rx(handle, &rmr, nullptr, timeout); },
+        "waiting for the peer to ask for memory");
   st_header_t mra{};
   mra.op_flags = ST_OP_FLAGS(ST_OP_MRA, 0);
   mra.b_win = kMostLevel0Blocks;
   mra.r_mx = static_cast<std::uint16_t>(mx_);
   st_set_t_len(&mra, size_);
+  mra.d_id = rmr.s_id;
   mra.s_id = kRegion;
   checked(st_tx(handle, &mra, nullptr, 0, 0, 0), "opening memory to the peer");
   await([&](timeval* timeout) { return st_rx(handle, &mra, nullptr, timeout); },

@@ -8,7 +8,7 @@
 namespace stp::perf {
 namespace {
 
-constexpr unsigned char kVersion = 2;
+constexpr unsigned char kVersion = 3;
 constexpr std::array<const char*, 6> kNames{"put", "get", "write", "read", "fetch", "level0"};
 enum : unsigned char { kBidirectional = 1, kSleeps = 2 };
 
