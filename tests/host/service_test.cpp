@@ -19,6 +19,22 @@ namespace {
 
 using ServiceTest = ServiceFixture;
 
+// protocol: 10.8, 10.24
+TEST(GrantedByDefault, LeavesRoomInTheReceiveQueueAndGrowsWhereStusAreShort) {
+  constexpr auto kKib = std::uint64_t{1} << 10;
+  const auto jumbo = default_granted(0, 13), ethernet = default_granted(0, 10);
+  EXPECT_EQ(jumbo.least, 3'072 * kKib);
+  EXPECT_EQ(jumbo.most, jumbo.least);
+  EXPECT_EQ(ethernet.least, 384 * kKib);
+  EXPECT_EQ(ethernet.most, jumbo.most);
+  const auto of_2796 = default_granted(2'796, 10);
+  EXPECT_EQ(of_2796.least, 384 * kKib);
+  EXPECT_EQ(of_2796.most, 1'048 * kKib) << "as much may be written off besides";
+  const auto of_142 = default_granted(142, 10);
+  EXPECT_EQ(of_142.least, 107 * kKib);
+  EXPECT_LT(of_142.most, of_142.least) << "it does not grow";
+}
+
 TEST_F(ServiceTest, HelloTellsTheLink) {
   ASSERT_EQ(ask(alice, ipc::RequestKind::kHello), 0);
   EXPECT_EQ(reply.mac, port->info().mac.to_u64());

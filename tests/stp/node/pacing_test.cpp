@@ -119,20 +119,21 @@ TEST_F(GrowingLimit, does_not_grow_while_blocks_come_late) {
   }
 }
 
-// protocol: 10.8, 10.24
-TEST_F(GrowingLimit, a_cts_passes_none_of_its_transfer) {
-  offer(1, kBlocks * kBlock);
-  for (std::uint32_t b_num = 0; b_num < 4; ++b_num) permit_block(1, b_num, 4 * b_num);
-  get_all();
-  ASSERT_EQ(on_the_way(), 2U);
-  put(a, ca, data(granted.at(sent++), kBlock));
-  auto e = cts(4, kTargetBufx + 16, 0, 14);
-  e.header.d_id = 1;
-  e.header.s_id = 1001;
-  put(b, cb, e);
+// There is room for the last Block, which is short, but not for the one before it.
+// protocol: 10.8
+TEST_F(Pacing, a_cts_passes_none_of_its_transfer_that_is_held) {
+  offer(1, 3 * kStu);
+  offer(2, 2 * kBlock + kStu);
+  permit_block(1, 0, 0);
+  for (std::uint32_t b_num = 0; b_num < 3; ++b_num) permit_block(2, b_num, 4 + 4 * b_num);
+  const auto first = get(ca), second = get(ca);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(get(ca));
+  put(a, ca, data(first->header, 3 * kStu));
   settle();
-  get_all();
-  for (std::uint32_t i = 0; i < granted.size(); ++i) EXPECT_EQ(granted[i].b_num, i);
+  const auto third = get(ca);
+  ASSERT_TRUE(third);
+  EXPECT_EQ(third->header.b_num, 1U);
 }
 
 class PacingOfPaths : public Writing {
