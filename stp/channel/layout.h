@@ -42,8 +42,8 @@ struct alignas(kCacheLine) SendEntry {
   std::uint32_t bufx;             // DATA: where they begin
   std::uint32_t offset;
   std::uint8_t payload_length;  // 0, 32 (control) or 64 (DATA)
-  std::uint8_t limited;         // 1: CTS: grants `length` bytes, whatever T_len and Blocksize allow;
-                                // DATA: does not go to the end of its Block, so has no Last
+  std::uint8_t limited;  // 1: CTS: grants `length` bytes, whatever T_len and Blocksize allow;
+                         // DATA: does not go to the end of its Block, so has no Last
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(SendEntry) == 128);

@@ -61,8 +61,7 @@ int Puts::close(std::uint32_t r_id) {
     if (((length - 1) >> config_.max_block) >= room) return -EAGAIN;
     const auto from = source.linear(config_.local_bufsize);
     for (std::uint64_t at = 0; at < length; at += block)
-      add(Address::from_linear(from + at, config_.local_bufsize), at,
-          std::min(block, length - at));
+      add(Address::from_linear(from + at, config_.local_bufsize), at, std::min(block, length - at));
   }
   send(stream);
   return 0;

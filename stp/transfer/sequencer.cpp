@@ -360,8 +360,7 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
 void Sequencer::Impl::on_grant(const ReceivedEntry& entry) {
   const auto cts = wire::decode_as<wire::ClearToSend>(entry.header);
   if (entry.payload_length != wire::kOptionSize) return writes.on_grant(cts);
-  const auto missing =
-      wire::MissingStus::decode(reinterpret_cast<const std::byte*>(entry.payload));
+  const auto missing = wire::MissingStus::decode(reinterpret_cast<const std::byte*>(entry.payload));
   writes.on_grant(cts, &missing);
 }
 

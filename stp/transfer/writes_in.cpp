@@ -38,8 +38,8 @@ unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
   const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing);
   const auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
-  return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy, path,
-                                                 stu + wire::kMaxStusOfBlockLog2}));
+  return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy,
+                                                 path, stu + wire::kMaxStusOfBlockLog2}));
 }
 
 void WritesIn::grant(Incoming& in) {

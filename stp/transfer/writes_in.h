@@ -66,8 +66,8 @@ class LossEstimate {
   }
 
   static constexpr std::uint64_t kSample = 256;
-  static constexpr double kCostOfBlock = 0.5;  // of its CTS and the work on it, in STUs
-  static constexpr double kMissing = 2;        // STUs of a Block, on average
+  static constexpr double kCostOfBlock = 0.5;   // of its CTS and the work on it, in STUs
+  static constexpr double kMissing = 2;         // STUs of a Block, on average
   static constexpr unsigned kLargestAlone = 8;  // what one CTS can tell of
   static constexpr unsigned kLargest = 15;
   static constexpr unsigned kUnknownStus = 3, kUnknownBytes = 16;  // exponents

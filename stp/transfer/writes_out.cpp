@@ -134,8 +134,7 @@ void WritesOut::send_missing(Outbound& out, const BlockToSend& block, std::uint6
   unsigned parts = 0;
   auto end = begin;  // the STUs from `begin` to here are missing
   for (std::uint32_t i = 0; i < wire::MissingStus::kMost && end < block.length; ++i) {
-    const auto next =
-        end + stu_length(block.to + end, block.length - end, config_.send_stu_log2);
+    const auto next = end + stu_length(block.to + end, block.length - end, config_.send_stu_log2);
     if (!missing.contains(i)) {
       if (begin != end && send_part(out, block, begin, end) && ++parts == most) return;
       begin = next;

@@ -264,11 +264,10 @@ class OpenBlocks {
   [[nodiscard]] bool lost(const InboundBlock& block) const {
     return block.serial <= passed_serial_;
   }
-  // The Last of `block` has arrived. True: an STU before it has not, and is so far behind that it is
-  // lost.
+  // The Last of `block` has arrived. True: an STU before it has not, and is so far behind that it
+  // is lost.
   [[nodiscard]] bool lost_before_last(const InboundBlock& block) const {
-    return !block.unsure &&
-           block.stus.first_missing() + reordering_.distance() <= block.last.param;
+    return !block.unsure && block.stus.first_missing() + reordering_.distance() <= block.last.param;
   }
   // The first STU of a Block has come once more.
   void came_twice() { reordering_.came_late(); }

@@ -144,7 +144,9 @@ TEST_F(WritesOutTest, repeats_only_what_is_missing) {
     const bool to_end = part.first == 15;
     EXPECT_EQ(sent->limited, to_end ? 0 : 1) << "Last stands on the end of the Block only";
     EXPECT_EQ(sent->header.has(flag::kSendState), to_end);
-    if (sync != 0) EXPECT_EQ(sent->header.sync, sync) << "they are one sending";
+    if (sync != 0) {
+      EXPECT_EQ(sent->header.sync, sync) << "they are one sending";
+    }
     sync = sent->header.sync;
   }
   EXPECT_FALSE(next());
