@@ -103,7 +103,7 @@ namespace stp::replay {
   X(ManagedEnd,       "9.34", "managed-end",       kIfAll, "the option payload of a managed connection's RD says 1 or 2") \
   X(ReceiveWait,      "9.35", "receive-wait",      kIfAll, "an RD that says 2 leaves a message of its peer's waiting") \
   X(EagerSpan,        "9.41", "eager-span",        kIfAll, "a message in a ring takes no more slots than the ring's owner allows") \
-  X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least, or when its Last or later Blocks have passed") \
+  X(CtsTooSoon,       "10.3", "cts-too-soon",      kSure,  "a CTS is repeated after a data timeout, 1 ms at least, or when later Blocks, or a Last 8 STUs on, have passed") \
   X(PacedRepeats,     "10.16","paced-repeats",     kIfAll, "RS about a managed Transfer without progress come at doubling intervals, up to 1 s") \
   X(BlockMx,          "11.6", "block-mx",          kIfAll, "all STUs of a Block to an endpoint name one Mx") \
   X(BlockName,        "11.7", "block-name",        kIfAll, "a Block's name rests for 4 s before it names another") \

@@ -128,7 +128,9 @@ void Checker::Impl::on_end_ack(const Said& said) {
 namespace {
 
 constexpr TraceTime kLeastDataTimeout = 1'000'000;  // protocol: 10.3
-constexpr std::uint32_t kMostPutBlocks = 1024;      // protocol: 7.13
+// What is at least so many STUs behind a Last is lost.
+constexpr std::uint32_t kLeastReordering = 8;   // protocol: 10.22
+constexpr std::uint32_t kMostPutBlocks = 1024;  // protocol: 7.13
 
 // Whether a repeated R_id refers to the same Transfer as before.
 bool continues(const Landing& known, bool region, std::uint32_t i_id) {
@@ -254,12 +256,14 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
            named("F_Offset", h.sync));
   if (again) {  // protocol: 10.3, 10.22
     const auto gap = between(block->granted, now);
-    const bool passed = block->granted <= from.with_traffic().passed || block->last;
+    const bool passed =
+        block->granted <= from.with_traffic().passed || block->last.value_or(0) >= kLeastReordering;
     const bool soon = gap > kLinkCopies && gap < kLeastDataTimeout - kLeastDataTimeout / 5;
     if (soon && !passed && !disturbed(said))
-      report(said, Rule::kCtsTooSoon,
-             "a repeated CTS after 1 ms, or after its Last or a Block that was granted later",
-             "after " + seconds(gap) + " s");
+      report(
+          said, Rule::kCtsTooSoon,
+          "a repeated CTS after 1 ms, or after a Block that was granted later, or a Last 8 STUs on",
+          "after " + seconds(gap) + " s");
     block->granted = now;
     return;
   }
