@@ -21,13 +21,13 @@ namespace stp::fi {
 class Cntr;
 class Domain;
 
-// A memory region. If peers may access it, its key is that of a managed API region, addressed by
-// virtual address.
 // Keys of memory that the program itself accesses for peers have more than 32 bits.
 constexpr bool is_by_program(std::uint64_t key) {
   return key >> 32 != 0;
 }
 
+// A memory region. If peers may access it, its key is that of a managed API region, addressed by
+// virtual address.
 class Mr : public fid_mr {
  public:
   static int open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,
