@@ -17,13 +17,13 @@
 namespace stp::port {
 namespace {
 
-struct Sources {
+struct Telemetry {
   std::mutex mutex;  // held during calls of a source, so none is destroyed meanwhile
   std::vector<TelemetrySource*> list;
 };
 
-Sources& sources() {
-  static Sources& all = *new Sources;  // never destroyed: DPDK's thread may call until the end
+Telemetry& telemetry() {
+  static Telemetry& all = *new Telemetry;  // never destroyed: DPDK's thread may call until the end
   return all;
 }
 
@@ -87,18 +87,18 @@ template <typename Answer>
 int ask(const char* params, std::size_t link_at, Answer&& answer) try {
   std::array<std::optional<unsigned>, 2> numbers;
   if (!parse_numbers(params, numbers)) return -EINVAL;
-  const std::lock_guard lock(sources().mutex);
+  const std::lock_guard lock(telemetry().mutex);
   const auto link = numbers[link_at].value_or(0);
-  if (link >= sources().list.size()) return -ENODEV;
-  return answer(*sources().list[link], numbers[0]);
+  if (link >= telemetry().list.size()) return -ENODEV;
+  return answer(*telemetry().list[link], numbers[0]);
 } catch (const std::exception&) {
   return -ENOMEM;  // this is called from C
 }
 
 int tell_links(const char*, const char*, rte_tel_data* data) {
   rte_tel_data_start_array(data, RTE_TEL_STRING_VAL);
-  const std::lock_guard lock(sources().mutex);
-  for (auto* const source : sources().list)
+  const std::lock_guard lock(telemetry().mutex);
+  for (auto* const source : telemetry().list)
     rte_tel_data_add_array_string(data, source->name().c_str());
   return 0;
 }
@@ -159,13 +159,13 @@ std::string telemetry_socket() {
 PublishedSource::PublishedSource(TelemetrySource& source) : source_(source) {
   static std::once_flag once;
   std::call_once(once, register_commands);
-  const std::lock_guard lock(sources().mutex);
-  sources().list.push_back(&source_);
+  const std::lock_guard lock(telemetry().mutex);
+  telemetry().list.push_back(&source_);
 }
 
 PublishedSource::~PublishedSource() {
-  const std::lock_guard lock(sources().mutex);
-  std::erase(sources().list, &source_);
+  const std::lock_guard lock(telemetry().mutex);
+  std::erase(telemetry().list, &source_);
 }
 
 }  // namespace stp::port

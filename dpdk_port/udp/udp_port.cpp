@@ -1,21 +1,225 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The link of UDP sockets, one for each of its shards: any IP network, no driver, no privileges. Or
 // that of a raw socket of IP protocol 118.
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 
 #include "dpdk_port/link/address_watch.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
+#include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
-#include "dpdk_port/udp/udp_receiver.h"
 #include "dpdk_port/udp/udp_sender.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "dpdk_port/udp/udp_troubles.h"
 #include "dpdk_port/udp/udp_ways.h"
+#include "stp/base/assert.h"
+#include "stp/wire/ethernet.h"
 
 namespace stp::port {
 namespace {
+
+// ---- receiving
+
+// Receives datagrams: several in one call, each perhaps of many that the kernel has joined. It
+// copies a Schedule Header behind the Ethernet header that the Node expects; everything else stays
+// where the kernel has written it. What belongs to another shard is handed to it: the kernel looks
+// at the first of several datagrams that it has joined, and the others may be for anybody.
+class UdpReceiver {
+ public:
+  // `seat`: nullptr, or that of one of several shards; `steered`: the kernel picks their sockets.
+  UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own, Seat* seat,
+              bool steered);
+
+  // Returns the number of datagrams.
+  unsigned run(Engine& engine, Tap* tap, Time now);
+
+  [[nodiscard]] const UdpReceiveCounters& counters() const { return counters_; }
+
+ private:
+  // A call's worth: what it copies is still in the nearest cache when the Node copies it on.
+  static constexpr std::size_t kMessages = 4, kBufferSize = 65'536;
+  static constexpr std::size_t kFrames = 64;
+
+  int receive(Time now);
+  [[nodiscard]] Bytes data_of(std::size_t message) const;
+  unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
+  void add(Bytes datagram, const MacAddr& from);
+  bool hand_over(const LoopedFrame& frame);
+  void deliver(Engine& engine, Time now);
+
+  UdpSocket& socket_;
+  RecentSource source_;
+  UdpWays& ways_;
+  const MacAddr own_;
+  Seat* const seat_;
+  const bool steered_;
+  FrameBuffers buffers_{kMessages, kBufferSize};
+  FrameBuffers heads_;
+  std::array<sockaddr_storage, kMessages> names_{};
+  std::array<iovec, kMessages> pieces_{};
+  struct alignas(cmsghdr) Control {
+    std::array<std::byte, 64 + UdpSocket::kOwnControl> bytes;
+  };
+  std::array<Control, kMessages> controls_{};
+  std::array<mmsghdr, kMessages> messages_{};
+  std::array<LoopedFrame, kFrames> frames_;
+  bool was_empty_ = false;  // at the last call
+  std::size_t count_ = 0;   // frames that the Node has not seen
+  PacketView view_{socket_.has_ports()};
+  UdpReceiveCounters counters_;
+};
+
+constexpr std::size_t kDatagramHead = wire::kEthernetSize + wire::kHeaderSize;
+
+// The length of all but the last datagram of a message; 0: it is one datagram.
+std::size_t segment_of(const msghdr& message) {
+  for (const cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr;
+       at = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(at))) {
+    if (at->cmsg_level != IPPROTO_UDP || at->cmsg_type != UDP_GRO) continue;
+    int size = 0;
+    std::memcpy(&size, CMSG_DATA(at), sizeof size);
+    return size > 0 ? static_cast<std::size_t>(size) : 0;
+  }
+  return 0;
+}
+
+UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own,
+                         Seat* seat, bool steered)
+    : socket_(socket),
+      source_(peers),
+      ways_(ways),
+      own_(own),
+      seat_(seat),
+      steered_(steered),
+      heads_(kFrames, whole_cache_lines(kDatagramHead)) {
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    pieces_[i] = {buffers_.at(i), kBufferSize};
+    msghdr& message = messages_[i].msg_hdr;
+    message.msg_name = &names_[i];
+    message.msg_iov = &pieces_[i];
+    message.msg_iovlen = 1;
+    message.msg_control = controls_[i].bytes.data();
+  }
+}
+
+unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
+  unsigned moved = 0;
+  while (moved < kBurst * kTurnBursts) {
+    const int count = receive(now);
+    was_empty_ = count <= 0;
+    if (was_empty_) break;
+    for (int i = 0; i < count; ++i) moved += take(static_cast<std::size_t>(i), engine, tap, now);
+    deliver(engine, now);
+    if (seat_ != nullptr) seat_->publish();
+    if (count < static_cast<int>(kMessages)) break;
+  }
+  return moved;
+}
+
+// A socket that was empty is asked for one message, without a second look at what is left: so a
+// lone datagram, which may be what somebody waits for, is here sooner.
+int UdpReceiver::receive(Time now) {
+  const std::size_t most = was_empty_ ? 1 : kMessages;
+  for (std::size_t i = 0; i < most; ++i) {
+    messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
+    messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
+  }
+  UdpSocket::Attempts attempts;
+  for (;;) {
+    const int count = ::recvmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(most),
+                                 MSG_DONTWAIT, nullptr);
+    if (count >= 0) return count;
+    const int error = errno;
+    if (error == EAGAIN) return 0;
+    if (socket_.is_of_earlier(error, attempts, now)) continue;
+    socket_.count_failed(error, now);
+    return 0;
+  }
+}
+
+// A raw socket of IPv4 gets the IP header, too.
+Bytes UdpReceiver::data_of(std::size_t message) const {
+  const Bytes all(buffers_.at(message),
+                  std::min<std::size_t>(messages_[message].msg_len, kBufferSize));
+  if (socket_.has_ports() || socket_.family() != AF_INET || all.empty()) return all;
+  const std::size_t head =
+      (std::to_integer<std::size_t>(all.front()) & 0xf) * sizeof(std::uint32_t);
+  return all.subspan(std::min(head, all.size()));
+}
+
+unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {
+  const Bytes all = data_of(message);
+  const std::size_t segment = segment_of(messages_[message].msg_hdr);
+  const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
+  const msghdr& header = messages_[message].msg_hdr;
+  const auto* const from =
+      source_.heard(names_[message], header.msg_namelen, socket_.came_to(header), now);
+  if (from != nullptr) {
+    ways_.heard(from->name, length, now);
+    socket_.count_heard(from->address, now);
+  }
+  unsigned datagrams = 0;
+  std::size_t at = 0;
+  do {
+    const std::size_t size = std::min(length, all.size() - at);
+    ++datagrams;
+    if (from != nullptr) {
+      if (count_ == kFrames) deliver(engine, now);
+      const Bytes datagram = all.subspan(at, size);
+      if (tap != nullptr)
+        view_.show(*tap, {from->name, from->address}, {own_, socket_.address(from->own)}, datagram,
+                   {}, PacketView::Way::kReceived);
+      add(datagram, from->name);
+    }
+    at += size;
+  } while (at < all.size());
+  if (from == nullptr) counters_.no_station += datagrams;
+  counters_.datagrams += datagrams;
+  if (datagrams > 1) counters_.joined += datagrams;
+  return datagrams;
+}
+
+// protocol: 13.1
+void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
+  STP_ASSERT(count_ < kFrames, "there is a head for each frame");
+  std::byte* const head = heads_.at(count_);
+  std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
+  const Bytes first = datagram.first(std::min(datagram.size(), wire::kHeaderSize));
+  std::memcpy(body, first.data(), first.size());
+  LoopedFrame& frame = frames_[count_];
+  frame.head = {head, wire::kEthernetSize + first.size()};
+  frame.attached = datagram.subspan(first.size());
+  if (seat_ == nullptr || !hand_over(frame)) ++count_;
+}
+
+// True: it belongs to another shard.
+bool UdpReceiver::hand_over(const LoopedFrame& frame) {
+  const unsigned owner = seat_->owner_of(frame.head);
+  if (owner == seat_->shard()) return false;
+  if (steered_ && Shards::port_of(frame.head) != 0) ++counters_.wrong_queue;
+  seat_->give(owner, frame.head, frame.attached, false);
+  return true;
+}
+
+void UdpReceiver::deliver(Engine& engine, Time now) {
+  if (count_ > 0) engine.receive_apart(std::span(frames_).first(count_), now);
+  count_ = 0;
+}
+
+// ---- the link
 
 // What all shards of a link have. Their sockets end with the last shard: the places of sockets that
 // share a port change when one of them closes. The first shard looks after it.
