@@ -308,16 +308,24 @@ int Mr::bind() {
   return error;
 }
 
+namespace {
+
+// Whether all of these bytes can be read, or written: the kernel looks, so nobody ends by it.
+bool can_touch(const void* from, std::size_t length, bool written) {
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // of Linux 5.14
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(from) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(from) + length;
+  return ::madvise(reinterpret_cast<void*>(begin), end - begin,
+                   written ? kPopulateWrite : kPopulateRead) == 0;
+}
+
+}  // namespace
+
 // Memory that others have mapped, too, cannot be lent to a stpd. `error`: why it was refused.
 int Mr::serve(int error) {
   // What may not be accessed as the program says is told now, not when a peer comes.
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(buffer_) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(buffer_) + length_;
-  const auto written = (access_ & FI_REMOTE_WRITE) != 0;
-  constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // of Linux 5.14
-  if (::madvise(reinterpret_cast<void*>(begin), end - begin,
-                written ? kPopulateWrite : kPopulateRead) != 0)
+  if (!can_touch(buffer_, length_, (access_ & FI_REMOTE_WRITE) != 0))
     return errno == EINVAL ? error : -EFAULT;
   std::lock_guard const lock(domain_.link().mutex());
   key = domain_.add_served(*this);
@@ -331,7 +339,11 @@ int Mr::serve(int error) {
 std::byte* Mr::place(std::uint64_t address, std::uint64_t length, std::uint64_t access) const {
   const auto offset = address - reinterpret_cast<std::uintptr_t>(buffer_);
   const auto fits = offset <= length_ && length <= length_ - offset;
-  return fits && (access_ & access) == access ? static_cast<std::byte*>(buffer_) + offset : nullptr;
+  if (!fits || (access_ & access) != access) return nullptr;
+  auto* const found = static_cast<std::byte*>(buffer_) + offset;
+  // Others can make the file shorter, and the program may have unmapped it.
+  const auto written = (access & FI_REMOTE_WRITE) != 0;
+  return length == 0 || can_touch(found, length, written) ? found : nullptr;
 }
 
 int Mr::open(Domain& domain, const void* buffer, std::size_t length, std::uint64_t access,

@@ -43,7 +43,7 @@ class Mr : public fid_mr {
   int bind_cntr(fid_t other, std::uint64_t flags);
   void count_access(bool reads) const;
   // Its program accesses it for peers: `length` bytes at the address that they know. nullptr: a
-  // peer may not do that.
+  // peer may not do that, or they are not there any more.
   [[nodiscard]] std::byte* place(std::uint64_t address, std::uint64_t length,
                                  std::uint64_t access) const;
   int close();

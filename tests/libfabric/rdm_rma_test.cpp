@@ -96,9 +96,10 @@ class RdmShared : public testing::Test {
     there_ = map(file, PROT_READ | PROT_WRITE);
     seen_ = map(file, PROT_READ);
     readable_ = map(file, PROT_READ);
-    ::close(file);
+    file_ = file;
   }
   void TearDown() override {
+    ::close(file_);
     for (auto* const each : {there_, seen_, readable_}) ::munmap(each, kSize);
   }
   static char* map(int file, int protection) {
@@ -110,11 +111,32 @@ class RdmShared : public testing::Test {
     return reinterpret_cast<std::uintptr_t>(there_) + offset;
   }
 
+  // `a` may no longer write, read and change the word at that place.
+  void expect_refused(std::uint64_t key, std::size_t offset) {
+    std::uint64_t word = 1, old = 0;
+    auto* const ep = a_->ep.get();
+    const auto place = at(offset);
+    ASSERT_EQ(fi_write(ep, &word, sizeof word, nullptr, to_b_, place, key, nullptr), 0);
+    EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+    ASSERT_EQ(fi_read(ep, &old, sizeof old, nullptr, to_b_, place, key, nullptr), 0);
+    EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+    ASSERT_EQ(fi_fetch_atomic(ep, &word, 1, nullptr, &old, nullptr, to_b_, place, key, FI_UINT64,
+                              FI_SUM, nullptr),
+              0);
+    EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  }
+  void expect_written(std::uint64_t key, std::size_t offset) {
+    ASSERT_EQ(fi_write(a_->ep.get(), "here", 4, nullptr, to_b_, at(offset), key, nullptr), 0);
+    a_->completed(a_->tx.get());
+    EXPECT_EQ(std::string(seen_ + offset, 4), "here");
+  }
+
   const Daemon daemon_{std::make_unique<TestPort>()};
   const UseLink link_{daemon_.link()};
   Info info_;
   std::unique_ptr<RdmNode> a_, b_;
   fi_addr_t to_b_ = FI_ADDR_NOTAVAIL;
+  int file_ = -1;
   char *there_ = nullptr, *seen_ = nullptr, *readable_ = nullptr;
 };
 
@@ -186,6 +208,34 @@ TEST_F(RdmShared, IsProtected) {
   fid_mr* none = nullptr;
   EXPECT_EQ(fi_mr_reg(b_->domain.get(), readable_, kSize, FI_REMOTE_WRITE, 0, 0, 0, &none, nullptr),
             -FI_EFAULT);
+}
+
+// The program would end by the access.
+TEST_F(RdmShared, IsNotTouchedWhereItIsNoMoreOrMayNotBeWritten) {
+  constexpr std::size_t kGone = 40'960;
+  const auto memory = b_->memory(there_, kSize, kAll);
+  const auto key = fi_mr_key(memory.get());
+  ASSERT_EQ(
+      ::mmap(there_ + kGone, kGone, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+      there_ + kGone);
+  expect_refused(key, kGone);
+  expect_refused(key, kGone - 8 + kGone);
+  expect_written(key, kGone - 8);
+  // A write that reaches there changes nothing.
+  const std::string both(16, 'x');
+  ASSERT_EQ(
+      fi_write(a_->ep.get(), both.data(), both.size(), nullptr, to_b_, at(kGone - 8), key, nullptr),
+      0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  EXPECT_EQ(std::string(seen_ + kGone - 8, 4), "here");
+}
+// Whoever else has the file can make it shorter.
+TEST_F(RdmShared, IsNotTouchedWhereItsFileHasBecomeShorter) {
+  const auto memory = b_->memory(there_, kSize, kAll);
+  const auto key = fi_mr_key(memory.get());
+  ASSERT_EQ(::ftruncate(file_, 4096), 0);
+  expect_refused(key, 8192);
+  expect_written(key, 100);
 }
 
 TEST_F(RdmShared, WhatWaitsForAnAccessFailsWithItsPeer) {
