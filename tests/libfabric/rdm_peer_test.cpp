@@ -121,6 +121,21 @@ class Stranger : public StrangeProgram {
                              static_cast<std::size_t>(asked.length)),
               0);
   }
+  // What it has sent, as far as the peer has not taken it.
+  [[nodiscard]] std::uint64_t outstanding() const {
+    stm_connection_info_t info{};
+    info.size = sizeof info;
+    EXPECT_EQ(stm_connection_query(connection_, &info), 0);
+    return info.operations;
+  }
+  // What comes within that many looks is dropped; nothing that the peer sends is received.
+  void look(int times) {
+    stm_event_t event{};
+    for (int i = 0; i < times; ++i) {
+      progress();
+      stm_queue_wait(queue_, 1, &event, 1, 0);
+    }
+  }
   void read(std::size_t length) {
     EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
   }
@@ -267,6 +282,23 @@ TEST_F(RdmPeer, AReadOfMemoryThatIsNotThereEndsTheConnection) {
   EXPECT_EQ(told.tag, kAnswer);
   stranger_.read(100);
   EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+}
+// Else its answers would take memory, and places of the queue that all peers share.
+TEST_F(RdmPeer, WhoTakesNoAnswersWaitsWithItsQuestions) {
+  constexpr std::uint64_t kMany = 4000;
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  for (std::uint64_t i = 0; i < kMany; ++i)
+    stranger_.send(kAsk, head(0, 100, 1, 0), kHead + 8 + 100);
+  stranger_.look(20'000);
+  EXPECT_GT(stranger_.outstanding(), kMany / 2);
+  std::vector<char> got(6);
+  send_early("others", 1);
+  EXPECT_EQ(receive(got, 1).len, 6U);
+  // None of them is lost.
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    stranger_.post();
+    ASSERT_EQ(stranger_.next().tag, kAnswer);
+  }
 }
 TEST_F(RdmPeer, AnAnswerWithoutAQuestionEndsTheConnection) {
   expect_lender_ends(kAnswer, head(0, 0, 0, 0));

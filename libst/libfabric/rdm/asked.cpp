@@ -220,13 +220,17 @@ void Incoming::serve_asked(std::uint32_t request, std::uint64_t length) {
   auto& op = link.take_op();
   op.owner = this;
   op.action = Action::kWord;
+  op.length = kCostOfMessage + length;
   auto error = link.lane_slots(length).take(op.note);
   if (error == 0) {
     std::memcpy(op.note.data, place, length);
     error = stm_serve_read(connection_, request, reinterpret_cast<std::uintptr_t>(&op), 0,
                            op.note.memory, op.note.data, length);
   }
-  if (error == 0) return;
+  if (error == 0) {
+    answering_ += op.length;
+    return;
+  }
   link.free_op(op);
   break_off("what it has asked for cannot be read");
 }

@@ -184,7 +184,8 @@ class Incoming final : public Owner {
   // One buffer more, which gets a message.
   int add_buffer();
   void post(RxBuffer& buffer);
-  // False: the bytes of a lane that it needs have not arrived.
+  // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
+  // answers to what it asked before.
   bool take(const Arrived& arrived);
   void take(Message&& message, RxBuffer& buffer, std::size_t size);
   bool take_laned(Message&& message, RxBuffer& buffer);
@@ -219,8 +220,10 @@ class Incoming final : public Owner {
     std::uint64_t key, address, length;
   };
   std::optional<Asked> asked_;
+  // Bytes of answers, and of what it reads, that it has not taken.
+  std::size_t answering_ = 0;
   std::optional<LaneIn> lane_;
-  std::deque<Arrived> held_;  // behind one whose bytes have not arrived
+  std::deque<Arrived> held_;  // one that cannot be taken yet, and those behind it
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;

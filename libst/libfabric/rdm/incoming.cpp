@@ -15,6 +15,10 @@
 namespace stp::fi::rdm {
 namespace {
 
+// So much memory of the provider holds what a peer has asked for and not taken. Then its next
+// question waits.
+constexpr std::size_t kMostAnswering = std::size_t{128} << 10;
+
 // One byte is read for an empty message.
 std::size_t read_length(const Op& op) {
   return std::max<std::size_t>(op.length, 1);
@@ -147,6 +151,7 @@ bool Incoming::take(const Arrived& arrived) {
     break_off("the parts of a message do not follow each other");
     return true;
   }
+  if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
   take(std::move(message), buffer, size);
   return true;
@@ -263,13 +268,17 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
   auto& op = link.take_op();
   op.owner = this;
   op.action = Action::kWord;
+  if (kind == Kind::kAnswer) op.length = kCostOfMessage;
   auto error = link.notes().take(op.note);
   if (error == 0) {
     store(head, op.note.data);
     error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), STM_LAZY,
                      static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kHead);
   }
-  if (error == 0) return;
+  if (error == 0) {
+    answering_ += op.length;
+    return;
+  }
   link.free_op(op);
   if (kind == Kind::kAnswer) break_off("its question cannot be answered");
 }
@@ -361,7 +370,10 @@ int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
 }
 
 void Incoming::part_done(Op& op, int status) {
-  if (op.action == Action::kWord) return endpoint_.link().free_op(op);
+  if (op.action == Action::kWord) {
+    answering_ -= op.length;
+    return endpoint_.link().free_op(op);
+  }
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });
