@@ -23,6 +23,10 @@ refuses "--retry: the value is empty" stp-send --retry "" "$work/file" :3000
 refuses "--per-peer: the value is empty" stp-recv --out "$work" --listen :3000 --per-peer ""
 refuses "--from: 0 is too small: write 1 or more" stp-replay ladder -o x.svg --from 0 "$work/file"
 refuses "--seeds: the value is empty" stp-sim --seeds ""
+refuses "--seeds: '-1' is no range of seeds: write FIRST..LAST" stp-sim --seeds -1
+refuses "--jobs: -1 is too small: write 1 to 256" stp-sim --seeds 1..2 --jobs -1
+refuses "--json=x: write --json alone" stpctl links --json=x
+refuses "nothing takes 'loop': 'stpd --help'" stpd loop
 refuses "--out: the value is empty" stp-recv --out "" --listen :3000
 refuses "FILE: the value is empty" stp-send "" :3000
 refuses "--exclude: the value is empty" stp-send -r --exclude "" "$work" :3000

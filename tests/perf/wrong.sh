@@ -14,12 +14,18 @@ refuses() {
 
 refuses 2 "there is no operation 'send'; there are put get write read fetch level0" --link loop latency --op send
 refuses 2 "a put causes no event at the peer" --link loop latency --sleep
-refuses 2 "at least 8 bytes" --link loop latency --size 4
-refuses 2 "at least 8 bytes" --link loop latency --size 0x4
+refuses 2 "--size 4: write 8 or more" --link loop latency --size 4
+refuses 2 "--size 4: write 8 or more" --link loop latency --size 0x4
+refuses 2 "--size 2147483648: write 1G or less" --link loop latency --size 2G
+refuses 2 "--size 16: write 8, or leave the option out" --link loop rate --op fetch --size 16
+refuses 2 "bandwidth does not measure fetch: write rate --op fetch" --link loop bandwidth --op fetch
+refuses 2 "--size 0: write 1 or more" --link loop rate --size 0
+refuses 2 "--size 0: write 1 or more" memcpy --size 0
+refuses 2 "--connections: -1 is too small: write 1 to 60000" --link loop rate --connections -1
 refuses 2 "--size: '0x4g' is no size" --link loop latency --size 0x4g
-refuses 2 "the window must be 1 to 4096" --link loop rate --window 5000
-refuses 2 "the window of level0 must be 1 to 1024" --link loop rate --op level0 --window 1025
-refuses 2 "supports one connection only" --link loop rate --op level0 --sleep --connections 2
+refuses 2 "--window: 5000 is too large: write 1 to 4096" --link loop rate --window 5000
+refuses 2 "--window 1025: write 1 to 1024 for level0" --link loop rate --op level0 --window 1025
+refuses 2 "--connections 2: with --sleep, level0 has one connection only" --link loop rate --op level0 --sleep --connections 2
 refuses 2 "raw needs a --link" raw
 refuses 2 "a command is missing; there are server latency" --link loop
 refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy

@@ -150,6 +150,16 @@ std::string each_behind_a_blank(const std::vector<std::string>& words) {
   return text;
 }
 
+// What CLI11 says of --flag=value, in other words; "": it said something else.
+std::string wrong_value_of_flag(const std::string& said) {
+  constexpr std::string_view kConversion = "Could not convert: ", kIs = " = ";
+  const auto is = said.find(kIs);
+  if (!said.starts_with(kConversion) || is == said.npos) return {};
+  const auto name = said.substr(kConversion.size(), is - kConversion.size());
+  return name + "=" + said.substr(is + kIs.size()) + ": write " + name +
+         " alone, which takes no value";
+}
+
 }  // namespace
 
 ParseError::ParseError(const CLI::Error& error)
@@ -198,13 +208,17 @@ Option* Option::capture_default_str() {
 // Another check has refused what is no number.
 template <typename T>
 void Option::refuse_outside(T least, std::optional<T> most, const std::string& limits) {
-  option_->check([=](const std::string& text) -> std::string {
+  const auto wrong = [=](const std::string& text) -> std::string {
     T number{};
-    if (!CLI::detail::lexical_cast(text, number) ||
-        (number >= least && number <= most.value_or(number)))
-      return "";
-    return text + (number < least ? " is too small" : " is too large") + ": write " + limits;
-  });
+    const bool is_below_all = std::is_unsigned_v<T> && text.starts_with('-');
+    const bool is_number = !text.empty() && CLI::detail::lexical_cast(text, number);
+    if (is_below_all || (is_number && number < least))
+      return text + " is too small: write " + limits;
+    return is_number && number > most.value_or(number) ? text + " is too large: write " + limits
+                                                       : "";
+  };
+  // Of all checks, CLI11 makes those of transform() first: they know the limits.
+  option_->transform(CLI::Validator(wrong, ""));
 }
 
 template <typename T>
@@ -564,6 +578,10 @@ int App::report(const ParseError& error, int status) const {
   if (wrong.empty()) wrong = wrong_command();
   const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
   if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
+  if (wrong.empty()) wrong = wrong_value_of_flag(error.what());
+  if (const auto words = remaining(true); wrong.empty() && !words.empty())
+    wrong = "nothing takes '" + words.front() + "': '" + command() +
+            " --help' shows what may stand there";
   if (wrong.empty()) wrong = error.what();
   constexpr std::string_view kRequired = " is required";
   if (wrong.ends_with(kRequired))

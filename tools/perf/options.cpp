@@ -96,10 +96,10 @@ class Parser {
   }
   void add_streams(cli::App* sub, std::uint32_t usual_window) {
     sub->add_option("--window", window_, "Operations outstanding on each connection")
-        ->limits("1 to " + std::to_string(kMostOutstanding))
+        ->between(1U, kMostOutstanding)
         ->default_str(std::to_string(usual_window));
     sub->add_option("--connections", options_.plan.connections, "Number of connections")
-        ->limits("1 to " + std::to_string(kMostConnections))
+        ->between(1U, kMostConnections)
         ->capture_default_str();
     sub->add_flag("--bidirectional", options_.plan.bidirectional, "The server sends as well");
   }
@@ -168,6 +168,8 @@ class Parser {
     const bool rate = options_.command == Command::kRate;
     const auto operation = operation_named(operation_.value_or(bandwidth ? "write" : "put"));
     if (!operation) return "there is no operation '" + *operation_ + "'; there are" + operations();
+    if (bandwidth && *operation == Operation::kFetch)
+      return "bandwidth does not measure fetch: write rate --op fetch";
     plan.operation = *operation;
     plan.test = bandwidth || rate ? Test::kStream : Test::kLatency;
     plan.size = size_.value_or(options_.command == Command::kRaw ? 64
@@ -178,15 +180,14 @@ class Parser {
     if (measures_stp && !options_.peer.empty())
       if (auto wrong = cli::reason_against_name(options_.peer); !wrong.empty()) return wrong;
     if (measures_stp) return complaint(plan);
-    if (options_.command == Command::kMemcpy && plan.size == 0)
-      return "the size must be at least 1 byte";
+    if (options_.command == Command::kMemcpy && plan.size == 0) return "--size 0: write 1 or more";
     options_.working_set = working_set_.value_or(plan.size);
     if (options_.command == Command::kMemcpy && options_.working_set < plan.size)
       return "--working-set " + std::to_string(options_.working_set) +
              " holds no copy: write --size (" + std::to_string(plan.size) +
              ") or more, or leave the option out";
     if (options_.command == Command::kRaw && options_.setup.link.empty())
-      return "raw needs a --link";
+      return "raw needs a --link: iface:NAME, memif:PATH, pci:ADDRESS or vdev:DEVICE";
     return "";
   }
 

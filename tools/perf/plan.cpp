@@ -79,28 +79,40 @@ std::size_t places_for_events(const Plan& plan) {
   return plan.connections * (outstanding + kOwnNews) + kControl;
 }
 
+namespace {
+
+std::string wrong_size(const Plan& plan, const std::string& remedy) {
+  return "--size " + std::to_string(plan.size) + ": write " + remedy;
+}
+
+}  // namespace
+
 std::string complaint(const Plan& plan) {
-  if (plan.size > kLargest) return "the size must be at most 1G";
-  if (plan.window == 0 || plan.window > kMostOutstanding) return "the window must be 1 to 4096";
+  if (plan.size > kLargest) return wrong_size(plan, "1G or less");
+  if (plan.window == 0 || plan.window > kMostOutstanding)
+    return "--window " + std::to_string(plan.window) + ": write 1 to 4096";
   if (plan.connections == 0 || plan.connections > kMostConnections)
-    return "the number of connections must be 1 to 60000";
+    return "--connections " + std::to_string(plan.connections) + ": write 1 to 60000";
   const bool one_way = plan.operation == Operation::kPut || plan.operation == Operation::kLevel0;
-  if (plan.operation == Operation::kFetch && plan.size != 8) return "the size of fetch must be 8";
+  if (plan.operation == Operation::kFetch && plan.size != 8)
+    return wrong_size(plan, "8, or leave the option out: fetch has 8 bytes");
   if (plan.test == Test::kLatency) {
     if (plan.operation == Operation::kRead) return "latency does not measure read: use get";
-    if (one_way && plan.size < kSmallestPing) return "the size must be at least 8 bytes";
+    if (one_way && plan.size < kSmallestPing)
+      return wrong_size(plan, "8 or more, because each ping has its number in it");
     if (plan.operation == Operation::kPut && plan.sleeps)
       return "a put causes no event at the peer, so --sleep needs another operation: --op write";
     return "";
   }
   if (plan.operation == Operation::kLevel0 && plan.window > kMostLevel0Blocks)
-    return "the window of level0 must be 1 to 1024";
+    return "--window " + std::to_string(plan.window) + ": write 1 to 1024 for level0";
   if (plan.operation == Operation::kLevel0 && plan.sleeps && plan.connections > 1)
-    return "with --sleep, level0 supports one connection only";
+    return "--connections " + std::to_string(plan.connections) +
+           ": with --sleep, level0 has one connection only: leave out one of the options";
   if (places_for_events(plan) > kMostEvents)
     return "too many outstanding operations: their events exceed 2^20; use fewer connections or a "
            "smaller window";
-  if (plan.size == 0) return "the size must be at least 1 byte";
+  if (plan.size == 0) return wrong_size(plan, "1 or more");
   return "";
 }
 

@@ -54,7 +54,7 @@ std::string parse_range(const std::string& text, Options& options) {
     if (last.ec == std::errc{} && last.ptr == end && options.first_seed <= options.last_seed)
       return {};
   }
-  return "seeds are given as FIRST..LAST";
+  return "'" + text + "' is no range of seeds: write FIRST..LAST, as 1..2000";
 }
 
 // Returns nullopt if the program must exit with `exit_status`.
