@@ -388,6 +388,7 @@ bool Connection::opened(Time now) {
       stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(config, staging_, endpoint_);
+  domain_->living_peers().add(peer_mac_);
   if (state_ == State::kConnecting) {
     state_.must(Event::kOpened);
     handshake_.ask(*session_, now);
@@ -516,7 +517,7 @@ void Connection::check_time(Time now) {
     return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
                Farewell::kNoReceive);
   if (now >= std::min(handshake_.deadline(), ending_.deadline())) {
-    if (state_ == State::kConnecting && domain_->reaches(peer_mac_) &&
+    if (state_ == State::kConnecting && domain_->living_peers().contains(peer_mac_) &&
         handshake_.is_there(now, now + kSecond))
       return;
     return end(end_of_patience(state_.state()));
@@ -552,6 +553,7 @@ void Connection::end(const End& end, Farewell why) {
   // Withdraws all grants and stops sending before any memory is given back.
   if (channel_.is_taken()) channel_.close(true, to_option(why));
   domain_->disown(*this);
+  if (session_) domain_->living_peers().remove(peer_mac_);
   state_.must(Event::kOver);
   handshake_.stop_waiting();
   ending_.begin(end);

@@ -91,8 +91,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool has_headers() const { return channel_.readable(); }
   // The next turn must visit it again: what it waits for brings no news.
   [[nodiscard]] bool wants_another_look() const;
-  // The peer's Node has answered, and it has not ended.
-  [[nodiscard]] bool is_open() const { return session_ && !over(); }
   // It is ending or has ended.
   [[nodiscard]] bool over() const { return stage() == ConnectionStage::kOver; }
   // It waits for a place in a queue, or for a receive.

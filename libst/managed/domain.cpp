@@ -153,12 +153,6 @@ void Domain::deactivate(const Listener& listener) {
   std::erase_if(listeners_, [&](const auto& l) { return l.get() == &listener; });
 }
 
-bool Domain::reaches(const MacAddr& station) const {
-  return std::ranges::any_of(connections_, [&station](const auto& connection) {
-    return connection->is_open() && connection->peer_mac() == station;
-  });
-}
-
 void Domain::add_access(std::uint32_t key, std::shared_ptr<Access> access) {
   accesses_[key] = std::move(access);
 }

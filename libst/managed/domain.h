@@ -21,6 +21,7 @@
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
 #include "libst/include/stp/managed.h"
+#include "libst/managed/life.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
 #include "libst/managed/turns.h"
@@ -132,8 +133,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] const std::vector<std::shared_ptr<Connection>>& connections() const {
     return connections_;
   }
-  // A connection to that station is up, so its host is alive (docs/protocol.md, 5.23).
-  [[nodiscard]] bool reaches(const MacAddr& station) const;
+  // Of the connections whose peer's Node has answered, until they are over.
+  [[nodiscard]] LivingPeers& living_peers() { return living_peers_; }
   void add_access(std::uint32_t key, std::shared_ptr<Access> access);
   void remove_access(std::uint32_t key) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
@@ -229,6 +230,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   LinkWatch link_watch_;
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
+  LivingPeers living_peers_;
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -126,6 +128,25 @@ inline constexpr std::size_t kHelloHead = 12;
 std::size_t encode(const Hello& hello, std::byte* out);
 // False: not a valid message.
 bool decode(Bytes bytes, Hello& out);
+
+// The stations that a connection of the domain is up to: their hosts are alive. Counts them,
+// because each connection that waits for its peer asks once a second. protocol: 5.23
+class LivingPeers {
+ public:
+  // A connection's Node has been answered, and that connection is over.
+  void add(const MacAddr& station) { ++connections_[station]; }
+  void remove(const MacAddr& station) {
+    const auto found = connections_.find(station);
+    STP_ASSERT(found != connections_.end(), "a connection that is over has been counted");
+    if (--found->second == 0) connections_.erase(found);
+  }
+  [[nodiscard]] bool contains(const MacAddr& station) const {
+    return connections_.contains(station);
+  }
+
+ private:
+  std::map<MacAddr, std::size_t> connections_;
+};
 
 // Owns how a connection opens: its first messages (Hello), and the deadline for what the other side
 // has to do. It promises that an opening ends in bounded time, whatever the peer does.

@@ -224,5 +224,21 @@ TEST_F(Handshakes, AMessageThatIsNoHelloIsRefused) {
   EXPECT_TRUE(answers.private_data().empty());
 }
 
+// Its host is alive until the last connection to it is over.
+// protocol: 5.23
+TEST(LivingPeer, IsOneAsLongAsAConnectionToItIsUp) {
+  const auto a = MacAddr::from_u64(1), b = MacAddr::from_u64(2);
+  LivingPeers peers;
+  EXPECT_FALSE(peers.contains(a));
+  peers.add(a);
+  peers.add(b);
+  peers.add(a);
+  peers.remove(a);
+  EXPECT_TRUE(peers.contains(a)) << "another connection to it is up";
+  peers.remove(a);
+  EXPECT_FALSE(peers.contains(a));
+  EXPECT_TRUE(peers.contains(b));
+}
+
 }  // namespace
 }  // namespace stp::managed
