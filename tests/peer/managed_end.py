@@ -111,7 +111,9 @@ def m_end_of_nothing(t):
         demand((ea.I_id, ea.R_id) == (i_id, r_id), f"9.18 {ea}")
     vc.send("RTS", CTS_req=1, Max_Block=16, T_len=10, RTR_id=NONE, I_id=0x8888, payload=option(2))
     busy(t, vc, layer)
-    demand(not any(f.op in ("CTS", "RA") for f in layer.notes), "9.24 an RTS that its END has overtaken")
+    # On a busy host an RA may come late for an RTS that has been repeated, as that of 9.30.
+    begun = [f for f in layer.notes if f.op in ("CTS", "RA") and f.I_id == 0x8888]
+    demand(not begun, "9.24 an RTS that its END has overtaken")
 
 
 @managed("9.31", "9.29")

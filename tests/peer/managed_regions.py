@@ -23,13 +23,13 @@ def m_read_comes(t):
         for _ in range(2):
             vc.send("RTR", T_len=length, I_id=i_id)
         asked_for = event(t, READ_REQUEST, layer=layer, length=length)
-        layer.pump(lambda: any(n.op == "RA" for n in layer.notes))
+        layer.pump(lambda: any(n.op == "RA" and n.I_id == i_id for n in layer.notes))
         if length == 500:
             t.side.do("mrefuse", asked_for.request)
             layer.pump(lambda: any(n.op == "RA" and n.has("Reject") for n in layer.notes))
             layer.notes.clear()
             vc.send("RTR", T_len=length, I_id=i_id)
-            demand(layer.note("RA").has("Reject"), "9.17 the refusal again")
+            demand(layer.note("RA", where=lambda f: f.I_id == i_id).has("Reject"), "9.17 the refusal again")
             break
         t.side.do("mserve", 5, 0, 0, length, asked_for.request)
         rts = layer.note("RTS")
@@ -50,8 +50,8 @@ def m_read_leaves(t):
     demand(rtr.T_len == 3000, f"{rtr}")
     wrong = dict(CTS_req=1, Max_Block=16, RTR_id=rtr.I_id)
     vc.send("RTS", T_len=2999, I_id=0x801, **wrong)
-    no = layer.note("RA")
-    demand(no.has("Reject") and no.I_id == 0x801, f"9.9 another length: {no}")
+    no = layer.note("RA", where=lambda f: f.I_id == 0x801)
+    demand(no.has("Reject"), f"9.9 another length: {no}")
     vc.send("RTS", T_len=3000, I_id=0x802, **wrong)
     cts = layer.note("CTS")
     layer.vc.block(cts, pattern(3000), "Send_state")
