@@ -135,6 +135,8 @@ class Outbox {
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   // So many requests wait that an answer to the peer is dropped.
   [[nodiscard]] bool crowded() const { return queue_.size() >= kMaxAnswers; }
+  // More wait than an honest peer's CTS could have caused.
+  [[nodiscard]] bool overfull() const { return queue_.size() >= kMaxGranted; }
   // The number of the request added last.
   [[nodiscard]] std::uint64_t last_number() const { return last_number_; }
   // Takes back the unsent DATA of the Transfer or region with the peer's id `r_id`.
@@ -189,6 +191,8 @@ class Outbox {
   };
 
   static constexpr std::size_t kMaxAnswers = 1024;
+  // Twice as many as a connection may have Blocks open.
+  static constexpr std::size_t kMaxGranted = 8192;
 
   void leave_asking(SendEntry& put);
 

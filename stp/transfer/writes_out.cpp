@@ -78,6 +78,14 @@ void WritesOut::on_answer(const wire::RequestAnswer& ra, bool refused) {
   }
 }
 
+// A peer may send CTS faster than the Node takes what they permit, above all if it gives no Slots.
+// While many requests wait, each Transfer adds another one when its last one has been taken.
+// protocol: 10.23
+bool WritesOut::may_add(const Outbound& out, bool repeated) const {
+  const bool much = repeated ? outbox_.crowded() : outbox_.overfull();
+  return !much || (repeated ? out.repeated : out.awaited.number) <= outbox_.taken_number();
+}
+
 // protocol: 9.2
 void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* missing) {
   const auto found = transfers_.find(cts.i_id);
@@ -86,6 +94,8 @@ void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* 
   const bool first = out.state != OutboundState::kSending;
   if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
   if (cts.blocksize > config_.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
+  const bool repeated = cts.b_num < out.granted;
+  if (!may_add(out, repeated)) return;  // as if it were lost
   if (first) {
     out.blocksize = cts.blocksize;
     out.r_id = cts.r_id;
@@ -93,7 +103,6 @@ void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* 
   }
   if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
   if (!out.state.advance(OutboundEvent::kGranted)) return;
-  const bool repeated = cts.b_num < out.granted;
   out.granted = std::max(out.granted, cts.b_num + 1);
   STP_ASSERT(out.granted <= out.block_count(), "no Block is granted that the Transfer has not");
   if (repeated) {
@@ -169,6 +178,7 @@ bool WritesOut::send_part(Outbound& out, const BlockToSend& block, std::uint64_t
   entry.length = static_cast<std::uint32_t>(end - begin);
   entry.limited = to_end ? 0 : 1;
   out.awaited.number = outbox_.last_number();
+  if (block.repeated) out.repeated = outbox_.last_number();
   return true;
 }
 

@@ -74,7 +74,8 @@ class WritesOut {
     std::uint32_t r_id = wire::kNoId;
     unsigned blocksize = 0;
     std::uint32_t b_seq = 0;
-    std::uint32_t granted = 0;           // one past the highest Block granted so far
+    std::uint32_t granted = 0;   // one past the highest Block granted so far
+    std::uint64_t repeated = 0;  // the number of the last request that sends something again
     Awaited awaited{Alarm::kWritesOut};  // RTS, later RS
     Time begun = 0;
     Time stalled_since = 0;
@@ -106,6 +107,7 @@ class WritesOut {
     bool asks = false;  // its Last asks for the state
   };
 
+  [[nodiscard]] bool may_add(const Outbound& out, bool repeated) const;
   void begin(Outbound& out);
   void send_offer(Outbound& out);
   void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated,

@@ -345,14 +345,14 @@ class GrantAccount {
       const bool shows = prompt_.came_soon(bytes, counted_);
       const bool grows = node_->limit.came_soon(charge_of(bytes), charge_of(counted_));
       if (shows || grows) node_->look_again = true;
-    } else if (prompt_.bytes() != 0) {
+    } else {
+      if (shares_in_growth()) node_->limit.came_late(charge_of(bytes));
       prompt_.came_late(bytes);
-      node_->limit.came_late(charge_of(bytes));
     }
   }
   // protocol: 10.24, 13.12
   void lost(Time now) {
-    if (prompt_.bytes() != 0) node_->limit.lost();
+    if (shares_in_growth()) node_->limit.lost();
     prompt_.lost();
     if (path_ != nullptr) path_->lost(now);
   }
@@ -370,6 +370,11 @@ class GrantAccount {
   [[nodiscard]] Path* path() const { return path_.get(); }
 
  private:
+  // What it has shown is enough for going beyond the least limit. A connection with less says
+  // nothing about the limit: many with little could keep it small.
+  [[nodiscard]] bool shares_in_growth() const {
+    return node_->limit.is_large(charge_of(prompt_.bytes()));
+  }
   [[nodiscard]] bool fits_beyond(std::uint64_t bytes) const {
     return may_go_beyond(bytes) && charge_of(bytes) <= node_->room_beyond();
   }

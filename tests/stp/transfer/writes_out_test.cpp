@@ -196,6 +196,29 @@ TEST_F(WritesOutTest, a_peer_that_asks_for_every_other_stu_gets_few_parts_at_a_t
   EXPECT_EQ(parts, 1U) << "while many requests wait";
 }
 
+// The place differs each time, so it is not what already waits (10.15).
+// protocol: 10.23
+TEST_F(WritesOutTest, a_peer_that_repeats_cts_without_end_makes_nothing_wait_without_end) {
+  config.max_block = 16;
+  const auto i_id = offer(65'536);
+  wire::ClearToSend cts{.blocksize = 16, .r_mx = 3, .i_id = i_id, .r_id = kTheirId};
+  for (; cts.r_bufx < 20'000; ++cts.r_bufx) writes.on_grant(cts);
+  EXPECT_LE(node_takes().size(), 1'025U);
+  writes.on_grant(cts);
+  EXPECT_EQ(node_takes().size(), 1U) << "it is answered again when the Node has taken the others";
+}
+
+// protocol: 9.4
+TEST_F(WritesOutTest, a_peer_that_grants_byte_by_byte_makes_no_more_wait_than_an_honest_one_could) {
+  const auto i_id = offer(20'000);
+  wire::ClearToSend cts{.blocksize = 0, .r_mx = 3, .r_bufx = 1, .i_id = i_id, .r_id = kTheirId};
+  for (; cts.b_num < 20'000; ++cts.b_num) writes.on_grant(cts);
+  EXPECT_LE(node_takes().size(), 8'193U);
+  cts.b_num = 10'000;
+  writes.on_grant(cts);
+  EXPECT_EQ(node_takes().size(), 1U) << "as if the CTS had been lost before";
+}
+
 // protocol: 9.17
 TEST_F(WritesOutTest, completes_when_the_peer_refuses) {
   const auto i_id = offer(100);

@@ -167,6 +167,19 @@ TEST_F(Grants, after_a_loss_a_connection_has_no_more_than_the_least_and_takes_aw
   EXPECT_TRUE(near_by.fits(kBlock));
 }
 
+// It may not have gone beyond the least, and connections that show little cost next to nothing.
+// protocol: 10.24
+TEST_F(Grants, who_has_shown_little_takes_nothing_from_the_limit) {
+  grow(near_by);
+  other.grant(kBlock);
+  other.began(kBlock, kSoon);
+  other.began(8 * kBlock, kSoon + 1);
+  EXPECT_EQ(node.limit.bytes(), kMost) << "it comes late";
+  other.began(kBlock, kSoon);
+  other.lost(kSecond);
+  EXPECT_EQ(node.limit.bytes(), kMost) << "it is lost";
+}
+
 // protocol: 10.12, 10.24
 TEST_F(Grants, what_is_written_off_leaves_room_beyond_the_least_too) {
   grow(near_by);
