@@ -371,6 +371,23 @@ TEST_F(Playing, what_stands_in_front_of_the_answer_to_an_rd_was_sent_before_the_
   EXPECT_EQ(result.matched, 3U);
 }
 
+// The capture was made at the other end, and the station's host was busy.
+TEST_F(Playing, a_question_that_an_rd_follows_had_come_when_the_connection_was_closed) {
+  a(1, request());
+  b(1, answer(202, 0xb2));
+  auto question = named(Op::kNoOperation);
+  question.op_flags |= wire::flag::kSendState;
+  a(2, question);
+  auto rd = from_b(Op::kRequestDisconnect);
+  rd.offset = 0xb2;
+  b(3, rd);
+  auto da = named(Op::kDisconnectAnswer);
+  da.offset = 0xa1;
+  a(3, da);
+  play();
+  EXPECT_TRUE(result.differences.empty()) << result.differences.front().live;
+}
+
 TEST_F(Playing, what_the_station_may_have_sent_after_the_end_is_no_difference) {
   a(1, request());
   b(1, answer(202, 0xb2));

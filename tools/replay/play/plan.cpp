@@ -198,8 +198,12 @@ std::vector<std::size_t> Plan::on_its_way(std::size_t at) const {
   return frames;
 }
 
+// A Node answers a question about its state at once. If it sends an RD instead, it had sent that
+// before, however late the capture shows it: its host may have been busy.
 const wire::Frame* Plan::closed_before(std::size_t at) const {
-  const auto deadline = trace_[at].decoded.time + kOnItsWay;
+  constexpr std::int64_t kSoon = 1'000'000'000;
+  const bool asks = header(at).op() == Op::kRequestState || header(at).has(wire::flag::kSendState);
+  const auto deadline = trace_[at].decoded.time + (asks ? kSoon : kOnItsWay);
   for (auto i = at + 1; i < trace_.size() && trace_[i].decoded.time <= deadline; ++i)
     if (sends(i) && line(i) == line(at) && !(header(i).op() == Op::kData && is_torn(i)))
       return header(i).op() == Op::kRequestDisconnect ? &trace_[i].decoded.frame : nullptr;
