@@ -128,8 +128,11 @@ Receives::Breach Receives::match_eager(Session& session, const EagerIn::Arrived&
     std::memcpy(receive.ptr, session.staging.eager_in(arrived.slot) + kEagerHead, head.length);
   session.eager_in.take(arrived);
   session.sequencer.pass_message();
-  conclude(session, matched_[receive.id] = {std::move(receive)},
-           {refusal, head.length, head.message, head.tag});
+  const Outcome outcome{refusal, head.length, head.message, head.tag};
+  if (matched_.empty())  // it is told at once
+    reports_.receives().push(conclusion(receive, outcome));
+  else
+    conclude(session, matched_[receive.id] = {std::move(receive)}, outcome);
   matched = true;
   return Breach::kNone;
 }
@@ -222,14 +225,20 @@ stm_event_t Receives::event(const PostedReceive& receive, int status) const {
   return reports_.event(STM_RECEIVE, status, receive.context);
 }
 
+// The event that tells of it. From here on it uses no memory.
+stm_event_t Receives::conclusion(PostedReceive& receive, const Outcome& outcome) const {
+  auto told = event(receive, outcome.status);
+  told.length = outcome.length;
+  told.message = program_message(outcome.message);
+  told.tag = outcome.tag;
+  if (outcome.status != 0 && receive.memory) receive.memory->failed = true;
+  receive.memory = {};
+  return told;
+}
+
 void Receives::conclude(const Session& session, Matched& matched, const Outcome& outcome) {
   STP_ASSERT(!matched.done, "a message is concluded once");
-  matched.told = event(matched.receive, outcome.status);
-  matched.told.length = outcome.length;
-  matched.told.message = program_message(outcome.message);
-  matched.told.tag = outcome.tag;
-  if (outcome.status != 0 && matched.receive.memory) matched.receive.memory->failed = true;
-  matched.receive.memory = {};
+  matched.told = conclusion(matched.receive, outcome);
   matched.done = true;
   tell(session);
 }

@@ -98,6 +98,7 @@ class Receives {
   bool match_ahead(Session& session);
   [[nodiscard]] bool can_spare_receive(const Session& session, const Offer& offer) const;
   [[nodiscard]] stm_event_t event(const PostedReceive& receive, int status) const;
+  [[nodiscard]] stm_event_t conclusion(PostedReceive& receive, const Outcome& outcome) const;
   void conclude(const Session& session, Matched& matched, const Outcome& outcome);
   void tell(const Session& session);
   void check_watermark();
