@@ -9,40 +9,54 @@ namespace stp::sim {
 namespace {
 
 constexpr std::uint64_t kLength = 1 << 20;
-constexpr std::uint64_t kBitsPerSecond = 100'000'000'000;
 constexpr Time kHop = 2 * kMicrosecond;
-constexpr std::size_t kPortBuffer = 256 << 10;
-constexpr Time kStart = kSecond + 50 * kMillisecond;  // all connections are established by then
-constexpr unsigned kBufsize = 14, kMaxStu = 13, kMaxBlock = 15;
+constexpr unsigned kBufsize = 14, kMaxStu = 13;
 
-HostConfig host(unsigned number, std::uint64_t granted_limit, bool routed) {
+HostConfig host(unsigned number) {
   HostConfig h;
-  h.node.routed = routed;
   h.node.mac = MacAddr::from_u64(0x020000000001 + number);
   h.node.max_stu = kMaxStu;
   h.node.attach_from = 1024;
-  h.node.granted_limit = granted_limit;
   h.endpoint.bufsize = kBufsize;
   h.endpoint.recover = true;
   return h;
 }
 
-Scenario incast(unsigned senders, std::uint64_t granted_limit, bool routed,
-                std::vector<Time>& finished) {
+// Long Writes to one host, which begin at `start`: all connections are established by then.
+struct Bulk {
+  std::uint64_t length;
+  unsigned max_block;
+  std::uint64_t bits_per_second;
+  Time start;
+};
+Scenario bulk(const Bulk& what, std::vector<Time>& finished) {
   Scenario s;
-  for (unsigned i = 0; i <= senders; ++i)
-    s.hosts.push_back(host(i, i == 0 ? granted_limit : 0, routed));
-  s.link = {kBitsPerSecond, kHop};
-  s.switch_buffer = kPortBuffer;
-  s.pairs = senders;
+  s.link = {what.bits_per_second, kHop};
   s.to_one = true;
   s.workload.kind = Workload::Kind::kBulk;
   s.workload.at_once = 1;
   s.workload.longest = 1;
-  s.workload.max_block = kMaxBlock;
-  s.workload.bulk = {kLength, std::make_shared<Memory>(kLength), std::make_shared<Memory>(kLength),
-                     kStart, &finished};
+  s.workload.max_block = what.max_block;
+  s.workload.bulk = {what.length, std::make_shared<Memory>(what.length),
+                     std::make_shared<Memory>(what.length), what.start, &finished};
   fill_pattern(s.workload.bulk.source->all(), 1);
+  return s;
+}
+
+constexpr std::uint64_t kBitsPerSecond = 100'000'000'000;
+constexpr std::size_t kPortBuffer = 256 << 10;
+constexpr Time kStart = kSecond + 50 * kMillisecond;
+
+Scenario incast(unsigned senders, std::uint64_t granted_limit, bool routed,
+                std::vector<Time>& finished) {
+  auto s = bulk({kLength, 15, kBitsPerSecond, kStart}, finished);
+  for (unsigned i = 0; i <= senders; ++i) {
+    s.hosts.push_back(host(i));
+    s.hosts.back().node.routed = routed;
+    s.hosts.back().node.granted_limit = i == 0 ? granted_limit : 0;
+  }
+  s.switch_buffer = kPortBuffer;
+  s.pairs = senders;
   return s;
 }
 
@@ -77,34 +91,12 @@ IncastResult play_incast(unsigned senders, std::uint64_t granted_limit, bool rou
 
 namespace {
 
-constexpr std::uint64_t kLossyBitsPerSecond = 10'000'000'000;
-constexpr Time kLossyHop = 2 * kMicrosecond;
-constexpr Time kLossyStart = kSecond + 500 * kMillisecond;  // the connection is established by then
-constexpr unsigned kLossyBufsize = 14, kLossyMaxStu = 13, kLossyMaxBlock = 20;
-
-HostConfig host(unsigned number) {
-  HostConfig h;
-  h.node.mac = MacAddr::from_u64(0x020000000001 + number);
-  h.node.max_stu = kLossyMaxStu;
-  h.node.attach_from = 1024;
-  h.endpoint.bufsize = kLossyBufsize;
-  h.endpoint.recover = true;
-  return h;
-}
+constexpr Time kLossyStart = kSecond + 500 * kMillisecond;
 
 Scenario long_writes(const Faults& faults, std::uint64_t length, std::vector<Time>& finished) {
-  Scenario s;
+  auto s = bulk({length, 20, 10'000'000'000, kLossyStart}, finished);
   s.hosts = {host(0), host(1)};
-  s.link = {kLossyBitsPerSecond, kLossyHop};
   s.faults = faults;
-  s.to_one = true;
-  s.workload.kind = Workload::Kind::kBulk;
-  s.workload.at_once = 1;
-  s.workload.longest = 1;
-  s.workload.max_block = kLossyMaxBlock;
-  s.workload.bulk = {length, std::make_shared<Memory>(length), std::make_shared<Memory>(length),
-                     kLossyStart, &finished};
-  fill_pattern(s.workload.bulk.source->all(), 1);
   return s;
 }
 
