@@ -5,7 +5,7 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wconversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror)
 else()
-  # Who uses what a lock guards holds the lock (libst/os/mutex.h).
+  # Who uses what a lock guards holds the lock (stp/base/mutex.h).
   add_compile_options(-Wno-sign-conversion -Wthread-safety -Werror=thread-safety)
 endif()
 # In unity builds (the presets, CONTRIBUTING.md) sources are compiled together, and would shadow each

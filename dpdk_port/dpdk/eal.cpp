@@ -16,7 +16,6 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -26,6 +25,7 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/port.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port {
 namespace {
@@ -68,7 +68,7 @@ HugepageChoice hugepages_here() {
 class LogHead {
  public:
   void write(const char* text, std::size_t length) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (const char c : std::string(text, length)) {
       if (c != '\n') {
         line_ += c;
@@ -79,14 +79,15 @@ class LogHead {
     }
   }
   std::string take() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return std::exchange(first_, "");
   }
 
  private:
   static constexpr std::size_t kMaxLine = 1024;
-  std::mutex mutex_;
-  std::string line_, first_;
+  Mutex mutex_;
+  std::string line_ STP_GUARDED_BY(mutex_);
+  std::string first_ STP_GUARDED_BY(mutex_);
 };
 
 LogHead& log_head() {
@@ -136,9 +137,10 @@ std::vector<std::string> arguments(const std::string& pci_address, unsigned mega
 // ---- start
 
 struct Eal {
-  std::mutex mutex;
-  bool tried = false;
-  bool has_pci = false;
+  Mutex mutex;
+  bool tried STP_GUARDED_BY(mutex) = false;
+  bool has_pci STP_GUARDED_BY(mutex) = false;
+  // Also of the thread that starts EAL, for which start_eal() waits.
   std::string error, notice;
 };
 
@@ -183,7 +185,7 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
 
 bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& error) {
   Eal& eal = this_eal();
-  const std::lock_guard lock(eal.mutex);
+  const Lock lock(eal.mutex);
   if (!eal.tried) {
     eal.tried = true;
     eal.has_pci = !pci_address.empty();
@@ -196,7 +198,7 @@ bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& 
 
 bool may_open_nics(std::string& error) {
   Eal& eal = this_eal();
-  const std::lock_guard lock(eal.mutex);
+  const Lock lock(eal.mutex);
   if (!eal.tried || eal.has_pci) return true;
   error = "this process began with a link of another kind: open the pci: link first";
   return false;
@@ -204,13 +206,13 @@ bool may_open_nics(std::string& error) {
 
 bool has_hugepages() {
   Eal& eal = this_eal();
-  const std::lock_guard lock(eal.mutex);
+  const Lock lock(eal.mutex);
   return eal.tried ? rte_eal_has_hugepages() != 0 : hugepages_here().use;
 }
 
 std::string take_notice() {
   Eal& eal = this_eal();
-  const std::lock_guard lock(eal.mutex);
+  const Lock lock(eal.mutex);
   return std::exchange(eal.notice, "");
 }
 

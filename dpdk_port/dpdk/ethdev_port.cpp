@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/port.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port {
 
@@ -174,19 +174,19 @@ struct Uplink {
     unsigned megabits = 0;
   };
   void tell(News news) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     news_ = std::move(news);
   }
   News news() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return news_;
   }
 
   Arp arp;
 
  private:
-  std::mutex mutex_;
-  News news_;
+  Mutex mutex_;
+  News news_ STP_GUARDED_BY(mutex_);
 };
 
 // What the Ports of all shards have. The device ends with the last of them.

@@ -13,13 +13,14 @@
 #include <mutex>
 
 #include "dpdk_port/dpdk/eal.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port {
 namespace {
 
 struct Telemetry {
-  std::mutex mutex;  // held during calls of a source, so none is destroyed meanwhile
-  std::vector<TelemetrySource*> list;
+  Mutex mutex;  // held during calls of a source, so none is destroyed meanwhile
+  std::vector<TelemetrySource*> list STP_GUARDED_BY(mutex);
 };
 
 Telemetry& telemetry() {
@@ -87,19 +88,20 @@ template <typename Answer>
 int ask(const char* params, std::size_t link_at, Answer&& answer) try {
   std::array<std::optional<unsigned>, 2> numbers;
   if (!parse_numbers(params, numbers)) return -EINVAL;
-  const std::lock_guard lock(telemetry().mutex);
+  Telemetry& all = telemetry();
+  const Lock lock(all.mutex);
   const auto link = numbers[link_at].value_or(0);
-  if (link >= telemetry().list.size()) return -ENODEV;
-  return answer(*telemetry().list[link], numbers[0]);
+  if (link >= all.list.size()) return -ENODEV;
+  return answer(*all.list[link], numbers[0]);
 } catch (const std::exception&) {
   return -ENOMEM;  // this is called from C
 }
 
 int tell_links(const char*, const char*, rte_tel_data* data) {
   rte_tel_data_start_array(data, RTE_TEL_STRING_VAL);
-  const std::lock_guard lock(telemetry().mutex);
-  for (auto* const source : telemetry().list)
-    rte_tel_data_add_array_string(data, source->name().c_str());
+  Telemetry& all = telemetry();
+  const Lock lock(all.mutex);
+  for (auto* const source : all.list) rte_tel_data_add_array_string(data, source->name().c_str());
   return 0;
 }
 
@@ -159,13 +161,15 @@ std::string telemetry_socket() {
 PublishedSource::PublishedSource(TelemetrySource& source) : source_(source) {
   static std::once_flag once;
   std::call_once(once, register_commands);
-  const std::lock_guard lock(telemetry().mutex);
-  telemetry().list.push_back(&source_);
+  Telemetry& all = telemetry();
+  const Lock lock(all.mutex);
+  all.list.push_back(&source_);
 }
 
 PublishedSource::~PublishedSource() {
-  const std::lock_guard lock(telemetry().mutex);
-  std::erase(telemetry().list, &source_);
+  Telemetry& all = telemetry();
+  const Lock lock(all.mutex);
+  std::erase(all.list, &source_);
 }
 
 }  // namespace stp::port

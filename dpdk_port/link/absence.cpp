@@ -11,13 +11,13 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/ipv4_addresses.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port {
 namespace {
@@ -131,8 +131,8 @@ struct Kept {
 };
 
 struct PacketSockets {
-  std::mutex mutex;
-  std::vector<Kept> kept;
+  Mutex mutex;
+  std::vector<Kept> kept STP_GUARDED_BY(mutex);
 };
 
 PacketSockets& packet_sockets() {
@@ -169,16 +169,17 @@ bool keep_packet_socket(std::string& error) {
                            : std::string("a packet socket does not open: ") + std::strerror(errno);
     return false;
   }
-  const std::lock_guard lock(packet_sockets().mutex);
-  packet_sockets().kept.push_back({fd, false});
+  PacketSockets& all = packet_sockets();
+  const Lock lock(all.mutex);
+  all.kept.push_back({fd, false});
   return true;
 }
 
 bool may_open_packet_sockets() {
   {
-    const std::lock_guard lock(packet_sockets().mutex);
-    if (std::ranges::any_of(packet_sockets().kept, [](const Kept& one) { return !one.used; }))
-      return true;
+    PacketSockets& all = packet_sockets();
+    const Lock lock(all.mutex);
+    if (std::ranges::any_of(all.kept, [](const Kept& one) { return !one.used; })) return true;
   }
   const int fd = new_packet_socket();
   if (fd < 0) return false;
@@ -188,8 +189,9 @@ bool may_open_packet_sockets() {
 
 int open_packet_socket() {
   if (const int fd = new_packet_socket(); fd >= 0 || errno != EPERM) return fd;
-  const std::lock_guard lock(packet_sockets().mutex);
-  for (Kept& one : packet_sockets().kept) {
+  PacketSockets& all = packet_sockets();
+  const Lock lock(all.mutex);
+  for (Kept& one : all.kept) {
     if (std::exchange(one.used, true)) continue;
     return one.fd;
   }
@@ -198,9 +200,10 @@ int open_packet_socket() {
 }
 
 void close_packet_socket(int fd) {
-  const std::lock_guard lock(packet_sockets().mutex);
-  const auto kept = std::ranges::find(packet_sockets().kept, fd, &Kept::fd);
-  if (kept == packet_sockets().kept.end()) {
+  PacketSockets& all = packet_sockets();
+  const Lock lock(all.mutex);
+  const auto kept = std::ranges::find(all.kept, fd, &Kept::fd);
+  if (kept == all.kept.end()) {
     ::close(fd);
     return;
   }

@@ -123,7 +123,7 @@ Time Arp::last_used(const Entry& entry) {
 }
 
 std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (is_this_host(address, config_.address)) return config_.mac;
   if (const auto known = config_.fixed.find(address); known != config_.fixed.end()) {
     return known->second;
@@ -138,13 +138,13 @@ std::optional<MacAddr> Arp::resolve(Ipv4 address, Time now) {
 }
 
 void Arp::begin(std::optional<Ipv4> address, Time now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   config_.address = address;
   guard_.begin(address, now);
 }
 
 void Arp::tend(Time now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (twin_ && now - twin_heard_ >= kLifetime) twin_.reset();
   const AddressGuard::Speech speech = guard_.due(now);
   if (speech == AddressGuard::Speech::kNone || !config_.address) return;
@@ -158,7 +158,7 @@ void Arp::tend(Time now) {
 bool Arp::receive(Bytes frame, Time now) {
   const auto packet = arp_packet(frame);
   if (!packet) return false;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (is_well_formed(*packet)) {
     handle(*packet, now);
   } else {
@@ -240,7 +240,7 @@ bool Arp::send(const Waiting& frame) {
 
 std::size_t Arp::take(std::byte* out) {
   if (!any_waiting_.load(std::memory_order_relaxed)) return 0;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (waiting_.empty()) return 0;
   const Waiting frame = waiting_.front();
   waiting_.pop_front();

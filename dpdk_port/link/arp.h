@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -91,13 +91,13 @@ class Arp {
   void tend(Time now);
   // The other station with our address, if any.
   [[nodiscard]] std::optional<MacAddr> conflict() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return guard_.conflict();
   }
 
   // The address of another station with our MAC address, heard in the last kLifetime.
   [[nodiscard]] std::optional<Ipv4> twin() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return twin_;
   }
 
@@ -108,7 +108,7 @@ class Arp {
   std::size_t take(std::byte* out);
 
   [[nodiscard]] ArpCounters counters() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return counters_;
   }
 
@@ -130,21 +130,22 @@ class Arp {
   static Time last_used(const Entry& entry);
   // Whether we have asked for it and got an answer. Unsolicited ARP never displaces such an entry.
   static bool is_wanted(const Entry& entry);
-  Entry& entry_for(Ipv4 address);
-  void learn(Entry& entry, const MacAddr& mac, Time now);
-  void handle(Bytes packet, Time now);
-  bool send(const Waiting& frame);  // false: too many of its kind wait
+  Entry& entry_for(Ipv4 address) STP_REQUIRES(mutex_);
+  void learn(Entry& entry, const MacAddr& mac, Time now) STP_REQUIRES(mutex_);
+  void handle(Bytes packet, Time now) STP_REQUIRES(mutex_);
+  // False: too many of its kind wait.
+  bool send(const Waiting& frame) STP_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards the members below
-  ArpConfig config_;
-  std::unordered_map<std::uint32_t, Entry> entries_;
-  std::deque<Waiting> waiting_;
+  mutable Mutex mutex_;
+  ArpConfig config_ STP_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint32_t, Entry> entries_ STP_GUARDED_BY(mutex_);
+  std::deque<Waiting> waiting_ STP_GUARDED_BY(mutex_);
   std::atomic<bool> any_waiting_{false};  // for a check without the lock
-  std::size_t requests_waiting_ = 0;
-  ArpCounters counters_;
-  AddressGuard guard_;
-  std::optional<Ipv4> twin_;
-  Time twin_heard_ = 0;
+  std::size_t requests_waiting_ STP_GUARDED_BY(mutex_) = 0;
+  ArpCounters counters_ STP_GUARDED_BY(mutex_);
+  AddressGuard guard_ STP_GUARDED_BY(mutex_);
+  std::optional<Ipv4> twin_ STP_GUARDED_BY(mutex_);
+  Time twin_heard_ STP_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace stp::port

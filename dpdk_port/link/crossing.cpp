@@ -90,13 +90,13 @@ Crossing::Crossing(unsigned shards, std::size_t room) : shards_(shards) {
 
 void Crossing::set_bell(unsigned shard, int bell) {
   Place& place = places_[shard];
-  const std::lock_guard lock(place.mutex);
+  const Lock lock(place.mutex);
   place.bell = bell;
 }
 
 // The lock keeps the bell valid.
 void Crossing::ring_bell(Place& place) {
-  const std::lock_guard lock(place.mutex);
+  const Lock lock(place.mutex);
   if (place.bell >= 0) eventfd_write(place.bell, 1);  // a full counter rings as well
 }
 

@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/link_counters.h"
+#include "stp/base/mutex.h"
 #include "stp/node/shards.h"
 
 namespace stp::port {
@@ -133,8 +133,8 @@ class Crossing {
   // Of a shard. It writes `asleep` when it goes to sleep and wakes up, not for a frame.
   struct alignas(kCacheLine) Place {
     std::atomic<bool> asleep{false};
-    std::mutex mutex;  // guards `bell`
-    int bell = -1;
+    Mutex mutex;
+    int bell STP_GUARDED_BY(mutex) = -1;
   };
 
  private:

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port {
 
@@ -42,13 +42,13 @@ namespace {
 class SystemRandom final : public Random {
  public:
   std::uint32_t next() override {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (used_ == block_.size()) refill();
     return block_[used_++];
   }
 
  private:
-  void refill() {
+  void refill() STP_REQUIRES(mutex_) {
     // Requests of up to 256 bytes are complete once the kernel's generator is seeded; before, the
     // call waits and a signal may end it.
     while (getrandom(block_.data(), sizeof block_, 0) != static_cast<ssize_t>(sizeof block_)) {
@@ -56,9 +56,9 @@ class SystemRandom final : public Random {
     used_ = 0;
   }
 
-  std::mutex mutex_;
-  std::array<std::uint32_t, 64> block_{};
-  std::size_t used_ = block_.size();
+  Mutex mutex_;
+  std::array<std::uint32_t, 64> block_ STP_GUARDED_BY(mutex_){};
+  std::size_t used_ STP_GUARDED_BY(mutex_) = 64;
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
+
+#include "stp/base/mutex.h"
 
 namespace stp::port::memif {
 
@@ -16,19 +17,20 @@ struct Closer::Work {
 };
 
 struct Closer::State {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable given, done;
-  std::deque<Work> queue;  // the first one is being done
-  bool has_thread = false, stopping = false;
+  std::deque<Work> queue STP_GUARDED_BY(mutex);  // the first one is being done
+  bool has_thread STP_GUARDED_BY(mutex) = false;
+  bool stopping STP_GUARDED_BY(mutex) = false;
 
-  static void start_thread(const std::shared_ptr<State>& state) {
+  static void start_thread(const std::shared_ptr<State>& state) STP_REQUIRES(state->mutex) {
     state->has_thread = in_background([state] { state->work(); });
   }
 
   void work() {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     for (;;) {
-      given.wait(lock, [this] { return stopping || !queue.empty(); });
+      while (!stopping && queue.empty()) lock.wait(given);
       if (queue.empty()) return;
       Work work = std::move(queue.front());
       lock.unlock();
@@ -45,14 +47,16 @@ Closer::Closer() : state_(std::make_shared<State>()) {}
 
 Closer::~Closer() {
   constexpr std::chrono::milliseconds kFarewell{100};
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_one();
-  state_->done.wait_for(lock, kFarewell, [this] { return state_->queue.empty(); });
+  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  while (!state_->queue.empty() && lock.wait_until(state_->done, end)) {
+  }
 }
 
 void Closer::add(Work work) {
-  const std::lock_guard guard(state_->mutex);
+  const Lock guard(state_->mutex);
   state_->queue.push_back(std::move(work));
   if (!state_->has_thread) State::start_thread(state_);
   state_->given.notify_one();
@@ -67,12 +71,12 @@ void Closer::unmap(std::span<std::byte> memory) {
 }
 
 std::size_t Closer::waiting() const {
-  const std::lock_guard guard(state_->mutex);
+  const Lock guard(state_->mutex);
   return state_->queue.size();
 }
 
 bool Closer::is_full() {
-  const std::lock_guard guard(state_->mutex);
+  const Lock guard(state_->mutex);
   if (!state_->queue.empty() && !state_->has_thread) State::start_thread(state_);
   return state_->queue.size() >= kMost;
 }

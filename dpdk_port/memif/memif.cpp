@@ -7,14 +7,15 @@
 
 #include "dpdk_port/link/owners.h"
 #include "dpdk_port/memif/handshake.h"
+#include "stp/base/mutex.h"
 
 namespace stp::port::memif {
 namespace {
 
 // Listeners lock it again when they end, and may do so when the program does.
 struct Known {
-  std::recursive_mutex mutex;
-  std::map<std::string, std::weak_ptr<Listener>> listeners;
+  RecursiveMutex mutex;
+  std::map<std::string, std::weak_ptr<Listener>> listeners STP_GUARDED_BY(mutex);
 };
 
 Known& known() {
@@ -41,15 +42,16 @@ Message make_hello(unsigned shards) {
 
 std::shared_ptr<Listener> Listener::at(const std::string& path, std::string& error) {
   for (;; std::this_thread::yield()) {
-    const std::lock_guard guard(known().mutex);
-    if (const auto at = known().listeners.find(path); at != known().listeners.end()) {
+    Known& all = known();
+    const RecursiveLock guard(all.mutex);
+    if (const auto at = all.listeners.find(path); at != all.listeners.end()) {
       if (auto present = at->second.lock()) return present;
       continue;  // another thread ends it
     }
     FileDescriptor socket = listen_at(path, error);
     if (!socket) return nullptr;
     const std::shared_ptr<Listener> made(new Listener(path, std::move(socket)));
-    known().listeners.emplace(path, made);
+    all.listeners.emplace(path, made);
     return made;
   }
 }
@@ -60,8 +62,9 @@ Listener::Listener(std::string path, FileDescriptor socket)
 }
 
 Listener::~Listener() {
-  const std::lock_guard guard(known().mutex);
-  known().listeners.erase(path_);
+  Known& all = known();
+  const RecursiveLock guard(all.mutex);
+  all.listeners.erase(path_);
   socket_ = {};
   // Somebody may have removed the file, and made another one.
   struct stat present {};
@@ -71,12 +74,12 @@ Listener::~Listener() {
 }
 
 bool Listener::serve(std::uint32_t id, unsigned shards) {
-  const std::lock_guard guard(mutex_);
+  const Lock guard(mutex_);
   return served_.try_emplace(id, Served{shards, {}}).second;
 }
 
 void Listener::stop(std::uint32_t id) {
-  const std::lock_guard guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = served_.find(id);
   if (at == served_.end()) return;
   if (at->second.wanted)
@@ -85,9 +88,9 @@ void Listener::stop(std::uint32_t id) {
 }
 
 ControlSocket Listener::take(std::uint32_t id, Time now) {
-  const std::lock_guard guard(mutex_);
+  const Lock guard(mutex_);
   accept(now);
-  std::erase_if(newcomers_, [&](Newcomer& each) { return !hear(each, now); });
+  std::erase_if(newcomers_, [&](Newcomer& each) STP_REQUIRES(mutex_) { return !hear(each, now); });
   const auto at = served_.find(id);
   return at == served_.end() ? ControlSocket() : std::exchange(at->second.wanted, {});
 }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "dpdk_port/memif/control_socket.h"
 #include "dpdk_port/memif/handshake.h"
 #include "dpdk_port/memif/waking.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::port::memif {
@@ -53,16 +53,17 @@ class Listener {
   };
 
   Listener(std::string path, FileDescriptor socket);
-  void accept(Time now);
-  bool hear(Newcomer& newcomer, Time now);  // false: it is a newcomer no more
+  void accept(Time now) STP_REQUIRES(mutex_);
+  // False: it is a newcomer no more.
+  bool hear(Newcomer& newcomer, Time now) STP_REQUIRES(mutex_);
 
   const std::string path_;
   const std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
   ControlSocket socket_;
   struct stat file_ {};  // which file of that path is its own
-  std::mutex mutex_;     // of what follows
-  std::vector<Newcomer> newcomers_;
-  std::map<std::uint32_t, Served> served_;  // by id
+  Mutex mutex_;
+  std::vector<Newcomer> newcomers_ STP_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, Served> served_ STP_GUARDED_BY(mutex_);  // by id
 };
 
 class Memif {

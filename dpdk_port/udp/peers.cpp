@@ -61,7 +61,7 @@ std::optional<MacAddr> Peers::note(const Route& route, Kind kind, Time now) {
   const MacAddr name = name_of(address, route.from);
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
     entries_.emplace(key, enter(key, route, kind, now));
@@ -77,7 +77,7 @@ std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected,
     const auto address = address_in(name);
     return address ? std::optional(Route{*address}) : std::nullopt;
   }
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = entries_.find(name.to_u64());
   if (found == entries_.end()) return std::nullopt;
   use(found->second, connected ? kMet : kStranger, now);
@@ -86,7 +86,7 @@ std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected,
 
 std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
   if (ipv4_in(name)) return address_in(name);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = entries_.find(name.to_u64());
   return found == entries_.end() ? std::nullopt : std::optional(found->second->route.to);
 }
@@ -102,12 +102,12 @@ MacAddr Peers::source_of(const MacAddr& station) const {
 }
 
 std::size_t Peers::strangers() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return orders_[kStranger].size();
 }
 
 std::size_t Peers::known() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return orders_[kNamed].size() + orders_[kMet].size();
 }
 

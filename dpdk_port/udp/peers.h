@@ -24,12 +24,12 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "dpdk_port/link/internet_address.h"
 #include "stp/base/keyed_hash.h"
+#include "stp/base/mutex.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
 #include "stp/wire/layout.h"
@@ -91,17 +91,18 @@ class Peers final : public Sources {
   };
   using Order = std::list<Entry>;  // the one used longest ago is first
 
-  void make_room(Kind kind);
-  Order::iterator enter(std::uint64_t name, const Route& route, Kind kind, Time now);
-  void use(Order::iterator entry, Kind kind, Time now);
+  void make_room(Kind kind) STP_REQUIRES(mutex_);
+  Order::iterator enter(std::uint64_t name, const Route& route, Kind kind, Time now)
+      STP_REQUIRES(mutex_);
+  void use(Order::iterator entry, Kind kind, Time now) STP_REQUIRES(mutex_);
   std::optional<MacAddr> note(const Route& route, Kind kind, Time now);
 
   const std::uint16_t usual_port_;
   KeyedHash hash_;
   std::atomic<std::uint64_t> displaced_{0};
-  mutable std::mutex mutex_;  // guards the members below
-  std::array<Order, kKinds> orders_;
-  std::unordered_map<std::uint64_t, Order::iterator> entries_;
+  mutable Mutex mutex_;
+  std::array<Order, kKinds> orders_ STP_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Order::iterator> entries_ STP_GUARDED_BY(mutex_);
 };
 
 // The station that a socket has last heard, or sent to. What the table of peers says of it holds

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/crossing.h"
@@ -26,6 +25,7 @@
 #include "dpdk_port/udp/udp_troubles.h"
 #include "dpdk_port/udp/udp_ways.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 #include "stp/wire/ethernet.h"
 
 namespace stp::port {
@@ -246,11 +246,11 @@ class UdpLink {
     if (!watch_.look(now)) return;
     const std::string failure = follow_interface();
     if (!failure.empty()) troubles.tell(UdpTroubles::About::kOther, failure, now);
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     absence_ = watch_.absence();
   }
   std::optional<Absence> absence() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return absence_;
   }
 
@@ -264,8 +264,8 @@ class UdpLink {
   AddressWatch watch_;
   std::atomic<unsigned> index_;  // of the interface that the sockets are bound to; 0: none
   std::vector<std::unique_ptr<UdpSocket>> sockets_;
-  std::mutex mutex_;  // guards absence_
-  std::optional<Absence> absence_;
+  Mutex mutex_;
+  std::optional<Absence> absence_ STP_GUARDED_BY(mutex_);
 };
 
 // An interface that was made anew is another one for the sockets, even with the same name.

@@ -13,14 +13,14 @@ void append_trouble(std::string& to, const std::string& text) {
 }  // namespace
 
 void UdpTroubles::tell(About what, std::string text, Time now, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   own_[static_cast<std::size_t>(what)] = {std::move(text), now, bytes};
   any_ = true;
 }
 
 void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text, Time now,
                        std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   any_ = true;
   const auto same = [&](const PeerFault& each) { return each.peer == peer && each.about == what; };
   const auto known = std::ranges::find_if(peers_, same);
@@ -33,7 +33,7 @@ void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text
 
 // Datagrams that are too long for the interface are refused at once.
 void UdpTroubles::note_sent(const InternetAddress& peer, std::size_t bytes, Time now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   Fault& length = own_[static_cast<std::size_t>(About::kLength)];
   if (length.seen != kNever && bytes >= length.bytes) length.seen = kNever;
   for (PeerFault& fault : peers_)
@@ -44,7 +44,7 @@ void UdpTroubles::note_sent(const InternetAddress& peer, std::size_t bytes, Time
 
 // Just after a fault it means nothing that the peer is heard: the two directions are not alike.
 void UdpTroubles::note_heard(const InternetAddress& peer, Time now) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::erase_if(peers_, [&](const PeerFault& fault) {
     return fault.peer == peer && fault.about == About::kOther && fault.is_quiet(now);
   });
@@ -65,7 +65,7 @@ std::string UdpTroubles::own_text(Time now) const {
 }
 
 std::string UdpTroubles::text(Time now) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::string text = own_text(now);
   std::size_t told = 0, untold = 0;
   for (auto at = peers_.rbegin(); at != peers_.rend(); ++at) {
@@ -83,7 +83,7 @@ std::string UdpTroubles::text(Time now) const {
 }
 
 std::string UdpTroubles::text_of(const InternetAddress& peer, Time now) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::string text = own_text(now);
   for (const PeerFault& fault : peers_)
     if (fault.peer == peer && fault.is_told(now)) append_trouble(text, fault.text);
@@ -91,7 +91,7 @@ std::string UdpTroubles::text_of(const InternetAddress& peer, Time now) const {
 }
 
 bool UdpTroubles::are_about_length(Time now) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return own_[static_cast<std::size_t>(About::kLength)].is_told(now) ||
          std::ranges::any_of(peers_, [&](const PeerFault& fault) {
            return fault.about == About::kLength && fault.is_told(now);

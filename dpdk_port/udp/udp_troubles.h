@@ -7,11 +7,11 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "dpdk_port/link/internet_address.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -67,16 +67,16 @@ class UdpTroubles {
     }
     [[nodiscard]] bool is_quiet(Time now) const { return now > seen && now - seen >= kQuiet; }
   };
-  [[nodiscard]] std::string own_text(Time now) const;
+  [[nodiscard]] std::string own_text(Time now) const STP_REQUIRES(mutex_);
 
   void note_sent(const InternetAddress& peer, std::size_t bytes, Time now);
   void note_heard(const InternetAddress& peer, Time now);
-  void forget_old(Time now);
+  void forget_old(Time now) STP_REQUIRES(mutex_);
 
   std::atomic<bool> any_ = false;  // there may be faults
-  mutable std::mutex mutex_;       // guards all other members
-  std::array<Fault, 2> own_;
-  std::vector<PeerFault> peers_;  // the newest is last
+  mutable Mutex mutex_;
+  std::array<Fault, 2> own_ STP_GUARDED_BY(mutex_);
+  std::vector<PeerFault> peers_ STP_GUARDED_BY(mutex_);  // the newest is last
 };
 
 }  // namespace stp::port

@@ -227,7 +227,7 @@ int Connection::send(const Sending& what) {
 }
 
 bool Connection::try_send(const Sending& what) {
-  std::lock_guard const guard(sending_);
+  const Lock guard(sending_);
   if (!channel_.writable()) return false;
   auto& entry = channel_.next();
   entry.header = what.header;
@@ -257,7 +257,7 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
     // A program that polls mostly finds nothing: this avoids the lock. Only connectionless
     // endpoints set headers aside.
     if (!endpoint_->connectionless() && !channel_.waiting()) return false;
-    std::lock_guard const guard(receiving_);
+    const Lock guard(receiving_);
     received = inbox_.take(channel_, wanted, entry);
     return received != 0;
   };
@@ -287,7 +287,7 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
 int Connection::flush() {
   const auto error = wait_flushed(false);
   if (error != 0) return error;
-  std::lock_guard const guard(sending_);
+  const Lock guard(sending_);
   const auto refused = channel_.refused();
   const auto more = refused - refused_;
   refused_ = refused;
@@ -306,7 +306,7 @@ int Connection::flush() {
 int Connection::wait_flushed(bool closing) {
   std::uint32_t target = 0;
   {
-    std::lock_guard const guard(sending_);
+    const Lock guard(sending_);
     target = channel_.sent();
   }
   const auto done = [&] { return channel_.done(target); };
@@ -379,7 +379,7 @@ int Endpoint::not_connectionless() const {
 int Endpoint::open_port(Handle& out) {
   if (const auto error = not_connectionless(); error != 0) return error;
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
-  std::lock_guard const one_at_a_time(opening_);
+  const Lock one_at_a_time(opening_);
   if ((out = port_.load(std::memory_order_acquire)) != 0) return 0;
   ask::OpenPort::Reply made{};
   Payload payload;

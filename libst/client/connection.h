@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "libst/client/endpoint.h"
+#include "stp/base/mutex.h"
 #include "stp/channel/user_side.h"
 
 namespace stp::client {
@@ -105,11 +106,11 @@ class Connection {
   unsigned remote_bufsize_ = 0;  // of the peer: set by wait_open()
   unsigned send_stu_log2_ = 0;
   UserChannel channel_;
-  std::mutex sending_, receiving_;  // one for each direction of the channel
-  Inbox inbox_;                     // under receiving_
-  std::uint32_t refused_ = 0;       // at the last flush; under sending_
-  std::uint32_t over_budget_ = 0;   // part of refused_
-  std::atomic<bool> ended_{false};  // closed by this side
+  Mutex sending_, receiving_;  // one for each direction of the channel
+  Inbox inbox_ STP_GUARDED_BY(receiving_);
+  std::uint32_t refused_ STP_GUARDED_BY(sending_) = 0;      // at the last flush
+  std::uint32_t over_budget_ STP_GUARDED_BY(sending_) = 0;  // part of refused_
+  std::atomic<bool> ended_{false};                          // closed by this side
   std::atomic<bool> end_told_{false};
   std::atomic<bool> asked_;  // the peer has asked for it; no decision yet
   Handle handle_ = 0;

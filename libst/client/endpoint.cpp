@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/endpoint.h"
 
-#include <mutex>
-
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
@@ -13,7 +11,7 @@
 namespace stp::client {
 
 void Mappings::add(RegionId region, Direction direction, BufxInterval interval) {
-  std::unique_lock const guard(mutex_);
+  const WriteLock guard(mutex_);
   STP_ASSERT(interval.count > 0 && !regions_.contains(region), "a region is mapped once");
   STP_ASSERT(direction != Direction::kTransmit || !transmit_.contains(interval.first),
              "no two regions have the same Bufx");
@@ -22,7 +20,7 @@ void Mappings::add(RegionId region, Direction direction, BufxInterval interval) 
 }
 
 void Mappings::remove(RegionId region) {
-  std::unique_lock const guard(mutex_);
+  const WriteLock guard(mutex_);
   const auto at = regions_.find(region);
   if (at == regions_.end()) return;
   if (at->second.direction == Direction::kTransmit) {
@@ -35,23 +33,23 @@ void Mappings::remove(RegionId region) {
 }
 
 void Mappings::add_mx(std::uint16_t mx, RegionId region, VcId vc) {
-  std::unique_lock const guard(mutex_);
+  const WriteLock guard(mutex_);
   if (const auto at = regions_.find(region); at != regions_.end())
     mxs_[mx] = {region, vc, at->second.interval};
 }
 
 void Mappings::remove_mx(std::uint16_t mx) {
-  std::unique_lock const guard(mutex_);
+  const WriteLock guard(mutex_);
   mxs_.erase(mx);
 }
 
 void Mappings::remove_mx_of(VcId vc) {
-  std::unique_lock const guard(mutex_);
+  const WriteLock guard(mutex_);
   std::erase_if(mxs_, [vc](auto& mx) { return mx.second.vc == vc; });
 }
 
 bool Mappings::owns_mx(VcId vc, std::uint16_t mx) const {
-  std::shared_lock const guard(mutex_);
+  const ReadLock guard(mutex_);
   return find_mx(vc, mx) != nullptr;
 }
 
@@ -70,7 +68,7 @@ bool Mappings::can_send(std::uint32_t bufx, std::uint32_t offset, std::uint32_t 
 }
 
 bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
-  std::shared_lock const guard(mutex_);
+  const ReadLock guard(mutex_);
   for (std::uint64_t next = bufx; next <= last;) {
     auto after = transmit_.upper_bound(static_cast<std::uint32_t>(next));
     if (next > UINT32_MAX || after == transmit_.begin()) return false;
@@ -85,7 +83,7 @@ bool Mappings::find_transmit(std::uint32_t bufx, std::uint64_t last) const {
 }
 
 bool Mappings::can_grant(VcId vc, std::uint16_t mx, std::uint32_t bufx) const {
-  std::shared_lock const guard(mutex_);
+  const ReadLock guard(mutex_);
   const auto* const record = find_mx(vc, mx);
   return record != nullptr && record->interval.contains(bufx);
 }
@@ -112,7 +110,10 @@ int Endpoint::open(const std::optional<Name>& name, bool connectionless,
   ask::OpenEndpoint::Reply reply{};
   if (const auto error = endpoint->backend().call(request, reply); error != 0) return error;
   endpoint->id_ = reply.endpoint;
-  endpoint->config_ = reply.config;
+  {
+    const Lock guard(endpoint->mutex_);
+    endpoint->config_ = reply.config;
+  }
   out = std::move(endpoint);
   return 0;
 }
@@ -126,17 +127,17 @@ Endpoint::~Endpoint() {
 }
 
 ipc::WireConfig Endpoint::config() const {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   return config_;
 }
 
 std::uint32_t Endpoint::get_option(const OptionRule& rule) const {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   return config_.*rule.config;
 }
 
 int Endpoint::set_option(const OptionRule& rule, std::uint32_t value) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   ask::Configure asking{.endpoint = id_, .config = config_};
   asking.config.*rule.config = value;
   ask::Configure::Reply reply{};
@@ -175,7 +176,7 @@ int Endpoint::publish(const std::shared_ptr<Child>& child, Handle& out) {
   if (handle == 0) return fail(-EMFILE, "too many handles");
   child->set_handle(handle);
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     if (!ended()) {
       STP_ASSERT(!children_.contains(handle), "a handle is given once");
       children_.insert(handle);
@@ -188,12 +189,12 @@ int Endpoint::publish(const std::shared_ptr<Child>& child, Handle& out) {
 }
 
 void Endpoint::forget(Handle child) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   children_.erase(child);
 }
 
 std::vector<Handle> Endpoint::children() const {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   return {children_.begin(), children_.end()};
 }
 
@@ -346,7 +347,7 @@ int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::ui
 
 void Endpoint::end() {
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     ended_.store(true, std::memory_order_release);
   }
   wake_all(backend_->page().events);

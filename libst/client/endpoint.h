@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "libst/client/handle_table.h"
 #include "libst/client/names.h"
 #include "libst/client/options.h"
+#include "stp/base/mutex.h"
 #include "stp/node/node.h"
 
 struct st_ehandle;
@@ -58,17 +57,19 @@ class Mappings {
     Direction direction;
     BufxInterval interval;
   };
-  [[nodiscard]] const MxRecord* find_mx(VcId vc, std::uint16_t mx) const;
+  [[nodiscard]] const MxRecord* find_mx(VcId vc, std::uint16_t mx) const
+      STP_THREAD_SAFETY(requires_shared_capability(mutex_));
 
   [[nodiscard]] bool find_transmit(std::uint32_t bufx, std::uint64_t last) const;
 
   // The interval of transmit memory found last, first << 32 | count; 0: none. Most lookups hit it
   // and need no lock.
   mutable std::atomic<std::uint64_t> found_{0};
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<RegionId, RegionRecord> regions_;
-  std::map<std::uint32_t, std::uint32_t> transmit_;  // first Bufx -> count; none overlap
-  std::unordered_map<std::uint16_t, MxRecord> mxs_;
+  mutable SharedMutex mutex_;
+  std::unordered_map<RegionId, RegionRecord> regions_ STP_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, std::uint32_t> transmit_
+      STP_GUARDED_BY(mutex_);  // first Bufx -> count; none overlap
+  std::unordered_map<std::uint16_t, MxRecord> mxs_ STP_GUARDED_BY(mutex_);
 };
 
 class Connection;
@@ -141,11 +142,11 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   EndpointId id_ = kNoneId;
   Mappings mappings_;
   std::atomic<bool> ended_{false}, listening_{false};
-  std::mutex opening_;           // held while the Port is opened
+  Mutex opening_;                // held while the Port is opened
   std::atomic<Handle> port_{0};  // 0: not open yet
-  mutable std::mutex mutex_;     // protects the following members
-  ipc::WireConfig config_{};
-  std::unordered_set<Handle> children_;
+  mutable Mutex mutex_;
+  ipc::WireConfig config_ STP_GUARDED_BY(mutex_){};
+  std::unordered_set<Handle> children_ STP_GUARDED_BY(mutex_);
 };
 
 // st_create and st_endpoint.

@@ -5,14 +5,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+
+#include "stp/base/mutex.h"
 
 namespace stp::client {
 namespace {
 
 struct Hooks {
-  std::mutex mutex;
-  Hook of[2];
+  Mutex mutex;
+  Hook of[2] STP_GUARDED_BY(mutex);
   std::atomic<bool> any{false};
 };
 
@@ -22,8 +23,9 @@ Hooks& hooks() {
 }
 
 Hook hook(HookKind kind) {
-  std::lock_guard const guard(hooks().mutex);
-  return hooks().of[static_cast<std::size_t>(kind)];
+  Hooks& all = hooks();
+  const Lock guard(all.mutex);
+  return all.of[static_cast<std::size_t>(kind)];
 }
 
 // True while a hook runs: calls that the hook itself makes are not reported.
@@ -41,8 +43,8 @@ bool expected(int result) {
 }  // namespace
 
 void set_hook(HookKind kind, Hook wanted) {
-  std::lock_guard const guard(hooks().mutex);
-  auto& all = hooks();
+  Hooks& all = hooks();
+  const Lock guard(all.mutex);
   all.of[static_cast<std::size_t>(kind)] = wanted;
   all.any = all.of[0].function != nullptr || all.of[1].function != nullptr;
 }

@@ -51,7 +51,7 @@ HandleTable::Slot* HandleTable::slot_at(std::uint32_t index) const {
 
 Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   STP_ASSERT(object != nullptr, "a handle is given to an object");
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   if (free_.empty()) {
     if (size_ == kChunk * kChunks) return 0;
     for (std::uint32_t i = 0; i < kChunk; ++i) free_.push_back(size_ + i);
@@ -99,7 +99,7 @@ void HandleTable::unpin(std::uint32_t index, Slot& slot) {
 void HandleTable::recycle(std::uint32_t index, Slot& slot) {
   STP_ASSERT(slot.object != nullptr, "a handle that is retired had an object");
   const auto object = std::move(slot.object);  // its destructor runs without the lock
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   free_.push_back(index);
 }
 

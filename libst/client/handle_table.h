@@ -12,8 +12,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "stp/base/mutex.h"
 
 namespace stp::client {
 
@@ -85,9 +86,9 @@ class HandleTable {
 
   std::array<std::atomic<Slot*>, kChunks> chunks_{};
   std::atomic<bool> inherited_{false};
-  std::mutex mutex_;  // protects the following members
-  std::uint32_t size_ = 0;
-  std::deque<std::uint32_t> free_;
+  Mutex mutex_;
+  std::uint32_t size_ STP_GUARDED_BY(mutex_) = 0;
+  std::deque<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
 
 // A pinned object of a known type.

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <future>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "libst/ipc/link_choice.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
+#include "stp/base/mutex.h"
 
 namespace stp::client {
 namespace {
@@ -50,8 +50,8 @@ class Link {
 };
 
 struct Links {
-  std::mutex mutex;
-  std::map<std::string, std::weak_ptr<Link>> open;  // by the link's text
+  Mutex mutex;
+  std::map<std::string, std::weak_ptr<Link>> open STP_GUARDED_BY(mutex);  // by the link's text
 };
 
 Links& links() {
@@ -64,8 +64,9 @@ Links& links() {
 void leave_each() {
   std::vector<std::shared_ptr<Link>> live;
   {
-    std::lock_guard const guard(links().mutex);
-    for (auto& [text, link] : links().open)
+    Links& all = links();
+    const Lock guard(all.mutex);
+    for (auto& [text, link] : all.open)
       if (auto held = link.lock()) live.push_back(std::move(held));
   }
   for (const auto& link : live) link->leave();
@@ -127,7 +128,8 @@ int Link::choose(const ShardChoice& shard, Backend*& out) {
 
 // Closes the link under the mutex, so that whoever opens it again waits until it is closed.
 void close_in_turn(Link* link) {
-  std::lock_guard const guard(links().mutex);
+  Links& all = links();
+  const Lock guard(all.mutex);
   delete link;
 }
 
@@ -139,10 +141,11 @@ int use_link(std::shared_ptr<Backend>& out, const ShardChoice& shard) {
 
 int use_link(const std::string& text, std::shared_ptr<Backend>& out, const ShardChoice& shard) {
   std::shared_ptr<Link> known, link;  // outlive the guard: releasing one may lock the mutex
-  std::lock_guard const guard(links().mutex);
+  Links& all = links();
+  const Lock guard(all.mutex);
   static const int at_exit = std::atexit(leave_all);
   (void)at_exit;
-  auto& entry = links().open[text];
+  auto& entry = all.open[text];
   link = known = entry.lock();
   if (link == nullptr || link->error() != 0) {
     auto opened = std::make_unique<Link>();

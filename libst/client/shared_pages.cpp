@@ -113,7 +113,7 @@ SharedPages& SharedPages::instance() {
 int SharedPages::share(std::span<const MutableBytes> memory, std::span<const MutableBytes> own,
                        Share& out, bool anew) {
   // Held until the memory is lent: a fork in between would make the pages private.
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   if (std::exchange(cut_off_, false))
     return fail(-ENOMEM,
                 "after a fork, pages at the ends of mapped memory could not be shared with stpd "
@@ -149,7 +149,7 @@ void SharedPages::give_up(std::span<const MutableBytes> memory) {
 }
 
 int SharedPages::add_all(std::span<const MutableBytes> memory, Share& out) {
-  std::erase_if(known_, [this](auto& entry) {
+  std::erase_if(known_, [this](auto& entry) STP_REQUIRES(mutex_) {
     return entry.second.expired() && (created_.erase(entry.first), true);
   });
   for (const auto piece : memory)
@@ -179,7 +179,7 @@ int SharedPages::add(Bytes memory, Share& out) {
 
 std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
                                                         std::optional<Lease>& lease) {
-  std::lock_guard const guard(mutex_);  // held until the memory is lent, as in share()
+  const Lock guard(mutex_);  // held until the memory is lent, as in share()
   auto memory = remember(SharedMemory::lend(kRegionName, pages.size()), pages.data());
   if (memory == nullptr || ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_FIXED, memory->fd(), 0) == MAP_FAILED)
@@ -191,7 +191,7 @@ std::shared_ptr<const SharedMemory> SharedPages::create(MutableBytes pages,
 }
 
 void SharedPages::unmap(MutableBytes pages, Lease& lease) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   STP_ASSERT(!lease.bytes_.empty(), "a lease ends once");
   lent_.remove(std::exchange(lease.bytes_, {}));
   ::munmap(pages.data(), pages.size());
@@ -261,14 +261,17 @@ int SharedPages::replace(const MappedArea& area, Share::Part& out) {
 SharedPages::SharedPages() {
   HandleTable::instance();  // registers its handler first, so that it runs first in a child
   keep_maps_open();
-  ::pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork_in_parent(); },
-                   [] { instance().after_fork_in_child(); });
+  // What is locked before a fork is unlocked after it: no one function does both.
+  ::pthread_atfork(
+      []() STP_THREAD_SAFETY(no_thread_safety_analysis) { instance().before_fork(); },
+      []() STP_THREAD_SAFETY(no_thread_safety_analysis) { instance().after_fork_in_parent(); },
+      []() STP_THREAD_SAFETY(no_thread_safety_analysis) { instance().after_fork_in_child(); });
 }
 
 Lease::~Lease() {
   if (bytes_.empty()) return;
   auto& all = SharedPages::instance();
-  std::lock_guard const guard(all.mutex_);
+  const Lock guard(all.mutex_);
   all.lent_.remove(bytes_);
 }
 
@@ -387,7 +390,7 @@ bool is_there(const Share& share, std::span<const AreaAt> areas) {
 Share::~Share() {
   if (!has_rested) return;
   auto& all = SharedPages::instance();
-  std::lock_guard const guard(all.mutex_);
+  const Lock guard(all.mutex_);
   if (all.leave_rest(*this)) all.end_leases(*this);
 }
 
@@ -400,7 +403,7 @@ bool Share::resume(std::span<const AreaAt> areas) {
 }
 
 void SharedPages::rest(Share& share) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   if (!share.has_rested) {
     for (auto& part : share.parts) {
       struct stat status {};
@@ -416,7 +419,7 @@ void SharedPages::rest(Share& share) {
 }
 
 bool SharedPages::resume(Share& share, std::span<const AreaAt> areas) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   if (!leave_rest(share)) return false;
   if (share.pieces.size() == 1 && is_there(share, areas)) return true;
   end_leases(share);

@@ -12,7 +12,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,6 +23,7 @@
 #include "libst/client/set_aside.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
+#include "stp/base/mutex.h"
 
 namespace stp::client {
 
@@ -89,44 +89,48 @@ class SharedPages {
     std::uint64_t offset;
   };
   SharedPages();
-  void before_fork();
-  void after_fork_in_parent();
-  void after_fork_in_child();
-  void leave_to_child();
-  void leave_to_child(const MappedArea& area);
-  void make_private(Span pages, int protection, const SetAside::Place& place);
-  void put_back();
+  void before_fork() STP_THREAD_SAFETY(acquire_capability(mutex_));
+  void after_fork_in_parent() STP_THREAD_SAFETY(release_capability(mutex_));
+  void after_fork_in_child() STP_THREAD_SAFETY(release_capability(mutex_));
+  void leave_to_child() STP_REQUIRES(mutex_);
+  void leave_to_child(const MappedArea& area) STP_REQUIRES(mutex_);
+  void make_private(Span pages, int protection, const SetAside::Place& place) STP_REQUIRES(mutex_);
+  void put_back() STP_REQUIRES(mutex_);
 
   void rest(Share& share);
   bool resume(Share& share, std::span<const AreaAt> areas);
-  bool leave_rest(const Share& share);
-  void end_leases(Share& share);
-  bool end_rests();
+  bool leave_rest(const Share& share) STP_REQUIRES(mutex_);
+  void end_leases(Share& share) STP_REQUIRES(mutex_);
+  bool end_rests() STP_REQUIRES(mutex_);
 
-  void give_up(std::span<const MutableBytes> memory);
-  int add_all(std::span<const MutableBytes> memory, Share& out);
-  int add(Bytes memory, Share& out);
+  void give_up(std::span<const MutableBytes> memory) STP_REQUIRES(mutex_);
+  int add_all(std::span<const MutableBytes> memory, Share& out) STP_REQUIRES(mutex_);
+  int add(Bytes memory, Share& out) STP_REQUIRES(mutex_);
   // Records `memory`, which is about to be mapped at `at`.
   std::shared_ptr<const ipc::SharedMemory> remember(std::shared_ptr<const ipc::SharedMemory> memory,
-                                                    const std::byte* at);
+                                                    const std::byte* at) STP_REQUIRES(mutex_);
   // Returns our memfd that is mapped there, if somebody still holds it.
-  std::shared_ptr<const ipc::SharedMemory> known(const MappedArea& area) const;
-  void disown(MappedArea& area) const;
-  int part_of(const MappedArea& area, Share::Part& out);
-  int replace(const MappedArea& area, Share::Part& out);
+  std::shared_ptr<const ipc::SharedMemory> known(const MappedArea& area) const STP_REQUIRES(mutex_);
+  void disown(MappedArea& area) const STP_REQUIRES(mutex_);
+  int part_of(const MappedArea& area, Share::Part& out) STP_REQUIRES(mutex_);
+  int replace(const MappedArea& area, Share::Part& out) STP_REQUIRES(mutex_);
 
-  std::mutex mutex_;                                                       // held during a fork
-  std::map<std::uint64_t, std::weak_ptr<const ipc::SharedMemory>> known_;  // by inode
-  std::set<std::uint64_t> created_;  // those of them that create() has made: its caller holds them
-  Placements placements_;
-  LentRanges lent_;
-  std::vector<Share*> resting_;
+  Mutex mutex_;  // held during a fork
+  std::map<std::uint64_t, std::weak_ptr<const ipc::SharedMemory>> known_
+      STP_GUARDED_BY(mutex_);  // by inode
+  std::set<std::uint64_t> created_
+      STP_GUARDED_BY(mutex_);  // those of them that create() has made: its caller holds them
+  Placements placements_ STP_GUARDED_BY(mutex_);
+  LentRanges lent_ STP_GUARDED_BY(mutex_);
+  std::vector<Share*> resting_ STP_GUARDED_BY(mutex_);
   // During a fork:
-  bool leaving_ = false;  // this process owns the pages; false in a child, which owns none
-  bool all_left_out_ = false;
-  std::vector<View> views_;
-  std::vector<SetAside> aside_;
-  bool cut_off_ = false;  // some pages could not be put back; share() has not reported it yet
+  bool leaving_ STP_GUARDED_BY(mutex_) =
+      false;  // this process owns the pages; false in a child, which owns none
+  bool all_left_out_ STP_GUARDED_BY(mutex_) = false;
+  std::vector<View> views_ STP_GUARDED_BY(mutex_);
+  std::vector<SetAside> aside_ STP_GUARDED_BY(mutex_);
+  bool cut_off_ STP_GUARDED_BY(mutex_) =
+      false;  // some pages could not be put back; share() has not reported it yet
 };
 
 }  // namespace stp::client

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +25,7 @@
 #include "libst/client/error.h"
 #include "libst/client/shared_pages.h"
 #include "libst/include/stp/st.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::client {
@@ -70,8 +70,8 @@ struct Allocation {
 };
 
 struct Allocations {
-  std::mutex mutex;
-  std::map<const void*, Allocation> live;
+  Mutex mutex;
+  std::map<const void*, Allocation> live STP_GUARDED_BY(mutex);
 };
 
 Allocations& allocations() {
@@ -191,25 +191,28 @@ int allocate(const MemoryRequest& wanted, void*& out) {
     give_back(made);
     return error;
   }
-  std::lock_guard const guard(allocations().mutex);
+  Allocations& all = allocations();
+  const Lock guard(all.mutex);
   out = made.at;
-  allocations().live.emplace(made.at, std::move(made));
+  all.live.emplace(made.at, std::move(made));
   return 0;
 }
 
 int release(void* memory) {
-  std::lock_guard const guard(allocations().mutex);
-  const auto at = allocations().live.find(memory);
-  if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
+  Allocations& all = allocations();
+  const Lock guard(all.mutex);
+  const auto at = all.live.find(memory);
+  if (at == all.live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
   give_back(at->second);
-  allocations().live.erase(at);
+  all.live.erase(at);
   return 0;
 }
 
 int describe_memory(const void* memory, MemoryFacts& out) {
-  std::lock_guard const guard(allocations().mutex);
-  const auto at = allocations().live.find(memory);
-  if (at == allocations().live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
+  Allocations& all = allocations();
+  const Lock guard(all.mutex);
+  const auto at = all.live.find(memory);
+  if (at == all.live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
   out = {at->second.size, huge_bytes(at->second), node_of(memory)};
   return 0;
 }

@@ -147,8 +147,8 @@ int StpdConnection::watch() {
 
 // False: there was none, or it is not worth while any more.
 bool StpdConnection::asks_for_a_sign() {
-  std::unique_lock const one_at_a_time(mutex_, std::try_to_lock);
-  if (!one_at_a_time) return true;  // who asks already will know
+  if (!mutex_.try_lock()) return true;  // who asks already will know
+  const Lock one_at_a_time(mutex_, std::adopt_lock);
   const RequestMessage asking(ask::LinkState{});
   bool answers = error() == 0 && ipc::send_request(socket_.get(), asking, {}) == 0;
   while (answers && !is_readable({socket_.get(), stop_.get()}, Clock::now() + patience_ / 4))
@@ -170,7 +170,7 @@ int StpdConnection::gone() const {
 
 int StpdConnection::ask(const RequestMessage& request, std::span<const int> fds,
                         ReplyMessage& reply, std::vector<UniqueFd>& received) {
-  std::lock_guard const one_at_a_time(mutex_);
+  const Lock one_at_a_time(mutex_);
   if (const auto end = gone(); end != 0) return end;
   auto failed = ipc::send_request(socket_.get(), request, fds);
   if (failed == 0) {

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/os/shared_core.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/mutex.h"
 
 namespace stp::client {
 
@@ -60,7 +60,7 @@ class StpdConnection {
   int await_reply(ipc::RequestKind kind, ipc::ReplyMessage& reply,
                   std::vector<os::UniqueFd>& received);
   [[nodiscard]] bool is_there(int stop) const;
-  [[nodiscard]] int silent();
+  [[nodiscard]] int silent() STP_REQUIRES(mutex_);
   bool asks_for_a_sign();
   void lost() { error_.store(-ENOTCONN, std::memory_order_release); }
 
@@ -68,9 +68,9 @@ class StpdConnection {
   const os::UniqueFd socket_;
   const std::chrono::milliseconds patience_;
   os::UniqueFd stop_;  // ends the watcher
-  std::mutex mutex_;
-  bool answered_ = false;            // the first request has a reply
-  std::atomic<bool> silent_{false};  // it was given up
+  Mutex mutex_;
+  bool answered_ STP_GUARDED_BY(mutex_) = false;  // the first request has a reply
+  std::atomic<bool> silent_{false};               // it was given up
   std::atomic<int> error_{0};
   std::thread watcher_;
 };

@@ -43,19 +43,19 @@ std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t us
 // ---- Budgets
 
 void Budgets::set_total(Resource resource, std::uint64_t total) {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   wholes_[index_of(resource)].total = total;
 }
 
 void Budgets::set_share(unsigned percent) {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   percent_ = percent;
 }
 
 Account Budgets::account(uid_t uid, bool trusted) {
   Account made;
   made.budgets_ = shared_from_this();
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   const auto [at, is_new] = users_.try_emplace(uid);
   auto& user = at->second;
   if (is_new) user.uid = uid;  // read without the mutex (Account::uid)
@@ -77,7 +77,7 @@ std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
 }
 
 bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = index_of(resource);
   auto& own = user.used[at];
   const auto most = most_of(user, at);
@@ -93,7 +93,7 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
 
 // `whole`: the reservation ends. Otherwise it only shrinks.
 void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool whole) {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = index_of(resource);
   STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used, "what is given back was taken");
   STP_ASSERT(amount == 0 || wholes_[at].users > 0, "a user that returns some was counted");
@@ -107,7 +107,7 @@ void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool who
 }
 
 void Budgets::close(User& user) {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   STP_ASSERT(user.holders > 0, "an account that closes was open");
   --user.holders;
   forget_if_empty(user);
@@ -121,7 +121,7 @@ void Budgets::forget_if_empty(User& user) {
 }
 
 std::string Budgets::refusal(const User& user, Resource resource) const {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = index_of(resource);
   const auto& name = describe(resource);
   const auto share = std::string(name.remedy) == "--user-share" ? "" : " or --user-share";
@@ -131,7 +131,7 @@ std::string Budgets::refusal(const User& user, Resource resource) const {
 }
 
 std::optional<Budgets::Usage> Budgets::after(std::optional<uid_t> uid) const {
-  const os::Lock guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = uid ? users_.upper_bound(*uid) : users_.begin();
   if (at == users_.end()) return std::nullopt;
   const auto& user = at->second;

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "libst/ipc/requests.h"
-#include "libst/os/mutex.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::host {
@@ -169,7 +169,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   void forget_if_empty(User& user) STP_REQUIRES(mutex_);
   [[nodiscard]] std::string refusal(const User& user, Resource resource) const;
 
-  mutable os::Mutex mutex_;
+  mutable Mutex mutex_;
   std::array<Whole, kResources> wholes_ STP_GUARDED_BY(mutex_){};
   unsigned percent_ STP_GUARDED_BY(mutex_) = kUserShare;
   std::map<uid_t, User> users_ STP_GUARDED_BY(mutex_);

@@ -55,7 +55,7 @@ void GuardedRanges::move(std::size_t to, std::size_t from) {
 
 int GuardedRanges::add(MutableBytes range, Torn* torn) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
-  const os::Lock lock(mutex_);
+  const Lock lock(mutex_);
   const auto count = count_.load();
   if (count == most_) return -ENOMEM;
   const auto at = first_not_above(begin);
@@ -71,7 +71,7 @@ int GuardedRanges::add(MutableBytes range, Torn* torn) {
 
 void GuardedRanges::remove(MutableBytes range) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
-  const os::Lock lock(mutex_);
+  const Lock lock(mutex_);
   const auto count = count_.load();
   const auto at = first_not_above(begin);
   if (at == count || entries_[at].begin.load() != begin) return;

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "libst/os/mutex.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::host {
@@ -58,7 +58,7 @@ class GuardedRanges {
   void move(std::size_t to, std::size_t from) STP_REQUIRES(mutex_);
 
   const std::size_t most_;
-  os::Mutex mutex_;  // held to change entries; find() reads them without
+  Mutex mutex_;  // held to change entries; find() reads them without
   // The highest address first: the kernel mostly maps below what it has mapped before, so a new
   // entry mostly goes to the end.
   Entry* entries_ = nullptr;

@@ -63,7 +63,7 @@ void PollLoop::start() {
 
 void PollLoop::stop() {
   {
-    const os::Lock guard(mutex_);
+    const Lock guard(mutex_);
     stopping_ = true;
   }
   called_.notify_all();
@@ -72,7 +72,7 @@ void PollLoop::stop() {
 
 void PollLoop::take_over() {
   {
-    const os::Lock guard(mutex_);
+    const Lock guard(mutex_);
     taken_over_ = true;
   }
   called_.notify_all();
@@ -111,7 +111,7 @@ void PollLoop::wait_for_callers() {
   if (left_.exchange(false)) time = std::min(time, kLongestLeft);
   far_away_ = time > kLongestLeft;
   if (far_away_) service_.leave_link();
-  os::Lock guard(mutex_);
+  Lock guard(mutex_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(time);
   while (!taken_over_ && !stopping_ && !(far_away_ && left_))
     if (!guard.wait_until(called_, end)) break;
@@ -122,7 +122,7 @@ void PollLoop::wait_for_callers() {
 }
 
 void PollLoop::call() {
-  { const os::Lock guard(mutex_); }  // the loop waits now, or will still check left_
+  { const Lock guard(mutex_); }  // the loop waits now, or will still check left_
   called_.notify_all();
 }
 

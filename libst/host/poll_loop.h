@@ -16,7 +16,7 @@
 
 #include "libst/host/attention.h"
 #include "libst/host/service.h"
-#include "libst/os/mutex.h"
+#include "stp/base/mutex.h"
 
 namespace stp::host {
 
@@ -158,7 +158,7 @@ class PollLoop {
   // loop sees that work is left to it, or the caller sees that the loop is far away and calls it.
   std::atomic<bool> left_{false}, far_away_{false};
   std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
-  os::Mutex mutex_;
+  Mutex mutex_;
   std::condition_variable called_;
   bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };

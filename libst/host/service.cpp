@@ -27,14 +27,14 @@ namespace stp::host {
 
 void DriveLock::wait(std::uint32_t ticket) {
   waiting_.fetch_add(1, std::memory_order_relaxed);
-  os::Lock guard(mutex_);
+  Lock guard(mutex_);
   while (serving_.load() != ticket) guard.wait(called_);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Wakes all waiters: only the next ticket may continue, and notify_one() might wake another one.
 void DriveLock::call() {
-  { const os::Lock guard(mutex_); }  // each waiter sleeps now, or will still check serving_
+  { const Lock guard(mutex_); }  // each waiter sleeps now, or will still check serving_
   called_.notify_all();
 }
 

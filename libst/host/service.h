@@ -19,8 +19,8 @@
 #include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
-#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::host {
@@ -62,7 +62,7 @@ class DriveLock {
 
   std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
   std::atomic<unsigned> waiting_{0};
-  os::Mutex mutex_;
+  Mutex mutex_;
   std::condition_variable called_;
 };
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "libst/os/mutex.h"
+#include "stp/base/mutex.h"
 
 namespace stp::os {
 

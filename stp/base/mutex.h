@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks of which clang checks the use (-Wthread-safety): what a lock guards is marked as such, and
-// so are functions that need it. Other compilers see plain locks.
-//
-// The order of the locks of a service and a daemon: the drive lock of one Service
-// (libst/host/service.h), then the list of rings for pinned pages, then one of these rings, then
-// the budgets. Nobody takes a lock while it holds the budgets, the turn to map files
-// (mapping_turn.h), or one that is not named here.
+// so are functions that need it. Other compilers see plain locks. docs/architecture.md has the
+// order of the locks.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 
 #ifdef __clang__
 #define STP_THREAD_SAFETY(attribute) __attribute__((attribute))
@@ -21,11 +18,12 @@
 #define STP_REQUIRES(lock) STP_THREAD_SAFETY(requires_capability(lock))
 #define STP_EXCLUDES(lock) STP_THREAD_SAFETY(locks_excluded(lock))
 
-namespace stp::os {
+namespace stp {
 
 class STP_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
   void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() STP_THREAD_SAFETY(try_acquire_capability(true)) { return mutex_.try_lock(); }
   void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
 
  private:
@@ -33,14 +31,19 @@ class STP_THREAD_SAFETY(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Holds a Mutex while it exists, but for the time of a wait. A wait may end without a reason, so it
-// is repeated until what is waited for is true.
+// Holds a Mutex while it exists, but for the time of a wait, or from unlock() to lock(). A wait may
+// end without a reason, so it is repeated until what is waited for is true.
 class STP_THREAD_SAFETY(scoped_lockable) Lock {
  public:
   explicit Lock(Mutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : lock_(of.mutex_) {}
+  // The caller holds it already, and leaves it to this.
+  Lock(Mutex& of, std::adopt_lock_t held) STP_REQUIRES(of) : lock_(of.mutex_, held) {}
   ~Lock() STP_THREAD_SAFETY(release_capability()) = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
+
+  void lock() STP_THREAD_SAFETY(acquire_capability()) { lock_.lock(); }
+  void unlock() STP_THREAD_SAFETY(release_capability()) { lock_.unlock(); }
 
   void wait(std::condition_variable& called) { called.wait(lock_); }
   // False: it is too late.
@@ -52,4 +55,65 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
   std::unique_lock<std::mutex> lock_;
 };
 
-}  // namespace stp::os
+// May be locked again by the thread that holds it.
+class STP_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
+ public:
+  void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
+  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+
+ private:
+  std::recursive_mutex mutex_;
+};
+
+class STP_THREAD_SAFETY(scoped_lockable) RecursiveLock {
+ public:
+  explicit RecursiveLock(RecursiveMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : of_(of) {
+    of.lock();
+  }
+  ~RecursiveLock() STP_THREAD_SAFETY(release_capability()) { of_.unlock(); }
+  RecursiveLock(const RecursiveLock&) = delete;
+  RecursiveLock& operator=(const RecursiveLock&) = delete;
+
+ private:
+  RecursiveMutex& of_;
+};
+
+// Many may hold it to read what it guards, or one to change it.
+class STP_THREAD_SAFETY(capability("mutex")) SharedMutex {
+ public:
+  void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
+  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  void lock_shared() STP_THREAD_SAFETY(acquire_shared_capability()) { mutex_.lock_shared(); }
+  void unlock_shared() STP_THREAD_SAFETY(release_shared_capability()) { mutex_.unlock_shared(); }
+
+ private:
+  std::shared_mutex mutex_;
+};
+
+class STP_THREAD_SAFETY(scoped_lockable) WriteLock {
+ public:
+  explicit WriteLock(SharedMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : of_(of) {
+    of.lock();
+  }
+  ~WriteLock() STP_THREAD_SAFETY(release_capability()) { of_.unlock(); }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  SharedMutex& of_;
+};
+
+class STP_THREAD_SAFETY(scoped_lockable) ReadLock {
+ public:
+  explicit ReadLock(SharedMutex& of) STP_THREAD_SAFETY(acquire_shared_capability(of)) : of_(of) {
+    of.lock_shared();
+  }
+  ~ReadLock() STP_THREAD_SAFETY(release_capability()) { of_.unlock_shared(); }
+  ReadLock(const ReadLock&) = delete;
+  ReadLock& operator=(const ReadLock&) = delete;
+
+ private:
+  SharedMutex& of_;
+};
+
+}  // namespace stp

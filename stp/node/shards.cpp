@@ -14,7 +14,7 @@ Shards::Shards(unsigned count) : count_(count) {
 
 bool Shards::listen(std::uint32_t uport, unsigned shard) {
   STP_ASSERT(shard < count_, "who listens is one of the shards");
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   const auto [at, fresh] = listeners_.try_emplace(uport, Place{shard, true});
   if (!fresh && at->second.listens) return false;
   at->second = {shard, true};
@@ -22,7 +22,7 @@ bool Shards::listen(std::uint32_t uport, unsigned shard) {
 }
 
 void Shards::unlisten(std::uint32_t uport, unsigned shard) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = listeners_.find(uport);
   STP_ASSERT(at != listeners_.end() && at->second.listens && at->second.shard == shard,
              "who ends has listened");
@@ -35,7 +35,7 @@ void Shards::unlisten(std::uint32_t uport, unsigned shard) {
 }
 
 std::optional<unsigned> Shards::listener(std::uint32_t uport) const {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   const auto at = listeners_.find(uport);
   return at == listeners_.end() ? std::nullopt : std::optional(at->second.shard);
 }

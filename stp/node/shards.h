@@ -9,9 +9,9 @@
 
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -59,9 +59,9 @@ class Shards {
   };
 
   const unsigned count_;
-  mutable std::mutex mutex_;  // guards the members below
-  std::map<std::uint32_t, Place> listeners_;
-  std::deque<std::uint32_t> gone_;  // oldest first; some may listen again
+  mutable Mutex mutex_;
+  std::map<std::uint32_t, Place> listeners_ STP_GUARDED_BY(mutex_);
+  std::deque<std::uint32_t> gone_ STP_GUARDED_BY(mutex_);  // oldest first; some may listen again
 };
 
 }  // namespace stp

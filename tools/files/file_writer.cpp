@@ -306,7 +306,7 @@ Note IncomingFile::commit(std::uint64_t size, const Digest& expected, WholeFile&
 Helper::~Helper() {
   if (!thread_.joinable()) return;
   {
-    std::lock_guard const lock(mutex_);
+    const Lock lock(mutex_);
     end_ = true;
   }
   changed_.notify_all();
@@ -320,20 +320,20 @@ void Helper::share(const std::function<void()>& work) {
     return work();
   }
   {
-    std::lock_guard const lock(mutex_);
+    const Lock lock(mutex_);
     offered_ = &work;
   }
   changed_.notify_all();
   work();
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   offered_ = nullptr;
-  changed_.wait(lock, [this] { return !busy_; });
+  while (busy_) lock.wait(changed_);
 }
 
 void Helper::run() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return offered_ != nullptr || end_; });
+    while (offered_ == nullptr && !end_) lock.wait(changed_);
     if (end_) return;
     const auto& work = *std::exchange(offered_, nullptr);
     busy_ = true;

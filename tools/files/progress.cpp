@@ -260,54 +260,55 @@ Progress::Progress(std::string program, bool quiet, std::chrono::milliseconds st
 
 Progress::~Progress() {
   {
-    std::lock_guard const lock(mutex_);
+    const Lock lock(mutex_);
     end_ = true;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  const Lock lock(mutex_);
   erase();
 }
 
 Progress::Item::Item(Progress& progress, std::string name, std::optional<std::uint64_t> size)
     : progress_(progress), name_(std::move(name)), size_(size) {
-  std::lock_guard const lock(progress_.mutex_);
+  const Lock lock(progress_.mutex_);
   if (!progress_.is_busy()) progress_.moved_at_ = Clock::now();
   progress_.small_ = false;
   progress_.items_.insert(this);
 }
 
 Progress::Item::~Item() {
-  std::lock_guard const lock(progress_.mutex_);
+  const Lock lock(progress_.mutex_);
   progress_.items_.erase(this);
   if (!progress_.is_busy()) progress_.erase();
 }
 
 void Progress::Item::advance(std::uint64_t bytes) {
   if (!progress_.bar_ || bytes == 0) return;
-  std::lock_guard const lock(progress_.mutex_);
+  const Lock lock(progress_.mutex_);
   done_ += bytes;
   progress_.note(bytes);
 }
 
 void Progress::Item::skip(std::uint64_t bytes) {
-  std::lock_guard const lock(progress_.mutex_);
+  const Lock lock(progress_.mutex_);
   done_ += bytes;
 }
 
 Progress::Watch::Watch(Progress& progress, std::function<std::string()> trouble)
     : progress_(progress) {
-  std::lock_guard const lock(progress_.watch_mutex_);
+  const Lock lock(progress_.watch_mutex_);
   progress_.trouble_ = std::move(trouble);
 }
 
 Progress::Watch::~Watch() {
-  std::lock_guard const lock(progress_.watch_mutex_);
+  const Lock lock(progress_.watch_mutex_);
   progress_.trouble_ = nullptr;
 }
 
 void Progress::count(std::size_t finished, std::size_t files, bool more) {
   if (!bar_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   if (finished != finished_ || !is_busy()) moved_at_ = Clock::now();
   finished_ = finished;
   files_ = files;
@@ -317,13 +318,13 @@ void Progress::count(std::size_t finished, std::size_t files, bool more) {
 
 void Progress::sent(std::size_t files) {
   if (!bar_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   sent_ = files;
 }
 
 void Progress::moved(std::uint64_t bytes) {
   if (!bar_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   small_ = true;
   note(bytes);
 }
@@ -336,34 +337,38 @@ void Progress::note(std::uint64_t bytes) {
 
 void Progress::await_disk() {
   if (!bar_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   on_disk_ = true;
 }
 
 void Progress::pause() {
   if (!bar_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   note(0);
 }
 
 void Progress::run() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kRedraw, [this] { return end_; }))
-    if (is_busy()) draw(lock);
+  Lock lock(mutex_);
+  while (!end_) {
+    const auto next = Clock::now() + kRedraw;
+    while (!end_ && lock.wait_until(changed_, next)) {
+    }
+    if (!end_ && is_busy()) draw();
+  }
 }
 
 // Does not hold the lock while it asks for the trouble: nobody waits for the answer but the line.
-void Progress::draw(std::unique_lock<std::mutex>& lock) {
+void Progress::draw() {
   const auto now = Clock::now();
   sample(now);
   std::string trouble;
   if (now - moved_at_ >= stalled_after_) {
-    lock.unlock();
+    mutex_.unlock();
     {
-      std::lock_guard const watch_lock(watch_mutex_);
+      const Lock watch_lock(watch_mutex_);
       if (trouble_) trouble = trouble_();
     }
-    lock.lock();
+    mutex_.lock();
     if (!is_busy() || end_) return;
   }
   auto shown = view(Clock::now());
@@ -427,7 +432,7 @@ void Progress::erase() {
 
 void Progress::say(const std::string& line) {
   if (quiet_) return;
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   erase();
   if (std::printf("%s\n", line.c_str()) >= 0 && std::fflush(stdout) == 0) return;
   const auto error = errno;
@@ -437,12 +442,12 @@ void Progress::say(const std::string& line) {
 }
 
 bool Progress::could_say_all() {
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   return !unwritten_;
 }
 
 void Progress::complain(const std::string& line) {
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   erase();
   std::fprintf(stderr, "%s: %s\n", program_.c_str(), line.c_str());
 }

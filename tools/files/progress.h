@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+
+#include "stp/base/mutex.h"
 
 namespace stp::files {
 
@@ -100,30 +101,38 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   void run();
-  void note(std::uint64_t bytes);  // have moved; the mutex is held
-  void draw(std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] bool is_busy() const { return !items_.empty() || finished_ < files_; }
-  [[nodiscard]] ProgressView view(Clock::time_point now) const;
-  void sample(Clock::time_point now);
-  [[nodiscard]] const char* clearing(std::size_t columns) const;
-  void erase();
+  void note(std::uint64_t bytes) STP_REQUIRES(mutex_);  // have moved
+  void draw() STP_REQUIRES(mutex_);
+  [[nodiscard]] bool is_busy() const STP_REQUIRES(mutex_) {
+    return !items_.empty() || finished_ < files_;
+  }
+  [[nodiscard]] ProgressView view(Clock::time_point now) const STP_REQUIRES(mutex_);
+  void sample(Clock::time_point now) STP_REQUIRES(mutex_);
+  [[nodiscard]] const char* clearing(std::size_t columns) const STP_REQUIRES(mutex_);
+  void erase() STP_REQUIRES(mutex_);
 
   const std::string program_;
   const bool quiet_;
   const std::chrono::milliseconds stalled_after_;
   const bool bar_;
-  std::mutex watch_mutex_;  // of the following; taken before the other one, if both are
-  std::function<std::string()> trouble_;
-  std::mutex mutex_;  // of the following
-  bool drawn_ = false, unwritten_ = false, end_ = false;
-  std::size_t drawn_columns_ = 0;
-  std::set<const Item*> items_;
-  std::size_t finished_ = 0, sent_ = 0, files_ = 0;
-  bool more_ = false, on_disk_ = false;
-  bool small_ = false;       // what moved last was of small files
-  std::uint64_t moved_ = 0;  // bytes, of all files
-  Clock::time_point moved_at_ = Clock::now();
-  std::deque<std::pair<Clock::time_point, std::uint64_t>> samples_;  // of moved_
+  Mutex watch_mutex_;  // taken before the other one, if both are
+  std::function<std::string()> trouble_ STP_GUARDED_BY(watch_mutex_);
+  Mutex mutex_;
+  bool drawn_ STP_GUARDED_BY(mutex_) = false;
+  bool unwritten_ STP_GUARDED_BY(mutex_) = false;
+  bool end_ STP_GUARDED_BY(mutex_) = false;
+  std::size_t drawn_columns_ STP_GUARDED_BY(mutex_) = 0;
+  std::set<const Item*> items_ STP_GUARDED_BY(mutex_);
+  std::size_t finished_ STP_GUARDED_BY(mutex_) = 0;
+  std::size_t sent_ STP_GUARDED_BY(mutex_) = 0;
+  std::size_t files_ STP_GUARDED_BY(mutex_) = 0;
+  bool more_ STP_GUARDED_BY(mutex_) = false;
+  bool on_disk_ STP_GUARDED_BY(mutex_) = false;
+  bool small_ STP_GUARDED_BY(mutex_) = false;       // what moved last was of small files
+  std::uint64_t moved_ STP_GUARDED_BY(mutex_) = 0;  // bytes, of all files
+  Clock::time_point moved_at_ STP_GUARDED_BY(mutex_) = Clock::now();
+  std::deque<std::pair<Clock::time_point, std::uint64_t>> samples_
+      STP_GUARDED_BY(mutex_);  // of moved_
   std::condition_variable changed_;
   std::thread thread_;  // draws
 };

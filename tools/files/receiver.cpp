@@ -34,7 +34,7 @@ const Turns::Work* Turns::next() const {
 // A host that comes anew is behind those that wait, or one that comes again and again would be
 // served before them.
 Turns::Work::Work(const WorkFor& whom) : whom_(whom), turns_(whom.turns) {
-  std::lock_guard const lock(turns_.mutex_);
+  const Lock lock(turns_.mutex_);
   const auto [found, is_new] = turns_.hosts_.try_emplace(whom.host);
   host_ = &found->second;
   if (is_new) host_->had = turns_.slices_;
@@ -42,12 +42,11 @@ Turns::Work::Work(const WorkFor& whom) : whom_(whom), turns_(whom.turns) {
 }
 
 Turns::Work::~Work() {
-  std::lock_guard const lock(turns_.mutex_);
+  const Lock lock(turns_.mutex_);
   stop();
   if (--host_->works == 0) turns_.hosts_.erase(whom_.host);
 }
 
-// Under the lock.
 void Turns::Work::stop() {
   if (has_slice_) ++turns_.free_;
   has_slice_ = false;
@@ -61,14 +60,17 @@ bool Turns::Work::go_on() {
 }
 
 bool Turns::Work::await_slice() {
-  std::unique_lock lock(turns_.mutex_);
+  Lock lock(turns_.mutex_);
   stop();
   turns_.waiting_.push_back(this);
-  const auto has_turn = [this] { return turns_.free_ != 0 && turns_.next() == this; };
-  while (!turns_.changed_.wait_for(lock, kAttention, has_turn)) {
+  auto attend_at = Clock::now() + kAttention;
+  while (turns_.free_ == 0 || turns_.next() != this) {
+    if (lock.wait_until(turns_.changed_, attend_at)) continue;
+    if (turns_.free_ != 0 && turns_.next() == this) break;
     lock.unlock();
     if (!whom_.attend()) return false;
     lock.lock();
+    attend_at = Clock::now() + kAttention;
   }
   turns_.waiting_.remove(this);
   --turns_.free_;
@@ -335,6 +337,7 @@ bool Receiver::run(bool once) {
     }
   } while (!once);
   reap(true);
+  const Lock lock(mutex_);
   return failures_ == 0 && (files_ != 0 || !once);
 }
 
@@ -426,7 +429,7 @@ void Receiver::serve(stm_connection_t request, const std::string& peer, Presence
     context_.progress.complain(failure.what());
     ++failures;
   }
-  std::lock_guard const lock(mutex_);
+  const Lock lock(mutex_);
   files_ += files;
   failures_ += failures;
 }

@@ -17,7 +17,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "libst/os/unique_fd.h"
+#include "stp/base/mutex.h"
 #include "tools/files/batch.h"
 #include "tools/files/channel.h"
 #include "tools/files/digest.h"
@@ -57,15 +57,15 @@ class Turns {
     unsigned works = 0;
     std::uint64_t had = 0;  // number of its last slice
   };
-  [[nodiscard]] const Work* next() const;
+  [[nodiscard]] const Work* next() const STP_REQUIRES(mutex_);
 
   const Clock::duration slice_;
-  std::mutex mutex_;  // of the following
+  Mutex mutex_;
   std::condition_variable changed_;
-  unsigned free_;
-  std::uint64_t slices_ = 0;
-  std::map<std::string, Host> hosts_;  // that have work
-  std::list<const Work*> waiting_;     // in the order in which they came
+  unsigned free_ STP_GUARDED_BY(mutex_);
+  std::uint64_t slices_ STP_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Host> hosts_ STP_GUARDED_BY(mutex_);  // that have work
+  std::list<const Work*> waiting_ STP_GUARDED_BY(mutex_);     // in the order in which they came
 };
 
 // For whom work is done.
@@ -87,7 +87,7 @@ class Turns::Work {
 
  private:
   friend class Turns;
-  void stop();
+  void stop() STP_REQUIRES(turns_.mutex_);
   [[nodiscard]] bool await_slice();
 
   const WorkFor& whom_;
@@ -209,10 +209,11 @@ class Helper {
  private:
   void run();
 
-  std::mutex mutex_;  // of the following
+  Mutex mutex_;
   std::condition_variable changed_;
-  const std::function<void()>* offered_ = nullptr;
-  bool busy_ = false, end_ = false;
+  const std::function<void()>* offered_ STP_GUARDED_BY(mutex_) = nullptr;
+  bool busy_ STP_GUARDED_BY(mutex_) = false;
+  bool end_ STP_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -522,8 +523,9 @@ class Receiver {
   Queue requests_;
   stm_listener_t listener_ = nullptr;
   std::list<Place> places_;
-  std::mutex mutex_;  // of the following
-  unsigned files_ = 0, failures_ = 0;
+  Mutex mutex_;
+  unsigned files_ STP_GUARDED_BY(mutex_) = 0;
+  unsigned failures_ STP_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace stp::files

@@ -13,6 +13,7 @@
 #include "dpdk_port/link/link.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
+#include "stp/base/mutex.h"
 #include "tools/cli/app.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
@@ -54,8 +55,8 @@ class InnerServer {
     serving_.listening = [this] { announce({}); };
     serving_.mishap = say;
     thread_ = std::thread([this, &usage] { run(usage); });
-    std::unique_lock guard(mutex_);
-    announced_.wait(guard, [this] { return ready_; });
+    Lock guard(mutex_);
+    while (!ready_) guard.wait(announced_);
     if (failure_) {
       guard.unlock();
       thread_.join();
@@ -78,17 +79,17 @@ class InnerServer {
     }
   }
   void announce(std::exception_ptr failure) {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     failure_ = std::move(failure);
     ready_ = true;
     announced_.notify_all();
   }
 
   Serving serving_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable announced_;
-  bool ready_ = false;
-  std::exception_ptr failure_;
+  bool ready_ STP_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ STP_GUARDED_BY(mutex_);
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "libst/os/standard_streams.h"
+#include "stp/base/mutex.h"
 #include "stp/node/shards.h"
 #include "tools/cli/app.h"
 #include "tools/sim/simulation.h"
@@ -206,7 +206,7 @@ void set_current_run(const Profile& profile, std::uint64_t seed, unsigned nodes)
 // Returns the number of failed runs.
 std::uint64_t play(const Campaign& campaign) {
   std::atomic<std::uint64_t> next{campaign.first_seed};
-  std::mutex mutex;
+  Mutex mutex;  // of the totals, and of what is printed
   Totals totals;
   const auto work = [&] {
     for (;;) {
@@ -215,7 +215,7 @@ std::uint64_t play(const Campaign& campaign) {
       const auto& profile = campaign.profile != nullptr ? *campaign.profile : profile_of(seed);
       set_current_run(profile, seed, campaign.nodes);
       const auto result = simulate(profile, seed, {}, campaign.nodes);
-      std::scoped_lock const lock(mutex);
+      const Lock lock(mutex);
       totals.add(result);
       if (!result.failures.empty()) report(profile, seed, campaign.nodes, result);
     }

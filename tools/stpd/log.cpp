@@ -20,13 +20,10 @@
 #include <thread>
 #include <utility>
 
-#include "libst/os/mutex.h"
+#include "stp/base/mutex.h"
 #include "tools/json/json.h"
 
 namespace stp::stpd {
-
-using os::Lock;
-using os::Mutex;
 
 namespace {
 

@@ -65,18 +65,18 @@ class PagePins::Ring {
   }
 
   std::optional<std::uint32_t> take_slot() {
-    const os::Lock lock(mutex_);
+    const Lock lock(mutex_);
     if (free_.empty()) return next_ < kSlots ? std::optional(next_++) : std::nullopt;
     const auto slot = free_.back();
     free_.pop_back();
     return slot;
   }
   void return_slot(std::uint32_t slot) {
-    const os::Lock lock(mutex_);
+    const Lock lock(mutex_);
     free_.push_back(slot);
   }
   [[nodiscard]] bool has_room() {
-    const os::Lock lock(mutex_);
+    const Lock lock(mutex_);
     return !free_.empty() || next_ < kSlots;
   }
   // `size` 0: nothing is pinned there any more.
@@ -95,7 +95,7 @@ class PagePins::Ring {
  private:
   const host::Reservation file_;
   const os::UniqueFd fd_;
-  os::Mutex mutex_;
+  Mutex mutex_;
   std::uint32_t next_ STP_GUARDED_BY(mutex_) = 0;  // slots from here on were never used
   std::vector<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
@@ -112,10 +112,10 @@ bool PagePins::possible() {
 
 // Each user has rings of its own, because a ring is locked while it pins.
 int PagePins::ring_with_room(const host::Account& payer, std::shared_ptr<Ring>& out) {
-  static os::Mutex mutex;
+  static Mutex mutex;
   // Never destroyed: workers may outlive main().
   static auto* const rings = new std::multimap<uid_t, std::weak_ptr<Ring>>;
-  const os::Lock lock(mutex);
+  const Lock lock(mutex);
   std::erase_if(*rings, [](const auto& entry) { return entry.second.expired(); });
   const auto [first, last] = rings->equal_range(payer.uid());
   for (auto at = first; at != last; ++at)
@@ -251,17 +251,17 @@ bool becomes_quiet(const std::function<bool()>& is_worked_on) {
 // else works on the file.
 struct FileMapping::Registry {
   using Key = std::pair<dev_t, ino_t>;
-  os::Mutex mutex;
+  Mutex mutex;
   std::map<Key, std::weak_ptr<FileMapping>> files STP_GUARDED_BY(mutex);
 
   std::shared_ptr<FileMapping> find(const Key& key) {
-    const os::Lock lock(mutex);
+    const Lock lock(mutex);
     const auto at = files.find(key);
     return at == files.end() ? nullptr : at->second.lock();
   }
   // Returns the one that is there already, or else `made`.
   std::shared_ptr<FileMapping> enter(const Key& key, const std::shared_ptr<FileMapping>& made) {
-    const os::Lock lock(mutex);
+    const Lock lock(mutex);
     std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
     auto& entry = files[key];
     if (auto earlier = entry.lock()) return earlier;
@@ -341,7 +341,7 @@ int FileMapping::place(std::byte* at, int fd, std::uint64_t offset, std::uint64_
 
 // The kernel may scan the file to its end, so this is not done for each view of it.
 int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
-  const os::Lock lock(mutex_);
+  const Lock lock(mutex_);
   if (offset >= whole_from_ && offset + length <= whole_to_) return 0;
   const auto hole = ::lseek(fd, static_cast<off_t>(offset), SEEK_HOLE);
   if (hole < 0) return -errno;

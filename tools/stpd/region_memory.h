@@ -16,8 +16,8 @@
 #include "libst/host/budgets.h"
 #include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
-#include "libst/os/mutex.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::stpd {
@@ -116,7 +116,7 @@ class FileMapping {
 
   const MutableBytes mapped_;
   const bool writable_;
-  os::Mutex mutex_;
+  Mutex mutex_;
   std::uint64_t whole_from_ STP_GUARDED_BY(mutex_) = 0;
   std::uint64_t whole_to_ STP_GUARDED_BY(mutex_) = 0;  // no page is missing between them
 };

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "libst/ipc/requests.h"
-#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 #include "tools/stpd/server.h"
 
 namespace stp::stpd {
@@ -70,7 +70,7 @@ int carry_out(Errand& errand) {
 
 struct Errands::State {
   os::UniqueFd done_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  os::Mutex mutex;
+  Mutex mutex;
   std::deque<std::shared_ptr<Errand>> done STP_GUARDED_BY(mutex);
 };
 
@@ -89,14 +89,14 @@ void Errands::begin(std::shared_ptr<Errand> errand) {
   const auto user = errand->user;
   workers_->give(user, [state = state_, errand = std::move(errand)]() mutable {
     errand->result = errand->abandoned ? -ECANCELED : carry_out(*errand);
-    const os::Lock lock(state->mutex);
+    const Lock lock(state->mutex);
     state->done.push_back(std::move(errand));
     ::eventfd_write(state->done_fd.get(), 1);
   });
 }
 
 std::shared_ptr<Errand> Errands::take() {
-  const os::Lock lock(state_->mutex);
+  const Lock lock(state_->mutex);
   if (state_->done.empty()) {
     eventfd_t count;
     ::eventfd_read(state_->done_fd.get(), &count);

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "libst/os/mapping_turn.h"
-#include "libst/os/mutex.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 
 // Older C libraries have the member, and no name for it.
 #ifndef sigev_notify_thread_id
@@ -64,7 +64,7 @@ struct UserWorkers::State {
       return total - (now - when) / kForgiven;
     }
   };
-  os::Mutex mutex;
+  Mutex mutex;
   std::condition_variable given, done;
   // Only those with work that waits or is being done.
   Queues queues STP_GUARDED_BY(mutex);
@@ -111,14 +111,14 @@ struct UserWorkers::State {
     try {
       std::thread([state] { run(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const os::Lock guard(state->mutex);
+      const Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
   }
 
   static void run(const std::shared_ptr<State>& state) {
-    os::Lock lock(state->mutex);
+    Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->queues.end())
@@ -168,7 +168,7 @@ struct UserWorkers::State {
 UserWorkers::UserWorkers() : state_(std::make_shared<State>()) {}
 
 UserWorkers::~UserWorkers() {
-  os::Lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
   const auto end = Clock::now() + kFarewell;
@@ -179,7 +179,7 @@ UserWorkers::~UserWorkers() {
 void UserWorkers::give(uid_t user, Work work, Kind kind) {
   bool another = false;
   {
-    const os::Lock guard(state_->mutex);
+    const Lock guard(state_->mutex);
     auto& queue = state_->queues[user];
     queue.waiting.push_back({std::move(work), kind});
     if (kind == Kind::kAsked) ++queue.asked;
@@ -199,28 +199,28 @@ std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, u
 }
 
 bool UserWorkers::has_slept(uid_t user, Clock::time_point now) const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->sleeps.find(user);
   return at != state_->sleeps.end() && at->second.at(now) > kMostSlept;
 }
 
 bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
   if (has_slept(user, now)) return true;
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at != state_->queues.end() && at->second.asked >= kMostPerUser;
 }
 
 void UserWorkers::tend() {
   {
-    const os::Lock guard(state_->mutex);
+    const Lock guard(state_->mutex);
     if (!state_->wants_thread()) return;
   }
   State::start_thread(state_);
 }
 
 std::size_t UserWorkers::waiting(uid_t user) const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto at = state_->queues.find(user);
   return at == state_->queues.end() ? 0 : at->second.waiting.size() + at->second.busy;
 }
@@ -304,7 +304,7 @@ struct Lane {
 };
 
 struct Closer::State {
-  os::Mutex mutex;
+  Mutex mutex;
   std::condition_variable given, done;
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
@@ -353,7 +353,7 @@ struct Closer::State {
     try {
       std::thread([state] { work(state); }).detach();
     } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const os::Lock guard(state->mutex);
+      const Lock guard(state->mutex);
       --state->threads;
       --state->free;
     }
@@ -361,7 +361,7 @@ struct Closer::State {
 
   static void work(const std::shared_ptr<State>& state) {
     Nudge nudge;
-    os::Lock lock(state->mutex);
+    Lock lock(state->mutex);
     for (;;) {
       const auto at = state->next();
       if (at != state->lanes.end())
@@ -414,7 +414,7 @@ struct Closer::State {
 Closer::Closer() : state_(std::make_shared<State>()) {}
 
 Closer::~Closer() {
-  os::Lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->stopping = true;
   state_->given.notify_all();
   const auto end = Clock::now() + kFarewell;
@@ -426,7 +426,7 @@ void Closer::close(uid_t user, os::UniqueFd file, Kind kind) {
   if (!file) return;
   bool more_threads = false;
   {
-    const os::Lock guard(state_->mutex);
+    const Lock guard(state_->mutex);
     state_->lanes[{user, kind}].waiting.push_back(std::move(file));
     ++state_->waiting;
     more_threads = state_->needs_thread();
@@ -438,7 +438,7 @@ void Closer::close(uid_t user, os::UniqueFd file, Kind kind) {
 
 void Closer::tend() {
   {
-    const os::Lock guard(state_->mutex);
+    const Lock guard(state_->mutex);
     if (!state_->needs_thread()) return;
     state_->count_thread();
   }
@@ -451,25 +451,25 @@ void Closer::close(uid_t user, std::vector<os::UniqueFd>& files) {
 }
 
 std::size_t Closer::waiting() const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   return state_->waiting;
 }
 
 std::size_t Closer::waiting(uid_t user, Kind kind) const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   const auto* const lane = state_->lane(user, kind);
   return lane == nullptr ? 0 : lane->waiting.size() + lane->busy_count();
 }
 
 std::size_t Closer::lost() const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto& [key, lane] : state_->lanes) count += lane.lost(Clock::now());
   return count;
 }
 
 std::size_t Closer::lost(uid_t user) const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   std::size_t count = 0;
   for (const auto kind : {Kind::kFile, Kind::kSocket})
     if (const auto* const lane = state_->lane(user, kind)) count += lane->lost(Clock::now());
@@ -477,7 +477,7 @@ std::size_t Closer::lost(uid_t user) const {
 }
 
 std::optional<uid_t> Closer::who_holds_up() const {
-  const os::Lock guard(state_->mutex);
+  const Lock guard(state_->mutex);
   for (const auto& [key, lane] : state_->lanes)
     if (lane.lost(Clock::now()) != 0) return key.first;
   return std::nullopt;

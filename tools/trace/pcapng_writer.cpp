@@ -14,9 +14,10 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "stp/base/mutex.h"
 
 namespace stp::trace {
 
@@ -201,7 +202,7 @@ struct PcapngWriter::State {
   std::atomic<int> error{0};
   // closed: no frame is accepted any more. stopping: the writer shall end. finished: it has ended.
   std::atomic<bool> closed{false}, stopping{false}, finished{false};
-  std::mutex mutex;  // never held during file operations
+  Mutex mutex;  // never held during file operations
   std::condition_variable filling, ended;
 };
 
@@ -256,15 +257,17 @@ PcapngWriter::PcapngWriter(std::shared_ptr<State> state) : state_(std::move(stat
 
 PcapngWriter::~PcapngWriter() {
   finish();
-  std::unique_lock lock(state_->mutex);
-  state_->ended.wait_until(lock, finished_since_ + state_->farewell, [this] { return finished(); });
+  Lock lock(state_->mutex);
+  const auto end = finished_since_ + state_->farewell;
+  while (!finished() && lock.wait_until(state_->ended, end)) {
+  }
 }
 
 void PcapngWriter::finish() {
   if (finished_since_ == std::chrono::steady_clock::time_point())
     finished_since_ = std::chrono::steady_clock::now();
   {
-    std::lock_guard lock(state_->mutex);
+    Lock lock(state_->mutex);
     state_->stopping = true;
   }
   state_->filling.notify_one();
@@ -347,17 +350,20 @@ void PcapngWriter::State::run() {
   bool last = false;
   ring.populate();
   while (drain() && !last) {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     last = closed || stopping;  // closed for a whole interval: no frame is being added any more
     closed = closed || at_limit();
     // Waits without a condition, because a half full ring ends the wait too.
-    if (!stopping) filling.wait_for(lock, std::chrono::nanoseconds(kFlushInterval));
+    if (!stopping) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(kFlushInterval);
+      lock.wait_until(filling, end);
+    }
     last = last || stopping;
   }
   closed = true;
   if (error == 0) write_statistics();
   file.reset();
-  std::lock_guard const guard(mutex);
+  const Lock guard(mutex);
   finished.store(true, std::memory_order_release);
   ended.notify_all();
 }

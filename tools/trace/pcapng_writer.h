@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "dpdk_port/port.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/mutex.h"
 #include "stp/types.h"
 
 namespace stp::trace {
@@ -78,7 +78,7 @@ class PcapngTap final : public port::Tap {
  public:
   explicit PcapngTap(PcapngWriter& writer) : writer_(writer) {}
   void frame(Bytes head, Bytes rest, bool sent) override {
-    const std::lock_guard guard(mutex_);
+    const Lock guard(mutex_);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     writer_.frame(static_cast<Time>(time), head, rest,
@@ -87,7 +87,7 @@ class PcapngTap final : public port::Tap {
 
  private:
   PcapngWriter& writer_;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 }  // namespace stp::trace
