@@ -42,6 +42,16 @@ std::optional<std::chrono::nanoseconds> wait_for_processor() {
   return std::chrono::nanoseconds(waited);
 }
 
+// The first entry behind that of `last` that may be served, from the beginning again behind the
+// end: so one user with much work does not occupy the threads.
+template <typename Map, typename May>
+typename Map::iterator next_in_turn(Map& all, const typename Map::key_type& last, const May& may) {
+  const auto start = all.upper_bound(last);
+  if (const auto at = std::find_if(start, all.end(), may); at != all.end()) return at;
+  const auto at = std::find_if(all.begin(), start, may);
+  return at == start ? all.end() : at;
+}
+
 }  // namespace
 
 struct UserWorkers::State {
@@ -80,13 +90,10 @@ struct UserWorkers::State {
     return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
            (untrusted < kThreads || is_trusted(user));
   }
-  // Serves users in turn, so that one with much work does not occupy the threads.
   Queues::iterator next() STP_REQUIRES(mutex) {
-    for (auto at = queues.upper_bound(last_served); at != queues.end(); ++at)
-      if (may_work_for(*at)) return at;
-    for (auto at = queues.begin(); at != queues.end() && at->first <= last_served; ++at)
-      if (may_work_for(*at)) return at;
-    return queues.end();
+    return next_in_turn(queues, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
+      return may_work_for(each);
+    });
   }
   // `off`: how long a thread has not run in turns, `waited`: how long it waited for a processor.
   void add_sleep(uid_t user, std::chrono::nanoseconds off, std::chrono::nanoseconds waited)
@@ -334,13 +341,10 @@ struct Closer::State {
     return !lane.waiting.empty() && lane.free_place() &&
            (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
   }
-  // Serves users in turn, so that one with many descriptors does not occupy the threads.
   Lanes::iterator next() STP_REQUIRES(mutex) {
-    for (auto at = lanes.upper_bound(last_served); at != lanes.end(); ++at)
-      if (may_close_for(*at)) return at;
-    for (auto at = lanes.begin(); at != lanes.end() && at->first <= last_served; ++at)
-      if (may_close_for(*at)) return at;
-    return lanes.end();
+    return next_in_turn(lanes, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
+      return may_close_for(each);
+    });
   }
 
   [[nodiscard]] const Lane* lane(uid_t user, Kind kind) const STP_REQUIRES(mutex) {
