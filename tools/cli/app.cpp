@@ -217,8 +217,10 @@ void Option::refuse_outside(T least, std::optional<T> most, const std::string& l
     return is_number && number > most.value_or(number) ? text + " is too large: write " + limits
                                                        : "";
   };
-  // Of all checks, CLI11 makes those of transform() first: they know the limits.
+  // CLI11 makes a transform() before all checks, so it tells the limits first. A value with a unit
+  // becomes a number only after it.
   option_->transform(CLI::Validator(wrong, ""));
+  option_->check(wrong);
 }
 
 template <typename T>
