@@ -232,6 +232,23 @@ TEST(congestion, a_fast_path_is_used) {
   }
 }
 
+// What comes in a burst waits long before it fills such a path.
+// protocol: 13.11
+TEST(congestion, a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) {
+  for (auto path : {fast_path(10 * kFast, kTrip), fast_path(kFast, kLongTrip)}) {
+    const auto round_trip = 2 * path.bottleneck.delay;
+    path.max_block = 20;
+    path.length = 16 << 20;
+    path.at_once = 8;
+    path.warm_up = 40 * round_trip;
+    path.lasts = 10 * round_trip;
+    const auto write = play_shared(path);
+    EXPECT_TRUE(write.passed);
+    EXPECT_GT(write.use, 0.8) << round_trip;
+    EXPECT_EQ(write.drops, 0U);
+  }
+}
+
 // The limit of a `udp:` link at an MTU of 1500.
 SharedPath with_default_limit(SharedPath path) {
   path.granted_limit = 384 << 10;

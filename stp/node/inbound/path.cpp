@@ -27,6 +27,9 @@ constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosec
 constexpr double kMostGrowth = 1.0 / 8;
 constexpr Time kMostDelay = 3'500 * kMicrosecond;
 constexpr double kSafe = 0.9;  // this part of what the path carries makes no queue
+// So much more than that without a queue shows that it was too little. Then the window may grow by
+// this part of it.
+constexpr double kMore = 1.05, kGrowthAgain = 1.0 / 4;
 // How long the shortest delay counts without having been seen again.
 // protocol: 13.11
 Time seen_for(Time shortest) {
@@ -96,9 +99,18 @@ bool PathWindow::may_grow() const {
 
 // By which part the window may grow in a round trip.
 double PathWindow::most_growth() const {
+  if (carries_more_) return kGrowthAgain;
   if (window_ < kSafe * carried_) return kMostGrowth;
   const auto trip = static_cast<double>(standing_.value());
   return std::min(kMostGrowth, static_cast<double>(kMostDelay) / trip);
+}
+
+// Whether what waited when a queue was seen did so because it came at once: more has come now, and
+// hardly any of it has waited.
+// protocol: 13.11
+bool PathWindow::was_burst(double carries) const {
+  return !starts_ && !is_of_sender() && most_carried_ != 0 && carries > kMore * most_carried_ &&
+         round_trip_ <= shortest_ + shortest_ / 32 + host_delay_;
 }
 
 // Once per round trip: what the path carries without a queue, if there is one.
@@ -106,9 +118,16 @@ void PathWindow::weigh(std::uint64_t bytes, Time now) {
   came_ += bytes;
   const auto since = now - weighed_;
   if (since < round_trip_) return;
-  if (standing_.value() > shortest_ + host_delay_ && since < 2 * round_trip_)
-    carried_ =
-        static_cast<double>(came_) * static_cast<double>(shortest_) / static_cast<double>(since);
+  const auto carries =
+      static_cast<double>(came_) * static_cast<double>(shortest_) / static_cast<double>(since);
+  if (standing_.value() > shortest_ + host_delay_) {
+    if (since < 2 * round_trip_) carried_ = carries;
+    most_carried_ = std::max(most_carried_, carried_);
+    carries_more_ = false;
+  } else if (was_burst(carries)) {
+    most_carried_ = carries;
+    carries_more_ = true;
+  }
   came_ = 0;
   weighed_ = now;
 }
@@ -154,7 +173,7 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
 void PathWindow::lost(Time now) {
   if (now < recovers_until_) return;
   recovers_until_ = now + round_trip_;
-  starts_ = false;
+  starts_ = carries_more_ = false;
   // A queue that overflows is a queue, however short.
   if (const auto standing = standing_.value(); standing != kNever)
     host_delay_ =

@@ -64,6 +64,7 @@ class PathWindow {
   void look_at_path(Time delay, Time now);
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] double most_growth() const;
+  [[nodiscard]] bool was_burst(double carries) const;
   void weigh(std::uint64_t bytes, Time now);
   [[nodiscard]] std::uint64_t drained() const;
   void turn(bool up, Time now);
@@ -84,8 +85,9 @@ class PathWindow {
   Time drained_ = 0;     // then it is gone
   Time least_ = kNever;  // the smallest delay since
   // What the path carries in a round trip, as far as it was seen while it had a queue.
-  double carried_ = 0;
-  std::uint64_t came_ = 0;  // bytes, since then
+  double carried_ = 0, most_carried_ = 0;
+  bool carries_more_ = false;  // more than that has come since, and nothing waited
+  std::uint64_t came_ = 0;     // bytes, since then
   Time weighed_ = 0;
   // The steps double while the window keeps its direction.
   double step_ = 1;
