@@ -142,6 +142,21 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
   return count;
 }
 
+// Tells the user which requests the Node has taken, and which no longer use its memory.
+inline void FrameSender::tell_room(Vc& vc) {
+  vc.channel.publish_taken();
+  if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
+  use_.wake_ups.touch_room(vc);
+}
+
+// The current request is done (sent or refused).
+inline void FrameSender::finish_request(Vc& vc) {
+  vc.sending.active = false;
+  if (vc.sending.source != Sending::Source::kUser) return;
+  vc.channel.skip();
+  tell_room(vc);
+}
+
 // Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
 std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
   std::size_t count = 0;

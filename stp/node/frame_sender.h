@@ -86,19 +86,8 @@ class FrameSender {
   static wire::Header stu_header(Vc& vc, std::uint64_t at, bool last);
   static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
                      std::byte* to);
-  // The current request is done (sent or refused).
-  void finish_request(Vc& vc) {
-    vc.sending.active = false;
-    if (vc.sending.source != Sending::Source::kUser) return;
-    vc.channel.skip();
-    tell_room(vc);
-  }
-  // Tells the user which requests the Node has taken, and which no longer use its memory.
-  void tell_room(Vc& vc) {
-    vc.channel.publish_taken();
-    if (vc.attached == 0) vc.channel.complete(vc.channel.taken());
-    use_.wake_ups.touch_room(vc);
-  }
+  void finish_request(Vc& vc);
+  void tell_room(Vc& vc);
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
   // frame_sender.cpp

@@ -13,7 +13,7 @@
 
 #include "stp/node/common.h"
 #include "stp/node/connection/port_table.h"
-#include "stp/node/turns.h"
+#include "stp/node/objects.h"
 
 namespace stp {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stp/node/common.h"
+#include "stp/node/objects.h"
 #include "stp/node/pacing.h"
-#include "stp/node/turns.h"
 
 namespace stp {
 

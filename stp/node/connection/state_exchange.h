@@ -5,9 +5,9 @@
 #pragma once
 
 #include "stp/node/common.h"
+#include "stp/node/objects.h"
 #include "stp/node/pacing.h"
 #include "stp/node/send_bounds.h"
-#include "stp/node/turns.h"
 #include "stp/node/vc_timers.h"
 #include "stp/node/wake_ups.h"
 

@@ -14,8 +14,8 @@
 #include "stp/node/connection/known_peers.h"
 #include "stp/node/connection/strangers.h"
 #include "stp/node/memory/mapped_memory.h"
+#include "stp/node/objects.h"
 #include "stp/node/pacing.h"
-#include "stp/node/turns.h"
 #include "stp/node/vc_timers.h"
 #include "stp/node/wake_ups.h"
 

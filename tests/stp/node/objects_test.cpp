@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/stp/node/vc_fixture.h"
+
 namespace stp::test {
 namespace {
 
@@ -26,6 +28,35 @@ TEST(PermittedBlocks, a_repeat_among_few_forgets_nothing) {
   PermittedBlocks blocks;
   for (const auto k : {1U, 2U, 3U, 1U, 3U}) blocks.remember(kTransfer, k, k);
   for (const auto k : {1U, 2U, 3U}) EXPECT_EQ(blocks.start_of(kTransfer, k), k);
+}
+
+TEST(Turns, go_round_among_owners_however_many_connections_one_has) {
+  Vcs many, few;
+  auto &a = many.make(1), &b = many.make(2), &c = many.make(3), &d = few.make(1);
+  Turns turns;
+  EXPECT_TRUE(turns.empty());
+  for (auto* vc : {&a, &b, &c, &d}) turns.enter(*vc);
+  turns.enter(a);  // it is already there and keeps its place
+  EXPECT_EQ(&turns.next(), &a);
+  EXPECT_EQ(&turns.next(), &d);
+  turns.enter(d);
+  EXPECT_EQ(&turns.next(), &b);
+  EXPECT_EQ(&turns.next(), &d);
+  EXPECT_EQ(&turns.next(), &c);
+  EXPECT_TRUE(turns.empty());
+}
+
+TEST(Turns, who_is_over_has_none) {
+  Vcs one, other;
+  auto &a = one.make(1), &b = other.make(1);
+  Turns turns;
+  turns.enter(a);
+  turns.enter(b);
+  Turns::leave(a);
+  EXPECT_EQ(&turns.next(), &b);
+  EXPECT_TRUE(turns.empty());
+  Turns::leave(b);
+  EXPECT_TRUE(turns.empty());
 }
 
 }  // namespace
