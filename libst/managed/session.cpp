@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "libst/client/wait.h"
+#include "libst/managed/operations.h"
 #include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 

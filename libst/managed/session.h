@@ -10,13 +10,14 @@
 
 #include "libst/client/backend.h"
 #include "libst/managed/memory.h"
-#include "libst/managed/operation_list.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
 #include "stp/channel/user_side.h"
 #include "stp/transfer/sequencer.h"
 
 namespace stp::managed {
+
+struct Operation;
 
 // Owns the channel of a connection: the Virtual Connection, the rings that it shares with the Node,
 // and the requests to the Node about it. It promises that, once let_go() is true, no frame of the

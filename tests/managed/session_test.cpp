@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "libst/managed/operation_list.h"
+#include "libst/managed/operations.h"
 #include "stp/wire/operations.h"
 #include "tests/managed/scripted_link.h"
 #include "tests/managed/two_sessions.h"
