@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C API: endpoints, options, addresses, connections (libst document, sections 5 to 8), and
-// option payload on their way (Appendix A).
+// The C API: endpoints, options, addresses, connections (libst document, sections 5 to 8), option
+// payload on their way (Appendix A), and calls that concern no object.
+#include <chrono>
 #include <cstring>
 
 #include "libst/client/connection.h"
@@ -272,4 +273,22 @@ int st_close(st_chandle_t chandle) {
     connection->end_close(stp::client::now() + Connection::kClosePatience);
     return 0;
   });
+}
+
+int st_endpoint(const char* str, st_ehandle_t* ehandle) {
+  return guarded([&] { return stp::client::make_endpoint(str, true, ehandle); });
+}
+
+// ---- no object
+
+double st_time(void) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+const char* st_version(void) {
+  return "libst " STP_VERSION ", API level 0, v04";
+}
+
+const char* st_strerror(int error) {
+  return stp::client::describe(error);
 }
