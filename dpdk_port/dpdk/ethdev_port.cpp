@@ -111,7 +111,8 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
 
 // The owner sends the answer.
 bool Receiver::take_arp(Bytes frame, Time now) {
-  if (!arp_.receive(frame, now)) return false;
+  if (!arp_packet(frame)) return false;
+  arp_.receive(frame, now);
   if (seat_ != nullptr) seat_->crossing().wake(Crossing::kOwner);
   return true;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dpdk_port/link/frame_buffers.h"
 #include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
@@ -68,7 +69,6 @@ void AddressGuard::hear(const MacAddr& sender, Ipv4 sender_ip, Ipv4 target_ip, T
 
 namespace {
 
-constexpr std::uint16_t kArpEtherType = 0x0806;
 constexpr std::uint16_t kEthernetHardware = 1, kIpv4Protocol = 0x0800;
 constexpr std::uint16_t kRequest = 1, kReply = 2;
 constexpr MacAddr kBroadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
@@ -89,16 +89,6 @@ MacAddr load_mac(const std::byte* at) {
   MacAddr mac;
   std::memcpy(mac.octets.data(), at, 6);
   return mac;
-}
-
-// The ARP packet of a frame, tagged or not; nullopt: not ARP.
-std::optional<Bytes> arp_packet(Bytes frame) {
-  std::size_t type_at = wire::kEthernetSize - 2;
-  if (frame.size() < type_at + 2) return std::nullopt;
-  if (wire::load16(&frame[type_at]) == wire::kVlanEtherType) type_at += wire::kVlanSize;
-  if (frame.size() < type_at + 2) return std::nullopt;
-  if (wire::load16(&frame[type_at]) != kArpEtherType) return std::nullopt;
-  return frame.subspan(type_at + 2);
 }
 
 bool is_well_formed(Bytes packet) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What links need of a frame in memory: room for it, its destination, its VLAN.
+// What links need of a frame in memory: room for it, its destination, its VLAN, whether it is ARP.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -78,6 +78,18 @@ inline std::optional<std::uint16_t> vlan_of(Bytes frame, std::optional<std::uint
 inline bool is_of_vlan(Bytes frame, std::optional<std::uint16_t> removed,
                        std::optional<std::uint16_t> own) {
   return vlan_of(frame, removed) == own.value_or(0);
+}
+
+inline constexpr std::uint16_t kArpEtherType = 0x0806;
+
+// The ARP packet of a frame, tagged or not; nullopt: not ARP.
+inline std::optional<Bytes> arp_packet(Bytes frame) {
+  std::size_t type_at = wire::kEthernetSize - 2;
+  if (frame.size() < type_at + 2) return std::nullopt;
+  if (wire::load16(&frame[type_at]) == wire::kVlanEtherType) type_at += wire::kVlanSize;
+  if (frame.size() < type_at + 2) return std::nullopt;
+  if (wire::load16(&frame[type_at]) != kArpEtherType) return std::nullopt;
+  return frame.subspan(type_at + 2);
 }
 
 }  // namespace stp::port
