@@ -17,14 +17,29 @@
 #define STP_GUARDED_BY(lock) STP_THREAD_SAFETY(guarded_by(lock))
 #define STP_REQUIRES(lock) STP_THREAD_SAFETY(requires_capability(lock))
 #define STP_EXCLUDES(lock) STP_THREAD_SAFETY(locks_excluded(lock))
+#define STP_RETURNS_LOCK(lock) STP_THREAD_SAFETY(lock_returned(lock))
 
 namespace stp {
+
+// For the locks below.
+template <typename Held, typename Call>
+auto call_without(Held& lock, Call& call) {
+  struct Again {
+    Held& lock;
+    ~Again() { lock.lock(); }
+  };
+  lock.unlock();
+  const Again again{lock};
+  return call();
+}
 
 class STP_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
   void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
   bool try_lock() STP_THREAD_SAFETY(try_acquire_capability(true)) { return mutex_.try_lock(); }
   void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  // For clang, where it cannot see it: the caller holds this.
+  void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
 
  private:
   friend class Lock;
@@ -44,6 +59,12 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
 
   void lock() STP_THREAD_SAFETY(acquire_capability()) { lock_.lock(); }
   void unlock() STP_THREAD_SAFETY(release_capability()) { lock_.unlock(); }
+
+  // Calls it without the lock, also in a function that is handed this by who holds it.
+  template <typename Call>
+  auto without(Call call) {
+    return call_without(lock_, call);
+  }
 
   void wait(std::condition_variable& called) { called.wait(lock_); }
   // False: it is too late.
@@ -65,18 +86,28 @@ class STP_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
   std::recursive_mutex mutex_;
 };
 
-class STP_THREAD_SAFETY(scoped_lockable) RecursiveLock {
+// As Lock, for mutexes of other kinds.
+template <typename Kind>
+class STP_THREAD_SAFETY(scoped_lockable) LockOf {
  public:
-  explicit RecursiveLock(RecursiveMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : of_(of) {
-    of.lock();
+  explicit LockOf(Kind& of) STP_THREAD_SAFETY(acquire_capability(of)) : lock_(of) {}
+  ~LockOf() STP_THREAD_SAFETY(release_capability()) = default;
+  LockOf(const LockOf&) = delete;
+  LockOf& operator=(const LockOf&) = delete;
+
+  void lock() STP_THREAD_SAFETY(acquire_capability()) { lock_.lock(); }
+  void unlock() STP_THREAD_SAFETY(release_capability()) { lock_.unlock(); }
+  template <typename Call>
+  auto without(Call call) {
+    return call_without(lock_, call);
   }
-  ~RecursiveLock() STP_THREAD_SAFETY(release_capability()) { of_.unlock(); }
-  RecursiveLock(const RecursiveLock&) = delete;
-  RecursiveLock& operator=(const RecursiveLock&) = delete;
+  void wait(std::condition_variable_any& called) { called.wait(lock_); }
 
  private:
-  RecursiveMutex& of_;
+  std::unique_lock<Kind> lock_;
 };
+
+using RecursiveLock = LockOf<RecursiveMutex>;
 
 // Many may hold it to read what it guards, or one to change it.
 class STP_THREAD_SAFETY(capability("mutex")) SharedMutex {

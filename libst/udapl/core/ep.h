@@ -182,7 +182,6 @@ class Ep : public Object {
   void detach();
   [[nodiscard]] Result check_parts() const;
 
-  Result begin(Lock& lock, const std::string& host, std::uint64_t conn_qual, std::uint32_t timeout);
   [[nodiscard]] stm_connection_attr_t connection_attr() const;
   void connection_event(const stm_event_t& event);
   void established();

@@ -70,9 +70,8 @@ int Progress::wait(Lock& lock, Waiter& waiter, const std::function<bool()>& done
 
 int Progress::lead(Lock& lock, Deadline deadline) {
   stm_event_t events[kBatch];
-  lock.unlock();
-  const auto count = stm_queue_wait(queue_, 1, events, kBatch, left_until(deadline));
-  lock.lock();
+  const auto count =
+      lock.without([&] { return stm_queue_wait(queue_, 1, events, kBatch, left_until(deadline)); });
   for (int i = 0; i < count; ++i) handler_(events[i]);
   return count == -EINTR ? -EINTR : 0;
 }
@@ -81,11 +80,11 @@ int Progress::follow(Lock& lock, Waiter& waiter, Deadline deadline) {
   const auto seen = waiter.word.load(std::memory_order_relaxed);
   const auto left = left_until(deadline);
   timespec limit{left / 1'000'000, left % 1'000'000 * 1'000};
-  lock.unlock();
-  const auto result = ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&waiter.word),
-                                FUTEX_WAIT_PRIVATE, seen, left < 0 ? nullptr : &limit, nullptr, 0);
-  const auto interrupted = result != 0 && errno == EINTR;
-  lock.lock();
+  const auto interrupted = lock.without([&] {
+    return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&waiter.word), FUTEX_WAIT_PRIVATE,
+                     seen, left < 0 ? nullptr : &limit, nullptr, 0) != 0 &&
+           errno == EINTR;
+  });
   return interrupted ? -EINTR : 0;
 }
 

@@ -13,15 +13,14 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "libst/udapl/core/object.h"
 #include "libst/udapl/core/ring.h"
+#include "stp/base/mutex.h"
 
 namespace stp::udapl {
 
 using Deadline = std::chrono::steady_clock::time_point;
-using Lock = std::unique_lock<std::mutex>;
 
 // One queue of the managed API feeds all EVDs of an IA. One of the waiting threads leads: it sleeps
 // in the queue and dispatches events. The others sleep until it wakes them, and one of them leads

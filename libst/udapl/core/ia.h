@@ -36,7 +36,7 @@ class Ia : public Object {
   [[nodiscard]] const std::shared_ptr<Evd>& async_evd() const { return async_; }
 
   // ---- for the objects; all except mutex() under the mutex ----
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
   Progress& progress() { return progress_; }
   StagingPool& staging() { return staging_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
@@ -81,7 +81,7 @@ class Ia : public Object {
   void run_watcher();
   void stop();
 
-  std::mutex mutex_;
+  Mutex mutex_;
   Progress progress_;
   std::atomic<stm_domain_t> domain_ = nullptr;
   stm_domain_info_t info_{};  // when the link was opened

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
-#include <mutex>
 
 #include "libst/udapl/core/service_point.h"
 #include "libst/udapl/front/front.h"
+#include "stp/base/mutex.h"
 
 namespace stp::udapl::front {
 namespace {
 
 struct Registrations {
-  std::mutex mutex;
-  std::list<Registration> all;
+  Mutex mutex;
+  std::list<Registration> all STP_GUARDED_BY(mutex);
 };
 
 Registrations& registrations() {
@@ -71,17 +71,18 @@ void* handle_for_request(const std::shared_ptr<Object>& request) {
 }  // namespace
 
 const Registration* find_registration(const char* name) {
-  auto& [mutex, all] = registrations();
-  std::lock_guard const guard(mutex);
-  for (const auto& registration : all)
+  auto& registered = registrations();
+  const Lock guard(registered.mutex);
+  for (const auto& registration : registered.all)
     if (std::strcmp(registration.info.ia_name, name) == 0) return &registration;
   return nullptr;
 }
 
 // Reuses an earlier registration of the same name, because handles point to its table.
 Registration& registration_for(const DAT_PROVIDER_INFO& info, const char* link) {
-  auto& [mutex, all] = registrations();
-  std::lock_guard const guard(mutex);
+  auto& registered = registrations();
+  const Lock guard(registered.mutex);
+  auto& all = registered.all;
   auto found = std::find_if(all.begin(), all.end(), [&](const auto& registration) {
     return std::strcmp(registration.info.ia_name, info.ia_name) == 0 &&
            registration.info.is_thread_safe == info.is_thread_safe;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <deque>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "libst/udapl/front/front.h"
+#include "stp/base/mutex.h"
 
 namespace stp::udapl::front {
 namespace {
@@ -16,10 +15,10 @@ namespace {
 constexpr std::size_t kResting = 1024;
 
 struct Table {
-  std::shared_mutex mutex;
-  std::deque<Shell> shells;
-  std::unordered_set<const void*> known;
-  std::deque<Shell*> resting;
+  SharedMutex mutex;
+  std::deque<Shell> shells STP_GUARDED_BY(mutex);
+  std::unordered_set<const void*> known STP_GUARDED_BY(mutex);
+  std::deque<Shell*> resting STP_GUARDED_BY(mutex);
 };
 
 // Never destroyed: threads of the program may still call while it exits.
@@ -32,7 +31,7 @@ Table& table() {
 
 DAT_HANDLE add_shell(const DAT_PROVIDER* provider, std::shared_ptr<Object> object) {
   auto& all = table();
-  std::lock_guard const guard(all.mutex);
+  const WriteLock guard(all.mutex);
   Shell* shell = nullptr;
   if (all.resting.size() > kResting) {
     shell = all.resting.front();
@@ -49,7 +48,7 @@ DAT_HANDLE add_shell(const DAT_PROVIDER* provider, std::shared_ptr<Object> objec
 
 std::shared_ptr<Object> find_object(DAT_HANDLE handle) {
   auto& all = table();
-  std::shared_lock const guard(all.mutex);
+  const ReadLock guard(all.mutex);
   if (!all.known.contains(handle)) return nullptr;
   const auto& object = shell_of(handle).object;
   return object && !object->freed() ? object : nullptr;
@@ -58,7 +57,7 @@ std::shared_ptr<Object> find_object(DAT_HANDLE handle) {
 void drop_shell(DAT_HANDLE handle) {
   auto& all = table();
   std::shared_ptr<Object> dropped;  // destroyed after the lock is gone
-  std::lock_guard const guard(all.mutex);
+  const WriteLock guard(all.mutex);
   if (!shell_of(handle).object) return;
   dropped.swap(shell_of(handle).object);
   all.resting.push_back(&shell_of(handle));
@@ -67,7 +66,7 @@ void drop_shell(DAT_HANDLE handle) {
 void drop_shells_of(const Ia& ia) {
   auto& all = table();
   std::vector<std::shared_ptr<Object>> dropped;  // destroyed after the lock is gone
-  std::lock_guard const guard(all.mutex);
+  const WriteLock guard(all.mutex);
   for (auto& shell : all.shells) {
     if (!shell.object || &shell.object->ia() != &ia) continue;
     dropped.push_back(std::move(shell.object));
@@ -89,10 +88,10 @@ sockaddr_in address_of(std::uint32_t ipv4) {
 }
 
 DAT_IA_ADDRESS_PTR local_address(const Ia& ia) {
-  static std::mutex mutex;
+  static Mutex mutex;
   const auto present = address_of(ia.info().ipv4);
   auto& shown = shell_of(ia.handle()).local;
-  const std::lock_guard guard(mutex);
+  const Lock guard(mutex);
   if (shown.sin_addr.s_addr != present.sin_addr.s_addr || shown.sin_family != present.sin_family)
     shown = present;
   return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shown);

@@ -98,6 +98,15 @@ bool closer(const DAT_PROVIDER_INFO& a, const DAT_PROVIDER_INFO& b) {
   return a.dapl_version_minor < b.dapl_version_minor;
 }
 
+// The library stays loaded, because its threads may outlive the IAs.
+void load(const Line& line) {
+  auto* const library = ::dlopen(line.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  auto* const init =
+      reinterpret_cast<DAT_PROVIDER_INIT_FUNC*>(::dlsym(library, DAT_PROVIDER_INIT_FUNC_STR));
+  if (init != nullptr) init(&line.info, line.instance_data.c_str());
+}
+
 }  // namespace
 
 // Never destroyed: threads of the program may still call while it exits.
@@ -131,7 +140,7 @@ std::vector<DAT_PROVIDER_INFO> Registry::known() {
 }
 
 DAT_RETURN Registry::list(DAT_COUNT most, DAT_COUNT& number, DAT_PROVIDER_INFO** out) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   const auto all = known();
   number = static_cast<DAT_COUNT>(all.size());
   if (missing_ && all.empty()) return DAT_INTERNAL_ERROR;
@@ -142,7 +151,7 @@ DAT_RETURN Registry::list(DAT_COUNT most, DAT_COUNT& number, DAT_PROVIDER_INFO**
 }
 
 DAT_RETURN Registry::add(const DAT_PROVIDER& provider, const DAT_PROVIDER_INFO& info) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   if (find(info) != nullptr) return DAT_PROVIDER_ALREADY_REGISTERED;
   if (!admit(provider)) return DAT_INSUFFICIENT_RESOURCES;
   entries_.push_back({&provider, info, 0});
@@ -150,7 +159,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER& provider, const DAT_PROVIDER_INFO& 
 }
 
 DAT_RETURN Registry::remove(const DAT_PROVIDER& provider, const DAT_PROVIDER_INFO& info) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   auto* const entry = find(info);
   if (entry == nullptr || entry->provider != &provider) return DAT_INVALID_PARAMETER;
   if (entry->users != 0) return DAT_PROVIDER_IN_USE;
@@ -160,16 +169,17 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER& provider, const DAT_PROVIDER_INF
 }
 
 const DAT_PROVIDER* Registry::acquire(const DAT_PROVIDER_INFO& wanted) {
-  std::lock_guard const one(loading_);
-  std::unique_lock lock(mutex_);
+  const RecursiveLock one(loading_);
+  Lock lock(mutex_);
   const auto all = known();
   const DAT_PROVIDER_INFO* best = nullptr;
   for (const auto& info : all)
     if (serves(info, wanted) && (best == nullptr || closer(info, *best))) best = &info;
   if (best == nullptr) return nullptr;
   if (find(*best) == nullptr) {
+    const auto line = line_of(*best);
     lock.unlock();  // the library's init function registers the provider
-    load(*best);
+    load(line);
     lock.lock();
   }
   auto* const entry = find(*best);
@@ -179,20 +189,14 @@ const DAT_PROVIDER* Registry::acquire(const DAT_PROVIDER_INFO& wanted) {
 }
 
 void Registry::release(const DAT_PROVIDER& provider) {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   for (auto& entry : entries_)
     if (entry.provider == &provider && entry.users != 0) --entry.users;
 }
 
-// The library stays loaded, because its threads may outlive the IAs.
-void Registry::load(const DAT_PROVIDER_INFO& info) {
-  const auto line = std::find_if(lines_.begin(), lines_.end(),
-                                 [&](const auto& it) { return same(it.info, info); });
-  auto* const library = ::dlopen(line->library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return;
-  auto* const init =
-      reinterpret_cast<DAT_PROVIDER_INIT_FUNC*>(::dlsym(library, DAT_PROVIDER_INIT_FUNC_STR));
-  if (init != nullptr) init(&line->info, line->instance_data.c_str());
+Line Registry::line_of(const DAT_PROVIDER_INFO& info) const {
+  return *std::find_if(lines_.begin(), lines_.end(),
+                       [&](const auto& it) { return same(it.info, info); });
 }
 
 // --- the provider of a handle: the first word of the object points to it. A handle may point

@@ -7,10 +7,11 @@
 #include <dat/udat.h>
 
 #include <istream>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "stp/base/mutex.h"
 
 namespace stp::udapl::registry {
 
@@ -51,18 +52,17 @@ class Registry {
     unsigned users;
   };
 
-  // ---- under the mutex ----
-  void read_static();
-  [[nodiscard]] std::vector<DAT_PROVIDER_INFO> known();
-  [[nodiscard]] Entry* find(const DAT_PROVIDER_INFO& info);
+  void read_static() STP_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<DAT_PROVIDER_INFO> known() STP_REQUIRES(mutex_);
+  [[nodiscard]] Entry* find(const DAT_PROVIDER_INFO& info) STP_REQUIRES(mutex_);
+  [[nodiscard]] Line line_of(const DAT_PROVIDER_INFO& info) const STP_REQUIRES(mutex_);
 
-  void load(const DAT_PROVIDER_INFO& info);
-
-  std::mutex mutex_;
-  std::recursive_mutex loading_;  // a provider may open another one's IA while it starts
-  std::vector<Line> lines_;
-  bool read_ = false, missing_ = false;
-  std::vector<Entry> entries_;
+  RecursiveMutex loading_;  // a provider may open another one's IA while it starts
+  Mutex mutex_;
+  std::vector<Line> lines_ STP_GUARDED_BY(mutex_);
+  bool read_ STP_GUARDED_BY(mutex_) = false;
+  bool missing_ STP_GUARDED_BY(mutex_) = false;
+  std::vector<Entry> entries_ STP_GUARDED_BY(mutex_);
 };
 
 // The provider of an object; null: the handle is none, whatever it points to.
