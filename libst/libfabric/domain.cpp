@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -327,7 +326,7 @@ int Mr::serve(int error) {
   // What may not be accessed as the program says is told now, not when a peer comes.
   if (!can_touch(buffer_, length_, (access_ & FI_REMOTE_WRITE) != 0))
     return errno == EINVAL ? error : -EFAULT;
-  std::lock_guard const lock(domain_.link().mutex());
+  const LinkLock lock(domain_.link().mutex());
   key = domain_.add_served(*this);
   inform(FI_LOG_MR, "memory of " + std::to_string(length_) +
                         " bytes: this program accesses it for its peers, while it calls "
@@ -367,7 +366,7 @@ int Mr::bind_cntr(fid_t other, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (other->fclass != FI_CLASS_CNTR) return -FI_ENOSYS;
   if ((flags & ~kKnown) != 0 || flags == 0) return -FI_EBADFLAGS;
-  std::lock_guard const lock(domain_.link().mutex());
+  const LinkLock lock(domain_.link().mutex());
   const std::array wanted{(flags & FI_REMOTE_WRITE) != 0, (flags & FI_REMOTE_READ) != 0};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (region_ == nullptr || (wanted[i] && counters_[i] != nullptr)) return -FI_EINVAL;
@@ -388,7 +387,7 @@ void Mr::count_access(bool reads) const {
 
 int Mr::close() {
   {
-    std::lock_guard const lock(domain_.link().mutex());
+    const LinkLock lock(domain_.link().mutex());
     for (auto*& counter : counters_)
       if (counter != nullptr) {
         domain_.unwatch(*this);

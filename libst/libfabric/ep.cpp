@@ -78,7 +78,7 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   if (info.ep_attr == nullptr || info.ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
   if (info.tx_attr != nullptr && info.tx_attr->size > kMostTxSize) return -FI_EINVAL;
   if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
-  std::lock_guard const lock(domain.link().mutex());
+  const LinkLock lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
   std::optional<Address> name;
   if (const auto* const pep = Pep::of(info.handle); pep != nullptr) {
@@ -96,7 +96,7 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
 
 int Ep::close() {
   {
-    std::unique_lock lock(link_.mutex());
+    LinkLock lock(link_.mutex());
     closing_ = true;
     link_.stop_dialing(lock, *this);
     linger(lock);
@@ -127,14 +127,12 @@ void Ep::linger(LinkLock& lock) {
   while (injected_ != 0 && (state_ == State::kUp || state_ == State::kShutDown) &&
          Clock::now() < deadline) {
     link_.progress();
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
+    lock.without(std::this_thread::yield);
   }
 }
 
 int Ep::bind(fid_t other, std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (enabled_) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_EQ:
@@ -162,7 +160,7 @@ int Ep::enable() {
 }
 
 int Ep::control(int command, void* argument) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return command == FI_ENABLE ? enable() : op_flags_.control(command, argument, kMsgOffer);
 }
 
@@ -175,7 +173,7 @@ int Ep::get_option(int name, void* value, std::size_t* length) const {
 }
 
 ssize_t Ep::size_left(bool tx) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   const auto left = tx ? tx_size_ - outstanding_ : receives().most - receives().posted.size();
   return static_cast<ssize_t>(left);
@@ -282,7 +280,7 @@ fi_ops_cm ep_cm_calls{
 };
 
 int Ep::set_name(const void* address, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (state_ != State::kNew) return -FI_EOPBADSTATE;
@@ -292,7 +290,7 @@ int Ep::set_name(const void* address, std::size_t length) {
 }
 
 int Ep::get_name(bool peer, void* address, std::size_t* length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (peer && state_ != State::kUp) return -FI_ENOTCONN;
   return tell_address(peer ? peer_ : link_.at_present(name_, format_), format_, address, length);
 }
@@ -316,7 +314,7 @@ void Ep::use_block(std::unique_ptr<RxBlock> block) {
 }
 
 int Ep::connect(const void* address, const void* data, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (request_) return -FI_EOPBADSTATE;
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
   if (address != nullptr && !read_address(address, kByFamily, peer_)) return -FI_EINVAL;
@@ -346,7 +344,7 @@ void Ep::not_dialed(int status) {
 }
 
 int Ep::accept(const void* data, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!request_) return -FI_EOPBADSTATE;
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
   stm_connection_attr_t attr{};
@@ -366,7 +364,7 @@ int Ep::accept(const void* data, std::size_t length) {
 }
 
 int Ep::shutdown(std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (flags != 0) return -FI_EBADFLAGS;
   if (state_ != State::kUp) return -FI_ENOTCONN;
   state_ = State::kShutDown;
@@ -532,7 +530,7 @@ int Pep::lend_name(const FabricLink& link, Address& out) const {
 
 int Pep::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (listener_ != nullptr) stm_listener_close(listener_);
     link_.drain();
     for (const auto& [handle, request] : undecided_)
@@ -548,12 +546,12 @@ int Pep::close() {
 }
 
 int Pep::bind(fid_t other, std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return other->fclass == FI_CLASS_EQ ? Eq::bind(eq_, other, flags) : -FI_EINVAL;
 }
 
 int Pep::listen() {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (eq_ == nullptr) return -FI_ENOEQ;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
   return listen_at(link_, name_, *this, listener_);
@@ -581,7 +579,7 @@ void Pep::requested(stm_connection_t connection) {
 }
 
 int Pep::reject(fid_t handle, const void* data, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   const auto found = undecided_.find(handle);
   if (found == undecided_.end() || found->second->connection == nullptr) return -FI_EINVAL;
   if (length > kCmData) return -FI_EINVAL;
@@ -591,7 +589,7 @@ int Pep::reject(fid_t handle, const void* data, std::size_t length) {
 }
 
 int Pep::set_name(const void* address, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (listener_ != nullptr) return -FI_EOPBADSTATE;
@@ -601,7 +599,7 @@ int Pep::set_name(const void* address, std::size_t length) {
 }
 
 Address Pep::name() const {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return link_.at_present(name_, info_->addr_format);
 }
 

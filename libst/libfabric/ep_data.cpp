@@ -88,7 +88,7 @@ fi_ops_msg ep_msg_calls{
 };
 
 ssize_t Ep::send(const Request& request) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
@@ -191,7 +191,7 @@ void Ep::post(RxBuffer& buffer) {
 }
 
 ssize_t Ep::receive(PostedReceive&& receive) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (srx_ != nullptr) return -FI_EINVAL;
   if (state_ == State::kEnded && arrivals_.empty()) return -FI_ENOTCONN;
   if (own_.posted.size() >= own_.most) return -FI_EAGAIN;
@@ -288,7 +288,7 @@ void Ep::tell_received(const PostedReceive& receive, Outcome outcome) {
 }
 
 ssize_t Ep::cancel(void* context) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   const auto found = std::ranges::find(own_.posted, context, &PostedReceive::context);
   if (found == own_.posted.end()) return -FI_ENOENT;
   const auto receive = std::move(*found);
@@ -397,7 +397,7 @@ fi_ops_rma ep_rma_calls{
 };
 
 ssize_t Ep::write(const Request& request, const Target& target) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
@@ -429,7 +429,7 @@ int Ep::tell_written(Op& op) {
 }
 
 ssize_t Ep::read(const Request& request, const Target& target) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
@@ -450,7 +450,7 @@ ssize_t Ep::read(const Request& request, const Target& target) {
 
 ssize_t Ep::fetch(const Request& request, fi_addr_t, const Target& target,
                   const Function& function) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto reads = function.kind != Function::Kind::kPlain;
   auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,

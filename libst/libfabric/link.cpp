@@ -60,7 +60,7 @@ FabricLink::FabricLink()
 
 FabricLink::~FabricLink() {
   {
-    std::lock_guard const lock(mutex_);
+    const LinkLock lock(mutex_);
     closing_ = true;
   }
   dial_.notify_all();
@@ -313,24 +313,24 @@ void FabricLink::stop_dialing(LinkLock& lock, const Owner& owner) {
   std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
   if (dialing_ != &owner) return;
   stm_connection_close(dialed_);  // so the thread does not wait for the peer any longer
-  dial_.wait(lock, [&] { return dialing_ != &owner; });
+  while (dialing_ == &owner) lock.wait(dial_);
 }
 
 void FabricLink::run_dialer() {
-  std::unique_lock lock(mutex_);
+  LinkLock lock(mutex_);
   for (;;) {
-    dial_.wait(lock, [this] { return closing_ || !dials_.empty(); });
+    while (!closing_ && dials_.empty()) lock.wait(dial_);
     if (closing_) return;
     const auto dial = std::move(dials_.front());
     dials_.pop_front();
     dialing_ = dial.owner;
     dialed_ = dial.connection;
-    lock.unlock();
     const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
-    const auto error = stm_connect(dial.connection, dial.peer.c_str(),
-                                   given != 0 ? given : std::int64_t{STM_WHILE_ALIVE},
-                                   dial.data.data(), dial.data.size());
-    lock.lock();
+    const auto error = lock.without([&] {
+      return stm_connect(dial.connection, dial.peer.c_str(),
+                         given != 0 ? given : std::int64_t{STM_WHILE_ALIVE}, dial.data.data(),
+                         dial.data.size());
+    });
     if (error != 0) dial.owner->not_dialed(error);
     dialing_ = nullptr;
     dial_.notify_all();
@@ -443,11 +443,9 @@ int Wait::sleep(LinkLock& lock, Clock::time_point deadline) const {
     if (left <= 0) return 0;
     limit = static_cast<int>(std::min<std::int64_t>(left, limit < 0 ? INT_MAX : limit));
   }
-  lock.unlock();
   pollfd readable{.fd = epoll_, .events = POLLIN, .revents = 0};
-  const auto interrupted =
-      ::poll(&readable, 1, limit) < 0 && errno == EINTR && Clock::now() < deadline;
-  lock.lock();
+  const auto interrupted = lock.without(
+      [&] { return ::poll(&readable, 1, limit) < 0 && errno == EINTR && Clock::now() < deadline; });
   return interrupted ? -FI_EINTR : 0;
 }
 

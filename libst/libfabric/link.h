@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,14 +21,15 @@
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/op.h"
 #include "libst/os/shared_core.h"
+#include "stp/base/mutex.h"
 
 namespace stp::fi {
 
 // The mutex of a link. A thread that polls lets those go first that wait for it. Otherwise it would
 // have the mutex again before they are awake, again and again.
-class LinkMutex {
+class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
  public:
-  void lock() {
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
     if (mutex_.try_lock()) return;
     waiting_.fetch_add(1);
     mutex_.lock();
@@ -38,26 +38,30 @@ class LinkMutex {
     turns_.notify_all();
   }
   // Of a thread that polls: if others wait, after one of them has had the mutex.
-  void lock_to_poll() {
+  void lock_to_poll() STP_THREAD_SAFETY(acquire_capability()) {
     const auto turn = turns_.load();
     if (is_awaited()) turns_.wait(turn);
     lock();
   }
-  void unlock() { mutex_.unlock(); }
+  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  // For clang, where it cannot see it: the caller holds this.
+  void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
   [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::atomic<std::uint32_t> waiting_{0}, turns_{0};
 };
 
-using LinkLock = std::unique_lock<LinkMutex>;
+using LinkLock = LockOf<LinkMutex>;
 
 // For a call that a program repeats until something has happened.
-class PollLock {
+class STP_THREAD_SAFETY(scoped_lockable) PollLock {
  public:
-  explicit PollLock(LinkMutex& mutex) : mutex_(mutex) { mutex_.lock_to_poll(); }
-  ~PollLock() { mutex_.unlock(); }
+  explicit PollLock(LinkMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : mutex_(of) {
+    of.lock_to_poll();
+  }
+  ~PollLock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
   PollLock(const PollLock&) = delete;
   PollLock& operator=(const PollLock&) = delete;
 
@@ -142,7 +146,7 @@ class FabricLink {
   // 0 or a status of the managed API.
   int open(const std::string& text);
 
-  [[nodiscard]] LinkMutex& mutex() { return mutex_; }
+  [[nodiscard]] LinkMutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
   [[nodiscard]] bool is_driven_by_stpd() const { return driven_by_stpd_; }
   [[nodiscard]] stm_queue_t queue() const { return queue_; }
@@ -204,9 +208,9 @@ class FabricLink {
   // The parameter sets how many, the same each time.
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
-  void dial(Dial&& dial);
+  void dial(Dial&& dial) STP_REQUIRES(mutex_);
   // Afterwards no thread connects for `owner`. If one does now, the connection is closed.
-  void stop_dialing(LinkLock& lock, const Owner& owner);
+  void stop_dialing(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
 
  private:
   struct Watched {
@@ -243,10 +247,10 @@ class FabricLink {
 
   std::thread dialer_;
   std::condition_variable_any dial_;
-  std::deque<Dial> dials_;
-  const Owner* dialing_ = nullptr;
-  stm_connection_t dialed_ = nullptr;
-  bool closing_ = false;
+  std::deque<Dial> dials_ STP_GUARDED_BY(mutex_);
+  const Owner* dialing_ STP_GUARDED_BY(mutex_) = nullptr;
+  stm_connection_t dialed_ STP_GUARDED_BY(mutex_) = nullptr;
+  bool closing_ STP_GUARDED_BY(mutex_) = false;
 };
 
 // Listening at a port of the link, or at any that is free.

@@ -72,7 +72,7 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr
 
 int Cntr::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
   }
   domain_.unuse();
@@ -86,7 +86,7 @@ void Cntr::count(bool failed) {
 }
 
 int Cntr::control(int command, void* argument) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   // What has been counted before wakes nobody: a program compares first.
   return wait_.control(command, argument, false);
 }
@@ -107,7 +107,7 @@ std::uint64_t Cntr::read(bool errors) {
 }
 
 int Cntr::set(bool errors, std::uint64_t value, bool add) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   auto& counted = errors ? errors_ : value_;
   counted = add ? counted + value : value;
   wait_.wake();
@@ -116,7 +116,7 @@ int Cntr::set(bool errors, std::uint64_t value, bool add) {
 
 int Cntr::wait(std::uint64_t threshold, int timeout) {
   const auto deadline = deadline_in(timeout);
-  std::unique_lock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   if (!wait_.possible()) return -FI_ENOSYS;
   if (const auto error = wait_.open(); error != 0) return error;
   const auto errors = errors_;
@@ -206,7 +206,7 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out
 
 int Cq::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
   }
   domain_.unuse();
@@ -215,7 +215,7 @@ int Cq::close() {
 }
 
 int Cq::control(int command, void* argument) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return wait_.control(command, argument, !completions_.empty());
 }
 
@@ -252,7 +252,7 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
 }
 
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (completions_.empty() || completions_.front().error == 0) return -FI_EAGAIN;
   const auto& failed = completions_.front();
   entry.op_context = failed.entry.op_context;
@@ -275,7 +275,7 @@ ssize_t Cq::read_error(fi_cq_err_entry& entry) {
 ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) {
   if (!wait_.possible()) return -FI_ENOSYS;
   const auto deadline = deadline_in(timeout);
-  std::unique_lock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   if (const auto error = wait_.open(); error != 0) return error;
   for (;;) {
     const auto ready = is_ready();
@@ -288,7 +288,7 @@ ssize_t Cq::wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, i
 }
 
 int Cq::signal() {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!wait_.possible()) return -FI_ENOSYS;
   signaled_ = true;
   wait_.wake();
@@ -372,7 +372,7 @@ int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out
 
 int Eq::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
   }
   fabric_.unuse();
@@ -442,7 +442,7 @@ void Eq::forget(fid_t about) {
 }
 
 int Eq::control(int command, void* argument) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return wait_.control(command, argument, !news_.empty());
 }
 
@@ -475,7 +475,7 @@ ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::ui
 }
 
 ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (news_.empty() || news_.front().error == 0) return -FI_EAGAIN;
   auto& failed = news_.front();
   const auto room = entry.err_data_size;
@@ -499,7 +499,7 @@ ssize_t Eq::read_error(fi_eq_err_entry& entry, std::uint64_t flags) {
 
 ssize_t Eq::write(std::uint32_t event, const void* buffer, std::size_t length, std::uint64_t) {
   if (!writable_ || length > kMostWritten || (buffer == nullptr && length != 0)) return -FI_EINVAL;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (news_.size() >= size_) return -FI_EAGAIN;
   const auto* const from = static_cast<const std::byte*>(buffer);
   news_.push_back({.event = event, .bytes = {from, from + length}});
@@ -511,7 +511,7 @@ ssize_t Eq::wait_and_read(std::uint32_t* event, void* buffer, std::size_t length
                           std::uint64_t flags) {
   if (!wait_.possible()) return -FI_ENOSYS;
   const auto deadline = deadline_in(timeout);
-  std::unique_lock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   if (const auto error = wait_.open(); error != 0) return error;
   for (;;) {
     if (try_wait() != 0 || Clock::now() >= deadline) return take(event, buffer, length, flags);

@@ -169,7 +169,7 @@ int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& ou
 
 int Srx::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
   }
   domain_.unuse();
@@ -178,7 +178,7 @@ int Srx::close() {
 }
 
 ssize_t Srx::post(PostedReceive&& receive) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return receives_.post(std::move(receive));
 }
 

@@ -120,7 +120,7 @@ std::uint32_t Av::format() const {
 
 int Av::close() {
   {
-    std::lock_guard const lock(link_.mutex());
+    const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
     if (eq_ != nullptr) {
       eq_->forget(&fid);
@@ -147,7 +147,7 @@ fi_addr_t Av::add(const Address& address) {
 
 int Av::bind(fid_t other, std::uint64_t flags) {
   if (other->fclass != FI_CLASS_EQ || !by_event_) return -FI_EINVAL;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return Eq::bind(eq_, other, flags);
 }
 
@@ -165,7 +165,7 @@ int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::ui
   if (by_event_ && (flags & FI_SYNC_ERR) != 0) return -FI_EBADFLAGS;
   if (addresses == nullptr && count != 0) return -FI_EINVAL;
   auto* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (by_event_ && eq_ == nullptr) return -FI_ENOEQ;
   std::size_t inserted = 0, first_wrong = count;
   auto all_told = true;
@@ -220,7 +220,7 @@ int Av::insert_names(const char* node, std::size_t nodes, const char* service, s
 
 int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   for (std::size_t i = 0; i < count; ++i)
     if (at(addresses[i]).port == 0) return -FI_EINVAL;
   for (std::size_t i = 0; i < count; ++i) {
@@ -240,7 +240,7 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flag
 }
 
 int Av::lookup(fi_addr_t address, void* out, std::size_t* length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   const auto found = at(address);
   return found.port == 0 ? -FI_EINVAL : tell_address(found, format(), out, length);
 }

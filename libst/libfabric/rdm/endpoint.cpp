@@ -116,7 +116,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, void* context, fid_ep*& 
 
 int Endpoint::close() {
   {
-    std::unique_lock lock(link_.mutex());
+    LinkLock lock(link_.mutex());
     closing_ = true;
     linger(lock);
     // Meanwhile the thread that dials may end some of them.
@@ -157,9 +157,7 @@ void Endpoint::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
   while (injected_ != 0 && Clock::now() < deadline) {
     link_.progress();
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
+    lock.without(std::this_thread::yield);
   }
 }
 
@@ -182,7 +180,7 @@ std::size_t Endpoint::peers_that_send() const {
 }
 
 int Endpoint::bind(fid_t other, std::uint64_t flags) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (enabled_) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV:
@@ -212,14 +210,14 @@ int Endpoint::enable() {
 }
 
 int Endpoint::control(int command, void* argument) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   return command == FI_ENABLE ? enable() : op_flags_.control(command, argument, kRdmOffer);
 }
 
 int Endpoint::get_option(int name, void* value, std::size_t* length) {
   if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   *static_cast<std::size_t*>(value) = least_left_;
   *length = sizeof(std::size_t);
   return 0;
@@ -228,19 +226,19 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) {
 int Endpoint::set_option(int name, const void* value, std::size_t length) {
   if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (length != sizeof(std::size_t)) return -FI_EINVAL;
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   std::memcpy(&least_left_, value, sizeof least_left_);
   return 0;
 }
 
 ssize_t Endpoint::size_left(bool tx) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   return static_cast<ssize_t>(tx ? tx_size_ - outstanding_ : rx_size_ - matching_.receives());
 }
 
 int Endpoint::set_name(const void* address, std::size_t length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   Address given;
   if (!read_address(address, length, given)) return -FI_EINVAL;
   if (enabled_) return -FI_EOPBADSTATE;
@@ -250,7 +248,7 @@ int Endpoint::set_name(const void* address, std::size_t length) {
 }
 
 int Endpoint::get_name(void* address, std::size_t* length) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   return tell_address(name(), format_, address, length);
 }

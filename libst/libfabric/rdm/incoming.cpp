@@ -459,7 +459,7 @@ void Endpoint::accessed(const Head& head) {
 // ---- calls ----
 
 ssize_t Endpoint::receive(Inbound&& inbound) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   auto& receive = inbound.receive;
   if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
@@ -541,7 +541,7 @@ void Endpoint::discard(Message& message) {
 }
 
 ssize_t Endpoint::cancel(void* context) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   const auto receive = matching_.cancel(context);
   if (!receive) return -FI_ENOENT;
   give_up(*receive, -ECANCELED);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libst/libfabric/address.h"
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
 
@@ -55,6 +56,7 @@ int Outgoing::dial() {
     buffers_[i] = {this, bytes_.get() + i * kPullSize};
     post(buffers_[i]);
   }
+  link.mutex().is_held();
   link.dial(
       {.owner = this,
        .connection = connection_,
@@ -417,7 +419,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
 }
 
 ssize_t Endpoint::send(const Outbound& message) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   const auto& request = message.request;
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto length = request.segments.length;
@@ -504,7 +506,7 @@ bool by_program(Op& op, const Target& target) {
 }  // namespace
 
 ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target& target) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
@@ -531,7 +533,7 @@ ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target&
 }
 
 ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& target) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
@@ -553,7 +555,7 @@ ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& 
 
 ssize_t Endpoint::fetch(const Request& request, fi_addr_t address, const Target& target,
                         const Function& function) {
-  std::lock_guard const lock(link_.mutex());
+  const LinkLock lock(link_.mutex());
   if (const auto error = may_post(request.flags); error != 0) return error;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(address, to); error != 0) return error;
