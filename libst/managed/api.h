@@ -56,7 +56,7 @@ template <typename Object>
 Handle publish(Domain& domain, const std::shared_ptr<Object>& object) {
   const auto handle = client::HandleTable::instance().add(Object::kKind, object);
   if (handle == 0) return 0;
-  std::lock_guard const guard(domain.mutex());
+  const stp::Lock guard(domain.mutex());
   domain.adopt(handle, Object::kKind);
   return handle;
 }

@@ -50,7 +50,7 @@ Domain::~Domain() = default;
 // ---- endpoints of level 0 ----
 
 int Domain::open_first_endpoint() {
-  std::lock_guard const control(control_mutex_);
+  const Lock control(control_mutex_);
   if (const auto error = open_endpoint(first_endpoint_); error != 0) return error;
   return staging_.grow(shared_from_this());
 }
@@ -110,9 +110,9 @@ int Domain::take_endpoint(EndpointId& out) {
 }
 
 int Domain::provide_staging() {
-  std::lock_guard const control(control_mutex_);
+  const Lock control(control_mutex_);
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     needs_staging_ = false;
     look_for_connections_ = true;
     if (staging_.has_free()) return 0;
@@ -192,7 +192,7 @@ void Domain::close() {
   if (closed_.exchange(true)) return;
   background_.stop();
   wake_waiters();
-  std::lock_guard const control(control_mutex_);
+  const Lock control(control_mutex_);
   retire_children();
   end_connections();
   std::set<std::shared_ptr<Memory>> memories;
@@ -205,21 +205,21 @@ void Domain::close() {
 void Domain::retire_children() {
   std::map<Handle, client::Kind> children;
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     children.swap(children_);
   }
   auto& table = client::HandleTable::instance();
   for (const auto& [handle, kind] : children) {
     const auto pin = table.retire(handle, kind);
     if (!pin || kind != Queue::kKind) continue;
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     static_cast<Queue*>(pin.object().get())->destroy();
   }
   wake_waiters();
 }
 
 void Domain::end_connections() {
-  std::lock_guard const guard(mutex_);
+  const Lock guard(mutex_);
   link_watch_.end();
   listeners_.clear();
   accesses_.clear();
@@ -236,20 +236,20 @@ void Domain::end_connections() {
 namespace {
 
 // In static storage, so that they are on no page that a program can register.
-constinit std::mutex gate;  // locked before the mutex of any domain
-constinit MappingGateMember* first = nullptr;
+constinit Mutex gate;  // locked before the mutex of any domain
+constinit MappingGateMember* first STP_GUARDED_BY(gate) = nullptr;
 
 }  // namespace
 
-MappingGateMember::MappingGateMember(std::mutex& domain) : domain_(domain) {
+MappingGateMember::MappingGateMember(Mutex& domain) : domain_(domain) {
   shut_at_forks();
-  std::lock_guard const guard(gate);
+  const Lock guard(gate);
   next_ = first;
   first = this;
 }
 
 MappingGateMember::~MappingGateMember() {
-  std::lock_guard const guard(gate);
+  const Lock guard(gate);
   auto** place = &first;
   while (*place != this) {
     STP_ASSERT(*place != nullptr, "a member is in the list");

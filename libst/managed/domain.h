@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <new>
 #include <set>
 #include <vector>
@@ -37,7 +36,7 @@ namespace stp::managed {
 // Member of a domain: registers its mutex here.
 class MappingGateMember {
  public:
-  explicit MappingGateMember(std::mutex& domain);
+  explicit MappingGateMember(Mutex& domain);
   ~MappingGateMember();
   MappingGateMember(const MappingGateMember&) = delete;
   MappingGateMember& operator=(const MappingGateMember&) = delete;
@@ -45,7 +44,7 @@ class MappingGateMember {
  private:
   friend class MappingGateShut;
   static void shut_at_forks();
-  std::mutex& domain_;
+  Mutex& domain_;
   MappingGateMember* next_ = nullptr;
 };
 
@@ -59,8 +58,8 @@ class MappingGateShut {
 
  private:
   friend class MappingGateMember;
-  static void lock();
-  static void unlock();
+  static void lock() STP_THREAD_SAFETY(no_thread_safety_analysis);
+  static void unlock() STP_THREAD_SAFETY(no_thread_safety_analysis);
 };
 
 // For std::allocate_shared: gives each object whole pages of its own.
@@ -101,23 +100,26 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void close();
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
-  [[nodiscard]] std::mutex& mutex() { return mutex_; }
-  [[nodiscard]] std::mutex& control_mutex() { return control_mutex_; }
+  [[nodiscard]] Mutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
+  [[nodiscard]] Mutex& control_mutex() STP_RETURNS_LOCK(control_mutex_) { return control_mutex_; }
   [[nodiscard]] unsigned bufsize() const { return attr_.buffer_log2; }
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // ---- under the control mutex ----
-  int open_endpoint(EndpointId& out);
-  void close_endpoint(EndpointId endpoint);
+  int open_endpoint(EndpointId& out) STP_REQUIRES(control_mutex_);
+  void close_endpoint(EndpointId endpoint) STP_REQUIRES(control_mutex_);
   int open_first_endpoint();
-  [[nodiscard]] const std::vector<EndpointId>& endpoints() const { return endpoints_; }
+  [[nodiscard]] const std::vector<EndpointId>& endpoints() const STP_REQUIRES(control_mutex_) {
+    return endpoints_;
+  }
   // Takes an endpoint to listen on, and returns it after listening.
-  int take_endpoint(EndpointId& out);
-  void give_back_endpoint(EndpointId endpoint) { idle_endpoints_.push_back(endpoint); }
+  int take_endpoint(EndpointId& out) STP_REQUIRES(control_mutex_);
+  void give_back_endpoint(EndpointId endpoint) STP_REQUIRES(control_mutex_) {
+    idle_endpoints_.push_back(endpoint);
+  }
   // Binds the memory and gives it to future endpoints as well. Returns 0 or a negative errno.
-  int add_memory(const std::shared_ptr<Memory>& memory);
+  int add_memory(const std::shared_ptr<Memory>& memory) STP_REQUIRES(control_mutex_);
   // The opposite. Nothing uses it, and its handle is retired.
-  void remove_memory(const std::shared_ptr<Memory>& memory);
+  void remove_memory(const std::shared_ptr<Memory>& memory) STP_REQUIRES(control_mutex_);
   [[nodiscard]] const MemoryCache& released() const { return released_; }
 
   // ---- under its mutex ----
@@ -217,13 +219,14 @@ class Domain : public std::enable_shared_from_this<Domain> {
   EndpointId first_endpoint_ = kNoneId;  // for connecting
   std::atomic<bool> closed_{false};
 
-  std::mutex control_mutex_;  // protects the following members
-  std::vector<EndpointId> endpoints_;
-  std::vector<EndpointId> idle_endpoints_;  // used for listening before, free again
-  std::set<std::shared_ptr<Memory>> memories_;
-  MemoryCache released_;
+  Mutex control_mutex_;
+  std::vector<EndpointId> endpoints_ STP_GUARDED_BY(control_mutex_);
+  // Used for listening before, free again.
+  std::vector<EndpointId> idle_endpoints_ STP_GUARDED_BY(control_mutex_);
+  std::set<std::shared_ptr<Memory>> memories_ STP_GUARDED_BY(control_mutex_);
+  MemoryCache released_ STP_GUARDED_BY(control_mutex_);
 
-  std::mutex mutex_;  // protects the following members
+  Mutex mutex_;  // protects the following members
   const MappingGateMember gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;

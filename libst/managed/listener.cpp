@@ -14,6 +14,7 @@ using client::Payload;
 constexpr Time kSilence = kSecond;
 
 int Listener::listen(std::uint32_t uport) {
+  domain_->control_mutex().is_held();
   if (const auto error = domain_->take_endpoint(endpoint_); error != 0) return error;
   const auto error =
       domain_->backend().call(ask::Listen{.endpoint = endpoint_, .uport = uport, .reserved = 0});
@@ -24,9 +25,10 @@ int Listener::listen(std::uint32_t uport) {
 }
 
 void Listener::close() {
+  domain_->control_mutex().is_held();
   domain_->backend().call(ask::Unlisten{.endpoint = endpoint_});
   domain_->give_back_endpoint(endpoint_);
-  std::lock_guard const guard(domain_->mutex());
+  const Lock guard(domain_->mutex());
   closed_ = true;
   domain_->deactivate(*this);
   const auto untold = std::move(untold_);

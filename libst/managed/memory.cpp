@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +53,7 @@ bool Memory::writable() const {
 }
 
 int Memory::bind() {
+  domain_->control_mutex().is_held();
   const auto page = domain_->bufsize() <= kPageLog2;
   const auto size = std::uintptr_t{1} << domain_->bufsize();
   if (!page && (bytes_.size() != bound_.size() || bytes_.data() != bound_.data()))
@@ -61,7 +61,7 @@ int Memory::bind() {
                              " bytes, memory is aligned to that and a multiple of it");
   if (const auto error = client::check_access(bytes_, writable()); error != 0) return error;
   {
-    std::lock_guard const guard(domain_->mutex());
+    const Lock guard(domain_->mutex());
     const auto place = domain_->bufx_space().take(count_);
     if (!place) return fail(-EDQUOT, "the domain has no Bufx values left for so much memory");
     first_ = *place;
@@ -87,7 +87,7 @@ bool Memory::copy_instead() {
   if (stand_in_ || (access_ & ~kLocal) != 0 || bytes_.size() > StandIn::kMost ||
       domain_->bufsize() > kPageLog2)
     return false;
-  std::lock_guard const guard(domain_->mutex());
+  const Lock guard(domain_->mutex());
   if (!bindings_.empty()) return false;
   stand_in_ = StandIn(bound_);
   return static_cast<bool>(stand_in_);
@@ -104,7 +104,7 @@ int Memory::bind_as_it_is(EndpointId endpoint) {
     release(binding);
     return error;
   }
-  std::lock_guard const guard(domain_->mutex());
+  const Lock guard(domain_->mutex());
   bindings_[endpoint] = std::move(binding);
   return 0;
 }
@@ -166,6 +166,7 @@ bool Memory::Binding::resume(std::span<const client::AreaAt> areas) const {
 // What is mapped at the address now is looked at once, for the right to access it and for all
 // regions that share it with stpd.
 bool Memory::take_over(Memory& from) {
+  domain_->control_mutex().is_held();
   STP_ASSERT(from.bytes_.data() == bytes_.data() && from.bytes_.size() == bytes_.size() &&
                  from.access_ == access_ && bindings_.empty(),
              "memory takes over what the same memory has left");
@@ -180,7 +181,7 @@ bool Memory::take_over(Memory& from) {
     all = all && found != from.bindings_.end() && found->second.resume(areas);
   }
   if (!all) return false;
-  std::lock_guard const guard(domain_->mutex());
+  const Lock guard(domain_->mutex());
   bindings_.swap(from.bindings_);
   first_ = from.first_;
   has_place_ = std::exchange(from.has_place_, false);
@@ -195,7 +196,7 @@ void Memory::release(Binding& binding) {
 void Memory::unbind_from(EndpointId endpoint) {
   Binding binding;
   {
-    std::lock_guard const guard(domain_->mutex());
+    const Lock guard(domain_->mutex());
     const auto found = bindings_.find(endpoint);
     if (found == bindings_.end()) return;
     binding = std::move(found->second);
@@ -207,11 +208,11 @@ void Memory::unbind_from(EndpointId endpoint) {
 void Memory::unbind() {
   std::map<EndpointId, Binding> all;
   {
-    std::lock_guard const guard(domain_->mutex());
+    const Lock guard(domain_->mutex());
     all.swap(bindings_);
   }
   for (auto& [endpoint, binding] : all) release(binding);
-  std::lock_guard const guard(domain_->mutex());
+  const Lock guard(domain_->mutex());
   if (has_place_) domain_->bufx_space().give_back(first_, count_);
   has_place_ = false;
 }
@@ -307,6 +308,7 @@ void StagingArea::Unmap::operator()(std::byte* memory) const {
 }
 
 int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
+  domain->control_mutex().is_held();
   const auto align = std::size_t{1} << domain->bufsize();
   const auto blocks = std::clamp(blocks_, kFewest, kMost);
   const auto size = (blocks * kStagingBlock + align - 1) / align * align;
@@ -321,7 +323,7 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   auto* const base = static_cast<std::byte*>(start);
   chunk.memory = std::make_shared<Memory>(domain, MutableBytes{base, size}, STM_LOCAL_WRITE);
   if (const auto error = domain->add_memory(chunk.memory); error != 0) return error;
-  std::lock_guard const guard(domain->mutex());
+  const Lock guard(domain->mutex());
   blocks_ += blocks;
   for (std::size_t i = 0; i < blocks; ++i)
     free_.push_back({base + i * kStagingBlock, chunk.memory.get()});

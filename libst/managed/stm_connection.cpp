@@ -85,7 +85,7 @@ int no_places() {
 int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
           const Limits& limits) {
   auto& domain = *connection.domain();
-  std::unique_lock guard(domain.mutex());
+  stp::Lock guard(domain.mutex());
   while (!domain.staging().has_free()) {  // another thread may take what is provided
     guard.unlock();
     if (const auto error = domain.provide_staging(); error != 0) return error;
@@ -117,13 +117,13 @@ int stm_connection_create(stm_domain_t domain, const stm_connection_attr_t* give
     if (const auto error = read_attributes(given, attr); error != 0) return error;
     const auto made = std::make_shared<Connection>(found.share());
     {
-      std::lock_guard const guard(found->mutex());
+      const stp::Lock guard(found->mutex());
       Outlets outlets;
       if (const auto error = find_outlets(*found, attr, outlets); error != 0) return error;
       if (made->set_outlets(std::move(outlets)) != 0) return no_places();
     }
     const auto error = publish(*found, made, connection);
-    std::lock_guard const guard(found->mutex());
+    const stp::Lock guard(found->mutex());
     if (error != 0)
       made->abandon();
     else
@@ -168,7 +168,7 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
       return error;
     const auto made =
         std::make_shared<Listener>(found.share(), context, backlog != 0 ? backlog : kUsualBacklog);
-    std::lock_guard const control(found->control_mutex());
+    const stp::Lock control(found->control_mutex());
     if (found->closed()) return -EBADF;
     if (const auto error = made->listen(name.uport); error != 0) return error;
     const auto error = publish(*found, made, listener);
@@ -176,7 +176,7 @@ int stm_listen(stm_domain_t domain, const char* port, stm_queue_t queue, uint64_
       made->close();
       return error;
     }
-    std::lock_guard const guard(found->mutex());
+    const stp::Lock guard(found->mutex());
     made->use(events.share());
     found->activate(made);
     found->look_for_connections();
@@ -189,9 +189,9 @@ int stm_listener_close(stm_listener_t listener) {
     const auto closing = retire<Listener>(listener);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
-    std::lock_guard const control(domain.control_mutex());
+    const stp::Lock control(domain.control_mutex());
     {
-      std::lock_guard const guard(domain.mutex());
+      const stp::Lock guard(domain.mutex());
       domain.forget(reinterpret_cast<Handle>(listener));
     }
     closing->close();
@@ -210,7 +210,7 @@ int stm_accept(stm_connection_t connection, const stm_connection_attr_t* given,
     if (const auto error = read_attributes(given, attr); error != 0) return error;
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     Outlets outlets;
     if (const auto error = find_outlets(domain, attr, outlets); error != 0) return error;
     const auto error = found->accept(std::move(outlets), hello);
@@ -226,7 +226,7 @@ int stm_reject(stm_connection_t connection, const void* private_data, size_t len
     Hello hello{Hello::Kind::kReject, {}};
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
     auto& domain = *found->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     if (const auto error = found->reject(hello); error != 0) return error;
     domain.look_before(*found);
     if (!retire<Connection>(connection)) return -EBADF;
@@ -240,7 +240,7 @@ int stm_private_data(stm_connection_t connection, void* data, size_t size) {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (size != 0 && data == nullptr) return missing("data");
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     const auto& there = found->private_data();
     if (size != 0 && !there.empty()) std::memcpy(data, there.data(), std::min(size, there.size()));
     return static_cast<int>(there.size());
@@ -253,7 +253,7 @@ int stm_disconnect(stm_connection_t connection, int how) {
     if (!found) return -EBADF;
     if (how < STM_GRACEFUL || how > STM_BROKEN)
       return fail(-EINVAL, "how must be STM_GRACEFUL, STM_ABRUPT or STM_BROKEN");
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     const auto why =
         how == STM_BROKEN ? stp::managed::Farewell::kBroken : stp::managed::Farewell::kNone;
     return found->disconnect(how != STM_GRACEFUL, why);
@@ -265,15 +265,13 @@ int stm_connection_close(stm_connection_t connection) {
     const auto closing = retire<Connection>(connection);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
-    std::unique_lock guard(domain.mutex());
+    stp::Lock guard(domain.mutex());
     domain.forget(reinterpret_cast<Handle>(connection));
     closing->abandon();
     // When this call returns, the program may destroy the connection's queues and free its memory.
     while (closing->ending()) {
       constexpr stp::Time kInterval = 100 * stp::kMicrosecond;
-      guard.unlock();
-      stp::client::pause(domain.backend(), kInterval);
-      guard.lock();
+      guard.without([&] { stp::client::pause(domain.backend(), kInterval); });
       closing->go_on_ending();
     }
     return 0;
@@ -285,7 +283,7 @@ int stm_connection_query(stm_connection_t connection, stm_connection_info_t* inf
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     stm_connection_info_t known{};
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     found->query(known);
     return write_info(known, info);
   });
@@ -298,7 +296,7 @@ int stm_peer_query(stm_connection_t connection, stm_peer_info_t* info) {
     stm_peer_info_t known{};
     stp::MacAddr peer;
     {
-      std::lock_guard const guard(found->domain()->mutex());
+      const stp::Lock guard(found->domain()->mutex());
       peer = found->peer_mac();
       found->peer_name().copy(known.address, sizeof known.address - 1);
     }

@@ -60,7 +60,7 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   auto& domain = *from->domain();
   std::shared_ptr<Access> made;
   {
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     made = std::make_shared<Access>(from.share(), terms, domain.new_key());
     domain.add_access(made->key(), made);
     ++from->uses;
@@ -69,7 +69,7 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   *remote = {terms.address, length, made->key(), terms.access};
   const auto error = publish(domain, made, region);
   if (error != 0) {
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     made->revoke();
   }
   return error;
@@ -77,7 +77,7 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
 
 // Quiet operations end without an event, and lazy ones late. If only such operations use the
 // memory, this asks for their confirmation and waits for it, up to kLongest.
-void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<std::mutex>& guard) {
+void confirm_quiet_uses(Domain& domain, const Memory& memory, stp::Lock& guard) {
   constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
   const auto until = domain.now() + kLongest;
   while (memory.uses != 0 && domain.now() < until) {
@@ -85,9 +85,7 @@ void confirm_quiet_uses(Domain& domain, const Memory& memory, std::unique_lock<s
     for (const auto& connection : domain.connections()) quiet += connection->quiet_uses(memory);
     if (quiet != memory.uses) return;
     for (const auto& connection : domain.connections()) connection->confirm_quiet_puts();
-    guard.unlock();
-    stp::client::pause(domain.backend(), kInterval);
-    guard.lock();
+    guard.without([&] { stp::client::pause(domain.backend(), kInterval); });
     domain.progress();
   }
 }
@@ -152,7 +150,7 @@ int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, unsigned 
     if ((access & ~kAllAccess) != 0) return fail(-EINVAL, "access has unknown bits");
     const auto made = std::make_shared<Memory>(
         found.share(), MutableBytes{static_cast<std::byte*>(ptr), length}, access);
-    std::lock_guard const control(found->control_mutex());
+    const stp::Lock control(found->control_mutex());
     if (const auto error = found->add_memory(made); error != 0) return error;
     return publish(*found, made, memory);
   });
@@ -163,9 +161,9 @@ int stm_memory_release(stm_memory_t memory) {
     const auto found = find<Memory>(memory);
     if (!found) return -EBADF;
     const auto domain = found->domain();
-    std::lock_guard const control(domain->control_mutex());
+    const stp::Lock control(domain->control_mutex());
     {
-      std::unique_lock guard(domain->mutex());
+      stp::Lock guard(domain->mutex());
       confirm_quiet_uses(*domain, *found, guard);
       if (found->uses != 0) return fail(-EBUSY, "operations or regions use the memory");
       const auto retired = retire<Memory>(memory);
@@ -182,8 +180,8 @@ int stm_memory_withdraw(stm_memory_t memory) {
     const auto found = find<Memory>(memory);
     if (!found) return -EBADF;
     const auto domain = found->domain();
-    std::lock_guard const control(domain->control_mutex());
-    std::unique_lock guard(domain->mutex());
+    const stp::Lock control(domain->control_mutex());
+    stp::Lock guard(domain->mutex());
     if (found->regions != 0) return fail(-EBUSY, "regions use the memory");
     if (!retire<Memory>(memory)) return -EBADF;
     domain->forget(reinterpret_cast<Handle>(memory));
@@ -196,9 +194,7 @@ int stm_memory_withdraw(stm_memory_t memory) {
     };
     while (in_use()) {
       constexpr stp::Time kInterval = 100 * stp::kMicrosecond;
-      guard.unlock();
-      stp::client::pause(domain->backend(), kInterval);
-      guard.lock();
+      guard.without([&] { stp::client::pause(domain->backend(), kInterval); });
     }
     guard.unlock();
     domain->remove_memory(found.share());
@@ -242,7 +238,7 @@ int stm_region_close(stm_region_t region) {
     const auto closing = retire<Access>(region);
     if (!closing) return -EBADF;
     auto& domain = *closing->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     domain.forget(reinterpret_cast<Handle>(region));
     closing->revoke();
     return 0;
@@ -290,14 +286,14 @@ int stm_link_watch(stm_domain_t domain, stm_queue_t queue, uint64_t context) {
     const auto found = find<Domain>(domain);
     if (!found) return -EBADF;
     if (queue == nullptr) {
-      std::lock_guard const guard(found->mutex());
+      const stp::Lock guard(found->mutex());
       found->link_watch().end();
       return 0;
     }
     const auto events = find<Queue>(queue);
     if (!events) return -EBADF;
     if (&events->domain() != &*found) return fail(-EINVAL, "the queue is of another domain");
-    std::lock_guard const guard(found->mutex());
+    const stp::Lock guard(found->mutex());
     if (events->destroyed()) return -EBADF;
     if (!found->link_watch().begin(found->backend(), events.share(), context))
       return fail(-EAGAIN, "the queue has no place for the link's present state");

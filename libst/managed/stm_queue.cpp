@@ -26,7 +26,7 @@ struct Peer {
 
 Peer peer_of(Domain& domain, stm_connection_t connection) {
   const auto found = find<Connection>(connection);
-  std::lock_guard const guard(domain.mutex());
+  const stp::Lock guard(domain.mutex());
   if (!found) return {};
   return {found->peer_mac(), found->state() == Connection::State::kUp};
 }
@@ -71,7 +71,7 @@ int stm_queue_resize(stm_queue_t queue, size_t capacity) {
   return guarded([&] {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain().mutex());
+    const stp::Lock guard(found->domain().mutex());
     const auto error = found->resize(capacity);
     if (error == 0) {
       found->domain().places_freed();
@@ -86,7 +86,7 @@ int stm_queue_destroy(stm_queue_t queue) {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     auto& domain = found->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     if (found->used()) return fail(-EBUSY, "connections or listeners use the queue");
     if (!retire<Queue>(queue)) return -EBADF;
     domain.forget(reinterpret_cast<Handle>(queue));
@@ -115,7 +115,7 @@ int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int ma
     if (events == nullptr) return missing("events");
     if (threshold <= 0 || threshold > max) return fail(-EINVAL, "threshold is not in 1..max");
     {
-      std::lock_guard const guard(found->domain().mutex());
+      const stp::Lock guard(found->domain().mutex());
       if (static_cast<std::size_t>(threshold) > found->capacity())
         return fail(-EINVAL, "threshold is beyond the queue's capacity");
     }
@@ -129,7 +129,7 @@ int stm_queue_fd(stm_queue_t queue) {
   return guarded([&] {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain().mutex());
+    const stp::Lock guard(found->domain().mutex());
     return found->descriptor();
   });
 }
@@ -138,7 +138,7 @@ int stm_queue_post(stm_queue_t queue, uint64_t context) {
   return guarded([&] {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain().mutex());
+    const stp::Lock guard(found->domain().mutex());
     if (!found->reserve(1)) return -EAGAIN;
     stm_event_t event{};
     event.kind = STM_USER;
@@ -165,7 +165,7 @@ int stm_pool_resize(stm_pool_t pool, size_t capacity) {
   return guarded([&] {
     const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     if (capacity > kMostReceives || capacity == 0 || capacity < found->receives.size())
       return fail(-EINVAL, "capacity is less than what waits in the pool, or more than 1048576");
     found->capacity = capacity;
@@ -180,7 +180,7 @@ int stm_pool_destroy(stm_pool_t pool, void (*give_back)(void* user, uint64_t con
     stp::RingQueue<PostedReceive> left;
     {
       auto& domain = *found->domain();
-      std::lock_guard const guard(domain.mutex());
+      const stp::Lock guard(domain.mutex());
       if (found->users != 0) return fail(-EBUSY, "connections use the pool");
       if (!retire<Pool>(pool)) return -EBADF;
       domain.forget(reinterpret_cast<Handle>(pool));
@@ -202,7 +202,7 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
     if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
       return error;
     auto& domain = *found->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     if (found->receives.size() >= found->capacity) return -EAGAIN;
     PostedReceive receive;
     receive.context = context;
@@ -219,7 +219,7 @@ int64_t stm_pool_available(stm_pool_t pool) {
   return guarded([&] {
     const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     return static_cast<int>(found->receives.size());
   });
 }

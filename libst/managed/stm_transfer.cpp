@@ -52,7 +52,7 @@ int post_one(Connection& connection, stm_memory_t memory, Operation& operation, 
 int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
   const auto connection = find<Connection>(handle);
   if (!connection) return -EBADF;
-  std::lock_guard const guard(connection->domain()->mutex());
+  const stp::Lock guard(connection->domain()->mutex());
   return post_one(*connection, memory, operation, written);
 }
 
@@ -111,7 +111,7 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
       return error;
     auto& domain = *found->domain();
     if (into && into->domain().get() != &domain) return other_domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     PostedReceive receive;
     receive.context = context;
     if (into) receive.memory = MemoryUse(into.share());
@@ -125,7 +125,7 @@ int stm_set_watermark(stm_connection_t connection, uint64_t receives) {
   return guarded([&] {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     return found->set_watermark(receives);
   });
 }
@@ -161,7 +161,7 @@ int stm_refuse_read(stm_connection_t connection, uint32_t request) {
   return guarded([&] {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     return found->refuse_read(request);
   });
 }
@@ -195,7 +195,7 @@ int stm_post_list(stm_connection_t connection, const stm_operation_t* operations
     if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
       return fail(-EINVAL, "count is more than INT_MAX");
     auto& domain = *found->domain();
-    std::lock_guard const guard(domain.mutex());
+    const stp::Lock guard(domain.mutex());
     Domain::PostingList list(domain);
     for (std::size_t i = 0; i < count; ++i) {
       if (const auto error = post_listed(*found, operations[i]); error != 0)
@@ -228,7 +228,7 @@ int stm_cancel(stm_connection_t connection, uint64_t context) {
   return guarded([&] {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     return found->cancel(context);
   });
 }
@@ -237,7 +237,7 @@ int stm_withdraw(stm_connection_t connection, uint64_t context) {
   return guarded([&] {
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
-    std::lock_guard const guard(found->domain()->mutex());
+    const stp::Lock guard(found->domain()->mutex());
     return found->withdraw(context);
   });
 }

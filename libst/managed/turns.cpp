@@ -120,7 +120,7 @@ void Background::stop() {
 
 void Background::take_over() {
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     taken_over_ = true;
   }
   called_.notify_all();
@@ -131,7 +131,7 @@ void Background::leave() {
   // thread sees that the visitor has left.
   visitors_.fetch_sub(1);
   if (!far_away_.load()) return;
-  { std::lock_guard const guard(mutex_); }  // it waits, or has not checked visitors_ yet
+  { const Lock guard(mutex_); }  // it waits, or has not checked visitors_ yet
   called_.notify_all();
 }
 
@@ -140,11 +140,12 @@ void Background::leave() {
 // makes all progress and calls this thread when it leaves. Returns true if a visitor asked the
 // thread to take over.
 bool Background::stay_away(bool visited) {
-  std::unique_lock guard(mutex_);
+  Lock guard(mutex_);
   far_away_ = !visited;
   if (!visited) absence_.end();
   const auto away = far_away_ && visitors_.load() != 0 ? kLongestSleep : absence_.prolong();
-  if (!taken_over_ && !stopping_) called_.wait_for(guard, std::chrono::nanoseconds(away));
+  if (!taken_over_ && !stopping_)
+    guard.wait_until(called_, std::chrono::steady_clock::now() + std::chrono::nanoseconds(away));
   far_away_ = false;
   return std::exchange(taken_over_, false);
 }
@@ -358,13 +359,13 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   bool watched = false, short_of_staging = false;
   {
     if (has_unsent_.load(std::memory_order_relaxed)) {
-      std::lock_guard const guard(mutex_);
+      const Lock guard(mutex_);
       // attend() below makes the service send it, unless the service is asleep in another process.
       if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
     auto once = [] { return true; };
     backend_->attend(client::Condition(once), 0);
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     background_.visited();
     if (queue.destroyed()) return -EBADF;
     progress();
@@ -385,7 +386,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     const auto seen = events_word().load();
     auto until = deadline;
     {
-      std::lock_guard const guard(mutex_);
+      const Lock guard(mutex_);
       background_.visited();
       if (queue.destroyed()) return -ECANCELED;
       progress();
@@ -404,7 +405,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
     if (until == 0) provide_staging();
     auto news = [&] { return events_word().load() != seen; };
     const auto waited = client::wait_until(*backend_, page, until, news);
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     --queue.waiters;
     --waiters_;
     if (waited == -EINTR && queue.size() == 0) return -EINTR;
@@ -416,7 +417,7 @@ Time Domain::background_turn() {
   Time deadline = 0;
   bool short_of_staging = false;
   {
-    std::lock_guard const guard(mutex_);
+    const Lock guard(mutex_);
     progress();
     deadline = std::min(next_deadline(), time_ + Background::kLongestSleep);
     thread_looks_.store(deadline, std::memory_order_relaxed);

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "libst/client/backend.h"
 #include "libst/host/attention.h"
 #include "libst/ipc/client_page.h"
+#include "stp/base/mutex.h"
 #include "stp/base/timer_heap.h"
 
 namespace stp::managed {
@@ -122,9 +122,9 @@ class Background {
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
   host::Absence absence_{kHandover};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable called_;
-  bool taken_over_ = false;  // under mutex_
+  bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace stp::managed

@@ -24,17 +24,16 @@ namespace {
 class MappingGates : public testing::Test {
  protected:
   // Whether a thread of a domain could go on.
-  static bool open(std::mutex& domain) {
-    return std::async(std::launch::async,
-                      [&domain] {
-                        const bool locked = domain.try_lock();
-                        if (locked) domain.unlock();
-                        return locked;
-                      })
-        .get();
+  static bool open(Mutex& domain) {
+    return std::async(std::launch::async, [&domain] { return is_free(domain); }).get();
+  }
+  static bool is_free(Mutex& domain) {
+    const bool locked = domain.try_lock();
+    if (locked) domain.unlock();
+    return locked;
   }
 
-  std::mutex one, two, three;
+  Mutex one, two, three;
 };
 
 TEST_F(MappingGates, ThatAreShutHoldEachDomainAndNoOther) {
@@ -68,11 +67,9 @@ TEST_F(MappingGates, AreOpenAfterAForkInBothProcesses) {
   const MappingGateMember first(one), second(two);
   const auto child = ::fork();
   if (child == 0) {
-    const bool both = one.try_lock() && two.try_lock();
+    const bool both = is_free(one) && is_free(two);
     bool joins = false;
     if (both) {
-      one.unlock();
-      two.unlock();
       const MappingGateMember third(three);  // not if the gate itself were locked
       joins = true;
     }
@@ -110,12 +107,12 @@ class Domains : public OnScriptedLink {
   template <typename T>
   Handle publish(const std::shared_ptr<T>& object) const {
     const auto handle = client::HandleTable::instance().add(T::kKind, object);
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->adopt(handle, T::kKind);
     return handle;
   }
   Memory* find(Handle handle) const {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     return domain->find_memory(handle);
   }
 };
@@ -125,6 +122,7 @@ TEST_F(Domains, ANewEndpointGetsAllMemoryThatThereIs) {
   ASSERT_TRUE(memory);
   EXPECT_EQ(link->count(Kind::kMap), 0U);
   for (const auto each : {endpoint(), endpoint()}) EXPECT_NE(memory->receive_region(each), kNoneId);
+  const Lock control(domain->control_mutex());
   EXPECT_EQ(domain->endpoints().size(), 2U);
 }
 
@@ -133,17 +131,18 @@ TEST_F(Domains, AnEndpointThatCannotHaveAllMemoryIsClosed) {
   link->refuse = [](const auto& request) { return request.kind == Kind::kMap ? -ENOSPC : 0; };
   EndpointId made = kNoneId;
   {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     EXPECT_EQ(domain->open_endpoint(made), -ENOSPC);
   }
   const auto closed = link->sent(Kind::kCloseEndpoint);
   ASSERT_EQ(closed.size(), 1U);
   EXPECT_EQ(closed[0].endpoint, made);
+  const Lock control(domain->control_mutex());
   EXPECT_TRUE(domain->endpoints().empty());
 }
 
 TEST_F(Domains, AnEndpointThatIsIdleIsTakenBeforeANewOne) {
-  const std::lock_guard control(domain->control_mutex());
+  const Lock control(domain->control_mutex());
   EndpointId first = kNoneId, second = kNoneId, third = kNoneId;
   ASSERT_EQ(domain->take_endpoint(first), 0);
   ASSERT_EQ(domain->take_endpoint(second), 0);
@@ -155,7 +154,7 @@ TEST_F(Domains, AnEndpointThatIsIdleIsTakenBeforeANewOne) {
 }
 
 TEST_F(Domains, KeysOfRegionsAreNoneOfTheLibraryAndNoTwoAreAlike) {
-  const std::lock_guard guard(domain->mutex());
+  const Lock guard(domain->mutex());
   std::set<std::uint32_t> keys;
   const auto memory = this->memory(STM_REMOTE_READ);
   for (int i = 0; i < 1'000; ++i) {
@@ -179,7 +178,7 @@ TEST_F(Domains, MemoryIsFoundByItsHandleAsLongAsThatIsValid) {
   }
   client::retire<Memory>(two);
   {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->forget(two);
   }
   EXPECT_EQ(find(two), nullptr);

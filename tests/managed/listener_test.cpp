@@ -18,23 +18,23 @@ class ListenersOfADomain : public OnScriptedLink {
   }
   std::shared_ptr<Listener> make(unsigned backlog) {
     auto listener = std::make_shared<Listener>(domain, 9, backlog);
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     listener->use(queue);
     return listener;
   }
   int listen(Listener& listener) const {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     return listener.listen(3000);
   }
   void close(Listener& listener) const {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     listener.close();
   }
   // A listener that listens, in the turns of its domain.
   std::shared_ptr<Listener> listening(unsigned backlog) {
     auto listener = make(backlog);
     EXPECT_EQ(listen(*listener), 0);
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->activate(listener);
     return listener;
   }
@@ -43,7 +43,7 @@ class ListenersOfADomain : public OnScriptedLink {
     ++link->page().accepts;
   }
   void turn() const {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->progress();
   }
 

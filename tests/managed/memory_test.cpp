@@ -139,6 +139,7 @@ TEST_F(Memories, ThatCannotBeBoundLeaveNothingBehind) {
     EXPECT_EQ(add(memory), -ENOSPC);
     const std::size_t mapped[] = {0, 1, 2, 2, 3, 4};
     EXPECT_EQ(link->count(Kind::kUnmap), mapped[fails]);
+    const Lock control(domain->control_mutex());
     for (const auto each : domain->endpoints()) EXPECT_EQ(memory->receive_region(each), kNoneId);
   }
   const auto first = link->sent(Kind::kMap).front().base;
@@ -156,7 +157,7 @@ TEST_F(Memories, AreUnboundWhenNoFrameUsesThemAnyMore) {
   link->refuse = [&busy](const auto& request) {
     return request.kind == Kind::kUnmap && busy-- != 0 ? -EINPROGRESS : 0;
   };
-  const std::lock_guard control(domain->control_mutex());
+  const Lock control(domain->control_mutex());
   memory->unbind();
   EXPECT_EQ(link->count(Kind::kUnmap), 4U);
   memory->unbind();
@@ -169,7 +170,7 @@ TEST_F(Memories, OfLongBuffersAreAlignedToThem) {
   std::vector<std::byte> room(3 * size);
   auto* const aligned = reinterpret_cast<std::byte*>(
       (reinterpret_cast<std::uintptr_t>(room.data()) + size - 1) / size * size);
-  const std::lock_guard control(large->control_mutex());
+  const Lock control(large->control_mutex());
   const auto bind = [&](std::byte* at, std::size_t length) {
     Memory memory(large, {at, length}, STM_LOCAL_READ);
     const auto error = memory.bind();
@@ -191,7 +192,7 @@ TEST_F(Memories, ThatAreNotThereAreNotBound) {
 
 TEST_F(Memories, TakeNoMoreNamesThanTheDomainHas) {
   {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     ASSERT_TRUE(domain->bufx_space().take(BufxSpace::kEntries - 1));
   }
   EXPECT_EQ(add(memory(STM_LOCAL_READ)), -EDQUOT);
@@ -201,11 +202,11 @@ TEST_F(Memories, TakeNoMoreNamesThanTheDomainHas) {
 class Stagings : public OnScriptedLink {
  protected:
   ~Stagings() override {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     area.unbind();
   }
   int grow() {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     return area.grow(domain);
   }
   // The free blocks; all are taken.
@@ -286,7 +287,7 @@ TEST_F(Stagings, AtTheEndAllIsUnmapped) {
   endpoint();
   for (int i = 0; i < 3; ++i) ASSERT_EQ(grow(), 0);
   {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     area.unbind();
   }
   EXPECT_FALSE(area.has_free());
@@ -296,7 +297,7 @@ TEST_F(Stagings, AtTheEndAllIsUnmapped) {
 class Accesses : public OnScriptedLink {
  protected:
   std::shared_ptr<Access> grant(std::shared_ptr<Memory> memory, unsigned rights) {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     ++memory->uses;
     ++memory->regions;
     const Access::Terms terms{.bytes = MutableBytes(bytes).subspan(100, 200), .access = rights};
@@ -305,11 +306,11 @@ class Accesses : public OnScriptedLink {
     return made;
   }
   int landing(Access& access, EndpointId endpoint) {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     return access.landing(endpoint, landed);
   }
   void revoke(Access& access) {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     access.revoke();
   }
 

@@ -98,7 +98,7 @@ class OnScriptedLink : public testing::Test {
   }
   // Another endpoint of the domain.
   EndpointId endpoint() const {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     EndpointId id = kNoneId;
     EXPECT_EQ(domain->open_endpoint(id), 0);
     return id;
@@ -113,7 +113,7 @@ class OnScriptedLink : public testing::Test {
     return add(made) == 0 ? made : nullptr;
   }
   int add(const std::shared_ptr<Memory>& what) const {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     return domain->add_memory(what);
   }
 

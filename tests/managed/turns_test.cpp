@@ -195,15 +195,15 @@ class TurnsOfADomain : public OnScriptedLink {
     queue = std::make_shared<Queue>(domain, 8);
     listener = std::make_shared<Listener>(domain, 9, 100);
     {
-      const std::lock_guard control(domain->control_mutex());
+      const Lock control(domain->control_mutex());
       ASSERT_EQ(listener->listen(3000), 0);
     }
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     listener->use(queue);
     domain->activate(listener);
   }
   void TearDown() override {
-    const std::lock_guard control(domain->control_mutex());
+    const Lock control(domain->control_mutex());
     listener->close();
   }
   // How often the link is asked for a connection in a turn.
@@ -213,7 +213,7 @@ class TurnsOfADomain : public OnScriptedLink {
     return link->count(Kind::kAccept) - before;
   }
   void turn() const {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->progress();
   }
   // Connections that wait for the request of their peer.
@@ -236,13 +236,13 @@ TEST_F(TurnsOfADomain, AskForConnectionsOnlyIfTheLinkHasSome) {
 
 TEST_F(TurnsOfADomain, AskForConnectionsWhenTheyShallOrWhenItIsTime) {
   {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->look_for_connections();
   }
   EXPECT_EQ(asked(), 1U);
   EXPECT_EQ(asked(), 0U);
   {
-    const std::lock_guard guard(domain->mutex());
+    const Lock guard(domain->mutex());
     domain->look_for_connections(domain->now());
     domain->look_for_connections(kNever);  // the earlier one counts
   }
