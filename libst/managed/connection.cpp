@@ -22,32 +22,23 @@ Connection::~Connection() = default;
 
 // Returns why nothing can be posted in this state; 0: it can.
 int Connection::cannot_post() const {
-  switch (state_.state()) {
-    case State::kConnecting:
-    case State::kAsking:
-    case State::kAccepting:
-    case State::kUp:
+  switch (facts().posting) {
+    case Posting::kWaits:
+    case Posting::kBegins:
       return 0;
-    case State::kDraining:
-    case State::kClosing:
+    case Posting::kTooLate:
       return -ESHUTDOWN;
-    case State::kEnding:
-    case State::kEnded:
-      return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
-    case State::kIdle:
-    case State::kExpected:
-    case State::kRequested:
-    case State::kRejecting:
+    case Posting::kRefused:
       break;
   }
-  return -ENOTCONN;
+  return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
 }
 
 int Connection::post(const Operation& operation) {
   if (const auto error = cannot_post(); error != 0) return error;
   if (!operations_.post(operation, posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;
-  if (state_ != State::kUp) return 0;
+  if (!is_up()) return 0;
   session_->sequencer.expire(domain_->time());
   operations_.begin(*session_);
   send_soon();
@@ -58,7 +49,7 @@ int Connection::post(const Operation& operation) {
 
 int Connection::post_receive(PostedReceive receive) {
   if (reports_.pool() != nullptr) return -EINVAL;
-  const bool leftovers = state_ == State::kEnding && ending_.keeps_messages();
+  const bool leftovers = ending() && ending_.keeps_messages();
   if (!reports_.is_open() || (over() && !leftovers))
     return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
   if (!over() && cannot_post() == -ESHUTDOWN) return -ESHUTDOWN;
@@ -152,10 +143,10 @@ bool Connection::look() {
 }
 
 bool Connection::wants_another_look() const {
-  if (state_ == State::kEnding) return !channel_.let_go();
+  if (ending()) return !channel_.let_go();
   // Polls, because the doorbell of the end may reach the channel number's next owner instead, which
   // may be a connection of another domain.
-  if (state_ == State::kClosing) return true;
+  if (stage() == ConnectionStage::kClosing) return true;
   if (over() || !session_) return false;
   return channel_.readable() || session_->sequencer.waits_for_node();
 }
@@ -167,7 +158,7 @@ bool Connection::waits_for_this_side() const {
 }
 
 void Connection::advance(Time now) {
-  if (state_ == State::kEnding) return go_on_ending();
+  if (ending()) return go_on_ending();
   if (!session_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
   if (session_) {
     // Limits the turns so that other connections make progress too. After the end everything is
@@ -196,7 +187,7 @@ bool Connection::move(Time now) {
   if (over()) return false;
   // A peer sends a message or a request only after it has learned that it was accepted. So its
   // confirmation was lost.
-  if (state_ == State::kAccepting &&
+  if (facts().greeting == Greeting::kAccepts &&
       (session_->arrived() != nullptr || sequencer.waiting() || !read_requests_.empty()))
     up();
   match();
@@ -216,12 +207,12 @@ void Connection::send_soon() {
 
 // Returns true if something was matched.
 bool Connection::match() {
-  if (state_ == State::kAsking || state_ == State::kExpected) {
+  if (facts().greeting == Greeting::kAwaits) {
     bool begun = false;
     if (!handshake_.receive(*session_, begun)) end(failure(-EPROTO));
     return begun;
   }
-  if (state_ != State::kAccepting && !exchanges_messages()) return false;
+  if (facts().greeting != Greeting::kAccepts && !exchanges_messages()) return false;
   const auto [any, breach] = receives_.match(*session_);
   on_breach(breach);
   return any;
@@ -290,32 +281,7 @@ void Connection::on_region_request(const Completion& c) {
 }
 
 void Connection::query(stm_connection_info_t& info) const {
-  switch (state_.state()) {
-    case State::kIdle:
-      info.state = STM_IDLE;
-      break;
-    case State::kConnecting:
-    case State::kAsking:
-    case State::kAccepting:
-      info.state = STM_CONNECTING;
-      break;
-    case State::kExpected:
-    case State::kRequested:
-      info.state = STM_REQUESTED;
-      break;
-    case State::kUp:
-      info.state = STM_UP;
-      break;
-    case State::kDraining:
-    case State::kClosing:
-    case State::kRejecting:
-    case State::kEnding:
-      info.state = STM_ENDING;
-      break;
-    case State::kEnded:
-      info.state = STM_ENDED;
-      break;
-  }
+  info.state = facts().shown;
   info.reason = ending_.reason();
   info.context = reports_.context();
   info.peer_mac = peer_mac_.to_u64();
@@ -331,7 +297,7 @@ void Connection::query(stm_connection_info_t& info) const {
 
 void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& given,
                               std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging) {
-  STP_ASSERT(!session_ && (state_ == State::kConnecting || state_ == State::kExpected),
+  STP_ASSERT(!session_ && (state_.allows(Event::kOpened) || state_.allows(Event::kRequest)),
              "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
   staging_ = staging;
@@ -389,10 +355,7 @@ bool Connection::opened(Time now) {
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(config, staging_, endpoint_);
   domain_->living_peers().add(peer_mac_);
-  if (state_ == State::kConnecting) {
-    state_.must(Event::kOpened);
-    handshake_.ask(*session_, now);
-  }
+  if (state_.advance(Event::kOpened)) handshake_.ask(*session_, now);
   return true;
 }
 
@@ -401,7 +364,7 @@ void Connection::on_hello(const Completion& c) {
   if (c.status != 0) return end(failure(c.status));
   const auto* const hello = handshake_.on_received(*session_, c);
   const bool asks = hello != nullptr && hello->kind == Hello::Kind::kRequest;
-  if (hello == nullptr || asks != (state_ == State::kExpected)) return end(failure(-EPROTO));
+  if (hello == nullptr || asks != state_.allows(Event::kRequest)) return end(failure(-EPROTO));
   if (asks) {
     STP_ASSERT(listener_ != nullptr, "a connection that asks came from a listener");
     state_.must(Event::kRequest);
@@ -413,7 +376,7 @@ void Connection::on_hello(const Completion& c) {
 }
 
 int Connection::accept(Outlets outlets, const Hello& hello) {
-  if (state_ != State::kRequested && !(over() && !reports_.is_open())) return -EISCONN;
+  if (!state_.allows(Event::kAccept) && !(over() && !reports_.is_open())) return -EISCONN;
   if (const auto error = set_outlets(std::move(outlets)); error != 0) return error;
   if (over()) {  // it ended before the program decided
     reports_.tell(STM_FAILED, ending_.reason());
@@ -426,7 +389,7 @@ int Connection::accept(Outlets outlets, const Hello& hello) {
 
 int Connection::reject(const Hello& hello) {
   if (over()) return 0;
-  if (state_ != State::kRequested) return -EISCONN;
+  if (!state_.allows(Event::kReject)) return -EISCONN;
   decide(Event::kReject, hello);
   return 0;
 }
@@ -442,9 +405,9 @@ void Connection::decide(Event event, const Hello& hello) {
 
 // The write of this side's first message has completed.
 void Connection::hello_sent(int status) {
-  if (state_ == State::kRejecting) return end({.flushed = -ECANCELED});
+  if (facts().greeting == Greeting::kRejects) return end({.flushed = -ECANCELED});
   if (status != 0) return end(failure(status));
-  if (state_ == State::kAccepting) up();
+  if (facts().greeting == Greeting::kAccepts) up();
 }
 
 void Connection::up() {
@@ -492,7 +455,7 @@ int Connection::disconnect(bool abrupt, Farewell why) {
 
 // Closes the channel of a graceful end once all operations have completed.
 void Connection::settle() {
-  if (state_ != State::kDraining) return;
+  if (!state_.allows(Event::kDrained)) return;
   if (!operations_.empty()) return confirm_quiet_puts();
   if (session_->eager_in.has_untold()) session_->eager_in.tell(session_->sequencer);
   if (pump(domain_->now())) domain_->backend().rung();
@@ -517,7 +480,7 @@ void Connection::check_time(Time now) {
     return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
                Farewell::kNoReceive);
   if (now >= std::min(handshake_.deadline(), ending_.deadline())) {
-    if (state_ == State::kConnecting && domain_->living_peers().contains(peer_mac_) &&
+    if (state_.allows(Event::kOpened) && domain_->living_peers().contains(peer_mac_) &&
         handshake_.is_there(now, now + kSecond))
       return;
     return end(end_of_patience(state_.state()));
@@ -535,17 +498,17 @@ void Connection::on_breach(Receives::Breach breach) {
 
 bool Connection::withdraw(const Memory& memory) {
   if (!operations_.uses(memory) && !receives_.uses(memory)) return false;
-  if (state_ == State::kEnding) return disconnect(true), true;
+  if (ending()) return disconnect(true), true;
   end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -EACCES}, Farewell::kBroken);
   return true;
 }
 
 void Connection::abandon() {
-  if (state_ == State::kRejecting) return;
+  if (facts().greeting == Greeting::kRejects) return;
   end({.flushed = -ECANCELED, .status = -ECANCELED});
   ending_.be_silent();
   go_on_ending();
-  if (state_ == State::kEnded) reports_.close();
+  if (gone()) reports_.close();
 }
 
 void Connection::end(const End& end, Farewell why) {
@@ -562,7 +525,7 @@ void Connection::end(const End& end, Farewell why) {
 }
 
 void Connection::go_on_ending() {
-  if (state_ != State::kEnding || !channel_.let_go()) return;
+  if (!ending() || !channel_.let_go()) return;
   if (ending_.keeps_messages()) on_breach(receives_.match_arrived(*session_).breach);
   if (ending_.flush_once()) flush(ending_.end().flushed);
   if (ending_.keeps_messages() && session_->arrived() != nullptr) return;

@@ -111,7 +111,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
 
   void query(stm_connection_info_t& info) const;
-  [[nodiscard]] State state() const { return state_.state(); }
+  // Nothing has been done with it.
+  [[nodiscard]] bool is_new() const { return state_.allows(Event::kConnect); }
+  [[nodiscard]] bool is_up() const { return facts().posting == Posting::kBegins; }
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
   void set_handle(Handle handle) { reports_.set_handle(handle); }
   [[nodiscard]] Handle handle() const { return reports_.handle(); }
@@ -128,7 +130,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Posting, progress, completions.
 
-  [[nodiscard]] ConnectionStage stage() const { return stage_of(state_.state()); }
+  [[nodiscard]] const ConnectionFacts& facts() const { return facts_of(state_.state()); }
+  [[nodiscard]] ConnectionStage stage() const { return facts().stage; }
   // Up, or disconnecting gracefully.
   [[nodiscard]] bool exchanges_messages() const { return stage() == ConnectionStage::kExchanging; }
   [[nodiscard]] int cannot_post() const;

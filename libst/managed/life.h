@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -51,29 +53,54 @@ enum class ConnectionState : std::uint8_t {
   kEnded,
 };
 
-// What the states have in common. The compiler asks for each new state here: nothing else compares
-// with several states. In the order in which a connection passes them.
+// In the order in which a connection passes them.
 enum class ConnectionStage : std::uint8_t { kOpening, kExchanging, kClosing, kOver };
-constexpr ConnectionStage stage_of(ConnectionState state) {
-  switch (state) {
-    case ConnectionState::kIdle:
-    case ConnectionState::kConnecting:
-    case ConnectionState::kAsking:
-    case ConnectionState::kExpected:
-    case ConnectionState::kRequested:
-    case ConnectionState::kAccepting:
-    case ConnectionState::kRejecting:
-      return ConnectionStage::kOpening;
-    case ConnectionState::kUp:
-    case ConnectionState::kDraining:
-      return ConnectionStage::kExchanging;
-    case ConnectionState::kClosing:
-      return ConnectionStage::kClosing;
-    case ConnectionState::kEnding:
-    case ConnectionState::kEnded:
-      break;
-  }
-  return ConnectionStage::kOver;
+// What becomes of an operation that the program posts.
+enum class Posting : std::uint8_t {
+  kRefused,  // there is no connection yet, or any more
+  kWaits,    // until the connection is up
+  kBegins,
+  kTooLate,  // the program has disconnected
+};
+// What this side does with the first messages.
+enum class Greeting : std::uint8_t { kNone, kAwaits, kAccepts, kRejects };
+
+// What the states have in common. The compiler asks for each new state here and in
+// Connection::disconnect(): nothing else compares with states, but asks whether an event is legal.
+struct ConnectionFacts {
+  ConnectionState state;
+  ConnectionStage stage;
+  Posting posting;
+  Greeting greeting;
+  std::uint32_t shown;  // to the program
+};
+inline constexpr auto kConnectionFacts = std::to_array<ConnectionFacts>({
+    {ConnectionState::kIdle, ConnectionStage::kOpening, Posting::kRefused, Greeting::kNone,
+     STM_IDLE},
+    {ConnectionState::kConnecting, ConnectionStage::kOpening, Posting::kWaits, Greeting::kNone,
+     STM_CONNECTING},
+    {ConnectionState::kAsking, ConnectionStage::kOpening, Posting::kWaits, Greeting::kAwaits,
+     STM_CONNECTING},
+    {ConnectionState::kExpected, ConnectionStage::kOpening, Posting::kRefused, Greeting::kAwaits,
+     STM_REQUESTED},
+    {ConnectionState::kRequested, ConnectionStage::kOpening, Posting::kRefused, Greeting::kNone,
+     STM_REQUESTED},
+    {ConnectionState::kAccepting, ConnectionStage::kOpening, Posting::kWaits, Greeting::kAccepts,
+     STM_CONNECTING},
+    {ConnectionState::kRejecting, ConnectionStage::kOpening, Posting::kRefused, Greeting::kRejects,
+     STM_ENDING},
+    {ConnectionState::kUp, ConnectionStage::kExchanging, Posting::kBegins, Greeting::kNone, STM_UP},
+    {ConnectionState::kDraining, ConnectionStage::kExchanging, Posting::kTooLate, Greeting::kNone,
+     STM_ENDING},
+    {ConnectionState::kClosing, ConnectionStage::kClosing, Posting::kTooLate, Greeting::kNone,
+     STM_ENDING},
+    {ConnectionState::kEnding, ConnectionStage::kOver, Posting::kRefused, Greeting::kNone,
+     STM_ENDING},
+    {ConnectionState::kEnded, ConnectionStage::kOver, Posting::kRefused, Greeting::kNone,
+     STM_ENDED},
+});
+constexpr const ConnectionFacts& facts_of(ConnectionState state) {
+  return kConnectionFacts[static_cast<std::size_t>(state)];
 }
 
 enum class ConnectionEvent : std::uint8_t {
@@ -113,6 +140,10 @@ inline constexpr Transition<ConnectionState, ConnectionEvent> kConnectionTransit
     {ConnectionState::kClosing, ConnectionEvent::kOver, ConnectionState::kEnding},
     {ConnectionState::kEnding, ConnectionEvent::kLetGo, ConnectionState::kEnded},
 };
+static_assert(kConnectionFacts.size() == state_count(kConnectionTransitions) &&
+                  std::ranges::is_sorted(kConnectionFacts, std::ranges::less_equal(),
+                                         &ConnectionFacts::state),
+              "each state has a row of facts, in their order");
 
 // The first message of each direction of a managed connection: a request, then its answer, each
 // with private data (docs/protocol.md, 9.30).
@@ -242,17 +273,18 @@ constexpr std::optional<End> end_of_channel(ChannelState channel, ConnectionStat
     case ChannelState::kClosed:
       break;
   }
-  const auto stage = stage_of(state);
-  const bool ours = stage == ConnectionStage::kClosing;
-  if (!ours && stage != ConnectionStage::kExchanging) return failure(-ENOTCONN);
+  const auto& facts = facts_of(state);
+  const bool ours = facts.stage == ConnectionStage::kClosing;
+  if (!ours && facts.stage != ConnectionStage::kExchanging) return failure(-ENOTCONN);
   if (reason != 0) return failure(reason);
-  return End{ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0, state == ConnectionState::kUp};
+  return End{ours ? -ECANCELED : -ENOTCONN, STM_DISCONNECTED, 0, facts.posting == Posting::kBegins};
 }
 
 // The end of a connection whose deadline has passed.
 constexpr End end_of_patience(ConnectionState state) {
-  if (state == ConnectionState::kRejecting) return {-ECANCELED, 0, 0, false};
-  if (state == ConnectionState::kClosing) return {-ECANCELED, STM_DISCONNECTED, 0, false};
+  const auto& facts = facts_of(state);
+  if (facts.greeting == Greeting::kRejects) return {-ECANCELED, 0, 0, false};
+  if (facts.stage == ConnectionStage::kClosing) return {-ECANCELED, STM_DISCONNECTED, 0, false};
   return failure(-ETIMEDOUT);
 }
 

@@ -91,7 +91,7 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
     if (const auto error = domain.provide_staging(); error != 0) return error;
     guard.lock();
   }
-  if (connection.state() != Connection::State::kIdle)
+  if (!connection.is_new())
     return fail(-EISCONN, "the connection was connected before: create a new one");
   const stp::ask::Connect request{
       .endpoint = domain.first_endpoint(), .mac = mac.to_u64(), .uport = uport, .option = {}};

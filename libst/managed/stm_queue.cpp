@@ -28,7 +28,7 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
   const auto found = find<Connection>(connection);
   const stp::Lock guard(domain.mutex());
   if (!found) return {};
-  return {found->peer_mac(), found->state() == Connection::State::kUp};
+  return {found->peer_mac(), found->is_up()};
 }
 
 // If an operation timed out, makes st_strerror() name what the link knows of its peer, if there is

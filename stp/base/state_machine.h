@@ -19,7 +19,10 @@
 //     door.must(DoorEvent::kPush);
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <type_traits>
@@ -79,6 +82,16 @@ template <typename State, typename Event, std::size_t N>
   return true;
 }
 
+// One more than the highest state of the table.
+template <typename State, typename Event, std::size_t N>
+[[nodiscard]] constexpr std::size_t state_count(const Transition<State, Event> (&table)[N]) {
+  std::size_t count = 0;
+  for (const auto& row : table)
+    for (const auto state : {row.from, row.to})
+      count = std::max(count, static_cast<std::size_t>(state) + 1);
+  return count;
+}
+
 template <const auto& table>
 class Machine {
   using Row = std::remove_cvref_t<decltype(table[0])>;
@@ -103,6 +116,10 @@ class Machine {
   [[nodiscard]] constexpr std::optional<State> next(Event event) const {
     return next_state(table, state_, event);
   }
+  // Whether the event is legal now.
+  [[nodiscard]] constexpr bool allows(Event event) const {
+    return (kLegal[static_cast<std::size_t>(state_)] >> static_cast<unsigned>(event) & 1) != 0;
+  }
   // False: the event is illegal now; nothing has changed.
   [[nodiscard]] constexpr bool advance(Event event) {
     const auto to = next(event);
@@ -123,6 +140,16 @@ class Machine {
   }
 
  private:
+  static constexpr std::size_t kStates = state_count(table);
+  // For each state a bit for each event that is legal in it.
+  static constexpr auto kLegal = [] {
+    std::array<std::uint32_t, kStates> legal{};
+    for (const auto& row : table)
+      legal[static_cast<std::size_t>(row.from)] |= std::uint32_t{1}
+                                                   << static_cast<unsigned>(row.event);
+    return legal;
+  }();
+
   State state_ = table[0].from;
 };
 

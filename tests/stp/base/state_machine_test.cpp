@@ -64,6 +64,14 @@ TEST(StateMachine, next_tells_and_changes_nothing) {
   EXPECT_EQ(door.state(), Door::kShut);
 }
 
+TEST(StateMachine, allows_what_the_table_says_of_the_present_state) {
+  Machine<kDoor> door;
+  EXPECT_TRUE(door.allows(DoorEvent::kPush) && door.allows(DoorEvent::kBurn));
+  EXPECT_FALSE(door.allows(DoorEvent::kPull) || door.allows(DoorEvent::kUnlock));
+  door.must(DoorEvent::kBurn);
+  EXPECT_FALSE(door.allows(DoorEvent::kPush)) << "no row begins in that state";
+}
+
 TEST(StateMachine, an_illegal_event_changes_nothing) {
   Machine<kDoor> door;
   EXPECT_FALSE(door.advance(DoorEvent::kUnlock));
