@@ -10,8 +10,6 @@
 namespace stp::fi {
 namespace {
 
-constexpr std::uint64_t kMessageFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-
 ssize_t send(fid_ep* ep, Request&& request, std::uint64_t flags) {
   return guarded([&] {
     request.flags = flags;
@@ -22,7 +20,7 @@ ssize_t send(fid_ep* ep, Request&& request, std::uint64_t flags) {
 ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, void* context,
              std::uint64_t data, std::uint64_t flags) {
   Request request{.segments = {}, .context = context, .data = data};
-  if ((flags & ~kMessageFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
   if (const auto error = read_segments(iov, desc, count, request.segments); error != 0)
     return error;
   return send(ep, std::move(request), flags);
@@ -304,8 +302,6 @@ ssize_t Ep::cancel(void* context) {
 namespace {
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
-constexpr std::uint64_t kRmaFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-
 ssize_t write(fid_ep* ep, Request&& request, const Target& target, std::uint64_t flags) {
   return guarded([&] {
     request.flags = flags;
@@ -322,7 +318,7 @@ ssize_t read(fid_ep* ep, Request&& request, const Target& target, std::uint64_t 
 
 // 0: `request` and `target` have what the message says.
 int read_message(const fi_msg_rma& msg, std::uint64_t flags, Request& request, Target& target) {
-  if ((flags & ~kRmaFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1) return -FI_EINVAL;
   const auto error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);
   if (error != 0) return error;

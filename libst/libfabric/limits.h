@@ -34,6 +34,8 @@ inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 inline constexpr std::uint64_t kTxOpFlags =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+// Of one call that sends, reads or writes.
+inline constexpr std::uint64_t kTxCallFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 // Of endpoints of FI_EP_RDM.
 inline constexpr std::uint64_t kRdmTxCaps =

@@ -339,8 +339,6 @@ int check_receive(std::uint64_t flags, std::uint64_t known) {
   return (flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0 ? -FI_EBADFLAGS : 0;
 }
 
-constexpr std::uint64_t kMessageFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-
 ssize_t send(fid_ep* ep, Outbound&& message, std::uint64_t flags) {
   return guarded([&] {
     message.request.flags = flags;
@@ -397,7 +395,7 @@ fi_ops_msg msg_calls{
           return send(ep, iov, desc, count, to, context, 0, endpoint_of(ep).tx_flags());
         },
     .sendmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kMessageFlags) != 0) return -FI_EBADFLAGS;
+      if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
       return send(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->context, msg->data,
                   flags);
     },
@@ -428,8 +426,6 @@ fi_ops_msg msg_calls{
 // FI_TAGGED of endpoints of FI_EP_RDM.
 
 namespace {
-
-constexpr std::uint64_t kTaggedFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 
 ssize_t send(fid_ep* ep, Request&& request, fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
   return guarded([&] {
@@ -495,7 +491,7 @@ fi_ops_tagged tagged_calls{
                       endpoint_of(ep).tx_flags());
         },
     .sendmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kTaggedFlags) != 0) return -FI_EBADFLAGS;
+      if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
       return send(ep, msg->msg_iov, msg->desc, msg->iov_count,
                   {.segments = {}, .context = msg->context, .data = msg->data}, msg->addr, msg->tag,
                   flags);
@@ -524,8 +520,6 @@ fi_ops_tagged tagged_calls{
 
 namespace {
 
-constexpr std::uint64_t kRmaFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-
 // Both directions: `call` is &Endpoint::write or &Endpoint::read.
 template <class Call>
 ssize_t transfer(fid_ep* ep, Call call, Request&& request, fi_addr_t to, const Target& target,
@@ -545,7 +539,7 @@ ssize_t transfer(fid_ep* ep, Call call, const iovec* iov, void** desc, std::size
 
 template <class Call>
 ssize_t transfer(fid_ep* ep, Call call, const fi_msg_rma& msg, std::uint64_t flags) {
-  if ((flags & ~kRmaFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1) return -FI_EINVAL;
   Request request{.segments = {}, .context = msg.context, .data = msg.data};
   const auto error = read_segments(msg.msg_iov, msg.desc, msg.iov_count, request.segments);
