@@ -94,7 +94,10 @@ void OperationList::remove(Operation& operation) {
   auto& node = static_cast<Node&>(operation);
   STP_ASSERT(node.memory == nullptr || node.memory->uses > 0, "an operation's memory is in use");
   if (node.memory != nullptr) --node.memory->uses;
-  if (waiting_ == &node) waiting_ = node.next;
+  if (waiting_ == &node) {
+    waiting_ = node.next;
+    pass_begun();
+  }
   (node.previous == nullptr ? first_ : node.previous->next) = node.next;
   (node.next == nullptr ? last_ : node.next->previous) = node.previous;
   node.id = 0;
@@ -111,18 +114,30 @@ void OperationList::forget() {
 
 // ---- beginning ----
 
-void Operations::begin(Session& session) {
+void Operations::begin_in_order(Session& session) {
   while (auto* const next = list_.waiting()) {
     if ((next->flags & STM_FENCE) != 0 && list_.oldest() != next)
       return session.sequencer.confirm_puts();
     const auto error = try_begin(session, *next);
     if (error == -EAGAIN) return;
-    STP_ASSERT(!next->begun && list_.waiting() == next,
-               "operations begin once, in the order of posting");
-    next->begun = true;
-    list_.begun();
-    if (error != 0) complete(*next, error);
+    has_begun(*next, error);
   }
+}
+
+// Of the answers that other operations are in front of.
+void Operations::begin_answers(Session& session) {
+  while (!answers_.empty()) {
+    auto& next = *answers_.front();
+    const auto error = begin_write(session, next);
+    if (error == -EAGAIN) return;
+    has_begun(next, error);
+  }
+}
+
+void Operations::has_begun(Operation& operation, int error) {
+  list_.begun(operation);
+  if (operation.kind == Kind::kServe) forget_answer(operation);
+  if (error != 0) complete(operation, error);
 }
 
 // Returns -EAGAIN if the operation cannot begin yet.
@@ -160,7 +175,9 @@ bool Operations::goes_by_ring(const Session& session, std::uint64_t length) cons
 }
 
 int Operations::begin_write(Session& session, Operation& operation) {
-  if (!writes_.may_begin()) return -EAGAIN;
+  const auto waits_for_ring = operation.kind == Kind::kSend && session.eager_out.is_open() &&
+                              operation.length <= session.eager_out.most();
+  if (waits_for_ring ? !writes_.may_begin_message() : !writes_.may_begin()) return -EAGAIN;
   operation.fetch();
   auto& sequencer = session.sequencer;
   const auto error = operation.kind == Kind::kSend
@@ -233,6 +250,7 @@ bool Operations::may_be_quiet(const Operation& operation) const {
 void Operations::complete(Operation& operation, int status, std::uint64_t length,
                           std::uint32_t message) {
   if (operation.write != 0) writes_.complete(operation.write);
+  if (operation.kind == Kind::kServe && !operation.begun) forget_answer(operation);
   STP_ASSERT(operation.remote_uses == nullptr || *operation.remote_uses > 0,
              "the peer's region is in use by what completes");
   if (operation.remote_uses != nullptr) --*operation.remote_uses;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -86,10 +87,11 @@ class OperationList {
   }
   // The oldest operation that has not started; nullptr: none.
   [[nodiscard]] Operation* waiting() const { return waiting_; }
-  // The operation of waiting() has started.
-  void begun() {
-    STP_ASSERT(waiting_ != nullptr, "what begins has waited");
-    waiting_ = waiting_->next;
+  // The operation has started. Others may still wait in front of it.
+  void begun(Operation& operation) {
+    STP_ASSERT(!operation.begun && waiting_ != nullptr, "what begins has waited");
+    operation.begun = true;
+    pass_begun();
   }
   // Drops all operations and their holds on memory.
   void forget();
@@ -104,6 +106,9 @@ class OperationList {
   };
   using Chunk = std::array<Node, kChunk>;
   void grow();
+  void pass_begun() {
+    while (waiting_ != nullptr && waiting_->begun) waiting_ = waiting_->next;
+  }
 
   std::vector<std::unique_ptr<Chunk>> chunks_;
   Node* free_ = nullptr;  // linked by `next`
@@ -117,9 +122,14 @@ class OperationList {
 class WriteWindow {
  public:
   static constexpr std::uint64_t kMost = 64;
+  // A message that found no room in the ring begins while the oldest Write is among the newest 30.
+  // The other Writes are left to what the peer reads: it may have to read what it received earlier,
+  // and what lies in the ring, before it has a receive for this message.
+  static constexpr std::uint64_t kMostMessages = 30;
 
   // The oldest one under way is among the newest 63.
   [[nodiscard]] bool may_begin() const { return open_ >> (kMost - 1) == 0; }
+  [[nodiscard]] bool may_begin_message() const { return open_ >> (kMostMessages - 1) == 0; }
   // Whether a Write is under way.
   [[nodiscard]] bool any() const { return open_ != 0; }
   // Returns the number of the new Write, counted from 1.
@@ -143,7 +153,8 @@ class WriteWindow {
 
 // Owns the outstanding operations of a connection: everything posted except receives. It promises
 // that they begin in the order of posting, that each completes exactly once, and that at most
-// WriteWindow::kMost Writes are open.
+// WriteWindow::kMost Writes are open. What the peer reads begins although messages in front of it
+// wait: the peer's program may need it before it can receive them.
 class Operations {
  public:
   Operations(Reports& reports, PeerRegions& regions) : reports_(reports), regions_(regions) {}
@@ -152,11 +163,17 @@ class Operations {
   // if there are too many, or if its completion would have no place in the queue.
   [[nodiscard]] bool post(const Operation& operation, std::uint64_t posted) {
     if (list_.size() >= OperationList::kMost || !reports_.sends().reserve()) return false;
-    list_.add(operation).posted = posted;
+    auto& added = list_.add(operation);
+    added.posted = posted;
+    if (operation.kind == Operation::Kind::kServe && (operation.flags & STM_FENCE) == 0)
+      answers_.push_back(&added);
     return true;
   }
   // Begins as many operations as may begin now.
-  void begin(Session& session);
+  void begin(Session& session) {
+    begin_in_order(session);
+    if (!answers_.empty()) begin_answers(session);
+  }
   void on_completion(Session& session, const Completion& c);
   // Asks for confirmation of quiet operations, because somebody waits for their end.
   void confirm_quiet(Session& session) const {
@@ -176,9 +193,22 @@ class Operations {
   // The connection has ended: completes all of them with `status`.
   void flush(int status);
   // The domain has ended: drops them, and they never complete.
-  void forget() { list_.forget(); }
+  void forget() {
+    answers_.clear();
+    list_.forget();
+  }
 
  private:
+  void begin_in_order(Session& session);
+  void begin_answers(Session& session);
+  void has_begun(Operation& operation, int error);
+  // It does not wait among the answers any more.
+  void forget_answer(const Operation& operation) {
+    if (!answers_.empty() && answers_.front() == &operation)
+      answers_.pop_front();
+    else
+      std::erase(answers_, &operation);
+  }
   int try_begin(Session& session, Operation& operation);
   int begin_send(Session& session, Operation& operation);
   int begin_write(Session& session, Operation& operation);
@@ -193,6 +223,7 @@ class Operations {
   Reports& reports_;
   PeerRegions& regions_;
   OperationList list_;
+  std::deque<Operation*> answers_;  // what the peer reads and has not begun, except behind a fence
   WriteWindow writes_;
 };
 

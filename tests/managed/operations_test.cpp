@@ -63,15 +63,27 @@ TEST_F(OperationLists, the_next_to_begin_is_the_oldest_that_has_not) {
   auto& second = add(1);
   auto& third = add(2);
   EXPECT_EQ(list.waiting(), &first);
-  list.begun();
+  list.begun(first);
   EXPECT_EQ(list.waiting(), &second);
   list.remove(second);  // cancelled before it began
   EXPECT_EQ(list.waiting(), &third);
-  list.begun();
+  list.begun(third);
   EXPECT_EQ(list.waiting(), nullptr);
   EXPECT_EQ(list.waiting(), nullptr);
   auto& fourth = add(3);
   EXPECT_EQ(list.waiting(), &fourth);
+}
+
+TEST_F(OperationLists, what_has_begun_ahead_of_others_waits_no_more) {
+  auto& first = add(0);
+  auto& second = add(1);
+  auto& third = add(2);
+  list.begun(second);
+  EXPECT_EQ(list.waiting(), &first);
+  list.remove(first);  // cancelled before it began
+  EXPECT_EQ(list.waiting(), &third);
+  list.begun(third);
+  EXPECT_EQ(list.waiting(), nullptr);
 }
 
 TEST_F(OperationLists, a_number_is_of_one_operation_only) {

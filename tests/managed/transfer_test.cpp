@@ -289,6 +289,36 @@ TEST_P(Transfers, AReadIsServedOrRefusedByThePeersProgram) {
   EXPECT_EQ(stm_refuse_read(server.connection, left), -ECANCELED);
 }
 
+// A program may have to read what an earlier message has announced before it can receive the next.
+// protocol: 9.32
+TEST_P(Transfers, WhatIsReadComesAlthoughManyMessagesWaitForReceives) {
+  constexpr std::uint64_t kMessages = 100, kReads = 34, kLength = 1'000;
+  Buffer from(kLength, 9), to(kLength, 0, false), messages(kMessages);
+  const auto source = server.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = client.memory(to.data(), to.size());
+  const auto inbox = client.memory(messages.data(), messages.size());
+  server.await_eager();
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(stm_send(server.connection, i, 0, 0, source, from.data() + i, 1), 0);
+  for (std::uint64_t i = 0; i < kReads; ++i) {
+    ASSERT_EQ(stm_read(client.connection, i, 0, sink, to.data(), kLength), 0);
+    const auto asked = server.next(STM_READ_REQUEST);
+    const auto context = kMessages + i;
+    ASSERT_EQ(
+        stm_serve_read(server.connection, asked.request, context, 0, source, from.data(), kLength),
+        0);
+    ASSERT_EQ(client.completion(i).status, 0) << i;
+    ASSERT_EQ(server.completion(context).status, 0);
+  }
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(stm_receive(client.connection, i, inbox, messages.data() + i, 1), 0);
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(client.completion(i).message, i + 1);
+    EXPECT_EQ(server.completion(i).status, 0);
+  }
+  EXPECT_EQ(std::memcmp(messages.data(), from.data(), kMessages), 0);
+}
+
 // protocol: 9.29
 TEST_P(Transfers, PutsAndGetsReachARegionWithoutThePeersProgram) {
   Buffer there(1 << 20), from(1 << 20, 7), back(1 << 20, 0, false);

@@ -363,7 +363,8 @@ ST_API int64_t stm_pool_available(stm_pool_t pool);
 ST_API int stm_set_watermark(stm_connection_t connection, uint64_t receives);
 
 /* ---- operations ------------------------------------------------------------------------------
- * They begin in the order of posting; several are under way at once. -EAGAIN: the queue has no
+ * They begin in the order of posting; several are under way at once. Only what the peer reads
+ * (stm_serve_read without STM_FENCE) passes operations that wait. -EAGAIN: the queue has no
  * place, or 65536 are outstanding on the connection. -EINVAL: not inside `memory`. -EACCES: memory
  * not registered for it. -ENOTCONN, or the reason of the end: the connection is none any more. */
 enum {
