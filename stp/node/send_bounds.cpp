@@ -33,7 +33,7 @@ void SendBounds::ask(Vc& vc, SentWindow& window, Time now) {
       .sync = use_.common.random.next(), .b_num = wire::kNoId, .r_id = wire::kNoId};
   window.ask(rs.sync, vc.id, now);
   use_.common.answer(vc, vc.header_for(rs));
-  if (window.place == TimerNode::kOut) use_.pacing.paths().timers().set(window, window.patience());
+  if (!window.is_set()) use_.pacing.paths().timers().set(window, window.patience());
 }
 
 bool SendBounds::answered(Vc& vc, std::uint32_t sync, Time now) {
@@ -67,7 +67,7 @@ void SendBounds::expire(SentWindow& window, Time now) {
   auto& timers = use_.pacing.paths().timers();
   timers.remove(window);
   wake(window, now);
-  if (window.place != TimerNode::kOut || !window.is_open()) return;
+  if (window.is_set() || !window.is_open()) return;
   if (now < window.patience()) return timers.set(window, window.patience());
   window.silent(now);
   auto* const vc = asker(window);

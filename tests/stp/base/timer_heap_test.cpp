@@ -23,7 +23,7 @@ TEST(TimerHeap, names_the_earliest_of_those_that_are_set) {
   heap.set(b, 5);  // sooner
   EXPECT_EQ(heap.next(), 5U);
   heap.set(b, kNever);
-  EXPECT_EQ(b.place, TimerNode::kOut);
+  EXPECT_FALSE(b.is_set());
   EXPECT_EQ(b.deadline, kNever);
   EXPECT_EQ(heap.first(), &a);
   heap.remove(b);  // it is in no heap
@@ -46,6 +46,21 @@ TEST(TimerHeap, any_of_many_moves_and_leaves) {
         std::ranges::min_element(nodes, {}, [](const TimerNode& each) { return each.deadline; });
     ASSERT_EQ(heap.next(), earliest->deadline) << i;
   }
+}
+
+// The memory of the others is in no cache where there are many.
+TEST(TimerHeap, one_that_moves_writes_to_no_other) {
+  TimerHeap heap;
+  std::array<TimerNode, 60> nodes;
+  for (auto& node : nodes) heap.set(node, 100);
+  const auto before = nodes;
+  for (Time deadline = 0; deadline < 1'000; ++deadline) {
+    heap.set(nodes[0], deadline);
+    heap.set(nodes[0], 1'000 - deadline);
+  }
+  for (std::size_t i = 1; i < nodes.size(); ++i) EXPECT_EQ(nodes[i].slot, before[i].slot) << i;
+  for (auto& node : nodes) heap.remove(node);
+  EXPECT_EQ(heap.first(), nullptr);
 }
 
 }  // namespace
