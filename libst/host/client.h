@@ -132,7 +132,8 @@ class ChannelMemory {
   ChannelControl* control_ = nullptr;
 };
 
-struct Channel {
+// What each Put reads is in its first cache line.
+struct alignas(kCacheLine) Channel {
   ChannelMemory memory;
   VcId vc = kNoneId;            // kNoneId: spare, or its connection is not accepted yet
   std::uint32_t rung_head = 0;  // head of the transmit queue at the last ring

@@ -18,7 +18,7 @@
 
 namespace stp::managed {
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Connection> {
  public:
   static constexpr client::Kind kKind = client::Kind::kManagedConnection;
 
@@ -166,8 +166,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   PeerRegions peer_regions_;
   Operations operations_{reports_, peer_regions_};
   Handshake handshake_;
-  Ending ending_;
   Receives receives_{reports_};
+  Ending ending_;
   ReadRequests read_requests_;
 
   ServedRegions served_regions_;

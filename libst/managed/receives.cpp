@@ -212,7 +212,7 @@ bool Receives::can_spare_receive(const Session& session, const Offer& offer) con
 
 void Receives::watch_wait(Session& session, Time now, bool open) {
   const bool waits =
-      open && !has_receive() && (session.arrived() != nullptr || session.sequencer.waiting());
+      open && (session.arrived() != nullptr || session.sequencer.waiting()) && !has_receive();
   if (!waits || reports_.receive_wait() == kNever)
     starved_at_ = kNever;
   else if (starved_at_ == kNever)

@@ -27,9 +27,9 @@ class Agenda {
   struct Entry : TimerNode {
     Connection* connection = nullptr;
     std::uint32_t channel = 0;
-    std::size_t place = 0;  // index among the domain's connections
     bool in_turn = false, again = false, parked = false;
-    bool unsent = false;  // has something to send
+    bool unsent = false;    // has something to send
+    std::size_t place = 0;  // index among the domain's connections
     Time due = kNever;    // the current deadline; `deadline` may be earlier
   };
 

@@ -127,11 +127,12 @@ class RingQueue {
                "a queue that has grown has a power of two of places, and one is free");
   }
 
-  std::vector<T> places_;  // the size is a power of two
+  // The size comes first, because many only look whether the queue is empty.
+  std::size_t size_ = 0, first_ = 0;
   // The size of places_, kept because a vector computes it with a multiplication for most element
   // sizes.
   std::size_t capacity_ = 0;
-  std::size_t first_ = 0, size_ = 0;
+  std::vector<T> places_;  // the size is a power of two
 };
 
 template <typename T, typename Predicate>

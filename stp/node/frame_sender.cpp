@@ -132,7 +132,7 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
 [[gnu::noinline]] std::size_t FrameSender::send_from_port(Vc& vc, std::span<TxFrame> frames,
                                                           std::size_t& work, Time now) {
   // take_request() asks for the first frame of a request.
-  if (vc.sending.active && !use_.rates.may_send(vc, vc.peer_mac, now)) return 0;
+  if (vc.is_sending && !use_.rates.may_send(vc, vc.peer_mac, now)) return 0;
   const auto count = send_from(vc, frames.first(1), work, now);
   for (const auto& frame : frames.first(count)) {
     MacAddr station;
@@ -151,7 +151,7 @@ inline void FrameSender::tell_room(Vc& vc) {
 
 // The current request is done (sent or refused).
 inline void FrameSender::finish_request(Vc& vc) {
-  vc.sending.active = false;
+  vc.is_sending = false;
   if (vc.sending.source != Sending::Source::kUser) return;
   vc.channel.skip();
   tell_room(vc);
@@ -163,7 +163,7 @@ std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_
   bool untold = false;  // the user is told once of all Blocks of one STU in a row
   while (count < frames.size() && work > 0) {
     work::count("frames sent");
-    if (!vc.sending.active && send_whole_block(vc, frames[count], now)) {
+    if (!vc.is_sending && send_whole_block(vc, frames[count], now)) {
       VcEndings::progress(vc, now);
       untold = true;
       ++count;
@@ -171,8 +171,8 @@ std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_
       continue;
     }
     if (std::exchange(untold, false)) tell_room(vc);
-    if (!vc.sending.active && !take_request(vc, work, now)) return count;
-    if (!vc.sending.active) break;  // the work of this turn is used up
+    if (!vc.is_sending && !take_request(vc, work, now)) return count;
+    if (!vc.is_sending) break;  // the work of this turn is used up
     auto& frame = frames[count++];
     if (vc.sending.entry.header.op() == wire::Op::kData)
       build_stu(vc, frame);
@@ -214,7 +214,7 @@ bool FrameSender::take_request(Vc& vc, std::size_t& work, Time now) {
     }
     const auto error = use_.checks.check(vc, vc.sending.entry, now);
     if (error != 0 && !refuse_request(vc, error, now)) continue;
-    vc.sending.active = true;
+    vc.is_sending = true;
     vc.sending.done = 0;
     if (slot) use_.states.spend(vc, now);
     if (h.op() == wire::Op::kRequestState || h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);
@@ -466,7 +466,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   const auto stu = source.run(from, length, region_id);
   if (stu.size() != length) return false;
 
-  STP_ASSERT(!vc.sending.active, "one request of a connection is sent at a time");
+  STP_ASSERT(!vc.is_sending, "one request of a connection is sent at a time");
   work::count("requests");
   if (slot) use_.states.spend(vc, now);
   if (h.has(wire::flag::kSendState)) vc.credit.asked(h.sync);

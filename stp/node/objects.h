@@ -32,7 +32,6 @@ namespace stp {
 
 // The request that a connection is sending, and its progress.
 struct Sending {
-  bool active = false;  // a DATA of several STUs is partly sent
   SendEntry entry;
   enum class Source : std::uint8_t { kUser, kRegion, kValue };
   Source source = Source::kUser;  // the user's transmit buffers; an answer's region; `payload`
@@ -324,18 +323,21 @@ struct Vc : TimerNode,
   DepartingClocks departing;
   std::uint64_t cookie = 0;
 
-  // Each Put and its answer use what stands from here to `credit`, and the end of `inbound` with
-  // what follows: a connection that is used now and then brings few cache lines.
+  // Each Put and its answer use what stands from here to `credit`, and the end of `inbound`: a
+  // connection that is used now and then brings few cache lines.
   wire::ExpectedData expected;  // the peer's names, once it has sent them
   MacAddr peer_mac;
   std::uint16_t local_port = 0, peer_port = 0;
   std::uint32_t local_key = 0, peer_key = 0;
   unsigned peer_bufsize = 0, send_stu_log2 = 0;
   std::uint32_t attached = 0;  // frames that still read the user's memory
+  bool is_sending = false;     // a DATA of several STUs is partly sent: see `sending`
   Time heard = 0;              // last frame from the peer
   Draining draining;
   VcTraffic traffic;
   NodeChannel channel;
+  std::unique_ptr<OneSided> one_sided;
+  PermittedBlocks permitted;
   SlotCredit credit;
 
   RoundTrip round_trip;
@@ -356,8 +358,6 @@ struct Vc : TimerNode,
   PacedVc paced;  // before what begins a cache line, where there is room
   Sending sending;
   Inbound inbound;
-  PermittedBlocks permitted;
-  std::unique_ptr<OneSided> one_sided;
 
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
   // `header`, addressed to the peer.

@@ -210,7 +210,7 @@ bool PeerGets::send_next(Vc& vc, Time now) {
   vc.sending.entry = reply.entry;
   vc.sending.source = reply.source;
   vc.one_sided->pop();
-  vc.sending.active = true;
+  vc.is_sending = true;
   vc.sending.done = 0;
   vc.sending.stu_num = 0;
   if (slot) use_.states.spend(vc, now);

@@ -42,8 +42,8 @@ class Completions {
   void release(std::uint64_t before);
 
   const Outbox& outbox_;
-  RingQueue<std::pair<std::uint64_t, Completion>> held_;  // with the number of the last request
   RingQueue<Completion> ready_;
+  RingQueue<std::pair<std::uint64_t, Completion>> held_;  // with the number of the last request
 };
 
 // The requests of the peer that are over: owns the ids of the last few thousand, so that a late

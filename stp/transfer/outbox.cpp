@@ -13,33 +13,41 @@ namespace {
 using wire::Op;
 namespace flag = wire::flag;
 
-// Without option payload its place is neither read nor copied.
-void copy(const SendEntry& from, SendEntry& to) {
-  if (from.payload_length != 0) {
-    to = from;
-    return;
-  }
-  constexpr auto kTail = offsetof(SendEntry, destination_mac);
-  to.header = from.header;
-  std::memcpy(reinterpret_cast<std::byte*>(&to) + kTail,
-              reinterpret_cast<const std::byte*>(&from) + kTail, sizeof(SendEntry) - kTail);
-}
-
 }  // namespace
+
+// Without option payload its place is neither read nor copied.
+void Outbox::Outgoing::copy_to(SendEntry& out) const {
+  if (payload_length != 0) {
+    out = *this;
+  } else {
+    constexpr auto kTail = offsetof(SendEntry, length);
+    out.header = header;
+    std::memcpy(reinterpret_cast<std::byte*>(&out) + kTail,
+                reinterpret_cast<const std::byte*>(this) + kTail, sizeof(SendEntry) - kTail);
+  }
+  out.destination_mac = 0;
+  out.reserved[0] = 0;
+}
 
 SendEntry& Outbox::add() {
   STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
   auto& out = queue_.place();
-  out.entry = {};
-  out.number = ++last_number_;
-  out.may_not_ask = false;
-  return out.entry;
+  out = {};
+  out.mark(++last_number_, false);
+  return out;
+}
+
+void Outbox::add(const SendEntry& entry) {
+  STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
+  auto& out = queue_.place();
+  static_cast<SendEntry&>(out) = entry;
+  out.mark(++last_number_, false);
 }
 
 void Outbox::answer(const SendEntry& entry) {
   if (crowded()) return;
   for (const auto& queued : queue_)
-    if (queued.entry.header == entry.header) return;
+    if (queued.header == entry.header) return;
   add(entry);
 }
 
@@ -68,13 +76,13 @@ std::uint32_t Outbox::ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uin
 
 void Outbox::forget_data(std::uint32_t r_id) {
   erase_if(queue_, [&](const Outgoing& out) {
-    return out.entry.header.op() == Op::kData && out.entry.header.d_id == r_id;
+    return out.header.op() == Op::kData && out.header.d_id == r_id;
   });
 }
 
 bool Outbox::ask_with_last(std::uint32_t r_id) {
   if (queue_.empty()) return false;
-  auto& header = queue_.back().entry.header;
+  auto& header = queue_.back().header;
   if (header.op() != Op::kData || header.d_id != r_id) return false;
   header.op_flags |= flag::kSendState;
   return true;
@@ -93,30 +101,30 @@ bool Outbox::is_leaving(const wire::Data& data, std::uint64_t length,
   for (const auto& handed : in_ring_)
     if (holds(handed.op, handed.d_id, handed.b_num, handed.at, handed.length)) return true;
   return std::any_of(queue_.begin(), queue_.end(), [&](const Outgoing& queued) {
-    const auto& h = queued.entry.header;
-    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset}, queued.entry.length);
+    const auto& h = queued.header;
+    return holds(h.op(), h.d_id, h.b_num, {h.bufx, h.offset}, queued.length);
   });
 }
 
 bool Outbox::transmit(SendEntry& out) {
   if (queue_.empty()) return false;
   const auto& next = queue_.front();
-  copy(next.entry, out);
-  if (next.may_not_ask) leave_asking(out);
-  const auto& h = next.entry.header;
-  STP_ASSERT(in_ring_.empty() || in_ring_.back().number < next.number,
+  next.copy_to(out);
+  if (next.may_not_ask()) leave_asking(out);
+  const auto& h = next.header;
+  STP_ASSERT(in_ring_.empty() || in_ring_.back().number < next.number(),
              "requests are handed out in their order");
   if (in_ring_.empty()) {
     taken_at_ = clock_.now();
     clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
   }
   auto& handed = in_ring_.place();
-  handed.number = next.number;
+  handed.number = next.number();
   handed.op = h.op();
   handed.d_id = h.d_id;
   handed.b_num = h.b_num;
   handed.at = {h.bufx, h.offset};
-  handed.length = next.entry.length;
+  handed.length = next.length;
   queue_.pop_front();
   return true;
 }
@@ -125,10 +133,10 @@ bool Outbox::transmit(SendEntry& out) {
 // protocol: 9.27
 void Outbox::leave_asking(SendEntry& put) {
   const auto asks = [](const Outgoing& out) {
-    return out.may_not_ask && out.entry.header.has(flag::kSendState);
+    return out.may_not_ask() && out.header.has(flag::kSendState);
   };
   const bool next_asks =
-      queue_.size() > 1 && asks(queue_[1]) && queue_[1].entry.header.d_id == put.header.d_id;
+      queue_.size() > 1 && asks(queue_[1]) && queue_[1].header.d_id == put.header.d_id;
   if (asking_.at_departure(asks(queue_[0]), next_asks)) {
     put.header.op_flags |= flag::kSendState;
   } else {

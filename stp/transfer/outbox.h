@@ -104,19 +104,16 @@ class Outbox {
   // --- adding a request. The Node fills in the peer's addresses.
   SendEntry& add();  // to be filled in: all of it is 0
   void add(const wire::Header& header) { add().header = header; }
-  void add(const SendEntry& entry) { add() = entry; }
+  void add(const SendEntry& entry);
   // A Put, to be filled in: header, and where the bytes are. It has no option payload. `short_one`:
   // whether it asks for an answer may be decided when it leaves; its Send_state says whether
   // somebody waits.
   SendEntry& add_put(bool short_one) {
     STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
     auto& out = queue_.place();
-    out.number = ++last_number_;
-    out.may_not_ask = short_one;
-    auto& entry = out.entry;
-    entry.destination_mac = 0;
-    entry.payload_length = entry.limited = entry.reserved[0] = entry.reserved[1] = 0;
-    return entry;
+    out.payload_length = out.limited = out.reserved[0] = out.reserved[1] = 0;
+    out.mark(++last_number_, short_one);
+    return out;
   }
   // Adds an answer to the peer, unless the same one is queued, or too many requests are: however
   // often the peer repeats its request, the queue does not grow. It asks again for what is dropped
@@ -160,7 +157,7 @@ class Outbox {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t first_not_taken() const {
     if (!in_ring_.empty()) return in_ring_.front().number;
-    return queue_.empty() ? kNone : queue_.front().number;
+    return queue_.empty() ? kNone : queue_.front().number();
   }
   // Whether requests have been handed out that the Node has not taken.
   [[nodiscard]] bool waits_for_node() const { return !in_ring_.empty(); }
@@ -177,10 +174,17 @@ class Outbox {
   [[nodiscard]] int ended() const { return ended_; }
 
  private:
-  struct Outgoing {
-    SendEntry entry;
-    std::uint64_t number = 0;
-    bool may_not_ask = false;
+  // A request in the queue. What only a connectionless Port fills in has its number, so that it
+  // takes two cache lines.
+  struct Outgoing : SendEntry {
+    void mark(std::uint64_t number, bool may_not_ask_too) {
+      destination_mac = number;
+      reserved[0] = may_not_ask_too ? 1 : 0;
+    }
+    [[nodiscard]] std::uint64_t number() const { return destination_mac; }
+    [[nodiscard]] bool may_not_ask() const { return reserved[0] != 0; }
+    // The request as it was added.
+    void copy_to(SendEntry& out) const;
   };
   struct HandedOut {
     std::uint64_t number = 0;

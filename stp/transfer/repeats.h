@@ -27,7 +27,7 @@ class Repeats {
  public:
   // `remote_slots`: the peer's, all of them; 0: not known.
   Repeats(std::uint32_t remote_slots, Clock& clock, Outbox& outbox)
-      : remote_slots_(remote_slots), clock_(clock), outbox_(outbox) {}
+      : clock_(clock), remote_slots_(remote_slots), outbox_(outbox) {}
 
   // Starts the clock of a request. It gives up no sooner than after `patience`.
   void start(Awaited& awaited, Time patience) { start(awaited, interval(), patience); }
@@ -71,13 +71,13 @@ class Repeats {
   bool is_lost(const Awaited& awaited, Answerer who);
   void ask_whether_seen();
 
+  Clock& clock_;  // each request needs this and what follows
+  RoundTrip round_trip_;
   const std::uint32_t remote_slots_;
   bool in_doubt_ = false;  // a request is unanswered; the peer may or may not have seen it
+  Outbox& outbox_;
   Doubt doubt_;
   Awaited question_{Alarm::kRepeats};  // the RS about unanswered requests, until its RSR
-  Clock& clock_;
-  Outbox& outbox_;
-  RoundTrip round_trip_;
 };
 
 }  // namespace stp

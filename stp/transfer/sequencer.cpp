@@ -18,7 +18,7 @@ namespace stp {
 
 // The composition of a Sequencer: the mechanisms of this folder, each of which owns its state.
 // dispatch() routes the peer's headers to them, the functions of Sequencer the calls of the user.
-struct Sequencer::Impl {
+struct alignas(kCacheLine) Sequencer::Impl {
   // The Sync of a NOP that carries a notice.
   // protocol: 9.31
   static constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
@@ -38,8 +38,8 @@ struct Sequencer::Impl {
   // What a Put and its answer read stands together, so that a connection that is used now and then
   // brings few cache lines: up to `outbox`, and the beginning of `landings`.
   const SequencerConfig config;
-  Ids ids;
   Repeats repeats{config.remote_slots, clock, outbox};
+  Ids ids;
   Clock clock;
   Completions completions{outbox};
   Puts puts{config, clock, outbox, completions, repeats, endings};

@@ -120,7 +120,7 @@ void StateExchange::ask(Vc& vc, Ask why, Time now) {
     vc.questions.ask(sync, now, timeout, why == Ask::kCredit ? kAskPatience : kSilencePatience);
   use_.departures.leaves(vc, NodeDepartures::kAskClock);
   // The RS overtakes the STUs of a Block being sent.
-  const bool overtakes = vc.sending.active && vc.sending.entry.header.op() == wire::Op::kData;
+  const bool overtakes = vc.is_sending && vc.sending.entry.header.op() == wire::Op::kData;
   vc.credit.asked(sync, overtakes ? 1 : 0);
   send_question(vc);
   use_.timers.update(vc);

@@ -169,7 +169,7 @@ void VcEndings::begin(Vc& vc, Time now) {
 void VcEndings::stop_traffic(Vc& vc) {
   use_.tidying.later(vc.inbound.clear());
   vc.leave<IsUntidy>();
-  vc.sending.active = false;
+  vc.is_sending = false;
   vc.permitted.clear();
   vc.one_sided.reset();
   vc.recovery.stop();
