@@ -30,7 +30,7 @@ class Agenda {
     bool in_turn = false, again = false, parked = false;
     bool unsent = false;    // has something to send
     std::size_t place = 0;  // index among the domain's connections
-    Time due = kNever;    // the current deadline; `deadline` may be earlier
+    Time due = kNever;      // the current deadline; `deadline` may be earlier
   };
 
   // The next turn visits the connection.
