@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <string>
 
 #include "tools/sim/network.h"
 
@@ -70,7 +71,7 @@ struct SharedPath {
 };
 
 struct SharedResult {
-  bool passed = false;     // no fault was noticed
+  std::string failure;     // the first that was noticed; empty: none
   double use = 0;          // part of the rate that was used
   double fair = 0;         // Jain's index of the writes
   double cubic_share = 0;  // of a flow of TCP on average, in fair shares
