@@ -187,11 +187,14 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
   if (demand.bytes == 0 || !may_hold(owner.held, vc.paced.held_)) return false;
-  const auto* const path = vc.inbound.account().path();
+  auto* const path = vc.inbound.account().path();
   // None passes those of its Transfer that wait already, which would wait for ever.
   const bool passes = vc.paced.held_ != 0 && held_.contains(transfer_of(vc, entry));
-  if (!passes && fits_memory(vc, demand.bytes) && (path == nullptr || path->has_room(demand.bytes)))
+  const bool goes = path == nullptr || (path->has_room(demand.bytes) && path->is_due(now));
+  if (!passes && fits_memory(vc, demand.bytes) && goes) {
+    if (path != nullptr) path->leaves(demand.bytes, now);
     return false;
+  }
   sums_.look_again = true;
   hold(vc, entry, demand);
   return true;
@@ -238,23 +241,44 @@ void Pacing::begin_burst(Time now) {
   if (memory_freed_ || now >= memory_look_) sums_.look_again = true;
   memory_freed_ = false;
   if (now >= memory_look_) memory_look_ = kNever;
-  if (!paths_.roomy().empty()) look_at_paths();
+  look_at_paths(now);
 }
 
-// The connections whose CTS wait for room on a path take turns.
-// protocol: 13.9
-void Pacing::look_at_paths() {
+// The connections whose CTS wait for a path take turns.
+// protocol: 13.9, 13.18
+void Pacing::look_at_paths(Time now) {
   auto& roomy = paths_.roomy();
+  auto& due = paths_.due();
+  for (auto left = kMostLooks; left > 0 && due.next() <= now; --left) {
+    work::count("paths whose next CTS is due");
+    auto& path = static_cast<Path&>(*due.first());
+    due.remove(path);
+    path.look();
+  }
+  if (roomy.empty()) return;
   for (auto left = kMostLooks; left > 0 && !roomy.empty(); --left) {
     auto& path = roomy.front();
     work::count("connections that wait for a path");
-    const auto id = path.next();
+    const auto id = path.next(now);
+    if (id == kNoneId && path.waits() && !path.is_due(now)) due.set(path, path.due());
     auto* const vc = vcs_.find(id);
     if (vc == nullptr) continue;
     vc->paced.waits_ = false;
     if (vc->paced.held_ != 0) held_.unpark(id);
   }
   sums_.look_again = true;
+}
+
+// Whether a CTS of `vc` for `bytes` may go along its path now. If not, the connection waits there.
+// protocol: 13.9, 13.18
+bool Pacing::path_takes(Vc& vc, std::uint64_t bytes, Time now) {
+  auto* const path = vc.inbound.account().path();
+  if (path == nullptr) return true;
+  const bool has_room = path->has_room(bytes);
+  if (has_room && path->is_due(now)) return true;
+  if (!std::exchange(vc.paced.waits_, true)) path->wait(vc.id, bytes);
+  if (has_room) paths_.due().set(*path, path->due());
+  return false;
 }
 
 std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
@@ -275,11 +299,7 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
             }
             return HeldGrants::Fit::kTooMuch;
           }
-          if (auto* const path = vc->inbound.account().path();
-              path != nullptr && !path->has_room(demand.bytes)) {
-            if (!std::exchange(vc->paced.waits_, true)) path->wait(id, demand.bytes);
-            return HeldGrants::Fit::kNoRoom;
-          }
+          if (!path_takes(*vc, demand.bytes, now)) return HeldGrants::Fit::kNoRoom;
           const auto& account = vc->inbound.account();
           const auto charge = account.charge_of(demand.bytes);
           least = std::min(least, charge);
@@ -299,7 +319,10 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
     auto& vc = *vcs_.find(chosen->first);
     --vc.paced.held_;
     --vc.endpoint->owner->held;
-    return Grant{vc, held_.pop(*chosen)};
+    const Grant grant{vc, held_.pop(*chosen)};
+    if (auto* const path = vc.inbound.account().path(); path != nullptr)
+      path->leaves(demand_of(vc, grant.entry).bytes, now);
+    return grant;
   }
   return std::nullopt;
 }
@@ -342,7 +365,7 @@ Time Pacing::patience(const Vc& vc) {
 
 void Pacing::expire(Time now) {
   write_off(now);
-  if (!paths_.roomy().empty()) look_at_paths();
+  look_at_paths(now);
 }
 
 void Pacing::write_off(Time now) {
@@ -365,7 +388,8 @@ void Pacing::write_off(Time now) {
 Time Pacing::deadline() const {
   if (held_.empty()) return kNever;
   if (!paths_.roomy().empty()) return 0;
-  return watched_.empty() ? memory_look_ : std::min(watched_.front().paced.look_at_, memory_look_);
+  const auto look = std::min(memory_look_, paths_.due().next());
+  return watched_.empty() ? look : std::min(watched_.front().paced.look_at_, look);
 }
 
 }  // namespace stp

@@ -190,8 +190,8 @@ class Pacing {
 
   // A CTS of `vc` leaves: checks from now on whether its grants make progress.
   void watch(Vc& vc, Time now);
-  // Grants without progress for long no longer delay others, and CTS that waited for room on a path
-  // may go. Call when deadline() has passed, and before transmit().
+  // Grants without progress for long no longer delay others, and CTS that waited for a path may
+  // go. Call when deadline() has passed, and before transmit().
   void expire(Time now);
   // Time of the next check; kNever while no CTS is held.
   [[nodiscard]] Time deadline() const;
@@ -208,7 +208,8 @@ class Pacing {
   }
   // protocol: 10.12
   void write_off(Time now);
-  void look_at_paths();
+  bool path_takes(Vc& vc, std::uint64_t bytes, Time now);
+  void look_at_paths(Time now);
   static Time patience(const Vc& vc);
   void look_at_memory_by(Time time) { memory_look_ = std::min(memory_look_, time); }
   void forget_idle_transfers();

@@ -253,8 +253,28 @@ TEST(congestion, a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) 
     path.lasts = 10 * round_trip;
     const auto write = play_shared(path);
     EXPECT_EQ(write.failure, "");
-    EXPECT_GT(write.use, 0.8) << round_trip;
+    EXPECT_GT(write.use, 0.9) << round_trip;
     EXPECT_EQ(write.drops, 0U);
+  }
+}
+
+// Who had much on the way saw the queue empty between the bursts, and took all from those who began
+// later.
+// protocol: 13.18
+TEST(congestion, writes_share_a_long_fast_path) {
+  for (const unsigned writes : {2U, 10U}) {
+    auto path = fast_path(kFast, 5 * kTrip, writes);
+    path.max_block = 20;
+    path.length = 16 << 20;
+    path.at_once = 8;
+    path.warm_up = 10 * kSecond;
+    path.lasts = 2 * kSecond;
+    const auto played = play_shared(path);
+    EXPECT_EQ(played.failure, "");
+    EXPECT_GT(played.use, 0.95) << writes;
+    EXPECT_GT(played.fair, writes == 2 ? 0.95 : 0.85);
+    EXPECT_LT(played.delay, 4 * kMillisecond);
+    EXPECT_EQ(played.drops, 0U);
   }
 }
 

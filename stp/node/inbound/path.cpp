@@ -109,7 +109,7 @@ double PathWindow::most_growth() const {
 // hardly any of it has waited.
 // protocol: 13.11
 bool PathWindow::was_burst(double carries) const {
-  return !starts_ && !is_of_sender() && most_carried_ != 0 && carries > kMore * most_carried_ &&
+  return !starts_ && !is_of_sender() && carries > kMore * most_carried_ &&
          round_trip_ <= shortest_ + shortest_ / 32 + host_delay_;
 }
 
@@ -245,6 +245,18 @@ void SentWindow::give_up() {
   silent_ = false;
 }
 
+// What leaves at once waits at once. Then only who has much on the way sees the queue empty.
+// protocol: 13.18
+void Path::leaves(std::uint64_t bytes, Time now) {
+  constexpr Time kShort =
+      10 * kMillisecond;           // what is spread there waits no longer than hosts may need
+  constexpr double kOfTrip = 0.5;  // the window leaves in this part of a round trip
+  const auto trip = window_.round_trip();
+  if (trip < kShort) return;
+  const auto part = static_cast<double>(bytes) / static_cast<double>(window_.bytes());
+  due_ = std::max(due_, now) + static_cast<Time>(kOfTrip * part * static_cast<double>(trip));
+}
+
 unsigned Path::block_log2() const {
   constexpr std::uint64_t kBlocks = 8;  // in a window
   constexpr std::uint64_t kFirst = 4;   // pieces
@@ -264,6 +276,7 @@ void PathTable::Leave::operator()(Path* path) const {
   if (--entry.shares != 0) return;
   const auto station = entry.station;
   entry.table.timers_.remove(entry.sent());
+  entry.table.due_.remove(entry);
   entry.table.paths_.erase(station);
 }
 

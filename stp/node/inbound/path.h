@@ -179,7 +179,7 @@ struct HasRoom;  // paths with room, along which CTS wait
 // The path from one station to this one, if it leads through a network that others use, too: what
 // has been granted along it and has not arrived, its window, and the connections whose CTS wait for
 // room. The connections with that station share it.
-class Path : public ListHook<HasRoom> {
+class Path : public ListHook<HasRoom>, public TimerNode {
  public:
   using Roomy = LinkedList<Path, HasRoom>;
   // A window is counted in pieces: STUs of the path, or this if they are shorter. Other senders
@@ -196,12 +196,18 @@ class Path : public ListHook<HasRoom> {
   [[nodiscard]] bool has_room(std::uint64_t bytes) const {
     return charged_ == 0 || charged_ + bytes <= window_.bytes();
   }
+  // Whether the next CTS is due: those of a window are spread over a part of the round trip.
+  // protocol: 13.18
+  [[nodiscard]] bool is_due(Time now) const { return charged_ == 0 || now >= due_; }
+  [[nodiscard]] Time due() const { return due_; }
+  // A CTS for `bytes` leaves now.
+  void leaves(std::uint64_t bytes, Time now);
   void grant(std::uint64_t bytes) { charged_ += bytes; }
   // `bytes` have arrived, will not arrive, or no longer count.
   void settle(std::uint64_t bytes) {
     STP_ASSERT(bytes <= charged_, "no more is settled than was granted");
     charged_ -= bytes;
-    if (!waiting_.empty() && !linked() && has_room(waiting_.front().bytes)) roomy_.push_back(*this);
+    look();
   }
   // As PathWindow::arrived(), before the bytes are settled.
   void arrived(std::uint64_t bytes, Time delay, Time now) {
@@ -220,10 +226,16 @@ class Path : public ListHook<HasRoom> {
 
   // The first CTS of `vc` grants `bytes`, and there is no room for it.
   void wait(VcId vc, std::uint64_t bytes) { waiting_.push_back({vc, bytes}); }
-  // Takes the connection that has waited longest, if there is room for its CTS beside those that
-  // were taken before. kNoneId: none; this is no longer among the paths with room.
-  VcId next() {
-    if (waiting_.empty() || !has_room(promised_ + waiting_.front().bytes)) {
+  [[nodiscard]] bool waits() const { return !waiting_.empty(); }
+  // Puts it among the paths with room if it has some and a CTS waits.
+  void look() {
+    if (waits() && !linked() && has_room(waiting_.front().bytes)) roomy_.push_back(*this);
+  }
+  // Takes the connection that has waited longest, if the next CTS is due and there is room for its
+  // CTS beside those that were taken before. kNoneId: none; this is no longer among the paths with
+  // room.
+  VcId next(Time now) {
+    if (!waits() || !is_due(now) || !has_room(promised_ + waiting_.front().bytes)) {
       promised_ = 0;
       unlink();
       return kNoneId;
@@ -239,6 +251,7 @@ class Path : public ListHook<HasRoom> {
   PathWindow window_;
   Roomy& roomy_;
   std::uint64_t charged_ = 0;  // granted, not arrived, and not written off
+  Time due_ = 0;               // the next CTS
   struct Waiting {
     VcId vc;
     std::uint64_t bytes;
@@ -265,6 +278,9 @@ class PathTable {
   Share find(const MacAddr& station, std::uint64_t stu);
   [[nodiscard]] Path::Roomy& roomy() { return roomy_; }
   [[nodiscard]] const Path::Roomy& roomy() const { return roomy_; }
+  // The Paths whose next CTS waits until it is due.
+  [[nodiscard]] TimerHeap& due() { return due_; }
+  [[nodiscard]] const TimerHeap& due() const { return due_; }
   // Of the SentWindows of its paths.
   [[nodiscard]] TimerHeap& timers() { return timers_; }
   [[nodiscard]] const TimerHeap& timers() const { return timers_; }
@@ -278,7 +294,7 @@ class PathTable {
     std::size_t shares = 0;
   };
   Path::Roomy roomy_;
-  TimerHeap timers_;
+  TimerHeap due_, timers_;
   std::map<MacAddr, Entry> paths_;
 };
 

@@ -165,6 +165,34 @@ TEST_F(PacingOfPaths, no_more_is_granted_than_the_path_may_carry) {
   EXPECT_EQ(fifth->header.b_num, 4U);
 }
 
+// When two Blocks have come after 20 ms, six fill the window.
+// protocol: 13.18
+TEST_F(PacingOfPaths, the_window_of_a_long_path_is_granted_in_half_a_round_trip) {
+  constexpr Time kTrip = 20 * kMillisecond;
+  put(a, ca, rts(8 * kBlock));
+  settle();
+  ASSERT_TRUE(get(cb));
+  for (std::uint32_t b_num = 0; b_num < 8; ++b_num)
+    put(b, cb, cts(b_num, kTargetBufx + b_num, 0, 12));
+  settle();
+  std::vector<wire::Header> granted;
+  const auto take = [&] {
+    while (const auto got = get(ca)) granted.push_back(got->header);
+    return granted.size();
+  };
+  ASSERT_EQ(take(), 4U);
+  pass(kTrip);
+  for (unsigned i = 0; i < 2; ++i) put(a, ca, data(granted[i], kBlock));
+  settle();
+  EXPECT_EQ(take(), 5U);
+  pass(kTrip / 16);
+  EXPECT_EQ(take(), 5U) << "there is room, but none is due";
+  for (const auto granted_then : {6U, 7U, 8U}) {
+    pass(kTrip / 16);
+    EXPECT_EQ(take(), granted_then);
+  }
+}
+
 // Nobody knows how long the path is before something has come.
 // protocol: 13.9
 TEST_F(PacingOfPaths, what_a_new_path_holds_is_not_written_off_in_its_first_round_trip) {

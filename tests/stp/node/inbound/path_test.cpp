@@ -48,12 +48,43 @@ TEST_F(PathTest, those_that_wait_go_in_turn_when_there_is_room) {
   EXPECT_TRUE(table.roomy().empty());
   path->settle(2 * kPathStu);
   ASSERT_FALSE(table.roomy().empty());
-  EXPECT_EQ(path->next(), 7U);
-  EXPECT_EQ(path->next(), kNoneId) << "there is no room for both";
+  EXPECT_EQ(path->next(kSecond), 7U);
+  EXPECT_EQ(path->next(kSecond), kNoneId) << "there is no room for both";
   EXPECT_TRUE(table.roomy().empty());
   path->grant(2 * kPathStu);
   path->settle(2 * kPathStu);
-  EXPECT_EQ(path->next(), 8U);
+  EXPECT_EQ(path->next(kSecond), 8U);
+}
+
+// A window leaves in half a round trip, so a quarter of it in an eighth.
+// protocol: 13.18
+TEST_F(PathTest, the_next_cts_of_a_long_path_is_due_when_the_last_one_has_had_its_part) {
+  constexpr Time kTrip = 20 * kMillisecond, kNow = kSecond;
+  path->grant(kPathWindow / 4);
+  path->leaves(kPathWindow / 4, kNow);
+  EXPECT_TRUE(path->is_due(kNow)) << "nobody knows how long the path is";
+  path->arrived(kPathStu, kTrip, kNow);
+  path->leaves(kPathWindow / 4, kNow);
+  EXPECT_EQ(path->due(), kNow + kTrip / 8);
+  EXPECT_FALSE(path->is_due(kNow));
+  EXPECT_TRUE(path->is_due(path->due()));
+  path->leaves(kPathWindow / 4, kNow);
+  EXPECT_EQ(path->due(), kNow + 2 * kTrip / 8);
+  path->wait(7, kPathStu);
+  path->settle(kPathStu);
+  EXPECT_EQ(path->next(kNow), kNoneId);
+  path->look();
+  EXPECT_EQ(path->next(path->due()), 7U);
+  path->settle(kPathWindow / 4 - kPathStu);
+  EXPECT_TRUE(path->is_due(kNow)) << "nothing is outstanding";
+}
+
+// protocol: 13.18
+TEST_F(PathTest, of_less_than_ten_milliseconds_is_not_spread) {
+  path->grant(kPathWindow / 2);
+  path->arrived(kPathStu, 10 * kMillisecond - 1, kSecond);
+  path->leaves(kPathWindow / 4, kSecond);
+  EXPECT_TRUE(path->is_due(kSecond));
 }
 
 // protocol: 13.13
@@ -79,7 +110,7 @@ TEST_F(PathTest, of_short_stus_has_the_window_of_usual_ones) {
         each->wait(7, kPathStu);
         each->arrived(kPathStu, delay, now);
         each->settle(kPathStu);
-        each->next();
+        each->next(kSecond);
       }
     }
   };
