@@ -335,7 +335,7 @@ std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
 
 // Returns the number that was sent, or -1: see errno.
 int UdpSender::send_joined(std::span<Datagram> run) {
-  const std::size_t before = socket_.send_from(to_->own, to_->address, control_);
+  const std::size_t before = CMSG_ALIGN(socket_.send_from(to_->own, to_->address, control_));
   msghdr message{};
   message.msg_name = &to_->name;
   message.msg_namelen = to_->length;
@@ -366,8 +366,10 @@ int UdpSender::send_singly(std::span<Datagram> run) {
     message.msg_control = control_.data();
     message.msg_controllen = control;
   }
-  return ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(run.size()),
-                    MSG_DONTWAIT | MSG_NOSIGNAL);
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  // This takes less time than the call for several.
+  if (run.size() == 1) return ::sendmsg(socket_.fd(), &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;
+  return ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(run.size()), kFlags);
 }
 
 }  // namespace stp::port

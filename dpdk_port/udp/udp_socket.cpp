@@ -351,7 +351,7 @@ std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& t
     head->cmsg_type = type;
     head->cmsg_len = CMSG_LEN(sizeof info);
     std::memcpy(CMSG_DATA(head), &info, sizeof info);
-    return CMSG_SPACE(sizeof info);
+    return CMSG_LEN(sizeof info);
   };
   if (family_ == AF_INET) {
     in_pktinfo info{};

@@ -69,7 +69,8 @@ class UdpSocket {
 
   // A socket at all addresses: which of them a message came to, which one the kernel would send
   // from to `to`, and what makes it send from `own`: `control` is for a call, of which as many
-  // bytes are used as it returns. Of a socket at one address there is nothing to say.
+  // bytes are used as it returns, without padding behind them. Of a socket at one address there is
+  // nothing to say.
   static constexpr std::size_t kOwnControl = 64;
   [[nodiscard]] OwnAddress came_to(const msghdr& message) const;
   [[nodiscard]] OwnAddress used_for(const InternetAddress& to) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernel refuses on some machines, at some times: no segmentation, no room, no page, a
 // datagram that is too long. The kernel does it where a test can make it; where not, sendmsg() and
-// sendmmsg() below fail in its place.
+// sendmmsg() below fail in its place. And which calls a lone datagram costs: those below count.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -32,13 +32,30 @@ struct Injected {
   }
 } injected;
 
+// Calls of this program, on any socket.
+struct Calls {
+  unsigned sent = 0, sent_several = 0, asked = 0, asked_several = 0;
+  std::size_t control = 0;  // bytes of it in the last call that sent one message
+} calls;
+
 }  // namespace
 
 // In the place of libc's, for this program.
 extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  ++calls.sent;
+  calls.control = message->msg_controllen;
   return injected.takes(fd) ? -1 : ::syscall(SYS_sendmsg, fd, message, flags);
 }
+extern "C" ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  ++calls.asked;
+  return ::syscall(SYS_recvmsg, fd, message, flags);
+}
+extern "C" int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  ++calls.asked_several;
+  return static_cast<int>(::syscall(SYS_recvmmsg, fd, messages, count, flags, timeout));
+}
 extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  ++calls.sent_several;
   return injected.takes(fd) ? -1
                             : static_cast<int>(::syscall(SYS_sendmmsg, fd, messages, count, flags));
 }
@@ -155,6 +172,37 @@ TEST_F(UdpFaults, OfSeveralInACallOnlyTheLongOneIsGivenUp) {
   injected = {};
   send(20);
   ASSERT_NO_FATAL_FAILURE(expect_all());
+}
+
+// The calls for one message take less time than those for several. A link at all addresses tells
+// the kernel which one it sends from, in no more bytes than the kernel takes without memory of its
+// own for them.
+TEST_F(UdpFaults, ALoneDatagramIsSentAndAwaitedByTheCallsForOne) {
+  constexpr std::size_t kTakenInPlace = sizeof(cmsghdr) + 20;
+  LinkEnd any;
+  any.open("udp:,port=0,mtu=9000");
+  auto address = *parse_internet_address("127.0.0.1");
+  address.port = b.port->info().udp_port;
+  const MacAddr to = any.port->find_station(address, now()).value();
+  any.turn();
+  b.turn();
+  for (unsigned i = 1; i <= 3; ++i) {
+    calls = {};
+    any.engine.send(make_frame(to, any.mac(), 100, i));
+    any.turn();
+    EXPECT_EQ(calls.sent, 1U);
+    EXPECT_EQ(calls.sent_several, 0U);
+    EXPECT_LE(calls.control, kTakenInPlace);
+    EXPECT_EQ(calls.asked, 1U) << "an idle turn asks once";
+    EXPECT_EQ(calls.asked_several, 0U);
+    calls = {};
+    b.turn();
+    ASSERT_EQ(b.engine.received.size(), i);
+    EXPECT_EQ(calls.asked, 1U);
+    EXPECT_EQ(calls.asked_several, 0U);
+    b.turn();
+    EXPECT_EQ(calls.asked_several, 1U) << "more may have come behind it";
+  }
 }
 
 // A page of a user's memory that is not there: this thread's own access brings one.
