@@ -41,6 +41,10 @@ refuses 2 "--working-set 4096 holds no copy: write --size (65536) or more" memcp
 refuses 1 "sends no bare frames" --link loop raw
 refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
 STP_LINK='' refuses 2 "nonsense" --link nonsense latency
+refuses 1 ":3999 refused the connection: nobody listens on that port; start stp-perf server there" \
+  --link udp:127.0.0.1,port=0 latency :3999
+refuses 1 "connecting to no-such-host.invalid:3000: no host is called 'no-such-host.invalid'" \
+  --link udp:127.0.0.1,port=0 latency no-such-host.invalid:3000
 
 # A reason is told once.
 said=$("$bin/stp-perf" --link "stpd:$work/none.sock" latency :3000 2>&1)

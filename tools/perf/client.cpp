@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/perf/commands.h"
 
+#include <cerrno>
 #include <stdexcept>
 
 #include "tools/perf/control.h"
@@ -50,9 +51,16 @@ class Client {
   }
 
  private:
+  void check_connecting(int result) const {
+    if (result == -ECONNREFUSED)
+      throw std::runtime_error(peer_ + " refused the connection: nobody listens on that port; " +
+                               "start stp-perf server there, or correct the port");
+    checked(result, ("connecting to " + peer_).c_str());
+  }
+
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
-    checked(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length), "connecting");
+    check_connecting(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length));
     return connection;
   }
 
@@ -62,7 +70,7 @@ class Client {
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED)
       throw std::runtime_error(peer_ + " has refused: is it serving another client?");
-    checked(event.status, "connecting");
+    check_connecting(event.status);
   }
 
   Connection connect(std::uint64_t context, const void* data, std::size_t length) {
