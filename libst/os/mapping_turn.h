@@ -3,7 +3,13 @@
 // a thread has not run.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <ctime>
 
 #include "stp/base/mutex.h"
@@ -30,11 +36,13 @@ class TimeOff {
 // mapped very often, it may make the whole process wait that maps anything. So threads do that to
 // files of programs one at a time. Then it is clear who is to blame for a wait: the owner of the
 // file (UserWorkers).
-class STP_THREAD_SAFETY(scoped_lockable) MappingTurn {
+//
+// Turns come in the order in which threads ask: one that takes many turns leaves room for others.
+class MappingTurn {
  public:
   // Waits for the other threads, which does not count.
-  MappingTurn() STP_THREAD_SAFETY(acquire_capability(mutex())) : lock_(mutex()) {}
-  ~MappingTurn() STP_THREAD_SAFETY(release_capability()) { time_off() += off_.so_far(); }
+  MappingTurn() = default;
+  ~MappingTurn() { time_off() += off_.so_far(); }
   MappingTurn(const MappingTurn&) = delete;
   MappingTurn& operator=(const MappingTurn&) = delete;
 
@@ -46,12 +54,46 @@ class STP_THREAD_SAFETY(scoped_lockable) MappingTurn {
   }
 
  private:
-  static Mutex& mutex() {
-    static auto* const all = new Mutex;  // never destroyed: workers may outlive main()
+  struct Line {
+    Mutex mutex;
+    std::condition_variable moved;
+    std::uint64_t asked STP_GUARDED_BY(mutex) = 0, ended STP_GUARDED_BY(mutex) = 0;
+  };
+  static Line& line() {
+    static auto* const all = new Line;  // never destroyed: workers may outlive main()
     return *all;
   }
-  const Lock lock_;
-  const TimeOff off_;
+  // The first in the line while it exists.
+  struct Place {
+    Place() {
+      auto& of = line();
+      Lock lock(of.mutex);
+      for (const auto mine = of.asked++; of.ended != mine;) lock.wait(of.moved);
+    }
+    ~Place() {
+      auto& of = line();
+      const Lock lock(of.mutex);
+      ++of.ended;
+      of.moved.notify_all();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+  };
+  const Place place_;
+  const TimeOff off_{};
 };
+
+// munmap(), in turns that are short however much memory it is: meanwhile this process maps nothing,
+// and gigabytes of pages take some tenths of a second.
+inline void unmap_in_turns(std::byte* at, std::size_t size) {
+  constexpr std::size_t kOfATurn = std::size_t{2} << 20;
+  while (size != 0) {
+    const auto part = std::min(size, kOfATurn);
+    const MappingTurn turn;
+    ::munmap(at, part);
+    at += part;
+    size -= part;
+  }
+}
 
 }  // namespace stp::os

@@ -187,6 +187,47 @@ void lend(Attack& attack) {
   rest(attack);
 }
 
+// The same pages many times: so little memory of its own is needed.
+void largest(Attack& attack) {
+  constexpr std::uint64_t kBytes = std::uint64_t{256} << 20;
+  Client client(attack.socket);
+  if (!client.ok()) throw Cannot("stpd does not take it");
+  auto open = Client::request(RequestKind::kOpenEndpoint);
+  constexpr unsigned kLog2 = 20;  // so that the Bufx suffice
+  open.config.bufsize = kLog2;
+  if (client.ask(open) != 0) throw Cannot("no endpoint");
+  const auto endpoint = client.reply().endpoint;
+  const auto memory = shareable(kBytes);
+  const auto fd = memory.get();
+  auto order = Client::request(RequestKind::kMap, endpoint);
+  order.direction = static_cast<std::uint32_t>(Direction::kReceive);
+  order.segment_count = ipc::kMaxSegments;
+  for (auto& segment : order.segments)
+    segment = {.fd_index = 0, .reserved = 0, .offset = 0, .length = kBytes};
+  order.base = 1;
+  order.piece_count = 1;
+  order.pieces[0] = {.at = 0, .length = ipc::kMaxSegments * kBytes};
+  // stpd maps a file that it has sealed only as long as a region of it is there.
+  std::uint64_t first = 0;
+  if (client.map(endpoint, Direction::kReceive, 0, fd, std::size_t{1} << kLog2, first) != 0)
+    throw Cannot("its memory is not taken");
+  say_ready();
+  std::uint64_t lent = 0;
+  while (lent == 0 || !attack.over()) {
+    const auto result = client.ask(order, std::span(&fd, 1));
+    if (result == -EDQUOT) {  // what it had before is not unmapped yet
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
+    if (result != 0) throw Cannot("its memory is not taken: " + std::to_string(result));
+    auto end = Client::request(RequestKind::kUnmap, endpoint);
+    end.region = client.reply().region;
+    if (client.ask(end) != 0) throw Cannot("its memory is not given back");
+    ++lent;
+  }
+  say("lent", lent);
+}
+
 void idle(Attack& attack) {
   Client client(attack.socket);
   const auto endpoint = client.ok() ? client.open_endpoint() : 0;

@@ -61,10 +61,11 @@ void huge(Attack& attack);     // has the kernel move pages that stpd uses, mapp
 void hoard(Attack& attack);
 void mappings(Attack& attack);
 void places(Attack& attack);
-void forked(Attack& attack);  // leaves a child that holds all of it
-void absent(Attack& attack);  // memory without pages, which stpd would have to allocate
-void lend(Attack& attack);    // more memory than its control group has
-void idle(Attack& attack);    // silent connections to another program's listener
+void forked(Attack& attack);   // leaves a child that holds all of it
+void absent(Attack& attack);   // memory without pages, which stpd would have to allocate
+void lend(Attack& attack);     // more memory than its control group has
+void largest(Attack& attack);  // lends as much as it may in one request, again and again
+void idle(Attack& attack);     // silent connections to another program's listener
 
 // requests.cpp
 void flood(Attack& attack);  // requests of every kind, by several clients without pause

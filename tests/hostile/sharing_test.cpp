@@ -61,6 +61,12 @@ TEST_F(SharedUnderAttack, AProgramAtTheMemoryLimitOfItsGroupPaysForWhatItLends) 
   check(tally);
 }
 
+// Gigabytes take long to unmap, and whoever maps something in stpd waits for that.
+TEST_F(SharedUnderAttack, AsMuchMemoryAsARequestMayLendHoldsUpNobody) {
+  withstands({{"largest", kFirst}, {"largest", kSecond}}, 3.0);
+  EXPECT_GT(count_of(outputs_, "lent"), 0U) << outputs_;
+}
+
 TEST_F(SharedUnderAttack, AForkedChildKeepsNothingOfAKilledProgram) {
   const auto program = attack({"forked"}, 30);
   ASSERT_TRUE(started_) << program->output();

@@ -351,8 +351,7 @@ int FileMapping::look(int fd, std::uint64_t offset, std::uint64_t length) {
 }
 
 FileMapping::~FileMapping() {
-  const os::MappingTurn turn;
-  ::munmap(mapped_.data(), mapped_.size());
+  os::unmap_in_turns(mapped_.data(), mapped_.size());
 }
 
 // Adds up the segments, and checks what can be checked without looking at the memory.
@@ -452,8 +451,7 @@ int RegionMemory::pin_pages(const host::Account& payer, const ask::Map& request)
 
 RegionMemory::~RegionMemory() {
   guarded_.reset();
-  const os::MappingTurn turn;
-  ::munmap(mapped_.data(), mapped_.size());
+  os::unmap_in_turns(mapped_.data(), mapped_.size());
 }
 
 }  // namespace stp::stpd

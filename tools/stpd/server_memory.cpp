@@ -23,8 +23,8 @@
 namespace stp::stpd {
 namespace {
 
-// Whoever abandons an errand waits no longer than this many bytes take.
-constexpr std::uint64_t kErrandSlice = std::uint64_t{8} << 20;
+// Whoever abandons an errand, or maps something else, waits no longer than this many bytes take.
+constexpr std::uint64_t kErrandSlice = std::uint64_t{2} << 20;
 
 int map_memory(Errand& errand) {
   const auto& request = errand.request.as<ask::Map>();
