@@ -488,6 +488,7 @@ std::optional<ClientId> Removal::next_expelled() {
 }
 
 bool Removal::go_on() {
+  if (leaving_.empty() && leftovers_.empty()) return false;
   bool any = false;
   for (int step = 0; step < kSlice; ++step) {
     work::count("what is over");

@@ -316,8 +316,9 @@ unsigned DrivenService::poll() {
   auto& of = *impl_;
   const auto rung = of.bells.collect(
       [&of](const Client& client, Bell number) { return of.connections.kick(client, number); });
-  const auto moved = of.port->poll(of.node, of.clock.now());
-  of.link.turn(of.clock.now());
+  const auto now = of.clock.now();
+  const auto moved = of.port->poll(of.node, now);
+  of.link.turn(now);
   of.removal.expel_torn();
   if (moved == 0) of.node.idle();
   const auto events = of.handle_events();

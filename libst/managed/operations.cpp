@@ -114,7 +114,8 @@ void OperationList::forget() {
 
 // ---- beginning ----
 
-void Operations::begin_in_order(Session& session) {
+// Runs once per operation, so it is one function.
+[[gnu::flatten]] void Operations::begin_in_order(Session& session) {
   while (auto* const next = list_.waiting()) {
     if ((next->flags & STM_FENCE) != 0 && list_.oldest() != next)
       return session.sequencer.confirm_puts();

@@ -35,7 +35,8 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 // any. The peer may have been the first to give it up, and have cancelled it. If the link itself is
 // gone, st_strerror() names that instead of the peer.
 int explained(Domain& domain, const stm_event_t* events, int count) {
-  const auto* const end = events + std::max(count, 0);
+  if (count <= 0) return count;
+  const auto* const end = events + count;
   if (std::all_of(events, end, [](const stm_event_t& event) { return event.status == 0; }))
     return count;
   const auto lost = [](const stm_event_t& event) { return event.status == -ENOTCONN; };

@@ -214,6 +214,7 @@ void Domain::progress() {
 
 void Domain::take_turn(Time now) {
   agenda_.gather(backend_->page().news, now);
+  if (agenda_.turn().empty()) return;
   look_at_states();
   const auto& turn = agenda_.turn();
   for (auto* const entry : turn) entry->connection->advance(now);
