@@ -70,6 +70,22 @@ TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
   EXPECT_EQ(fi_sendv(connected_.get(), many.data(), nullptr, 5, 0, nullptr), -FI_EINVAL);
 }
 
+// Each has to be read before the program posts a receive for the next one.
+TEST_F(FiTransfer, LongMessagesAreReadWhileOthersWaitForReceives) {
+  connect();
+  constexpr int kMany = 150;
+  const auto sent = pattern(20'000);
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
+  for (int i = 0; i < kMany; ++i) {
+    std::vector<char> got(sent.size());
+    ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+    ASSERT_EQ(server_->completed(server_->rx.get()).op_context, got.data()) << i;
+    EXPECT_EQ(got, sent);
+  }
+  for (int i = 0; i < kMany; ++i) client_->completed(client_->tx.get());
+}
+
 TEST_F(FiTransfer, ImmediateDataComesAlong) {
   connect();
   constexpr std::uint64_t kData = 0x0123'4567'89ab'cdef;

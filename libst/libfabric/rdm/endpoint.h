@@ -205,6 +205,7 @@ class Incoming final : public Owner {
   void serve_asked(std::uint32_t request, std::uint64_t length);
   int read(Op& op, const Pending& pending, std::size_t length);
   void keep(Message&& message);
+  void keep_more();
   void break_off(const char* why);
 
   Endpoint& endpoint_;

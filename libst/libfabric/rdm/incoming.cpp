@@ -290,7 +290,7 @@ void Incoming::keep(Message&& message) {
     auto* const buffer = message.buffer;
     const auto laned = message.laned != nullptr;
     copy_out(message);
-    kept_ += (message.kind == Kind::kEager ? message.head.length : 0) + kCostOfMessage;
+    kept_ += cost_of(message);
     if (buffer != nullptr) post(*buffer);
     if (laned) lane_done(message.place);
   }
@@ -303,7 +303,22 @@ void Incoming::done_with(Message& message) {
     post(*std::exchange(message.buffer, nullptr));
     return;
   }
-  kept_ -= (message.kind == Kind::kEager ? message.head.length : 0) + kCostOfMessage;
+  const auto was_full = kept_ >= endpoint_.most_kept();
+  kept_ -= cost_of(message);
+  if (was_full) keep_more();
+}
+
+// Messages that stay in buffers get copies, so that the peer can go on: until it does, nothing that
+// is read counts for it.
+void Incoming::keep_more() {
+  while (kept_ < endpoint_.most_kept()) {
+    auto* const message = endpoint_.matching().in_buffer(*this);
+    if (message == nullptr) return;
+    auto& buffer = *message->buffer;
+    copy_out(*message);
+    kept_ += cost_of(*message);
+    post(buffer);
+  }
 }
 
 // ---- announced messages ----

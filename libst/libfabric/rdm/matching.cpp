@@ -19,11 +19,11 @@ Receive cut(Receive& whole, std::size_t length) {
   return part;
 }
 
-std::size_t cost_of(const Message& message) {
-  return message.head.length + kCostOfMessage;
-}
-
 }  // namespace
+
+std::size_t cost_of(const Message& message) {
+  return (message.kind == Kind::kEager ? message.head.length : 0) + kCostOfMessage;
+}
 
 void copy_out(Message& message) {
   const auto* const bytes = message.bytes();
@@ -77,6 +77,16 @@ const Message* Matching::find_message(const Receive& receive) const {
   const auto found =
       std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
   return found == waiting.end() ? nullptr : &*found;
+}
+
+Message* Matching::in_buffer(const Incoming& from) {
+  for (auto* const waiting : {&early_tagged_, &early_}) {
+    const auto found = std::find_if(waiting->rbegin(), waiting->rend(), [&](const Message& each) {
+      return each.from == &from && each.buffer != nullptr;
+    });
+    if (found != waiting->rend()) return &*found;
+  }
+  return nullptr;
 }
 
 void Matching::add(Receive&& receive) {

@@ -60,6 +60,8 @@ struct Message {
 
 [[nodiscard]] bool fits(const Receive& receive, const Message& message);
 
+// What it costs while it waits.
+[[nodiscard]] std::size_t cost_of(const Message& message);
 // Its bytes no longer lie in a buffer of the connection.
 void copy_out(Message& message);
 
@@ -71,6 +73,8 @@ class Matching {
   // The oldest message for that receive.
   std::optional<Message> take_message(const Receive& receive);
   [[nodiscard]] const Message* find_message(const Receive& receive) const;
+  // The newest message of that connection that has a buffer of it; nullptr: none.
+  [[nodiscard]] Message* in_buffer(const Incoming& from);
 
   void add(Receive&& receive);
   void add(Message&& message);
