@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_fixture.h"
@@ -868,6 +869,34 @@ TEST_F(RdmPeer, TheLogCountsThoseWhoAreBrokenOffAndRejected) {
     stranger_.ended();
     EXPECT_TRUE(log.says("a peer is broken off (" + each + " so far): "));
   }
+}
+
+// What it has done meanwhile is no other offence.
+TEST_F(RdmPeer, WhoReadsWhatIsNotServedIsBrokenOffOnce) {
+  const Log log;
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  // They come before the endpoint looks.
+  const auto goes_on = std::exchange(stranger_.progress, [] {});
+  for (int i = 0; i < 16; ++i) stranger_.read(10);
+  stranger_.look(10);
+  stranger_.progress = goes_on;
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  stranger_.look(10);
+  EXPECT_TRUE(log.says("a peer is broken off (1 so far): "));
+  EXPECT_FALSE(log.says("a peer is broken off (2 so far): "));
+}
+
+TEST_F(RdmPeer, WhoReadsWithoutPullingIsBrokenOffOnce) {
+  const Log log;
+  const auto to = a_->insert(stranger_.listen());
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+  for (int i = 0; i < 80; ++i) stranger_.read(1);
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  stranger_.look(10);
+  EXPECT_TRUE(log.says("a peer is broken off (1 so far): "));
+  EXPECT_FALSE(log.says("a peer is broken off (2 so far): "));
 }
 
 // It keeps the receives that have matched, and no other peer waits.

@@ -104,6 +104,7 @@ class Outgoing final : public Owner {
   Endpoint& endpoint_;
   const Address peer_;
   State state_ = State::kDialing;
+  bool broken_ = false;
   bool peer_counts_ = false;  // accesses to its memory
   stm_connection_t connection_ = nullptr;
   std::unique_ptr<std::byte, FreeBlock> bytes_;

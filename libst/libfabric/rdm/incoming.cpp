@@ -68,9 +68,10 @@ void Incoming::post(RxBuffer& buffer) {
               static_cast<const Buffer&>(buffer).block->memory, buffer.data, kBuffer);
 }
 
+// What else comes of it is no other offence.
 void Incoming::break_off(const char* why) {
+  if (ended_ || std::exchange(broken_, true)) return;
   endpoint_.broken_off(why);
-  broken_ = true;
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
@@ -104,7 +105,7 @@ void Incoming::give_up(int status) {
 }
 
 void Incoming::serve(const stm_event_t& event) {
-  if (asked_ && !ended_) return serve_asked(event.request, event.length);
+  if (asked_ && !ended_ && !broken_) return serve_asked(event.request, event.length);
   stm_refuse_read(connection_, event.request);
   break_off("it reads where nothing is announced to it");
 }

@@ -75,7 +75,9 @@ void Outgoing::post(RxBuffer& buffer) {
               kPullSize);
 }
 
+// What else comes of it is no other offence.
 void Outgoing::break_off(const char* why) {
+  if (state_ == State::kEnded || std::exchange(broken_, true)) return;
   endpoint_.broken_off(why);
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
