@@ -2,7 +2,8 @@
 /* usage: one_sided ROUNDS
  * MPI's one-sided operations between each two ranks: puts and gets of all lengths up to 1 MiB, sums
  * of numbers of several types to which all ranks add at once, Fetch_and_op, Compare_and_swap, and
- * exclusive locks. Checks all that arrives. */
+ * exclusive locks. Checks all that arrives. With negative ROUNDS it accesses one window, and never
+ * ends. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -150,11 +151,36 @@ static void locks(int round) {
   MPI_Win_free(&win);
 }
 
+/* Each rank adds to a number of rank 0, and puts and gets its own bytes there. */
+static void access_for_ever(void) {
+  MPI_Win win;
+  unsigned char* own = malloc(LONGEST);
+  unsigned char* got = malloc(LONGEST);
+  const MPI_Aint place = 8 + (MPI_Aint)rank * LONGEST;
+  const int64_t one = 1;
+  if (own == NULL || got == NULL) fail("no memory", 0);
+  window(8 + (MPI_Aint)ranks * LONGEST, 1, &win);
+  MPI_Win_lock_all(0, win);
+  if (rank == 0) puts("it runs");
+  fflush(stdout);
+  for (int round = 0;; round = (round + 1) % 1000) {
+    int64_t before = 0;
+    for (int k = 0; k < LONGEST; ++k) own[k] = byte_of(rank, 0, round, k);
+    MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 0, MPI_SUM, win);
+    MPI_Put(own, LONGEST, MPI_BYTE, 0, place, LONGEST, MPI_BYTE, win);
+    MPI_Win_flush(0, win);
+    MPI_Get(got, LONGEST, MPI_BYTE, 0, place, LONGEST, MPI_BYTE, win);
+    MPI_Win_flush(0, win);
+    if (memcmp(own, got, LONGEST) != 0) fail("another byte than was put", round);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc != 2 || ranks < 2 || ranks > 8) fail("two to eight ranks, and one argument", 0);
+  if (atoi(argv[1]) < 0) access_for_ever();
   for (int round = 0; round < atoi(argv[1]); ++round) {
     puts_and_gets(round);
     all_sums(round);

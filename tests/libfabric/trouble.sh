@@ -95,14 +95,13 @@ begin() {
     connect) program+=(ring -1) ;;
     eager) program+=(pingpong -1) ;;
     rendezvous) program+=(sizes -1) ;;
-    one-sided) program=("$work/one_sided" 1000000) options=("${by_btl[@]}") ;;
+    one-sided) program=("$work/one_sided" -1) options=("${by_btl[@]}") ;;
     finalize) program+=(finalize "${2--1}") ;;
   esac
   through_two 1 "${program[@]}"
   mpi "$1" 120 "${options[@]}" "${through[@]}"
   case $1 in
     connect) expect wait_for 60 has_a_rank ;;
-    one-sided) expect wait_for 60 has_a_rank && sleep 3 ;;
     *) is_under_way "$1" ;;
   esac
 }
