@@ -297,11 +297,11 @@ ssize_t Ep::cancel(void* context) {
   return 0;
 }
 
-// FI_RMA: puts and gets. FI_ATOMIC: FetchOps.
+// FI_RMA: puts and gets. FI_ATOMIC: FetchOps. A put is complete when it is in the peer's memory:
+// FI_DELIVERY_COMPLETE asks for nothing more.
 
 namespace {
 
-// A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
 ssize_t write(fid_ep* ep, Request&& request, const Target& target, std::uint64_t flags) {
   return guarded([&] {
     request.flags = flags;

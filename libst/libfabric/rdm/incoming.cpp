@@ -309,8 +309,8 @@ void Incoming::done_with(Message& message) {
   if (was_full) keep_more();
 }
 
-// Messages that stay in buffers get copies, so that the peer can go on: until it does, nothing that
-// is read counts for it.
+// Messages that stayed in buffers get copies, as far as there is room. Without a free buffer
+// nothing more of the peer arrives.
 void Incoming::keep_more() {
   while (kept_ < endpoint_.most_kept()) {
     auto* const message = endpoint_.matching().in_buffer(*this);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lanes of FI_EP_RDM: what peers do with one that they are lent, and what they say of one that they
+// lend.
+#include <sys/resource.h>
+
+#include "tests/libfabric/rdm_stranger.h"
+
+namespace stp::test::rdm_lane_test {
+namespace {
+
+using namespace rdm_stranger;
+
+class RdmLane : public RdmPeer {
+ protected:
+  // What a stranger that has a lane sends ends its connection.
+  void expect_lane_ends(const std::array<std::uint64_t, 4>& header, std::size_t size) {
+    ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    stranger_.borrow_lane();
+    stranger_.send(kLaned, header, size);
+    EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  }
+};
+
+TEST_F(RdmLane, AMessageInALaneThatWasNotLentEndsTheConnection) {
+  expect_broken_off(kLaned, head(1, 5000, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmLane, AMessageInALaneAtAnotherPlaceEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 1, 1), kHead + kLaneTail);
+}
+TEST_F(RdmLane, AMessageInALaneAtNoPlaceEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 272, 1), kHead + kLaneTail);
+}
+TEST_F(RdmLane, AMessageTooLongForALaneEndsTheConnection) {
+  expect_lane_ends(head(1, 4 * kPart + 1, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmLane, AMessageTooShortForALaneEndsTheConnection) {
+  expect_lane_ends(head(1, 4048, 0, 1), kHead + kLaneTail);
+}
+TEST_F(RdmLane, AMessageInALaneWithOtherThanItsLastBytesEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 0, 1), kHead + kLaneTail - 1);
+}
+
+// The bytes may come after the header: until then neither this message nor the next is there.
+TEST_F(RdmLane, AMessageInALaneWaitsForItsBytesAndTheNextOneForIt) {
+  constexpr std::size_t kLength = 5000;
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  std::vector<char> got(kLength), next(kLength);
+  for (auto* const each : {&got, &next})
+    ASSERT_EQ(fi_trecv(b_->ep.get(), each->data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, each),
+              0);
+  stranger_.send(kLaned, head(7, kLength, 0, 1), kHead + kLaneTail);
+  stranger_.send(kEager, head(7, 10, 0, 1), kHead + 10);
+  send_early("others", 8);
+  EXPECT_EQ(receive(next, 8).len, 6U);  // others do not wait
+  stranger_.put(kLength);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+  EXPECT_EQ(std::string(got.begin(), got.end() - kLaneTail), std::string(kLength - kLaneTail, 'r'));
+  EXPECT_EQ(std::string(got.end() - kLaneTail, got.end()), "tttttttt");  // behind the header
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &next);
+}
+
+// What it has told of and not put is lost with it.
+TEST_F(RdmLane, APeerThatEndsBeforeItsBytesHaveComeLeavesNothing) {
+  {
+    Stranger other;
+    other.progress = stranger_.progress;
+    ASSERT_EQ(other.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    other.borrow_lane();
+    other.send(kLaned, head(7, 5000, 0, 1), kHead + kLaneTail);
+    await_message(1);
+  }
+  std::vector<char> got(5000);
+  send_early("whole", 7);
+  EXPECT_EQ(receive(got, 7).len, 5U);
+}
+
+// So the memory of the lanes is bounded.
+TEST_F(RdmLane, TheFirstPeersGetLongLanesAndOthersShortOnes) {
+  std::array<Stranger, 5> peers;
+  for (auto& each : peers) {
+    each.progress = stranger_.progress;
+    ASSERT_EQ(each.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+    each.borrow_lane();
+    EXPECT_EQ(each.borrowed(), &each == &peers.back() ? kShortLane : kLaneBytes);
+  }
+}
+
+// The provider looks for bytes that have not come yet, less often the longer they have not come.
+TEST_F(RdmLane, BytesThatNeverComeWakeTheirReceiverSeldom) {
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  std::vector<char> got(5000);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, &got), 0);
+  stranger_.send(kLaned, head(7, got.size(), 0, 1), kHead + kLaneTail);
+  send_early("the header has come", 8);
+  std::vector<char> other(100);
+  receive(other, 8);
+  const auto sleeps = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  fi_cntr_attr attr{};
+  attr.wait_obj = FI_WAIT_UNSPEC;
+  fid_cntr* made = nullptr;
+  ASSERT_EQ(fi_cntr_open(b_->domain.get(), &attr, &made, nullptr), 0);
+  const Fid<fid_cntr> counter(made);
+  const auto before = sleeps();
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 500), -FI_ETIMEDOUT);
+  EXPECT_LT(sleeps() - before, 150);
+  stranger_.put(got.size());
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+}
+
+// Where the lane has no room, a message longer than a buffer is announced.
+TEST_F(RdmLane, WhatALaneHasNoRoomForIsAnnounced) {
+  const auto to = a_->insert(stranger_.listen());
+  const std::vector<char> bytes(4 * kPart);
+  const auto kind_of_sent = [&](std::size_t length) {
+    EXPECT_EQ(fi_tsend(a_->ep.get(), bytes.data(), length, nullptr, to, 1, nullptr), 0);
+    const auto told = stranger_.next();
+    EXPECT_EQ(told.kind, STM_RECEIVE);
+    stranger_.post();
+    return told.tag;
+  };
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+  stranger_.post();
+  stranger_.lend_lane();
+  while (kind_of_sent(5000) == kEager) {  // until the endpoint knows of it
+  }
+  for (const auto kind : {kLaned, kLaned, kLaned, kAnnounced, kAnnounced})
+    EXPECT_EQ(kind_of_sent(bytes.size()), kind);
+  EXPECT_EQ(kind_of_sent(kPart), kLaned) << "its 5 pages are left";
+}
+
+// A peer of an older version breaks off what it does not know.
+TEST_F(RdmLane, WhoDoesNotKnowLanesIsLentNone) {
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.post();
+  std::vector<char> got(5000);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 2, 0, &got), 0);
+  stranger_.send(kEager, head(1, 5000, 0, 1), kHead + 5000);
+  stranger_.send(kAnnounced, head(2, 100, 1, 1), kHead + kTail);
+  auto event = stranger_.next();
+  if (event.kind == STM_READ_REQUEST) event = stranger_.next();
+  EXPECT_EQ(event.kind, STM_RECEIVE);
+  EXPECT_EQ(event.tag, kPull);
+}
+
+TEST_F(RdmLane, ALaneThatIsNotWholePagesEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, kLaneBytes + 8, 1, 0));
+}
+TEST_F(RdmLane, ALaneTooShortForAMessageEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, 16 * 4096, 1, 0));
+}
+TEST_F(RdmLane, ALaneLongerThanAllMessagesEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, (std::uint64_t{1} << 32) + 4096, 1, 0));
+}
+TEST_F(RdmLane, ALaneWithoutAKeyEndsTheConnection) {
+  expect_lender_ends(kLane, head(0, kLaneBytes, 0, 0));
+}
+TEST_F(RdmLane, FreeingALaneThatWasNotLentEndsTheConnection) {
+  expect_lender_ends(kFreed, head(0, 0, 0, 0));
+}
+
+}  // namespace
+}  // namespace stp::test::rdm_lane_test
