@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* usage: mpi_programs pingpong|sizes|ring|collectives|threads|finalize ROUNDS
+/* usage: mpi_programs pingpong|sizes|ring|anyone|collectives|threads|finalize ROUNDS
  * MPI programs over the link that the library uses: short messages there and back (pingpong),
- * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring),
- * Allreduce and Alltoall of many lengths (collectives), and several threads per rank (threads). The
- * first rank ends, and the others so many seconds later (finalize).
- * Checks all received data. With negative ROUNDS it runs for ever. */
+ * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring), and from
+ * all to each, which receives from anyone and with any tag (anyone), Allreduce and Alltoall of many
+ * lengths (collectives), and several threads per rank (threads). The first rank ends, and the
+ * others so many seconds later (finalize). Checks all received data. With negative ROUNDS it runs
+ * for ever. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ static int rank, ranks;
 static int given[MOST * MOST_RANKS], got[MOST * MOST_RANKS];
 static const int sizes[] = {0,     1,     8,     100,   4064,   4096,   4097,    16383,   16384,
                             16385, 17408, 17409, 65536, 131072, 131073, 1000003, 1 << 20, LONGEST};
+
+#define ANYONE 6 /* messages of each to each */
+static const int any_sizes[ANYONE] = {8, 131073, 0, 17409, 100, 65536};
 
 static void fail(const char* what, int round) {
   fprintf(stderr, "rank %d: %s in round %d\n", rank, what, round);
@@ -82,6 +86,36 @@ static void ring(int rounds) {
   unsigned char *out = buffer(), *in = buffer();
   for (int round = 0; goes_on(round, rounds); ++round)
     exchange((rank + 1) % ranks, (rank + ranks - 1) % ranks, 1, LONGEST, round, out, in);
+  free(out);
+  free(in);
+}
+
+/* The messages of a rank come in their order, whoever else sends. */
+static void receive_from_anyone(int round, unsigned char* in) {
+  int come[MOST_RANKS] = {0};
+  for (int left = (ranks - 1) * ANYONE; left > 0; --left) {
+    MPI_Status status;
+    int length = 0;
+    MPI_Recv(in, LONGEST, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_BYTE, &length);
+    const int from = status.MPI_SOURCE, which = come[from]++;
+    if (status.MPI_TAG != which || length != any_sizes[which])
+      fail("another message than was sent next", round);
+    check(in, length, (unsigned)(from * 1000 + which * 100 + round), round);
+  }
+}
+
+static void anyone(int rounds) {
+  unsigned char *out = buffer(), *in = buffer();
+  for (int round = 0; goes_on(round, rounds); ++round)
+    for (int to = 0; to < ranks; ++to) {
+      if (to == rank) receive_from_anyone(round, in);
+      for (int i = 0; to != rank && i < ANYONE; ++i) {
+        fill(out, any_sizes[i], (unsigned)(rank * 1000 + i * 100 + round));
+        MPI_Send(out, any_sizes[i], MPI_BYTE, to, i, MPI_COMM_WORLD);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
   free(out);
   free(in);
 }
@@ -162,8 +196,9 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int rounds);
-  } programs[] = {{"pingpong", pingpong},       {"sizes", there_and_back}, {"ring", ring},
-                  {"collectives", collectives}, {"threads", threads},      {"finalize", finalize}};
+  } programs[] = {{"pingpong", pingpong}, {"sizes", there_and_back},    {"ring", ring},
+                  {"anyone", anyone},     {"collectives", collectives}, {"threads", threads},
+                  {"finalize", finalize}};
   int several = argc == 3 && strcmp(argv[1], "threads") == 0;
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);

@@ -27,7 +27,7 @@ right() { expect [ "$(grep -c 'all is right' "$work/$1.log")" -eq "$2" ]; }
 programs() {
   local name=$1 ranks=$2 each argument arguments
   shift 2
-  for each in "ring 5" "sizes 20" "pingpong 5000" "collectives 5" "threads 5"; do
+  for each in "ring 5" "anyone 5" "sizes 20" "pingpong 5000" "collectives 5" "threads 5"; do
     arguments=()
     for argument; do
       # shellcheck disable=SC2206 # two words
@@ -123,7 +123,7 @@ programs two-stpd 2 "${through[@]}"
 through_two 2 PROGRAM
 programs four-ranks 4 "${through[@]}"
 one_sided four-ranks 4 "${through[@]}"
-for each in "ring 1" "collectives 1"; do
+for each in "ring 1" "anyone 1" "collectives 1"; do
   # shellcheck disable=SC2086 # two words
   through_two 4 "$work/mpi_programs" $each
   mpi "eight-ranks-${each% *}" 300 "${through[@]}"
@@ -144,7 +144,7 @@ start_stpd one - loop --address 10.9.0.1/24
 await_stpd one
 programs one-stpd 2 --oversubscribe -n 2 -x "STP_LINK=stpd:$work/one.sock" PROGRAM
 # Each rank has a connection to each other one, and 16 of them no core of their own.
-for each in "ring 1" "collectives 1"; do
+for each in "ring 1" "anyone 1" "collectives 1"; do
   # shellcheck disable=SC2086 # two words
   mpi "sixteen-ranks-${each% *}" 300 --oversubscribe -n 16 -x "STP_LINK=stpd:$work/one.sock" "$work/mpi_programs" $each
   ends_well "sixteen-ranks-${each% *}"
