@@ -182,13 +182,13 @@ int probe_socket(const std::string& path) {
   return error;
 }
 
-std::string why_no_socket(const std::string& path, const std::string& example) {
+std::string why_no_socket(const std::string& path, const std::string& usual) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || S_ISSOCK(status.st_mode)) return "";
   if (!S_ISDIR(status.st_mode))
-    return "a file that is no socket is there: remove it, or name another one";
+    return "a file that is no socket is there: name another path, as " + usual;
   return "it is a directory: name a file in it, as " + path + (path.ends_with('/') ? "" : "/") +
-         example;
+         usual.substr(usual.rfind('/') + 1);
 }
 
 void remove_stale_socket(const std::string& path) {

@@ -68,9 +68,9 @@ class PciOwner {
 // ENOENT, ENAMETOOLONG, EACCES, ... Never waits, and the process does not notice it.
 int probe_socket(const std::string& path);
 
-// Why no socket can be at `path`: something else is there. `example`: the name of a socket, for the
-// remedy. "": a socket is there, or nothing.
-std::string why_no_socket(const std::string& path, const std::string& example);
+// Why no socket can be at `path`: something else is there. `usual`: the whole path of a socket, for
+// the remedy. "": a socket is there, or nothing.
+std::string why_no_socket(const std::string& path, const std::string& usual);
 
 // Removes the file at `path` if it is a socket that nobody has; leaves anything else. A killed
 // server leaves its socket's file behind, where the next one could not bind.

@@ -36,7 +36,7 @@ FileDescriptor make_socket(std::string& error) {
 // Why there is no socket of ours at `path`, or nobody can be reached there.
 std::string explain(const std::string& path, int error) {
   const auto fault =
-      error == EADDRINUSE || error == ECONNREFUSED ? why_no_socket(path, "memif.sock") : "";
+      error == EADDRINUSE || error == ECONNREFUSED ? why_no_socket(path, "/run/memif.sock") : "";
   return fault.empty() ? std::strerror(error) : fault;
 }
 

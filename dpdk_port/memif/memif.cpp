@@ -134,7 +134,7 @@ std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error)
   std::unique_ptr<Memif> memif(new Memif(settings));
   if (!settings.serves) {
     // A socket may still come where there is none, but not where something else is.
-    error = why_no_socket(settings.socket, "memif.sock");
+    error = why_no_socket(settings.socket, "/run/memif.sock");
     if (!error.empty()) return nullptr;
     memif->closer_ = std::make_shared<Closer>();
     return memif;

@@ -109,8 +109,8 @@ int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection
     return fail(error, "stpd:" + path +
                            ": this user may not use the daemon's socket: see --socket-mode and "
                            "--socket-group of stpd");
-  if (const auto fault = error != 0 ? port::why_no_socket(path, "stpd.sock") : ""; !fault.empty())
-    return fail(-ENODEV, "stpd:" + path + ": " + fault);
+  const auto fault = error != 0 ? port::why_no_socket(path, ipc::kDefaultSocket) : "";
+  if (!fault.empty()) return fail(-ENODEV, "stpd:" + path + ": " + fault);
   if (error != 0)
     return fail(error == -ENOENT ? -ENODEV : error,
                 "stpd:" + path + ": no daemon answers there: " + std::strerror(-error) +

@@ -34,6 +34,6 @@ shown() { # PAGE PROGRAM LINES
 
 shown docs/libst.md tests/libst/first_program.c 60
 shown docs/managed.md tests/managed/first_managed.c 75
-shown README.md tools/examples/hello_receive.py 12
-shown README.md tools/examples/hello_send.py 12
+shown README.md tools/examples/hello_receive.py 14
+shown README.md tools/examples/hello_send.py 17
 echo "the same"

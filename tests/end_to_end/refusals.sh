@@ -98,6 +98,16 @@ for _ in $(seq "$([ -n "${STP_LONG-}" ] && echo 50 || echo 15)"); do
 done
 expect is_empty_directory "$work/out"
 
+# A name that libst does not take is a wrong command line, too, and so is an address to listen on.
+for name in 10.9.0.2:abc fe80::1:3000 10.9.0.2/99999:3000; do
+  send_from a 30 "$work/file" "$name" >"$work/said" 2>&1
+  expect [ $? -eq 2 ]
+  expect says "$work/said" "\"$name\" is not a destination: "
+done
+timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :abc --out "$work/out" >"$work/said" 2>&1
+expect [ $? -eq 2 ]
+expect says "$work/said" '":abc" is not an address to listen on: '
+
 # A bad file among good ones does not stop the good ones.
 expect refused_with "No such file" "$work/nowhere" "$work/file" 10.9.0.2:3000
 expect same "$work/file" "$work/out/file"

@@ -46,6 +46,19 @@ refuses 1 ":3999 refused the connection: nobody listens on that port; start stp-
 refuses 1 "connecting to no-such-host.invalid:3000: no host is called 'no-such-host.invalid'" \
   --link udp:127.0.0.1,port=0 latency no-such-host.invalid:3000
 
+for name in 10.9.0.2:abc fe80::1:3000 10.9.0.2/99999:3000; do
+  refuses 2 "connecting to $name: " --link udp:127.0.0.1,port=0 latency "$name"
+done
+refuses 2 "listening on :abc: no service is called 'abc'" --link udp:127.0.7.13 server --port :abc
+STP_LINK=nonsense refuses 2 "nonsense" latency
+# Level 0 takes the port behind that of the server, which has to be a number then.
+start "$work/server.log" "$bin/stp-perf" --link udp:127.0.7.13 server --port :4294967295
+server=$!
+wait_for 20 contains "$work/server.log" listening || fail "stp-perf does not listen on the last port"
+refuses 2 "level0 also uses the port behind '4294967295': let the server listen on a number, 1 to 4294967294" \
+  --link udp:127.0.7.13,port=0 latency --op level0 127.0.7.13/8181:4294967295
+stop "$server"
+
 # A reason is told once.
 said=$("$bin/stp-perf" --link "stpd:$work/none.sock" latency :3000 2>&1)
 [[ $said == *"no daemon answers there: No such file or directory; start stpd, or name its socket in the link (stpd:PATH)" ]] ||

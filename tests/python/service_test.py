@@ -124,6 +124,18 @@ class Programs(unittest.TestCase):
             with open(log.name) as file:
                 self.assertEqual(file.read(), expected)
 
+    def test_the_first_programs_say_what_is_wrong_without_a_traceback(self):
+        for words in ([], [":3000", "Hello"]):
+            said = self.run_program(f"{EXAMPLES}/hello_send.py", *words)
+            self.assertEqual((said.returncode, said.stderr), (2, "usage: hello_send.py HOST:PORT\n"))
+        said = self.run_program(f"{EXAMPLES}/hello_send.py", ":3999")
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, r"\Ahello_send: [^\n]*Connection refused[^\n]*\n\Z")
+        with stp.Domain() as domain, domain.listen(":3000"):
+            said = self.run_program(f"{EXAMPLES}/hello_receive.py")
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, r"\Ahello_receive: [^\n]*:3000[^\n]*\n\Z")
+
     def test_who_waits_for_a_request_learns_that_stpd_has_gone(self):
         async def accept():
             async with stp.aio.Domain() as domain:

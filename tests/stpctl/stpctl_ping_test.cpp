@@ -92,16 +92,26 @@ TEST_F(StpctlPing, TheFormOfANameIsToldBeforeALinkIsOpened) {
 }
 
 TEST_F(StpctlPing, OfAnAddressInBracketsThatIsNoneItSaysWhatToWrite) {
-  for (const auto& [name, says] :
-       {std::pair{"[::ffff:10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
-        std::pair{"[10.0.0.5]:3000", "is an IPv4 address: write 10.0.0.5"},
-        std::pair{"[fe80::1%no-such]:3000", "has an IPv6 address only"},
-        std::pair{"[fe80::1%]:3000", "with the name of an interface"},
-        std::pair{"[no-address]:3000", "is not a MAC address"}}) {
+  for (const auto& [name, status, says] :
+       {std::tuple{"[::ffff:10.0.0.5]:3000", 2, "is an IPv4 address: write 10.0.0.5"},
+        std::tuple{"[10.0.0.5]:3000", 2, "is an IPv4 address: write 10.0.0.5"},
+        std::tuple{"[fe80::1%no-such]:3000", 1, "has an IPv6 address only"},
+        std::tuple{"[fe80::1%]:3000", 2, "with the name of an interface"},
+        std::tuple{"[no-address]:3000", 2, "is not a MAC address"}}) {
     const auto said = stpctl({"ping", "--link", "loop", name});
-    EXPECT_EQ(said.exit_status, 1);
+    EXPECT_EQ(said.exit_status, status) << name;
     EXPECT_TRUE(contains(said.text, says)) << said.text;
   }
+}
+
+TEST_F(StpctlPing, ANameThatIsNoneIsAWrongCommandLine) {
+  for (const auto& name : {"10.9.0.2:abc", "fe80::1:3000", "10.9.0.2/99999:3000", "a b:3000"}) {
+    const auto said = shell(STPCTL_PATH " ping --link loop '" + std::string(name) + "'");
+    EXPECT_EQ(said.exit_status, 2) << said.text;
+    EXPECT_TRUE(contains(said.text, "Run with --help")) << said.text;
+  }
+  const auto said = stpctl({"ping", "--serve", "--link", "loop", ":abc"});
+  EXPECT_EQ(said.exit_status, 2) << said.text;
 }
 
 TEST_F(StpctlPing, WithoutADaemonItSaysWhichOneItLookedFor) {

@@ -10,3 +10,5 @@ try:
                 peer.send(b"I have read it")
 except KeyboardInterrupt:
     raise SystemExit(130)
+except stp.Error as error:
+    raise SystemExit(f"hello_receive: {error}")

@@ -96,3 +96,5 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1:]))
     except (stp.Error, ValueError) as error:
         sys.exit(f"kv_client: {error}")
+    except KeyboardInterrupt:  # Ctrl-C
+        sys.exit(130)

@@ -19,7 +19,7 @@ FileFailure unreadable(int error) {
 }
 
 LinkFailure link_failure(int result) {
-  if (result == -EINVAL) throw WrongLink(st_strerror(result));
+  if (result == -EINVAL) throw WrongUsage(st_strerror(result));
   return LinkFailure(std::string("cannot open the link: ") + st_strerror(result) +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
                      "pci:ADDRESS, memif:PATH)");
@@ -49,7 +49,7 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
       return LinkFailure(peer + " takes no more senders from this host at once; wait until one " +
                          "has finished, or start stp-recv there with a higher --per-peer");
     case EINVAL:
-      throw FinalFailure("\"" + peer + "\" is not a destination: " + why + "; write HOST:PORT");
+      throw WrongUsage("\"" + peer + "\" is not a destination: " + why + "; write HOST:PORT");
     default:
       return LinkFailure("cannot connect to " + peer + ": " + st_strerror(result) +
                          "; see that the link and its stpd are there");
@@ -80,8 +80,8 @@ LinkFailure listen_failure(int result, const std::string& address) {
     case EADDRINUSE:
       return LinkFailure("another program listens on " + address + "; choose another port");
     case EINVAL:
-      throw FinalFailure("\"" + address + "\" is not an address to listen on: " +
-                         st_strerror(result) + "; write :PORT");
+      throw WrongUsage("\"" + address + "\" is not an address to listen on: " +
+                       st_strerror(result) + "; write :PORT");
     case EACCES:
       return LinkFailure("this user may not listen on " + address +
                          "; choose another port, or ask for a rule: stpd's option --listen");

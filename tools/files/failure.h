@@ -20,8 +20,8 @@ struct Closed : LinkFailure {
 struct FinalFailure : LinkFailure {
   using LinkFailure::LinkFailure;
 };
-// The text of the link is none: the command line or STP_LINK is wrong.
-struct WrongLink : FinalFailure {
+// The text of the link or of an address is none: the command line or STP_LINK is wrong.
+struct WrongUsage : FinalFailure {
   using FinalFailure::FinalFailure;
 };
 // One file has failed; the next ones can still succeed.
@@ -44,17 +44,17 @@ std::string error_text(int error);
 FileFailure unreadable(int error);
 
 // For the negative errno that a call or an event of the managed API gave.
-LinkFailure link_failure(int result);  // opening the link; throws WrongLink itself
+LinkFailure link_failure(int result);  // opening the link; throws WrongUsage itself
 LinkFailure lost_link(int result);     // a link that was there
 // `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it. Throws
-// FinalFailure itself for an address that is none: no retry makes it one.
+// WrongUsage itself for an address that is none: no retry makes it one.
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why);
 // The peer's host has answered, but its program has not.
 LinkFailure busy_failure(const std::string& peer);
 // The other program speaks another version, or is not one of ours (0).
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version);
 LinkFailure wrong_sender(std::uint16_t version);
-LinkFailure listen_failure(int result, const std::string& address);
+LinkFailure listen_failure(int result, const std::string& address);  // or throws WrongUsage
 // An error of a connection; Closed if the peer closed it. `trouble`: of its link.
 [[noreturn]] void throw_connection_failure(int result, const std::string& trouble);
 

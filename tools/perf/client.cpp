@@ -55,7 +55,7 @@ class Client {
     if (result == -ECONNREFUSED)
       throw std::runtime_error(peer_ + " refused the connection: nobody listens on that port; " +
                                "start stp-perf server there, or correct the port");
-    checked(result, ("connecting to " + peer_).c_str());
+    checked_usage(result, "connecting to " + peer_);
   }
 
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
@@ -206,6 +206,7 @@ Result run_client(const Setup& setup, const std::string& peer, const Plan& plan,
   result.connections = plan.connections;
   result.bidirectional = plan.bidirectional;
   result.sleeps = plan.sleeps;
+  if (plan.operation == Operation::kLevel0) level0_address(peer);  // before anything is begun
   Client client(setup, peer, here);
   client.measure(pace, usage, latency, result);
   client.add_controls(usage, result);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <stdexcept>
 #include <stp/managed.hpp>
 #include <utility>
@@ -17,11 +18,21 @@ constexpr std::uint32_t kRegion = 1, kAsked = 2;  // what this side calls its ow
 constexpr unsigned kBufsize = 14;
 constexpr timeval kAcceptPatience{.tv_sec = 10, .tv_usec = 0};
 
-// "host:3000" -> "host:3001"
-std::string next_port(const std::string& address) {
+}  // namespace
+
+std::string level0_address(const std::string& address) {
   const auto colon = address.rfind(':') + 1;
-  return address.substr(0, colon) + std::to_string(std::stoul(address.substr(colon)) + 1);
+  const auto text = address.substr(colon);
+  std::uint32_t port = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, port);
+  if (read.ec != std::errc() || read.ptr != end || port + 1 == 0)
+    throw WrongUsage("level0 also uses the port behind '" + text +
+                     "': let the server listen on a number, 1 to 4294967294");
+  return address.substr(0, colon) + std::to_string(port + 1);
 }
+
+namespace {
 
 // Waits up to kAcceptPatience for a step of the peer's program.
 template <typename Call>
@@ -35,7 +46,7 @@ void await(Call&& call, const char* what) {
 
 Level0::Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2)
     : size_(plan.size) {
-  const auto name = listen_at.empty() ? "" : next_port(listen_at);
+  const auto name = listen_at.empty() ? "" : level0_address(listen_at);
   st_ehandle_t endpoint = nullptr;
   checked(st_create(name.empty() ? nullptr : name.c_str(), &endpoint), "making an endpoint");
   endpoint_.reset(endpoint);
@@ -62,7 +73,8 @@ void* Level0::allocate(int direction, int* mx) {
 
 Level0Connection Level0::connect(const std::string& peer) {
   st_chandle_t handle = nullptr;
-  checked(st_connect(endpoint_.get(), next_port(peer).c_str(), &handle), "connecting at level 0");
+  checked(st_connect(endpoint_.get(), level0_address(peer).c_str(), &handle),
+          "connecting at level 0");
   return open(handle);
 }
 

@@ -26,6 +26,10 @@ struct Level0Connection {
   st_header_t data{};  // header of a Block for the peer's memory, without its number and flags
 };
 
+// Where a server at `address` ("host:3000") listens at level 0: at the next port. Throws WrongUsage
+// if its port is no number, or the last one.
+std::string level0_address(const std::string& address);
+
 // One side's endpoint and its memory, which its connections share. It must outlive them. Errors are
 // exceptions.
 class Level0 {

@@ -42,13 +42,18 @@ std::size_t round_up(std::size_t length, std::size_t unit) {
 
 }  // namespace
 
+int checked_usage(int result, const std::string& what) {
+  if (result == -EINVAL) throw WrongUsage(what + ": " + st_strerror(result));
+  return checked(result, what.c_str());
+}
+
 Domain open_link(const Setup& setup) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = setup.link.empty() ? nullptr : setup.link.c_str();
   attr.buffer_log2 = setup.buffer_log2;
   stm_domain_t domain = nullptr;
-  checked(stm_domain_open(&attr, &domain), "opening the link");
+  checked_usage(stm_domain_open(&attr, &domain), "opening the link");
   return Domain(domain);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <stp/managed.hpp>
 #include <string>
 
@@ -38,6 +39,14 @@ struct Setup {
   std::string link;          // "": the link of STP_LINK
   unsigned buffer_log2 = 0;  // 0: libst's default
 };
+
+// What the command line or STP_LINK names cannot be: the exit status is 2.
+struct WrongUsage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// As checked(), of a call that takes what the user wrote: throws WrongUsage for -EINVAL.
+int checked_usage(int result, const std::string& what);
+
 Domain open_link(const Setup& setup);
 // The rate of the link in 10^6 bits a second; 0: not known.
 std::uint32_t rate_of_link(stm_domain_t domain);

@@ -244,7 +244,10 @@ void run_server(const Serving& serving, const UsageMeter& usage,
                 const std::atomic<bool>& stop) try {
   const auto domain = open_link(serving.setup);
   const auto queue = make_queue(domain, kWaiting);
-  const auto listener = listen(domain, serving.port.c_str(), queue);
+  stm_listener_t listening = nullptr;
+  checked_usage(stm_listen(domain, serving.port.c_str(), queue, 0, 0, &listening),
+                "listening on " + serving.port);
+  const Listener listener(listening);
   Requests requests(queue, stop);
   if (serving.listening) serving.listening();
   do {

@@ -159,6 +159,8 @@ int main(int argc, char** argv) {
   try {
     stp::perf::run(*options);
     return stp::os::status_with_output("stp-perf", EXIT_SUCCESS, EXIT_FAILURE);
+  } catch (const stp::perf::WrongUsage& failure) {
+    return stp::cli::usage_error("stp-perf", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
     stp::perf::say(failure.what());
     return EXIT_FAILURE;

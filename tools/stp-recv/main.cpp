@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
       throw std::runtime_error(reason);
     const auto complete = receive(options, context);
     return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongLink& failure) {
+  } catch (const WrongUsage& failure) {
     return stp::cli::usage_error("stp-recv", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
     progress.complain(failure.what());

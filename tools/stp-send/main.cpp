@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
                                "; name a file, or redirect it");
     const auto failures = send_all(sending, signals.stop(), progress);
     return failures == 0 && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongLink& failure) {
+  } catch (const WrongUsage& failure) {
     return stp::cli::usage_error("stp-send", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
     progress.complain(failure.what());

@@ -16,6 +16,12 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What the command line or STP_LINK names cannot be: the exit status is 2.
+class WrongUsage : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 // A daemon has not answered in time.
 class Silence : public Failure {
  public:

@@ -5,7 +5,9 @@
 #include <exception>
 
 #include "libst/os/standard_streams.h"
+#include "tools/cli/app.h"
 #include "tools/stpctl/commands.h"
+#include "tools/stpctl/ending.h"
 
 int main(int argc, char** argv) {
   stp::os::hold_standard_streams();
@@ -15,6 +17,9 @@ int main(int argc, char** argv) {
     if (!options) return stp::os::status_with_output("stpctl", exit_status, EXIT_FAILURE);
     options->run(*options);
     return stp::os::status_with_output("stpctl", EXIT_SUCCESS, EXIT_FAILURE);
+  } catch (const stp::stpctl::WrongUsage& failure) {
+    std::fflush(stdout);
+    return stp::cli::usage_error("stpctl", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "stpctl: %s\n", failure.what());

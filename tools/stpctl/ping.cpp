@@ -68,6 +68,7 @@ Clock::duration duration_of(double seconds) {
 [[noreturn]] void cannot_connect(const std::string& peer, int error) {
   const std::string why = st_strerror(error);
   std::string text = peer + ": " + why;
+  if (error == -EINVAL) throw WrongUsage(text);
   if (error == -ECONNREFUSED)
     text += ". Its Node has answered: the link works. `stpctl ping --serve :PORT` there listens";
   // Other texts name what is at fault: the name, the link, the daemon of this host.
@@ -221,8 +222,11 @@ bool admit(st_ehandle_t endpoint, unsigned visitors) {
 
 void serve_pings(const Options& options) {
   st_ehandle_t handle = nullptr;
-  if (const auto error = st_create(options.peer.c_str(), &handle); error != 0)
-    throw Failure(options.peer + ": " + st_strerror(error));
+  if (const auto error = st_create(options.peer.c_str(), &handle); error != 0) {
+    const auto text = options.peer + ": " + st_strerror(error);
+    if (error == -EINVAL) throw WrongUsage(text);
+    throw Failure(text);
+  }
   const EndpointHandle endpoint(handle);
   unsigned inspect = 1;
   auto error = st_setopt(handle, ST_OPT_INSPECT, &inspect);

@@ -22,7 +22,8 @@ namespace stp::stpctl {
 namespace {
 
 std::string remedy_for(const std::string& path, int error) {
-  if (const auto fault = port::why_no_socket(path, "stpd.sock"); !fault.empty()) return fault;
+  if (const auto fault = port::why_no_socket(path, ipc::kDefaultSocket); !fault.empty())
+    return fault;
   switch (error) {
     case -ENOENT:
       return "there is no such socket: start stpd, or name its socket with --socket (a path has a "

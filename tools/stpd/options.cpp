@@ -244,7 +244,7 @@ void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
   if (link.socket.starts_with('/') && !std::filesystem::is_directory(above, error))
     complain("socket " + link.socket + ": there is no directory " + above.string() +
              ": make it (mkdir -p)");
-  if (const auto why = port::why_no_socket(link.socket, link.name + ".sock"); !why.empty())
+  if (const auto why = port::why_no_socket(link.socket, ipc::socket_of(link.name)); !why.empty())
     complain("socket " + link.socket + ": " + why);
   if (link.pcap.empty()) return;
   if (std::filesystem::is_directory(link.pcap, error))

@@ -128,7 +128,7 @@ unsigned queues_of(const port::LinkConfig& config, const LinkOptions& link) {
 
 std::string listen_error(const std::string& path, int error) {
   if (error == -EADDRINUSE) {
-    const auto why = port::why_no_socket(path, "stpd.sock");
+    const auto why = port::why_no_socket(path, ipc::kDefaultSocket);
     return "socket " + path + ": " +
            (why.empty() ? "another daemon answers there: stop it, or name another --socket" : why);
   }

@@ -120,16 +120,16 @@ TEST_F(SocketProbe, OtherFilesStay) {
 }
 
 TEST_F(SocketProbe, WhatCanBeNoSocketIsNamed) {
-  EXPECT_EQ(why_no_socket(path, "a.sock"), "") << "nothing is there";
-  EXPECT_EQ(why_no_socket("/tmp", "a.sock"),
+  EXPECT_EQ(why_no_socket(path, "/run/a.sock"), "") << "nothing is there";
+  EXPECT_EQ(why_no_socket("/tmp", "/run/a.sock"),
             "it is a directory: name a file in it, as /tmp/a.sock");
-  EXPECT_EQ(why_no_socket("/tmp/", "a.sock"),
+  EXPECT_EQ(why_no_socket("/tmp/", "/run/a.sock"),
             "it is a directory: name a file in it, as /tmp/a.sock");
   std::ofstream(path) << "text";
-  EXPECT_EQ(why_no_socket(path, "a.sock"),
-            "a file that is no socket is there: remove it, or name another one");
+  EXPECT_EQ(why_no_socket(path, "/run/a.sock"),
+            "a file that is no socket is there: name another path, as /run/a.sock");
   bind(SOCK_SEQPACKET);
-  EXPECT_EQ(why_no_socket(path, "a.sock"), "");
+  EXPECT_EQ(why_no_socket(path, "/run/a.sock"), "");
 }
 
 TEST_F(SocketProbe, APathThatIsNoneIsAnError) {
