@@ -46,6 +46,10 @@ class MappingTurn {
   MappingTurn(const MappingTurn&) = delete;
   MappingTurn& operator=(const MappingTurn&) = delete;
 
+  // What no turn of unmap_in_turns() counts: other threads map pages in without a turn, a little at
+  // a time, and there may be thousands of such turns.
+  static constexpr std::chrono::milliseconds kOfOthers{50};
+
   // How long this thread has not run in its turns, and elsewhere waited for the owner of a file.
   // Whoever reads it sets it to zero.
   static std::chrono::nanoseconds& time_off() {
@@ -84,13 +88,17 @@ class MappingTurn {
 };
 
 // munmap(), in turns that are short however much memory it is: meanwhile this process maps nothing,
-// and gigabytes of pages take some tenths of a second.
+// and gigabytes of pages take some tenths of a second. Only long turns count as time off.
 inline void unmap_in_turns(std::byte* at, std::size_t size) {
   constexpr std::size_t kOfATurn = std::size_t{2} << 20;
   while (size != 0) {
     const auto part = std::min(size, kOfATurn);
-    const MappingTurn turn;
-    ::munmap(at, part);
+    const auto before = MappingTurn::time_off();
+    {
+      const MappingTurn turn;
+      ::munmap(at, part);
+    }
+    if (MappingTurn::time_off() - before < MappingTurn::kOfOthers) MappingTurn::time_off() = before;
     at += part;
     size -= part;
   }
