@@ -213,6 +213,7 @@ class Incoming final : public Owner {
   stm_connection_t connection_;
   const Address source_;
   std::vector<Buffer*> buffers_;
+  std::size_t in_use_ = 0;  // of the buffers: they are not posted
   std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin

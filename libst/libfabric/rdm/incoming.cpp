@@ -55,6 +55,7 @@ int Incoming::add_buffer() {
   if (error != 0) return error;
   buffer->owner = this;
   buffers_.push_back(buffer);
+  ++in_use_;
   return 0;
 }
 
@@ -63,6 +64,7 @@ void Incoming::close() {
 }
 
 void Incoming::post(RxBuffer& buffer) {
+  --in_use_;
   if (ended_ || connection_ == nullptr) return;
   stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer),
               static_cast<const Buffer&>(buffer).block->memory, buffer.data, kBuffer);
@@ -93,7 +95,8 @@ void Incoming::give_up(int status) {
       missing != 0)
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
-  endpoint_.matching().forget(*this);
+  // Looking for its messages takes long if those of others are many.
+  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this);
   endpoint_.link().stop_watching(*this);
   held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
@@ -111,6 +114,7 @@ void Incoming::serve(const stm_event_t& event) {
 }
 
 void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
+  in_use_ += event.status == 0;
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0 || ended_ || broken_) return;
   // Who brings messages gets more buffers, while there are some. While all of them hold messages
@@ -312,7 +316,7 @@ void Incoming::done_with(Message& message) {
 // Messages that stayed in buffers get copies, as far as there is room. Without a free buffer
 // nothing more of the peer arrives.
 void Incoming::keep_more() {
-  while (kept_ < endpoint_.most_kept()) {
+  while (kept_ < endpoint_.most_kept() && in_use_ != 0) {
     auto* const message = endpoint_.matching().in_buffer(*this);
     if (message == nullptr) return;
     auto& buffer = *message->buffer;
