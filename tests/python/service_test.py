@@ -136,6 +136,19 @@ class Programs(unittest.TestCase):
         self.assertEqual(said.returncode, 1)
         self.assertRegex(said.stderr, r"\Ahello_receive: [^\n]*:3000[^\n]*\n\Z")
 
+    def test_a_wrong_command_line_of_the_package_ends_with_2_and_a_short_text(self):
+        for words, says in (
+            (("receive", ":abc"), "no service is called 'abc'"),
+            (("send", "fe80::1:3000"), "write it in brackets"),
+            (("--link", "nonsense", "info"), "link 'nonsense'"),
+            (("ping", "--size", "65537", ":3000"), "from 0 to 65536, not 65537"),
+            (("ping", "--size", "-1", ":3000"), "from 0 to 65536, not -1"),
+        ):
+            said = self.run_program("-m", "stp", *words)
+            self.assertEqual(said.returncode, 2, said.stderr)
+            self.assertIn(says, said.stderr)
+            self.assertLess(len(said.stderr), 500)
+
     def test_who_waits_for_a_request_learns_that_stpd_has_gone(self):
         async def accept():
             async with stp.aio.Domain() as domain:

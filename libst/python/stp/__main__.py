@@ -56,6 +56,13 @@ def positive(text: str) -> int:
     return value
 
 
+def message_size(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65536:
+        raise argparse.ArgumentTypeError(f"a number of bytes from 0 to 65536, not {text}")
+    return value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m stp", description="Small programs over STP.")
     parser.add_argument("--link", help="a link string, as in STP_LINK; default: what that says")
@@ -69,7 +76,7 @@ def main() -> None:
     pinging = commands.add_parser("ping", help="measure round trips to `receive --answer`")
     pinging.add_argument("peer", metavar="HOST:PORT")
     pinging.add_argument("--count", type=positive, default=10)
-    pinging.add_argument("--size", type=int, choices=range(65537), default=8, metavar="BYTES")
+    pinging.add_argument("--size", type=message_size, default=8, metavar="BYTES")
     arguments = parser.parse_args()
     if arguments.command == "info":
         info(arguments.link)
@@ -84,6 +91,9 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+    except stp.InvalidArgument as error:  # what the command line names cannot be
+        print(f"stp: {error.strerror}; --help describes the arguments", file=sys.stderr)
+        sys.exit(2)
     except stp.Error as error:
         sys.exit(f"stp: {error}")
     except KeyboardInterrupt:
