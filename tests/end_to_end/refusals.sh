@@ -108,6 +108,10 @@ timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :abc --out "$work
 expect [ $? -eq 2 ]
 expect says "$work/said" '":abc" is not an address to listen on: '
 
+timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen '[02:00:00:00:00:77]:3999' --out "$work/out" >"$work/said" 2>&1
+expect [ $? -eq 1 ]
+expect says "$work/said" "write :PORT, or name the link of that address"
+
 # A bad file among good ones does not stop the good ones.
 expect refused_with "No such file" "$work/nowhere" "$work/file" 10.9.0.2:3000
 expect same "$work/file" "$work/out/file"

@@ -82,6 +82,9 @@ LinkFailure listen_failure(int result, const std::string& address) {
     case EINVAL:
       throw WrongUsage("\"" + address + "\" is not an address to listen on: " +
                        st_strerror(result) + "; write :PORT");
+    case EADDRNOTAVAIL:
+      return LinkFailure("cannot listen on " + address + ": " + st_strerror(result) +
+                         "; write :PORT, or name the link of that address");
     case EACCES:
       return LinkFailure("this user may not listen on " + address +
                          "; choose another port, or ask for a rule: stpd's option --listen");
