@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 #include "libst/client/shared_pages.h"
 
 namespace stp::client::address_space_test {
@@ -67,6 +71,19 @@ TEST_F(AddressSpace, TheFileAndThePlaceInItAreTold) {
   EXPECT_EQ(areas[0].device, status.st_dev);
   EXPECT_EQ(areas[0].begin, reinterpret_cast<std::uintptr_t>(base + kPage));
   EXPECT_EQ(areas[0].offset, 3 * kPage);
+}
+
+// Memory that is registered may only be reserved.
+TEST_F(AddressSpace, WhatIsCheckedNeedNotBePresent) {
+  EXPECT_EQ(check_access(bytes(), true), 0);
+  std::array<unsigned char, kPages> present{};
+  ASSERT_EQ(::mincore(base, kPages * kPage, present.data()), 0);
+  EXPECT_EQ(std::ranges::count(present, 0), std::ptrdiff_t{kPages});
+  ASSERT_EQ(::mprotect(base + 2 * kPage, kPage, PROT_READ), 0);
+  EXPECT_EQ(check_access(bytes(), true), -EFAULT);
+  EXPECT_EQ(check_access(bytes(), false), 0);
+  ASSERT_EQ(::munmap(base + 3 * kPage, kPage), 0);
+  EXPECT_EQ(check_access(bytes(), false), -EFAULT);
 }
 
 TEST_F(AddressSpace, MoreAreasThanItLooksAtAreNotTold) {
