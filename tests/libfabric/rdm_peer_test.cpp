@@ -511,13 +511,21 @@ TEST_F(RdmPeer, WhoseConnectionFailsEndsReceivesThatNameIt) {
   EXPECT_EQ(failed.err, FI_ECONNRESET);
   b_->expect_nothing(b_->rx.get());
   EXPECT_EQ(stranger_.ended(), 0);
-  // Who receives later hears of it, too, once: the peer may connect again.
+  // Who receives later hears of it, too, until the peer connects again.
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
+    EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &later);
+  }
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
+  b_->expect_nothing(b_->rx.get());
   stranger_.break_off();
-  stranger_.ended();
-  ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
   EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &later);
+  EXPECT_EQ(stranger_.ended(), 0);
+  // Or until the program sends to it: that tells.
+  ASSERT_EQ(fi_tsend(b_->ep.get(), "x", 1, nullptr, from, 1, this), 0);
   ASSERT_EQ(fi_trecv(b_->ep.get(), &later, 1, nullptr, from, 7, 0, &later), 0);
+  EXPECT_EQ(b_->failed(b_->tx.get()).err, FI_ECONNREFUSED);
   b_->expect_nothing(b_->rx.get());
   send_early("x", 7);
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &other);

@@ -591,12 +591,14 @@ void Endpoint::lost(const Address& peer, int status) {
   if (!give_up_receives(peer, status)) losses_.add_sent(peer, status);
 }
 
-// Its messages come on another connection, if it has made one since.
+// Its messages come on another connection, if it has made one since. Receives that are posted later
+// fail, too.
 void Endpoint::fell_silent(const Address& peer, int status) {
   const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
   if (closing_ || av_->find(peer) == FI_ADDR_NOTAVAIL || std::ranges::any_of(incoming_, is_of_peer))
     return;
-  if (!give_up_receives(peer, status)) losses_.add_silence(peer, status);
+  give_up_receives(peer, status);
+  losses_.add_silence(peer, status);
 }
 
 }  // namespace stp::fi::rdm

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Losses that no operation of the program tells of. The program hears of each by its next call that
-// names the peer, once.
+// Losses that no operation of the program tells of. The program hears of a lost message by its next
+// call that names the peer, once. Of a peer that is not heard any more each receive tells that
+// names it, until the peer connects, or the program sends to it: a program that goes on after an
+// error (Open MPI's collective operations) would else wait for ever for a peer that waits, too.
 #pragma once
 
 #include <cstddef>
 #include <unordered_map>
+#include <utility>
 
 #include "libst/libfabric/address.h"
 
@@ -16,34 +19,47 @@ class Losses {
   static constexpr std::size_t kMost = 1024;
 
   // A message to the peer, which was complete for the program, or injected.
-  void add_sent(const Address& peer, int status) { add(peer, {.status = status, .sent = true}); }
+  void add_sent(const Address& peer, int status) {
+    if (auto* const loss = place_of(peer)) loss->sent = status;
+  }
   // Nothing is heard of the peer any more, so a message of it may be lost.
   void add_silence(const Address& peer, int status) {
-    if (!of_.contains(peer)) add(peer, {.status = status, .sent = false});
+    if (auto* const loss = place_of(peer)) loss->silent = status;
   }
-  // The peer is heard again.
+  // The peer is heard again, or may be.
   void end_silence(const Address& peer) {
-    if (const auto found = of_.find(peer); found != of_.end() && !found->second.sent)
-      of_.erase(found);
+    const auto found = of_.find(peer);
+    if (found == of_.end()) return;
+    found->second.silent = 0;
+    if (found->second.sent == 0) of_.erase(found);
   }
 
   // For who sends to the peer, or receives from it. A status; 0: there is nothing to tell.
-  int take_for_send(const Address& peer) { return of_.empty() ? 0 : take(peer, false); }
-  int take_for_receive(const Address& peer) { return of_.empty() ? 0 : take(peer, true); }
+  int take_for_send(const Address& peer) {
+    if (of_.empty()) return 0;
+    const auto status = take_sent(peer);
+    if (status == 0) end_silence(peer);
+    return status;
+  }
+  int take_for_receive(const Address& peer) {
+    if (of_.empty()) return 0;
+    if (const auto status = take_sent(peer); status != 0) return status;
+    const auto found = of_.find(peer);
+    return found == of_.end() ? 0 : found->second.silent;
+  }
 
  private:
   struct Loss {
-    int status;
-    bool sent;
+    int sent = 0, silent = 0;  // statuses
   };
-  void add(const Address& peer, const Loss& loss) {
-    if (of_.size() < kMost || of_.contains(peer)) of_.insert_or_assign(peer, loss);
+  Loss* place_of(const Address& peer) {
+    return of_.size() < kMost || of_.contains(peer) ? &of_[peer] : nullptr;
   }
-  int take(const Address& peer, bool receives) {
+  int take_sent(const Address& peer) {
     const auto found = of_.find(peer);
-    if (found == of_.end() || (!receives && !found->second.sent)) return 0;
-    const auto status = found->second.status;
-    of_.erase(found);
+    if (found == of_.end()) return 0;
+    const auto status = std::exchange(found->second.sent, 0);
+    if (found->second.silent == 0) of_.erase(found);
     return status;
   }
 

@@ -261,6 +261,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
          "the connection to " + peer_name(peer_) + " has ended: " + fi_strerror(error_of(status)));
   give_up(status);
   endpoint_.has_ended(*this);
+  if (status == -ETIMEDOUT) endpoint_.fell_silent(peer_, status);
 }
 
 void Outgoing::not_dialed(int status) {
@@ -269,6 +270,7 @@ void Outgoing::not_dialed(int status) {
   state_ = State::kEnded;
   give_up(status);
   endpoint_.has_ended(*this);
+  if (status == -EHOSTUNREACH) endpoint_.fell_silent(peer_, status);
 }
 
 void Outgoing::give_up(int status) {
