@@ -56,7 +56,7 @@ int explain(fi_log_subsys subsystem, const std::string& what, int status) {
 void tell_unreachable(const std::string& peer, int status) {
   if (status != -ETIMEDOUT) return;
   const auto given = parameters().connect_timeout;
-  const auto time = given != 0 ? std::to_string(given) + " ms" : "5.75 s";
+  const auto time = given != 0 ? std::to_string(given) + " ms" : "4.5 s";
   FI_WARN(&provider, FI_LOG_EP_CTRL,
           "connecting to %s: no answer within %s: see whether its host is up and its link carries "
           "frames (stpctl links there), or wait longer (FI_STP_CONNECT_TIMEOUT, milliseconds)\n",
@@ -75,7 +75,7 @@ void define_parameters() {
                   "are posted; then the peer waits (default: 16777216)");
   fi_param_define(&provider, "connect_timeout", FI_PARAM_SIZE_T,
                   "Milliseconds in which a peer has to accept a connection (default: 0, as long as "
-                  "its host is alive; a host that does not answer is given up after 5750)");
+                  "its host is alive; a host that does not answer is given up after 4500)");
 }
 
 Parameters parameters() {

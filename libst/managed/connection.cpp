@@ -355,6 +355,7 @@ bool Connection::opened(Time now) {
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(config, staging_, endpoint_);
   domain_->living_peers().add(peer_mac_);
+  domain_->silent_peers().remove(peer_mac_);
   if (state_.advance(Event::kOpened)) handshake_.ask(*session_, now);
   return true;
 }
@@ -517,6 +518,8 @@ void Connection::end(const End& end, Farewell why) {
   if (channel_.is_taken()) channel_.close(true, to_option(why));
   domain_->disown(*this);
   if (session_) domain_->living_peers().remove(peer_mac_);
+  if (session_ && seen_ == ChannelState::kFailed && end.status == -ETIMEDOUT)
+    domain_->silent_peers().add(peer_mac_, domain_->now());
   state_.must(Event::kOver);
   handshake_.stop_waiting();
   ending_.begin(end);

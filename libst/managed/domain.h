@@ -137,6 +137,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   }
   // Of the connections whose peer's Node has answered, until they are over.
   [[nodiscard]] LivingPeers& living_peers() { return living_peers_; }
+  [[nodiscard]] SilentPeers& silent_peers() { return silent_peers_; }
   void add_access(std::uint32_t key, std::shared_ptr<Access> access);
   void remove_access(std::uint32_t key) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
@@ -234,6 +235,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
   LivingPeers living_peers_;
+  SilentPeers silent_peers_;
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
   std::uint32_t accepts_seen_ = 0;

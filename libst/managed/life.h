@@ -179,6 +179,36 @@ class LivingPeers {
   std::map<MacAddr, std::size_t> connections_;
 };
 
+// The newest of the stations that have fallen silent while a connection to them was up, until they
+// answer again. Who connects to one of them has waited for it before: programs that go on after an
+// error would else wait as long for each operation.
+class SilentPeers {
+ public:
+  static constexpr std::size_t kMost = 64;
+  static constexpr Time kRemembered = 30 * kSecond;
+
+  void add(const MacAddr& station, Time now) {
+    remove(station);
+    if (stations_.size() == kMost) stations_.erase(stations_.begin());
+    stations_.push_back({station, now});
+  }
+  void remove(const MacAddr& station) {
+    std::erase_if(stations_, [&](const Silent& each) { return each.station == station; });
+  }
+  [[nodiscard]] bool contains(const MacAddr& station, Time now) const {
+    return std::ranges::any_of(stations_, [&](const Silent& each) {
+      return each.station == station && now - each.since < kRemembered;
+    });
+  }
+
+ private:
+  struct Silent {
+    MacAddr station;
+    Time since;
+  };
+  std::vector<Silent> stations_;  // the newest last
+};
+
 // Owns how a connection opens: its first messages (Hello), and the deadline for what the other side
 // has to do. It promises that an opening ends in bounded time, whatever the peer does.
 class Handshake {
@@ -215,7 +245,9 @@ class Handshake {
 
   // How long the host of a peer may be silent that a program connects to without a timeout: no
   // longer than that of a connection (docs/protocol.md, 5.23).
-  static constexpr Time kSilence = 5'750 * kMillisecond;
+  static constexpr Time kSilence = 4'500 * kMillisecond;
+  // The same of one that has fallen silent a short time ago.
+  static constexpr Time kStillSilent = kSecond;
   // What is offered for longer is given up (docs/protocol.md, 10.11).
   static constexpr Time kLongestPatience = Time{24} * 3600 * kSecond;
   // Timeout for the request on a new Virtual Connection.

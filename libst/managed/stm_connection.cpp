@@ -66,6 +66,11 @@ constexpr std::int64_t kUsualPatience = 30'000'000;
 // When a connection attempt ends: `silent` if the peer's host has not answered at all, else `last`.
 struct Limits {
   stp::Time silent, last;
+
+  // The host has fallen silent before.
+  void is_still_silent(stp::Time now) {
+    if (silent != stp::kNever) silent = now + stp::managed::Handshake::kStillSilent;
+  }
 };
 
 Limits limits_of(std::int64_t timeout) {
@@ -83,7 +88,7 @@ int no_places() {
 
 // Starts to open the Virtual Connection. The answer comes later.
 int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
-          const Limits& limits) {
+          Limits limits) {
   auto& domain = *connection.domain();
   stp::Lock guard(domain.mutex());
   while (!domain.staging().has_free()) {  // another thread may take what is provided
@@ -98,6 +103,8 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   stp::ask::Connect::Reply made{};
   stp::client::Payload payload;
   if (const auto error = domain.backend().call(request, made, payload); error != 0) return error;
+  if (const auto now = domain.now(); domain.silent_peers().contains(mac, now))
+    limits.is_still_silent(now);
   connection.connect(request.endpoint, mac, made.channel, std::move(payload.memory),
                      domain.staging().take(), std::move(hello), limits.silent, limits.last);
   domain.look_before(domain.now());

@@ -52,7 +52,7 @@ class RoundTrip {
   Time shortest_ = kSecond;
 };
 
-// The retry clock of one request: the intervals double up to one second.
+// The retry clock of one request: the intervals double up to one second, or less.
 // protocol: 5.21, 5.22
 class Retry {
  public:
@@ -91,15 +91,16 @@ class Retry {
   [[nodiscard]] Time deadline() const { return deadline_; }
   [[nodiscard]] bool due(Time now) const { return now >= deadline_; }
 
-  // Call when due. True: send again. False: give up; the clock has stopped.
-  bool again(Time now) {
+  // Call when due. True: send again. False: give up; the clock has stopped. `longest`: up to which
+  // the intervals double.
+  bool again(Time now, Time longest = kSecond) {
     STP_ASSERT(due(now) && running(), "only a clock that runs and is due tries again");
     if (tries_ >= allowed_ && now - first_ >= patience_) {
       stop();
       return false;
     }
     ++tries_;
-    interval_ = std::min(interval_ * 2, kSecond);
+    interval_ = std::max(interval_, std::min(interval_ * 2, longest));
     deadline_ = now + interval_;
     return true;
   }

@@ -201,7 +201,7 @@ minutes refused connect a 4 10.9.0.2:3100 0.02
 raises refused StpConnectionsRefused b
 stop "$listener"
 
-# Twelve connections whose peer falls silent for longer than the 5.75 s of rule 5.23.
+# Twelve connections whose peer falls silent for longer than the 4.5 s of rule 5.23.
 start "$work/accepts.log" "$python" -c '
 import stp, sys, time
 domain = stp.Domain(sys.argv[1])

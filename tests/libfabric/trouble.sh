@@ -23,9 +23,10 @@ runs() { [[ " ${STP_TROUBLE-rank stpd link stop} " == *" $1 "* ]]; }
 by_btl=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 
 # The seconds within which each rank has to be gone. A rank or a stpd that is killed is noticed at once. A peer that is
-# silent is given up after 5.75 s (docs/protocol.md, 5.23), and Open MPI then ends the ranks that are left. Who connects
-# may ask for its address first.
-killed=5 silent=10 connecting=12
+# silent is given up after 4.5 s (docs/protocol.md, 5.23), and Open MPI then ends the ranks that are left, if its own
+# collective operations do not go on: then who connects again is given up after 1 s. Who connects begins later, and may
+# ask for its address first.
+killed=5 silent=7 connecting=9
 # mpirun itself may take its time.
 mpirun_ends=10
 

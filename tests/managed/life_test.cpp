@@ -240,5 +240,23 @@ TEST(LivingPeer, IsOneAsLongAsAConnectionToItIsUp) {
   EXPECT_TRUE(peers.contains(b));
 }
 
+TEST(SilentPeer, IsOneUntilItAnswersOrThirtySecondsHavePassed) {
+  const auto a = MacAddr::from_u64(1);
+  SilentPeers peers;
+  peers.add(a, kSecond);
+  EXPECT_TRUE(peers.contains(a, 2 * kSecond));
+  EXPECT_FALSE(peers.contains(a, 31 * kSecond));
+  peers.remove(a);
+  EXPECT_FALSE(peers.contains(a, 2 * kSecond));
+}
+
+TEST(SilentPeer, OfManyTheNewestAreRemembered) {
+  SilentPeers peers;
+  for (std::uint64_t i = 0; i <= SilentPeers::kMost; ++i) peers.add(MacAddr::from_u64(i), 1);
+  EXPECT_FALSE(peers.contains(MacAddr::from_u64(0), 1));
+  EXPECT_TRUE(peers.contains(MacAddr::from_u64(1), 1));
+  EXPECT_TRUE(peers.contains(MacAddr::from_u64(SilentPeers::kMost), 1));
+}
+
 }  // namespace
 }  // namespace stp::managed

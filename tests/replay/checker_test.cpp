@@ -164,6 +164,20 @@ TEST_F(Checking, one_short_interval_below_a_millisecond_may_be_the_captures_and_
   EXPECT_EQ(findings[0].rule, Rule::kRetryTooSoon);
 }
 
+// protocol: 5.23
+TEST_F(Checking, an_own_rs_may_be_repeated_each_half_second) {
+  connect(5, 1);
+  auto rs = named(Op::kRequestState, 5, 1);
+  rs.d_id = rs.b_num = wire::kNoId;
+  rs.sync = 1;
+  TraceTime pause = 200'000;
+  for (int i = 0; i < 18; ++i, pause = std::min<TraceTime>(2 * pause, 500'000'000)) {
+    say(rs, kMacA, kMacB);
+    now += pause;
+  }
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
 // protocol: 5.21
 TEST_F(Checking, repeats_between_other_frames_have_left_a_queue_together_and_are_not_too_soon) {
   connect(5, 1);

@@ -264,7 +264,7 @@ ST_API int stm_connection_create(stm_domain_t domain, const stm_connection_attr_
                                  stm_connection_t* connection);
 enum { STM_WHILE_ALIVE = -2 }; /* a time-out of stm_connect */
 /* Begins to connect to "host:port" (as st_connect names it, but of 32 bits); _CONNECTED, _REFUSED
- * or _FAILED follows, within `timeout`. -1: 30 s, but 5.75 s (_FAILED, -ETIMEDOUT) if the peer's
+ * or _FAILED follows, within `timeout`. -1: 30 s, but 4.5 s (_FAILED, -ETIMEDOUT) if the peer's
  * host does not answer at all. STM_WHILE_ALIVE: the same without the 30 s, so a peer that is busy
  * may decide as late as it likes. Resolving the host is done in the caller
  * and may block for a second (10 while a memif has no peer): -EHOSTUNREACH; -ECANCELED: another

@@ -286,7 +286,7 @@ class Domain(_base.BaseDomain):
 
     def connect(self, peer: str, *, data: Any = b"", timeout: Optional[float] = None) -> Connection:
         """Connects to "host:port". `data`: at most 1024 bytes that go along; those of a refusal are the
-        `data` of ConnectionRefused. `timeout`: None is 30 s, but 5.75 s if the host does not answer at all."""
+        `data` of ConnectionRefused. `timeout`: None is 30 s, but 4.5 s if the host does not answer at all."""
         patience = _us(timeout)
         operation = self._native.connect(_base.text("peer", peer), patience, _base.private(data))
         with _base.closed_unless_up(operation.connection):

@@ -142,7 +142,7 @@ Time Recovery::ask_in_silence(Vc& vc, GrantedBlock* block, Time now) {
 void Recovery::ask_whether_seen(Vc& vc, Time now) {
   vc.recovery.doubt_.begin(now);
   if (vc.questions.is_open()) return;  // an earlier one; its answer brings the next check
-  use_.states.ask(vc, StateExchange::Ask::kSilence, now);
+  use_.states.ask(vc, StateExchange::Ask::kState, now);
   vc.recovery.doubt_.ask(vc.questions.sync(), now);
 }
 

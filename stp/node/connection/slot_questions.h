@@ -118,6 +118,9 @@ class SlotQuestions {
   // kLongestPause.
   // protocol: 6.7
   static constexpr Time kFirstPause = 200 * kMicrosecond, kLongestPause = 10 * kMillisecond;
+  // Up to which the intervals of a question double, unless the timeout is longer.
+  // protocol: 5.23
+  static constexpr Time kLongestInterval = 500 * kMillisecond;
 
   // A question leaves, marked with `sync`. The other arguments are as for Retry::start. Requires
   // !is_open().
@@ -142,7 +145,7 @@ class SlotQuestions {
   }
   [[nodiscard]] bool due(Time now) const { return clock_.due(now); }
   // Call when due. False: give up; no question is open any more.
-  bool again(Time now) { return clock_.again(now); }
+  bool again(Time now) { return clock_.again(now, kLongestInterval); }
   // When to repeat the open question; kNever: none is open.
   [[nodiscard]] Time repeat_at() const { return clock_.deadline(); }
 

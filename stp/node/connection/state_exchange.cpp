@@ -11,12 +11,10 @@ namespace {
 
 // An unanswered RS ends the connection no sooner than this: a busy peer may still be alive.
 // protocol: 5.22
-constexpr Time kAskPatience = 2 * kSecond;
-// An RS about missing DATA does not end the connection; keep-alive does.
-constexpr Time kSilencePatience = 5'750 * kMillisecond;
+constexpr Time kAskPatience = 4 * kSecond;
 // Keep-alive: after this many unanswered RS in a row the peer is considered gone.
 constexpr unsigned kKeepAliveTries = 5;
-constexpr Time kKeepAliveInterval = 250 * kMillisecond;
+constexpr Time kKeepAliveInterval = SlotQuestions::kLongestInterval;
 
 }  // namespace
 
@@ -117,7 +115,7 @@ void StateExchange::ask(Vc& vc, Ask why, Time now) {
   if (why == Ask::kKeepAlive)
     vc.questions.ask(sync, now, std::max(timeout, kKeepAliveInterval), 0, kKeepAliveTries);
   else
-    vc.questions.ask(sync, now, timeout, why == Ask::kCredit ? kAskPatience : kSilencePatience);
+    vc.questions.ask(sync, now, timeout, kAskPatience);
   use_.departures.leaves(vc, NodeDepartures::kAskClock);
   // The RS overtakes the STUs of a Block being sent.
   const bool overtakes = vc.is_sending && vc.sending.entry.header.op() == wire::Op::kData;
@@ -136,7 +134,7 @@ void StateExchange::send_question(Vc& vc) {
 bool StateExchange::has_credit(Vc& vc, Time now) {
   if (vc.credit.available()) return true;
   use_.common.counters.add(Counter::kSlotWaits);
-  if (!vc.questions.postponed()) ask(vc, Ask::kCredit, now);
+  if (!vc.questions.postponed()) ask(vc, Ask::kState, now);
   return false;
 }
 
@@ -155,13 +153,13 @@ bool StateExchange::repeat(Vc& vc, Time now) {
     use_.departures.leaves(vc, NodeDepartures::kAskClock);
     send_question(vc);
   } else {
-    ask(vc, Ask::kCredit, now);
+    ask(vc, Ask::kState, now);
   }
   return true;
 }
 
 void StateExchange::ask_when_due(Vc& vc, Time now) {
-  if (vc.questions.is_time(now)) ask(vc, Ask::kCredit, now);
+  if (vc.questions.is_time(now)) ask(vc, Ask::kState, now);
   if (VcTimers::keeps_alive(vc) && now >= vc.heard + VcTimers::kKeepAlive)
     ask(vc, Ask::kKeepAlive, now);
 }

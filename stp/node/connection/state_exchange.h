@@ -41,11 +41,11 @@ class StateExchange {
   // Such an operation goes.
   void spend(Vc& vc, Time now) {
     vc.credit.spend();
-    if (vc.credit.should_ask() && !vc.questions.postponed()) ask(vc, Ask::kCredit, now);
+    if (vc.credit.should_ask() && !vc.questions.postponed()) ask(vc, Ask::kState, now);
   }
-  // Reasons to send an RS: to learn the credit; to check that the peer is alive; to check that it
-  // has seen what it was sent.
-  enum class Ask : std::uint8_t { kCredit, kKeepAlive, kSilence };
+  // Reasons to send an RS: to learn the credit, or whether the peer has seen what it was sent; to
+  // check that it is alive.
+  enum class Ask : std::uint8_t { kState, kKeepAlive };
   // Sends an RS, unless one is open.
   void ask(Vc& vc, Ask why, Time now);
 

@@ -21,6 +21,8 @@ class Link final : public TestPort {
   std::atomic<bool> frozen = false;
   // kAreSeen: the sender only learns by RA that they have arrived.
   std::atomic<Offers> offers = Offers::kArrive;
+  // No frame arrives.
+  std::atomic<bool> lost = false;
   std::atomic<unsigned> turns = 0;
   std::atomic<std::uint64_t> moved_frames = 0;
 
@@ -37,6 +39,7 @@ class Link final : public TestPort {
   }
   void disturb(Frames& frames) override {
     Frames arrived;
+    if (lost) frames.clear();
     for (auto& frame : frames) {
       const auto header = header_of(frame);
       const bool offer = header.op() == wire::Op::kRequestToSend;
@@ -194,7 +197,7 @@ TEST_F(Patience, AHostThatDoesNotAnswerIsGivenUpAsOneThatFallsSilent) {
   for (const auto timeout : {std::int64_t{-1}, std::int64_t{STM_WHILE_ALIVE}}) {
     client.seen.clear();
     dial(kNobody, timeout);
-    expect(client, STM_FAILED, -ETIMEDOUT, 5'750 * kMillisecond);
+    expect(client, STM_FAILED, -ETIMEDOUT, 4'500 * kMillisecond);
   }
 }
 
@@ -219,11 +222,33 @@ TEST_F(Patience, AHostThatAnotherConnectionReachesIsNotSilent) {
   set_option(undecided, ST_OPT_INSPECT, 1);
   ASSERT_EQ(st_listen(undecided), 0);
   dial(":3001", -1);
-  expect(client, STM_FAILED, -ETIMEDOUT, 5'750 * kMillisecond);
+  expect(client, STM_FAILED, -ETIMEDOUT, 4'500 * kMillisecond);
   client.seen.clear();
   sides_.establish();
   dial(":3001", -1);
   expect(client, STM_FAILED, -ETIMEDOUT, 30 * kSecond);
+}
+
+// protocol: 5.23
+TEST_F(Patience, AHostThatHasFallenSilentIsGivenUpSoonerByWhoConnectsAgain) {
+  sides_.establish();
+  await_silence();
+  server.seen.clear();
+  client.seen.clear();
+  link->lost = true;
+  start();
+  expect(client, STM_FAILED, -ETIMEDOUT, 4'500 * kMillisecond);
+  client.seen.clear();
+  dial(":3000", STM_WHILE_ALIVE);
+  expect(client, STM_FAILED, -ETIMEDOUT, kSecond);
+  EXPECT_LT(passed(), 3 * kSecond);
+  client.seen.clear();
+  dial(":3000", 8'000'000);
+  expect(client, STM_FAILED, -ETIMEDOUT, 8 * kSecond);
+  link->lost = false;
+  client.seen.clear();
+  dial(":3000", STM_WHILE_ALIVE);
+  server.next(STM_REQUEST);
 }
 
 // protocol: 9.40

@@ -40,7 +40,6 @@ constexpr TraceTime kBeforeCapture = 3'000'000'000;
 constexpr TraceTime slack(TraceTime interval) {
   return interval / 5;
 }
-constexpr TraceTime kLongestInterval = 1'000'000'000;
 // Intervals shorter than this are judged only if a side has repeated too soon so often.
 constexpr TraceTime kStampedLate = 1'000'000;
 constexpr unsigned kHastyTries = 3;
@@ -179,7 +178,7 @@ bool Checker::Impl::surely(const Decoded& frame, bool forgotten, Kept kept) {
 
 // Counts one more try and checks its time against the retry intervals.
 // protocol: 5.21, 5.22
-void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
+void Checker::Impl::repeat(const Said& said, Tries& tries, const Pace& pace, TraceTime patience,
                            const char* what) {
   constexpr unsigned kTries = 8;
   const auto gap = between(tries.last, said.now);
@@ -192,9 +191,9 @@ void Checker::Impl::repeat(const Said& said, Tries& tries, TraceTime least, Trac
   tries.last = said.now;
   ++tries.count;
   if (disturbed(said)) return;
-  auto wanted = least;
-  for (unsigned i = 2; i < tries.count && wanted < kLongestInterval; ++i) wanted *= 2;
-  wanted = std::min(wanted, kLongestInterval);
+  auto wanted = pace.first;
+  for (unsigned i = 2; i < tries.count && wanted < pace.longest; ++i) wanted *= 2;
+  wanted = std::min(wanted, pace.longest);
   if (gap < wanted - slack(wanted)) {
     --tries.count;  // not counted, so that it does not lengthen the next interval
     // A queue that is sent out at once also has other frames of that side.

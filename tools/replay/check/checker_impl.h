@@ -136,7 +136,12 @@ struct Checker::Impl {
   // --- checker.cpp
   void follow(const Decoded& frame);
   void dispatch(const Said& said);
-  void repeat(const Said& said, Tries& tries, TraceTime least, TraceTime patience,
+  // When a request may be repeated: after `first`, then after intervals that double up to
+  // `longest`.
+  struct Pace {
+    TraceTime first, longest;
+  };
+  void repeat(const Said& said, Tries& tries, const Pace& pace, TraceTime patience,
               const char* what);
   // Whether what a frame names, and is not there, was never there either: nothing was `forgotten`
   // to make room. If something was, says so once for its kind.

@@ -11,7 +11,7 @@ namespace {
 
 using wire::Op;
 
-constexpr TraceTime kFirstRc = 10'000'000;  // protocol: 5.21
+constexpr TraceTime kFirstRc = 10'000'000, kLongestInterval = 1'000'000'000;  // protocol: 5.21
 // protocol: 5.31
 constexpr TraceTime kForever = std::numeric_limits<TraceTime>::max() / 2;
 constexpr TraceTime kLeastTimeout = 200'000;              // protocol: 5.20
@@ -70,11 +70,11 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
       report(frame, Rule::kSizesChanged,
              sizes_text(known->slots, known->bufsize, known->max_stu) + ", as before",
              sizes_text(h));
-    return repeat(said, known->tries, kFirstRc, kForever, "RC");
+    return repeat(said, known->tries, {kFirstRc, kLongestInterval}, kForever, "RC");
   }
   Connecting fresh{frame.frame.dst, h.offset, h.param, h.bufx, h.sync, h.d_id, {}, {}};
   if (known != nullptr) fresh.key_before = known->key;
-  repeat(said, fresh.tries, kFirstRc, kForever, "RC");
+  repeat(said, fresh.tries, {kFirstRc, kLongestInterval}, kForever, "RC");
   connecting.put(name, fresh);
 }
 
@@ -299,7 +299,8 @@ void Checker::Impl::on_disconnection(const Said& said) {
     case Op::kRequestDisconnect:
       check_last_words(said);
       first(from.rd);
-      return repeat(said, from.disconnecting, kLeastTimeout, kDisconnectPatience, "RD");
+      return repeat(said, from.disconnecting, {kLeastTimeout, kLongestInterval},
+                    kDisconnectPatience, "RD");
     case Op::kDisconnectAnswer:
       if (to.rd == kNotYet && (c.complete || settled(now)))
         return report(said, Rule::kDaUnasked, "an RD first", operation_text(frame));

@@ -8,10 +8,10 @@
 namespace stp::replay {
 namespace {
 
-constexpr TraceTime kLeastAskTimeout = 200'000;
-// For an RS that asks about missing frames. For other RS it is 2 s, but a trace does not
-// distinguish them. protocol: 5.22
-constexpr TraceTime kAskPatience = 5'750'000'000;
+// The shortest timeout, and up to which the intervals double. protocol: 5.23
+constexpr TraceTime kLeastAskTimeout = 200'000, kLongestAskInterval = 500'000'000;
+// protocol: 5.22
+constexpr TraceTime kAskPatience = 4'000'000'000;
 
 // The number of Blocks of a Transfer with known length.
 std::optional<std::uint64_t> number_of_blocks(const Landing& landing) {
@@ -55,7 +55,9 @@ void Checker::Impl::on_question(const Said& said, bool is_rs) {
   question->used = said.from.slots_used;
   if (is_rs) count_question(said);
   if (!is_rs) return;
-  if (question->own_rs) return repeat(said, question->tries, kLeastAskTimeout, kAskPatience, "RS");
+  if (question->own_rs)
+    return repeat(said, question->tries, {kLeastAskTimeout, kLongestAskInterval}, kAskPatience,
+                  "RS");
   auto& tries = question->tries;
   if (tries.count == 0) tries = {said.now, said.now, said.frame.number, 0, false};
   tries.last = said.now;
