@@ -2,8 +2,8 @@
 /* usage: one_sided ROUNDS
  * MPI's one-sided operations between each two ranks: puts and gets of all lengths up to 1 MiB, sums
  * of numbers of several types to which all ranks add at once, Fetch_and_op, Compare_and_swap, and
- * exclusive locks. Checks all that arrives. With negative ROUNDS it accesses one window, and never
- * ends. */
+ * exclusive locks. Checks all that arrives. With -1 it accesses one window, and with -2 it makes
+ * windows: it never ends. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -175,12 +175,24 @@ static void access_for_ever(void) {
   }
 }
 
+/* Most of it are collective operations. */
+static void make_windows_for_ever(void) {
+  for (int round = 0;; ++round) {
+    MPI_Win win;
+    window(64, 1, &win);
+    MPI_Win_free(&win);
+    if (rank == 0 && round == 0) puts("it runs");
+    fflush(stdout);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc != 2 || ranks < 2 || ranks > 8) fail("two to eight ranks, and one argument", 0);
-  if (atoi(argv[1]) < 0) access_for_ever();
+  if (atoi(argv[1]) == -1) access_for_ever();
+  if (atoi(argv[1]) < 0) make_windows_for_ever();
   for (int round = 0; round < atoi(argv[1]); ++round) {
     puts_and_gets(round);
     all_sums(round);

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: trouble.sh BUILD-DIRECTORY
 # What becomes of jobs of Open MPI over FI_EP_RDM of stp when a rank, a stpd or the link is killed: while they connect,
-# with short messages under way, with long ones that are read, with one-sided operations, and at the end. Two ranks on
-# two hosts, each with its stpd; Open MPI's own messages have a wire of their own. Each job has to end in time, and to
-# leave nothing: of budgets and clients, of memory files and descriptors of the stpd's that are left, of sockets. A rank
-# that is stopped for a minute is no error. STP_TROUBLE names the parts to run (rank stpd link stop).
+# with short messages under way, with long ones that are read, with one-sided operations, while windows are made, and at
+# the end. Two ranks on two hosts, each with its stpd; Open MPI's own messages have a wire of their own. Each job has to
+# end in time, and to leave nothing: of budgets and clients, of memory files and descriptors of the stpd's that are left,
+# of sockets. A rank that is stopped for a minute is no error. STP_TROUBLE names the parts to run (rank stpd link stop).
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -87,7 +87,7 @@ run_a_job() {
 last_rank() { pgrep -f "^$work/(mpi_programs|one_sided) " | tail -n 1; }
 has_no_rank() { [ -z "$(last_rank)" ]; }
 
-phases=(connect eager rendezvous one-sided finalize)
+phases=(connect eager rendezvous one-sided windows finalize)
 
 # begin PHASE [SECONDS]: a job that is in that phase. In the last one, one rank goes on for so long.
 begin() {
@@ -97,6 +97,7 @@ begin() {
     eager) program+=(pingpong -1) ;;
     rendezvous) program+=(sizes -1) ;;
     one-sided) program=("$work/one_sided" -1) options=("${by_btl[@]}") ;;
+    windows) program=("$work/one_sided" -2) options=("${by_btl[@]}") ;;
     finalize) program+=(finalize "${2--1}") ;;
   esac
   through_two 1 "${program[@]}"
