@@ -24,7 +24,7 @@ struct Attachments {
   std::vector<MutableBytes> pieces;
   std::shared_ptr<void> keep;
   // What claim_region() reserved for the region, and the bytes that stpd maps: all of the segments.
-  Reservation place;
+  Reservation of_region;
   std::uint64_t mapped_bytes = 0;
   // Goes along with the reply: a channel, or the client page.
   std::shared_ptr<ipc::SharedMemory> memory;
@@ -32,9 +32,10 @@ struct Attachments {
 
 // What a region takes from its user's budgets. Reserved before the region is made.
 struct RegionClaim {
-  Reservation place, bytes, mappings, files;
-  Account payer;               // of the files that keep its pages from being moved
-  std::shared_ptr<Torn> torn;  // set when the owner takes away memory in use
+  Reservation of_region, of_memory;  // until the region has gone; while its memory is mapped
+  Reservation of_request;            // until the request is answered
+  Account payer;                     // of the files that keep its pages from being moved
+  std::shared_ptr<Torn> torn;        // set when the owner takes away memory in use
 };
 
 // What is reserved, in the form in which it goes with memory (SharedMemory::charge).

@@ -76,7 +76,8 @@ std::uint64_t Budgets::most_of(const User& user, std::size_t resource) const {
   return share_of(whole.total, others, whole.users + (own == 0 ? 1 : 0), percent_, least);
 }
 
-bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
+// `first`: of its reservation.
+bool Budgets::take(User& user, Resource resource, std::uint64_t amount, bool first) {
   const Lock guard(mutex_);
   const auto at = index_of(resource);
   auto& own = user.used[at];
@@ -85,22 +86,26 @@ bool Budgets::take(User& user, Resource resource, std::uint64_t amount) {
   if (own == 0 && amount != 0) ++wholes_[at].users;
   own += amount;
   wholes_[at].used += amount;
-  ++user.holders;
+  if (first) ++user.holders;
   STP_ASSERT(own <= wholes_[at].used && wholes_[at].users <= users_.size(),
              "what a user has is a part of the whole, and its holders are users");
   return true;
 }
 
 // `whole`: the reservation ends. Otherwise it only shrinks.
-void Budgets::give(User& user, Resource resource, std::uint64_t amount, bool whole) {
+void Budgets::give(User& user, const Amounts& amounts, bool whole) {
   const Lock guard(mutex_);
-  const auto at = index_of(resource);
-  STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used, "what is given back was taken");
-  STP_ASSERT(amount == 0 || wholes_[at].users > 0, "a user that returns some was counted");
   STP_ASSERT(user.holders > 0, "a user that returns some has a reservation");
-  user.used[at] -= amount;
-  wholes_[at].used -= amount;
-  if (user.used[at] == 0 && amount != 0) --wholes_[at].users;
+  for (std::size_t at = 0; at < kResources; ++at) {
+    const auto amount = amounts[at];
+    if (amount == 0) continue;
+    STP_ASSERT(amount <= user.used[at] && amount <= wholes_[at].used,
+               "what is given back was taken");
+    STP_ASSERT(wholes_[at].users > 0, "a user that returns some was counted");
+    user.used[at] -= amount;
+    wholes_[at].used -= amount;
+    if (user.used[at] == 0) --wholes_[at].users;
+  }
   if (!whole) return;
   --user.holders;
   forget_if_empty(user);
@@ -147,21 +152,23 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   reset();
   budgets_ = std::move(other.budgets_);
   user_ = std::exchange(other.user_, nullptr);
-  resource_ = other.resource_;
-  amount_ = std::exchange(other.amount_, 0);
+  amounts_ = std::exchange(other.amounts_, {});
   return *this;
 }
 
 void Reservation::reset() {
-  if (user_ != nullptr) budgets_->give(*std::exchange(user_, nullptr), resource_, amount_, true);
-  amount_ = 0;
+  if (user_ != nullptr) budgets_->give(*std::exchange(user_, nullptr), amounts_, true);
+  amounts_ = {};
   budgets_.reset();
 }
 
-void Reservation::shrink(std::uint64_t amount) {
-  if (user_ == nullptr || amount >= amount_) return;
-  budgets_->give(*user_, resource_, amount_ - amount, false);
-  amount_ = amount;
+void Reservation::shrink(Resource resource, std::uint64_t amount) {
+  auto& has = amounts_[index_of(resource)];
+  if (user_ == nullptr || amount >= has) return;
+  Amounts more{};
+  more[index_of(resource)] = has - amount;
+  budgets_->give(*user_, more, false);
+  has = amount;
 }
 
 // Afterwards one reservation counts as a holder of the user, not two.
@@ -171,9 +178,8 @@ void Reservation::join(Reservation&& other) {
     return;
   }
   if (other.user_ == nullptr) return;
-  STP_ASSERT(user_ == other.user_ && resource_ == other.resource_,
-             "reservations that become one are of the same user and thing");
-  amount_ += std::exchange(other.amount_, 0);
+  STP_ASSERT(user_ == other.user_, "reservations that become one are of the same user");
+  for (std::size_t i = 0; i < kResources; ++i) amounts_[i] += std::exchange(other.amounts_[i], 0);
   other.reset();
 }
 
@@ -193,12 +199,12 @@ void Account::close() {
 }
 
 bool Account::reserve(Resource resource, std::uint64_t amount, Reservation& out) const {
-  out.reset();
-  if (user_ == nullptr || !budgets_->take(*user_, resource, amount)) return false;
+  STP_ASSERT(out.user_ == nullptr || out.user_ == user_, "what an object holds one user pays for");
+  if (user_ == nullptr || !budgets_->take(*user_, resource, amount, out.user_ == nullptr))
+    return false;
   out.budgets_ = budgets_;
   out.user_ = user_;
-  out.resource_ = resource;
-  out.amount_ = amount;
+  out.amounts_[index_of(resource)] += amount;
   return true;
 }
 

@@ -123,6 +123,9 @@ std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t us
 // that are just being made.
 inline constexpr std::uint64_t kFilesOfAProgram = 8;
 
+// How much of each resource.
+using Amounts = std::array<std::uint64_t, kResources>;
+
 class Account;
 class Reservation;
 
@@ -140,8 +143,8 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   struct Usage {
     uid_t uid = 0;
     bool trusted = false;
-    std::array<std::uint64_t, kResources> used{};
-    std::array<std::uint64_t, kResources> most{};  // what it may hold now; kNoBound: not limited
+    Amounts used{};
+    Amounts most{};  // what it may hold now; kNoBound: not limited
   };
   // Returns the user with the lowest uid above `uid`; for nullopt, the user with the lowest uid of
   // all. A user is listed while it has a program or holds a reservation.
@@ -154,7 +157,7 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
     uid_t uid = 0;
     bool trusted = false;
     std::size_t holders = 0;  // accounts and reservations
-    std::array<std::uint64_t, kResources> used{};
+    Amounts used{};
   };
   // One resource, all users together.
   struct Whole {
@@ -163,8 +166,8 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   };
   [[nodiscard]] std::uint64_t most_of(const User& user, std::size_t resource) const
       STP_REQUIRES(mutex_);
-  bool take(User& user, Resource resource, std::uint64_t amount);
-  void give(User& user, Resource resource, std::uint64_t amount, bool whole);
+  bool take(User& user, Resource resource, std::uint64_t amount, bool first);
+  void give(User& user, const Amounts& amounts, bool whole);
   void close(User& user);
   void forget_if_empty(User& user) STP_REQUIRES(mutex_);
   [[nodiscard]] std::string refusal(const User& user, Resource resource) const;
@@ -175,7 +178,8 @@ class Budgets : public std::enable_shared_from_this<Budgets> {
   std::map<uid_t, User> users_ STP_GUARDED_BY(mutex_);
 };
 
-// An amount of a resource. Returns it to the budget when destroyed.
+// What one object holds of its user's budgets: an amount of each resource. Returns it all when
+// destroyed.
 class Reservation {
  public:
   Reservation() = default;
@@ -187,18 +191,18 @@ class Reservation {
 
   void reset();
   // Returns to the budget what exceeds `amount`.
-  void shrink(std::uint64_t amount);
-  // Takes over the other reservation. Both must be of the same user and resource, or one of them
-  // empty.
+  void shrink(Resource resource, std::uint64_t amount);
+  // Takes over the other reservation. Both must be of the same user, or one of them empty.
   void join(Reservation&& other);
-  [[nodiscard]] std::uint64_t amount() const { return amount_; }
+  [[nodiscard]] std::uint64_t amount(Resource resource) const {
+    return amounts_[static_cast<std::size_t>(resource)];
+  }
 
  private:
   friend class Account;
   std::shared_ptr<Budgets> budgets_;
   Budgets::User* user_ = nullptr;
-  Resource resource_{};
-  std::uint64_t amount_ = 0;
+  Amounts amounts_{};
 };
 
 // A program's access to the budgets of its user.
@@ -211,8 +215,8 @@ class Account {
   Account(const Account&) = delete;
   Account& operator=(const Account&) = delete;
 
-  // Returns false if the user may not have that much more. First returns to the budget what `out`
-  // held.
+  // Adds it to `out`, which is empty or of the same user. Returns false if the user may not have
+  // that much more.
   [[nodiscard]] bool reserve(Resource resource, std::uint64_t amount, Reservation& out) const;
   // Explains a refusal to the program: the total, what this user holds, and what an operator can
   // change.

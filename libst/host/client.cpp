@@ -153,7 +153,7 @@ Client* ClientTable::add(bool privileged) {
 
 Client* ClientTable::add(const ClientIdentity& identity, Place where, std::string& why) {
   auto payer = allow_.payer(identity.uid);
-  Reservation place, page, files;
+  Reservation held, page, files;
   const auto reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
     if (payer.account.reserve(resource, amount, out)) return true;
     why = payer.account.refusal(resource);
@@ -163,14 +163,14 @@ Client* ClientTable::add(const ClientIdentity& identity, Place where, std::strin
   // Files: the page and the bell, and once per program its socket and its process descriptor.
   const auto of_program = where == Place::kOwn ? 1U : 0U;
   if (where != Place::kOperator &&
-      ((where == Place::kOwn && !reserve(Resource::kClients, 1, place)) ||
+      ((where == Place::kOwn && !reserve(Resource::kClients, 1, held)) ||
        !reserve(Resource::kMappings, 1, page) ||
        !reserve(Resource::kFiles, 2 + 2 * of_program, files)))
     return nullptr;
   auto* const client = add(identity.uid == 0);
   if (client == nullptr) return nullptr;
   client->payer = std::move(payer);
-  client->place = std::move(place);
+  client->held = std::move(held);
   client->files = std::move(files);
   client->mapping = std::move(page);
   client->identity = identity;
@@ -185,12 +185,12 @@ void ClientTable::forget_if_empty(Client& client) {
 bool WindowAccounts::hold(std::uint64_t owner, std::uint64_t before, std::uint64_t bytes) {
   const auto id = static_cast<ClientId>(owner);
   const auto at = held_.find(id);
-  const auto has = at == held_.end() ? 0 : at->second.amount();
+  const auto has = at == held_.end() ? 0 : at->second.amount(Resource::kWindowBytes);
   if (bytes <= before) {
     STP_ASSERT(before - bytes <= has, "what a purse gives back its owner holds");
     const auto left = has - std::min<std::uint64_t>(has, before - bytes);
     if (left != 0)
-      at->second.shrink(left);
+      at->second.shrink(Resource::kWindowBytes, left);
     else if (at != held_.end())
       held_.erase(at);
     return true;

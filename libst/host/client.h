@@ -141,7 +141,7 @@ struct alignas(kCacheLine) Channel {
   bool to_wake = false;         // a thread that sleeps on it is about to be woken (bells.h)
   EndpointId endpoint = kNoneId;
   std::shared_ptr<ipc::SharedMemory> offered;  // takes its place when the client has mapped it
-  Reservation place, port, queue;
+  Reservation held, port;                      // `port`: of those that this shard has
   Counted one, counted_bytes, counted_slots;
 
   [[nodiscard]] ChannelControl& control() const { return memory.control(); }
@@ -190,7 +190,7 @@ class MxRecords {
   struct Record {
     RegionId region = kNoneId;
     VcId vc = kNoneId;  // kNoneId: all connections of the region's endpoint
-    Reservation place;
+    Reservation held;
     Counted one;
   };
 
@@ -222,7 +222,7 @@ struct Endpoint {
   std::uint32_t in_use = 0;           // connections that the client holds and has not closed
   std::uint32_t regions = 0;          // regions that the Node still uses
   std::unordered_set<RegionId> gone;  // regions that the client may still ask about
-  Reservation place, tables;
+  Reservation held;                   // with its Bufx tables
   Counted one, counted_tables;
 };
 
@@ -245,7 +245,7 @@ struct Region {
   Direction direction = Direction::kTransmit;
   std::uint32_t base = 0;
   std::uint64_t bytes = 0;
-  Reservation place;
+  Reservation held;
   Counted one, counted_bytes;
 };
 
@@ -265,7 +265,7 @@ struct Client {
   bool privileged = false;
   ClientIdentity identity;
   Payer payer;
-  Reservation place;
+  Reservation held;
   // What the program uses on all shards: its quotas limit this.
   std::shared_ptr<ProgramUse> use = std::make_shared<ProgramUse>();
   bool leaving = false;

@@ -43,9 +43,9 @@ int Connections::make_channel(Client& client, EndpointId id, Bell& out) {
     return -EDQUOT;
   auto channel = std::make_unique<Channel>();
   Reservation mapping;
-  if (allow_.reserve(client.payer, Resource::kConnections, 1, channel->place) != 0 ||
+  if (allow_.reserve(client.payer, Resource::kConnections, 1, channel->held) != 0 ||
       allow_.reserve_port(client.payer, channel->port) != 0 ||
-      allow_.reserve(client.payer, Resource::kQueueBytes, bytes, channel->queue) != 0 ||
+      allow_.reserve(client.payer, Resource::kQueueBytes, bytes, channel->held) != 0 ||
       allow_.reserve(client.payer, Resource::kMappings, 1, mapping) != 0)
     return -EDQUOT;
   channel->memory = offers_.make_own(client.identity.uid, size, std::move(mapping));
@@ -335,10 +335,7 @@ int Endpoints::open(Client& client, const ask::OpenEndpoint& request,
     return error;
   NewEntry entry(client.endpoints);
   auto& made = entry.value();
-  if (const auto error = allow_.reserve(client.payer, Resource::kEndpoints, 1, made.place);
-      error != 0)
-    return error;
-  if (const auto error = allow_.reserve(client.payer, Resource::kTableBytes, 0, made.tables);
+  if (const auto error = allow_.reserve(client.payer, Resource::kEndpoints, 1, made.held);
       error != 0)
     return error;
   NewEntry owner(owners_, client.id);

@@ -45,17 +45,18 @@ int Regions::claim(Client& client, const ask::Map& request, std::uint64_t bytes,
   if (const auto error = check(client, request, length, bytes); error != 0) return error;
   out.torn = client.torn;
   out.payer = allow_.payer(client.identity.uid).account;
-  if (const auto error = allow_.reserve(client.payer, Resource::kRegions, 1, out.place); error != 0)
-    return error;
-  if (const auto error = allow_.reserve(client.payer, Resource::kMappedBytes, bytes, out.bytes);
+  if (const auto error = allow_.reserve(client.payer, Resource::kRegions, 1, out.of_region);
       error != 0)
     return error;
-  if (const auto error = allow_.reserve(client.payer, Resource::kFiles, files, out.files);
+  if (const auto error = allow_.reserve(client.payer, Resource::kMappedBytes, bytes, out.of_memory);
+      error != 0)
+    return error;
+  if (const auto error = allow_.reserve(client.payer, Resource::kFiles, files, out.of_request);
       error != 0)
     return error;
   // A mapping of each file, and one of each segment.
   return allow_.reserve(client.payer, Resource::kMappings, request.segment_count + files,
-                        out.mappings);
+                        out.of_memory);
 }
 
 int Regions::map(Client& client, const ask::Map& request, Attachments& attachments,
@@ -71,7 +72,7 @@ int Regions::map(Client& client, const ask::Map& request, Attachments& attachmen
   made.direction = static_cast<Direction>(request.direction);
   made.base = request.base;
   made.bytes = length;
-  made.place = std::move(attachments.place);
+  made.held = std::move(attachments.of_region);
   Reservation tables;
   if (const auto error = reserve(client, attachments, made, tables); error != 0) return error;
   RegionId id = kNoneId;
@@ -86,7 +87,7 @@ int Regions::map(Client& client, const ask::Map& request, Attachments& attachmen
   region.counted_bytes = {client.use->mapped_bytes, mapped};
   auto& endpoint = client.endpoints.at(request.endpoint);
   ++endpoint.regions;
-  endpoint.tables.join(std::move(tables));
+  endpoint.held.join(std::move(tables));
   settle_tables(client, request.endpoint, endpoint);
   reply.region = id;
   return 0;
@@ -95,8 +96,8 @@ int Regions::map(Client& client, const ask::Map& request, Attachments& attachmen
 // Reserves the place of the region, unless claim() did, and what the Bufx tables grow.
 int Regions::reserve(const Client& client, const Attachments& attachments, Region& made,
                      Reservation& tables) {
-  if (made.place.amount() == 0)
-    if (const auto error = allow_.reserve(client.payer, Resource::kRegions, 1, made.place);
+  if (made.held.amount(Resource::kRegions) == 0)
+    if (const auto error = allow_.reserve(client.payer, Resource::kRegions, 1, made.held);
         error != 0)
       return error;
   const auto growth =
@@ -108,8 +109,8 @@ int Regions::reserve(const Client& client, const Attachments& attachments, Regio
 
 // Reduces the reservation for the endpoint's Bufx tables to what they take.
 void Regions::settle_tables(Client& client, EndpointId id, Endpoint& endpoint) {
-  endpoint.tables.shrink(node_.table_bytes(id));
-  endpoint.counted_tables = {client.use->table_bytes, endpoint.tables.amount()};
+  endpoint.held.shrink(Resource::kTableBytes, node_.table_bytes(id));
+  endpoint.counted_tables = {client.use->table_bytes, endpoint.held.amount(Resource::kTableBytes)};
 }
 
 // ---- unmapping
@@ -178,8 +179,8 @@ int Regions::alloc_mx(Client& client, const ask::AllocMx& request, ask::AllocMx:
     if (channel->endpoint != region->endpoint) return -EINVAL;
   }
   if (const auto error = allow_.within(*client.use, &ProgramUse::mxs, 1); error != 0) return error;
-  MxRecords::Record record{.region = request.region, .vc = request.vc, .place = {}, .one = {}};
-  if (const auto error = allow_.reserve(client.payer, Resource::kMx, 1, record.place); error != 0)
+  MxRecords::Record record{.region = request.region, .vc = request.vc, .held = {}, .one = {}};
+  if (const auto error = allow_.reserve(client.payer, Resource::kMx, 1, record.held); error != 0)
     return error;
   std::uint16_t mx = 0;
   if (const auto error = node_.alloc_mx(request.region, request.vc,

@@ -106,18 +106,18 @@ TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
     Reservation first, second;
     ASSERT_TRUE(alice.reserve(kThing, 100, first));
     EXPECT_FALSE(alice.reserve(kThing, 29, second));
-    EXPECT_EQ(second.amount(), 0U);
+    EXPECT_EQ(second.amount(kThing), 0U);
     EXPECT_EQ(used(*budgets, kThing), 100U);
     first = {};
     EXPECT_EQ(used(*budgets, kThing), 0U);
     ASSERT_TRUE(alice.reserve(kThing, 60, first));
     ASSERT_TRUE(alice.reserve(kThing, 60, second));
     first.join(std::move(second));
-    EXPECT_EQ(first.amount(), 120U);
-    EXPECT_EQ(second.amount(), 0U);
-    first.shrink(200);
-    EXPECT_EQ(first.amount(), 120U);
-    first.shrink(110);
+    EXPECT_EQ(first.amount(kThing), 120U);
+    EXPECT_EQ(second.amount(kThing), 0U);
+    first.shrink(kThing, 200);
+    EXPECT_EQ(first.amount(kThing), 120U);
+    first.shrink(kThing, 110);
     EXPECT_EQ(used(*budgets, kThing), 110U);
     ASSERT_TRUE(alice.reserve(kThing, 10, second));
     first.join(std::move(second));
@@ -127,6 +127,23 @@ TEST_F(BudgetsTest, WhatGoesIsGivenBackAndAUserWithoutAnythingIsForgotten) {
   }
   EXPECT_EQ(used(*budgets, kThing), 0U);
   EXPECT_EQ(users(*budgets), 0U);
+}
+
+TEST_F(BudgetsTest, AnObjectHoldsWhatItTakesOfEachResourceInOneReservation) {
+  const auto alice = budgets->account(kAlice, false);
+  {
+    Reservation held;
+    ASSERT_TRUE(alice.reserve(kThing, 100, held));
+    ASSERT_TRUE(alice.reserve(Resource::kMx, 3, held));
+    ASSERT_TRUE(alice.reserve(kThing, 20, held));
+    EXPECT_FALSE(alice.reserve(kThing, 9, held));  // keeps what it has
+    EXPECT_EQ(held.amount(kThing), 120U);
+    held.shrink(kThing, 50);
+    EXPECT_EQ(used(*budgets, kThing), 50U);
+    EXPECT_EQ(used(*budgets, Resource::kMx), 3U);
+  }
+  EXPECT_EQ(used(*budgets, kThing), 0U);
+  EXPECT_EQ(used(*budgets, Resource::kMx), 0U);
 }
 
 TEST_F(BudgetsTest, AReservationOutlivesItsAccount) {

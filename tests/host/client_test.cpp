@@ -132,7 +132,7 @@ constexpr VcId kVc = 8, kOtherVc = 9;
 class MxRecordsTest : public testing::Test {
  protected:
   void add(std::uint16_t mx, RegionId region, VcId vc = kNoneId) {
-    records.add(mx, {.region = region, .vc = vc, .place = {}, .one = {use.mxs, 1}});
+    records.add(mx, {.region = region, .vc = vc, .held = {}, .one = {use.mxs, 1}});
   }
 
   ProgramUse use;
@@ -284,7 +284,7 @@ TEST_F(ClientTableTest, AClientStaysWhileSomethingOfItIsLeft) {
   table.forget_if_empty(*client);
   EXPECT_NE(table.find(id), nullptr);  // it does not leave
   client->leaving = true;
-  client->mxs.add(1, {.region = 5, .vc = kNoneId, .place = {}, .one = {}});
+  client->mxs.add(1, {.region = 5, .vc = kNoneId, .held = {}, .one = {}});
   table.forget_if_empty(*client);
   EXPECT_NE(table.find(id), nullptr);
   client->mxs.remove(1);

@@ -41,7 +41,7 @@ class Lent {
     return request;
   }
   int map(Direction direction) {
-    return RegionMemory::map(request(direction), fds_, kMost, {}, {}, torn, memory);
+    return RegionMemory::map(request(direction), fds_, kMost, {}, torn, memory);
   }
 
   std::shared_ptr<host::Torn> torn = std::make_shared<host::Torn>(false);
@@ -236,7 +236,7 @@ TEST(LentMemoryKinds, ALongSealedFileIsMappedIfTheOperatorPermitsSoMuch) {
   const auto request = Lent(kSize, false).request(Direction::kTransmit);
   std::shared_ptr<RegionMemory> memory;
   const auto map = [&](std::uint64_t most) {
-    return RegionMemory::map(request, file, most, {}, {}, nullptr, memory);
+    return RegionMemory::map(request, file, most, {}, nullptr, memory);
   };
   EXPECT_EQ(map(kMost), -EINVAL);
   EXPECT_EQ(map(kLong), 0);
@@ -248,8 +248,8 @@ TEST(LentMemoryKinds, WhatOnlyItsOwnerMayWriteIsRefused) {
   const std::array<os::UniqueFd, 1> read_only{
       os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory;
-  EXPECT_EQ(RegionMemory::map(lent.request(Direction::kTransmit), read_only, kMost, {}, {},
-                              lent.torn, memory),
+  EXPECT_EQ(RegionMemory::map(lent.request(Direction::kTransmit), read_only, kMost, {}, lent.torn,
+                              memory),
             -EINVAL);
 }
 
@@ -262,7 +262,7 @@ TEST(LentMemoryKinds, WhoMayOnlyReadItCannotHaveItWritten) {
       os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   std::shared_ptr<RegionMemory> memory, of_the_other;
   const auto map = [&](Direction direction, const auto& files, auto& out) {
-    return RegionMemory::map(lent.request(direction), files, kMost, {}, {}, lent.torn, out);
+    return RegionMemory::map(lent.request(direction), files, kMost, {}, lent.torn, out);
   };
   ASSERT_EQ(map(Direction::kReceive, own, memory), 0);
   EXPECT_EQ(map(Direction::kReceive, read_only, of_the_other), -EINVAL);
@@ -280,7 +280,7 @@ class TornMemory : public host::ServiceFixture {
     ASSERT_EQ(service.drive()->claim_region(alice, request, kSize, 1, claim, refusal), 0);
     watched.guard(claim.torn);
     attachments.pieces = {watched.mapped};
-    attachments.place = std::move(claim.place);
+    attachments.of_region = std::move(claim.of_region);
     attachments.mapped_bytes = kSize;
     ASSERT_EQ(ask(alice, ipc::RequestMessage(request)), 0);
   }

@@ -160,7 +160,7 @@ class RegionMemoryTest : public testing::Test {
     const auto error = RegionMemory::measure(request, fds.size(), host::Quotas{}.map_bytes, bytes);
     return error != 0
                ? error
-               : RegionMemory::map(request, fds, host::Quotas{}.map_bytes, {}, {}, nullptr, memory);
+               : RegionMemory::map(request, fds, host::Quotas{}.map_bytes, {}, nullptr, memory);
   }
 
   ask::Map request{};

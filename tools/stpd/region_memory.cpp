@@ -374,8 +374,8 @@ int RegionMemory::measure(const ask::Map& request, std::size_t fd_count, std::ui
 }
 
 int RegionMemory::map(const ask::Map& request, std::span<const os::UniqueFd> fds,
-                      std::uint64_t most, host::Reservation bytes, host::Reservation mappings,
-                      std::shared_ptr<host::Torn> torn, std::shared_ptr<RegionMemory>& out) {
+                      std::uint64_t most, host::Reservation held, std::shared_ptr<host::Torn> torn,
+                      std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
   const auto segments = std::span(request.segments).first(request.segment_count);
   for (const auto& segment : segments) total += segment.length;
@@ -387,8 +387,7 @@ int RegionMemory::map(const ask::Map& request, std::span<const os::UniqueFd> fds
   std::shared_ptr<RegionMemory> memory(
       new RegionMemory({static_cast<std::byte*>(reserved), total}, transmit));
   memory->files_.resize(fds.size());
-  memory->bytes_ = std::move(bytes);
-  memory->mappings_ = std::move(mappings);
+  memory->held_ = std::move(held);
   // First of all: what was mapped for a request that is refused could not be mapped once more.
   for (const auto& segment : segments)
     if (const auto error =

@@ -131,11 +131,11 @@ class RegionMemory {
   // could shrink the memory or keep it from being sealed, or the file is so long that a look for
   // missing pages would take too long; -EPERM: it was sealed earlier and can be mapped no more;
   // -EFAULT: the owner has not allocated all pages; or another negative errno. Waits for whoever
-  // works on the files. The destructor unmaps and returns `bytes` and `mappings` to
-  // their budgets. `torn` is set if the owner takes away pages in use.
+  // works on the files. The destructor unmaps and returns what is `held` to its budgets. `torn` is
+  // set if the owner takes away pages in use.
   static int map(const ask::Map& request, std::span<const os::UniqueFd> fds, std::uint64_t most,
-                 host::Reservation bytes, host::Reservation mappings,
-                 std::shared_ptr<host::Torn> torn, std::shared_ptr<RegionMemory>& out);
+                 host::Reservation held, std::shared_ptr<host::Torn> torn,
+                 std::shared_ptr<RegionMemory>& out);
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
   // Returns 0 when all are mapped in; -EAGAIN: call again; or another negative errno.
   int populate(std::uint64_t bytes);
@@ -153,7 +153,7 @@ class RegionMemory {
  private:
   int place(std::byte* at, const ipc::Segment& segment, int fd, std::uint64_t most);
   RegionMemory(MutableBytes mapped, bool read_only) : mapped_(mapped), read_only_(read_only) {}
-  host::Reservation bytes_, mappings_;
+  host::Reservation held_;
   host::Guarded guarded_;
   std::vector<std::shared_ptr<FileMapping>> files_;  // by the number of the descriptor
   MutableBytes mapped_;                              // whole pages

@@ -28,9 +28,9 @@ constexpr std::uint64_t kErrandSlice = std::uint64_t{2} << 20;
 
 int map_memory(Errand& errand) {
   const auto& request = errand.request.as<ask::Map>();
-  auto error = RegionMemory::map(request, errand.files, errand.most, std::move(errand.claim.bytes),
-                                 std::move(errand.claim.mappings), std::move(errand.claim.torn),
-                                 errand.memory);
+  auto error =
+      RegionMemory::map(request, errand.files, errand.most, std::move(errand.claim.of_memory),
+                        std::move(errand.claim.torn), errand.memory);
   if (error != 0) return error;
   // They are memory, and mapped: so closing them does not block.
   for (const auto& segment : std::span(request.segments).first(request.segment_count))
@@ -172,7 +172,7 @@ int Server::end_errand(Peer& peer, Errand& errand) {
   if (errand.memory != nullptr) {
     attachments.pieces = errand.memory->pieces();
     attachments.mapped_bytes = errand.memory->size();
-    attachments.place = std::move(errand.claim.place);
+    attachments.of_region = std::move(errand.claim.of_region);
     attachments.keep = UserWorkers::guard(workers_, errand.user, std::move(errand.memory));
   }
   if (errand.result != 0) {
@@ -183,7 +183,7 @@ int Server::end_errand(Peer& peer, Errand& errand) {
   }
   // What is not used returns to its budget before the reply leaves.
   errand.claim = {};
-  attachments.place.reset();
+  attachments.of_region.reset();
   return reply_to(peer, attachments, reply);
 }
 
