@@ -7,7 +7,7 @@
 
 #include "libst/client/endpoint.h"
 #include "stp/base/mutex.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 
 namespace stp::client {
 

@@ -12,7 +12,7 @@
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/transfer/sequencer.h"
 
 namespace stp::managed {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/node/node.h"
 #include "tests/stp/node/two_nodes.h"
 

@@ -9,8 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "stp/channel/node_side.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "tests/bench/level0_pair.h"
 #include "tests/bench/managed_pair.h"
 #include "tests/bench/many_connections.h"

@@ -13,7 +13,7 @@
 #include "libst/host/service.h"
 #include "libst/ipc/client_page.h"
 #include "libst/ipc/requests.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "tests/host/any_message.h"
 #include "tests/host/test_port.h"
 

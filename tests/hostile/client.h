@@ -14,7 +14,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "tests/host/any_message.h"
 
 namespace stp::hostile {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "libst/managed/domain.h"
-#include "stp/channel/node_side.h"
+#include "stp/channel/rings.h"
 #include "tests/host/any_message.h"
 
 namespace stp::managed {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "libst/ipc/shared_memory.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "tests/stpd/raw_client.h"
 
 namespace stp::stpd {

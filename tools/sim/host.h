@@ -11,7 +11,7 @@
 
 #include "dpdk_port/link/crossing.h"
 #include "stp/channel/layout.h"
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/node/node.h"
 #include "tools/sim/memory.h"
 #include "tools/sim/network.h"

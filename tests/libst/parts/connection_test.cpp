@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "stp/channel/node_side.h"
+#include "stp/channel/rings.h"
 
 namespace stp::client {
 namespace {

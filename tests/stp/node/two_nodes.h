@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/node/node.h"
 #include "stp/wire/frame.h"
 

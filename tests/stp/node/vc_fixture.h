@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/node/connection/port_table.h"
 #include "tests/stp/node/two_nodes.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "stp/channel/user_side.h"
+#include "stp/channel/rings.h"
 #include "stp/node/node.h"
 #include "tools/replay/check/endpoint.h"
 #include "tools/replay/play/subject.h"
