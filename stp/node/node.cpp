@@ -252,7 +252,7 @@ std::size_t Node::table_bytes(EndpointId endpoint) const {
 std::size_t Node::table_growth(EndpointId endpoint, Direction direction, std::uint32_t base,
                                std::span<const MutableBytes> pieces) const {
   auto* const found = impl_->endpoints.find(endpoint);
-  return found == nullptr ? 0 : MappedMemory::range_of(*found, direction).growth(base, pieces);
+  return found == nullptr ? 0 : found->range(direction).growth(base, pieces);
 }
 int Node::alloc_mx(RegionId region, VcId vc, std::uint8_t permissions, std::uint16_t& out) {
   return impl_->memory.alloc_mx(region, vc, permissions, out);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects of a Node: endpoints, regions of mapped memory, Virtual Connections, and the order in
-// which these send.
+// The objects of a Node: endpoints, Virtual Connections, and the order in which these send.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 #include "stp/node/connection/vc_state.h"
 #include "stp/node/inbound/inbound.h"
 #include "stp/node/inbound/unscheduled.h"
-#include "stp/node/memory/bufx_range.h"
+#include "stp/node/memory/mapped_memory.h"
 #include "stp/node/node.h"
 #include "stp/wire/expected_data.h"
 #include "stp/wire/operations.h"
@@ -210,16 +209,10 @@ struct Endpoint {
   // Until then the endpoint accepts only requesters that have proved their address.
   Time crowded_until = 0;
   std::uint32_t vcs = 0, regions = 0;
-};
 
-struct Region {
-  RegionId id = kNoneId;
-  Endpoint* endpoint = nullptr;
-  Direction direction = Direction::kTransmit;
-  std::uint32_t first = 0, count = 0;
-  std::uint32_t attached = 0;  // frames that still read this memory
-  bool unmapped = false;
-  RegionMxs mxs;
+  [[nodiscard]] BufxRange& range(Direction direction) {
+    return direction == Direction::kReceive ? receive : transmit;
+  }
 };
 
 // State of the RSR that answers the RS after a CA (docs/protocol.md, 5.37): the Responder may need
@@ -360,6 +353,7 @@ struct Vc : TimerNode,
   Inbound inbound;
 
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
+  [[nodiscard]] MappedMemory::Reach reach() const { return {endpoint->id, id, endpoint->receive}; }
   // `header`, addressed to the peer.
   // protocol: 3.3
   [[nodiscard]] wire::Header addressed(wire::Header header) const {

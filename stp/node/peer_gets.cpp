@@ -65,7 +65,7 @@ DropReason PeerGets::check(const Vc& vc, std::uint32_t r_id, Address from, std::
   named.mx = region->mx;
   named.bufx = from.bufx;
   named.offset = from.offset;
-  if (const auto bad = use_.memory.check(vc, named, 0, permission, memory);
+  if (const auto bad = use_.memory.check(vc.reach(), named, 0, permission, memory);
       bad != DropReason::kNone)
     return bad;
   // All buffers between two of an Mx are bound, and belong to its region.

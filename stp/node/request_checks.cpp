@@ -127,7 +127,7 @@ int RequestChecks::check_grant(const Vc& vc, const wire::Header& h) const {
   std::byte* memory = nullptr;
   // The Mx decides what an open region permits; memory for a CTS or an answer needs Data.
   const auto permission = h.op() == Op::kMemoryRegionAvailable ? permit::kAll : permit::kData;
-  return use_.memory.check(vc, h, 0, permission, memory) == DropReason::kNone ? 0 : -ERANGE;
+  return use_.memory.check(vc.reach(), h, 0, permission, memory) == DropReason::kNone ? 0 : -ERANGE;
 }
 
 // STU_num of the first byte of a user's DATA: not 0 if it repeats a Block's tail.

@@ -146,7 +146,7 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   std::byte* memory = nullptr;
   InboundTransfer* region = nullptr;
   InboundBlock* block = nullptr;
-  auto why = use_.memory.check(vc, h, length, permit::kData, memory);
+  auto why = use_.memory.check(vc.reach(), h, length, permit::kData, memory);
   if (why == DropReason::kNone && vc.inbound.find_whole(wire::DataView(h), length, region))
     return place_whole(vc, frame, *region, memory);
   if (why == DropReason::kNone) why = find_block(vc, h, length, block);
@@ -284,7 +284,7 @@ void Placement::write_end(const Vc& vc, std::uint16_t mx, const HeldEnd& end) {
   at.bufx = place.bufx;
   at.offset = place.offset;
   std::byte* memory = nullptr;
-  const auto gone = use_.memory.check(vc, at, end.size, permit::kData, memory);
+  const auto gone = use_.memory.check(vc.reach(), at, end.size, permit::kData, memory);
   if (gone != DropReason::kNone) return use_.common.drop(gone);  // as if it came only now
   copy_in_order(memory, end.bytes, end.size);
 }
@@ -352,7 +352,7 @@ void Placement::on_unscheduled(Vc& vc, const wire::Frame& frame, Time now) {
   const auto& h = frame.header;
   const auto length = frame.stu.size();
   std::byte* memory = nullptr;
-  if (const auto why = use_.memory.check(vc, h, length, permit::kData, memory);
+  if (const auto why = use_.memory.check(vc.reach(), h, length, permit::kData, memory);
       why != DropReason::kNone)
     return use_.common.drop(why);
   const auto& mx = use_.memory.named(h.mx);

@@ -6,10 +6,12 @@
 
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
+#include "stp/node/common.h"
+#include "stp/node/connection/port_table.h"
 
 namespace stp {
 
-// ---- Bufx ranges and Mx, as bufx_range.h has them ----
+// ---- Bufx ranges and Mx ----
 
 const BufxRange::Piece BufxRange::kNone{};
 
@@ -299,13 +301,16 @@ std::size_t MxTable::tidy(std::size_t most) {
 
 // ---- the memory of all endpoints ----
 
+MappedMemory::MappedMemory(Common& common, const PortTable& vcs)
+    : common_(common), vcs_(vcs), regions_(common.config.max_regions) {}
+
 int MappedMemory::map(Endpoint& endpoint, Direction direction, std::uint32_t base,
                       std::span<const MutableBytes> pieces, RegionId& out) {
   auto* const region = regions_.add(std::make_unique<Region>());
   if (region == nullptr) return -ENOSPC;
   auto error = -ENOMEM;
   try {
-    error = range_of(endpoint, direction).bind(base, pieces, region->id);
+    error = endpoint.range(direction).bind(base, pieces, region->id);
   } catch (const std::bad_alloc&) {
   }
   if (error != 0) {
@@ -329,7 +334,7 @@ int MappedMemory::unmap(RegionId id) {
   if (region == nullptr || region->unmapped) return -EBADF;
   // Nothing stays bound: no request or frame finds the memory from here on.
   [[maybe_unused]] const auto unbound =
-      range_of(*region->endpoint, region->direction).unbind(region->first, region->count, id);
+      region->endpoint->range(region->direction).unbind(region->first, region->count, id);
   STP_ASSERT(unbound == region->count, "what a region has is bound until it is unbound");
   region->unmapped = true;
   mxs_.abandon(region->mxs);
