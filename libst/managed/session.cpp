@@ -36,16 +36,6 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   sequencer.expire(now);
 }
 
-bool Channel::send(Sequencer& sequencer, Time now) {
-  bool any = false;
-  sequencer.left(rings_.taken(), now);
-  for (; rings_.writable() && sequencer.transmit(rings_.next(), now); any = true)
-    rings_.send_next();
-  is_used(rings_.sent());
-  if (any) backend_.ring(number_);
-  return any;
-}
-
 // Without memory for all of them, the connection goes on with those that it has.
 void Channel::touch_pages() {
   in_use_ = true;

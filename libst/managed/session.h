@@ -43,7 +43,12 @@ class Channel {
   void receive(Sequencer& sequencer, Time now);
   // Gives the Node the requests of the Sequencer, as far as there is room. Returns true if there
   // were some: the caller then tells the backend.
-  bool send(Sequencer& sequencer, Time now);
+  bool send(Sequencer& sequencer, Time now) {
+    const bool any = sequencer.transmit(rings_, now);
+    is_used(rings_.sent());
+    if (any) backend_.ring(number_);
+    return any;
+  }
 
   // Closes the Virtual Connection: at once, or after all requests. The peer learns of `option`.
   void close(bool at_once, const ipc::WireOption& option);

@@ -108,13 +108,7 @@ class Outbox {
   // A Put, to be filled in: header, and where the bytes are. It has no option payload. `short_one`:
   // whether it asks for an answer may be decided when it leaves; its Send_state says whether
   // somebody waits.
-  SendEntry& add_put(bool short_one) {
-    STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
-    auto& out = queue_.place();
-    out.payload_length = out.limited = out.reserved[0] = out.reserved[1] = 0;
-    out.mark(++last_number_, short_one);
-    return out;
-  }
+  SendEntry& add_put(bool short_one);
   // Adds an answer to the peer, unless the same one is queued, or too many requests are: however
   // often the peer repeats its request, the queue does not grow. It asks again for what is dropped
   // here.

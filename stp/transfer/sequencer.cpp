@@ -198,6 +198,13 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
   return impl_->outbox.transmit(out);
 }
 
+bool Sequencer::transmit(UserChannel& to, Time now) {
+  left(to.taken(), now);
+  bool any = false;
+  for (; to.writable() && impl_->outbox.transmit(to.next()); any = true) to.send_next();
+  return any;
+}
+
 void Sequencer::taken(std::uint32_t count, Time now) {
   left(count, now);
   auto& self = *impl_;

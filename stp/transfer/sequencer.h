@@ -7,7 +7,7 @@
 //   while (user.receive(entry)) sequencer.receive(entry, now);
 //   sequencer.taken(taken, now);
 //   if (now >= sequencer.next_deadline()) sequencer.expire(now);
-//   while (user.writable() && sequencer.transmit(entry, now)) user.send(entry);
+//   sequencer.transmit(user, now);
 //   while (sequencer.next_completion(c)) ...
 //
 // Open the connection's endpoint with EndpointConfig::recover, so that the Node requests Blocks
@@ -19,7 +19,7 @@
 #include <memory>
 #include <optional>
 
-#include "stp/channel/layout.h"
+#include "stp/channel/rings.h"
 #include "stp/types.h"
 #include "stp/wire/header.h"
 #include "stp/wire/tiling.h"
@@ -185,6 +185,8 @@ class Sequencer {
   // --- headers, requests, time
   void receive(const ReceivedEntry& entry, Time now);
   bool transmit(SendEntry& out, Time now);
+  // All, as far as there is room, without a copy. Returns true if there were some.
+  bool transmit(UserChannel& to, Time now);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
   // Pass UserChannel::taken() as it was before receive() got all that had arrived. Completions that
