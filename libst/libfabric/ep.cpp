@@ -71,6 +71,7 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
   if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
   name_ = address_or_any(info.src_addr, info.src_addrlen);
   peer_ = address_or_any(info.dest_addr, info.dest_addrlen);
+  at_once_.owner = this;
   domain_.use();
 }
 
@@ -124,7 +125,10 @@ int Ep::close() {
 
 void Ep::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
-  while (injected_ != 0 && (state_ == State::kUp || state_ == State::kShutDown) &&
+  const auto sends = [this] {
+    return injected_ != 0 || (has_injected_at_once_ && has_operations(connection_));
+  };
+  while ((state_ == State::kUp || state_ == State::kShutDown) && sends() &&
          Clock::now() < deadline) {
     link_.progress();
     lock.without(std::this_thread::yield);
@@ -222,6 +226,12 @@ void Ep::leaves(const Op& op) {
 }
 
 void Ep::part_done(Op& op, int status) {
+  if (&op == &at_once_) {
+    Outcome lost;
+    lost.status = status;
+    lost.injected = true;
+    return reports_.complete(lost);
+  }
   if (continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;

@@ -171,6 +171,8 @@ class Ep final : public fid_ep, public Owner {
   void leaves(const Op& op);
   [[nodiscard]] Receives& receives() const { return *receives_; }
   ssize_t send_short(const Request& request);
+  // Copies the message into the peer's ring, as a part of `op`. False: it would have to wait.
+  bool send_at_once(const Request& request, Op& op, unsigned flags);
   ssize_t announce(const Request& request);
   int tell_written(Op& op);
   void take_short(PostedReceive& receive, const Arrival& arrival);
@@ -199,6 +201,8 @@ class Ep final : public fid_ep, public Owner {
   Op* reading_ = nullptr;      // an announced message that is being read
   std::deque<Op*> announced_;  // by this side, not requested yet
   std::deque<Op*> sends_;      // not reported yet, in posting order
+  Op at_once_;                 // stands for all that was injected and copied at once
+  bool has_injected_at_once_ = false;
   std::size_t outstanding_ = 0, injected_ = 0;
   std::size_t repeating_ = 0;  // atomic operations that may take further steps
 };

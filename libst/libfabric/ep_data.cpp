@@ -99,7 +99,14 @@ ssize_t Ep::send_short(const Request& request) {
   const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   const auto copied = with_data || (request.flags & FI_INJECT) != 0;
   const auto& segments = request.segments;
+  const auto flags = (request.flags & FI_FENCE) != 0 ? unsigned{STM_FENCE} : 0;
+  if ((request.flags & kUntold) != 0 && send_at_once(request, at_once_, flags | STM_QUIET)) {
+    has_injected_at_once_ = true;
+    reports_.sent(nullptr, FI_SEND | FI_MSG, request.flags);
+    return 0;
+  }
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
+  if ((copied || !is_registered(segments)) && send_at_once(request, op, flags)) return 0;
   int error = 0;
   if (copied) {
     error = link_.slots().take(op.span);
@@ -109,13 +116,28 @@ ssize_t Ep::send_short(const Request& request) {
   } else {
     error = link_.span_of(segments, true, op.span);
   }
-  const auto flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
   const auto kind = with_data ? MessageKind::kData : MessageKind::kPlain;
   if (error == 0)
-    error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op),
-                     static_cast<unsigned>(flags), static_cast<std::uint32_t>(kind), op.span.memory,
-                     op.span.data, segments.length + (with_data ? kTrailer : 0));
+    error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), flags,
+                     static_cast<std::uint32_t>(kind), op.span.memory, op.span.data,
+                     segments.length + (with_data ? kTrailer : 0));
   return posted(op, error);
+}
+
+bool Ep::send_at_once(const Request& request, Op& op, unsigned flags) {
+  const auto& segments = request.segments;
+  std::array<std::byte, kTrailer> trailer;
+  std::array<iovec, kSegments + 1> parts;
+  auto* end = std::copy_n(segments.iov.begin(), segments.count, parts.begin());
+  auto kind = MessageKind::kPlain;
+  if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
+    kind = MessageKind::kData;
+    store64(trailer.data(), request.data);
+    *end++ = {trailer.data(), trailer.size()};
+  }
+  return stm_send_short(connection_, reinterpret_cast<std::uintptr_t>(&op), flags,
+                        static_cast<std::uint32_t>(kind), nullptr, 0, parts.data(),
+                        static_cast<std::size_t>(end - parts.begin())) == 0;
 }
 
 // Two parts: the announcement, and that the peer has read the message.

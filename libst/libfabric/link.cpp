@@ -247,11 +247,26 @@ void FabricLink::free_op(Op& op) {
   free_ops_.push_back(&op);
 }
 
+namespace {
+
+// The registration by the program that covers the bytes; nullptr: none.
+const Mr* registration_of(const Segments& segments) {
+  const auto* const mr = static_cast<const Mr*>(segments.desc[0]);
+  const auto covers =
+      segments.count == 1 && mr != nullptr && mr->covers(segments.iov[0].iov_base, segments.length);
+  return covers ? mr : nullptr;
+}
+
+}  // namespace
+
+bool is_registered(const Segments& segments) {
+  return segments.length != 0 && registration_of(segments) != nullptr;
+}
+
 int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
   if (segments.length == 0) return 0;
   auto* const first = static_cast<std::byte*>(segments.iov[0].iov_base);
-  const auto* const mr = static_cast<const Mr*>(segments.desc[0]);
-  if (segments.count == 1 && mr != nullptr && mr->covers(first, segments.length)) {
+  if (const auto* const mr = registration_of(segments); mr != nullptr) {
     out.memory = mr->memory();
     out.data = first;
     return 0;
@@ -335,6 +350,12 @@ void FabricLink::run_dialer() {
     dialing_ = nullptr;
     dial_.notify_all();
   }
+}
+
+bool has_operations(stm_connection_t connection) {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  return stm_connection_query(connection, &info) == 0 && info.operations != 0;
 }
 
 // ---- listen

@@ -253,6 +253,13 @@ class FabricLink {
   bool closing_ STP_GUARDED_BY(mutex_) = false;
 };
 
+// Whether the program has registered the memory that they are, so that they need no copy.
+[[nodiscard]] bool is_registered(const Segments& segments);
+
+// Whether something that was posted on the connection is under way. What succeeds quietly makes no
+// event.
+[[nodiscard]] bool has_operations(stm_connection_t connection);
+
 // Listening at a port of the link, or at any that is free.
 
 // Listens at the port of `name`. If that is 0, at a free one, which `name` gets. Returns 0 or a

@@ -124,6 +124,18 @@ void Reports::tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t s
   rx_cq_->wake();
 }
 
+void Reports::sent(void* context, std::uint64_t kind, std::uint64_t flags) {
+  if (auto* const counter = counters_[static_cast<std::size_t>(Direction::kSend)];
+      counter != nullptr)
+    counter->count(false);
+  if (tx_cq_ == nullptr || !tells(Direction::kSend, flags)) return;
+  auto& told = tx_cq_->add();
+  told = {};
+  told.entry.op_context = context;
+  told.entry.flags = kind;
+  tx_cq_->wake();
+}
+
 void Reports::complete(const Outcome& op) {
   const auto receives = op.direction == Direction::kReceive;
   const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);

@@ -219,6 +219,9 @@ class Reports {
   // Whether the success of an operation with those flags is told, too.
   [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
   void complete(const Outcome& op);
+  // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
+  // `flags`: those of its call.
+  void sent(void* context, std::uint64_t kind, std::uint64_t flags);
   void count_access(bool reads);
 
  private:

@@ -41,10 +41,26 @@ int Connection::post(const Operation& operation) {
   if (!is_up()) return 0;
   session_->sequencer.expire(domain_->time());
   operations_.begin(*session_);
+  has_posted();
+  return 0;
+}
+
+int Connection::send_at_once(const Operation& operation, const Pieces& bytes) {
+  if (const auto error = cannot_post(); error != 0) return error;
+  if (!is_up()) return -EAGAIN;
+  session_->sequencer.expire(domain_->time());
+  const auto error = operations_.send_at_once(*session_, operation, bytes, posted_);
+  if (error == -ENOBUFS) return confirm_quiet_puts(), -EAGAIN;
+  if (error != 0) return error;
+  ++posted_;
+  has_posted();
+  return 0;
+}
+
+void Connection::has_posted() {
   send_soon();
   // Mostly its deadline is that of what was posted before.
   if (session_->sequencer.next_deadline() < entry_.due) domain_->look_before(*this);
-  return 0;
 }
 
 int Connection::post_receive(PostedReceive receive) {

@@ -54,6 +54,8 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
 
   // ---- posting ----
   int post(const Operation& operation);
+  // A message with those bytes, which are copied. -EAGAIN: it would have to wait.
+  int send_at_once(const Operation& operation, const Pieces& bytes);
   int post_receive(PostedReceive receive);
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);
@@ -137,6 +139,7 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   [[nodiscard]] int cannot_post() const;
   bool move(Time now);  // true: call again at once, there is more
   void send_soon();
+  void has_posted();
   bool match();
   void on_completion(const Completion& c);
   void on_read_request(const Completion& c);

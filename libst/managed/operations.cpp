@@ -161,11 +161,29 @@ int Operations::try_begin(Session& session, Operation& operation) {
 }
 
 int Operations::begin_send(Session& session, Operation& operation) {
+  const iovec whole{operation.ptr, operation.length};
   if (goes_by_ring(session, operation.length) &&
-      session.eager_out.send(session.sequencer, session.staging, operation, session.eager_in,
-                             may_be_quiet(operation)) == 0)
+      session.eager_out.send(session.sequencer, session.staging, operation, {.parts = {&whole, 1}},
+                             session.eager_in, may_be_quiet(operation)) == 0)
     return 0;
   return begin_write(session, operation);
+}
+
+int Operations::send_at_once(Session& session, const Operation& operation, const Pieces& bytes,
+                             std::uint64_t posted) {
+  const auto waits =
+      list_.waiting() != nullptr || ((operation.flags & STM_FENCE) != 0 && !list_.empty());
+  if (waits || !goes_by_ring(session, operation.length)) return -EAGAIN;
+  if (!post(operation, posted)) return -ENOBUFS;
+  auto& added = *list_.waiting();
+  if (session.eager_out.send(session.sequencer, session.staging, added, bytes, session.eager_in,
+                             may_be_quiet(added)) == 0) {
+    list_.begun(added);
+    return 0;
+  }
+  list_.remove(added);
+  reports_.release_send();
+  return -EAGAIN;
 }
 
 // The ring saves a round trip and costs two copies. Among other Writes, the round trip of a long

@@ -169,6 +169,10 @@ class Operations {
       answers_.push_back(&added);
     return true;
   }
+  // Adds a message and puts its bytes into the peer's ring. -EAGAIN: it would have to wait, and is
+  // not added; -ENOBUFS: as where post() is false.
+  int send_at_once(Session& session, const Operation& operation, const Pieces& bytes,
+                   std::uint64_t posted);
   // Begins as many operations as may begin now.
   void begin(Session& session) {
     begin_in_order(session);

@@ -75,8 +75,27 @@ void EagerOut::on_answer(const Completion& c) {
   open(c.region.base);
 }
 
-int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& operation, EagerIn& in,
-                   bool quiet) {
+std::uint64_t Pieces::length() const {
+  constexpr auto kTooLong = eager_most(kEagerSpan) + 1;
+  std::uint64_t sum = head_length;
+  for (const auto& part : parts) {
+    if (part.iov_len > kTooLong - sum) return kTooLong;
+    sum += part.iov_len;
+  }
+  return sum;
+}
+
+void Pieces::copy_to(std::byte* to) const {
+  if (head_length != 0) std::memcpy(to, head, head_length);
+  to += head_length;
+  for (const auto& part : parts) {
+    if (part.iov_len != 0) std::memcpy(to, part.iov_base, part.iov_len);
+    to += part.iov_len;
+  }
+}
+
+int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& operation,
+                   const Pieces& bytes, EagerIn& in, bool quiet) {
   const auto slot = use(operation.length);
   auto* const at = staging.eager_out(slot);
   const auto error = sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot,
@@ -93,7 +112,7 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
   head.tag = operation.tag;
   head.taken = in.tell();
   encode(head, at);
-  if (operation.length != 0) std::memcpy(at + kEagerHead, operation.ptr, operation.length);
+  bytes.copy_to(at + kEagerHead);
   operation.slot = slot;
   operation.ring_end = sent_;
   operation.message = head.message;

@@ -2,11 +2,14 @@
 // What an open connection works with: its channel to the Node, and its session with the peer.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "libst/client/backend.h"
 #include "libst/managed/memory.h"
@@ -120,6 +123,17 @@ EagerHead decode_eager(const std::byte* slot);
 
 class EagerIn;
 
+// The bytes of a message: a header, then parts.
+struct Pieces {
+  const void* head = nullptr;
+  std::size_t head_length = 0;
+  std::span<const iovec> parts;
+
+  // Of all; beyond the longest message of a ring that is not the exact length.
+  [[nodiscard]] std::uint64_t length() const;
+  void copy_to(std::byte* to) const;
+};
+
 // The sending side: uses the slots in turn.
 class EagerOut {
  public:
@@ -131,10 +145,11 @@ class EagerOut {
   void on_revoked(const RemoteRegion& region) {
     if (region.r_id == ring_.r_id) close();
   }
-  // Puts the message of `operation` into the next slots; has_room() was true. The message carries
+  // Puts the message of `operation`, which has those bytes, into the next slots; has_room() was
+  // true. The message carries
   // what `in` has to tell. Returns an error, and closes, if the ring is no longer usable.
-  int send(Sequencer& sequencer, const Staging& staging, Operation& operation, EagerIn& in,
-           bool quiet);
+  int send(Sequencer& sequencer, const Staging& staging, Operation& operation, const Pieces& bytes,
+           EagerIn& in, bool quiet);
   // Whether a message of that length can go through the ring now.
   [[nodiscard]] bool has_room(std::uint64_t length) const {
     const auto slots = eager_slots(length);

@@ -9,6 +9,7 @@ using stp::managed::Domain;
 using stp::managed::Memory;
 using stp::managed::MemoryUse;
 using stp::managed::Operation;
+using stp::managed::Pieces;
 using stp::managed::PostedReceive;
 using namespace stp::managed::api;
 
@@ -136,6 +137,26 @@ int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint
     auto sending = operation(Operation::Kind::kSend, context, flags, ptr, length);
     sending.tag = tag;
     return post(connection, memory, std::move(sending), false);
+  });
+}
+
+int stm_send_short(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
+                   const void* head, size_t head_length, const struct iovec* parts, size_t count) {
+  return guarded([&] {
+    const auto found = find<Connection>(connection);
+    if (!found) return -EBADF;
+    if ((flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags has unknown bits");
+    if (head_length > STM_HEAD) return fail(-EINVAL, "head_length is more than STM_HEAD");
+    if (head == nullptr && head_length != 0) return missing("head");
+    if (parts == nullptr && count != 0) return missing("parts");
+    const Pieces bytes{head, head_length, {parts, count}};
+    const auto length = bytes.length();
+    if (length > stp::managed::eager_most(stp::managed::kEagerSpan))
+      return fail(-EMSGSIZE, "a message of that length never begins at once");
+    auto sending = operation(Operation::Kind::kSend, context, flags, nullptr, length);
+    sending.tag = tag;
+    const stp::Lock guard(found->domain()->mutex());
+    return found->send_at_once(sending, bytes);
   });
 }
 

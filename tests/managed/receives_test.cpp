@@ -37,11 +37,12 @@ class MessagesToReceives : public TwoSessions {
     if (ring == 0) ring = serve_ring(a, b);
     Operation sending;
     sending.id = 1;
-    sending.ptr = b.bytes.data();
     sending.length = length;
     sending.tag = tag;
-    ASSERT_EQ(there().eager_out.send(there().sequencer, there().staging, sending, there().eager_in,
-                                     false),
+    const iovec bytes{b.bytes.data(), length};
+    ASSERT_EQ(there().eager_out.send(there().sequencer, there().staging, sending,
+                                     {.head = nullptr, .head_length = 0, .parts = {&bytes, 1}},
+                                     there().eager_in, false),
               0);
   }
   // Hands over what B has to say, and lets A match.

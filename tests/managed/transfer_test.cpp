@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages, reads, puts, gets and fetch-and-ops.
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -201,6 +203,83 @@ TEST_P(Transfers, MessagesOfSeveralSlotsGoThereAndBack) {
     ASSERT_EQ(std::memcmp(to.data(), from.data() + i, length), 0);
     ASSERT_EQ(sender.completion(1).status, 0);
   }
+}
+
+TEST_P(Transfers, AShortMessageOfPiecesNeedsNoRegisteredMemory) {
+  client.await_eager();
+  Buffer to(1 << 13, 0, false);
+  const auto sink = server.memory(to.data(), to.size());
+  for (const std::size_t length : {0UL, 1UL, 8UL, 4'048UL, 5'000UL}) {
+    ASSERT_EQ(stm_receive(server.connection, 20, sink, to.data(), to.size()), 0);
+    using Bytes = std::vector<unsigned char>;
+    Bytes head(STM_HEAD, 1), first(length, 2), second(7, 3);
+    auto expected = head;
+    expected.insert(expected.end(), first.begin(), first.end());
+    expected.insert(expected.end(), second.begin(), second.end());
+    const iovec parts[]{{first.data(), length}, {nullptr, 0}, {second.data(), second.size()}};
+    ASSERT_EQ(stm_send_short(client.connection, 10, 0, 99, head.data(), head.size(), parts, 3), 0);
+    for (auto* const piece : {&head, &first, &second}) piece->assign(piece->size(), 0);
+    const auto received = server.completion(20);
+    EXPECT_EQ(received.tag, 99U);
+    ASSERT_EQ(received.length, expected.size());
+    EXPECT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0);
+    const auto sent = client.completion(10);
+    EXPECT_EQ(sent.kind, STM_SEND);
+    EXPECT_EQ(sent.status, 0);
+    EXPECT_EQ(sent.message, received.message);
+  }
+}
+
+TEST_P(Transfers, AShortMessageThatWouldHaveToWaitIsNotSent) {
+  client.await_eager();
+  Buffer from(1 << 15, 3), to(1 << 15, 0, false);
+  const auto source = client.memory(from.data(), from.size(), STM_LOCAL_READ);
+  const auto sink = server.memory(to.data(), to.size());
+  const auto send = [&](std::uint32_t tag) {
+    const iovec part{&tag, sizeof tag};
+    return stm_send_short(client.connection, tag, STM_QUIET, tag, nullptr, 0, &part, 1);
+  };
+  // The peer has no receives, so the ring fills.
+  std::uint32_t sent = 0;
+  while (sent < 1'000 && send(sent) == 0) ++sent;
+  EXPECT_GE(sent, 8U);
+  ASSERT_LT(sent, 1'000U);
+  EXPECT_EQ(send(sent), -EAGAIN);
+  for (int i = 0; i < 100; ++i)  // behind one another, without a receive
+    ASSERT_EQ(stm_send(client.connection, 1'000, 0, sent++, source, from.data(), 20'000), 0);
+  EXPECT_EQ(send(sent), -EAGAIN);
+  for (std::uint32_t i = 0; i < sent; ++i) {
+    ASSERT_EQ(stm_receive(server.connection, 20, sink, to.data(), to.size()), 0);
+    const auto received = server.completion(20);
+    ASSERT_EQ(received.status, 0);
+    ASSERT_EQ(received.tag, i);
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(client.completion(1'000).status, 0);
+  EXPECT_EQ(send(sent), 0);
+}
+
+TEST_P(Transfers, AShortMessageThatCannotBeOneIsRefused) {
+  client.await_eager();
+  Buffer bytes(1 << 16, 3);
+  const auto send = [&](std::size_t head, std::size_t length, unsigned flags = 0) {
+    const iovec part{bytes.data(), length};
+    return stm_send_short(client.connection, 1, flags, 0, bytes.data(), head, &part, 1);
+  };
+  EXPECT_EQ(send(STM_HEAD + 1, 8), -EINVAL);
+  EXPECT_EQ(send(0, 8, 1U << 31), -EINVAL);
+  EXPECT_EQ(send(STM_HEAD, bytes.size()), -EMSGSIZE);
+  EXPECT_EQ(send(STM_HEAD, SIZE_MAX), -EMSGSIZE);
+  const iovec huge[]{{bytes.data(), SIZE_MAX}, {bytes.data(), 2}};
+  EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 0, huge, 2), -EMSGSIZE);
+  EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 8, nullptr, 0), -EINVAL);
+  EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 0, nullptr, 1), -EINVAL);
+  EXPECT_EQ(stm_send_short(nullptr, 1, 0, 0, nullptr, 0, nullptr, 0), -EBADF);
+  auto attr = client.attr();
+  stm_connection_t idle = nullptr;
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &idle), 0);
+  EXPECT_EQ(stm_send_short(idle, 1, 0, 0, nullptr, 0, nullptr, 0), -ENOTCONN);
+  EXPECT_EQ(stm_connection_close(idle), 0);
+  EXPECT_TRUE(client.quiet());
 }
 
 TEST_P(Transfers, AShortMessageThatOvertakesALongOneIsToldBehindIt) {

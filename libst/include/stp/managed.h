@@ -380,6 +380,15 @@ enum {
 };
 ST_API int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
                     stm_memory_t memory, const void* ptr, size_t length);
+enum { STM_HEAD = 32 };
+struct iovec; /* <sys/uio.h> */
+/* A short message from memory that need not be registered: a header of up to STM_HEAD bytes, then
+ * the parts. It begins at once or not at all. When the call has returned, all its memory is the
+ * program's again; STM_SEND comes as for stm_send. -EAGAIN: also where the peer has no room for it
+ * now, where operations wait in front of it, and before the connection is up: stm_send waits. */
+ST_API int stm_send_short(stm_connection_t connection, uint64_t context, unsigned flags,
+                          uint32_t tag, const void* head, size_t head_length,
+                          const struct iovec* parts, size_t count);
 /* Asks the peer's program for exactly `length` bytes, which it serves from where it likes. A
  * request that is none any more (the peer has taken it back, or it was answered): STM_SERVED says
  * -ECANCELED, and stm_refuse_read returns it. Another length than was asked for: STM_SERVED says

@@ -155,7 +155,8 @@ int Endpoint::close() {
 
 void Endpoint::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
-  while (injected_ != 0 && Clock::now() < deadline) {
+  const auto sends = [](const auto& each) { return each.second->is_sending(); };
+  while ((injected_ != 0 || std::ranges::any_of(outgoing_, sends)) && Clock::now() < deadline) {
     link_.progress();
     lock.without(std::this_thread::yield);
   }
@@ -256,7 +257,7 @@ int Endpoint::get_name(void* address, std::size_t* length) {
 // ---- connections ----
 
 int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
-  bury();
+  if (!ended_outgoing_.empty() || !ended_incoming_.empty()) bury();
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
   if (const auto status = losses_.take_for_send(place); status != 0) return -error_of(status);
@@ -339,18 +340,17 @@ int check_receive(std::uint64_t flags, std::uint64_t known) {
   return (flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0 ? -FI_EBADFLAGS : 0;
 }
 
-ssize_t send(fid_ep* ep, Outbound&& message, std::uint64_t flags) {
-  return guarded([&] {
-    message.request.flags = flags;
-    return endpoint_of(ep).send(message);
-  });
+ssize_t send(fid_ep* ep, const Outbound& message) {
+  return guarded([&] { return endpoint_of(ep).send(message); });
 }
 
-ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
-             void* context, std::uint64_t data, std::uint64_t flags) {
-  Outbound message{.request = {.segments = {}, .context = context, .data = data}, .to = to};
-  const auto error = read_segments(iov, desc, count, message.request.segments);
-  return error != 0 ? error : send(ep, std::move(message), flags);
+// From one buffer.
+ssize_t send(fid_ep* ep, const void* buffer, std::size_t length, void* desc, Outbound&& message) {
+  const iovec iov{const_cast<void*>(buffer), length};
+  message.iov = &iov;
+  message.desc = &desc;
+  message.count = 1;
+  return send(ep, message);
 }
 
 ssize_t receive(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
@@ -383,63 +383,52 @@ fi_ops_msg msg_calls{
     .send =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
            void* context) {
-          return send(
-              ep,
-              {.request = {.segments = one_segment(buffer, length, desc), .context = context},
-               .to = to},
-              endpoint_of(ep).tx_flags());
+          return send(ep, buffer, length, desc,
+                      {.context = context, .flags = endpoint_of(ep).tx_flags(), .to = to});
         },
     .sendv =
         [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
            void* context) {
-          return send(ep, iov, desc, count, to, context, 0, endpoint_of(ep).tx_flags());
+          return send(ep, {.iov = iov,
+                           .desc = desc,
+                           .count = count,
+                           .context = context,
+                           .flags = endpoint_of(ep).tx_flags(),
+                           .to = to});
         },
     .sendmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
       if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
-      return send(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->context, msg->data,
-                  flags);
+      return send(ep, {.iov = msg->msg_iov,
+                       .desc = msg->desc,
+                       .count = msg->iov_count,
+                       .context = msg->context,
+                       .flags = flags,
+                       .data = msg->data,
+                       .to = msg->addr});
     },
     .inject =
         [](fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) {
-          return send(ep, {.request = {.segments = one_segment(buffer, length, nullptr)}, .to = to},
-                      FI_INJECT | kUntold);
+          return send(ep, buffer, length, nullptr, {.flags = FI_INJECT | kUntold, .to = to});
         },
     .senddata =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, std::uint64_t data,
            fi_addr_t to, void* context) {
-          return send(ep,
-                      {.request = {.segments = one_segment(buffer, length, desc),
-                                   .context = context,
-                                   .data = data},
-                       .to = to},
-                      endpoint_of(ep).tx_flags() | FI_REMOTE_CQ_DATA);
+          return send(ep, buffer, length, desc,
+                      {.context = context,
+                       .flags = endpoint_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                       .data = data,
+                       .to = to});
         },
     .injectdata =
         [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t to) {
-          return send(ep,
-                      {.request = {.segments = one_segment(buffer, length, nullptr), .data = data},
-                       .to = to},
-                      FI_INJECT | kUntold | FI_REMOTE_CQ_DATA);
+          return send(ep, buffer, length, nullptr,
+                      {.flags = FI_INJECT | kUntold | FI_REMOTE_CQ_DATA, .data = data, .to = to});
         },
 };
 
 // FI_TAGGED of endpoints of FI_EP_RDM.
 
 namespace {
-
-ssize_t send(fid_ep* ep, Request&& request, fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
-  return guarded([&] {
-    request.flags = flags;
-    return endpoint_of(ep).send(
-        {.request = std::move(request), .to = to, .tagged = true, .tag = tag});
-  });
-}
-
-ssize_t send(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, Request&& request,
-             fi_addr_t to, std::uint64_t tag, std::uint64_t flags) {
-  const auto error = read_segments(iov, desc, count, request.segments);
-  return error != 0 ? error : send(ep, std::move(request), to, tag, flags);
-}
 
 ssize_t receive(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
                 Receive&& receive) {
@@ -481,38 +470,62 @@ fi_ops_tagged tagged_calls{
     .send =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
            std::uint64_t tag, void* context) {
-          return send(ep, {.segments = one_segment(buffer, length, desc), .context = context}, to,
-                      tag, endpoint_of(ep).tx_flags());
+          return send(ep, buffer, length, desc,
+                      {.context = context,
+                       .flags = endpoint_of(ep).tx_flags(),
+                       .to = to,
+                       .tagged = true,
+                       .tag = tag});
         },
     .sendv =
         [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
            std::uint64_t tag, void* context) {
-          return send(ep, iov, desc, count, {.segments = {}, .context = context}, to, tag,
-                      endpoint_of(ep).tx_flags());
+          return send(ep, {.iov = iov,
+                           .desc = desc,
+                           .count = count,
+                           .context = context,
+                           .flags = endpoint_of(ep).tx_flags(),
+                           .to = to,
+                           .tagged = true,
+                           .tag = tag});
         },
     .sendmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
       if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
-      return send(ep, msg->msg_iov, msg->desc, msg->iov_count,
-                  {.segments = {}, .context = msg->context, .data = msg->data}, msg->addr, msg->tag,
-                  flags);
+      return send(ep, {.iov = msg->msg_iov,
+                       .desc = msg->desc,
+                       .count = msg->iov_count,
+                       .context = msg->context,
+                       .flags = flags,
+                       .data = msg->data,
+                       .to = msg->addr,
+                       .tagged = true,
+                       .tag = msg->tag});
     },
     .inject =
         [](fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to, std::uint64_t tag) {
-          return send(ep, {.segments = one_segment(buffer, length, nullptr)}, to, tag,
-                      FI_INJECT | kUntold);
+          return send(ep, buffer, length, nullptr,
+                      {.flags = FI_INJECT | kUntold, .to = to, .tagged = true, .tag = tag});
         },
     .senddata =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, std::uint64_t data,
            fi_addr_t to, std::uint64_t tag, void* context) {
-          return send(
-              ep, {.segments = one_segment(buffer, length, desc), .context = context, .data = data},
-              to, tag, endpoint_of(ep).tx_flags() | FI_REMOTE_CQ_DATA);
+          return send(ep, buffer, length, desc,
+                      {.context = context,
+                       .flags = endpoint_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                       .data = data,
+                       .to = to,
+                       .tagged = true,
+                       .tag = tag});
         },
     .injectdata =
         [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t to,
            std::uint64_t tag) {
-          return send(ep, {.segments = one_segment(buffer, length, nullptr), .data = data}, to, tag,
-                      FI_INJECT | kUntold | FI_REMOTE_CQ_DATA);
+          return send(ep, buffer, length, nullptr,
+                      {.flags = FI_INJECT | kUntold | FI_REMOTE_CQ_DATA,
+                       .data = data,
+                       .to = to,
+                       .tagged = true,
+                       .tag = tag});
         },
 };
 

@@ -35,11 +35,14 @@ class Eq;
 namespace stp::fi::rdm {
 
 class Endpoint;
+struct Outbound;
 
 // A connection that an endpoint has made to a peer: its messages, writes and reads go there.
 class Outgoing final : public Owner {
  public:
-  Outgoing(Endpoint& endpoint, const Address& peer) : endpoint_(endpoint), peer_(peer) {}
+  Outgoing(Endpoint& endpoint, const Address& peer) : endpoint_(endpoint), peer_(peer) {
+    at_once_.owner = this;
+  }
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -56,6 +59,11 @@ class Outgoing final : public Owner {
 
   // Begins the operation, once the connection is up. A status: it has not begun.
   int post(Op& op);
+  // Copies a short message into the peer's ring: then its bytes are the program's again, and no
+  // operation of the provider stands for it. False: it would have to wait.
+  bool send_at_once(const Head& head, const Outbound& message);
+  // Messages of send_at_once() may be under way.
+  [[nodiscard]] bool is_sending() const;
   // The peer has lent a lane.
   [[nodiscard]] bool has_lane() const { return is_up() && lane_.is_open(); }
   // And it has room for a message of that length.
@@ -111,6 +119,8 @@ class Outgoing final : public Owner {
   stm_memory_t memory_ = nullptr;
   std::vector<RxBuffer> buffers_;
   std::deque<Op*> waiting_;  // for the connection to be up
+  Op at_once_;               // stands for all messages of send_at_once(), where one fails
+  bool has_sent_at_once_ = false;
   std::uint32_t last_id_ = 0;
   std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
   std::deque<Pull> pulls_;                            // that wait for their reads
@@ -233,9 +243,13 @@ class Incoming final : public Owner {
   bool ended_ = false, broken_ = false;
 };
 
-// A message to send.
+// A message to send, as a program's call gives it.
 struct Outbound {
-  Request request;
+  const iovec* iov = nullptr;
+  void** desc = nullptr;
+  std::size_t count = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0, data = 0;
   fi_addr_t to = FI_ADDR_UNSPEC;
   bool tagged = false;
   std::uint64_t tag = 0;
@@ -277,6 +291,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   void received(Op& op);
   // A message, write or read is done.
   void finish(Op& op);
+  // A message that was complete for the program has not arrived.
+  void never_arrived(const Address& peer, int status);
   // A peer has written with immediate data.
   void written(const Message& message);
   // FI_RMA_EVENT: peers tell of each access.
@@ -323,6 +339,8 @@ class Endpoint final : public fid_ep, public Acceptor {
 
   [[nodiscard]] int may_post(std::uint64_t flags) const;
   int connection_to(fi_addr_t to, Outgoing*& out);
+  // The message has to wait, is long, or is complete later.
+  ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // The operation is no longer outstanding.
   void leaves(const Op& op);

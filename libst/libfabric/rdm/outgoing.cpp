@@ -30,6 +30,7 @@ static_assert(kHead + kLaneTail <= kLaneRoom);
 constexpr std::size_t kMostCopied = std::size_t{4} << 20;
 // A peer has fewer reads under way at a time.
 constexpr std::size_t kMostReadsOfPeer = 64;
+constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
 
 }  // namespace
 
@@ -89,6 +90,22 @@ int Outgoing::post(Op& op) {
   if (state_ != State::kDialing) return begin(op);
   waiting_.push_back(&op);
   return 0;
+}
+
+bool Outgoing::send_at_once(const Head& head, const Outbound& message) {
+  if (state_ != State::kUp) return false;
+  std::array<std::byte, kHead> bytes;
+  store(head, bytes.data());
+  if (stm_send_short(connection_, reinterpret_cast<std::uintptr_t>(&at_once_), STM_QUIET,
+                     static_cast<std::uint32_t>(Kind::kEager), bytes.data(), kHead, message.iov,
+                     message.count) != 0)
+    return false;
+  has_sent_at_once_ = true;
+  return true;
+}
+
+bool Outgoing::is_sending() const {
+  return has_sent_at_once_ && state_ != State::kEnded && has_operations(connection_);
 }
 
 int Outgoing::begin(Op& op) {
@@ -209,6 +226,10 @@ void Outgoing::flush() {
 }
 
 void Outgoing::part_done(Op& op, int status) {
+  if (&op == &at_once_) {
+    inform(FI_LOG_EP_DATA, kCopiedIsLost);
+    return endpoint_.never_arrived(peer_, status);
+  }
   if (op.action == Action::kAsk) return ask_done(op, status);
   // With a note it is complete, and the peer is being told.
   if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
@@ -392,19 +413,22 @@ void Endpoint::leaves(const Op& op) {
 
 void Endpoint::finish(Op& op) {
   leaves(op);
-  // What was injected has no context, so no entry of a completion queue could tell of its loss.
-  if (op.status != 0 && op.injected) {
-    if (eq_ == nullptr)
-      lost(static_cast<const Outgoing*>(op.owner)->peer(), op.status);
-    else if (!eq_->knows_of(&fid))
-      eq_->tell_error(&fid, op.status, {});
-  }
+  if (op.status != 0 && op.injected)
+    never_arrived(static_cast<const Outgoing*>(op.owner)->peer(), op.status);
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   if (!op.reported)
     reports_.complete(op);
   else if (op.status != 0)
-    inform(FI_LOG_EP_DATA, "a message that was copied has not arrived");
+    inform(FI_LOG_EP_DATA, kCopiedIsLost);
   link_.free_op(op);
+}
+
+// What was injected has no context, so no entry of a completion queue could tell of its loss.
+void Endpoint::never_arrived(const Address& peer, int status) {
+  if (eq_ == nullptr)
+    lost(peer, status);
+  else if (!eq_->knows_of(&fid))
+    eq_->tell_error(&fid, status, {});
 }
 
 int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
@@ -423,45 +447,58 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
 }
 
 ssize_t Endpoint::send(const Outbound& message) {
+  // A message with one of these is complete later than when it has been copied.
+  constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+  if (message.count > kSegments) return -FI_EINVAL;
+  const auto length = length_of(message.iov, message.count);
   const LinkLock lock(link_.mutex());
-  const auto& request = message.request;
-  if (const auto error = may_post(request.flags); error != 0) return error;
-  const auto length = request.segments.length;
-  const auto inject = (request.flags & FI_INJECT) != 0;
+  if (const auto error = may_post(message.flags); error != 0) return error;
+  const auto inject = (message.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(message.to, to); error != 0) return error;
-
-  const auto kind = FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG);
-  auto& op = begin(request, Direction::kSend, kind);
   Head head{.tag = message.tagged ? message.tag : 0, .length = length};
   if (message.tagged) head.flags |= kTagged;
-  if ((request.flags & FI_REMOTE_CQ_DATA) != 0) {
+  if ((message.flags & FI_REMOTE_CQ_DATA) != 0) {
     head.flags |= kWithData;
-    head.data = request.data;
+    head.data = message.data;
   }
+  const auto is_short =
+      length <= kRdmInjectMost || (length <= kEagerMost && !to->has_lane_for(length));
+  if (!is_short || (message.flags & kLater) != 0 || !to->send_at_once(head, message))
+    return send_later(message, head, *to);
+  reports_.sent(message.context, FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG), message.flags);
+  return 0;
+}
+
+ssize_t Endpoint::send_later(const Outbound& message, const Head& head, Outgoing& to) {
+  Request request{
+      .segments = {}, .context = message.context, .flags = message.flags, .data = message.data};
+  read_segments(message.iov, message.desc, message.count, request.segments);
+  const auto length = request.segments.length;
+  auto& op = begin(request, Direction::kSend, FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG));
   // Who has read an announced message has it in the memory of its receive.
   const auto delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
   if (length > kRdmInjectMost && length <= kPartsMost && !delivered && laned_ < kMostLaned &&
-      to->has_lane_for(length)) {
+      to.has_lane_for(length)) {
     auto& slots = link_.lane_slots(length);
-    if (const auto error = slots.take(op.note); error != 0) return post(op, *to, error);
+    if (const auto error = slots.take(op.note); error != 0) return post(op, to, error);
     take_laned(op, request.segments, head);
-    return post_copied(op, *to, request.flags, 0);
+    return post_copied(op, to, request.flags, 0);
   }
   const auto long_one = length > kEagerMost;
   // Where the link is the program's own, its memory is registered at little cost, and a read
   // saves copies and round trips.
-  const auto lane_is_full = to->has_lane() && !link_.is_driven_by_stpd();
+  const auto lane_is_full = to.has_lane() && !link_.is_driven_by_stpd();
   if (delivered ||
       (long_one && (length > kPartsMost || lane_is_full || part_slots_ >= kMostPartSlots)))
-    return announce(op, *to, request, head);
-  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, *to, error);
+    return announce(op, to, request, head);
+  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, to, error);
   store(head, op.note.data);
-  if (long_one) return post_copied(op, *to, request.flags, take_parts(op, request.segments, head));
+  if (long_one) return post_copied(op, to, request.flags, take_parts(op, request.segments, head));
   op.action = Action::kMessage;
   gather(request.segments, op.note.data + kHead);
-  return post_copied(op, *to, request.flags, 0);
+  return post_copied(op, to, request.flags, 0);
 }
 
 void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
