@@ -136,6 +136,15 @@ void Reports::sent(void* context, std::uint64_t kind, std::uint64_t flags) {
   tx_cq_->wake();
 }
 
+Completion* Reports::received(std::uint64_t flags) {
+  if (auto* const counter = counters_[static_cast<std::size_t>(Direction::kReceive)];
+      counter != nullptr)
+    counter->count(false);
+  if (rx_cq_ == nullptr || !tells(Direction::kReceive, flags)) return nullptr;
+  rx_cq_->wake();
+  return &rx_cq_->add();
+}
+
 void Reports::complete(const Outcome& op) {
   const auto receives = op.direction == Direction::kReceive;
   const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);

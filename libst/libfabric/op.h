@@ -18,6 +18,7 @@
 
 namespace stp::fi {
 
+struct Completion;
 class Cntr;
 class Cq;
 class Slots;
@@ -222,6 +223,9 @@ class Reports {
   // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
   // `flags`: those of its call.
   void sent(void* context, std::uint64_t kind, std::uint64_t flags);
+  // The same of a receive with those flags, but the caller fills in the entry of the queue.
+  // nullptr: there is none.
+  Completion* received(std::uint64_t flags);
   void count_access(bool reads);
 
  private:

@@ -133,6 +133,7 @@ int Av::close() {
 }
 
 fi_addr_t Av::add(const Address& address) {
+  ++version_;
   fi_addr_t number = places_.size();
   if (free_.empty()) {
     places_.push_back(address);
@@ -227,6 +228,7 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flag
     const auto number = addresses[i];
     const auto address = at(number);
     if (address.port == 0) continue;  // named twice
+    ++version_;
     places_[number] = {};
     free_.push_back(number);
     if (find(address) != number) continue;

@@ -31,6 +31,8 @@ class Av : public fid_av {
     const auto found = numbers_.find(address);
     return found != numbers_.end() ? found->second : FI_ADDR_NOTAVAIL;
   }
+  // Of the addresses that it has: another one after each change.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
   void use() { ++users_; }
   void unuse() { --users_; }
 
@@ -58,6 +60,7 @@ class Av : public fid_av {
   std::vector<Address> places_;
   std::vector<fi_addr_t> free_;
   std::unordered_map<Address, fi_addr_t, HashAddress> numbers_;
+  std::uint64_t version_ = 1;
   unsigned users_ = 0;
 };
 

@@ -353,12 +353,17 @@ ssize_t send(fid_ep* ep, const void* buffer, std::size_t length, void* desc, Out
   return send(ep, message);
 }
 
-ssize_t receive(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
-                void* context, std::uint64_t flags) {
-  Inbound inbound{.receive = {.context = context, .flags = flags, .segments = {}}, .from = from};
-  if (const auto error = read_segments(iov, desc, count, inbound.receive.segments); error != 0)
-    return error;
-  return guarded([&] { return endpoint_of(ep).receive(std::move(inbound)); });
+ssize_t receive(fid_ep* ep, const Inbound& inbound) {
+  return guarded([&] { return endpoint_of(ep).receive(inbound); });
+}
+
+// Into one buffer.
+ssize_t receive(fid_ep* ep, void* buffer, std::size_t length, void* desc, Inbound&& inbound) {
+  const iovec iov{buffer, length};
+  inbound.iov = &iov;
+  inbound.desc = &desc;
+  inbound.count = 1;
+  return receive(ep, inbound);
 }
 
 }  // namespace
@@ -368,17 +373,27 @@ fi_ops_msg msg_calls{
     .recv =
         [](fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
            void* context) {
-          const iovec iov{buffer, length};
-          return receive(ep, &iov, &desc, 1, from, context, endpoint_of(ep).rx_flags());
+          return receive(ep, buffer, length, desc,
+                         {.context = context, .flags = endpoint_of(ep).rx_flags(), .from = from});
         },
     .recvv =
         [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
            void* context) {
-          return receive(ep, iov, desc, count, from, context, endpoint_of(ep).rx_flags());
+          return receive(ep, {.iov = iov,
+                              .desc = desc,
+                              .count = count,
+                              .context = context,
+                              .flags = endpoint_of(ep).rx_flags(),
+                              .from = from});
         },
     .recvmsg = [](fid_ep* ep, const fi_msg* msg, std::uint64_t flags) -> ssize_t {
       if (const auto error = check_receive(flags, kRdmRxOpFlags); error != 0) return error;
-      return receive(ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr, msg->context, flags);
+      return receive(ep, {.iov = msg->msg_iov,
+                          .desc = msg->desc,
+                          .count = msg->iov_count,
+                          .context = msg->context,
+                          .flags = flags,
+                          .from = msg->addr});
     },
     .send =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
@@ -430,15 +445,6 @@ fi_ops_msg msg_calls{
 
 namespace {
 
-ssize_t receive(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
-                Receive&& receive) {
-  receive.tagged = true;
-  if (const auto error = read_segments(iov, desc, count, receive.segments); error != 0)
-    return error;
-  return guarded(
-      [&] { return endpoint_of(ep).receive({.receive = std::move(receive), .from = from}); });
-}
-
 // FI_MULTI_RECV is for messages without tags.
 std::uint64_t rx_flags(fid_ep* ep) {
   return endpoint_of(ep).rx_flags() & ~FI_MULTI_RECV;
@@ -451,21 +457,38 @@ fi_ops_tagged tagged_calls{
     .recv =
         [](fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
            std::uint64_t tag, std::uint64_t ignore, void* context) {
-          const iovec iov{buffer, length};
-          return receive(ep, &iov, &desc, 1, from,
-                         {.context = context, .flags = rx_flags(ep), .tag = tag, .ignore = ignore});
+          return receive(ep, buffer, length, desc,
+                         {.context = context,
+                          .flags = rx_flags(ep),
+                          .from = from,
+                          .tagged = true,
+                          .tag = tag,
+                          .ignore = ignore});
         },
     .recvv =
         [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
            std::uint64_t tag, std::uint64_t ignore, void* context) {
-          return receive(ep, iov, desc, count, from,
-                         {.context = context, .flags = rx_flags(ep), .tag = tag, .ignore = ignore});
+          return receive(ep, {.iov = iov,
+                              .desc = desc,
+                              .count = count,
+                              .context = context,
+                              .flags = rx_flags(ep),
+                              .from = from,
+                              .tagged = true,
+                              .tag = tag,
+                              .ignore = ignore});
         },
     .recvmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
       if (const auto error = check_receive(flags, kRxOpFlags); error != 0) return error;
-      return receive(
-          ep, msg->msg_iov, msg->desc, msg->iov_count, msg->addr,
-          {.context = msg->context, .flags = flags, .tag = msg->tag, .ignore = msg->ignore});
+      return receive(ep, {.iov = msg->msg_iov,
+                          .desc = msg->desc,
+                          .count = msg->iov_count,
+                          .context = msg->context,
+                          .flags = flags,
+                          .from = msg->addr,
+                          .tagged = true,
+                          .tag = msg->tag,
+                          .ignore = msg->ignore});
     },
     .send =
         [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,

@@ -192,6 +192,9 @@ class Incoming final : public Owner {
   };
 
   void came();
+  // A short message that a receive waits for goes there at once: nothing else is made of it.
+  bool take_at_once(const Arrived& arrived);
+  fi_addr_t sender();
   // One buffer more, which gets a message.
   int add_buffer();
   void post(RxBuffer& buffer);
@@ -241,6 +244,8 @@ class Incoming final : public Owner {
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;
   bool ended_ = false, broken_ = false;
+  fi_addr_t sender_ = FI_ADDR_NOTAVAIL;  // in the address vector, when that had this version
+  std::uint64_t sender_as_of_ = 0;
 };
 
 // A message to send, as a program's call gives it.
@@ -255,10 +260,16 @@ struct Outbound {
   std::uint64_t tag = 0;
 };
 
-// A receive to post.
+// A receive to post, as a program's call gives it.
 struct Inbound {
-  Receive receive;
+  const iovec* iov = nullptr;
+  void** desc = nullptr;
+  std::size_t count = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
   fi_addr_t from = FI_ADDR_UNSPEC;
+  bool tagged = false;
+  std::uint64_t tag = 0, ignore = 0;
 };
 
 // An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
@@ -283,6 +294,10 @@ class Endpoint final : public fid_ep, public Acceptor {
     return matching_.take_receive(message, least_left_);
   }
   void deliver(Message&& message, Receive&& receive);
+  // The bytes of a message go to that receive, which has room for them, and the program is told.
+  // `from`: its sender in the address vector.
+  void land(const Head& head, const std::byte* bytes, const Receive& receive, fi_addr_t from);
+  [[nodiscard]] const Av& av() const { return *av_; }
   // The message has not arrived whole, and never will.
   void lose(const Message& message, const Receive& receive, int status);
   // The operation that reads an announced message into that receive.
@@ -319,7 +334,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   int get_name(void* address, std::size_t* length);
 
   ssize_t send(const Outbound& message);
-  ssize_t receive(Inbound&& receive);
+  ssize_t receive(const Inbound& inbound);
   ssize_t write(const Request& request, fi_addr_t to, const Target& target);
   ssize_t read(const Request& request, fi_addr_t to, const Target& target);
   ssize_t fetch(const Request& request, fi_addr_t to, const Target& target,
@@ -355,6 +370,9 @@ class Endpoint final : public fid_ep, public Acceptor {
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
   void tell(Outcome& told, Shared* shared);
   Outcome outcome_of(const Message& message, const Receive& receive) const;
+  // -FI_EINVAL: it names no peer.
+  int read_receive(const Inbound& inbound, Receive& out) const;
+  ssize_t receive_specially(Receive&& receive);
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
   void discard(Message& message);

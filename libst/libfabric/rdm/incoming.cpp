@@ -122,10 +122,32 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (buffers_.size() < Buffers::kMost && add_buffer() == 0) post(*buffers_.back());
   const Arrived message{&buffer, static_cast<Kind>(event.tag),
                         static_cast<std::size_t>(event.length)};
-  if (held_.empty() && take(message)) return;
+  if (held_.empty() && (take_at_once(message) || take(message))) return;
   if (held_.empty()) endpoint_.link().await(*this);
   held_.push_back(message);
   endpoint_.link().watch(*this);
+}
+
+bool Incoming::take_at_once(const Arrived& arrived) {
+  auto& buffer = *arrived.buffer;
+  const auto size = arrived.size;
+  if (arrived.kind != Kind::kEager || size < kHead || size > kHead + kRdmInjectMost || assembly_)
+    return false;
+  const auto head = load(buffer.data);
+  if (!is_legal(arrived.kind, head, size)) return false;
+  return endpoint_.matching().serve(head, source_, [&](const Receive& receive) {
+    endpoint_.land(head, buffer.data + kHead, receive, sender());
+    post(buffer);
+  });
+}
+
+fi_addr_t Incoming::sender() {
+  const auto& av = endpoint_.av();
+  if (sender_as_of_ != av.version()) {
+    sender_as_of_ = av.version();
+    sender_ = av.find(source_);
+  }
+  return sender_;
 }
 
 // The peer has sent something that was awaited.
@@ -445,6 +467,22 @@ void Endpoint::deliver(Message&& message, Receive&& receive) {
   tell(outcome, receive.shared.get());
 }
 
+void Endpoint::land(const Head& head, const std::byte* bytes, const Receive& receive,
+                    fi_addr_t from) {
+  scatter(bytes, receive.segments, head.length);
+  auto* const told = reports_.received(receive.flags);
+  if (told == nullptr) return;
+  auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
+  if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
+  *told = {.entry = {.op_context = receive.context,
+                     .flags = flags,
+                     .len = head.length,
+                     .buf = nullptr,
+                     .data = head.data,
+                     .tag = head.tag},
+           .source = from};
+}
+
 void Endpoint::lose(const Message& message, const Receive& receive, int status) {
   auto outcome = outcome_of(message, receive);
   outcome.status = status;
@@ -478,14 +516,37 @@ void Endpoint::accessed(const Head& head) {
 
 // ---- calls ----
 
-ssize_t Endpoint::receive(Inbound&& inbound) {
+int Endpoint::read_receive(const Inbound& inbound, Receive& out) const {
+  out.context = inbound.context;
+  out.flags = inbound.flags;
+  out.tagged = inbound.tagged;
+  out.tag = inbound.tag;
+  out.ignore = inbound.ignore;
+  out.segments.length = 0;
+  read_segments(inbound.iov, inbound.desc, inbound.count, out.segments);
+  out.source = {};
+  if (!directed_ || inbound.from == FI_ADDR_UNSPEC) return 0;
+  out.source = av_->at(inbound.from);
+  return out.source.port != 0 ? 0 : -FI_EINVAL;
+}
+
+ssize_t Endpoint::receive(const Inbound& inbound) {
+  constexpr auto kSpecial = FI_PEEK | FI_CLAIM | FI_MULTI_RECV;
+  if (inbound.count > kSegments) return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  auto& receive = inbound.receive;
-  if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
-    receive.source = av_->at(inbound.from);
-    if (receive.source.port == 0) return -FI_EINVAL;
-  }
+  const auto waits = (inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) &&
+                     losses_.empty() && matching_.receives() < rx_size_;
+  const auto is_known =
+      !directed_ || inbound.from == FI_ADDR_UNSPEC || av_->at(inbound.from).port != 0;
+  if (waits && is_known) return read_receive(inbound, matching_.add_place(inbound.tagged));
+  Receive receive;
+  if (const auto error = read_receive(inbound, receive); error != 0) return error;
+  return receive_specially(std::move(receive));
+}
+
+// Something waits for it, or is lost, or it is none that waits.
+ssize_t Endpoint::receive_specially(Receive&& receive) {
   if ((receive.flags & FI_PEEK) != 0) return peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));
   if (matching_.receives() >= rx_size_) return -FI_EAGAIN;

@@ -34,6 +34,7 @@ class Losses {
     if (found->second.sent == 0) of_.erase(found);
   }
 
+  [[nodiscard]] bool empty() const { return of_.empty(); }
   // For who sends to the peer, or receives from it. A status; 0: there is nothing to tell.
   int take_for_send(const Address& peer) {
     if (of_.empty()) return 0;

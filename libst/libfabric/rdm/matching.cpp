@@ -37,11 +37,6 @@ void copy_out(Message& message) {
   std::memcpy(message.copy.get(), bytes, length);
 }
 
-bool fits(const Receive& receive, const Message& message) {
-  if (receive.source.port != 0 && receive.source != message.source) return false;
-  return !receive.tagged || ((receive.tag ^ message.head.tag) & ~receive.ignore) == 0;
-}
-
 std::optional<Receive> Matching::take_receive(const Message& message, std::size_t least) {
   auto& waiting = receives_for(message.tagged());
   const auto found =
@@ -89,14 +84,11 @@ Message* Matching::in_buffer(const Incoming& from) {
   return nullptr;
 }
 
-void Matching::add(Receive&& receive) {
-  auto& waiting = receives_for(receive.tagged);
-  if (spare_.empty()) {
-    waiting.push_back(std::move(receive));
-    return;
-  }
-  spare_.front() = std::move(receive);
+Receive& Matching::add_place(bool tagged) {
+  auto& waiting = receives_for(tagged);
+  if (spare_.empty()) return waiting.emplace_back();
   waiting.splice(waiting.end(), spare_, spare_.begin());
+  return waiting.back();
 }
 
 void Matching::add(Message&& message) {

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "libst/libfabric/link.h"
@@ -58,7 +59,13 @@ struct Message {
   [[nodiscard]] bool tagged() const { return (head.flags & kTagged) != 0; }
 };
 
-[[nodiscard]] bool fits(const Receive& receive, const Message& message);
+[[nodiscard]] inline bool fits(const Receive& receive, const Head& head, const Address& source) {
+  if (receive.source.port != 0 && receive.source != source) return false;
+  return !receive.tagged || ((receive.tag ^ head.tag) & ~receive.ignore) == 0;
+}
+[[nodiscard]] inline bool fits(const Receive& receive, const Message& message) {
+  return fits(receive, message.head, message.source);
+}
 
 // What it costs while it waits.
 [[nodiscard]] std::size_t cost_of(const Message& message);
@@ -70,13 +77,30 @@ class Matching {
   // The receive for that message, which is none of the waiting ones any more. A buffer of
   // FI_MULTI_RECV gives a part, and stays while `least` bytes are left.
   std::optional<Receive> take_receive(const Message& message, std::size_t least);
+  // Lets `land` have the receive for a message with that header, where it lies, if all of the
+  // message has room there. False: the message goes by take_receive().
+  template <class Land>
+  bool serve(const Head& head, const Address& source, Land land) {
+    auto& waiting = receives_for((head.flags & kTagged) != 0);
+    auto found = waiting.begin();
+    while (found != waiting.end() && !fits(*found, head, source)) ++found;
+    if (found == waiting.end() || found->shared || found->segments.length < head.length)
+      return false;
+    land(*found);
+    spare_.splice(spare_.begin(), waiting, found);
+    return true;
+  }
   // The oldest message for that receive.
   std::optional<Message> take_message(const Receive& receive);
   [[nodiscard]] const Message* find_message(const Receive& receive) const;
   // The newest message of that connection that has a buffer of it; nullptr: none.
   [[nodiscard]] Message* in_buffer(const Incoming& from);
 
-  void add(Receive&& receive);
+  void add(Receive&& receive) { add_place(receive.tagged) = std::move(receive); }
+  // The place of a new last receive, with what an earlier one has left there.
+  Receive& add_place(bool tagged);
+  // No message waits for a receive.
+  [[nodiscard]] bool has_none(bool tagged) { return messages_for(tagged).empty(); }
   void add(Message&& message);
   // The receive of that context that was posted first.
   std::optional<Receive> cancel(const void* context);
