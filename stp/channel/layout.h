@@ -44,9 +44,11 @@ struct alignas(kCacheLine) SendEntry {
   std::uint8_t payload_length;  // 0, 32 (control) or 64 (DATA)
   std::uint8_t limited;  // 1: CTS: grants `length` bytes, whatever T_len and Blocksize allow;
                          // DATA: does not go to the end of its Block, so has no Last
+                         // kInParts: CTS: as 1, and the Node may grant it in parts (13.19)
   std::uint8_t reserved[2];
 };
 static_assert(sizeof(SendEntry) == 128);
+inline constexpr std::uint8_t kInParts = 2;  // SendEntry::limited
 
 enum class ChannelState : std::uint32_t {
   kConnecting = 0,  // Request_Connection sent, no answer yet

@@ -42,6 +42,7 @@ std::size_t FrameSender::transmit(std::span<TxFrame> frames, Time now) {
   if (!use_.pacing.empty()) count += send_held(frames.subspan(count), now);
   while (count < frames.size() && !turns.empty() && work > 0)
     count += send_next(frames.subspan(count, std::min(frames.size() - count, kTurn)), work, now);
+  if (use_.pacing.may_go()) count += send_held(frames.subspan(count), now);
   common.unfinished = work == 0 && !turns.empty();
   // Answers that the requests caused: an RS for Slots, an RD.
   if (!answers.empty()) {
@@ -84,7 +85,10 @@ std::size_t FrameSender::send_held(std::span<TxFrame> frames, Time now) {
 // False: its user may no longer send it.
 bool FrameSender::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now) {
   auto& vc = grant.vc;
-  if (const auto error = use_.checks.check(vc, grant.entry, now); error != 0) {
+  auto entry = grant.held.entry;
+  const auto* block = vc.inbound.granted(entry.header.s_id, entry.header.b_num);
+  const auto before = block == nullptr ? 0 : block->end - block->start;
+  if (const auto error = use_.checks.check(vc, entry, now, grant.held.part); error != 0) {
     if (error == -EDQUOT)
       use_.pacing.hold_again(grant, now);
     else if (error != -EALREADY)  // a late repeat is dropped silently
@@ -92,8 +96,26 @@ bool FrameSender::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now
     return false;
   }
   use_.states.spend(vc, now);
-  emit_control(vc, grant.entry, vc.addressed(grant.entry.header), frame);
+  block = vc.inbound.granted(entry.header.s_id, entry.header.b_num);
+  if (grant.held.part != 0 && block != nullptr && block->parts != nullptr) {
+    name_part(entry, *block, before, vc.inbound.tiles());
+    if (block->is_part()) use_.pacing.hold_rest(grant, block->whole_end - block->end);
+  }
+  emit_control(vc, entry, vc.addressed(entry.header), frame);
   return true;
+}
+
+// The CTS `entry` asks for what is granted of `block` from byte `first` on.
+// protocol: 13.19
+void FrameSender::name_part(SendEntry& entry, const InboundBlock& block, std::uint64_t first,
+                            const Tiles& tiles) {
+  const auto before = first == 0 ? 0 : stu_count(block.start, first, tiles.stu_log2);
+  wire::MissingStus part;
+  for (auto number = before; number < block.granted_stus(tiles); ++number)
+    part.add(static_cast<std::uint32_t>(number - before));
+  entry.header.sync = static_cast<std::uint32_t>(first);
+  entry.payload_length = wire::kOptionSize;
+  part.encode(reinterpret_cast<std::byte*>(entry.payload));
 }
 
 // Sends frames of the next connection of the next owner. `work`: the work left for all of them

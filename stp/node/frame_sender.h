@@ -25,14 +25,14 @@ class RequestChecks {
   explicit RequestChecks(const Uses& uses) : use_(uses) {}
 
   // 0: may be sent; otherwise a negative errno. Records grants and the number of a Block's first
-  // STU.
-  int check(Vc& vc, const SendEntry& entry, Time now);
+  // STU. `part`: of a CTS, as in Inbound::grant().
+  int check(Vc& vc, const SendEntry& entry, Time now, std::uint32_t part = 0);
   // The cost of a request beside its frames, in units of one short request.
   [[nodiscard]] static std::size_t work_of(const Vc& vc, const SendEntry& entry);
 
  private:
   static int address(Vc& vc, const SendEntry& entry);
-  int check_control(Vc& vc, const SendEntry& entry, Time now);
+  int check_control(Vc& vc, const SendEntry& entry, Time now, std::uint32_t part);
   int check_get(Vc& vc, const wire::Header& header);
   static int check_data(Vc& vc, const SendEntry& entry);
   [[nodiscard]] static std::uint32_t first_stu(const Vc& vc, const wire::Header& header);
@@ -69,6 +69,8 @@ class FrameSender {
   std::size_t send_answers(std::span<TxFrame> frames);
   std::size_t send_held(std::span<TxFrame> frames, Time now);
   bool send_held(const Pacing::Grant& grant, TxFrame& frame, Time now);
+  static void name_part(SendEntry& entry, const InboundBlock& block, std::uint64_t first,
+                        const Tiles& tiles);
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_along(Vc& vc, Path& path, std::span<TxFrame> frames, std::size_t& work,

@@ -20,23 +20,40 @@ bool HeldGrants::contains(const Transfer& transfer) const {
   return of != vcs_.end() && of->second.transfers.contains(transfer.second);
 }
 
-void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
-                      const Inbound::Demand& demand) {
+void HeldGrants::push(const Transfer& transfer, std::uint64_t owner, const Held& held) {
+  auto& of = open(transfer, owner, held);
+  auto& queue = of.transfers[transfer.second];
+  queue.grants.push_back(held);
+  queue.grants.back().serial = ++last_serial_;
+  if (queue.grants.size() == 1) of.order.enter(queue.grants.front(), transfer.second);
+  enter(transfer.first, of);
+}
+
+void HeldGrants::put_back(const Transfer& transfer, std::uint64_t owner, const Held& held) {
+  auto& of = open(transfer, owner, held);
+  auto& queue = of.transfers[transfer.second];
+  if (!queue.grants.empty()) of.order.leave(queue.grants.front(), transfer.second);
+  queue.grants.push_front(held);
+  of.order.enter(held, transfer.second);
+  enter(transfer.first, of);
+}
+
+// Its connection, which stands in no order until enter(), and knows that there is one more.
+HeldGrants::OfVc& HeldGrants::open(const Transfer& transfer, std::uint64_t owner,
+                                   const Held& held) {
   const auto [vc, r_id] = transfer;
-  STP_ASSERT(!contains(transfer, entry.header.b_num), "a CTS is held once");
+  const auto b_num = held.entry.header.b_num;
+  STP_ASSERT(!contains(transfer, b_num), "a CTS is held once");
   auto& of = vcs_[vc];
   STP_ASSERT(of.count == 0 || of.owner == owner, "a connection has one owner");
   of.owner = owner;
   leave(vc, of);
-  auto& queue = of.transfers[r_id];
-  queue.grants.push_back({entry, demand, ++last_serial_});
-  queue.numbers.insert(entry.header.b_num);
-  if (queue.grants.size() == 1) of.order.enter(queue.grants.front(), r_id);
+  of.transfers[r_id].numbers.insert(b_num);
   ++of.count;
-  enter(vc, of);
+  return of;
 }
 
-SendEntry HeldGrants::pop(const Transfer& transfer) {
+HeldGrants::Held HeldGrants::pop(const Transfer& transfer) {
   const auto [vc, r_id] = transfer;
   const auto at = vcs_.find(vc);
   STP_ASSERT(at != vcs_.end() && !at->second.parked, "a CTS goes of a connection with credit");
@@ -46,9 +63,9 @@ SendEntry HeldGrants::pop(const Transfer& transfer) {
   STP_ASSERT(found != of.transfers.end() && !found->second.grants.empty(),
              "a Transfer whose CTS goes has one");
   auto& queue = found->second;
-  const auto entry = queue.grants.front().entry;
+  const auto held = queue.grants.front();
   of.order.leave(queue.grants.front(), r_id);
-  queue.numbers.erase(entry.header.b_num);
+  queue.numbers.erase(held.entry.header.b_num);
   queue.grants.pop_front();
   STP_ASSERT(queue.grants.size() == queue.numbers.size(), "each CTS that is held has its number");
   if (queue.grants.empty())
@@ -59,7 +76,7 @@ SendEntry HeldGrants::pop(const Transfer& transfer) {
     vcs_.erase(at);
   else
     enter(vc, of);
-  return entry;
+  return held;
 }
 
 std::uint32_t HeldGrants::drop(const Transfer& transfer) {
@@ -168,7 +185,31 @@ HeldGrants::Transfer transfer_of(const Vc& vc, const SendEntry& entry) {
 }
 
 Inbound::Demand demand_of(const Vc& vc, const SendEntry& entry) {
-  return vc.inbound.demand(wire::decode_as<wire::ClearToSend>(entry.header));
+  return vc.inbound.demand(wire::decode_as<wire::ClearToSend>(entry.header),
+                           entry.limited == kInParts);
+}
+
+// The STUs of a part of `path` that is one of `bytes`. As many as one CTS can name at most.
+// protocol: 13.13, 13.19
+std::uint32_t part_of(const Vc& vc, const Path& path, std::uint64_t bytes) {
+  const auto stu_log2 = vc.inbound.tiles().stu_log2;
+  const auto suits = path.part() >> stu_log2;
+  const auto most = (bytes + (std::uint64_t{1} << stu_log2) - 1) >> stu_log2;
+  return static_cast<std::uint32_t>(
+      std::min({std::max<std::uint64_t>(suits, 1), most, std::uint64_t{wire::MissingStus::kMost}}));
+}
+
+// The CTS `entry`, or as much of it as goes at once.
+HeldGrants::Held all_or_part(const Vc& vc, const SendEntry& entry, const Inbound::Demand& demand) {
+  HeldGrants::Held held{.entry = entry, .demand = demand};
+  const auto* const path = vc.inbound.account().path();
+  if (entry.limited != kInParts || path == nullptr) return held;
+  const auto part = part_of(vc, *path, demand.bytes);
+  const auto bytes = std::uint64_t{part} << vc.inbound.tiles().stu_log2;
+  if (bytes >= demand.bytes) return held;
+  held.part = part;
+  held.demand.bytes = bytes;
+  return held;
 }
 
 }  // namespace
@@ -187,16 +228,21 @@ bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {
   const auto demand = demand_of(vc, entry);
   const auto& owner = *vc.endpoint->owner;
   if (demand.bytes == 0 || !may_hold(owner.held, vc.paced.held_)) return false;
+  const auto held = all_or_part(vc, entry, demand);
   auto* const path = vc.inbound.account().path();
   // None passes those of its Transfer that wait already, which would wait for ever.
   const bool passes = vc.paced.held_ != 0 && held_.contains(transfer_of(vc, entry));
-  const bool goes = path == nullptr || (path->has_room(demand.bytes) && path->is_due(now));
-  if (!passes && fits_memory(vc, demand.bytes) && goes) {
+  const bool has_room = path == nullptr || (path->has_room(held.demand.bytes) && path->is_due(now));
+  const bool goes = !passes && fits_memory(vc, held.demand.bytes) && has_room;
+  if (goes && held.part == 0) {
     if (path != nullptr) path->leaves(demand.bytes, now);
     return false;
   }
+  // The parts of a Block leave from here, the first one at once.
   sums_.look_again = true;
-  hold(vc, entry, demand);
+  may_go_ = may_go_ || goes;
+  if (!goes) counters_.add(Counter::kCtsHeld);
+  hold(vc, held);
   return true;
 }
 
@@ -204,24 +250,33 @@ bool Pacing::hold_for_memory(Vc& vc, const SendEntry& entry, Time now) {
   if (held_.contains(transfer_of(vc, entry), entry.header.b_num)) return true;
   if (!may_hold(vc.endpoint->owner->held, vc.paced.held_)) return false;
   look_at_memory_by(now + kGrantPatience);
-  hold(vc, entry, demand_of(vc, entry));
+  counters_.add(Counter::kCtsHeld);
+  hold(vc, {.entry = entry, .demand = demand_of(vc, entry)});
   return true;
 }
 
-void Pacing::hold(Vc& vc, const SendEntry& entry, const Inbound::Demand& demand) {
-  counters_.add(Counter::kCtsHeld);
-  held_.push(transfer_of(vc, entry), vc.endpoint->owner_id, entry, demand);
+void Pacing::hold(Vc& vc, const HeldGrants::Held& held) {
+  held_.push(transfer_of(vc, held.entry), vc.endpoint->owner_id, held);
   ++vc.paced.held_;
   ++vc.endpoint->owner->held;
 }
 
 void Pacing::hold_again(const Grant& grant, Time now) {
+  const auto& entry = grant.held.entry;
+  hold(grant.vc, all_or_part(grant.vc, entry, demand_of(grant.vc, entry)));
+  look_at_memory_by(now + kGrantPatience);
+}
+
+void Pacing::hold_rest(const Grant& grant, std::uint64_t left) {
   auto& vc = grant.vc;
-  held_.push(transfer_of(vc, grant.entry), vc.endpoint->owner_id, grant.entry,
-             demand_of(vc, grant.entry));
+  auto held = grant.held;
+  held.part = part_of(vc, *vc.inbound.account().path(), left);
+  held.demand = {.bytes = std::min(std::uint64_t{held.part} << vc.inbound.tiles().stu_log2, left),
+                 .remaining = std::max(held.demand.remaining - held.demand.bytes, left)};
+  held_.put_back(transfer_of(vc, held.entry), vc.endpoint->owner_id, held);
   ++vc.paced.held_;
   ++vc.endpoint->owner->held;
-  look_at_memory_by(now + kGrantPatience);
+  sums_.look_again = true;
 }
 
 // Forgets finished Transfers of other connections of an owner that lacks memory.
@@ -239,7 +294,7 @@ void Pacing::forget_idle_transfers() {
 void Pacing::begin_burst(Time now) {
   if (now >= memory_look_) forget_idle_transfers();
   if (memory_freed_ || now >= memory_look_) sums_.look_again = true;
-  memory_freed_ = false;
+  memory_freed_ = may_go_ = false;
   if (now >= memory_look_) memory_look_ = kNever;
   look_at_paths(now);
 }
@@ -320,8 +375,9 @@ std::optional<Pacing::Grant> Pacing::next(unsigned& left, Time now) {
     --vc.paced.held_;
     --vc.endpoint->owner->held;
     const Grant grant{vc, held_.pop(*chosen)};
+    const auto& held = grant.held;
     if (auto* const path = vc.inbound.account().path(); path != nullptr)
-      path->leaves(demand_of(vc, grant.entry).bytes, now);
+      path->leaves(held.part != 0 ? held.demand.bytes : demand_of(vc, held.entry).bytes, now);
     return grant;
   }
   return std::nullopt;
@@ -387,7 +443,7 @@ void Pacing::write_off(Time now) {
 
 Time Pacing::deadline() const {
   if (held_.empty()) return kNever;
-  if (!paths_.roomy().empty()) return 0;
+  if (may_go_ || !paths_.roomy().empty()) return 0;
   const auto look = std::min(memory_look_, paths_.due().next());
   return watched_.empty() ? look : std::min(watched_.front().paced.look_at_, look);
 }

@@ -32,12 +32,21 @@ class HeldGrants {
   // go until unpark(), for lack of credit or because its path is full.
   enum class Fit { kFits, kTooMuch, kNoRoom };
 
+  struct Held {
+    SendEntry entry;
+    Inbound::Demand demand;
+    std::uint32_t part = 0;  // grants so many STUs more; 0: its Block
+    std::uint64_t serial = 0;
+  };
+
   [[nodiscard]] bool empty() const { return vcs_.empty(); }
   [[nodiscard]] bool contains(const Transfer& transfer, std::uint32_t b_num) const;
   // Some CTS of the Transfer.
   [[nodiscard]] bool contains(const Transfer& transfer) const;
-  void push(const Transfer& transfer, std::uint64_t owner, const SendEntry& entry,
-            const Inbound::Demand& demand);
+  // `held` has no serial number yet.
+  void push(const Transfer& transfer, std::uint64_t owner, const Held& held);
+  // The same for one that pop() has returned: it goes before the others of its Transfer.
+  void put_back(const Transfer& transfer, std::uint64_t owner, const Held& held);
   // The Transfer whose first CTS goes next, among those for which `fits(connection, demand)`
   // returns kFits.
   template <typename Fits>
@@ -45,7 +54,7 @@ class HeldGrants {
   // The connection has credit again, or its path may have room.
   void unpark(VcId vc);
   // Removes and returns the first CTS of `transfer`. There is one.
-  SendEntry pop(const Transfer& transfer);
+  Held pop(const Transfer& transfer);
   // Drops the CTS of a Transfer or of a connection. Returns how many.
   std::uint32_t drop(const Transfer& transfer);
   std::uint32_t drop(VcId vc);
@@ -54,11 +63,6 @@ class HeldGrants {
   [[nodiscard]] bool untidy() const { return !dropped_.empty() || !dropped_vcs_.empty(); }
 
  private:
-  struct Held {
-    SendEntry entry;
-    Inbound::Demand demand;
-    std::uint64_t serial;
-  };
   struct Queue {
     std::deque<Held> grants;
     std::set<std::uint32_t> numbers;  // their B_nums
@@ -95,6 +99,7 @@ class HeldGrants {
   static const Held& first_of(const OfVc& of, bool by_age) {
     return of.transfers.find(of.order.first(by_age))->second.grants.front();
   }
+  OfVc& open(const Transfer& transfer, std::uint64_t owner, const Held& held);
   void enter(VcId vc, const OfVc& of);
   void leave(VcId vc, const OfVc& of);
 
@@ -166,11 +171,13 @@ class Pacing {
   bool hold_for_memory(Vc& vc, const SendEntry& entry, Time now);
   // No CTS waits.
   [[nodiscard]] bool empty() const { return held_.empty(); }
+  // One waits that may go at once: a part of a Block that was asked for whole.
+  [[nodiscard]] bool may_go() const { return may_go_; }
   // Call before the first next() of a burst.
   void begin_burst(Time now);
   struct Grant {
     Vc& vc;
-    SendEntry entry;
+    HeldGrants::Held held;
   };
   // Takes the CTS that goes next: the one of the Transfer nearest to its end, from time to time the
   // oldest. Examines at most `left` CTS and reduces `left`. nullopt: no other may go now.
@@ -179,6 +186,9 @@ class Pacing {
   // Call when the CTS needs more memory than when it was held, e.g. because its Transfer was
   // forgotten. It waits again.
   void hold_again(const Grant& grant, Time now);
+  // Call when a part of the Block has been granted and `left` bytes of it have not: the rest waits.
+  // protocol: 13.19
+  void hold_rest(const Grant& grant, std::uint64_t left);
   // The peer of `vc` has Slots again.
   void has_credit(Vc& vc);
   // `vc` or its Transfer `r_id` has ended: drops its CTS, so that none starts the Transfer again.
@@ -197,7 +207,7 @@ class Pacing {
   [[nodiscard]] Time deadline() const;
 
  private:
-  void hold(Vc& vc, const SendEntry& entry, const Inbound::Demand& demand);
+  void hold(Vc& vc, const HeldGrants::Held& held);
   [[nodiscard]] bool is_off() const { return sums_.limit.is_none() && !routed_; }
   [[nodiscard]] bool fits_memory(const Vc& vc, std::uint64_t bytes) const {
     return sums_.limit.is_none() || vc.endpoint->owner->granted == 0 ||
@@ -222,6 +232,7 @@ class Pacing {
   PathTable paths_;
   HeldGrants held_;
   bool memory_freed_ = false;  // memory that was short is free again
+  bool may_go_ = false;        // one that was held a moment ago, as a part of its Block
   // Time to check whether there is memory for a held CTS: others may have returned some to the
   // budget.
   Time memory_look_ = kNever;

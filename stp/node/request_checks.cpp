@@ -25,17 +25,17 @@ int within_memory(Work&& work) {
 }  // namespace
 
 // protocol: 7.7, 12.4
-int RequestChecks::check(Vc& vc, const SendEntry& entry, Time now) {
+int RequestChecks::check(Vc& vc, const SendEntry& entry, Time now, std::uint32_t part) {
   const auto op = entry.header.op();
   if (op != Op::kData && wire::short_name(op) == nullptr) return -EINVAL;
   if (wire::syntax_of(op).when == wire::When::kByState) return -EPERM;  // Nodes alone send it
   if (vc.connectionless()) {
     if (const auto error = address(vc, entry); error != 0) return error;
   }
-  return op == Op::kData ? check_data(vc, entry) : check_control(vc, entry, now);
+  return op == Op::kData ? check_data(vc, entry) : check_control(vc, entry, now, part);
 }
 
-int RequestChecks::check_control(Vc& vc, const SendEntry& entry, Time now) {
+int RequestChecks::check_control(Vc& vc, const SendEntry& entry, Time now, std::uint32_t part) {
   const auto op = entry.header.op();
   auto h = entry.header;
   h.s_port = vc.local_port;
@@ -49,8 +49,9 @@ int RequestChecks::check_control(Vc& vc, const SendEntry& entry, Time now) {
       const auto error = check_grant(vc, h);
       if (error != 0 || vc.connectionless()) return error;
       const auto limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
-      const auto granted_error = within_memory(
-          [&] { return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now); });
+      const auto granted_error = within_memory([&] {
+        return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now, part);
+      });
       use_.tidying.later(vc);
       if (granted_error == 0) use_.recovery.expect_data(vc, now);
       use_.pacing.watch(vc, now);

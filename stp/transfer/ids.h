@@ -43,8 +43,9 @@ inline std::uint32_t load_msn(const ReceivedEntry& entry) {
 }
 
 // What the sender of a managed write can do, in the second word.
-// protocol: 10.23
+// protocol: 10.23, 13.19
 inline constexpr std::uint32_t kRepeatsMissing = 1;  // repeats what a CTS says is missing, no more
+inline constexpr std::uint32_t kSendsParts = 2;      // sends the part that a first CTS names
 inline std::uint32_t load_abilities(const ReceivedEntry& entry) {
   if (entry.payload_length != wire::kOptionSize) return 0;
   return wire::load32(reinterpret_cast<const std::byte*>(entry.payload) + 4);

@@ -350,13 +350,15 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
   // protocol: 9.24, 10.2
   if (endings.finished().is_over(rts.i_id, Op::kRequestAnswer) || landings.repeats(rts.i_id))
     return;
+  const auto abilities = load_abilities(entry);
   const OfferedWrite offer{.i_id = rts.i_id,
                            .r_id = ids.next(),
                            .msn = load_msn(entry),
                            .length = rts.t_len,
                            .max_block = rts.max_block,
                            .cts_wanted = rts.cts_req,
-                           .repeats_missing = (load_abilities(entry) & kRepeatsMissing) != 0};
+                           .repeats_missing = (abilities & kRepeatsMissing) != 0,
+                           .sends_parts = (abilities & kSendsParts) != 0};
   if (rts.rtr_i_id == wire::kNoId) return landings.offers.add(offer);
   const auto read = asks.out.take_read(rts.rtr_i_id, offer.length);
   if (!read) return outbox.refuse(Op::kRequestAnswer, offer.i_id);

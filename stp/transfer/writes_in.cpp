@@ -24,6 +24,7 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   in.r_id = offer.r_id;
   in.msn = offer.msn;
   in.blocksize = choose_blocksize(offer);
+  in.in_parts = in_parts(offer);
   // protocol: 9.3, 9.25
   in.window = std::clamp(offer.cts_wanted, 1U, cts_window());
   in.progress = clock_.now();
@@ -31,13 +32,17 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   grant(in);
 }
 
-// protocol: 9.4
+// All Blocks of a Transfer are as long as its first. Those that are granted in parts suit a path
+// that turns out to carry more.
+// protocol: 9.4, 13.19
 unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
   const auto length = offer.length;
   const auto stu = config_.receive_stu_log2;
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
-  const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing);
-  const auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
+  const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing, in_parts(offer));
+  constexpr unsigned kManyLog2 = 3, kLeastLog2 = 16;  // Blocks of 13.13 in one; bytes of one
+  auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
+  if (in_parts(offer)) path = std::max(path + kManyLog2, kLeastLog2);
   return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy,
                                                  path, stu + wire::kMaxStusOfBlockLog2}));
 }
@@ -69,7 +74,7 @@ void WritesIn::send_grant(const Incoming& in, std::uint32_t b_num) {
                                         .i_id = in.i_id,
                                         .r_id = in.r_id});
   // Never exceeds the landing, whatever a later RTS says.
-  entry.limited = 1;
+  entry.limited = in.in_parts ? kInParts : 1;
   entry.length = static_cast<std::uint32_t>(std::min(
       in.length - (std::uint64_t{b_num} << in.blocksize), std::uint64_t{1} << in.blocksize));
 }
@@ -93,7 +98,7 @@ bool WritesIn::on_block(const ReceivedEntry& entry) {
   if (in.open.erase(data.b_num) == 0) return true;
   // protocol: 9.26
   in.tag = data.opaque;
-  in.progress = clock_.now();
+  progress_ = in.progress = clock_.now();
   loss_.observe(std::uint64_t{data.stu_num} + 1, cts_repeated_);
   if (in.state == InboundState::kGranting) grant(in);
   if (in.open.empty() && in.next == in.block_count()) {
@@ -175,8 +180,11 @@ void WritesIn::expire() {
   for (auto next = transfers_.begin(); next != transfers_.end();) {
     auto& in = (next++)->second;
     if (in.state == InboundState::kEnding) continue;
-    if (now - in.progress < kProgressPatience) {
-      clock_.due_at(Alarm::kWritesIn, in.progress + kProgressPatience);
+    // Those that share a path wait for each other.
+    // protocol: 10.17
+    const auto progress = std::max(in.progress, path_block_ != 0 ? progress_ : 0);
+    if (now - progress < kProgressPatience) {
+      clock_.due_at(Alarm::kWritesIn, progress + kProgressPatience);
       continue;
     }
     give_up(in, -ETIMEDOUT);

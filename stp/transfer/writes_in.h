@@ -41,10 +41,12 @@ class LossEstimate {
 
   // log2 of the STUs per Block for which its CTS and repeats cost least. Small while nothing is
   // known, because all Blocks of a Transfer are as long as its first. `alone`: what is missing is
-  // repeated alone, so a Block may be so long that it lacks two STUs.
-  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2, bool alone = false) const {
+  // repeated alone, so a Block may be so long that it lacks two STUs. `in_parts`: it is also
+  // granted so.
+  [[nodiscard]] unsigned block_stus_log2(unsigned stu_log2, bool alone = false,
+                                         bool in_parts = false) const {
     const auto log2 = block_repeated_to_its_end(stu_log2);
-    if (!alone || total_ == 0) return log2;
+    if (!alone || (total_ == 0 && !in_parts)) return log2;
     unsigned longer = 0;
     while (longer < kLargestAlone && rate_ * static_cast<double>(2U << longer) <= kMissing)
       ++longer;
@@ -84,6 +86,7 @@ struct OfferedWrite {
   unsigned max_block = 0;
   std::uint32_t cts_wanted = 0;
   bool repeats_missing = false;  // the peer repeats no more than is missing
+  bool sends_parts = false;      // it sends a Block in the parts that are asked for
 };
 
 // Transfers that this side receives, from the time that their memory is known: writes that have
@@ -155,6 +158,7 @@ class WritesIn {
     std::uint64_t length = 0;
     std::uint32_t i_id = 0, r_id = 0;  // the peer's id, ours
     unsigned blocksize = 0;
+    bool in_parts = false;  // the Node may grant its Blocks so
     std::uint32_t window = 1;
     std::uint32_t next = 0;        // the next Block to grant
     std::set<std::uint32_t> open;  // granted, not complete
@@ -182,6 +186,14 @@ class WritesIn {
   void finish(Incoming& in, int status, bool voided = false);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
   [[nodiscard]] unsigned choose_blocksize(const OfferedWrite& offer) const;
+  // Whether whole Blocks that suit the path now are too short for it: it is so long that the path
+  // may become known while they come.
+  // protocol: 13.19
+  [[nodiscard]] bool in_parts(const OfferedWrite& offer) const {
+    constexpr std::uint64_t kManyWindows = 8;
+    return path_block_ != 0 && offer.repeats_missing && offer.sends_parts &&
+           offer.length >> path_block_ >= kManyWindows * cts_window();
+  }
 
   const SequencerConfig& config_;
   Clock& clock_;
@@ -193,6 +205,7 @@ class WritesIn {
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = 0;
+  Time progress_ = 0;         // the last of any Transfer
   RingQueue<Ending> ending_;  // in the order of their ENDs
 };
 

@@ -54,7 +54,7 @@ void WritesOut::send_offer(Outbound& out) {
       .rtr_i_id = out.answers,
       .i_id = out.i_id,
   });
-  if (out.msn != 0) store_msn(entry, out.msn, kRepeatsMissing);
+  if (out.msn != 0) store_msn(entry, out.msn, kRepeatsMissing | kSendsParts);
   out.awaited.number = outbox_.last_number();
 }
 
@@ -86,7 +86,7 @@ bool WritesOut::may_add(const Outbound& out, bool repeated) const {
   return !much || (repeated ? out.repeated : out.awaited.number) <= outbox_.taken_number();
 }
 
-// protocol: 9.2
+// protocol: 9.2, 13.19
 void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* missing) {
   const auto found = transfers_.find(cts.i_id);
   if (found == transfers_.end()) return;  // finished: its END or its last RSR said so
@@ -94,8 +94,11 @@ void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* 
   const bool first = out.state != OutboundState::kSending;
   if (!first && (cts.r_id != out.r_id || cts.blocksize != out.blocksize)) return;
   if (cts.blocksize > config_.send_stu_log2 + wire::kMaxStusOfBlockLog2) return;
-  const bool repeated = cts.b_num < out.granted;
-  if (!may_add(out, repeated)) return;  // as if it were lost
+  const bool known = cts.b_num < out.granted;
+  const bool in_part = missing != nullptr && missing->contains(0);
+  const bool next_part = in_part && known && out.is_next_part(cts);
+  const bool repeated = known && !next_part;
+  if (!may_add(out, repeated) || (next_part && outbox_.crowded())) return;  // as if it were lost
   if (first) {
     out.blocksize = cts.blocksize;
     out.r_id = cts.r_id;
@@ -103,12 +106,15 @@ void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* 
   }
   if (cts.b_num >= out.block_count() || cts.b_num < out.b_seq) return;
   if (!out.state.advance(OutboundEvent::kGranted)) return;
-  out.granted = std::max(out.granted, cts.b_num + 1);
+  if (!known) {
+    out.granted = cts.b_num + 1;
+    out.part_end = 0;
+  }
   STP_ASSERT(out.granted <= out.block_count(), "no Block is granted that the Transfer has not");
   if (repeated) {
     repeats_.answered(out.awaited);
   } else {
-    out.stalled_since = clock_.now();
+    progress_ = out.stalled_since = clock_.now();
     repeats_.start(out.awaited, out.patience());
   }
   send_block(out, cts, repeated, missing);
@@ -129,28 +135,35 @@ void WritesOut::send_block(Outbound& out, const wire::ClearToSend& cts, bool rep
   const auto sync = outbox_.next_sync();
   const bool asks = repeated || told_of_all_ || out.asks_about(cts.b_num);
   const BlockToSend block{cts, to, length, sync, repeated, asks};
-  if (repeated && missing != nullptr) return send_missing(out, block, skip, *missing);
-  send_part(out, block, skip, length);
+  const bool in_part = missing != nullptr && (repeated || missing->contains(0));
+  const auto end = in_part ? send_missing(out, block, skip, *missing) : length;
+  if (!in_part) send_part(out, block, skip, length);
+  if (!repeated) out.part_end = end;
 }
 
-// Sends what is missing of a Block. The first bit of `missing` stands for the STU at `begin`.
+// Sends what is missing of a Block, and returns its end. The first bit of `missing` stands for the
+// STU at `begin`.
 // protocol: 10.23
-void WritesOut::send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
-                             const wire::MissingStus& missing) {
+std::uint64_t WritesOut::send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
+                                      const wire::MissingStus& missing) {
   // A peer that asks for more than the Node takes makes the queue grow no faster than by one each.
   constexpr unsigned kMostParts = 32;
   const auto most = outbox_.crowded() ? 1 : kMostParts;
   unsigned parts = 0;
   auto end = begin;  // the STUs from `begin` to here are missing
+  auto last = begin;
   for (std::uint32_t i = 0; i < wire::MissingStus::kMost && end < block.length; ++i) {
     const auto next = end + stu_length(block.to + end, block.length - end, config_.send_stu_log2);
     if (!missing.contains(i)) {
-      if (begin != end && send_part(out, block, begin, end) && ++parts == most) return;
+      if (begin != end) last = end;
+      if (begin != end && send_part(out, block, begin, end) && ++parts == most) return last;
       begin = next;
     }
     end = next;
   }
-  if (begin != end) send_part(out, block, begin, end);
+  if (begin == end) return last;
+  send_part(out, block, begin, end);
+  return end;
 }
 
 // False: it has not left yet, and so answers the repeated CTS, too.
@@ -197,7 +210,7 @@ bool WritesOut::on_state(const wire::RequestStateResponse& rsr, bool refused) {
   }
   if (rsr.b_seq > out.b_seq) {
     out.b_seq = rsr.b_seq;
-    out.stalled_since = clock_.now();
+    progress_ = out.stalled_since = clock_.now();
     repeats_.start(out.awaited, out.patience());
   } else {
     repeats_.answered(out.awaited);
@@ -257,13 +270,14 @@ void WritesOut::end(const Outbound& out, int status) {
 void WritesOut::expire() {
   using Answerer = Repeats::Answerer;
   using Next = Repeats::Next;
+  const auto together = told_of_all_ ? progress_ : 0;
   for (auto next = transfers_.begin(); next != transfers_.end();) {
     auto& out = next->second;
     const auto here = next++;
     // After an RA the RTS asks whether it is still known.
     const bool offered = out.state == OutboundState::kOffered;
     const auto what = repeats_.next(out.awaited, offered ? Answerer::kUser : Answerer::kQuestion);
-    if (what == Next::kGiveUp || out.is_over(clock_.now())) {
+    if (what == Next::kGiveUp || out.is_over(clock_.now(), together)) {
       out.state.must(OutboundEvent::kSilence);
       end(out, -ETIMEDOUT);
       transfers_.erase(here);

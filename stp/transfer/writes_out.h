@@ -75,6 +75,7 @@ class WritesOut {
     unsigned blocksize = 0;
     std::uint32_t b_seq = 0;
     std::uint32_t granted = 0;   // one past the highest Block granted so far
+    std::uint64_t part_end = 0;  // what has been granted of that Block ends here
     std::uint64_t repeated = 0;  // the number of the last request that sends something again
     Awaited awaited{Alarm::kWritesOut};  // RTS, later RS
     Time begun = 0;
@@ -82,12 +83,21 @@ class WritesOut {
 
     // For the RTS and for the state of the data sent.
     [[nodiscard]] Time patience() const { return std::max(kUserPatience, options.patience); }
-    [[nodiscard]] bool is_over(Time now) const {
-      return state == OutboundState::kSending ? now - stalled_since >= kProgressPatience
-                                              : now - begun >= kSeenPatience;
+    // `together`: the progress of any of them, if they wait for each other.
+    // protocol: 10.17
+    [[nodiscard]] bool is_over(Time now, Time together) const {
+      return state == OutboundState::kSending
+                 ? now - std::max(stalled_since, together) >= kProgressPatience
+                 : now - begun >= kSeenPatience;
     }
     [[nodiscard]] std::uint64_t block_count() const {
       return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
+    }
+    // Whether a CTS that names STUs asks for more of the Block granted last.
+    // protocol: 13.19
+    [[nodiscard]] bool is_next_part(const wire::ClearToSend& cts) const {
+      const auto at = (std::uint64_t{cts.b_num} << blocksize) + cts.f_offset;
+      return cts.b_num + 1 == granted && cts.f_offset >= part_end && at < length;
     }
     // Whether the receiver is to tell when the Block has arrived, though it was sent once only. The
     // next CTS tells of those before.
@@ -112,8 +122,8 @@ class WritesOut {
   void send_offer(Outbound& out);
   void send_block(Outbound& out, const wire::ClearToSend& cts, bool repeated,
                   const wire::MissingStus* missing);
-  void send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
-                    const wire::MissingStus& missing);
+  std::uint64_t send_missing(Outbound& out, const BlockToSend& block, std::uint64_t begin,
+                             const wire::MissingStus& missing);
   bool send_part(Outbound& out, const BlockToSend& block, std::uint64_t begin, std::uint64_t end);
   void complete(const Outbound& out, int status);
   // Ends it at the peer; it completes with `status` when the peer has confirmed.
@@ -131,6 +141,7 @@ class WritesOut {
   std::uint32_t next_msn_ = 1;
   std::uint32_t cts_wanted_;
   bool told_of_all_ = false;
+  Time progress_ = 0;  // the last of any of them
 };
 
 }  // namespace stp

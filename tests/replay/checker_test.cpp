@@ -246,6 +246,25 @@ TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
 }
 
+// protocol: 13.19
+TEST_F(Checking, the_parts_of_a_block_are_granted_without_a_pause) {
+  connect(5, 1);
+  auto cts = named(Op::kClearToSend, 5, 1);
+  cts.param = 14;
+  cts.mx = 3;
+  std::vector<std::byte> part(wire::kOptionSize);
+  part[0] = std::byte{0xf0};
+  for (std::uint32_t first = 0; first < 16; first += 4) {
+    cts.sync = first * 1'024;
+    say(cts, kMacB, kMacA, part);
+    now += 300'000;
+  }
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+  say(cts, kMacB, kMacA, part);
+  ASSERT_EQ(findings.size(), 1U) << "that is a repeat";
+  EXPECT_EQ(findings[0].rule, Rule::kCtsTooSoon);
+}
+
 // protocol: 5.4, 5.36
 TEST_F(Checking, an_answer_that_nobody_uses_may_be_forgotten_and_another_be_given) {
   connect(7, 8, 0x1000);

@@ -258,6 +258,19 @@ TEST(congestion, a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) 
   }
 }
 
+// The length of its Blocks is fixed when nothing is known of the path.
+// protocol: 13.19
+TEST(congestion, a_long_write_uses_a_long_path) {
+  auto path = path_of(10 * kSlow, 5 * kTrip, 1);
+  path.max_block = 20;
+  path.warm_up = 3 * kSecond;
+  path.lasts = 2 * kSecond;
+  const auto write = play_shared(path);
+  EXPECT_EQ(write.failure, "");
+  EXPECT_GT(write.use, 0.9);
+  EXPECT_EQ(write.drops, 0U);
+}
+
 // Who had much on the way saw the queue empty between the bursts, and took all from those who began
 // later.
 // protocol: 13.18

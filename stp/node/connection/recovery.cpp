@@ -146,13 +146,14 @@ void Recovery::ask_whether_seen(Vc& vc, Time now) {
   vc.recovery.doubt_.ask(vc.questions.sync(), now);
 }
 
-// What a repeated CTS tells of a Block of which some STUs have arrived after a missing one.
-// protocol: 10.23
-OptionPayload Recovery::missing_of(const StuMap& stus) {
-  const auto first = stus.first_missing();
-  if (!stus.placed_after(first)) return {};
+// What a repeated CTS tells of a Block of which some STUs have arrived after a missing one, or of
+// which only a part has been asked for.
+// protocol: 10.23, 13.19
+OptionPayload Recovery::missing_of(const InboundBlock& block, const Tiles& tiles) {
+  const auto first = block.stus.first_missing();
+  if (!block.is_part() && !block.stus.placed_after(first)) return {};
   std::array<std::byte, wire::kOptionSize> option;
-  stus.missing_from(first).encode(option.data());
+  block.stus.missing_from(first, block.granted_stus(tiles)).encode(option.data());
   return option;
 }
 
@@ -161,13 +162,14 @@ bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   if (!vc.credit.available()) return false;
   auto cts = block.cts;
   cts.f_offset = block.first_missing(vc.inbound.tiles());
-  use_.common.answer(vc, vc.header_for(cts), missing_of(block.stus));
+  use_.common.answer(vc, vc.header_for(cts), missing_of(block, vc.inbound.tiles()));
   use_.departures.leaves(vc, NodeDepartures::kGrantClock);
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);
   vc.inbound.account().lost(now);
   ++block.repeats;
   block.progress = now;
+  if (block.parts != nullptr) block.parts->forget();
   return true;
 }
 

@@ -38,7 +38,7 @@ class Recovery {
  private:
   Time ask_in_silence(Vc& vc, GrantedBlock* first, Time now);
   bool ask_again(Vc& vc, InboundBlock& block, Time now);
-  static OptionPayload missing_of(const StuMap& stus);
+  static OptionPayload missing_of(const InboundBlock& block, const Tiles& tiles);
   void ask_whether_seen(Vc& vc, Time now);
   static Time timeout_in_silence(const Vc& vc);
   static Time idle_since(const Vc& vc, const InboundBlock& block);

@@ -22,7 +22,7 @@ int ExpectedAnswers::expect(const wire::Get& get, std::uint64_t length, bool val
   block.b_num = get.g_num;
   block.r_id = get.r_id;
   block.start = block.first_address = start;
-  block.end = block.start + length;
+  block.end = block.whole_end = block.start + length;
   block.first_tile = block.start >> tiles.stu_log2;
   block.tile_known = block.exact = true;
   block.value = value;
@@ -117,7 +117,8 @@ void Inbound::drop_block(const GrantedBlock& block) {
   STP_ASSERT(left <= block.transfer->outstanding, "what a Block lacks its Transfer lacks, too");
   tracked_ -= block.stus.capacity();
   block.transfer->tracked -= block.stus.capacity();
-  block.transfer->memory.give(window_memory::of_block(block.stus.capacity()));
+  block.transfer->memory.give(
+      window_memory::of_block(block.stus.capacity(), block.parts != nullptr));
   block.transfer->outstanding -= left;
   open_.closed(1);
   account_.settle(left);
@@ -174,7 +175,8 @@ int Inbound::begin(const wire::ClearToSend& cts, InboundTransfer*& out) {
 }
 
 // protocol: 7.9, 7.10
-int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) {
+int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now,
+                   std::uint32_t part) {
   if (cts.blocksize > tiles_.stu_log2 + wire::kMaxStusOfBlockLog2) return -EINVAL;
   if (requests_.has_ended(cts.i_id, cts.r_id)) return -EALREADY;
   InboundTransfer* transfer = nullptr;
@@ -192,8 +194,11 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
   auto& blocks = transfer->blocks;
   if (const auto known = blocks.find(cts.b_num); known != blocks.end()) {
-    if (known->second.start == start && transfer->mx == cts.r_mx) {  // repeated by the user
-      account_.lost(now);
+    if (known->second.start == start && transfer->mx == cts.r_mx) {
+      if (part != 0 && known->second.is_part())
+        grant_more(known->second, part, now);
+      else  // repeated by the user
+        account_.lost(now);
       return 0;
     }
     drop_block(known->second);
@@ -202,9 +207,11 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   const auto stus = stu_count(start, size, tiles_.stu_log2);
   if (stus > kMaxStusOfBlock) return -EINVAL;
   if (tracked_ + stus > kMaxTrackedStus || open_.count() >= kMaxOpenBlocks) return -ENOBUFS;
-  const auto bytes = window_memory::of_block(stus);
+  const bool in_parts = part != 0 && part < stus;
+  const auto bytes = window_memory::of_block(stus, in_parts);
   if (!has_memory(bytes, transfer)) return -EDQUOT;
   StuMap map(static_cast<std::uint32_t>(stus));
+  auto parts = in_parts ? std::make_unique<PartTimes>() : nullptr;
   auto& block = blocks[cts.b_num];
   // From here on nothing can fail: the memory is available.
   const auto paid = transfer->memory.add(purse_.get(), bytes);
@@ -212,22 +219,42 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now) 
   block.transfer = transfer;
   block.b_num = cts.b_num;
   block.start = block.first_address = start;
-  block.end = start + size;
+  block.end = block.whole_end = start + size;
+  if (in_parts) {
+    block.end = start;
+    block.end = block.end_of_part(part, tiles_);
+    block.parts = std::move(parts);
+    block.parts->asked(0, now);
+  }
   block.first_tile = start >> tiles_.stu_log2;
   block.tile_known = true;
   block.stus = std::move(map);
   block.r_id = cts.r_id;
   block.exact = transfer->t_len != InboundTransfer::kUnknownLength;
   block.cts = cts;
+  const auto granted = block.end - block.start;
   open_.granted(block, account_.outstanding() == 0, now);
-  account_.grant(size);
+  account_.grant(granted);
   transfer->mx = cts.r_mx;
   transfer->tracked += stus;
-  transfer->outstanding += size;
+  transfer->outstanding += granted;
   tracked_ += stus;
   STP_ASSERT(transfer->tracked <= tracked_ && transfer->outstanding <= account_.outstanding(),
              "what a Transfer has granted its connection has granted");
   return 0;
+}
+
+// The next `stus` STUs of `block`.
+// protocol: 13.19
+void Inbound::grant_more(GrantedBlock& block, std::uint32_t stus, Time now) {
+  STP_ASSERT(block.is_part() && block.parts != nullptr, "a part follows another one");
+  block.parts->asked(block.granted_stus(tiles_), now);
+  const auto end = block.end_of_part(stus, tiles_);
+  const auto bytes = end - block.end;
+  block.end = end;
+  open_.granted_more(block, account_.outstanding() == 0, now);
+  account_.grant(bytes);
+  block.transfer->outstanding += bytes;
 }
 
 // protocol: 7.13, 9.10
@@ -281,7 +308,7 @@ InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   return *place;
 }
 
-Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
+Inbound::Demand Inbound::demand(const wire::ClearToSend& cts, bool in_parts) const {
   const auto* const found = transfers_.find(cts.r_id);
   const auto* const offer = requests_.offer(cts.i_id);
   const bool begun = found != nullptr && !found->region;
@@ -294,7 +321,7 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
   const auto bytes = std::min(block, demand.remaining);
   demand.bytes = bytes;
   const auto start = tiles_.linear(cts.r_bufx, cts.r_offset);
-  demand.memory = window_memory::of_block(stu_count(start, bytes, tiles_.stu_log2));
+  demand.memory = window_memory::of_block(stu_count(start, bytes, tiles_.stu_log2), in_parts);
   if (!begun)
     demand.memory += memory_of_transfer(
         offer != nullptr ? offer->t_len : InboundTransfer::kUnknownLength, cts.blocksize);
@@ -302,10 +329,15 @@ Inbound::Demand Inbound::demand(const wire::ClearToSend& cts) const {
 }
 
 std::uint32_t Inbound::first_missing(std::uint32_t r_id, std::uint32_t b_num) const {
+  const auto* const block = granted(r_id, b_num);
+  return block == nullptr ? 0 : block->first_missing(tiles_);
+}
+
+const InboundBlock* Inbound::granted(std::uint32_t r_id, std::uint32_t b_num) const {
   const auto* const transfer = transfers_.find(r_id);
-  if (transfer == nullptr) return 0;
+  if (transfer == nullptr) return nullptr;
   const auto found = transfer->blocks.find(b_num);
-  return found == transfer->blocks.end() ? 0 : found->second.first_missing(tiles_);
+  return found == transfer->blocks.end() ? nullptr : &found->second;
 }
 
 const InboundTransfer* Inbound::transfer(std::uint32_t r_id) const {
@@ -379,15 +411,20 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   account_.arrived();
   tell_account(block, begun, length, now);
   account_.settle(length);
-  return open_.arrived(block, begun, sync, now);
+  const bool lost = open_.arrived(block, begun, sync, now);
+  if (block.is_part() && block.received == block.end - block.start)
+    open_.waits_for_grant(static_cast<GrantedBlock&>(block));
+  return lost;
 }
 
 // The first STU of a Block shows how long the path is: it was asked for when the CTS left. After a
 // repeated CTS nobody knows which of them it answers.
-// protocol: 10.24, 13.10
+// protocol: 10.24, 13.10, 13.19
 void Inbound::tell_account(const InboundBlock& block, bool begun, std::size_t length, Time now) {
   if (begun && account_.path() == nullptr) return;
-  const auto delay = begun || block.repeats != 0 ? 0 : std::max<Time>(now - block.progress, 1);
+  auto left = begun ? 0 : block.progress;
+  if (block.parts != nullptr) left = block.parts->arrived(block.stus.newest());
+  const auto delay = left == 0 || block.repeats != 0 ? 0 : std::max<Time>(now - left, 1);
   if (!begun) account_.began(block.end - block.start, delay);
   if (account_.path() != nullptr) account_.path()->arrived(length, delay, now);
 }

@@ -205,6 +205,16 @@ class OpenBlocks {
     ++count_;
     if (first) silent_since_ = now;
   }
+  // More of `block` was granted. Others that were granted before must have come first.
+  void granted_more(GrantedBlock& block, bool first, Time now) {
+    block.unlink();
+    block.serial = ++next_serial_;
+    block.progress = now;
+    list_.push_back(block);
+    if (first) silent_since_ = now;
+  }
+  // All that was granted of `block` has arrived: there is nothing to ask for.
+  static void waits_for_grant(GrantedBlock& block) { block.unlink(); }
   // `blocks` of them are complete, were granted again, or belong to an ended Transfer.
   void closed(std::size_t blocks) {
     STP_ASSERT(blocks <= count_, "a Block that is closed was open");
@@ -371,14 +381,19 @@ class Inbound {
   // A CTS leaves. Returns 0 (also if it repeats a grant, or names a complete Block), -EINVAL
   // (Blocksize changed, or more than the RTS or an STU number allows; no such Block), -ENOBUFS,
   // -EDQUOT (its owner's budget has no memory for it), -EALREADY (the peer has ended it). `limit`:
-  // the most bytes to grant, if less than T_len and Blocksize allow.
-  int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now);
+  // the most bytes to grant, if less than T_len and Blocksize allow. `part`: as many STUs of it, or
+  // more than had been granted; 0: all at once.
+  // protocol: 13.19
+  int grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now, std::uint32_t part = 0);
+  // A Block that has been granted, at least a part of it, and is incomplete. nullptr: none.
+  [[nodiscard]] const InboundBlock* granted(std::uint32_t r_id, std::uint32_t b_num) const;
   // The bytes that a CTS would grant, and those that its Transfer lacks from there on; 0 if it
   // would be refused or grants nothing new. `memory`: the bytes needed to track them.
   struct Demand {
     std::uint64_t bytes = 0, remaining = 0, memory = 0;
   };
-  [[nodiscard]] Demand demand(const wire::ClearToSend& cts) const;
+  // `in_parts`: it may be granted so.
+  [[nodiscard]] Demand demand(const wire::ClearToSend& cts, bool in_parts = false) const;
   // Whether `bytes` of memory are available. If not, forgets Transfers with nothing outstanding,
   // except `but`, oldest first.
   bool has_memory(std::uint64_t bytes, const InboundTransfer* but = nullptr);
@@ -432,6 +447,7 @@ class Inbound {
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);
   int begin(const wire::ClearToSend& cts, InboundTransfer*& out);
+  void grant_more(GrantedBlock& block, std::uint32_t stus, Time now);
 
   std::shared_ptr<WindowPurse> purse_;  // destroyed last: the members below return memory to it
   InboundRemains remains_;

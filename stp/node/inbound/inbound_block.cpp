@@ -27,7 +27,7 @@ DropReason InboundBlock::check_stu(const wire::DataView& data, std::size_t lengt
       break;
   }
   // A scheduled Block of known length ends with its Transfer, not before.
-  if (exact && is_last != (at + length == end)) return DropReason::kBadStuNum;
+  if (exact && is_last != (at + length == whole_end)) return DropReason::kBadStuNum;
   return DropReason::kNone;
 }
 

@@ -52,6 +52,7 @@ class StuMap {
     STP_ASSERT(number < max_ && !bit(number), "an STU has a bit in the map, and is placed once");
     words()[number / 64] |= std::uint64_t{1} << number % 64;
     ++placed_;
+    newest_ = number;
     if (number + 1 > highest_) highest_ = number + 1;
     if (last) total_ = number + 1;
     STP_ASSERT(placed_ <= highest_ && highest_ <= total_,
@@ -70,6 +71,8 @@ class StuMap {
     return stus > kInline ? (stus + 63) / 64 * sizeof(std::uint64_t) : 0;
   }
   [[nodiscard]] std::uint32_t placed() const { return placed_; }
+  // The STU placed last. Requires placed() != 0.
+  [[nodiscard]] std::uint32_t newest() const { return newest_; }
   // The lowest STU number not placed yet.
   [[nodiscard]] std::uint32_t first_missing() const {
     std::uint32_t word = 0;
@@ -80,10 +83,12 @@ class StuMap {
   }
   // Whether an STU after `number` has been placed.
   [[nodiscard]] bool placed_after(std::uint32_t number) const { return highest_ > number + 1; }
-  // Those from `first` on that have not been placed yet, as many as can be told at once.
-  [[nodiscard]] wire::MissingStus missing_from(std::uint32_t first) const {
+  // Those from `first` on that have not been placed yet, as many as can be told at once. `asked`:
+  // none from that number on has been asked for.
+  [[nodiscard]] wire::MissingStus missing_from(std::uint32_t first,
+                                               std::uint32_t asked = kUnknown) const {
     wire::MissingStus missing;
-    const auto end = std::min({max_, total_, first + wire::MissingStus::kMost});
+    const auto end = std::min({max_, total_, asked, first + wire::MissingStus::kMost});
     for (auto number = first; number < end; ++number)
       if (!bit(number)) missing.add(number - first);
     work::count("STUs of a Block", end - std::min(first, end));
@@ -100,7 +105,7 @@ class StuMap {
   }
 
   std::uint32_t max_;
-  std::uint32_t placed_ = 0;
+  std::uint32_t placed_ = 0, newest_ = 0;
   std::uint32_t highest_ = 0;       // one past the highest STU placed
   std::uint32_t total_ = kUnknown;  // STUs of the Block, once the Last was placed
   std::array<std::uint64_t, kInline / 64> few_{};
@@ -226,6 +231,36 @@ class HeldEnds {
 
 struct InboundTransfer;
 
+// When the CTS for the newest parts of a Block left. The first STU of each shows how long the path
+// is. protocol: 13.19
+class PartTimes {
+ public:
+  // The part that begins with STU `first` is asked for now. Those that find no place tell nothing.
+  void asked(std::uint32_t first, Time now) {
+    if (count_ < parts_.size()) parts_[(begin_ + count_++) % parts_.size()] = {first, now};
+  }
+  // STU `number` has arrived. Returns when it was asked for if it is the first of its part; else 0.
+  Time arrived(std::uint32_t number) {
+    while (count_ != 0 && parts_[begin_].first <= number) {
+      const auto part = parts_[begin_];
+      begin_ = (begin_ + 1) % parts_.size();
+      --count_;
+      if (part.first == number) return part.left;
+    }
+    return 0;
+  }
+  // Nobody knows any more which CTS brings what.
+  void forget() { count_ = 0; }
+
+ private:
+  struct Part {
+    std::uint32_t first = 0;
+    Time left = 0;
+  };
+  std::array<Part, 32> parts_{};
+  std::size_t begin_ = 0, count_ = 0;
+};
+
 // The tiling of this side's memory: log2 of the buffer size and of the size of incoming STUs.
 struct Tiles {
   unsigned bufsize = 14, stu_log2 = 10;
@@ -242,13 +277,14 @@ struct InboundBlock {
   // Linear destination addresses. A scheduled Block begins where its CTS says. A Put Block begins
   // where its STU 0 lands; any of its STUs tells the tile of STU 0.
   std::uint64_t start = 0, end = 0;  // may write to [start, end)
+  std::uint64_t whole_end = 0;       // the Block ends here, though only a part may be granted yet
   std::uint64_t first_tile = 0;      // tile of STU 0
   bool tile_known = false;
   std::uint64_t first_address = 0;  // address of STU 0, once known
   StuMap stus{};
   std::uint64_t received = 0;  // bytes placed
   std::uint32_t r_id = 0;
-  bool exact = false;     // must end at `end`
+  bool exact = false;     // must end at `whole_end`
   bool anywhere = false;  // may begin anywhere in [start, end)
   bool value = false;     // a FetchOp's old value: big-endian on the wire
   // Recovery: the CTS to repeat, and the time of the last progress.
@@ -266,12 +302,24 @@ struct InboundBlock {
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
   HeldEnd held;  // end of the Last STU while others are missing; regions use HeldEnds
+  std::unique_ptr<PartTimes> parts;  // nullptr: it was granted at once
 
   // Checks that an STU of `length` bytes fits the tiling of this Block. kNone: it may be placed.
   [[nodiscard]] DropReason check_stu(const wire::DataView& data, std::size_t length,
                                      const Tiles& tiles) const;
   // The first byte that has not arrived, relative to the start: F_Offset of a repeated CTS.
   [[nodiscard]] std::uint32_t first_missing(const Tiles& tiles) const;
+  // Some of it has not been granted yet.
+  [[nodiscard]] bool is_part() const { return end < whole_end; }
+  // The STUs that have been granted.
+  [[nodiscard]] std::uint32_t granted_stus(const Tiles& tiles) const {
+    return static_cast<std::uint32_t>(stu_count(start, end - start, tiles.stu_log2));
+  }
+  // The end of what is granted when it is another `stus` STUs, or fewer if the Block ends.
+  [[nodiscard]] std::uint64_t end_of_part(std::uint32_t stus, const Tiles& tiles) const {
+    const auto tile = (end >> tiles.stu_log2) + stus;
+    return std::min(tile << tiles.stu_log2, whole_end);
+  }
 };
 
 struct InOrderOfGrant;

@@ -312,8 +312,9 @@ inline std::uint64_t of_transfer(std::uint64_t blocks) {
   return sizeof(InboundTransfer) + 2 * kTableEntry + std::bit_ceil((blocks + 63) / 64) * 8;
 }
 // Bytes of a granted Block.
-inline std::uint64_t of_block(std::uint64_t stus) {
-  return sizeof(GrantedBlock) + kTableEntry + StuMap::footprint(stus);
+inline std::uint64_t of_block(std::uint64_t stus, bool in_parts = false) {
+  return sizeof(GrantedBlock) + kTableEntry + StuMap::footprint(stus) +
+         (in_parts ? sizeof(PartTimes) : 0);
 }
 // Bytes of all places of a region.
 inline std::uint64_t of_window(std::uint64_t stus, std::uint32_t places) {

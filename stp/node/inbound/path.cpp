@@ -257,12 +257,31 @@ void Path::leaves(std::uint64_t bytes, Time now) {
   due_ = std::max(due_, now) + static_cast<Time>(kOfTrip * part * static_cast<double>(trip));
 }
 
+namespace {
+
+// A part of a Block takes no longer than that to come.
+constexpr Time kPartTime = kMillisecond;
+
+}  // namespace
+
 unsigned Path::block_log2() const {
   constexpr std::uint64_t kBlocks = 8;  // in a window
   constexpr std::uint64_t kFirst = 4;   // pieces
   const auto least = window_.is_known() ? piece_ : kFirst * piece_;
   const auto suits = std::max(window_.bytes() / kBlocks, least);
   return std::min(static_cast<unsigned>(std::bit_width(suits)) - 1, wire::kMaxBlocksize);
+}
+
+std::uint64_t Path::part() const {
+  constexpr std::uint64_t kLeast = 4;  // pieces
+  constexpr std::uint64_t kMost = 64;  // in a window: each takes a Slot of the sender
+  const auto eighth = std::uint64_t{1} << block_log2();
+  const auto trip = window_.round_trip();
+  if (trip <= kPartTime) return eighth;
+  const auto in_time = static_cast<double>(window_.bytes()) * static_cast<double>(kPartTime) /
+                       static_cast<double>(trip);
+  return std::min(eighth, std::max({static_cast<std::uint64_t>(in_time), kLeast * piece_,
+                                    window_.bytes() / kMost}));
 }
 
 PathTable::Share PathTable::find(const MacAddr& station, std::uint64_t stu) {

@@ -220,6 +220,10 @@ class Path : public ListHook<HasRoom>, public TimerNode {
   // while nothing is known.
   // protocol: 13.13
   [[nodiscard]] unsigned block_log2() const;
+  // Bytes of the part of a Block that suits it: no more than comes in a millisecond, so that it
+  // does not wait for itself for long, but four pieces, and a 64th of the window, at least.
+  // protocol: 13.19
+  [[nodiscard]] std::uint64_t part() const;
 
   // The other direction.
   SentWindow& sent() { return sent_; }

@@ -190,6 +190,64 @@ TEST_F(WritesInTest, makes_blocks_short_when_much_is_lost) {
   EXPECT_EQ(next_is<wire::ClearToSend>().blocksize, config.receive_stu_log2) << "one STU";
 }
 
+// protocol: 10.17
+TEST_F(WritesInTest, that_share_a_path_wait_for_each_other) {
+  for (const bool shared : {false, true}) {
+    writes.observe_loss(0, shared ? 12 : 0);
+    const OfferedWrite other{.i_id = kTheirId + 1,
+                             .r_id = kOurId + 1,
+                             .msn = 6,
+                             .length = 10'000,
+                             .max_block = 12,
+                             .cts_wanted = 1};
+    begin(10'000, 1);
+    writes.begin(other, Kind::kReceive, 2, kLanding);
+    const auto first = next_is<wire::ClearToSend>();
+    next();
+    pass(kProgressPatience - kSecond);
+    writes.on_block(block(first));
+    pass(2 * kSecond);
+    writes.expire();
+    std::size_t ends = 0;
+    for (const auto op : all_leave()) ends += op == Op::kEnd ? 1 : 0;
+    EXPECT_EQ(ends, shared ? 0U : 1U);
+    writes.fail(-ECANCELED);
+    while (completion()) {
+    }
+  }
+}
+
+// protocol: 13.19
+TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
+  config.receive_stu_log2 = 8;
+  config.max_block = 20;
+  writes.observe_loss(0, 10);
+  const Landing landing{3, {2, 100}, 600'000};
+  struct Case {
+    bool able;
+    std::uint64_t length;
+    bool in_parts;
+  };
+  for (const auto& each :
+       {Case{false, 600'000, false}, Case{true, 600'000, true}, Case{true, 500'000, false}}) {
+    const OfferedWrite offer{.i_id = kTheirId,
+                             .r_id = kOurId,
+                             .msn = 5,
+                             .length = each.length,
+                             .max_block = 20,
+                             .cts_wanted = 1,
+                             .repeats_missing = each.able,
+                             .sends_parts = each.able};
+    writes.begin(offer, Kind::kReceive, 1, landing);
+    const auto granted = next_entry();
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->limited, each.in_parts ? kInParts : 1);
+    EXPECT_EQ(wire::decode_as<wire::ClearToSend>(granted->header).blocksize,
+              each.in_parts ? 16U : 10U);
+    writes.fail(-ECANCELED);
+  }
+}
+
 // protocol: 13.13
 TEST_F(WritesInTest, grants_many_short_blocks_while_the_path_suits_them) {
   config.cts_window = 4;

@@ -176,6 +176,56 @@ TEST_F(WritesOutTest, sends_no_more_than_the_block_whatever_is_said_to_be_missin
   EXPECT_FALSE(next());
 }
 
+// protocol: 13.19
+TEST_F(WritesOutTest, sends_a_block_in_the_parts_that_are_asked_for) {
+  config.send_stu_log2 = 8;
+  const auto i_id = offer(2 * 4'096);
+  wire::MissingStus four;
+  for (std::uint32_t i = 0; i < 4; ++i) four.add(i);
+  std::uint32_t sync = 0;
+  for (std::uint32_t first = 0; first < 16; first += 4) {
+    grant(i_id, 0, first * 256, &four);
+    const auto sent = next_entry();
+    ASSERT_TRUE(sent) << first;
+    EXPECT_EQ(sent->header.offset, first * 256);
+    EXPECT_EQ(sent->offset, first * 256);
+    EXPECT_EQ(sent->length, 4U * 256);
+    EXPECT_EQ(sent->limited, first == 12 ? 0 : 1) << "Last stands on the end of the Block only";
+    EXPECT_NE(sent->header.sync, sync);
+    sync = sent->header.sync;
+    EXPECT_FALSE(next());
+  }
+  taken();
+  grant(i_id, 0, 4 * 256, &four);
+  EXPECT_EQ(next_is<wire::Data>().r_offset, 4U * 256) << "a repeat";
+  grant(i_id, 1);
+  EXPECT_EQ(next_entry()->length, 4'096U) << "a whole Block";
+}
+
+// A peer that asks for no new part does not keep the Write alive.
+// protocol: 10.17, 13.19
+TEST_F(WritesOutTest, a_part_is_progress_and_a_repeat_of_it_is_none) {
+  config.send_stu_log2 = 8;
+  const auto i_id = offer(4'096);
+  wire::MissingStus one;
+  one.add(0);
+  grant(i_id, 0, 0, &one);
+  node_takes();
+  pass(20 * kSecond);
+  grant(i_id, 0, 256, &one);
+  node_takes();
+  const auto progress = clock.now();
+  while (writes.outstanding() > 0 && clock.now() < progress + 100 * kSecond) {
+    pass(kSecond);
+    grant(i_id, 0, 256, &one);
+    grant(i_id, 0, 4'096, &one);
+    expire();
+    node_takes();
+  }
+  EXPECT_GE(clock.now(), progress + kProgressPatience);
+  EXPECT_LE(clock.now(), progress + kProgressPatience + kSecond);
+}
+
 // protocol: 10.23
 TEST_F(WritesOutTest, a_peer_that_asks_for_every_other_stu_gets_few_parts_at_a_time) {
   config.send_stu_log2 = 8;
@@ -289,6 +339,26 @@ TEST_F(WritesOutTest, gives_up_when_the_peer_makes_no_progress) {
   }
   EXPECT_EQ(writes.outstanding(), 0U);
   EXPECT_LE(clock.now(), begun + kProgressPatience + kSecond);
+}
+
+// protocol: 10.17
+TEST_F(WritesOutTest, that_share_a_path_wait_for_each_other) {
+  for (const bool shared : {false, true}) {
+    writes.want(4, shared);
+    const auto first = offer(10'000), second = offer(10'000);
+    grant(first, 0);
+    grant(second, 0);
+    node_takes();
+    for (std::uint32_t b_seq = 0; b_seq < 2; ++b_seq) {
+      pass(kProgressPatience - kSecond);
+      state(first, b_seq + 1);
+      state(second, 0);
+      expire();
+      node_takes();
+    }
+    EXPECT_EQ(writes.outstanding(), shared ? 2U : 1U);
+    writes.fail(-ECANCELED);
+  }
 }
 
 TEST_F(WritesOutTest, completes_when_the_connection_ends) {

@@ -176,6 +176,7 @@ struct Block {
   bool exact = false;        // `length` is exact
   std::uint16_t mx = 0;
   TraceTime granted = kNotYet;
+  std::optional<std::uint32_t> part;   // the last one's F_Offset, if its first CTS names a part
   std::optional<std::uint16_t> flags;  // Order and Silent of its first STU
   std::optional<std::uint32_t> last;   // STU_num of the STU with Last
   std::vector<bool> seen;              // by STU_num

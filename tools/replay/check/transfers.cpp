@@ -254,6 +254,13 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   if (h.sync != 0 && h.sync >= length)
     report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
            named("F_Offset", h.sync));
+  const bool names_stus = !frame.frame.option.empty();
+  // protocol: 13.19
+  if (again && names_stus && block->part && h.sync > *block->part) {
+    block->part = h.sync;
+    block->granted = now;
+    return;
+  }
   if (again) {  // protocol: 10.3, 10.22
     const auto gap = between(block->granted, now);
     const bool passed =
@@ -273,6 +280,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   fresh.exact = landing->t_len.has_value();
   fresh.mx = h.mx;
   fresh.granted = now;
+  if (names_stus) fresh.part = h.sync;
   landing->blocks.put(h.b_num, std::move(fresh));
   landing->asked = 0;
   if (landing->faulty == h.b_num) landing->faulty.reset();

@@ -16,7 +16,7 @@ constexpr std::uint64_t kStu = 1'024, kStart = 100 * kStu;
 InboundBlock block_of(std::uint64_t start, std::uint64_t end) {
   InboundBlock block;
   block.start = start;
-  block.end = end;
+  block.end = block.whole_end = end;
   block.stus = StuMap(static_cast<std::uint32_t>(stu_count(start, end - start, kTiles.stu_log2)));
   return block;
 }
@@ -187,6 +187,9 @@ TEST(StuMap, tells_what_is_missing_from_the_first_on) {
   const auto end = map.missing_from(298);
   EXPECT_TRUE(end.contains(0) && end.contains(1));
   EXPECT_FALSE(end.contains(2)) << "the map has 300";
+  const auto asked = map.missing_from(40, 104);
+  EXPECT_TRUE(asked.contains(0) && asked.contains(63));
+  EXPECT_FALSE(asked.contains(64)) << "it has not been asked for";
 }
 
 TEST(StuMap, one_that_is_reset_serves_another_block) {
