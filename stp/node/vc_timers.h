@@ -43,10 +43,11 @@ class NodeDepartures {
 // The next deadline of each connection, whichever of its mechanisms waits for it.
 class VcTimers {
  public:
-  // The silence after which the Node asks whether the peer is alive.
+  // The silence after which the Node asks whether the peer is alive. A Port without a connection
+  // has none.
   static constexpr Time kKeepAlive = 2 * kSecond;
   [[nodiscard]] static bool keeps_alive(const Vc& vc) {
-    return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive;
+    return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive && !vc.connectionless();
   }
 
   // Call when a deadline of `vc` has changed. Keeps the timer when the deadline moves to later: the

@@ -26,13 +26,15 @@ TEST_P(EveryProfile, keeps_its_promises) {
 // bytes of a region while answers to Gets were being sent from it. A put into a region that had
 // just been lost returned a wrong error. The answer to the question of 5.37 was lost, and nothing
 // repeated it. Two requesters were promised the same Port. Each of eight RCs, or its CA, was lost,
-// and the simulated program gave up, as no program of the managed layer does that early.
+// and the simulated program gave up, as no program of the managed layer does that early. A Port
+// without a connection asked, while it closed, whether its peer is alive.
 // protocol: 5.20, 5.31, 5.36, 5.37, 10.11
 TEST(Seeds, that_failed_once_keep_their_promises) {
   constexpr std::pair<const char*, std::uint64_t> kSeeds[] = {
-      {"busy", 7'806'187},   {"busy", 7'871'813}, {"mixed", 20'166'593},
-      {"abrupt", 411'159},   {"liar", 283'947},   {"flood", 235'216},
-      {"many-vcs", 512'641}, {"mixed", 674'713},  {"flood", 921'191}};
+      {"busy", 7'806'187},           {"busy", 7'871'813}, {"mixed", 20'166'593},
+      {"abrupt", 411'159},           {"liar", 283'947},   {"flood", 235'216},
+      {"many-vcs", 512'641},         {"mixed", 674'713},  {"flood", 921'191},
+      {"connectionless", 20'008'136}};
   for (const auto& [name, seed] : kSeeds)
     for (const auto& failure : simulate(*find_profile(name), seed).failures)
       ADD_FAILURE() << failure << ": " << name << " " << seed;

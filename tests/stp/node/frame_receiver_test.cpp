@@ -316,6 +316,21 @@ TEST_F(Endpoints, ClosingSendsWhatIsQueuedAndGivesTheChannelBack) {
   EXPECT_EQ(a.count(Counter::kVcClosed), 0U) << "it was no connection";
 }
 
+// What its queue still holds names other stations, and these would take the question for a
+// program's.
+TEST_F(Endpoints, ClosingAfterASilenceAsksNobodyWhetherItIsAlive) {
+  pass(5 * kSecond);
+  put(a, pa.port, to_b(Op::kNoOperation));
+  EXPECT_EQ(a.node.close(pa.port.id, false, now), 0);
+  a.node.expire(now);  // before the queue is sent
+  settle();
+  EXPECT_EQ(seen.size(), 1U);
+  const auto first = get(pb.port);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->header.op(), Op::kNoOperation);
+  EXPECT_FALSE(get(pb.port));
+}
+
 TEST_F(Endpoints, ClosingAtOnceDropsWhatIsQueued) {
   put(a, pa.port, to_b(Op::kNoOperation));
   EXPECT_EQ(a.node.close(pa.port.id, true, now), 0);
