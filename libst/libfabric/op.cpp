@@ -141,8 +141,9 @@ Completion* Reports::received(std::uint64_t flags) {
       counter != nullptr)
     counter->count(false);
   if (rx_cq_ == nullptr || !tells(Direction::kReceive, flags)) return nullptr;
-  rx_cq_->wake();
-  return &rx_cq_->add();
+  auto& told = rx_cq_->add();
+  rx_cq_->wake();  // whoever wakes up waits for the link's lock, which the caller holds
+  return &told;
 }
 
 void Reports::complete(const Outcome& op) {

@@ -171,6 +171,8 @@ int Operations::begin_send(Session& session, Operation& operation) {
 
 int Operations::send_at_once(Session& session, const Operation& operation, const Pieces& bytes,
                              std::uint64_t posted) {
+  const auto& ring = session.eager_out;
+  if (ring.is_open() && operation.length > ring.most()) return -EMSGSIZE;
   const auto waits =
       list_.waiting() != nullptr || ((operation.flags & STM_FENCE) != 0 && !list_.empty());
   if (waits || !goes_by_ring(session, operation.length)) return -EAGAIN;

@@ -146,8 +146,8 @@ class EagerOut {
     if (region.r_id == ring_.r_id) close();
   }
   // Puts the message of `operation`, which has those bytes, into the next slots; has_room() was
-  // true. The message carries
-  // what `in` has to tell. Returns an error, and closes, if the ring is no longer usable.
+  // true. The message carries what `in` has to tell. Returns an error, and closes, if the ring is
+  // no longer usable.
   int send(Sequencer& sequencer, const Staging& staging, Operation& operation, const Pieces& bytes,
            EagerIn& in, bool quiet);
   // Whether a message of that length can go through the ring now.

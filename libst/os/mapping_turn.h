@@ -46,8 +46,8 @@ class MappingTurn {
   MappingTurn(const MappingTurn&) = delete;
   MappingTurn& operator=(const MappingTurn&) = delete;
 
-  // What no turn of unmap_in_turns() counts: other threads map pages in without a turn, a little at
-  // a time, and there may be thousands of such turns.
+  // A turn of unmap_in_turns() that is shorter is not counted. Each may have to wait for other
+  // threads, which map pages in without a turn, and one call takes thousands of turns.
   static constexpr std::chrono::milliseconds kOfOthers{50};
 
   // How long this thread has not run in its turns, and elsewhere waited for the owner of a file.

@@ -281,6 +281,19 @@ TEST_F(PostedOperations, AfterThePeerHasRevokedItsRingMessagesAreWrites) {
   EXPECT_EQ(carry(a, b).back(), Op::kRequestToSend);
 }
 
+TEST_F(PostedOperations, WhatIsLongerThanThePeersRingAllowsNeverBeginsAtOnce) {
+  serve_ring(b, a);
+  constexpr std::uint32_t kOneSlot = 1;
+  a.session->eager_out.open(kOneSlot);
+  auto sending = operation(Kind::kSend, 1);
+  sending.length = eager_most(kOneSlot) + 1;
+  const std::vector<std::byte> bytes(sending.length);
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  EXPECT_EQ(operations.send_at_once(*a.session, sending, {.parts = {&part, 1}}, 0), -EMSGSIZE);
+  sending.length = part.iov_len = eager_most(kOneSlot);
+  EXPECT_EQ(operations.send_at_once(*a.session, sending, {.parts = {&part, 1}}, 0), 0);
+}
+
 TEST_F(PostedOperations, AQuietOneCompletesWithoutAnEvent) {
   open_region();
   post(operation(Kind::kPut, 1, STM_QUIET));
