@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* usage: mpi_programs pingpong|sizes|ring|anyone|collectives|threads|finalize ROUNDS
- * MPI programs over the link that the library uses: short messages there and back (pingpong),
- * messages of all lengths up to 4 MiB (sizes), the same from each rank to the next (ring), and from
- * all to each, which receives from anyone and with any tag (anyone), Allreduce and Alltoall of many
- * lengths (collectives), and several threads per rank (threads). The first rank ends, and the
- * others so many seconds later (finalize). Checks all received data. With negative ROUNDS it runs
- * for ever. */
+/* usage: mpi_programs PROGRAM ROUNDS [PROGRAM ROUNDS]...
+ * PROGRAM: pingpong, sizes, ring, anyone, collectives, threads or finalize, one after the other in
+ * one job. MPI programs over the link that the library uses: short messages there and back
+ * (pingpong), messages of all lengths up to 4 MiB (sizes), the same from each rank to the next
+ * (ring), and from all to each, which receives from anyone and with any tag (anyone), Allreduce and
+ * Alltoall of many lengths (collectives), and several threads per rank (threads). The first rank
+ * ends, and the others so many seconds later (finalize). Checks all received data. With negative
+ * ROUNDS it runs for ever. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -192,30 +193,38 @@ static void finalize(int rounds) {
   exit(MPI_Finalize());
 }
 
+static const struct Program {
+  const char* name;
+  void (*run)(int rounds);
+} programs[] = {{"pingpong", pingpong}, {"sizes", there_and_back},    {"ring", ring},
+                {"anyone", anyone},     {"collectives", collectives}, {"threads", threads},
+                {"finalize", finalize}};
+static const struct Program* find(const char* name) {
+  size_t i = 0;
+  while (i < sizeof programs / sizeof *programs && strcmp(name, programs[i].name) != 0) ++i;
+  if (i == sizeof programs / sizeof *programs) fail("no such program", 0);
+  return &programs[i];
+}
+
 int main(int argc, char** argv) {
-  static const struct {
-    const char* name;
-    void (*run)(int rounds);
-  } programs[] = {{"pingpong", pingpong}, {"sizes", there_and_back},    {"ring", ring},
-                  {"anyone", anyone},     {"collectives", collectives}, {"threads", threads},
-                  {"finalize", finalize}};
-  int several = argc == 3 && strcmp(argv[1], "threads") == 0;
+  int several = 0;
   int level = MPI_THREAD_SINGLE;
+  for (int i = 1; i < argc; i += 2) several |= strcmp(argv[i], "threads") == 0;
   MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3 || ranks < 2 || ranks > MOST_RANKS)
-    fail("two to sixteen ranks, and two arguments", 0);
+  if (argc < 3 || argc % 2 == 0 || ranks < 2 || ranks > MOST_RANKS)
+    fail("two to sixteen ranks, and programs with their rounds", 0);
   if (several && level != MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE", 0);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) puts("it runs");
   fflush(stdout);
-  size_t i = 0;
-  while (i < sizeof programs / sizeof *programs && strcmp(argv[1], programs[i].name) != 0) ++i;
-  if (i == sizeof programs / sizeof *programs) fail("no such program", 0);
-  programs[i].run(atoi(argv[2]));
-  MPI_Barrier(MPI_COMM_WORLD);
-  printf("rank %d: all is right\n", rank);
+  for (int i = 1; i < argc; i += 2) {
+    find(argv[i])->run(atoi(argv[i + 1]));
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d: all is right with %s\n", rank, argv[i]);
+    fflush(stdout);
+  }
   MPI_Finalize();
   return 0;
 }

@@ -23,19 +23,25 @@ export FI_PROVIDER
 
 right() { expect [ "$(grep -c 'all is right' "$work/$1.log")" -eq "$2" ]; }
 
-# programs NAME RANKS ARGUMENT...: each of our programs, with what mpirun is given for its ranks; PROGRAM stands for it.
+rounds=("ring 2 anyone 2 sizes 4 pingpong 1000 collectives 2" "threads 3") one_sided_rounds=2
+[ -z "${STP_LONG-}" ] ||
+  rounds=("ring 5 anyone 5 sizes 20 pingpong 5000 collectives 5" "threads 5") one_sided_rounds=5
+
+# programs NAME RANKS ARGUMENT...: each of our programs, with what mpirun is given for its ranks; PROGRAM stands for
+# them: those of one thread are one job, because to start a job takes longer than most of them.
 programs() {
-  local name=$1 ranks=$2 each argument arguments
+  local name=$1 ranks=$2 each argument arguments number
   shift 2
-  for each in "ring 5" "anyone 5" "sizes 20" "pingpong 5000" "collectives 5" "threads 5"; do
+  for each in "${rounds[@]}"; do
     arguments=()
     for argument; do
       # shellcheck disable=SC2206 # two words
       if [ "$argument" = PROGRAM ]; then arguments+=("$work/mpi_programs" $each); else arguments+=("$argument"); fi
     done
-    mpi "$name-${each% *}" 240 "${arguments[@]}"
-    ends_well "$name-${each% *}"
-    right "$name-${each% *}" "$ranks"
+    number=$(wc -w <<<"$each")
+    mpi "$name-${each%% *}" 600 "${arguments[@]}"
+    ends_well "$name-${each%% *}"
+    right "$name-${each%% *}" $((ranks * number / 2))
   done
   say "$name: $ranks ranks, all of our programs"
 }
@@ -50,7 +56,7 @@ one_sided() {
   [ "$provider" = stp ] || return 0
   components=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
   for argument; do
-    if [ "$argument" = PROGRAM ]; then arguments+=("$work/one_sided" 5); else arguments+=("$argument"); fi
+    if [ "$argument" = PROGRAM ]; then arguments+=("$work/one_sided" "$one_sided_rounds"); else arguments+=("$argument"); fi
   done
   mpi "$name" 480 "${components[@]}" "${arguments[@]}"
   ends_well "$name"

@@ -90,12 +90,13 @@ carry() { # FROM TO ADDRESS
   expect wait $receiver
   expect cmp "$work/file" "$work/out/file"
 }
+# Each way takes ten seconds: the short form goes there without VLAN and back with one.
 exchange() { # WHAT
-  carry a b 10.9.0.2
-  carry b a 10.9.0.1
+  [ "$long" != yes ] && [ "$1" = "VLAN 7" ] || carry a b 10.9.0.2
+  [ "$long" != yes ] && [ "$1" = "MTU 1500" ] || carry b a 10.9.0.1
   # A full frame is received in one buffer. (If the machine stood still, it may have dropped some.)
   for side in a b; do expect [ "$(counter "$side" rx_chained)" = 0 ]; done
-  note "carried both ways: $1"
+  note "carried: $1"
 }
 
 # What else this way to access a NIC refuses or needs.
