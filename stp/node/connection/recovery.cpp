@@ -167,9 +167,7 @@ bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);
   vc.inbound.account().lost(now);
-  ++block.repeats;
-  block.progress = now;
-  if (block.parts != nullptr) block.parts->forget();
+  OpenBlocks::repeated(block, now);
   return true;
 }
 

@@ -211,7 +211,7 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now,
   const auto bytes = window_memory::of_block(stus, in_parts);
   if (!has_memory(bytes, transfer)) return -EDQUOT;
   StuMap map(static_cast<std::uint32_t>(stus));
-  auto parts = in_parts ? std::make_unique<PartTimes>() : nullptr;
+  auto parts = in_parts ? std::make_unique<GrantedParts>() : nullptr;
   auto& block = blocks[cts.b_num];
   // From here on nothing can fail: the memory is available.
   const auto paid = transfer->memory.add(purse_.get(), bytes);
@@ -224,7 +224,6 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now,
     block.end = start;
     block.end = block.end_of_part(part, tiles_);
     block.parts = std::move(parts);
-    block.parts->asked(0, now);
   }
   block.first_tile = start >> tiles_.stu_log2;
   block.tile_known = true;
@@ -248,11 +247,11 @@ int Inbound::grant(const wire::ClearToSend& cts, std::uint64_t limit, Time now,
 // protocol: 13.19
 void Inbound::grant_more(GrantedBlock& block, std::uint32_t stus, Time now) {
   STP_ASSERT(block.is_part() && block.parts != nullptr, "a part follows another one");
-  block.parts->asked(block.granted_stus(tiles_), now);
+  const auto from = block.granted_stus(tiles_);
   const auto end = block.end_of_part(stus, tiles_);
   const auto bytes = end - block.end;
   block.end = end;
-  open_.granted_more(block, account_.outstanding() == 0, now);
+  open_.granted_part(block, from, account_.outstanding() == 0, now);
   account_.grant(bytes);
   block.transfer->outstanding += bytes;
 }
@@ -409,22 +408,23 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   STP_ASSERT(length <= block.transfer->outstanding, "what arrives was outstanding");
   block.transfer->outstanding -= length;
   account_.arrived();
-  tell_account(block, begun, length, now);
+  auto& grant = block.grant_of(block.stus.newest());
+  tell_account(block, grant, begun, length, now);
   account_.settle(length);
-  const bool lost = open_.arrived(block, begun, sync, now);
+  const bool lost = open_.arrived(block, grant, sync, now);
   if (block.is_part() && block.received == block.end - block.start)
     open_.waits_for_grant(static_cast<GrantedBlock&>(block));
   return lost;
 }
 
-// The first STU of a Block shows how long the path is: it was asked for when the CTS left. After a
-// repeated CTS nobody knows which of them it answers.
+// The first STU that a CTS has asked for shows how long the path is. After a repeated CTS nobody
+// knows which of them it answers.
 // protocol: 10.24, 13.10, 13.19
-void Inbound::tell_account(const InboundBlock& block, bool begun, std::size_t length, Time now) {
+void Inbound::tell_account(const InboundBlock& block, const Grant& grant, bool begun,
+                           std::size_t length, Time now) {
   if (begun && account_.path() == nullptr) return;
-  auto left = begun ? 0 : block.progress;
-  if (block.parts != nullptr) left = block.parts->arrived(block.stus.newest());
-  const auto delay = left == 0 || block.repeats != 0 ? 0 : std::max<Time>(now - left, 1);
+  const auto left = grant.begun ? 0 : grant.left;
+  const auto delay = left == 0 ? 0 : std::max<Time>(now - left, 1);
   if (!begun) account_.began(block.end - block.start, delay);
   if (account_.path() != nullptr) account_.path()->arrived(length, delay, now);
 }

@@ -199,19 +199,18 @@ class OpenBlocks {
   [[nodiscard]] std::size_t count() const { return count_; }
   // A Block was granted. `first`: nothing else is outstanding, so the silence begins now.
   void granted(GrantedBlock& block, bool first, Time now) {
-    block.serial = ++next_serial_;
-    block.progress = now;
-    list_.push_back(block);
     ++count_;
-    if (first) silent_since_ = now;
+    if (block.parts != nullptr) return granted_part(block, 0, first, now);
+    block.whole = {.serial = ++next_serial_, .left = now};
+    append(block, first, now);
   }
-  // More of `block` was granted. Others that were granted before must have come first.
-  void granted_more(GrantedBlock& block, bool first, Time now) {
-    block.unlink();
-    block.serial = ++next_serial_;
-    block.progress = now;
-    list_.push_back(block);
-    if (first) silent_since_ = now;
+  // A part of `block` was granted, from STU `from` on. Others that were granted before must have
+  // come first.
+  // protocol: 13.19
+  void granted_part(GrantedBlock& block, std::uint32_t from, bool first, Time now) {
+    block.parts->add(
+        {.serial = ++next_serial_, .left = now, .first = static_cast<std::uint16_t>(from)});
+    append(block, first, now);
   }
   // All that was granted of `block` has arrived: there is nothing to ask for.
   static void waits_for_grant(GrantedBlock& block) { block.unlink(); }
@@ -226,26 +225,29 @@ class OpenBlocks {
     count_ = 0;
   }
 
-  // An STU of `block` arrived, from a sending with the Sync `sync`. `begun`: other STUs of it
-  // arrived before. True: an earlier sending lost part of the Block.
-  // Each sending of a Block has its own Sync: more STUs of the sending that had begun do not answer
-  // a repeated CTS. If no STU had arrived, the CTS was lost, or nothing at all, unless later Blocks
-  // overtook it (docs/protocol.md, 10.14).
-  bool arrived(InboundBlock& block, bool begun, std::uint32_t sync, Time now) {
-    STP_ASSERT(block.serial != 0 && block.serial <= next_serial_, "a granted Block has a number");
-    if (block.repeats != 0) block.asked_for = !begun || sync != block.sync;
-    const bool lost = block.repeats != 0 && block.asked_for && (begun || block.overtaken);
-    if (block.repeats != 0) {
-      if (!block.asked_for) reordering_.came_late();
-      block.unsure = !begun || !block.asked_for;
+  // An STU of `block` arrived, which was asked for by `grant`, from a sending with the Sync `sync`.
+  // True: an earlier sending lost part of what was granted.
+  // Each sending has its own Sync: more STUs of the sending that had begun do not answer a repeated
+  // CTS. If no STU had arrived, the CTS was lost, or nothing at all, unless later Blocks overtook
+  // it (docs/protocol.md, 10.14).
+  bool arrived(InboundBlock& block, Grant& grant, std::uint32_t sync, Time now) {
+    STP_ASSERT(grant.serial != 0 && grant.serial <= next_serial_, "a granted Block has a number");
+    const bool begun = grant.begun, repeated = grant.repeated;
+    if (repeated) grant.asked_for = !begun || sync != grant.sync;
+    const bool lost = repeated && grant.asked_for && (begun || block.overtaken);
+    if (repeated) {
+      if (!grant.asked_for) reordering_.came_late();
+      grant.unsure = !begun || !grant.asked_for;
     }
-    silence_.broken(block.serial, block.asked_for, now - silent_since_, now);
+    silence_.broken(grant.serial, grant.asked_for, now - silent_since_, now);
     silent_since_ = now;
     block.progress = now;
     block.repeats = 0;
     block.overtaken = false;
-    block.sync = sync;
-    latest_serial_ = std::max(latest_serial_, block.serial);
+    grant.begun = true;
+    grant.repeated = false;
+    grant.sync = sync;
+    latest_serial_ = std::max(latest_serial_, grant.serial);
     return lost;
   }
 
@@ -256,37 +258,49 @@ class OpenBlocks {
   }
   // Whether an STU of a Block granted after `block` has arrived.
   [[nodiscard]] bool overtaken(const InboundBlock& block) const {
-    return block.serial < latest_serial_;
+    return block.newest_grant().serial < latest_serial_;
   }
   // `complete` has all its STUs. True: a Block granted earlier lacks some, and is so far behind
   // that they are lost.
   bool passed_by(const InboundBlock& complete) {
-    if (complete.unsure) return false;
-    const auto stus = std::max<std::uint64_t>(complete.stus.placed(), 1);
+    const auto& newest = complete.newest_grant();
+    if (newest.unsure) return false;
+    const auto stus = std::max<std::uint64_t>(complete.stus.placed() - newest.first, 1);
     const auto blocks = (reordering_.distance() + stus - 1) / stus;
-    if (complete.serial <= passed_serial_ + blocks) return false;
-    passed_serial_ = complete.serial - blocks;
+    if (newest.serial <= passed_serial_ + blocks) return false;
+    passed_serial_ = newest.serial - blocks;
     const auto* const first = list_.first();
     return first != nullptr && lost(*first);
   }
   // Whether what is missing of `block` is lost, because others that were granted later are
   // complete.
   [[nodiscard]] bool lost(const InboundBlock& block) const {
-    return block.serial <= passed_serial_;
+    return block.newest_grant().serial <= passed_serial_;
   }
   // The Last of `block` has arrived. True: an STU before it has not, and is so far behind that it
   // is lost.
   [[nodiscard]] bool lost_before_last(const InboundBlock& block) const {
-    return !block.unsure && block.stus.first_missing() + reordering_.distance() <= block.last.param;
+    return !block.newest_grant().unsure &&
+           block.stus.first_missing() + reordering_.distance() <= block.last.param;
   }
   // The first STU of a Block has come once more.
   void came_twice() { reordering_.came_late(); }
+  // The CTS of `block` is repeated: nobody knows any more which CTS brings what.
+  static void repeated(InboundBlock& block, Time now) {
+    ++block.repeats;
+    block.progress = now;
+    for (auto& grant : block.grants()) {
+      grant.repeated = true;
+      grant.left = 0;
+    }
+  }
   // Repeats the CTS of an overtaken Block, which counts as a new grant from now on.
   void grant_again(GrantedBlock& block) {
     STP_ASSERT(block.linked() && !block.transfer->over, "what is granted again is still open");
     if (lost(block)) reordering_.asked();
     block.overtaken = true;
-    block.serial = ++next_serial_;
+    ++next_serial_;
+    for (auto& grant : block.grants()) grant.serial = next_serial_;
     block.unlink();
     list_.push_back(block);
   }
@@ -303,6 +317,13 @@ class OpenBlocks {
   [[nodiscard]] Time silent_since() const { return silent_since_; }
 
  private:
+  // `block` has the newest grant.
+  void append(GrantedBlock& block, bool first, Time now) {
+    block.unlink();
+    block.progress = now;
+    list_.push_back(block);
+    if (first) silent_since_ = now;
+  }
   // Blocks of an ended Transfer stay in the list until they are freed.
   GrantedBlock* skip_ended(GrantedBlock* block) {
     while (block != nullptr && block->transfer->over) {
@@ -442,7 +463,8 @@ class Inbound {
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:
-  void tell_account(const InboundBlock& block, bool begun, std::size_t length, Time now);
+  void tell_account(const InboundBlock& block, const Grant& grant, bool begun, std::size_t length,
+                    Time now);
   DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);
   void drop_block(const GrantedBlock& block);

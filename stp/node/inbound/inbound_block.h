@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -231,34 +233,48 @@ class HeldEnds {
 
 struct InboundTransfer;
 
-// When the CTS for the newest parts of a Block left. The first STU of each shows how long the path
-// is. protocol: 13.19
-class PartTimes {
+// What one CTS has asked for: a Block, or a part of one. Recovery judges by it what arrives.
+struct Grant {
+  std::uint64_t serial = 0;    // order of grants; a repeat counts as a new one
+  Time left = 0;               // when the CTS left; 0: not known
+  std::uint32_t sync = 0;      // of the last STU placed: identifies the sending
+  std::uint16_t first = 0;     // the STU that it begins with
+  bool begun : 1 = false;      // some of it has arrived
+  bool repeated : 1 = false;   // its CTS has been repeated since then
+  bool asked_for : 1 = false;  // the STUs arriving now answer a repeated CTS
+  // It may have been sent before its CTS was repeated: then it has passed no other.
+  bool unsure : 1 = false;
+};
+
+// The parts of a Block, in the order of their grants. protocol: 13.19
+class GrantedParts {
  public:
-  // The part that begins with STU `first` is asked for now. Those that find no place tell nothing.
-  void asked(std::uint32_t first, Time now) {
-    if (count_ < parts_.size()) parts_[(begin_ + count_++) % parts_.size()] = {first, now};
-  }
-  // STU `number` has arrived. Returns when it was asked for if it is the first of its part; else 0.
-  Time arrived(std::uint32_t number) {
-    while (count_ != 0 && parts_[begin_].first <= number) {
-      const auto part = parts_[begin_];
-      begin_ = (begin_ + 1) % parts_.size();
+  // As many as a window has. If a Block has more, its oldest are one.
+  static constexpr std::size_t kMost = 64;
+
+  // Another part has been granted.
+  void add(const Grant& part) {
+    STP_ASSERT(count_ == 0 ? part.first == 0 : part.first > newest().first,
+               "the parts of a Block follow each other");
+    if (count_ == parts_.size()) {
+      parts_[0].left = 0;
+      std::shift_left(parts_.begin() + 1, parts_.end(), 1);
       --count_;
-      if (part.first == number) return part.left;
     }
-    return 0;
+    parts_[count_++] = part;
   }
-  // Nobody knows any more which CTS brings what.
-  void forget() { count_ = 0; }
+  // The part with STU `number`.
+  [[nodiscard]] Grant& of(std::uint32_t number) {
+    const auto after = std::ranges::upper_bound(all(), number, {}, &Grant::first);
+    return *std::prev(after);
+  }
+  [[nodiscard]] Grant& newest() { return parts_[count_ - 1]; }
+  [[nodiscard]] const Grant& newest() const { return parts_[count_ - 1]; }
+  [[nodiscard]] std::span<Grant> all() { return {parts_.data(), count_}; }
 
  private:
-  struct Part {
-    std::uint32_t first = 0;
-    Time left = 0;
-  };
-  std::array<Part, 32> parts_{};
-  std::size_t begin_ = 0, count_ = 0;
+  std::array<Grant, kMost> parts_{};
+  std::uint32_t count_ = 0;
 };
 
 // The tiling of this side's memory: log2 of the buffer size and of the size of incoming STUs.
@@ -290,19 +306,15 @@ struct InboundBlock {
   // Recovery: the CTS to repeat, and the time of the last progress.
   wire::ClearToSend cts;
   Time progress = 0;
-  unsigned repeats = 0;      // repeats of the CTS since then
-  std::uint64_t serial = 0;  // order of grants
-  bool asked_for = false;    // the STUs arriving now answer a repeated CTS
-  bool overtaken = false;    // later Blocks had overtaken it when the CTS was repeated
-  // It may have been sent before its CTS was repeated: then it has passed no other Block.
-  bool unsure = false;
-  std::uint32_t sync = 0;  // of the last STU placed: identifies the sending
+  unsigned repeats = 0;    // repeats of the CTS since then
+  bool overtaken = false;  // later Blocks had overtaken it when the CTS was repeated
+  Grant whole;             // if it was granted at once
   // The header to deliver on completion; set by the Last STU.
   wire::Header last;
   std::uint8_t append[wire::kAppendSize] = {};
   bool has_append = false;
   HeldEnd held;  // end of the Last STU while others are missing; regions use HeldEnds
-  std::unique_ptr<PartTimes> parts;  // nullptr: it was granted at once
+  std::unique_ptr<GrantedParts> parts;  // nullptr: it was granted at once
 
   // Checks that an STU of `length` bytes fits the tiling of this Block. kNone: it may be placed.
   [[nodiscard]] DropReason check_stu(const wire::DataView& data, std::size_t length,
@@ -311,6 +323,16 @@ struct InboundBlock {
   [[nodiscard]] std::uint32_t first_missing(const Tiles& tiles) const;
   // Some of it has not been granted yet.
   [[nodiscard]] bool is_part() const { return end < whole_end; }
+  // What the CTS granted that asked for STU `number`, and what the newest one did.
+  [[nodiscard]] Grant& grant_of(std::uint32_t number) {
+    return parts == nullptr ? whole : parts->of(number);
+  }
+  [[nodiscard]] const Grant& newest_grant() const {
+    return parts == nullptr ? whole : parts->newest();
+  }
+  [[nodiscard]] std::span<Grant> grants() {
+    return parts == nullptr ? std::span(&whole, 1) : parts->all();
+  }
   // The STUs that have been granted.
   [[nodiscard]] std::uint32_t granted_stus(const Tiles& tiles) const {
     return static_cast<std::uint32_t>(stu_count(start, end - start, tiles.stu_log2));

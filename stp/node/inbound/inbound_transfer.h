@@ -314,7 +314,7 @@ inline std::uint64_t of_transfer(std::uint64_t blocks) {
 // Bytes of a granted Block.
 inline std::uint64_t of_block(std::uint64_t stus, bool in_parts = false) {
   return sizeof(GrantedBlock) + kTableEntry + StuMap::footprint(stus) +
-         (in_parts ? sizeof(PartTimes) : 0);
+         (in_parts ? sizeof(GrantedParts) : 0);
 }
 // Bytes of all places of a region.
 inline std::uint64_t of_window(std::uint64_t stus, std::uint32_t places) {

@@ -288,6 +288,83 @@ TEST_F(PartsOfBlocks, a_repeated_cts_names_nothing_that_has_not_been_granted) {
     EXPECT_EQ(missing.contains(i - 2), i != 3 && i < granted) << i;
 }
 
+// Another Transfer is granted between the third part of a Block and the fourth, while the last STU
+// of the second part is on its way.
+class PartsAndOthers : public PartsOfBlocks {
+ protected:
+  static constexpr std::uint32_t kOther = 20;  // its ids; and how far its STU is from the Block
+
+  void SetUp() override {
+    PartsOfBlocks::SetUp();
+    begin();
+    first_ = get(ca)->header;
+    send(0, 4);
+    settle();
+    auto offer = rts(kStu);
+    offer.header.s_id = kOther;
+    put(a, ca, offer);
+    settle();
+    ASSERT_TRUE(get(cb));
+    auto permission = cts(0, kTargetBufx + kOther);
+    permission.header.d_id = permission.header.s_id = kOther;
+    put(b, cb, permission);
+    settle();
+    for (std::uint32_t i = 4; i < 7; ++i) {
+      send(i, 1);
+      settle();
+    }
+  }
+  // A's user sends STUs of the Block, whether it has read their CTS or not.
+  void send(std::uint32_t from, std::uint32_t stus) {
+    auto of = first_;
+    of.sync = from * kStu;
+    send_part(of, stus);
+  }
+  // A's user reads the CTS that have come.
+  std::vector<wire::Header> read() {
+    std::vector<wire::Header> all;
+    while (const auto got = get(ca))
+      if (got->header.op() == Op::kClearToSend) all.push_back(got->header);
+    return all;
+  }
+  void expect_order(const std::vector<wire::Header>& permissions) {
+    ASSERT_EQ(permissions.size(), 4U);
+    EXPECT_EQ(permissions[0].sync, 4 * kStu);
+    EXPECT_EQ(permissions[1].sync, 8 * kStu);
+    EXPECT_EQ(permissions[2].d_id, kOther);
+    EXPECT_EQ(permissions[3].sync, 12 * kStu);
+  }
+
+ private:
+  wire::Header first_;  // the CTS for the first part
+};
+
+// What comes belongs to a part that was granted before, and so tells nothing of the others.
+// protocol: 10.4, 10.21, 13.19
+TEST_F(PartsAndOthers, an_early_part_overtakes_nothing_that_was_granted_after_it) {
+  send(7, 1);
+  settle();
+  pass(100 * kMillisecond);
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U) << "nobody has read the CTS";
+  expect_order(read());
+}
+
+// A part is shorter than its Block.
+// protocol: 10.22, 13.19
+TEST_F(PartsAndOthers, a_block_that_ends_with_a_short_part_passes_no_more_than_that) {
+  const auto permissions = read();
+  expect_order(permissions);
+  send(7, kStus - 7);
+  settle();
+  ASSERT_TRUE(get(cb));
+  pass(kMillisecond);
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U) << "four STUs may have overtaken it on their way";
+  put(a, ca, data(permissions[2], kStu));
+  settle();
+  EXPECT_TRUE(get(cb));
+  EXPECT_EQ(b.count(Counter::kCtsRepeated), 0U);
+}
+
 // Nobody knows how long the path is before something has come.
 // protocol: 13.9
 TEST_F(PacingOfPaths, what_a_new_path_holds_is_not_written_off_in_its_first_round_trip) {

@@ -438,6 +438,16 @@ class OpenBlocksTest : public ::testing::Test {
     for (std::size_t i = 0; i < blocks.size(); ++i)
       open.granted(blocks[i], i == 0, static_cast<Time>(10 * (i + 1)));
   }
+  bool arrives(GrantedBlock& block, std::uint32_t sync, Time now, std::uint32_t stu = 0) {
+    return open.arrived(block, block.grant_of(stu), sync, now);
+  }
+  // A Block of `stus` STUs, of which four are granted now. The next part follows the three Blocks.
+  void grant_parts(GrantedBlock& block, std::uint32_t stus) {
+    block.transfer = &transfer;
+    block.stus = StuMap(stus);
+    block.parts = std::make_unique<GrantedParts>();
+    open.granted(block, false, 40);
+  }
 };
 
 TEST_F(OpenBlocksTest, stand_in_the_order_of_their_grants) {
@@ -451,7 +461,7 @@ TEST_F(OpenBlocksTest, stand_in_the_order_of_their_grants) {
 // protocol: 10.14
 TEST_F(OpenBlocksTest, those_before_the_latest_that_has_come_are_overtaken) {
   EXPECT_FALSE(open.overtaken(blocks[0]));
-  EXPECT_FALSE(open.arrived(blocks[1], false, 5, 50));
+  EXPECT_FALSE(arrives(blocks[1], 5, 50));
   EXPECT_TRUE(open.overtaken(blocks[0]));
   EXPECT_FALSE(open.overtaken(blocks[1]));
   EXPECT_FALSE(open.overtaken(blocks[2]));
@@ -464,14 +474,57 @@ TEST_F(OpenBlocksTest, those_before_the_latest_that_has_come_are_overtaken) {
 
 // protocol: 10.14
 TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_where_the_sending_is_another_one) {
-  ASSERT_FALSE(open.arrived(blocks[0], false, 5, 50));
-  blocks[0].repeats = 1;
-  EXPECT_FALSE(open.arrived(blocks[0], true, 5, 60));  // the first transmission: it was only late
-  blocks[0].repeats = 1;
-  EXPECT_TRUE(open.arrived(blocks[0], true, 6, 70));  // another transmission: the first had a loss
+  ASSERT_FALSE(arrives(blocks[0], 5, 50));
+  OpenBlocks::repeated(blocks[0], 55);
+  EXPECT_FALSE(arrives(blocks[0], 5, 60));  // the first transmission: it was only late
+  OpenBlocks::repeated(blocks[0], 65);
+  EXPECT_TRUE(arrives(blocks[0], 6, 70));  // another transmission: the first had a loss
   EXPECT_EQ(blocks[0].repeats, 0U);
-  blocks[2].repeats = 1;  // nothing of it had arrived, and nothing had overtaken it
-  EXPECT_FALSE(open.arrived(blocks[2], false, 7, 80));
+  OpenBlocks::repeated(blocks[2], 75);  // nothing of it had arrived, and nothing had overtaken it
+  EXPECT_FALSE(arrives(blocks[2], 7, 80));
+}
+
+// protocol: 10.4, 13.19
+TEST_F(OpenBlocksTest, an_stu_of_a_part_overtakes_what_was_granted_before_that_part) {
+  GrantedBlock in_parts, between;
+  between.transfer = &transfer;
+  grant_parts(in_parts, 12);
+  open.granted(between, false, 50);
+  open.granted_part(in_parts, 4, false, 60);
+  EXPECT_FALSE(arrives(in_parts, 5, 70, 3));
+  EXPECT_TRUE(open.overtaken(blocks[2]));
+  EXPECT_FALSE(open.overtaken(between));
+  EXPECT_FALSE(arrives(in_parts, 6, 80, 4));
+  EXPECT_TRUE(open.overtaken(between));
+}
+
+// Each part has a Sync of its own, and more of a part that had begun answers nothing.
+// protocol: 10.14, 13.19
+TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_in_the_part_that_comes_once_more) {
+  GrantedBlock in_parts;
+  grant_parts(in_parts, 16);
+  open.granted_part(in_parts, 4, false, 50);
+  open.granted_part(in_parts, 8, false, 50);
+  EXPECT_FALSE(arrives(in_parts, 5, 60, 0));
+  EXPECT_FALSE(arrives(in_parts, 6, 60, 4));
+  OpenBlocks::repeated(in_parts, 70);
+  open.granted_part(in_parts, 12, false, 75);
+  EXPECT_FALSE(arrives(in_parts, 6, 80, 5)) << "the first sending goes on";
+  EXPECT_FALSE(arrives(in_parts, 7, 80, 8)) << "the first that comes of its part";
+  EXPECT_FALSE(arrives(in_parts, 8, 80, 12)) << "granted after the repeat";
+  EXPECT_TRUE(arrives(in_parts, 9, 90, 1)) << "another sending";
+}
+
+TEST(GrantedPartsTest, of_too_many_the_oldest_are_one) {
+  GrantedParts parts;
+  for (std::uint16_t i = 0; i < GrantedParts::kMost + 2; ++i)
+    parts.add({.serial = i + 1U, .left = 1, .first = static_cast<std::uint16_t>(4 * i)});
+  EXPECT_EQ(parts.all().size(), GrantedParts::kMost);
+  EXPECT_EQ(parts.of(11).serial, 1U) << "no later than it was granted";
+  EXPECT_EQ(parts.of(11).left, 0U);
+  EXPECT_EQ(parts.of(12).serial, 4U);
+  EXPECT_EQ(parts.of(15).serial, 4U);
+  EXPECT_EQ(parts.newest().serial, GrantedParts::kMost + 2);
 }
 
 TEST_F(OpenBlocksTest, those_of_a_transfer_that_has_ended_are_passed_over) {
