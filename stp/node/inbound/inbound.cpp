@@ -417,13 +417,15 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   return lost;
 }
 
-// The first STU that a CTS has asked for shows how long the path is. After a repeated CTS nobody
-// knows which of them it answers.
+// The first STU that a CTS has asked for shows how long the path is. If that of a part is lost, the
+// next one does not: it has waited for more of its part. After a repeated CTS nobody knows which of
+// them it answers.
 // protocol: 10.24, 13.10, 13.19
 void Inbound::tell_account(const InboundBlock& block, const Grant& grant, bool begun,
                            std::size_t length, Time now) {
   if (begun && account_.path() == nullptr) return;
-  const auto left = grant.begun ? 0 : grant.left;
+  const bool tells = !grant.begun && (grant.first == block.stus.newest() || !block.parts);
+  const auto left = tells ? grant.left : 0;
   const auto delay = left == 0 ? 0 : std::max<Time>(now - left, 1);
   if (!begun) account_.began(block.end - block.start, delay);
   if (account_.path() != nullptr) account_.path()->arrived(length, delay, now);
