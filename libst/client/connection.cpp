@@ -229,8 +229,9 @@ int Connection::send(const Sending& what) {
 
 bool Connection::try_send(const Sending& what) {
   const Lock guard(sending_);
-  if (!channel_.writable()) return false;
-  auto& entry = channel_.next();
+  auto* const place = channel_.next();
+  if (place == nullptr) return false;
+  auto& entry = *place;
   entry.header = what.header;
   entry.length = what.length;
   entry.bufx = what.bufx;

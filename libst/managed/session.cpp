@@ -27,7 +27,7 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   ReceivedEntry entry;
   const auto taken = rings_.taken();
   while (rings_.receive(entry)) sequencer.receive(entry, now);
-  is_used(rings_.received());
+  is_used(rings_.places_received());
   sequencer.taken(taken, now);
   const auto repeated = rings_.cts_repeated();
   const auto block = rings_.path_block();

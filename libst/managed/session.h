@@ -48,7 +48,7 @@ class Channel {
   // were some: the caller then tells the backend.
   bool send(Sequencer& sequencer, Time now) {
     const bool any = sequencer.transmit(rings_, now);
-    is_used(rings_.sent());
+    is_used(rings_.places_sent());
     if (any) backend_.ring(number_);
     return any;
   }
@@ -60,8 +60,8 @@ class Channel {
   void leave() { rings_.leave(); }
 
  private:
-  // A connection that is hardly used has few pages of its rings. From this many requests or headers
-  // on it is in use, and gets the others at once.
+  // A connection that never has much outstanding has few pages of its rings. From this many
+  // requests or headers in a row on it is in use, and gets the others at once.
   static constexpr std::uint32_t kInUse = 16;
   void is_used(std::uint32_t count) {
     if (count >= kInUse && !in_use_) [[unlikely]]

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "stp/wire/header.h"
 
@@ -21,22 +22,22 @@ inline constexpr std::uint32_t kMaxCredits = 65'536;
 // protocol: 6.11
 inline constexpr std::uint32_t kStateReserve = 16;
 
-// An entry of the Schedule Header Queue.
+// An entry of the Schedule Header Queue. Its first cache line has all of it but the payload.
 struct alignas(kCacheLine) ReceivedEntry {
   wire::Header header;
-  std::uint8_t payload[wire::kAppendSize];  // option payload (32) or append (64)
-  std::uint64_t source_mac;                 // connectionless: who sent it (MacAddr::to_u64)
-  std::uint8_t payload_length;              // 0, 32 or 64
+  std::uint64_t source_mac;     // connectionless: who sent it (MacAddr::to_u64)
+  std::uint8_t payload_length;  // 0, 32 or 64
   std::uint8_t reserved[3];
   std::uint32_t length;  // DATA: bytes of the Block
   std::uint8_t more[8];
+  std::uint8_t payload[wire::kAppendSize];  // option payload (32) or append (64)
 };
-static_assert(sizeof(ReceivedEntry) == 128);
+static_assert(sizeof(ReceivedEntry) == 2 * kCacheLine);
+static_assert(offsetof(ReceivedEntry, payload) == kCacheLine);
 
-// A request of the user to the Node.
+// A request of the user to the Node. Its first cache line has all of it but the payload.
 struct alignas(kCacheLine) SendEntry {
   wire::Header header;
-  std::uint8_t payload[wire::kAppendSize];
   std::uint64_t destination_mac;  // connectionless only
   std::uint32_t length;           // DATA: bytes from the user's transmit buffers
   std::uint32_t bufx;             // DATA: where they begin
@@ -46,9 +47,26 @@ struct alignas(kCacheLine) SendEntry {
                          // DATA: does not go to the end of its Block, so has no Last
                          // kInParts: CTS: as 1, and the Node may grant it in parts (13.19)
   std::uint8_t reserved[2];
+  std::uint8_t payload[wire::kAppendSize];
 };
-static_assert(sizeof(SendEntry) == 128);
+static_assert(sizeof(SendEntry) == 2 * kCacheLine);
+static_assert(offsetof(SendEntry, payload) == kCacheLine);
 inline constexpr std::uint8_t kInParts = 2;  // SendEntry::limited
+
+// An entry without payload is its first cache line, and no more of it is written or read. Who
+// decides that is this side alone: the other one may write to the ring meanwhile.
+template <typename Entry>
+void write_entry(const Entry& entry, Entry& place) {
+  std::memcpy(static_cast<void*>(&place), &entry, kCacheLine);
+  if (entry.payload_length != 0) std::memcpy(place.payload, entry.payload, sizeof place.payload);
+}
+template <typename Entry>
+void read_entry(const Entry& place, Entry& out) {
+  std::memcpy(static_cast<void*>(&out), &place, kCacheLine);
+  // Stops further reads of that line.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (out.payload_length != 0) std::memcpy(out.payload, place.payload, sizeof out.payload);
+}
 
 enum class ChannelState : std::uint32_t {
   kConnecting = 0,  // Request_Connection sent, no answer yet
@@ -80,6 +98,7 @@ struct ChannelControl {
   std::atomic<std::uint32_t> wake;            // futex word: incremented to wake a sleeping user
   std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track the grants
   std::atomic<std::uint32_t> path_block;      // exponent of the Block that suits the path; 0: any
+  std::atomic<std::uint32_t> rx_first;        // as tx_first, of the Schedule Header Queue
 
   // Written by the user's side only.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
@@ -87,6 +106,9 @@ struct ChannelControl {
   std::atomic<std::uint32_t> sleepers;                     // users asleep on `wake`, or about to be
   std::atomic<std::uint32_t> gathered;   // 1: the user gathers many channels: notify it with kNews
   std::atomic<std::uint32_t> passed_on;  // the value of `wake` at which one sleeper woke the others
+  // The index whose entry stands in the first place of the ring. Whoever fills an empty ring begins
+  // with that place: a connection that never has much outstanding uses two pages of its rings.
+  std::atomic<std::uint32_t> tx_first;
 };
 inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -40,7 +40,8 @@ void NodeChannel::lay_out(std::byte* memory, const ChannelGeometry& geometry) {
 void NodeChannel::move_to(std::byte* memory) {
   const auto& from = *control_;
   const auto* const entries = rx_;
-  STP_ASSERT(rx_head_ <= rx_mask_ + 1 && tx_tail_ == 0, "nobody has used the channel so far");
+  STP_ASSERT(rx_head_ <= rx_mask_ + 1 && rx_first_ == 0 && tx_tail_ == 0,
+             "nobody has used the channel so far");
   lay_out(memory, {from.slots, from.credits});
   std::copy_n(entries, rx_head_, rx_);
   const auto copy = [](const auto& word, auto& to) {
@@ -101,7 +102,9 @@ bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
   STP_ASSERT(rx_head_ - seen_tail_ <= rx_mask_, "an entry overwrites none that is unread");
   STP_ASSERT(reserve_count_ <= rx_mask_ + 1 - slots_,
              "entries without a Slot leave the Slots free");
-  rx_[rx_head_ & rx_mask_] = entry;
+  if (rx_head_ == seen_tail_)
+    control_->rx_first.store(rx_first_ = rx_head_, std::memory_order_relaxed);
+  write_entry(entry, rx_[(rx_head_ - rx_first_) & rx_mask_]);
   control_->rx_head.store(++rx_head_, std::memory_order_release);
   return true;
 }
@@ -114,7 +117,7 @@ bool NodeChannel::peek(SendEntry& out) {
     return false;
   }
   // Copies the entry before checking it: a user may still write to the ring.
-  std::memcpy(&out, &tx_[tx_tail_ & tx_mask_], sizeof out);
+  read_entry(oldest(*control_), out);
   return true;
 }
 
@@ -173,15 +176,20 @@ UserChannel::UserChannel(std::byte* memory)
 }
 
 bool UserChannel::receive(ReceivedEntry& out) {
-  if (!readable()) return false;
-  out = rx_[rx_tail_ & rx_mask_];
-  control_->rx_tail.store(++rx_tail_, std::memory_order_release);
+  auto& control = *control_;
+  const auto tail = rx_tail_;
+  if (control.rx_head.load(std::memory_order_acquire) == tail) return false;
+  const auto place = tail - control.rx_first.load(std::memory_order_relaxed);
+  read_entry(rx_[place & rx_mask_], out);
+  rx_tail_ = tail + 1;
+  control.rx_tail.store(tail + 1, std::memory_order_release);
   return true;
 }
 
 bool UserChannel::send(const SendEntry& entry) {
-  if (!writable()) return false;
-  next() = entry;
+  auto* const place = next();
+  if (place == nullptr) return false;
+  write_entry(entry, *place);
   send_next();
   return true;
 }

@@ -42,9 +42,10 @@ class NodeChannel {
     std::uint16_t special;  // 0: it has no payload and is not limited
   };
   [[nodiscard]] bool look(Look& out) const {
-    const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
+    const auto& control = *control_;
+    const auto waiting = control.tx_head.load(std::memory_order_acquire) - tx_tail_;
     if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
-    const auto& entry = tx_[tx_tail_ & tx_mask_];
+    const auto& entry = oldest(control);
     out = {entry.header, entry.length, entry.bufx, entry.offset,
            static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8)};
     // Stops further reads from the ring: a user may still write there.
@@ -92,6 +93,10 @@ class NodeChannel {
   // The most entries examined per check of the user's reads, if some hold no Slot.
   static constexpr std::uint32_t kLook = 4'096;
   void lay_out(std::byte* memory, const ChannelGeometry& geometry);
+  // The oldest request. The user can name any place as the first one, and spoils its own requests.
+  [[nodiscard]] const SendEntry& oldest(const ChannelControl& control) const {
+    return tx_[(tx_tail_ - control.tx_first.load(std::memory_order_relaxed)) & tx_mask_];
+  }
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
   std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }
@@ -102,7 +107,8 @@ class NodeChannel {
   SendEntry* tx_ = nullptr;
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
-  std::uint32_t rx_head_ = 0, tx_tail_ = 0, refused_ = 0, over_budget_ = 0, cts_repeated_ = 0;
+  std::uint32_t rx_head_ = 0, rx_first_ = 0, tx_tail_ = 0;
+  std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0;
   std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
   // The places of the ring that hold no Slot, and the number of unread ones.
   std::vector<std::uint64_t> in_reserve_;
@@ -129,19 +135,28 @@ class UserChannel {
            control_->rx_tail.load(std::memory_order_relaxed);
   }
   bool send(const SendEntry& entry);  // false: the transmit queue is full
-  [[nodiscard]] bool writable() const {
-    return tx_head_ - control_->tx_tail.load(std::memory_order_acquire) < credits_;
+  [[nodiscard]] bool writable() const { return tx_head_ - taken() < credits_; }
+  // The same without a copy: fill in the place of the next request, then call send_next(). nullptr:
+  // the queue is full. If the Node has taken all requests, the next one stands in the first place.
+  [[nodiscard]] SendEntry* next() {
+    auto& control = *control_;
+    const auto head = tx_head_;
+    const auto waiting = head - control.tx_tail.load(std::memory_order_acquire);
+    if (waiting >= credits_) return nullptr;
+    if (waiting == 0) control.tx_first.store(tx_first_ = head, std::memory_order_relaxed);
+    return &tx_[(head - tx_first_) & tx_mask_];
   }
-  // The same without a copy, while writable(): fill in next(), then call send_next().
-  [[nodiscard]] SendEntry& next() { return tx_[tx_head_ & tx_mask_]; }
-  // Not asserted: the other process may write, at this moment, what writable() reads.
+  // Not asserted: the other process may write, at this moment, what next() reads.
   void send_next() { control_->tx_head.store(++tx_head_, std::memory_order_release); }
 
   // For flushing: the index after the last request, and whether all requests before `index` are
   // done.
   [[nodiscard]] std::uint32_t sent() const { return tx_head_; }
-  // The index after the last header that was received.
-  [[nodiscard]] std::uint32_t received() const { return rx_tail_; }
+  // How many places of a ring were used since it was last empty.
+  [[nodiscard]] std::uint32_t places_sent() const { return tx_head_ - tx_first_; }
+  [[nodiscard]] std::uint32_t places_received() const {
+    return rx_tail_ - control_->rx_first.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] bool done(std::uint32_t index) const;
   // The number of requests that the Node has taken over.
   [[nodiscard]] std::uint32_t taken() const {
@@ -188,7 +203,7 @@ class UserChannel {
   ReceivedEntry* rx_ = nullptr;
   SendEntry* tx_ = nullptr;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0, credits_ = 0;
-  std::uint32_t rx_tail_ = 0, tx_head_ = 0;
+  std::uint32_t rx_tail_ = 0, tx_head_ = 0, tx_first_ = 0;
 };
 
 }  // namespace stp

@@ -2,8 +2,6 @@
 #include "stp/transfer/outbox.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 
 #include "stp/transfer/clock.h"
 
@@ -15,16 +13,8 @@ namespace flag = wire::flag;
 
 }  // namespace
 
-// Without option payload its place is neither read nor copied.
 void Outbox::Outgoing::copy_to(SendEntry& out) const {
-  if (payload_length != 0) {
-    out = *this;
-  } else {
-    constexpr auto kTail = offsetof(SendEntry, length);
-    out.header = header;
-    std::memcpy(reinterpret_cast<std::byte*>(&out) + kTail,
-                reinterpret_cast<const std::byte*>(this) + kTail, sizeof(SendEntry) - kTail);
-  }
+  write_entry<SendEntry>(*this, out);
   out.destination_mac = 0;
   out.reserved[0] = 0;
 }

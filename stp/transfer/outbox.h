@@ -168,8 +168,8 @@ class Outbox {
   [[nodiscard]] int ended() const { return ended_; }
 
  private:
-  // A request in the queue. What only a connectionless Port fills in has its number, so that it
-  // takes two cache lines.
+  // A request in the queue. What only a connectionless Port fills in has its number, so that one
+  // without payload takes one cache line.
   struct Outgoing : SendEntry {
     void mark(std::uint64_t number, bool may_not_ask_too) {
       destination_mac = number;

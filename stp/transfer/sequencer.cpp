@@ -200,8 +200,14 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 
 bool Sequencer::transmit(UserChannel& to, Time now) {
   left(to.taken(), now);
+  auto& outbox = impl_->outbox;
   bool any = false;
-  for (; to.writable() && impl_->outbox.transmit(to.next()); any = true) to.send_next();
+  for (; !outbox.empty(); any = true) {
+    auto* const place = to.next();
+    if (place == nullptr) break;
+    outbox.transmit(*place);
+    to.send_next();
+  }
   return any;
 }
 

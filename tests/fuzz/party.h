@@ -258,7 +258,7 @@ class Party {
   static void append(Channel& channel, const SendEntry& entry) {
     auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
     const auto head = control.tx_head.load();
-    const auto at = head & (channel.geometry.tx_capacity() - 1);
+    const auto at = (head - control.tx_first.load()) & (channel.geometry.tx_capacity() - 1);
     std::memcpy(channel.memory->data() + channel.geometry.tx_at() + at * sizeof entry, &entry,
                 sizeof entry);
     control.tx_head.store(head + 1);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/stp/node/two_nodes.h"
@@ -134,6 +136,63 @@ TEST_F(NodeSide, who_takes_back_that_it_has_read_has_broken_the_ring) {
   EXPECT_TRUE(node.broken());
 }
 
+// A user that keeps up makes the Node use the first place only.
+TEST_F(NodeSide, headers_begin_again_with_the_first_place_when_the_ring_is_empty) {
+  const auto* const places =
+      reinterpret_cast<const ReceivedEntry*>(memory.data() + kGeometry.rx_at());
+  for (std::uint32_t number = 1; number < 200; ++number) {
+    ASSERT_TRUE(deliver(number));
+    ASSERT_EQ(places[0].length, number);
+    ASSERT_EQ(read(), std::vector{number});
+  }
+  EXPECT_EQ(places[1].length, 0U);
+}
+
+// Wherever the first place is, all places are used in order.
+TEST_F(NodeSide, headers_keep_their_order_wherever_the_ring_began) {
+  std::uint32_t number = 0, expected = 0;
+  for (std::uint32_t round = 0; round < 100; ++round) {
+    for (std::uint32_t i = 0; i <= round % kSlots && deliver(number); ++i) ++number;
+    ReceivedEntry entry;
+    for (std::uint32_t i = 0; i < round % 7 && user.receive(entry); ++i)
+      ASSERT_EQ(entry.length, expected++);
+    if (round % 5 != 0 && node.free_slots() > kSlots / 2) continue;
+    for (const auto found : read()) ASSERT_EQ(found, expected++);
+  }
+  for (const auto found : read()) ASSERT_EQ(found, expected++);
+  EXPECT_EQ(expected, number);
+}
+
+TEST_F(NodeSide, an_entry_without_payload_leaves_the_place_of_the_payload_alone) {
+  ReceivedEntry entry{};
+  entry.payload_length = 32;
+  entry.payload[0] = entry.payload[31] = 5;
+  ASSERT_TRUE(node.deliver(entry, Place::kSlot));
+  ReceivedEntry received{};
+  ASSERT_TRUE(user.receive(received));
+  EXPECT_EQ(received.payload[0], 5);
+  EXPECT_EQ(received.payload[31], 5);
+  ASSERT_TRUE(deliver(6));
+  received.payload[0] = 7;
+  ASSERT_TRUE(user.receive(received));
+  EXPECT_EQ(received.payload_length, 0);
+  EXPECT_EQ(received.payload[0], 7);
+}
+
+TEST_F(NodeSide, whatever_a_user_calls_the_first_place_the_request_read_is_one_of_the_ring) {
+  for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(send(i));
+  for (const std::uint32_t first : {1U, 3U, 4U, 77U, 0x8000'0000U, 0xffff'fffeU}) {
+    words.tx_first = first;
+    SendEntry entry;
+    NodeChannel::Look look{};
+    ASSERT_TRUE(node.peek(entry));
+    ASSERT_TRUE(node.look(look));
+    EXPECT_EQ(entry.length, (0 - first) % 4);
+    EXPECT_EQ(look.length, entry.length);
+  }
+  EXPECT_FALSE(node.broken());
+}
+
 TEST_F(NodeSide, a_request_is_copied_and_stays_until_it_is_taken) {
   SendEntry entry;
   EXPECT_FALSE(node.peek(entry));
@@ -244,12 +303,58 @@ TEST_F(UserSide, as_many_requests_wait_as_there_are_credits) {
 }
 
 TEST_F(UserSide, a_request_may_be_written_in_place) {
-  user.next() = {};
-  user.next().length = 9;
+  auto* const place = user.next();
+  ASSERT_NE(place, nullptr);
+  *place = {};
+  place->length = 9;
   user.send_next();
   SendEntry entry;
   ASSERT_TRUE(node.peek(entry));
   EXPECT_EQ(entry.length, 9U);
+}
+
+// A Node that keeps up makes the user use the first place only.
+TEST_F(UserSide, requests_begin_again_with_the_first_place_when_the_ring_is_empty) {
+  const auto* const places = reinterpret_cast<const SendEntry*>(memory.data() + kGeometry.tx_at());
+  for (std::uint32_t number = 1; number < 50; ++number) {
+    ASSERT_TRUE(send(number));
+    ASSERT_EQ(places[0].length, number);
+    EXPECT_EQ(user.places_sent(), 1U);
+    SendEntry entry;
+    ASSERT_TRUE(node.peek(entry));
+    ASSERT_EQ(entry.length, number);
+    take_one();
+  }
+  EXPECT_EQ(places[1].length, 0U);
+}
+
+TEST_F(UserSide, requests_keep_their_order_wherever_the_ring_began) {
+  std::uint32_t number = 0, expected = 0;
+  for (std::uint32_t round = 0; round < 100; ++round) {
+    while (send(number)) ++number;
+    for (std::uint32_t i = 0; i <= round % kGeometry.credits; ++i) {
+      SendEntry entry;
+      ASSERT_TRUE(node.peek(entry));
+      ASSERT_EQ(entry.length, expected++);
+      take_one();
+    }
+  }
+  EXPECT_GT(expected, 200U);
+}
+
+// Of each ring, since it was last empty.
+TEST_F(UserSide, knows_how_many_places_were_used) {
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    ASSERT_TRUE(send(1));
+    ASSERT_TRUE(send(2));
+    EXPECT_EQ(user.places_sent(), 2U);
+    take_one();
+    take_one();
+    ReceivedEntry entry;
+    for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(deliver(i));
+    for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(user.receive(entry));
+    EXPECT_EQ(user.places_received(), 3U);
+  }
 }
 
 TEST_F(UserSide, a_request_is_done_when_the_node_says_so_not_when_it_is_taken) {
@@ -293,6 +398,54 @@ TEST_F(UserSide, one_that_gathers_is_woken_without_sleeping_here) {
   EXPECT_TRUE(node.needs_wake());
   user.leave();
   EXPECT_FALSE(node.gathered());
+}
+
+// One thread is the Node, the other one the user. Every request comes back as a header. How much is
+// under way changes all the time, so both rings begin again in the midst of everything.
+TEST_F(Rings, two_threads_lose_double_and_mix_up_nothing) {
+  constexpr std::uint32_t kAll = 4'000;
+  const auto fill = [](auto& entry, std::uint32_t number) {
+    entry.length = entry.header.sync = number;
+    entry.payload_length = number % 3 == 0 ? wire::kAppendSize : 0;
+    std::memset(entry.payload, static_cast<int>(number % 251), sizeof entry.payload);
+  };
+  const auto is = [](const auto& entry, std::uint32_t number) {
+    const auto byte = number % 251;
+    return entry.length == number && entry.header.sync == number &&
+           (entry.payload_length != 0) == (number % 3 == 0) &&
+           (entry.payload_length == 0 || (entry.payload[0] == byte && entry.payload[63] == byte));
+  };
+  std::uint32_t wrong = 0;  // of the Node's thread
+  std::thread other([&] {
+    for (std::uint32_t number = 0; number < kAll;) {
+      SendEntry request{};
+      if (!node.peek(request)) {
+        std::this_thread::yield();
+        continue;
+      }
+      NodeChannel::Look look{};
+      if (!node.look(look) || look.length != number || !is(request, number)) ++wrong;
+      ReceivedEntry header{};
+      fill(header, number);
+      while (!node.deliver(header, Place::kSlot)) std::this_thread::yield();
+      node.skip();
+      if (++number % 5 != 1) node.publish_taken();  // once for two, now and then
+    }
+  });
+  std::uint32_t sent = 0, received = 0, mixed_up = 0;
+  while (received < kAll) {
+    SendEntry request{};
+    for (auto burst = 1 + received % 7; sent < kAll && burst > 0; ++sent, --burst) {
+      fill(request, sent);
+      if (!user.send(request)) break;
+    }
+    ReceivedEntry header{};
+    for (; user.receive(header); ++received) mixed_up += is(header, received) ? 0 : 1;
+    std::this_thread::yield();
+  }
+  other.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(mixed_up, 0U);
 }
 
 }  // namespace

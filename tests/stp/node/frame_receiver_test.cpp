@@ -75,7 +75,7 @@ class Way : public TwoNodes {
       const auto value = counter == Counter::kRxBytes ? 0 : b.count(counter);
       add(&value, sizeof value);
     }
-    for (ReceivedEntry entry; cb.user.receive(entry);) add(&entry, sizeof entry);
+    for (ReceivedEntry entry{}; cb.user.receive(entry);) add(&entry, sizeof entry);
     while (const auto answer = take(b)) add(answer->data(), answer->size());
     for (const auto& event : b.events) add(&event.kind, sizeof event.kind);
     b.events.clear();
