@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/interface_addresses.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {

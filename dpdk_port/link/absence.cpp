@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "dpdk_port/link/address_watch.h"
+#include "dpdk_port/link/interface_addresses.h"
 #include "dpdk_port/link/internet_address.h"
-#include "dpdk_port/link/ipv4_addresses.h"
 #include "stp/base/mutex.h"
 
 namespace stp::port {

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/address_watch.h"
 
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstring>
 #include <utility>
+
+#include "dpdk_port/link/interface_addresses.h"
 
 namespace stp::port {
 namespace {
 
 constexpr std::uint16_t kDiscard = 9;  // RFC 863
-
-using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-InterfaceList all_addresses() {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) all = nullptr;
-  return {all, &::freeifaddrs};
-}
 
 std::optional<Ipv4> ipv4_of(const sockaddr* address) {
   const auto found = address == nullptr ? std::nullopt : from_socket_address(address);
@@ -40,9 +34,7 @@ unsigned mtu_of(const std::string& interface) {
 }
 
 std::string interface_with(const InternetAddress& address) {
-  const InterfaceList all = all_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
+  for (const auto* at : AllAddresses()) {
     auto found = from_socket_address(at->ifa_addr);
     if (!found) continue;
     found->port = address.port;
@@ -55,8 +47,8 @@ std::string interface_with(const InternetAddress& address) {
 // operator has set.
 std::string interface_with_broadcast(const InternetAddress& address) {
   const auto wanted = address.ipv4();
-  const InterfaceList all = all_addresses();
-  for (const auto* at = all.get(); at != nullptr && wanted; at = at->ifa_next) {
+  if (!wanted) return "";
+  for (const auto* at : AllAddresses()) {
     const auto own = ipv4_of(at->ifa_addr), mask = ipv4_of(at->ifa_netmask);
     if (!own || !mask || (at->ifa_flags & IFF_BROADCAST) == 0 || *own == *wanted) continue;
     const bool has_last = ~mask->value > 1;  // two hosts need none
@@ -67,10 +59,9 @@ std::string interface_with_broadcast(const InternetAddress& address) {
 }
 
 std::optional<InternetAddress> address_of(const std::string& interface) {
-  const InterfaceList all = all_addresses();
   std::optional<InternetAddress> six;
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || interface != at->ifa_name) continue;
+  for (const auto* at : AllAddresses()) {
+    if (interface != at->ifa_name) continue;
     const auto found = from_socket_address(at->ifa_addr);
     if (!found) continue;
     if (found->ipv4()) return found;
@@ -91,15 +82,40 @@ std::optional<InternetAddress> usual_address() {
   if (fd >= 0) ::close(fd);
   if (known) return from_socket_address(as_any);
   std::optional<InternetAddress> loopback;
-  const InterfaceList all = all_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+  for (const auto* at : AllAddresses()) {
+    if ((at->ifa_flags & IFF_UP) == 0) continue;
     const auto found = from_socket_address(at->ifa_addr);
     if (!found || !found->is_host() || found->scope != 0) continue;
     if (!found->is_loopback()) return found;
     if (!loopback) loopback = found;
   }
   return loopback;
+}
+
+bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
+  // What is told while the list is read is news the next time.
+  const bool changed = news_.look([](int) { return true; }, now);
+  if (changed || !known_) read();
+  InternetAddress wanted = address;
+  wanted.port = 0;
+  auto at = std::ranges::lower_bound(all_, std::pair(wanted, interface));
+  return at != all_.end() && at->first == wanted && (interface == 0 || at->second == interface);
+}
+
+void HostAddresses::read() {
+  const AllAddresses all;
+  known_ = all.are_known();
+  if (!known_) return;
+  all_.clear();
+  const char* name = "";
+  unsigned index = 0;
+  for (const auto* at : all) {
+    const auto found = from_socket_address(at->ifa_addr);
+    if (!found) continue;
+    if (std::strcmp(name, at->ifa_name) != 0) index = ::if_nametoindex(name = at->ifa_name);
+    all_.emplace_back(*found, index);
+  }
+  std::ranges::sort(all_);
 }
 
 AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {

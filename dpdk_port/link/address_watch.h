@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The addresses of this host, and whether it still has the one that a link is bound to.
+// The addresses of this host, which are those in the network namespace of this process, and whether
+// it still has the one that a link is bound to.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/interface_watch.h"
@@ -28,6 +31,21 @@ std::optional<InternetAddress> address_of(const std::string& interface);
 // The address that packets to other networks come from. Without a way to them, that of any
 // interface. nullopt: this host has none.
 std::optional<InternetAddress> usual_address();
+
+// Asks the kernel for the list only when something about interfaces has changed: on a host with
+// thousands of addresses the list takes milliseconds. One thread at a time.
+class HostAddresses {
+ public:
+  // Whether that interface has the address, whatever its port; 0: any interface.
+  bool has(const InternetAddress& address, unsigned interface, Time now);
+
+ private:
+  void read();
+
+  InterfaceNews news_;
+  bool known_ = false;
+  std::vector<std::pair<InternetAddress, unsigned>> all_;  // in order; ports are 0
+};
 
 // Watches whether this host still has what a udp: link is bound to: its address, or its interface.
 class AddressWatch {

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "dpdk_port/link/absence.h"
-#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/interface_addresses.h"
 
 namespace stp::port {
 namespace {

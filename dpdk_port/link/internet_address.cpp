@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/interface_addresses.h"
 
 namespace stp::port {
 namespace {

@@ -2,7 +2,6 @@
 #include "libst/libfabric/address.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <rdma/fabric.h>
@@ -10,9 +9,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
-#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/interface_addresses.h"
 
 namespace stp::fi {
 namespace {
@@ -30,14 +28,6 @@ Address read_ipv6(const sockaddr_in6& six) {
   if (is_link_local(out)) out.scope = six.sin6_scope_id;
   out.port = ntohs(six.sin6_port);
   return out;
-}
-
-using InterfaceAddresses = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-InterfaceAddresses interface_addresses() {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) all = nullptr;
-  return {all, &::freeifaddrs};
 }
 
 }  // namespace
@@ -147,19 +137,17 @@ std::string peer_name(const Address& address) {
 }
 
 bool is_own(const Address& address) {
-  const auto all = interface_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
+  for (const auto* at : port::AllAddresses()) {
     Address found;
-    if (at->ifa_addr == nullptr || !read_address(at->ifa_addr, kByFamily, found)) continue;
+    if (!read_address(at->ifa_addr, kByFamily, found)) continue;
     if (found.ip == address.ip && found.scope == address.scope) return true;
   }
   return false;
 }
 
 std::optional<Address> own_ipv6(const std::string& interface) {
-  const auto all = interface_addresses();
-  for (const auto* at = all.get(); at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET6) continue;
+  for (const auto* at : port::AllAddresses()) {
+    if (at->ifa_addr->sa_family != AF_INET6) continue;
     if ((at->ifa_flags & IFF_UP) == 0 || (!interface.empty() && interface != at->ifa_name))
       continue;
     Address found;

@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-#include "dpdk_port/link/ipv4_addresses.h"
+#include "dpdk_port/link/interface_addresses.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/limits.h"
 #include "libst/libfabric/provider.h"

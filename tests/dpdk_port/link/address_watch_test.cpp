@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The addresses of this host, in a network namespace of their own.
-#include "dpdk_port/link/host_addresses.h"
+#include "dpdk_port/link/address_watch.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
 
 #include "tests/dpdk_port/network_namespace.h"
 
-namespace stp::port::host_addresses_test {
+namespace stp::port::address_watch_test {
 namespace {
 
 TEST(HostAddresses, AreThoseThatTheKernelHasAtThatMoment) {
@@ -43,4 +43,4 @@ TEST(HostAddresses, OfOneNetworkOnlyAreTheirInterfacesOwn) {
 }
 
 }  // namespace
-}  // namespace stp::port::host_addresses_test
+}  // namespace stp::port::address_watch_test

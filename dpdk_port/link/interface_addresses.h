@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel's rtnetlink tells of interfaces. Their IPv4 addresses: those with a label
-// (eth0:1), too, which ioctl and getifaddrs tell as if of another interface. And which one has an
-// alternative name, of up to 127 characters. Needs nothing else of the project.
+// What the kernel tells of interfaces: all their addresses, as getifaddrs() has them. By rtnetlink
+// their IPv4 addresses, also those with a label (eth0:1), which ioctl and getifaddrs tell as if of
+// another interface; and which one has an alternative name, of up to 127 characters. Needs nothing
+// else of the project.
 #pragma once
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -16,6 +18,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -149,5 +152,29 @@ inline std::optional<std::vector<InterfaceAddress>> ipv4_addresses(int index = 0
   if (failed) return std::nullopt;
   return all;
 }
+
+// Each address of each interface, of any family: for (const ifaddrs* at : AllAddresses()). None has
+// no ifa_addr.
+class AllAddresses {
+ public:
+  AllAddresses() {
+    ifaddrs* list = nullptr;
+    known_ = ::getifaddrs(&list) == 0;
+    if (!known_) return;
+    list_.reset(list);
+    for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next)
+      if (at->ifa_addr != nullptr) all_.push_back(at);
+  }
+
+  // False: the kernel does not tell them, so there are none here.
+  [[nodiscard]] bool are_known() const { return known_; }
+  [[nodiscard]] auto begin() const { return all_.begin(); }
+  [[nodiscard]] auto end() const { return all_.end(); }
+
+ private:
+  bool known_ = false;
+  std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list_{nullptr, &::freeifaddrs};
+  std::vector<const ifaddrs*> all_;
+};
 
 }  // namespace stp::port
