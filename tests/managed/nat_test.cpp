@@ -146,7 +146,17 @@ TEST_F(ThroughNat, OneThatGetsThePortOfAnotherPeerIsNotTakenForIt) {
   Nat its{port};
   const auto mine = join(*client, nat.port(), 1), others = join(*other, its.port(), 2);
   const Buffer a(kSize, 5), b(kSize, 6);
-  nat.after(1'000, [&] { Nat::exchange(nat, its); });
+  // Each of the two waits for the other one, so that neither Put is complete before.
+  std::promise<void> halfway, exchanged;
+  its.after(1'000, [&] {
+    halfway.set_value();
+    exchanged.get_future().wait_for(std::chrono::seconds(20));
+  });
+  nat.after(1'000, [&] {
+    halfway.get_future().wait_for(std::chrono::seconds(20));
+    Nat::exchange(nat, its);
+    exchanged.set_value();
+  });
   put(mine, a, kPut);
   put(others, b, kPut);
   EXPECT_EQ(client->completion(kPut).status, -ETIMEDOUT);
