@@ -495,12 +495,17 @@ TEST_F(RdmPeer, WhatWasInjectedAndIsLostIsToldByTheNextCallThatNamesThePeer) {
   lose();  // nothing was left to tell
 }
 
+// What a stranger says that its address is.
+sockaddr_in claimed() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(4711);
+  return address;
+}
+
 TEST_F(RdmPeer, WhoseConnectionFailsEndsReceivesThatNameIt) {
-  sockaddr_in claimed{};
-  claimed.sin_family = AF_INET;
-  claimed.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  claimed.sin_port = htons(4711);
-  const auto from = b_->insert(claimed);
+  const auto from = b_->insert(claimed());
   char named = 0, later = 0, other = 0;
   ASSERT_EQ(fi_trecv(b_->ep.get(), &named, 1, nullptr, from, 7, 0, &named), 0);
   ASSERT_EQ(fi_trecv(b_->ep.get(), &other, 1, nullptr, to_a_, 7, 0, &other), 0);
@@ -529,6 +534,32 @@ TEST_F(RdmPeer, WhoseConnectionFailsEndsReceivesThatNameIt) {
   b_->expect_nothing(b_->rx.get());
   send_early("x", 7);
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &other);
+}
+
+// It gets what has come before.
+TEST_F(RdmPeer, WhoseConnectionHasFailedEndsLaterReceivesOfSeveralMessages) {
+  const auto from = b_->insert(claimed());
+  char named = 0;
+  std::vector<char> several(10'000);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &named, 1, nullptr, from, 7, 0, &named), 0);
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  stranger_.send(kEager, head(0, 10, 0, 0), kHead + 10);
+  stranger_.send(kEager, head(9, 0, 0, 1), kHead);
+  await_message(9);
+  stranger_.break_off();
+  EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &named);
+  const iovec whole{several.data(), several.size()};
+  fi_msg message{};
+  message.msg_iov = &whole;
+  message.iov_count = 1;
+  message.addr = from;
+  message.context = &several;
+  ASSERT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_MULTI_RECV), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, 10U);
+  const auto failed = b_->failed(b_->rx.get());
+  EXPECT_EQ(failed.op_context, &several);
+  EXPECT_EQ(failed.err, FI_ECONNRESET);
+  EXPECT_EQ(fi_cancel(&b_->ep->fid, &several), -FI_ENOENT);
 }
 
 // The next send connects anew: to an endpoint at the same address, or to nobody.

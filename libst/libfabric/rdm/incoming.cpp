@@ -571,6 +571,10 @@ ssize_t Endpoint::receive_specially(Receive&& receive) {
     auto part = receive_for(*message);
     deliver(std::move(*message), std::move(*part));
   }
+  if (waits.shared->used_up) return 0;
+  // It alone names that peer: others have failed.
+  if (const auto status = losses_.take_for_receive(waits.source); status != 0)
+    give_up_receives(waits.source, status);
   return 0;
 }
 
