@@ -378,6 +378,8 @@ class Endpoint final : public fid_ep, public Acceptor {
   void discard(Message& message);
   // The receive waits no longer.
   void give_up(const Receive& receive, int status);
+  // The peer is in the address vector: a call of the program may tell of what is lost.
+  bool can_name(const Address& peer);
   // Those that name that peer as their sender. False: there is none.
   bool give_up_receives(const Address& peer, int status);
 
@@ -399,7 +401,8 @@ class Endpoint final : public fid_ep, public Acceptor {
 
   Matching matching_;
   Losses losses_;
-  Buffers buffers_;  // before the connections that have them
+  std::uint64_t losses_as_of_ = 0;  // the version of the address vector when they were sifted
+  Buffers buffers_;                 // before the connections that have them
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   Outgoing* recent_ = nullptr;  // of outgoing_, sent to last

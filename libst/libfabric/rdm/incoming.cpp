@@ -650,18 +650,24 @@ bool Endpoint::give_up_receives(const Address& peer, int status) {
   return !receives.empty();
 }
 
+// Losses are those of addresses in the vector, so there are no more of them.
+bool Endpoint::can_name(const Address& peer) {
+  const auto is_known = [this](const Address& each) { return av_->find(each) != FI_ADDR_NOTAVAIL; };
+  if (std::exchange(losses_as_of_, av_->version()) != av_->version()) losses_.keep(is_known);
+  return is_known(peer);
+}
+
 // A peer that has gone in good order may have taken the message, and sends nothing more anyway.
 void Endpoint::lost(const Address& peer, int status) {
   if (closing_ || status == -ENOTCONN || status == -ECANCELED) return;
-  if (!give_up_receives(peer, status)) losses_.add_sent(peer, status);
+  if (!give_up_receives(peer, status) && can_name(peer)) losses_.add_sent(peer, status);
 }
 
 // Its messages come on another connection, if it has made one since. Receives that are posted later
 // fail, too.
 void Endpoint::fell_silent(const Address& peer, int status) {
   const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
-  if (closing_ || av_->find(peer) == FI_ADDR_NOTAVAIL || std::ranges::any_of(incoming_, is_of_peer))
-    return;
+  if (closing_ || !can_name(peer) || std::ranges::any_of(incoming_, is_of_peer)) return;
   give_up_receives(peer, status);
   losses_.add_silence(peer, status);
 }

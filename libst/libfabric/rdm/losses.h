@@ -5,8 +5,7 @@
 // error (Open MPI's collective operations) would else wait for ever for a peer that waits, too.
 #pragma once
 
-#include <cstddef>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -15,16 +14,14 @@ namespace stp::fi::rdm {
 
 class Losses {
  public:
-  // Of the losses of further peers the log alone tells.
-  static constexpr std::size_t kMost = 1024;
-
   // A message to the peer, which was complete for the program, or injected.
-  void add_sent(const Address& peer, int status) {
-    if (auto* const loss = place_of(peer)) loss->sent = status;
-  }
+  void add_sent(const Address& peer, int status) { of_[peer].sent = status; }
   // Nothing is heard of the peer any more, so a message of it may be lost.
-  void add_silence(const Address& peer, int status) {
-    if (auto* const loss = place_of(peer)) loss->silent = status;
+  void add_silence(const Address& peer, int status) { of_[peer].silent = status; }
+  // Forgets those of other peers than `known`.
+  template <class Known>
+  void keep(Known known) {
+    std::erase_if(of_, [&](const auto& each) { return !known(each.first); });
   }
   // The peer is heard again, or may be.
   void end_silence(const Address& peer) {
@@ -53,9 +50,6 @@ class Losses {
   struct Loss {
     int sent = 0, silent = 0;  // statuses
   };
-  Loss* place_of(const Address& peer) {
-    return of_.size() < kMost || of_.contains(peer) ? &of_[peer] : nullptr;
-  }
   int take_sent(const Address& peer) {
     const auto found = of_.find(peer);
     if (found == of_.end()) return 0;
@@ -64,7 +58,7 @@ class Losses {
     return status;
   }
 
-  std::unordered_map<Address, Loss, HashAddress> of_;
+  std::map<Address, Loss> of_;
 };
 
 }  // namespace stp::fi::rdm
