@@ -63,6 +63,15 @@ class Managed(Talk):
                   **{**dict(R_Slots=60, B_seq=b_seq, Sync=self.sync, B_num=b_seq - 1,
                             I_id=base + number, R_id=0x300 + number), **changed})
 
+    def grant_part(self, number, first, *stus, **changed):
+        """B grants A `stus` of a Block, counted from STU `first` on."""
+        named = sum(1 << 255 - stu for stu in stus)
+        self.grant(number, F_Offset=first * STU, payload=words(named, size=32), **changed)
+
+    def send_stus(self, number, length, *stus):
+        self.sync += 1
+        self.block(length, only=stus, Sync=self.sync, R_id=0x300 + number, Opaque=0)
+
     def message(self, number, payload, sender=None):
         self.offer(number, len(payload), sender)
         self.grant(number, sender)
@@ -159,6 +168,25 @@ def managed_blocks():
         t.told(2, b_seq=k + 1)
         if k == 0:
             t.grant(2, Blocksize=10, B_num=2, R_Offset=2048)
+    t.disconnect()
+    return t
+
+
+HEEDS_PARTS = 3
+
+
+@trace("a Block of seven STUs is granted in two parts; STU 1 is lost behind the capture and comes again")
+def managed_in_parts():
+    t = Managed().up()
+    t.offer(2, 7 * STU, payload=option(2, HEEDS_PARTS))
+    t.grant_part(2, 0, *range(4))
+    t.send_stus(2, 7 * STU, *range(4))
+    t.grant_part(2, 4, *range(3))
+    t.send_stus(2, 7 * STU, *range(4, 7))
+    t.wait(40 * MILLISECOND)
+    t.grant_part(2, 1, 0)
+    t.send_stus(2, 7 * STU, 1)
+    t.told(2, Sync=t.sync - 1)
     t.disconnect()
     return t
 
@@ -422,6 +450,73 @@ def _(t):
     t.offer(2, 3000, CTS_req=2, Max_Block=10)
     for k in range(3):
         t.grant(2, Blocksize=10, B_num=k, R_Offset=1024 * k)
+
+
+@managed("path-parts", "the second part of a Block begins one STU behind the end of the first", by="B",
+         play="same")
+def _(t):
+    t.offer(2, 7 * STU, payload=option(2, HEEDS_PARTS))
+    t.grant_part(2, 0, *range(4))
+    t.grant_part(2, 5, *range(2))
+
+
+def in_parts(how, rule="path-parts"):
+    """Message 2 has seven STUs in one Block; B has granted four of them."""
+    def register(scene):
+        def make():
+            t = Managed().up()
+            t.offer(2, 7 * STU, payload=option(2, HEEDS_PARTS))
+            t.grant_part(2, 0, *range(4))
+            t.send_stus(2, 7 * STU, *range(4))
+            scene(t)
+            t.wait(MILLISECOND).disconnect()
+            return t
+        make.__name__ = scene.__name__
+        return trace(how, rule)(make)
+    return register
+
+
+@in_parts("a repeated CTS names an STU that has not been granted")
+def part_repeated_beyond(t):
+    t.wait(40 * MILLISECOND)
+    t.grant_part(2, 3, 0, 1)
+
+
+@in_parts("a repeated CTS of which only a part has been granted names no STU, and so the whole Block")
+def part_repeated_whole(t):
+    t.wait(40 * MILLISECOND)
+    t.grant(2, F_Offset=3 * STU)
+
+
+@in_parts("a part whose STUs do not follow each other")
+def part_with_hole(t):
+    t.grant_part(2, 4, 0, 2)
+
+
+@in_parts("STU 4, which has not been granted, is sent", "outside-grant")
+def part_exceeded(t):
+    t.send_stus(2, 7 * STU, 4)
+
+
+@trace("Block 1 is granted before the rest of Block 0", "path-parts")
+def part_left_out():
+    t = Managed().up()
+    t.offer(2, 14 * STU, payload=option(2, HEEDS_PARTS), CTS_req=2)
+    t.grant_part(2, 0, *range(4), Blocksize=13)
+    t.grant_part(2, 0, *range(4), Blocksize=13, B_num=1, R_Bufx=0x102)
+    t.disconnect()
+    return t
+
+
+@trace("a part is granted to a sender that has not said that it sends no more", "path-parts")
+def part_not_heeded():
+    t = Managed().up()
+    t.offer(2, 7 * STU, payload=option(2, 1))
+    t.grant_part(2, 0, *range(4))
+    t.send_stus(2, 7 * STU, *range(7))
+    t.told(2)
+    t.disconnect()
+    return t
 
 
 @managed("tag", "the second STU of a Write has another tag")

@@ -246,23 +246,90 @@ TEST_F(Checking, what_comes_by_a_timer_does_not_show_that_its_sender_hears) {
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
 }
 
-// protocol: 13.19
-TEST_F(Checking, the_parts_of_a_block_are_granted_without_a_pause) {
-  connect(5, 1);
-  auto cts = named(Op::kClearToSend, 5, 1);
-  cts.param = 14;
-  cts.mx = 3;
-  std::vector<std::byte> part(wire::kOptionSize);
-  part[0] = std::byte{0xf0};
-  for (std::uint32_t first = 0; first < 16; first += 4) {
-    cts.sync = first * 1'024;
-    say(cts, kMacB, kMacA, part);
+class CheckingParts : public Checking {
+ protected:
+  static constexpr std::uint32_t kStu = 1'024;
+
+  void SetUp() override { connect(5, 1); }
+  // B grants the STUs of Block `b_num` from `first` on whose bits in `stus` are 1; 0: all of it.
+  // A Block has 16.
+  void grant(std::uint32_t first, unsigned stus, std::uint32_t b_num = 0) {
+    auto cts = named(Op::kClearToSend, 5, 1);
+    cts.param = 14;
+    cts.mx = 3;
+    cts.bufx = 4 * b_num;
+    cts.b_num = b_num;
+    cts.sync = first * kStu;
+    std::vector<std::byte> option(wire::kOptionSize);
+    option[0] = static_cast<std::byte>(stus >> 8);
+    option[1] = static_cast<std::byte>(stus);
+    say(cts, kMacB, kMacA, stus == 0 ? Bytes{} : Bytes(option));
     now += 300'000;
   }
+  void expect(Rule rule) {
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].rule, rule) << line_of(findings[0]);
+  }
+};
+
+// protocol: 13.19
+TEST_F(CheckingParts, are_granted_without_a_pause) {
+  for (std::uint32_t first = 0; first < 16; first += 4) grant(first, 0xf000);
+  grant(0, 0xff00, 1);
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
-  say(cts, kMacB, kMacA, part);
-  ASSERT_EQ(findings.size(), 1U) << "that is a repeat";
-  EXPECT_EQ(findings[0].rule, Rule::kCtsTooSoon);
+  grant(0, 0xff00, 1);
+  expect(Rule::kCtsTooSoon);  // that is a repeat
+}
+
+// protocol: 13.19
+TEST_F(CheckingParts, leave_no_gap) {
+  grant(0, 0xf000);
+  grant(5, 0xf000);
+  expect(Rule::kPathParts);
+}
+
+// protocol: 13.19
+TEST_F(CheckingParts, do_not_overlap) {
+  grant(0, 0xf000);
+  grant(3, 0xf000);
+  expect(Rule::kPathParts);
+}
+
+// protocol: 13.19
+TEST_F(CheckingParts, have_no_hole) {
+  grant(0, 0xf000);
+  grant(4, 0xb000);
+  expect(Rule::kPathParts);
+}
+
+// protocol: 13.19
+TEST_F(CheckingParts, begin_with_an_stu) {
+  grant(0, 0x7000);
+  expect(Rule::kPathParts);
+}
+
+// protocol: 10.23, 13.19
+TEST_F(CheckingParts, a_repeat_without_an_option_payload_names_the_whole_block) {
+  grant(0, 0xf000);
+  now += 100'000'000;
+  grant(2, 0);
+  expect(Rule::kPathParts);
+}
+
+// protocol: 10.23, 13.19
+TEST_F(CheckingParts, a_repeat_names_what_has_been_granted) {
+  grant(0, 0xf000);
+  now += 100'000'000;
+  grant(1, 0xa000);
+  grant(4, 0xfff0);
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
+// protocol: 13.19
+TEST_F(CheckingParts, all_go_before_the_next_block) {
+  grant(0, 0xf000);
+  grant(0, 0xf000, 1);
+  expect(Rule::kPathParts);
 }
 
 // protocol: 5.4, 5.36

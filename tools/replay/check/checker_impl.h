@@ -82,6 +82,10 @@ struct Checker::Impl {
   void on_clear_to_send(const Said& said);
   void on_region(const Said& said);
 
+  // --- parts.cpp
+  void on_first_part(const Said& said, Landing& landing, const Request* offer, Block& block);
+  bool on_later_part(const Said& said, Block& block);
+
   // --- gets.cpp
   void on_get(const Said& said);
   void on_get_request(const Said& said);

@@ -158,6 +158,7 @@ struct Request {
   unsigned max_block = 0;
   std::uint32_t cts_req = 0;
   std::uint32_t word = 0;  // first of the option payload: number of a message, name of a region
+  std::optional<bool> heeds_parts;  // bit 30 of the second; nullopt: the capture does not have it
   bool over = false;
   bool granted = false;     // by a CTS or MRA
   Tries tries;              // RTS
@@ -176,7 +177,8 @@ struct Block {
   bool exact = false;        // `length` is exact
   std::uint16_t mx = 0;
   TraceTime granted = kNotYet;
-  std::optional<std::uint32_t> part;   // the last one's F_Offset, if its first CTS names a part
+  std::uint64_t granted_end = 0;       // so much of `length` has been granted (13.19)
+  bool heeded = false;                 // the sender has said that it sends no more than that
   std::optional<std::uint16_t> flags;  // Order and Silent of its first STU
   std::optional<std::uint32_t> last;   // STU_num of the STU with Last
   std::vector<bool> seen;              // by STU_num

@@ -110,6 +110,7 @@ namespace stp::replay {
   X(EndpointOperation,"11.10","endpoint-operations",kIfAll,"RD, DA and DC name no endpoint")          \
   X(ZeroPort,         "12.2", "zero-port",         kSure,  "S_Port is not 0")                         \
   X(Truncated,        "12.2", "truncated",         kSure,  "the frame is as long as its headers say") \
+  X(PathParts,        "13.19","path-parts",        kIfAll, "the parts of a Block join, go before the next Block, and only to who heeds them; a repeat names no more") \
   X(CaptureLoss,      "",     "capture-loss",      kNote,  "the capture lacks frames that both sides know of") \
   X(CaptureCut,       "",     "capture-cut",       kNote,  "the capture cut a frame inside its header") \
   X(ClockBackwards,   "",     "clock-backwards",   kNote,  "a frame is dated before the one in front of it") \

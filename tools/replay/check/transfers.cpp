@@ -20,6 +20,17 @@ std::uint64_t pair_of(std::uint32_t d_id, std::uint32_t s_id) {
   return std::uint64_t{d_id} << 32 | s_id;
 }
 
+// Whether the sender of the RTS `frame` sends no more than a CTS names.
+// protocol: 13.19
+std::optional<bool> heeds_parts(const Decoded& frame) {
+  constexpr std::uint32_t kHeedsParts = 2;
+  constexpr std::size_t kAt = 4;
+  if (frame.frame.option.empty()) return false;
+  const auto words = frame.beginning(frame.frame.option, kAt + sizeof(std::uint32_t));
+  if (words.empty()) return std::nullopt;
+  return (wire::load32(words.data() + kAt) & kHeedsParts) != 0;
+}
+
 }  // namespace
 
 std::uint32_t option_word(const Decoded& frame) {
@@ -52,6 +63,7 @@ void Checker::Impl::on_request(const Said& said) {
   made.max_block = h.mx;
   made.cts_req = h.param;
   made.word = option_word(said.frame);
+  made.heeds_parts = heeds_parts(said.frame);
   auto* known = requests.find(h.s_id);
   const bool fresh = known == nullptr || known->over;
   if (fresh) {
@@ -254,10 +266,7 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   if (h.sync != 0 && h.sync >= length)
     report(said, Rule::kFOffset, "F_Offset below " + std::to_string(length),
            named("F_Offset", h.sync));
-  const bool names_stus = !frame.frame.option.empty();
-  // protocol: 13.19
-  if (again && names_stus && block->part && h.sync > *block->part) {
-    block->part = h.sync;
+  if (again && on_later_part(said, *block)) {
     block->granted = now;
     return;
   }
@@ -276,11 +285,11 @@ void Checker::Impl::on_clear_to_send(const Said& said) {
   }
   Block fresh;
   fresh.start = start;
-  fresh.length = length;
+  fresh.length = fresh.granted_end = length;
   fresh.exact = landing->t_len.has_value();
   fresh.mx = h.mx;
   fresh.granted = now;
-  if (names_stus) fresh.part = h.sync;
+  on_first_part(said, *landing, offered ? request : nullptr, fresh);
   landing->blocks.put(h.b_num, std::move(fresh));
   landing->asked = 0;
   if (landing->faulty == h.b_num) landing->faulty.reset();
@@ -400,12 +409,12 @@ bool Checker::Impl::check_block_data(const Said& said, Landing& landing) {
   if (!check_buffer(said)) return false;
   if (block == nullptr) {
     Block put;
-    put.length = *landing.t_len;
+    put.length = put.granted_end = *landing.t_len;
     put.mx = mx;
     block = &landing.blocks.put(h.b_num, std::move(put));
   }
   const auto low = landing.region ? landing.start : *block->start;
-  if (!place(said, *block, low, low + (landing.region ? *landing.t_len : block->length)))
+  if (!place(said, *block, low, low + (block->heeded ? block->granted_end : block->length)))
     return false;
   check_bytes(said, *block);
   return true;
