@@ -199,12 +199,14 @@ int allocate(const MemoryRequest& wanted, void*& out) {
 }
 
 int release(void* memory) {
-  Allocations& all = allocations();
-  const Lock guard(all.mutex);
-  const auto at = all.live.find(memory);
-  if (at == all.live.end()) return fail(-EINVAL, "st_malloc did not give this memory");
-  give_back(at->second);
-  all.live.erase(at);
+  decltype(Allocations::live)::node_type known;
+  {
+    Allocations& all = allocations();
+    const Lock guard(all.mutex);
+    known = all.live.extract(memory);
+  }
+  if (!known) return fail(-EINVAL, "st_malloc did not give this memory");
+  give_back(known.mapped());  // without the lock: it takes that of the shared pages
   return 0;
 }
 
