@@ -97,10 +97,6 @@ class Renaming {
   [[nodiscard]] bool knows(Name kind, std::uint32_t in_trace) const {
     return to_live_.contains({kind, in_trace});
   }
-  // Whether a live name is bound to one of the trace.
-  [[nodiscard]] bool stands(Name kind, std::uint32_t live) const {
-    return to_trace_.contains({kind, live});
-  }
 
  private:
   std::map<std::pair<Name, std::uint32_t>, std::uint32_t> to_live_, to_trace_;
