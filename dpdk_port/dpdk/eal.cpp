@@ -137,7 +137,7 @@ std::vector<std::string> arguments(const std::string& pci_address, unsigned mega
 // ---- start
 
 struct Eal {
-  Mutex mutex;
+  Mutex mutex{LockRank::kEal};
   bool tried STP_GUARDED_BY(mutex) = false;
   bool has_pci STP_GUARDED_BY(mutex) = false;
   // Also of the thread that starts EAL, for which start_eal() waits.

@@ -19,7 +19,8 @@ namespace stp::port {
 namespace {
 
 struct Telemetry {
-  Mutex mutex;  // held during calls of a source, so none is destroyed meanwhile
+  // Held during calls of a source, so none is destroyed meanwhile.
+  Mutex mutex{LockRank::kTelemetry};
   std::vector<TelemetrySource*> list STP_GUARDED_BY(mutex);
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // Listeners lock it again when they end, and may do so when the program does.
 struct Known {
-  RecursiveMutex mutex;
+  RecursiveMutex mutex{LockRank::kListeners};
   std::map<std::string, std::weak_ptr<Listener>> listeners STP_GUARDED_BY(mutex);
 };
 

@@ -61,7 +61,7 @@ class Listener {
   const std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
   ControlSocket socket_;
   struct stat file_ {};  // which file of that path is its own
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kListener};
   std::vector<Newcomer> newcomers_ STP_GUARDED_BY(mutex_);
   std::map<std::uint32_t, Served> served_ STP_GUARDED_BY(mutex_);  // by id
 };

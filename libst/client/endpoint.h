@@ -142,9 +142,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   EndpointId id_ = kNoneId;
   Mappings mappings_;
   std::atomic<bool> ended_{false}, listening_{false};
-  Mutex opening_;                // held while the Port is opened
-  std::atomic<Handle> port_{0};  // 0: not open yet
-  mutable Mutex mutex_;
+  Mutex opening_{LockRank::kOpening};  // held while the Port is opened
+  std::atomic<Handle> port_{0};        // 0: not open yet
+  mutable Mutex mutex_{LockRank::kEndpoint};
   ipc::WireConfig config_ STP_GUARDED_BY(mutex_){};
   std::unordered_set<Handle> children_ STP_GUARDED_BY(mutex_);
 };

@@ -50,7 +50,7 @@ class Link {
 };
 
 struct Links {
-  Mutex mutex;
+  Mutex mutex{LockRank::kLinks};
   std::map<std::string, std::weak_ptr<Link>> open STP_GUARDED_BY(mutex);  // by the link's text
 };
 

@@ -115,7 +115,7 @@ class SharedPages {
   int part_of(const MappedArea& area, Share::Part& out) STP_REQUIRES(mutex_);
   int replace(const MappedArea& area, Share::Part& out) STP_REQUIRES(mutex_);
 
-  Mutex mutex_;  // held during a fork
+  Mutex mutex_{LockRank::kPages};  // held during a fork
   std::map<std::uint64_t, std::weak_ptr<const ipc::SharedMemory>> known_
       STP_GUARDED_BY(mutex_);  // by inode
   std::set<std::uint64_t> created_

@@ -68,7 +68,7 @@ class StpdConnection {
   const os::UniqueFd socket_;
   const std::chrono::milliseconds patience_;
   os::UniqueFd stop_;  // ends the watcher
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kStpd};
   bool answered_ STP_GUARDED_BY(mutex_) = false;  // the first request has a reply
   std::atomic<bool> silent_{false};               // it was given up
   std::atomic<int> error_{0};

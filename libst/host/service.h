@@ -33,6 +33,7 @@ namespace stp::host {
 class DriveLock {
  public:
   void lock() {
+    order_.take();
     const auto ticket = drawn_.fetch_add(1);
     if (serving_.load() != ticket) wait(ticket);
     work::begin(kHold);
@@ -40,12 +41,14 @@ class DriveLock {
   bool try_lock() {
     auto ticket = serving_.load();
     if (!drawn_.compare_exchange_strong(ticket, ticket + 1)) return false;
+    order_.taken();
     work::begin(kHold);
     return true;
   }
   void unlock() {
     STP_ASSERT(drawn_.load() != serving_.load(), "who lets go of the drive lock holds it");
     work::end();
+    order_.leave();
     const auto next = serving_.load(std::memory_order_relaxed) + 1;
     // Sequentially consistent, as is drawing a ticket: either a waiter sees that its turn has come,
     // or this thread sees that there is a waiter.
@@ -64,6 +67,7 @@ class DriveLock {
   std::atomic<unsigned> waiting_{0};
   Mutex mutex_;
   std::condition_variable called_;
+  [[no_unique_address]] LockOrder order_{LockRank::kDrive};
 };
 
 // The least default of `granted`, in STUs. That is what 10 Gbit/s deliver in 300 us at an MTU of

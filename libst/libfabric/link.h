@@ -49,7 +49,7 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
 
  private:
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kIa};
   std::atomic<std::uint32_t> waiting_{0}, turns_{0};
 };
 

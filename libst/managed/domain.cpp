@@ -236,7 +236,7 @@ void Domain::end_connections() {
 namespace {
 
 // In static storage, so that they are on no page that a program can register.
-constinit Mutex gate;  // locked before the mutex of any domain
+constinit Mutex gate{LockRank::kGate};
 constinit MappingGateMember* first STP_GUARDED_BY(gate) = nullptr;
 
 }  // namespace

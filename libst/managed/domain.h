@@ -220,14 +220,14 @@ class Domain : public std::enable_shared_from_this<Domain> {
   EndpointId first_endpoint_ = kNoneId;  // for connecting
   std::atomic<bool> closed_{false};
 
-  Mutex control_mutex_;
+  Mutex control_mutex_{LockRank::kControl};
   std::vector<EndpointId> endpoints_ STP_GUARDED_BY(control_mutex_);
   // Used for listening before, free again.
   std::vector<EndpointId> idle_endpoints_ STP_GUARDED_BY(control_mutex_);
   std::set<std::shared_ptr<Memory>> memories_ STP_GUARDED_BY(control_mutex_);
   MemoryCache released_ STP_GUARDED_BY(control_mutex_);
 
-  Mutex mutex_;  // protects the following members
+  Mutex mutex_{LockRank::kDomain};  // protects the following members
   const MappingGateMember gate_{mutex_};
   BufxSpace bufx_space_;
   StagingArea staging_;

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Locks of which clang checks the use (-Wthread-safety): what a lock guards is marked as such, and
-// so are functions that need it. Other compilers see plain locks. docs/architecture.md has the
-// order of the locks.
+// so are functions that need it. Other compilers see plain locks. Builds with a work meter also
+// check the order in which a thread takes them, and abort at once where two threads could wait for
+// each other one day.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
+
+#include "stp/base/assert.h"
+#include "stp/base/work_meter.h"
 
 #ifdef __clang__
 #define STP_THREAD_SAFETY(attribute) __attribute__((attribute))
@@ -21,12 +30,111 @@
 
 namespace stp {
 
+// The order of all locks. Who holds one takes only those further down: an attempt to take one above
+// it aborts where that is checked. A row: the name; who may hold several of it, which is any thread
+// (Any), none (Nobody), or one that holds a lock of the row named; and what they are. The last row
+// is every lock that is made without a rank: who holds one of these takes no other.
+#define STP_LOCK_RANKS(X)                                                \
+  X(Registry, Any, "the registry of IAs, while it loads a provider")     \
+  X(Ia, Nobody, "an IA, or a link of libfabric")                         \
+  X(Control, Nobody, "a domain's control lock")                          \
+  X(Gate, Nobody, "the gate of all domains")                             \
+  X(Domain, Gate, "a domain")                                            \
+  X(Pages, Nobody, "the shared pages")                                   \
+  X(Links, Nobody, "the links of a program")                             \
+  X(Opening, Nobody, "a connectionless endpoint whose Port is opened")   \
+  X(Endpoint, Nobody, "an endpoint")                                     \
+  X(Stpd, Nobody, "the connection to stpd")                              \
+  X(Eal, Nobody, "the start of EAL")                                     \
+  X(Telemetry, Nobody, "the sources of telemetry")                       \
+  X(Drive, Nobody, "the drive lock of a Service")                        \
+  X(Rings, Nobody, "the list of rings for pinned pages")                 \
+  X(Ring, Nobody, "one of these rings")                                  \
+  X(Listeners, Any, "the listeners of memifs, while one begins or ends") \
+  X(Listener, Nobody, "one of these listeners")                          \
+  X(Other, Nobody, "any other: the budgets, the turn to map files, ...")
+
+enum class LockRank : std::uint8_t {
+#define STP_LOCK_RANK(Name, ...) k##Name,
+  STP_LOCK_RANKS(STP_LOCK_RANK)
+#undef STP_LOCK_RANK
+      kAny,
+  kNobody
+};
+
+// The place of a lock in that order, and what each thread holds. Takes no memory and no time where
+// the order is not checked. Each library counts its own locks.
+class LockOrder {
+ public:
+#ifdef STP_WORK_METER
+  constexpr explicit LockOrder(LockRank rank) : rank_(rank) {}
+  // This thread is about to wait for the lock.
+  LockOrder take() const {
+    for (auto below = row() + 1; below < kRows.size(); ++below)
+      if (held_[below] != 0) violated(below);
+    const auto several = kRows[row()].several;
+    if (held_[row()] != 0 && several != LockRank::kAny &&
+        (several == LockRank::kNobody || held_[static_cast<std::size_t>(several)] == 0))
+      violated(row());
+    return taken();
+  }
+  // It has the lock, and has not waited for it.
+  LockOrder taken() const {
+    ++held_[row()];
+    return *this;
+  }
+  // It is about to let go of the lock, to sleep, and to wait for it once more.
+  void take_again() const {
+    leave();
+    take();
+  }
+  void leave() const {
+    STP_ASSERT(held_[row()] != 0, "who leaves a lock holds it");
+    --held_[row()];
+  }
+
+ private:
+  struct Row {
+    LockRank several;
+    const char* words;
+  };
+  static constexpr auto kRows = std::to_array<Row>({
+#define STP_LOCK_RANK(Name, several, words) {LockRank::k##several, words},
+      STP_LOCK_RANKS(STP_LOCK_RANK)
+#undef STP_LOCK_RANK
+  });
+  [[nodiscard]] constexpr std::size_t row() const {
+    return static_cast<std::size_t>(rank_);
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] void violated(std::size_t held) const {
+    std::fprintf(stderr, "order of locks violated: takes '%s' while it holds '%s'. The order:\n",
+                 kRows[row()].words, kRows[held].words);
+    for (const auto& each : kRows) std::fprintf(stderr, "  %s\n", each.words);
+    std::abort();
+  }
+  static inline thread_local constinit std::array<std::uint32_t, kRows.size()> held_{};
+
+  LockRank rank_;
+#else
+  constexpr explicit LockOrder(LockRank) {}
+  LockOrder take() const {
+    return *this;
+  }
+  LockOrder taken() const {
+    return *this;
+  }
+  void take_again() const {}
+  void leave() const {}
+#endif
+};
+
 // For the locks below.
 template <typename Held, typename Call>
+STP_THREAD_SAFETY(no_thread_safety_analysis)
 auto call_without(Held& lock, Call& call) {
   struct Again {
     Held& lock;
-    ~Again() { lock.lock(); }
+    ~Again() STP_THREAD_SAFETY(no_thread_safety_analysis) { lock.lock(); }
   };
   lock.unlock();
   const Again again{lock};
@@ -35,55 +143,94 @@ auto call_without(Held& lock, Call& call) {
 
 class STP_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
-  void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
-  bool try_lock() STP_THREAD_SAFETY(try_acquire_capability(true)) { return mutex_.try_lock(); }
-  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  constexpr Mutex() : Mutex(LockRank::kOther) {}
+  constexpr explicit Mutex(LockRank rank) : order_(rank) {}
+
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
+    order_.take();
+    mutex_.lock();
+  }
+  bool try_lock() STP_THREAD_SAFETY(try_acquire_capability(true)) {
+    const bool locked = mutex_.try_lock();
+    if (locked) order_.taken();
+    return locked;
+  }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    order_.leave();
+    mutex_.unlock();
+  }
   // For clang, where it cannot see it: the caller holds this.
   void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
 
  private:
   friend class Lock;
   std::mutex mutex_;
+  [[no_unique_address]] LockOrder order_;
 };
 
 // Holds a Mutex while it exists, but for the time of a wait, or from unlock() to lock(). A wait may
 // end without a reason, so it is repeated until what is waited for is true.
 class STP_THREAD_SAFETY(scoped_lockable) Lock {
  public:
-  explicit Lock(Mutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : lock_(of.mutex_) {}
+  explicit Lock(Mutex& of) STP_THREAD_SAFETY(acquire_capability(of))
+      : order_(of.order_.take()), lock_(of.mutex_) {}
   // The caller holds it already, and leaves it to this.
-  Lock(Mutex& of, std::adopt_lock_t held) STP_REQUIRES(of) : lock_(of.mutex_, held) {}
-  ~Lock() STP_THREAD_SAFETY(release_capability()) = default;
+  Lock(Mutex& of, std::adopt_lock_t held) STP_REQUIRES(of)
+      : order_(of.order_), lock_(of.mutex_, held) {}
+  ~Lock() STP_THREAD_SAFETY(release_capability()) {
+    if (lock_.owns_lock()) order_.leave();
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  void lock() STP_THREAD_SAFETY(acquire_capability()) { lock_.lock(); }
-  void unlock() STP_THREAD_SAFETY(release_capability()) { lock_.unlock(); }
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
+    order_.take();
+    lock_.lock();
+  }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    order_.leave();
+    lock_.unlock();
+  }
 
   // Calls it without the lock, also in a function that is handed this by who holds it.
   template <typename Call>
   auto without(Call call) {
-    return call_without(lock_, call);
+    return call_without(*this, call);
   }
 
-  void wait(std::condition_variable& called) { called.wait(lock_); }
+  void wait(std::condition_variable& called) {
+    order_.take_again();
+    called.wait(lock_);
+  }
   // False: it is too late.
   bool wait_until(std::condition_variable& called, std::chrono::steady_clock::time_point end) {
+    order_.take_again();
     return called.wait_until(lock_, end) == std::cv_status::no_timeout;
   }
 
  private:
+  [[no_unique_address]] LockOrder order_;
   std::unique_lock<std::mutex> lock_;
 };
 
 // May be locked again by the thread that holds it.
 class STP_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
  public:
-  void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
-  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  RecursiveMutex() : RecursiveMutex(LockRank::kOther) {}
+  explicit RecursiveMutex(LockRank rank) : order_(rank) {}
+
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
+    order_.take();
+    mutex_.lock();
+  }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    order_.leave();
+    mutex_.unlock();
+  }
 
  private:
   std::recursive_mutex mutex_;
+  [[no_unique_address]] LockOrder order_;
 };
 
 // As Lock, for mutexes of other kinds.
@@ -112,13 +259,26 @@ using RecursiveLock = LockOf<RecursiveMutex>;
 // Many may hold it to read what it guards, or one to change it.
 class STP_THREAD_SAFETY(capability("mutex")) SharedMutex {
  public:
-  void lock() STP_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
-  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
-  void lock_shared() STP_THREAD_SAFETY(acquire_shared_capability()) { mutex_.lock_shared(); }
-  void unlock_shared() STP_THREAD_SAFETY(release_shared_capability()) { mutex_.unlock_shared(); }
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
+    order_.take();
+    mutex_.lock();
+  }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    order_.leave();
+    mutex_.unlock();
+  }
+  void lock_shared() STP_THREAD_SAFETY(acquire_shared_capability()) {
+    order_.take();
+    mutex_.lock_shared();
+  }
+  void unlock_shared() STP_THREAD_SAFETY(release_shared_capability()) {
+    order_.leave();
+    mutex_.unlock_shared();
+  }
 
  private:
   std::shared_mutex mutex_;
+  [[no_unique_address]] LockOrder order_{LockRank::kOther};
 };
 
 class STP_THREAD_SAFETY(scoped_lockable) WriteLock {

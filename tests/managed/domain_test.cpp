@@ -33,7 +33,7 @@ class MappingGates : public testing::Test {
     return locked;
   }
 
-  Mutex one, two, three;
+  Mutex one{LockRank::kDomain}, two{LockRank::kDomain}, three{LockRank::kDomain};
 };
 
 TEST_F(MappingGates, ThatAreShutHoldEachDomainAndNoOther) {

@@ -95,7 +95,7 @@ class PagePins::Ring {
  private:
   const host::Reservation file_;
   const os::UniqueFd fd_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kRing};
   std::uint32_t next_ STP_GUARDED_BY(mutex_) = 0;  // slots from here on were never used
   std::vector<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
@@ -112,7 +112,7 @@ bool PagePins::possible() {
 
 // Each user has rings of its own, because a ring is locked while it pins.
 int PagePins::ring_with_room(const host::Account& payer, std::shared_ptr<Ring>& out) {
-  static Mutex mutex;
+  static Mutex mutex{LockRank::kRings};
   // Never destroyed: workers may outlive main().
   static auto* const rings = new std::multimap<uid_t, std::weak_ptr<Ring>>;
   const Lock lock(mutex);

@@ -81,7 +81,7 @@ class Ia : public Object {
   void run_watcher();
   void stop();
 
-  Mutex mutex_;
+  Mutex mutex_{LockRank::kIa};
   Progress progress_;
   std::atomic<stm_domain_t> domain_ = nullptr;
   stm_domain_info_t info_{};  // when the link was opened

@@ -57,7 +57,8 @@ class Registry {
   [[nodiscard]] Entry* find(const DAT_PROVIDER_INFO& info) STP_REQUIRES(mutex_);
   [[nodiscard]] Line line_of(const DAT_PROVIDER_INFO& info) const STP_REQUIRES(mutex_);
 
-  RecursiveMutex loading_;  // a provider may open another one's IA while it starts
+  // A provider may open another one's IA while it starts.
+  RecursiveMutex loading_{LockRank::kRegistry};
   Mutex mutex_;
   std::vector<Line> lines_ STP_GUARDED_BY(mutex_);
   bool read_ STP_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stp/base/mutex.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace stp::mutex_test {
+namespace {
+
+TEST(LockOrder, TakesNoMemoryWhereItIsNotChecked) {
+#ifdef STP_WORK_METER
+  EXPECT_GT(sizeof(Mutex), sizeof(std::mutex));
+#else
+  EXPECT_EQ(sizeof(Mutex), sizeof(std::mutex));
+  EXPECT_EQ(sizeof(Lock), sizeof(std::unique_lock<std::mutex>));
+#endif
+}
+
+TEST(LockOrder, LocksAreTakenDownwards) {
+  Mutex control{LockRank::kControl}, domain{LockRank::kDomain}, stpd{LockRank::kStpd}, other;
+  RecursiveMutex registry{LockRank::kRegistry};
+  const RecursiveLock first(registry);
+  const Lock one(control), two(domain), three(stpd), four(other);
+}
+
+// As the gate shuts.
+TEST(LockOrder, OfSomeRowsAThreadHoldsSeveral) {
+  Mutex gate{LockRank::kGate}, domain{LockRank::kDomain}, another{LockRank::kDomain}, other;
+  const Lock all(gate), first(domain), second(another), third(other);
+}
+
+// Whatever it held before, and in whatever order it left it.
+TEST(LockOrder, WhoHoldsNothingTakesAny) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
+  control.lock();
+  stpd.lock();
+  control.unlock();
+  stpd.unlock();
+  Lock lock(stpd);
+  lock.unlock();
+  { const Lock guard(control); }
+  lock.lock();
+  lock.without([&] { const Lock guard(control); });
+}
+
+// Who tries does not wait, so nobody can wait for it.
+TEST(LockOrder, WhoOnlyTriesMayTakeAny) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
+  const Lock guard(stpd);
+  const bool locked = control.try_lock();
+  EXPECT_TRUE(locked);
+  if (locked) control.unlock();
+}
+
+TEST(LockOrder, OtherThreadsHoldTheirOwn) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
+  const Lock guard(stpd);
+  std::thread([&] { const Lock other(control); }).join();
+}
+
+#ifdef STP_WORK_METER
+
+void take(Mutex& first, Mutex& second) {
+  const Lock one(first), two(second);
+}
+
+TEST(LockOrderDeathTest, TwoThatAreTakenUpwardsEndTheProcess) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd}, other;
+  EXPECT_DEATH(take(stpd, control),
+               "takes 'a domain's control lock' while it holds 'the connection to stpd'. "
+               "The order:.*a domain's control lock.*the connection to stpd.*any other");
+  EXPECT_DEATH(take(other, stpd), "takes 'the connection to stpd' while it holds 'any other");
+}
+
+TEST(LockOrderDeathTest, TwoOfOneRowEndTheProcess) {
+  Mutex control{LockRank::kControl}, another{LockRank::kControl};
+  EXPECT_DEATH(take(control, another),
+               "takes 'a domain's control lock' while it holds 'a domain's");
+  Mutex one, two;
+  EXPECT_DEATH(take(one, two), "takes 'any other: .*' while it holds 'any other: ");
+}
+
+TEST(LockOrderDeathTest, TwoDomainsWithoutTheGateEndTheProcess) {
+  Mutex domain{LockRank::kDomain}, another{LockRank::kDomain};
+  EXPECT_DEATH(take(domain, another), "takes 'a domain' while it holds 'a domain'");
+}
+
+// When it is woken, it would wait for the first one again.
+TEST(LockOrderDeathTest, WhoSleepsWithOneFurtherDownEndsTheProcess) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
+  EXPECT_DEATH(
+      {
+        Lock first(control);
+        const Lock second(stpd);
+        std::condition_variable called;
+        first.wait_until(called, std::chrono::steady_clock::now());
+      },
+      "takes 'a domain's control lock' while it holds 'the connection to stpd'");
+}
+
+TEST(LockOrderDeathTest, OneThatWasTriedCountsAsHeld) {
+  Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
+  if (!stpd.try_lock()) FAIL() << "nobody has it";
+  EXPECT_DEATH({ const Lock guard(control); }, "takes 'a domain's control lock'");
+  stpd.unlock();
+}
+
+#endif
+
+}  // namespace
+}  // namespace stp::mutex_test
