@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A server ends on Ctrl-C while a client has it to itself. A client ends if its server is killed.
+# A server ends on Ctrl-C while a client has it to itself. A client ends if its server is killed. A program that serves
+# itself needs no port of theirs.
 . "$(dirname "$0")/setup.sh"
 socket=$work/stpd.sock
 export STP_LINK=stpd:$socket
@@ -24,6 +25,8 @@ start "$work/stpd.log" "$bin/stpd" --link loop --socket "$socket"
 wait_for 60 contains "$work/stpd.log" ready || fail "no stpd: $(cat "$work/stpd.log")"
 
 measure put
+"$bin/stp-perf" -q latency --op level0 --seconds 0.01 --warm-up 0 >"$work/own.log" 2>&1 ||
+  fail "a program that serves itself, beside a server: $(cat "$work/own.log")"
 kill -STOP "$client"
 kill -INT "$server"
 wait_for 60 ended "$server" || fail "the server does not end on SIGINT"

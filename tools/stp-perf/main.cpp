@@ -46,12 +46,12 @@ void stay_on(unsigned cpu) {
                              std::strerror(error));
 }
 
-// A server on a thread of this program.
+// A server on a thread of this program. Where another program listens on its port, it takes one of
+// the next ones.
 class InnerServer {
  public:
   InnerServer(const Options& options, const UsageMeter& usage) {
     serving_.setup = options.setup;
-    serving_.port = options.port;
     serving_.listening = [this] { announce({}); };
     serving_.mishap = say;
     thread_ = std::thread([this, &usage] { run(usage); });
@@ -70,13 +70,28 @@ class InnerServer {
   InnerServer(const InnerServer&) = delete;
   InnerServer& operator=(const InnerServer&) = delete;
 
+  [[nodiscard]] const std::string& port() const { return serving_.port; }
+
  private:
+  static constexpr unsigned kFirstPort = 3000, kLastPort = 3098;
+  static constexpr unsigned kPorts = 2;  // level0 also uses the next one
+
   void run(const UsageMeter& usage) {
+    for (unsigned port = kFirstPort; !serve_at(port, usage); port += kPorts) {
+    }
+  }
+  // False: the port has a listener, and there is another one to try.
+  bool serve_at(unsigned port, const UsageMeter& usage) {
+    serving_.port = ":" + std::to_string(port);
     try {
       run_server(serving_, usage, stop_);
+    } catch (const Error& failure) {
+      if (failure.code().value() == EADDRINUSE && port < kLastPort) return false;
+      announce(std::current_exception());
     } catch (...) {
       announce(std::current_exception());
     }
+    return true;
   }
   void announce(std::exception_ptr failure) {
     const Lock guard(mutex_);
@@ -104,8 +119,8 @@ Result measure(const Options& options, const UsageMeter& usage, Histogram& laten
                : measure_raw_latency(link, options.plan.size, options.pace, usage, latency);
   std::optional<InnerServer> server;
   if (options.peer.empty()) server.emplace(options, usage);
-  auto result = run_client(options.setup, options.peer.empty() ? options.port : options.peer,
-                           options.plan, options.pace, usage, latency);
+  auto result = run_client(options.setup, server ? server->port() : options.peer, options.plan,
+                           options.pace, usage, latency);
   if (server) result.peer.reset();  // it is this process
   constexpr const char* kNames[] = {"", "latency", "bandwidth", "rate"};
   result.what = kNames[static_cast<std::size_t>(options.command)];
