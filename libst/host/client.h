@@ -216,6 +216,7 @@ class MxRecords {
 
 struct Endpoint {
   bool listening = false;
+  bool low = false;                   // its stock is filled in coming turns
   bool ending = false;                // closed by the client; erased when all its objects have gone
   std::uint32_t unaccepted = 0;       // spare channels, and those of connections not accepted yet
   std::uint32_t channels = 0;         // all channels

@@ -110,8 +110,20 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
     if (const auto error = make_channel(client, id, number); error != 0) return error;
     ++endpoint.unaccepted;
     if (const auto error = stock(client, id, endpoint, number); error != 0) return error;
+    if (!offers_.wanted() || endpoint.unaccepted == wanted) continue;
+    if (endpoint.low) break;
+    low_.push_back(id);
+    endpoint.low = true;
+    break;
   }
   return 0;
+}
+
+std::optional<EndpointId> Connections::next_low() {
+  if (low_.empty()) return std::nullopt;
+  const auto id = low_.front();
+  low_.pop_front();
+  return id;
 }
 
 int Connections::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell number) {

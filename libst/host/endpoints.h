@@ -46,8 +46,12 @@ class Connections {
   // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
   int mapped(Client& client, VcId vc);
 
-  // Fills the stock of a listening endpoint. After an error, fewer connections can wait.
+  // Fills the stock of a listening endpoint. After an error, fewer connections can wait. That of a
+  // program in another process grows by one channel; next_low() names it until it is full. Each may
+  // wait for threads that map memory of programs, and the link waits meanwhile.
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
+  // The next endpoint to restock, in turn. nullopt: there is none.
+  std::optional<EndpointId> next_low();
   // Releases the stock, and disconnects the connections that nobody has accepted.
   void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
   // Disconnects the connection of this channel, if there is one, on behalf of a client that leaves.
@@ -77,6 +81,7 @@ class Connections {
   Leftovers& leftovers_;
   Wakes& wakes_;
   port::TurnClock& clock_;
+  std::deque<EndpointId> low_;  // each once (Endpoint::low); some may have ended
 };
 
 ipc::VcFacts facts_of(VcId vc, const VcInfo& info);

@@ -122,7 +122,10 @@ struct DrivenService::Impl {
   bool handle_events();
   void handle_event(const Event& event);
   void accept_ready(EndpointId id);
-  void stock_low(EndpointId id);
+  // `in_turn`: next_low() has named it.
+  void stock_low(EndpointId id, bool in_turn = false);
+  // Adds a channel to the stock of one listener. False: none lacks any.
+  bool restock_next();
   void vc_over(std::uint64_t cookie);
   void vc_gone(VcId vc, std::uint64_t cookie);
   void region_gone(RegionId id);
@@ -323,7 +326,8 @@ unsigned DrivenService::poll() {
   if (moved == 0) of.node.idle();
   const auto events = of.handle_events();
   const auto cleaned = of.removal.go_on();
-  return moved + (rung || events || cleaned ? 1 : 0);
+  const auto restocked = of.restock_next();
+  return moved + (rung || events || cleaned || restocked ? 1 : 0);
 }
 
 void DrivenService::kick(ClientId id, std::uint32_t bell) {
@@ -590,17 +594,25 @@ void DrivenService::Impl::accept_ready(EndpointId id) {
 
 // Channels of connections that wait to be accepted count as stock, so normally there is nothing to
 // do. This refills the stock of a listener for which it could not be filled earlier.
-void DrivenService::Impl::stock_low(EndpointId id) {
+void DrivenService::Impl::stock_low(EndpointId id, bool in_turn) {
   const auto owner = endpoints.owner_of(id);
   if (owner == 0) return;
   STP_ASSERT(clients.find(owner) != nullptr, "an endpoint is some client's");
   auto& client = *clients.find(owner);
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr || client.leaving) return;
+  if (in_turn) endpoint->low = false;
+  if (!endpoint->listening) return;
   try {
     connections.restock(client, id, *endpoint);
   } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
   }
+}
+
+bool DrivenService::Impl::restock_next() {
+  const auto id = connections.next_low();
+  if (id) stock_low(*id, true);
+  return id.has_value();
 }
 
 void DrivenService::Impl::vc_over(std::uint64_t cookie) {

@@ -146,6 +146,39 @@ TEST_F(ServiceBudgets, OneUserCannotTakeAllMappingsAndFilesOfTheDaemon) {
   EXPECT_NE(std::string(ipc::text_of(reply.text)).find("LimitNOFILE"), std::string::npos);
 }
 
+// Each channel may wait for threads that map memory of programs: 16 in a row held up the link.
+TEST_F(ServiceBudgets, TheStockOfAListenerInAnotherProcessGrowsByOneChannelInATurn) {
+  service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
+  bob_endpoint = open(bob);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  auto second = request_for(ipc::RequestKind::kListen);
+  second.endpoint = open(alice);
+  second.uport = kUport + 1;
+  ASSERT_EQ(ask(alice, second), 0);
+  EXPECT_EQ(used(Resource::kConnections), 2U);
+  for (std::uint64_t stocked = 3; stocked <= 2 * limits::kBacklog; ++stocked) {
+    EXPECT_NE(service.drive()->poll(), 0U) << "it does not sleep before";
+    EXPECT_EQ(used(Resource::kConnections), stocked);
+  }
+  turn();
+  EXPECT_EQ(used(Resource::kConnections), 2 * limits::kBacklog);
+  EXPECT_EQ(service.drive()->poll(), 0U);
+}
+
+TEST_F(ServiceBudgets, NothingIsStockedForWhoListensNoMore) {
+  service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
+  bob_endpoint = open(bob);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+    ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kUnlisten, bob_endpoint), 0);
+    turn(3);
+    EXPECT_EQ(used(Resource::kConnections), 0U);
+  }
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  turn(2 * limits::kBacklog);
+  EXPECT_EQ(used(Resource::kConnections), limits::kBacklog);
+}
+
 // What regions that many connections open would take to keep track of.
 class Windows : public ServiceBudgets {
  protected:

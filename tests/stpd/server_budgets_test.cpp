@@ -101,7 +101,8 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     const auto memory = made_memory(kSize);
     ASSERT_EQ(client.ask(map_request(endpoint, kSize), std::array{memory->fd()}), 0);
     EXPECT_EQ(used(host::Resource::kMappedBytes), kSize);
-    EXPECT_EQ(used(host::Resource::kConnections), host::limits::kBacklog);
+    EXPECT_TRUE(host::eventually(
+        [&] { return used(host::Resource::kConnections) == host::limits::kBacklog; }));
     EXPECT_EQ(used(host::Resource::kFiles), 4 + kPinning);
     EXPECT_EQ(used(host::Resource::kMappings), 3 + host::limits::kBacklog);
   }
