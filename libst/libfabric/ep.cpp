@@ -126,7 +126,7 @@ int Ep::close() {
 void Ep::linger(LinkLock& lock) {
   const auto deadline = Clock::now() + kLinger;
   const auto sends = [this] {
-    return injected_ != 0 || (has_injected_at_once_ && has_operations(connection_));
+    return injected_ != 0 || (has_injected_at_once_ && sends_quietly(connection_));
   };
   while ((state_ == State::kUp || state_ == State::kShutDown) && sends() &&
          Clock::now() < deadline) {

@@ -352,10 +352,10 @@ void FabricLink::run_dialer() {
   }
 }
 
-bool has_operations(stm_connection_t connection) {
+bool sends_quietly(stm_connection_t connection) {
   stm_connection_info_t info{};
   info.size = sizeof info;
-  return stm_connection_query(connection, &info) == 0 && info.operations != 0;
+  return stm_connection_query(connection, &info) == 0 && info.quiet != 0;
 }
 
 // ---- listen

@@ -256,9 +256,8 @@ class FabricLink {
 // Whether the program has registered the memory that they are, so that they need no copy.
 [[nodiscard]] bool is_registered(const Segments& segments);
 
-// Whether something that was posted on the connection is under way. What succeeds quietly makes no
-// event.
-[[nodiscard]] bool has_operations(stm_connection_t connection);
+// Whether messages that make no event where they arrive are under way on the connection.
+[[nodiscard]] bool sends_quietly(stm_connection_t connection);
 
 // Listening at a port of the link, or at any that is free.
 

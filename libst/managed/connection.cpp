@@ -302,6 +302,7 @@ void Connection::query(stm_connection_info_t& info) const {
   info.context = reports_.context();
   info.peer_mac = peer_mac_.to_u64();
   info.operations = operations_.size();
+  info.quiet = operations_.quiet();
   info.receives = receives_.size();
   info.eager = session_ ? session_->eager_out.most() : 0;
   info.span = receives_.span(session_ ? &*session_ : nullptr);

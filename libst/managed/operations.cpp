@@ -294,6 +294,14 @@ void Operations::flush(int status) {
 
 // ---- looking for operations ----
 
+std::uint32_t Operations::quiet() const {
+  std::uint32_t count = 0;
+  const auto* operation = list_.oldest();
+  for (; operation != nullptr; operation = OperationList::next(*operation))
+    count += (operation->flags & STM_QUIET) != 0;
+  return count;
+}
+
 bool Operations::uses(const Memory& memory) const {
   const auto* operation = list_.oldest();
   while (operation != nullptr && operation->memory != &memory)

@@ -186,6 +186,8 @@ class Operations {
 
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
+  // Counts those with STM_QUIET.
+  [[nodiscard]] std::uint32_t quiet() const;
   [[nodiscard]] bool uses(const Memory& memory) const;
   // Counts the quiet and lazy operations that use the memory.
   [[nodiscard]] unsigned quiet_uses(const Memory& memory) const;

@@ -87,7 +87,7 @@ static void connection_info(void) {
   FIELD(stm_connection_info_t, span, 56, 8);
   FIELD(stm_connection_info_t, local_port, 64, 2);
   FIELD(stm_connection_info_t, peer_port, 66, 2);
-  FIELD(stm_connection_info_t, reserved, 68, 4);
+  FIELD(stm_connection_info_t, quiet, 68, 4);
 }
 
 static void peer_info(void) {

@@ -135,5 +135,18 @@ TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
   EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
 }
 
+// Of what is under way, a close waits for what was injected alone: no 2 s for a read of the peer.
+TEST_F(EpPeer, WhoAnnouncesAndNeverSendsDelaysNoClose) {
+  std::vector<char> got(20'000);
+  ASSERT_EQ(fi_recv(theirs_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+  stranger_.send(kAnnounced, kNumbers, got.size());
+  ASSERT_EQ(stranger_.next().kind, STM_READ_REQUEST);
+  ASSERT_EQ(fi_inject(theirs_.get(), "x", 1, 0), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  theirs_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+  EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
+}
+
 }  // namespace
 }  // namespace stp::test::ep_data_test

@@ -640,6 +640,28 @@ TEST_F(RdmPeer, WhoAnnouncesAndNeverSendsIsTold) {
   EXPECT_EQ(receive(other, 1).len, 5U);
 }
 
+// Of what is under way, a close waits for what was injected alone: no 2 s for a peer without a
+// receive.
+TEST_F(RdmPeer, WhoReceivesNothingDelaysNoClose) {
+  const auto to = a_->insert(stranger_.listen());
+  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+  const std::vector<char> bytes(kPart);
+  const iovec whole{const_cast<char*>(bytes.data()), bytes.size()};
+  fi_msg_tagged message{};
+  message.msg_iov = &whole;
+  message.iov_count = 1;
+  message.addr = to;
+  ASSERT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), 0);
+  constexpr int kMoreThanTheRingHolds = 5;
+  for (int i = 0; i < kMoreThanTheRingHolds; ++i)
+    ASSERT_EQ(fi_tsendmsg(a_->ep.get(), &message, FI_TRANSMIT_COMPLETE), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  a_->ep.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+}
+
 TEST_F(RdmPeer, ClosingWithEverythingUnderWayIsClean) {
   std::vector<char> bytes(100'000), got(100'000);
   for (std::uint64_t i = 0; i < 40; ++i)

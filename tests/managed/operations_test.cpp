@@ -298,6 +298,7 @@ TEST_F(PostedOperations, AQuietOneCompletesWithoutAnEvent) {
   open_region();
   post(operation(Kind::kPut, 1, STM_QUIET));
   EXPECT_EQ(operations.quiet_uses(*a.memory), 1U);
+  EXPECT_EQ(operations.quiet(), 1U);
   EXPECT_TRUE(operations.uses(*a.memory));
   complete(1, 0);
   EXPECT_EQ(a.event().kind, 0U);
@@ -319,6 +320,7 @@ TEST_F(PostedOperations, ALazyOneAsksForNoAnswerOfItsOwnAndHasItsEvent) {
     EXPECT_EQ(sent.front().header.has(wire::flag::kSendState), flags == 0) << flags;
   }
   EXPECT_EQ(operations.quiet_uses(*a.memory), 2U);
+  EXPECT_EQ(operations.quiet(), 1U);
   complete(STM_LAZY, 0);
   expect_event(STM_PUT, STM_LAZY, 0);
 }

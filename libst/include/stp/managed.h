@@ -323,7 +323,7 @@ typedef struct stm_connection_info {
                           that has a receive: more than `receives` where earlier ones have none */
   uint16_t local_port; /* of the connection itself, as peer_mac from its establishing on */
   uint16_t peer_port;
-  uint32_t reserved;
+  uint32_t quiet; /* of the operations, those with STM_QUIET */
 } stm_connection_info_t;
 ST_API int stm_connection_query(stm_connection_t connection, stm_connection_info_t* info);
 typedef struct stm_peer_info {

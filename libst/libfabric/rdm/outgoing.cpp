@@ -105,7 +105,7 @@ bool Outgoing::send_at_once(const Head& head, const Outbound& message) {
 }
 
 bool Outgoing::is_sending() const {
-  return has_sent_at_once_ && state_ != State::kEnded && has_operations(connection_);
+  return has_sent_at_once_ && state_ != State::kEnded && sends_quietly(connection_);
 }
 
 int Outgoing::begin(Op& op) {
