@@ -537,6 +537,7 @@ void Connection::end(const End& end, Farewell why) {
   if (session_) domain_->living_peers().remove(peer_mac_);
   if (session_ && seen_ == ChannelState::kFailed && end.status == -ETIMEDOUT)
     domain_->silent_peers().add(peer_mac_, domain_->now());
+  if (!session_ && end.status == -ECONNREFUSED) domain_->silent_peers().remove(peer_mac_);
   state_.must(Event::kOver);
   handshake_.stop_waiting();
   ending_.begin(end);

@@ -251,6 +251,26 @@ TEST_F(Patience, AHostThatHasFallenSilentIsGivenUpSoonerByWhoConnectsAgain) {
   server.next(STM_REQUEST);
 }
 
+// Who refuses a connection is alive.
+// protocol: 5.23
+TEST_F(Patience, AHostThatRefusesAfterItHasFallenSilentHasItsTimeAgain) {
+  sides_.establish();
+  await_silence();
+  server.seen.clear();
+  client.seen.clear();
+  link->lost = true;
+  start();
+  expect(client, STM_FAILED, -ETIMEDOUT, 4'500 * kMillisecond);
+  link->lost = false;
+  client.seen.clear();
+  dial(":4711", STM_WHILE_ALIVE);
+  EXPECT_EQ(client.next(STM_FAILED).status, -ECONNREFUSED);
+  link->lost = true;
+  client.seen.clear();
+  dial(":3000", STM_WHILE_ALIVE);
+  expect(client, STM_FAILED, -ETIMEDOUT, 4'500 * kMillisecond);
+}
+
 // protocol: 9.40
 TEST_F(Patience, WhoConnectsHasTenSecondsToSayWhatItWants) {
   sides_.listen();
