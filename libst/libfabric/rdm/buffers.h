@@ -44,7 +44,7 @@ inline constexpr std::size_t kMostConnections = 1024;
 // connection, and kShared for those that have more.
 class Buffers {
  public:
-  static constexpr std::size_t kFirst = 2;
+  static constexpr std::size_t kFirst = 1;
   static constexpr std::size_t kMost = 16;  // of a connection
   static constexpr std::size_t kShared = 1024;
 
@@ -68,7 +68,7 @@ class Buffers {
 static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + BufferBlock::kBuffers) *
                           kBuffer +
                       Lanes::kBytes <
-                  (std::size_t{64} << 20),
-              "1024 peers cost below 64 MiB");
+                  (std::size_t{48} << 20),
+              "1024 peers cost below 48 MiB");
 
 }  // namespace stp::fi::rdm
