@@ -108,19 +108,18 @@ bool FabricLink::has_address(const Address& name, std::uint32_t format) const {
 }
 
 void FabricLink::tell() {
-  if (telling_.empty()) return;
   for (auto* const owner : std::exchange(telling_, {})) owner->tell();
 }
 
 int FabricLink::take() {
-  tell();
+  if (!telling_.empty()) tell();
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
   if (!awaiting_.empty())
     for (auto* const owner : std::exchange(awaiting_, {})) owner->look_again();
   if (awaiting_.empty()) awaiting_since_ = {};
-  if (count == 0) tell();  // the program may sleep next
+  if (count == 0 && !telling_.empty()) tell();  // the program may sleep next
   return count;
 }
 
@@ -430,8 +429,7 @@ int Wait::open() {
   return -error;
 }
 
-void Wait::wake() {
-  if (!is_open() || awake_) return;
+void Wait::ring() {
   awake_ = true;
   ::eventfd_write(event_, 1);
 }

@@ -94,7 +94,9 @@ class Wait {
   // ---- under the link's mutex ----
   // Call before sleep(). Returns 0 or a negative errno.
   int open();
-  void wake();
+  void wake() {
+    if (is_open() && !awake_) ring();
+  }
   // The object has no events any more.
   void clear();
   // fi_control() of the object: FI_GETWAITOBJ and FI_GETWAIT. `has_events`: it is readable at once.
@@ -106,6 +108,7 @@ class Wait {
 
  private:
   [[nodiscard]] bool is_open() const { return epoll_ >= 0; }
+  void ring();
 
   FabricLink& link_;
   const fi_wait_obj kind_;

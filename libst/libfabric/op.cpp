@@ -129,10 +129,9 @@ void Reports::sent(void* context, std::uint64_t kind, std::uint64_t flags) {
       counter != nullptr)
     counter->count(false);
   if (tx_cq_ == nullptr || !tells(Direction::kSend, flags)) return;
-  auto& told = tx_cq_->add();
-  told = {};
-  told.entry.op_context = context;
-  told.entry.flags = kind;
+  tx_cq_->add() = {
+      .entry = {
+          .op_context = context, .flags = kind, .len = 0, .buf = nullptr, .data = 0, .tag = 0}};
   tx_cq_->wake();
 }
 

@@ -248,6 +248,7 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
     link_.progress();
   else if (completions_.empty())
     link_.poll();
+  if (completions_.empty() && link_.lost() == 0) return -FI_EAGAIN;
   return take(buffer, count, sources);
 }
 

@@ -256,17 +256,15 @@ int Endpoint::get_name(void* address, std::size_t* length) {
 
 // ---- connections ----
 
-int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
+[[gnu::noinline]] int Endpoint::find_connection_to(fi_addr_t to, Outgoing*& out) {
   if (!ended_outgoing_.empty() || !ended_incoming_.empty()) bury();
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
   if (const auto status = losses_.take_for_send(place); status != 0) return -error_of(status);
-  if (recent_ != nullptr && recent_->peer() == place) {
-    out = recent_;
-    return 0;
-  }
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
     out = recent_ = found->second.get();
+    recent_to_ = to;
+    recent_as_of_ = av_->version();
     return 0;
   }
   if (outgoing_.size() >= kMostConnections) {

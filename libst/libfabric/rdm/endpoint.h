@@ -353,7 +353,15 @@ class Endpoint final : public fid_ep, public Acceptor {
   [[nodiscard]] std::size_t peers_that_send() const;
 
   [[nodiscard]] int may_post(std::uint64_t flags) const;
-  int connection_to(fi_addr_t to, Outgoing*& out);
+  int connection_to(fi_addr_t to, Outgoing*& out) {
+    const auto is_recent = recent_ != nullptr && to == recent_to_ &&
+                           recent_as_of_ == av_->version() && losses_.empty() &&
+                           ended_outgoing_.empty() && ended_incoming_.empty();
+    if (!is_recent) return find_connection_to(to, out);
+    out = recent_;
+    return 0;
+  }
+  int find_connection_to(fi_addr_t to, Outgoing*& out);
   // The message has to wait, is long, or is complete later.
   ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
@@ -370,8 +378,6 @@ class Endpoint final : public fid_ep, public Acceptor {
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
   void tell(Outcome& told, Shared* shared);
   Outcome outcome_of(const Message& message, const Receive& receive) const;
-  // -FI_EINVAL: it names no peer.
-  int read_receive(const Inbound& inbound, Receive& out) const;
   ssize_t receive_specially(Receive&& receive);
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
@@ -406,6 +412,9 @@ class Endpoint final : public fid_ep, public Acceptor {
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   Outgoing* recent_ = nullptr;  // of outgoing_, sent to last
+  // Its number in the address vector, when that had this version.
+  fi_addr_t recent_to_ = FI_ADDR_NOTAVAIL;
+  std::uint64_t recent_as_of_ = 0;
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;

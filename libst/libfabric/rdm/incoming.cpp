@@ -128,7 +128,8 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   endpoint_.link().watch(*this);
 }
 
-bool Incoming::take_at_once(const Arrived& arrived) {
+// Runs once per message, so it is one function.
+[[gnu::flatten]] bool Incoming::take_at_once(const Arrived& arrived) {
   auto& buffer = *arrived.buffer;
   const auto size = arrived.size;
   if (arrived.kind != Kind::kEager || size < kHead || size > kHead + kRdmInjectMost || assembly_)
@@ -516,7 +517,9 @@ void Endpoint::accessed(const Head& head) {
 
 // ---- calls ----
 
-int Endpoint::read_receive(const Inbound& inbound, Receive& out) const {
+namespace {
+
+void read_receive(const Inbound& inbound, const Address& source, Receive& out) {
   out.context = inbound.context;
   out.flags = inbound.flags;
   out.tagged = inbound.tagged;
@@ -524,29 +527,34 @@ int Endpoint::read_receive(const Inbound& inbound, Receive& out) const {
   out.ignore = inbound.ignore;
   out.segments.length = 0;
   read_segments(inbound.iov, inbound.desc, inbound.count, out.segments);
-  out.source = {};
-  if (!directed_ || inbound.from == FI_ADDR_UNSPEC) return 0;
-  out.source = av_->at(inbound.from);
-  return out.source.port != 0 ? 0 : -FI_EINVAL;
+  out.source = source;
 }
 
-ssize_t Endpoint::receive(const Inbound& inbound) {
+}  // namespace
+
+// Runs once per receive, so it is one function.
+[[gnu::flatten]] ssize_t Endpoint::receive(const Inbound& inbound) {
   constexpr auto kSpecial = FI_PEEK | FI_CLAIM | FI_MULTI_RECV;
   if (inbound.count > kSegments) return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  const auto waits = (inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) &&
-                     losses_.empty() && matching_.receives() < rx_size_;
-  const auto is_known =
-      !directed_ || inbound.from == FI_ADDR_UNSPEC || av_->at(inbound.from).port != 0;
-  if (waits && is_known) return read_receive(inbound, matching_.add_place(inbound.tagged));
+  Address source;  // any
+  if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
+    source = av_->at(inbound.from);
+    if (source.port == 0) return -FI_EINVAL;
+  }
+  if ((inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) && losses_.empty() &&
+      matching_.receives() < rx_size_) {
+    read_receive(inbound, source, matching_.add_place(inbound.tagged));
+    return 0;
+  }
   Receive receive;
-  if (const auto error = read_receive(inbound, receive); error != 0) return error;
+  read_receive(inbound, source, receive);
   return receive_specially(std::move(receive));
 }
 
 // Something waits for it, or is lost, or it is none that waits.
-ssize_t Endpoint::receive_specially(Receive&& receive) {
+[[gnu::noinline]] ssize_t Endpoint::receive_specially(Receive&& receive) {
   if ((receive.flags & FI_PEEK) != 0) return peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));
   if (matching_.receives() >= rx_size_) return -FI_EAGAIN;
