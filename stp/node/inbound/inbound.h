@@ -262,9 +262,10 @@ class OpenBlocks {
   }
   // `complete` has all its STUs. True: a Block granted earlier lacks some, and is so far behind
   // that they are lost.
-  bool passed_by(const InboundBlock& complete) {
+  bool passed_by(InboundBlock& complete) {
     const auto& newest = complete.newest_grant();
-    if (newest.unsure) return false;
+    // The STU that completes it may be of another part.
+    if (newest.unsure || complete.grant_of(complete.stus.newest()).unsure) return false;
     const auto stus = std::max<std::uint64_t>(complete.stus.placed() - newest.first, 1);
     const auto blocks = (reordering_.distance() + stus - 1) / stus;
     if (newest.serial <= passed_serial_ + blocks) return false;

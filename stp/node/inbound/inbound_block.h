@@ -249,7 +249,7 @@ struct Grant {
 // The parts of a Block, in the order of their grants. protocol: 13.19
 class GrantedParts {
  public:
-  // As many as a window has. If a Block has more, its oldest are one.
+  // As many as a window of 16,384 STUs has. If a Block has more, its oldest are one.
   static constexpr std::size_t kMost = 64;
 
   // Another part has been granted.

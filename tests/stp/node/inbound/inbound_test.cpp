@@ -498,6 +498,25 @@ TEST_F(OpenBlocksTest, an_stu_of_a_part_overtakes_what_was_granted_before_that_p
   EXPECT_TRUE(open.overtaken(between));
 }
 
+// protocol: 10.22, 13.19
+TEST_F(OpenBlocksTest, what_may_be_of_the_first_sending_of_an_early_part_passes_nothing) {
+  for (const std::uint32_t sync : {5U, 7U}) {
+    GrantedBlock in_parts;
+    grant_parts(in_parts, 12);
+    open.granted_part(in_parts, 4, false, 50);
+    for (std::uint32_t stu = 0; stu < 12; ++stu) {
+      if (stu == 3) continue;
+      arrives(in_parts, stu < 4 ? 5 : 6, 60, stu);
+      in_parts.stus.place(stu, stu == 11);
+    }
+    OpenBlocks::repeated(in_parts, 70);
+    open.grant_again(in_parts);
+    arrives(in_parts, sync, 80, 3);
+    in_parts.stus.place(3, false);
+    EXPECT_EQ(open.passed_by(in_parts), sync == 7) << "7: it answers the repeat";
+  }
+}
+
 // Each part has a Sync of its own, and more of a part that had begun answers nothing.
 // protocol: 10.14, 13.19
 TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_in_the_part_that_comes_once_more) {
