@@ -250,7 +250,36 @@ class CheckingParts : public Checking {
  protected:
   static constexpr std::uint32_t kStu = 1'024;
 
-  void SetUp() override { connect(5, 1); }
+  // A's request is that of a managed connection.
+  void SetUp() override {
+    connect(5, 1);
+    auto rts = named(Op::kRequestToSend, 5, 1);
+    rts.s_id = 9;
+    rts.d_id = wire::kNoId;
+    rts.set_t_len(12);
+    rts.mx = 14;
+    rts.param = 1;
+    std::vector<std::byte> option(wire::kOptionSize);
+    wire::store32(option.data(), 1);
+    say(rts, kMacA, kMacB, option);
+    auto cts = named(Op::kClearToSend, 5, 1);
+    cts.param = 14;
+    cts.mx = 4;
+    cts.bufx = 1'000;
+    cts.d_id = 9;
+    cts.s_id = 77;
+    say(cts, kMacB, kMacA);
+    auto hello = named(Op::kData, 5, 1);
+    hello.op_flags |= wire::flag::kLast;
+    hello.bufx = 1'000;
+    hello.mx = 4;
+    hello.d_id = 77;
+    std::vector<std::byte> request(12);
+    wire::store32(request.data(), 0x53544d48);
+    wire::store32(request.data() + 4, 1U << 16 | 1);
+    say(hello, kMacA, kMacB, request);
+    ASSERT_TRUE(findings.empty()) << line_of(findings.front());
+  }
   // B grants the STUs of Block `b_num` from `first` on whose bits in `stus` are 1; 0: all of it.
   // A Block has 16.
   void grant(std::uint32_t first, unsigned stus, std::uint32_t b_num = 0) {
@@ -322,6 +351,17 @@ TEST_F(CheckingParts, a_repeat_names_what_has_been_granted) {
   now += 100'000'000;
   grant(1, 0xa000);
   grant(4, 0xfff0);
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+}
+
+// protocol: 10.23, 13.19
+TEST_F(CheckingParts, are_none_at_level_0_where_the_option_payload_is_the_users) {
+  connect(6, 2);
+  auto cts = named(Op::kClearToSend, 6, 2);
+  cts.param = 14;
+  cts.mx = 3;
+  const std::vector<std::byte> text(wire::kOptionSize, std::byte{'A'});
+  say(cts, kMacB, kMacA, text);
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
 }
 

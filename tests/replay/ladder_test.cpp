@@ -122,7 +122,10 @@ TEST_F(LadderTest, NothingInACaptureOrItsNameEndsAnElement) {
 TEST_F(LadderTest, RulesLinkToTheirPages) {
   EXPECT_EQ(link_of(text_of(Rule::kWrongKey), "x"), "x/protocol.md#5-virtual-connections");
   EXPECT_EQ(link_of(text_of(Rule::kBlockName), "x"), "x/protocol.md#11-connectionless-endpoints");
+  EXPECT_EQ(link_of(text_of(Rule::kPathParts), "x"), "x/protocol.md#13-stp-over-udp");
   EXPECT_EQ(link_of(text_of(Rule::kMidTrace), "x"), "x/conformance.md#the-rules-of-check");
+  for (const auto& rule : rules())
+    EXPECT_NO_THROW(static_cast<void>(link_of(rule, "x"))) << rule.section;
 }
 
 }  // namespace

@@ -52,18 +52,21 @@ void Checker::Impl::on_first_part(const Said& said, Landing& landing, const Requ
                   "the rest of Block " + std::to_string(b_num - 1) + ", from " +
                       byte_text(before->granted_end),
                   named("B_num", b_num));
+  if (!said.c.managed) return;  // at level 0 the option payload is the user's
   const auto& payload = said.frame.frame.option;
   const auto option = said.frame.beginning(payload, wire::kOptionSize);
   if (option.empty() || !said.to.sized) return;
-  if (said.c.managed && offer != nullptr && offer->heeds_parts == false)
+  if (offer != nullptr && offer->heeds_parts == false)
     return report(said, Rule::kPathParts, "a whole Block, as bit 30 of its RTS is not set",
                   "an option payload");
   const auto part = named_by(said, option, block);
-  if (!part.joined)
+  if (!part.joined) {
+    if (!surely(said, landing.forgot(), Kept::kBlocks)) return;  // it may be a repeat
     return report(said, Rule::kPathParts, "bits of STUs that follow each other from F_Offset on",
                   "a part up to " + byte_text(part.end));
+  }
   block.granted_end = part.end;
-  block.heeded = said.c.managed && offer != nullptr && offer->heeds_parts == true;
+  block.heeded = offer != nullptr && offer->heeds_parts == true;
 }
 
 // A CTS comes for `block`, which is known. True: it has been judged as one for a part.

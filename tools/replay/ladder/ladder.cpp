@@ -117,7 +117,7 @@ std::string name_of(const Conversation& conversation) {
 
 std::string link_of(const RuleText& rule, const std::string& pages) {
   // The headings of docs/protocol.md, as GitHub and other renderers name their anchors.
-  static constexpr std::array<const char*, 13> kHeadings = {
+  static constexpr std::array<const char*, 14> kHeadings = {
       "",
       "1-words",
       "2-frames-on-ethernet",
@@ -131,6 +131,7 @@ std::string link_of(const RuleText& rule, const std::string& pages) {
       "10-recovery",
       "11-connectionless-endpoints",
       "12-syntax-errors",
+      "13-stp-over-udp",
   };
   std::size_t section = 0;
   for (const char digit : rule.section.substr(0, rule.section.find('.')))
