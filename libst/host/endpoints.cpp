@@ -112,7 +112,7 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
     if (const auto error = stock(client, id, endpoint, number); error != 0) return error;
     if (!offers_.wanted() || endpoint.unaccepted == wanted) continue;
     if (endpoint.low) break;
-    low_.push_back(id);
+    low_[client.identity.uid].push_back(id);
     endpoint.low = true;
     break;
   }
@@ -121,8 +121,12 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
 
 std::optional<EndpointId> Connections::next_low() {
   if (low_.empty()) return std::nullopt;
-  const auto id = low_.front();
-  low_.pop_front();
+  auto of_user = low_.upper_bound(restocked_);
+  if (of_user == low_.end()) of_user = low_.begin();
+  restocked_ = of_user->first;
+  const auto id = of_user->second.front();
+  of_user->second.pop_front();
+  if (of_user->second.empty()) low_.erase(of_user);
   return id;
 }
 

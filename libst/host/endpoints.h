@@ -81,7 +81,9 @@ class Connections {
   Leftovers& leftovers_;
   Wakes& wakes_;
   port::TurnClock& clock_;
-  std::deque<EndpointId> low_;  // each once (Endpoint::low); some may have ended
+  // Of each user, each once (Endpoint::low); some may have ended. Users take turns.
+  std::map<uid_t, std::deque<EndpointId>> low_;
+  uid_t restocked_ = 0;  // whose turn was the last one
 };
 
 ipc::VcFacts facts_of(VcId vc, const VcInfo& info);

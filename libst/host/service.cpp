@@ -601,7 +601,10 @@ void DrivenService::Impl::stock_low(EndpointId id, bool in_turn) {
   auto& client = *clients.find(owner);
   auto* const endpoint = client.endpoint(id);
   if (endpoint == nullptr || client.leaving) return;
-  if (in_turn) endpoint->low = false;
+  if (in_turn)
+    endpoint->low = false;
+  else if (endpoint->low)
+    return;  // its turn comes
   if (!endpoint->listening) return;
   try {
     connections.restock(client, id, *endpoint);

@@ -28,6 +28,11 @@ class ServiceBudgets : public ServiceFixture {
   [[nodiscard]] std::uint64_t used(Resource resource) const {
     return host::used(*budgets, resource);
   }
+  [[nodiscard]] std::uint64_t used_by(uid_t uid, Resource resource) const {
+    auto user = budgets->after({});
+    while (user && user->uid != uid) user = budgets->after(user->uid);
+    return user ? user->used[static_cast<std::size_t>(resource)] : 0;
+  }
   // But for the places of programs, and what comes with them.
   void expect_nothing_used() const {
     for (std::size_t i = 1; i < kResources; ++i)
@@ -163,6 +168,38 @@ TEST_F(ServiceBudgets, TheStockOfAListenerInAnotherProcessGrowsByOneChannelInATu
   turn();
   EXPECT_EQ(used(Resource::kConnections), 2 * limits::kBacklog);
   EXPECT_EQ(service.drive()->poll(), 0U);
+}
+
+// Each user's listeners are a queue of their own.
+TEST_F(ServiceBudgets, TheStockOfAListenerDoesNotWaitForAllListenersOfAnotherUser) {
+  service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
+  for (std::uint16_t i = 0; i < 8; ++i) {
+    auto listen = request_for(ipc::RequestKind::kListen);
+    listen.endpoint = open(alice);
+    listen.uport = static_cast<std::uint16_t>(kUport + 1 + i);
+    ASSERT_EQ(ask(alice, listen), 0);
+  }
+  bob_endpoint = open(bob);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  turn(2 * limits::kBacklog);
+  EXPECT_EQ(used_by(kBob, Resource::kConnections), limits::kBacklog);
+}
+
+TEST_F(ServiceBudgets, ManyRequestsToConnectFillTheStockByOneChannelInATurnToo) {
+  service.drive()->offer_memory([](uid_t, std::shared_ptr<void> thing) { return thing; });
+  bob_endpoint = open(bob);
+  ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
+  const auto endpoint = open(alice);
+  for (std::size_t i = 0; i < 2 * limits::kBacklog; ++i)
+    ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, endpoint), 0);
+  auto before = used_by(kBob, Resource::kConnections);
+  for (std::size_t i = 0; i < 4 * limits::kBacklog; ++i) {
+    service.drive()->poll();
+    const auto now = used_by(kBob, Resource::kConnections);
+    EXPECT_LE(now, before + 2) << i;
+    before = now;
+  }
+  EXPECT_GE(before, limits::kBacklog);
 }
 
 TEST_F(ServiceBudgets, NothingIsStockedForWhoListensNoMore) {
