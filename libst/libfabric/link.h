@@ -30,7 +30,7 @@ namespace stp::fi {
 class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
  public:
   void lock() STP_THREAD_SAFETY(acquire_capability()) {
-    if (mutex_.try_lock()) return;
+    if (mutex_.lock_at_once()) return;
     waiting_.fetch_add(1);
     mutex_.lock();
     waiting_.fetch_sub(1);

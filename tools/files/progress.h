@@ -115,7 +115,7 @@ class Progress {
   const bool quiet_;
   const std::chrono::milliseconds stalled_after_;
   const bool bar_;
-  Mutex watch_mutex_;  // taken before the other one, if both are
+  Mutex watch_mutex_;  // never held together with the other one
   std::function<std::string()> trouble_ STP_GUARDED_BY(watch_mutex_);
   Mutex mutex_;
   bool drawn_ STP_GUARDED_BY(mutex_) = false;

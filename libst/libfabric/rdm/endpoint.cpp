@@ -260,6 +260,7 @@ int Endpoint::get_name(void* address, std::size_t* length) {
   if (!ended_outgoing_.empty() || !ended_incoming_.empty()) bury();
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
+  forget_losses();
   if (const auto status = losses_.take_for_send(place); status != 0) return -error_of(status);
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
     out = recent_ = found->second.get();

@@ -385,7 +385,9 @@ class Endpoint final : public fid_ep, public Acceptor {
   // The receive waits no longer.
   void give_up(const Receive& receive, int status);
   // The peer is in the address vector: a call of the program may tell of what is lost.
-  bool can_name(const Address& peer);
+  [[nodiscard]] bool can_name(const Address& peer) const;
+  // Those of addresses that the vector does not have any more.
+  void forget_losses();
   // Those that name that peer as their sender. False: there is none.
   bool give_up_receives(const Address& peer, int status);
 

@@ -555,6 +555,7 @@ void read_receive(const Inbound& inbound, const Address& source, Receive& out) {
 
 // Something waits for it, or is lost, or it is none that waits.
 [[gnu::noinline]] ssize_t Endpoint::receive_specially(Receive&& receive) {
+  forget_losses();
   if ((receive.flags & FI_PEEK) != 0) return peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));
   if (matching_.receives() >= rx_size_) return -FI_EAGAIN;
@@ -658,16 +659,20 @@ bool Endpoint::give_up_receives(const Address& peer, int status) {
   return !receives.empty();
 }
 
+bool Endpoint::can_name(const Address& peer) const {
+  return av_->find(peer) != FI_ADDR_NOTAVAIL;
+}
+
 // Losses are those of addresses in the vector, so there are no more of them.
-bool Endpoint::can_name(const Address& peer) {
-  const auto is_known = [this](const Address& each) { return av_->find(each) != FI_ADDR_NOTAVAIL; };
-  if (std::exchange(losses_as_of_, av_->version()) != av_->version()) losses_.keep(is_known);
-  return is_known(peer);
+void Endpoint::forget_losses() {
+  if (losses_.empty() || std::exchange(losses_as_of_, av_->version()) == av_->version()) return;
+  losses_.keep([this](const Address& each) { return can_name(each); });
 }
 
 // A peer that has gone in good order may have taken the message, and sends nothing more anyway.
 void Endpoint::lost(const Address& peer, int status) {
   if (closing_ || status == -ENOTCONN || status == -ECANCELED) return;
+  forget_losses();
   if (!give_up_receives(peer, status) && can_name(peer)) losses_.add_sent(peer, status);
 }
 
@@ -677,6 +682,7 @@ void Endpoint::fell_silent(const Address& peer, int status) {
   const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
   if (closing_ || !can_name(peer) || std::ranges::any_of(incoming_, is_of_peer)) return;
   give_up_receives(peer, status);
+  forget_losses();
   losses_.add_silence(peer, status);
 }
 
