@@ -429,7 +429,9 @@ class Interrupts(PairCase):
                 request.accept,
                 peer.close,
             ):
+                peer.get(remote, timeout=PATIENCE)  # so the silences of all calls do not add up
                 other.send_signal(signal.SIGSTOP)
+                os.waitpid(other.pid, os.WUNTRACED)  # until it has stopped: it might answer the call before
                 self.assertEnds(call)
                 other.send_signal(signal.SIGCONT)
 

@@ -174,6 +174,7 @@ class Programs(unittest.TestCase):
 
     def test_an_interrupt_ends_the_opening_of_a_link_whose_stpd_is_stopped(self):
         self.stpd.send_signal(signal.SIGSTOP)
+        os.waitpid(self.stpd.pid, os.WUNTRACED)  # until it has stopped
         tries = [interrupted(stp.Domain)]
         while tries[-1] > 0.1 and len(tries) < 10:
             tries.append(interrupted(stp.Domain))
