@@ -223,7 +223,6 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
 // May be locked again by the thread that holds it.
 class STP_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
  public:
-  RecursiveMutex() : RecursiveMutex(LockRank::kOther) {}
   explicit RecursiveMutex(LockRank rank) : order_(rank) {}
 
   void lock() STP_THREAD_SAFETY(acquire_capability()) {
