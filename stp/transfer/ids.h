@@ -9,6 +9,7 @@
 #include "stp/channel/layout.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/header.h"
+#include "stp/wire/missing_stus.h"
 
 namespace stp {
 
@@ -34,7 +35,7 @@ inline void store_msn(SendEntry& entry, std::uint32_t msn, std::uint32_t abiliti
   entry.payload_length = wire::kOptionSize;
   auto* const at = reinterpret_cast<std::byte*>(entry.payload);
   wire::store32(at, msn);
-  wire::store32(at + 4, abilities);
+  wire::store32(at + wire::kAbilitiesAt, abilities);
 }
 
 inline std::uint32_t load_msn(const ReceivedEntry& entry) {
@@ -42,13 +43,11 @@ inline std::uint32_t load_msn(const ReceivedEntry& entry) {
   return wire::load32(reinterpret_cast<const std::byte*>(entry.payload));
 }
 
-// What the sender of a managed write can do, in the second word.
+// What the sender of a managed write can do: wire::kRepeatsMissing, kSendsParts.
 // protocol: 10.23, 13.19
-inline constexpr std::uint32_t kRepeatsMissing = 1;  // repeats what a CTS says is missing, no more
-inline constexpr std::uint32_t kSendsParts = 2;      // sends the part that a first CTS names
 inline std::uint32_t load_abilities(const ReceivedEntry& entry) {
   if (entry.payload_length != wire::kOptionSize) return 0;
-  return wire::load32(reinterpret_cast<const std::byte*>(entry.payload) + 4);
+  return wire::load32(reinterpret_cast<const std::byte*>(entry.payload) + wire::kAbilitiesAt);
 }
 
 // The order of the peer's messages: owns the number of the next one, and which of those after it

@@ -363,8 +363,8 @@ void Sequencer::Impl::on_offer(const ReceivedEntry& entry) {
                            .length = rts.t_len,
                            .max_block = rts.max_block,
                            .cts_wanted = rts.cts_req,
-                           .repeats_missing = (abilities & kRepeatsMissing) != 0,
-                           .sends_parts = (abilities & kSendsParts) != 0};
+                           .repeats_missing = (abilities & wire::kRepeatsMissing) != 0,
+                           .sends_parts = (abilities & wire::kSendsParts) != 0};
   if (rts.rtr_i_id == wire::kNoId) return landings.offers.add(offer);
   const auto read = asks.out.take_read(rts.rtr_i_id, offer.length);
   if (!read) return outbox.refuse(Op::kRequestAnswer, offer.i_id);

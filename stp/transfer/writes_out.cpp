@@ -54,7 +54,7 @@ void WritesOut::send_offer(Outbound& out) {
       .rtr_i_id = out.answers,
       .i_id = out.i_id,
   });
-  if (out.msn != 0) store_msn(entry, out.msn, kRepeatsMissing | kSendsParts);
+  if (out.msn != 0) store_msn(entry, out.msn, wire::kRepeatsMissing | wire::kSendsParts);
   out.awaited.number = outbox_.last_number();
 }
 

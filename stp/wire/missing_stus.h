@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The option payload of a repeated CTS: which STUs of its Block are missing.
+// The option payloads by which a managed write loses little: what its sender can do, and which STUs
+// a CTS asks for.
 #pragma once
 
 #include <array>
@@ -10,6 +11,12 @@
 #include "stp/wire/layout.h"
 
 namespace stp::wire {
+
+// What the sender can do: a word of the option payload of its RTS.
+// protocol: 10.23, 13.19
+inline constexpr std::size_t kAbilitiesAt = 4;
+inline constexpr std::uint32_t kRepeatsMissing = 1;  // repeats what a CTS says is missing, no more
+inline constexpr std::uint32_t kSendsParts = 2;      // sends the part that a first CTS names
 
 // A bit for each STU from the one that holds F_Offset on. Those beyond the last bit may be missing,
 // too; they are asked for another time.

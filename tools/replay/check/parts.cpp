@@ -17,6 +17,7 @@ namespace {
 struct NamedStus {
   std::uint64_t end = 0;  // of the last one, in bytes of the Block
   bool joined = false;    // they follow each other, from F_Offset on
+  bool none = false;
 };
 
 NamedStus named_by(const Said& said, Bytes option, const Block& block) {
@@ -28,7 +29,7 @@ NamedStus named_by(const Said& said, Bytes option, const Block& block) {
     if (run == i) ++run;
     all = i + 1;
   }
-  if (all == 0) return {.end = said.h.sync};
+  if (all == 0) return {.end = said.h.sync, .none = true};
   const auto at = *block.start + said.h.sync;
   const bool begins = said.h.sync == 0 || at % (std::uint64_t{1} << log2) == 0;
   const auto end = (((at >> log2) + all) << log2) - *block.start;
@@ -37,6 +38,10 @@ NamedStus named_by(const Said& said, Bytes option, const Block& block) {
 
 std::string byte_text(std::uint64_t at) {
   return "byte " + std::to_string(at) + " of the Block";
+}
+
+std::string text_of(const NamedStus& part) {
+  return part.none ? "no bit" : "bits of STUs up to " + byte_text(part.end);
 }
 
 }  // namespace
@@ -63,7 +68,7 @@ void Checker::Impl::on_first_part(const Said& said, Landing& landing, const Requ
   if (!part.joined) {
     if (!surely(said, landing.forgot(), Kept::kBlocks)) return;  // it may be a repeat
     return report(said, Rule::kPathParts, "bits of STUs that follow each other from F_Offset on",
-                  "a part up to " + byte_text(part.end));
+                  text_of(part));
   }
   block.granted_end = part.end;
   block.heeded = offer != nullptr && offer->heeds_parts == true;
@@ -93,7 +98,7 @@ bool Checker::Impl::on_later_part(const Said& said, Block& block) {
            named("F_Offset", said.h.sync));
   } else if (!part.joined) {
     report(said, Rule::kPathParts, "bits of STUs that follow each other from F_Offset on",
-           "a part up to " + byte_text(part.end));
+           text_of(part));
   } else {
     block.granted_end = part.end;
   }

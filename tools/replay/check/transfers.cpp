@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stp/wire/big_endian.h"
+#include "stp/wire/missing_stus.h"
 #include "stp/wire/tiling.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/check/connection.h"
@@ -23,12 +24,11 @@ std::uint64_t pair_of(std::uint32_t d_id, std::uint32_t s_id) {
 // Whether the sender of the RTS `frame` sends no more than a CTS names.
 // protocol: 13.19
 std::optional<bool> heeds_parts(const Decoded& frame) {
-  constexpr std::uint32_t kHeedsParts = 2;
-  constexpr std::size_t kAt = 4;
   if (frame.frame.option.empty()) return false;
-  const auto words = frame.beginning(frame.frame.option, kAt + sizeof(std::uint32_t));
+  const auto words =
+      frame.beginning(frame.frame.option, wire::kAbilitiesAt + sizeof(std::uint32_t));
   if (words.empty()) return std::nullopt;
-  return (wire::load32(words.data() + kAt) & kHeedsParts) != 0;
+  return (wire::load32(words.data() + wire::kAbilitiesAt) & wire::kSendsParts) != 0;
 }
 
 }  // namespace
