@@ -79,6 +79,12 @@ class Retry {
   void left(Time now) {
     if (running()) deadline_ = std::max(deadline_, now + interval_);
   }
+  // It has its turn after others, and the last of them was at `now`. Its interval begins there, and
+  // its patience, too, if it is repeated.
+  void waits(Time now) {
+    left(now);
+    if (tries_ > 1) first_ = std::max(first_, now);
+  }
   // An answer arrived that brings no progress. The peer is alive, so the patience starts again; the
   // intervals keep growing.
   void answered(Time now) {

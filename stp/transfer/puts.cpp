@@ -486,7 +486,7 @@ void Gets::expire() {
     // The peer answers in order: this one waits for those before it.
     // protocol: 10.19
     const auto ahead = newest_answered_ - first_g_num_ - static_cast<std::uint32_t>(i);
-    if (static_cast<std::int32_t>(ahead) < 0) piece.awaited.retry.left(answered_at_);
+    if (static_cast<std::int32_t>(ahead) < 0) piece.awaited.retry.waits(answered_at_);
     const auto what = repeats_.next(piece.awaited, Repeats::Answerer::kNode);
     if (what == Repeats::Next::kSend) {
       outbox_.add(piece.request);

@@ -149,6 +149,23 @@ TEST_F(GetsTest, wait_for_those_before_them) {
   EXPECT_EQ(clock.deadline(), clock.now() - 1 + interval) << "from the last answer on";
 }
 
+// Together they take twice the patience with one.
+// protocol: 10.11, 10.19
+TEST_F(GetsTest, of_a_slow_peer_are_answered_one_after_the_other) {
+  constexpr unsigned kPieces = 20, kSteps = 100;
+  ASSERT_EQ(get(1, kPieces * 65'536), 0);
+  for (const auto& piece : requests()) {
+    for (unsigned i = 0; i < kSteps; ++i) {
+      pass(kAnswerPatience / 10 / kSteps);
+      expire();
+      answer_question();
+      node_takes();
+    }
+    ASSERT_TRUE(answer(piece));
+  }
+  EXPECT_EQ(completion()->status, 0);
+}
+
 TEST_F(GetsTest, of_a_silent_peer_are_given_up) {
   ASSERT_EQ(get(1, 100), 0);
   const auto begun = clock.now();
