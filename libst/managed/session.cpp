@@ -31,8 +31,9 @@ void Channel::receive(Sequencer& sequencer, Time now) {
   sequencer.taken(taken, now);
   const auto repeated = rings_.cts_repeated();
   const auto block = rings_.path_block();
-  if (repeated != cts_repeated_ || block != path_block_)
-    sequencer.observe_loss(cts_repeated_ = repeated, path_block_ = block);
+  const auto steps = rings_.steps();
+  if (repeated != cts_repeated_ || block != path_block_ || steps != steps_)
+    sequencer.observe_path(cts_repeated_ = repeated, path_block_ = block, steps_ = steps);
   sequencer.expire(now);
 }
 

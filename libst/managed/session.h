@@ -76,6 +76,7 @@ class Channel {
   // What the Sequencer was told of loss. At first nothing: no path has such a Block.
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = ~0U;
+  std::uint32_t steps_ = 0;
   std::shared_ptr<ipc::SharedMemory> memory_;
   UserChannel rings_;
 };

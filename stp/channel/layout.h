@@ -99,6 +99,7 @@ struct ChannelControl {
   std::atomic<std::uint32_t> tx_over_budget;  // of tx_refused: no memory to track the grants
   std::atomic<std::uint32_t> path_block;      // exponent of the Block that suits the path; 0: any
   std::atomic<std::uint32_t> rx_first;        // as tx_first, of the Schedule Header Queue
+  std::atomic<std::uint32_t> steps;           // of Blocks that are granted in parts (10.17)
 
   // Written by the user's side only.
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads

@@ -51,6 +51,7 @@ void NodeChannel::move_to(std::byte* memory) {
   copy(from.state, control_->state);
   copy(from.cts_repeated, control_->cts_repeated);
   copy(from.path_block, control_->path_block);
+  copy(from.steps, control_->steps);
   copy(from.wake, control_->wake);
   control_->rx_head.store(rx_head_, std::memory_order_release);
 }
@@ -138,6 +139,10 @@ void NodeChannel::refuse_all() {
 
 void NodeChannel::count_cts_repeated() {
   control_->cts_repeated.store(++cts_repeated_, std::memory_order_relaxed);
+}
+
+void NodeChannel::count_step() {
+  control_->steps.store(++steps_, std::memory_order_relaxed);
 }
 
 void NodeChannel::set_state(ChannelState state, int error) {

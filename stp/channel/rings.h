@@ -67,6 +67,8 @@ class NodeChannel {
   // Drops all requests now in the transmit queue, as refused.
   void refuse_all();
   void count_cts_repeated();
+  // Another step of a Block that is granted in parts has come.
+  void count_step();
   // Blocks of 2^`log2` bytes suit the path from the peer.
   void suggest_block(unsigned log2) { control_->path_block.store(log2, std::memory_order_relaxed); }
 
@@ -108,7 +110,7 @@ class NodeChannel {
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
   std::uint32_t rx_head_ = 0, rx_first_ = 0, tx_tail_ = 0;
-  std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0;
+  std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0, steps_ = 0;
   std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
   // The places of the ring that hold no Slot, and the number of unread ones.
   std::vector<std::uint64_t> in_reserve_;
@@ -178,6 +180,11 @@ class UserChannel {
   // The number of CTS that the Node repeated on this connection because STUs were lost.
   [[nodiscard]] std::uint32_t cts_repeated() const {
     return control_->cts_repeated.load(std::memory_order_relaxed);
+  }
+  // How often enough for progress has come of Blocks that are not complete yet.
+  // protocol: 10.17
+  [[nodiscard]] std::uint32_t steps() const {
+    return control_->steps.load(std::memory_order_relaxed);
   }
   // Exponent of the Block that suits the path from the peer. 0: any.
   [[nodiscard]] unsigned path_block() const {

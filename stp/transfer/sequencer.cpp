@@ -261,9 +261,9 @@ bool Sequencer::is_stuck() const {
   return impl_->outbox.is_stuck();
 }
 
-void Sequencer::observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
+void Sequencer::observe_path(std::uint32_t cts_repeated, unsigned path_block, std::uint32_t steps) {
   auto& self = *impl_;
-  self.landings.writes.observe_loss(cts_repeated, path_block);
+  self.landings.writes.observe_path(cts_repeated, path_block, steps);
   self.writes.want(self.landings.writes.cts_window(), path_block != 0);
 }
 

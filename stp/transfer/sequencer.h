@@ -198,9 +198,10 @@ class Sequencer {
   // The Node has taken nothing for 30 s although requests wait: the peer has no free Slot for them.
   // Nothing can finish meanwhile, so the caller must end the connection and call fail().
   [[nodiscard]] bool is_stuck() const;
-  // Pass UserChannel::cts_repeated() and path_block(). Block sizes are chosen from them, and how
-  // many Blocks are granted at once.
-  void observe_loss(std::uint32_t cts_repeated, unsigned path_block);
+  // Pass UserChannel::cts_repeated(), path_block() and steps(), after taken(). Block sizes are
+  // chosen from the first two, and how many Blocks are granted at once. If the last one has
+  // changed, what is received makes progress now.
+  void observe_path(std::uint32_t cts_repeated, unsigned path_block, std::uint32_t steps);
   // The connection has ended: everything outstanding completes with `error`. Frames on their way
   // may still read the memory being sent, and the peer may accept them: keep its bytes until
   // UserChannel::done() says that the frames have left.

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "stp/base/assert.h"
 #include "stp/base/ring_queue.h"
@@ -107,11 +108,14 @@ class WritesIn {
   // Grants the first Blocks of a Transfer into `landing`, which is long enough.
   void begin(const OfferedWrite& offer, Completion::Kind kind, Context context,
              const Landing& landing);
-  // CTS that the Node has repeated so far, and the exponent of the Block that suits the path from
-  // the peer (0: any).
-  void observe_loss(std::uint32_t cts_repeated, unsigned path_block) {
+  // CTS that the Node has repeated so far, the exponent of the Block that suits the path from the
+  // peer (0: any), and the steps that Blocks which are granted in parts have made so far. Only on a
+  // path are there any, and those that share one wait for each other.
+  // protocol: 10.17
+  void observe_path(std::uint32_t cts_repeated, unsigned path_block, std::uint32_t steps) {
     cts_repeated_ = cts_repeated;
     path_block_ = path_block;
+    if (std::exchange(steps_, steps) != steps) progress_ = clock_.now();
   }
   // The Blocks that are granted at once. Those that suit a path are short, so it is more of them,
   // and the Node holds back those for which the path has no room.
@@ -205,6 +209,7 @@ class WritesIn {
   LossEstimate loss_;
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = 0;
+  std::uint32_t steps_ = 0;
   Time progress_ = 0;         // the last of any Transfer
   RingQueue<Ending> ending_;  // in the order of their ENDs
 };

@@ -180,7 +180,7 @@ class World : public test::TwoNodes {
         moved = true;
       }
       sequencer_->taken(ca.user.taken());
-      sequencer_->observe_loss(ca.user.cts_repeated(), ca.user.path_block());
+      sequencer_->observe_path(ca.user.cts_repeated(), ca.user.path_block(), ca.user.steps());
       sequencer_->taken(ca.user.taken());
       if (now >= sequencer_->next_deadline()) sequencer_->expire(now);
       if (ca.user.state() == ChannelState::kFailed) sequencer_->fail(ca.user.error());

@@ -271,6 +271,19 @@ TEST(congestion, a_long_write_uses_a_long_path) {
   EXPECT_EQ(write.drops, 0U);
 }
 
+// It carries less than a Block in half a minute, after which who receives it would give up.
+// protocol: 10.17, 13.19
+TEST(congestion, a_long_write_ends_well_on_a_very_slow_path) {
+  auto path = path_of(16'000, kTrip, 1);
+  path.max_block = 20;
+  path.length = 4 << 20;
+  path.warm_up = 0;
+  path.lasts = 100 * kSecond;
+  const auto write = play_shared(path);
+  EXPECT_EQ(write.failure, "");
+  EXPECT_GT(write.use, 0.9);
+}
+
 // Who had much on the way saw the queue empty between the bursts, and took all from those who began
 // later.
 // protocol: 13.18

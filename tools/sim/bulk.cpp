@@ -62,7 +62,7 @@ class BulkSession : public Session {
 void BulkParty::begin(Time now) {
   const auto& bulk = workload_.bulk;
   sequencer_.emplace(sequencer_config(info_, workload_.max_block, bulk.cts_window));
-  sequencer_->observe_loss(end_->cts_repeated(), end_->path_block());
+  sequencer_->observe_path(end_->cts_repeated(), end_->path_block(), end_->steps());
   host_ = &end_->host();
   const auto& memory = sends_ ? bulk.source : bulk.landing;
   const auto copies = (bulk.length + memory->all().size() - 1) / memory->all().size();
@@ -93,13 +93,15 @@ Time BulkParty::next_deadline() const {
 }
 
 void BulkParty::expire(Time now) {
+  sequencer_->taken(end_->taken(), now);
+  sequencer_->observe_path(end_->cts_repeated(), end_->path_block(), end_->steps());
   sequencer_->expire(now);
   if (sends_ && posted_ == 0 && now >= start_) post();
 }
 
 void BulkParty::work(Time now) {
-  sequencer_->taken(end_->taken());
-  sequencer_->observe_loss(end_->cts_repeated(), end_->path_block());
+  sequencer_->taken(end_->taken(), now);
+  sequencer_->observe_path(end_->cts_repeated(), end_->path_block(), end_->steps());
   for (Completion c{}; sequencer_->next_completion(c);) on_completion(c, now);
 }
 

@@ -56,6 +56,7 @@ class End {
   [[nodiscard]] std::uint32_t taken() const { return user_.taken(); }
   [[nodiscard]] std::uint32_t cts_repeated() const { return user_.cts_repeated(); }
   [[nodiscard]] unsigned path_block() const { return user_.path_block(); }
+  [[nodiscard]] std::uint32_t steps() const { return user_.steps(); }
 
   void attach(VcId id, Application& application);
   // The program looks at its connection after `delay`.

@@ -42,7 +42,7 @@ void ManagedParty::take_completions() {
 
 void ManagedParty::work(Time now) {
   sequencer_->taken(end_->taken(), now);
-  sequencer_->observe_loss(end_->cts_repeated(), end_->path_block());
+  sequencer_->observe_path(end_->cts_repeated(), end_->path_block(), end_->steps());
   take_completions();
   serve_all(now);
   post_receives(now);

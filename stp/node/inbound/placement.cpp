@@ -165,6 +165,7 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (!place(vc, frame, *block, memory)) return;
   const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
+  if (block->parts != nullptr) count_part(vc, *block);
   if (was_repeated) use_.recovery.look_earlier(vc, now);
   if (!block->stus.complete()) {
     if (h.has(wire::flag::kLast)) ask_for_rest(vc, *block, now);
@@ -182,6 +183,13 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
   if (asks) use_.states.answer(vc, sync, h.b_num, h.d_id, 0);
+}
+
+// Each STU is counted once, so a peer that sends crumbs has no more steps than its Block has.
+// protocol: 10.17
+[[gnu::noinline]] void Placement::count_part(Vc& vc, const InboundBlock& block) {
+  constexpr std::uint32_t kStep = 8;  // STUs
+  if (block.stus.placed() % kStep == 0) vc.channel.count_step();
 }
 
 // The Last of a Block has arrived before others.

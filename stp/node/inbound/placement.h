@@ -52,6 +52,7 @@ class Placement {
   static DropReason find_block(Vc& vc, const wire::Header& header, std::size_t length,
                                InboundBlock*& out);
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
+  static void count_part(Vc& vc, const InboundBlock& block);
   void ask_for_rest(Vc& vc, InboundBlock& block, Time now);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);
   void count_stu(Vc& vc, std::size_t length);

@@ -257,6 +257,9 @@ TEST_F(NodeSide, requests_are_refused_and_counted) {
   EXPECT_EQ(user.path_block(), 0U);
   node.suggest_block(13);
   EXPECT_EQ(user.path_block(), 13U);
+  EXPECT_EQ(user.steps(), 0U);
+  node.count_step();
+  EXPECT_EQ(user.steps(), 1U);
 }
 
 TEST_F(NodeSide, the_word_changes_only_for_a_user_that_sleeps) {

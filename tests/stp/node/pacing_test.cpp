@@ -229,7 +229,7 @@ class PartsOfBlocks : public PacingOfPaths {
 };
 
 // The first window holds four STUs.
-// protocol: 13.19
+// protocol: 10.17, 13.19
 TEST_F(PartsOfBlocks, a_block_is_granted_in_parts_that_suit_the_path) {
   begin();
   std::uint32_t granted = 0, parts = 0;
@@ -247,6 +247,7 @@ TEST_F(PartsOfBlocks, a_block_is_granted_in_parts_that_suit_the_path) {
     send_part(got->header, named_by(*got));
     granted += named_by(*got);
     settle();
+    EXPECT_EQ(cb.user.steps(), granted / 8) << "each eighth STU";
   }
   EXPECT_EQ(parts, 4U);
   const auto done = get(cb);

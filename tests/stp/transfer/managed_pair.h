@@ -77,7 +77,7 @@ class Managed : public TwoNodes {
       moved = true;
     }
     side.sequencer->taken(c.user.taken(), now);
-    side.sequencer->observe_loss(c.user.cts_repeated(), c.user.path_block());
+    side.sequencer->observe_path(c.user.cts_repeated(), c.user.path_block(), c.user.steps());
     if (now >= side.sequencer->next_deadline()) side.sequencer->expire(now);
     const auto state = c.user.state();
     if (state == ChannelState::kFailed) side.sequencer->fail(c.user.error());

@@ -176,6 +176,25 @@ TEST_F(WritesInTest, gives_up_when_nothing_arrives) {
   EXPECT_FALSE(completion());
 }
 
+// A Block may take longer than that.
+// protocol: 10.17, 13.19
+TEST_F(WritesInTest, goes_on_while_blocks_come_in_parts) {
+  writes.observe_path(0, 10, 7);
+  begin(10'000);
+  pass(kProgressPatience - 1);
+  writes.observe_path(0, 10, 8);
+  pass(kProgressPatience - 1);
+  writes.observe_path(0, 10, 8);
+  writes.expire();
+  node_takes();
+  EXPECT_EQ(writes.outstanding(), 1U) << "there was a step in between";
+  EXPECT_FALSE(writes.waits_for_node());
+  pass(1);
+  writes.expire();
+  all_leave();
+  EXPECT_EQ(completion()->status, -ETIMEDOUT);
+}
+
 // protocol: 10.10
 TEST_F(WritesInTest, makes_blocks_short_when_much_is_lost) {
   config.max_block = 20;
@@ -184,7 +203,7 @@ TEST_F(WritesInTest, makes_blocks_short_when_much_is_lost) {
   writes.begin(offer, Kind::kReceive, 1, kLanding);
   const auto cts = next_is<wire::ClearToSend>();
   EXPECT_EQ(cts.blocksize, 16U) << "all in one Block";
-  writes.observe_loss(50, 0);
+  writes.observe_path(50, 0, 0);
   writes.on_block(block(cts));
   writes.begin(offer, Kind::kReceive, 1, kLanding);
   EXPECT_EQ(next_is<wire::ClearToSend>().blocksize, config.receive_stu_log2) << "one STU";
@@ -193,7 +212,7 @@ TEST_F(WritesInTest, makes_blocks_short_when_much_is_lost) {
 // protocol: 10.17
 TEST_F(WritesInTest, that_share_a_path_wait_for_each_other) {
   for (const bool shared : {false, true}) {
-    writes.observe_loss(0, shared ? 12 : 0);
+    writes.observe_path(0, shared ? 12 : 0, 0);
     const OfferedWrite other{.i_id = kTheirId + 1,
                              .r_id = kOurId + 1,
                              .msn = 6,
@@ -221,7 +240,7 @@ TEST_F(WritesInTest, that_share_a_path_wait_for_each_other) {
 TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
   config.receive_stu_log2 = 8;
   config.max_block = 20;
-  writes.observe_loss(0, 10);
+  writes.observe_path(0, 10, 0);
   const Landing landing{3, {2, 100}, 600'000};
   struct Case {
     bool able;
@@ -251,11 +270,11 @@ TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
 // protocol: 13.13
 TEST_F(WritesInTest, grants_many_short_blocks_while_the_path_suits_them) {
   config.cts_window = 4;
-  writes.observe_loss(0, 10);
+  writes.observe_path(0, 10, 0);
   begin(50'000, 100);
   EXPECT_EQ(next_is<wire::ClearToSend>().blocksize, 10U);
   for (unsigned i = 1; i < 49; ++i) ASSERT_TRUE(next());
-  writes.observe_loss(0, 0);
+  writes.observe_path(0, 0, 0);
   EXPECT_EQ(writes.cts_window(), 4U) << "it is not known any more that others use the path";
 }
 
