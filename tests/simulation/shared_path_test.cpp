@@ -454,6 +454,18 @@ TEST(congestion, a_short_and_slow_path_is_shared_too) {
   EXPECT_GT(writes.fair, 0.95);
 }
 
+// A round trip carries less than a piece of each, so it takes many until a Block is complete.
+// protocol: 13.12
+TEST(congestion, long_writes_lose_little_on_a_short_and_slow_path) {
+  auto path = path_of(10 * kSlow, kShortTrip, 10);
+  path.max_block = 20;
+  path.lasts = 2 * kSecond;
+  const auto writes = play_shared(path);
+  EXPECT_EQ(writes.failure, "");
+  EXPECT_GT(writes.use, 0.9);
+  EXPECT_LT(writes.drops, 1'800U) << "2,828 if only a repeated CTS counts as a loss";
+}
+
 // protocol: 13.12
 TEST(congestion, a_queue_that_is_too_short_for_all_is_used_well) {
   auto path = routed(10, 0);

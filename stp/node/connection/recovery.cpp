@@ -166,7 +166,7 @@ bool Recovery::ask_again(Vc& vc, InboundBlock& block, Time now) {
   use_.departures.leaves(vc, NodeDepartures::kGrantClock);
   use_.common.counters.add(Counter::kCtsRepeated);
   use_.states.spend(vc, now);
-  vc.inbound.account().lost(now);
+  vc.inbound.account().lost(now, OpenBlocks::told_path(block, vc.inbound.tiles()));
   OpenBlocks::repeated(block, now);
   return true;
 }

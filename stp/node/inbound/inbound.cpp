@@ -411,6 +411,8 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   auto& grant = block.grant_of(block.stus.newest());
   tell_account(block, grant, begun, length, now);
   account_.settle(length);
+  if (block.parts != nullptr && account_.path() != nullptr && open_.shows_loss(block))
+    account_.path()->lost(now);
   const bool lost = open_.arrived(block, grant, sync, now);
   if (block.is_part() && block.received == block.end - block.start)
     open_.waits_for_grant(static_cast<GrantedBlock&>(block));

@@ -284,8 +284,26 @@ class OpenBlocks {
     return !block.newest_grant().unsure &&
            block.stus.first_missing() + reordering_.distance() <= block.last.param;
   }
+  // An STU of `block`, which is granted in parts, has come. True: another one is so far behind it
+  // that it is lost, and that was not known.
+  // protocol: 13.12
+  [[nodiscard]] bool shows_loss(InboundBlock& block) const {
+    const auto newest = block.stus.newest();
+    if (newest < reordering_.distance()) return false;
+    const auto until = newest - reordering_.distance() + 1;
+    const bool lost = block.stus.misses(block.parts->lost_before(until), until);
+    if (lost) block.parts->told_path = true;
+    return lost;
+  }
   // The first STU of a Block has come once more.
   void came_twice() { reordering_.came_late(); }
+  // What is missing of `block` is asked for. Whether the path knows already that it is lost.
+  // protocol: 13.12
+  [[nodiscard]] static bool told_path(const InboundBlock& block, const Tiles& tiles) {
+    auto* const parts = block.parts.get();
+    return parts != nullptr && std::exchange(parts->told_path, false) &&
+           !block.stus.misses(parts->lost_before(), block.granted_stus(tiles));
+  }
   // The CTS of `block` is repeated: nobody knows any more which CTS brings what.
   static void repeated(InboundBlock& block, Time now) {
     ++block.repeats;

@@ -67,6 +67,13 @@ class StuMap {
     placed_ = highest_ = 0;
     total_ = kUnknown;
   }
+  // Whether one of [first, end) has not been placed.
+  [[nodiscard]] bool misses(std::uint32_t first, std::uint32_t end) const {
+    work::count("STUs of a Block", end - std::min(first, end));
+    for (auto number = first; number < end; ++number)
+      if (!bit(number)) return true;
+    return false;
+  }
   [[nodiscard]] std::uint32_t capacity() const { return max_; }
   // Heap bytes of a map of `stus` STUs.
   [[nodiscard]] static std::uint64_t footprint(std::uint64_t stus) {
@@ -271,10 +278,18 @@ class GrantedParts {
   [[nodiscard]] Grant& newest() { return parts_[count_ - 1]; }
   [[nodiscard]] const Grant& newest() const { return parts_[count_ - 1]; }
   [[nodiscard]] std::span<Grant> all() { return {parts_.data(), count_}; }
+  // What is missing before STU `until` is lost. Returns how far that was known.
+  std::uint32_t lost_before(std::uint32_t until) {
+    return std::exchange(lost_before_, std::max(lost_before_, until));
+  }
+  [[nodiscard]] std::uint32_t lost_before() const { return lost_before_; }
+  // The path knows of what is lost, and it has not been asked for yet.
+  bool told_path = false;
 
  private:
   std::array<Grant, kMost> parts_{};
   std::uint32_t count_ = 0;
+  std::uint32_t lost_before_ = 0;  // what is missing before this STU is lost
 };
 
 // The tiling of this side's memory: log2 of the buffer size and of the size of incoming STUs.

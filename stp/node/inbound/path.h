@@ -373,10 +373,11 @@ class GrantAccount {
     }
   }
   // protocol: 10.24, 13.12
-  void lost(Time now) {
+  // `told`: the path knows of it.
+  void lost(Time now, bool told = false) {
     if (shares_in_growth()) node_->limit.lost();
     prompt_.lost();
-    if (path_ != nullptr) path_->lost(now);
+    if (path_ != nullptr && !told) path_->lost(now);
   }
   // Whether `bytes` more may be granted within the limit of the Node.
   // protocol: 10.8, 10.24

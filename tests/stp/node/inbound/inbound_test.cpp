@@ -534,6 +534,30 @@ TEST_F(OpenBlocksTest, a_repeat_shows_a_loss_in_the_part_that_comes_once_more) {
   EXPECT_TRUE(arrives(in_parts, 9, 90, 1)) << "another sending";
 }
 
+// Until the Last comes, nothing of it is asked for again, and the window would stay as it is.
+// protocol: 13.12
+TEST_F(OpenBlocksTest, what_is_far_behind_in_a_block_in_parts_is_lost_once) {
+  const Tiles tiles;
+  GrantedBlock in_parts;
+  grant_parts(in_parts, 24);
+  in_parts.whole_end = std::uint64_t{24} << tiles.stu_log2;
+  in_parts.end = in_parts.whole_end - (std::uint64_t{4} << tiles.stu_log2);
+  const auto comes = [&](std::uint32_t stu) {
+    in_parts.stus.place(stu, false);
+    return open.shows_loss(in_parts);
+  };
+  for (std::uint32_t stu = 0; stu < 20; ++stu) {
+    if (stu == 3 || stu == 13) continue;
+    EXPECT_EQ(comes(stu), stu == 11) << stu << ": eight STUs behind the one that is missing";
+  }
+  EXPECT_FALSE(OpenBlocks::told_path(in_parts, tiles)) << "of the other one it knows nothing";
+  in_parts.end = in_parts.whole_end;
+  for (std::uint32_t stu = 20; stu < 24; ++stu) EXPECT_EQ(comes(stu), stu == 21) << stu;
+  EXPECT_TRUE(OpenBlocks::told_path(in_parts, tiles));
+  EXPECT_FALSE(OpenBlocks::told_path(in_parts, tiles)) << "what is asked for twice is lost again";
+  EXPECT_FALSE(comes(3));
+}
+
 TEST(GrantedPartsTest, of_too_many_the_oldest_are_one) {
   GrantedParts parts;
   for (std::uint16_t i = 0; i < GrantedParts::kMost + 2; ++i)
