@@ -7,4 +7,9 @@ make_work_directory
 expect [ "${PIPESTATUS[0]}" -eq 0 ]
 expect grep -Eqx 'demo: OK 67108864 bytes [0-9.]+ Gbit/s sha256 [0-9a-f]{64}' \
   <(tail -n 1 "$work/output")
+
+# A directory without programs is told at once.
+"$tools/demo" --build "$work/none" >"$work/output"
+expect [ $? -eq 1 ]
+expect says "$work/output" "demo: FAILED there is no program $work/none/bin/stpd: name a build directory"
 passed

@@ -60,4 +60,29 @@ kill_at_once "$receiver"
 wait "$sender"
 expect [ $? -eq 1 ]
 expect [ ! -e "$out/long" ]
+
+say "a script is told to end again and again, with all of its process group, while it ends"
+cat >"$work/script" <<SCRIPT
+program=script
+. "$tools/lib/common.sh"
+make_work_directory
+start "\$work/log" sleep 60
+echo "\$work \$!"
+wait
+SCRIPT
+has_line() { [ -s "$work/ready" ]; }
+for _ in 1 2 3 4 5; do
+  : >"$work/ready"
+  setsid bash "$work/script" >"$work/ready" 2>/dev/null &
+  script=$!
+  started+=($script)
+  expect wait_for 20 has_line
+  read -r left child <"$work/ready"
+  began=$SECONDS
+  while kill -TERM -- "-$script" 2>/dev/null; do [ $((SECONDS - began)) -lt 20 ] || fail "it does not end"; done
+  wait "$script" 2>/dev/null
+  expect [ $? -eq 143 ]
+  expect [ ! -e "$left" ]
+  expect [ ! -e "/proc/$child" ]
+done
 passed

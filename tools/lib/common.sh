@@ -21,8 +21,9 @@ make_work_directory() {
   work=$(mktemp -d "$outer_temporaries/stp-$program-XXXXXX") || fail "cannot make a temporary directory"
   export TMPDIR=$work
   trap "${1:-clean_up}" EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM HUP
+  # The first signal counts: timeout sends two, a terminal and whoever is impatient more. In an EXIT trap, exit ends it.
+  trap 'trap "" INT TERM HUP; exit 130' INT
+  trap 'trap "" INT TERM HUP; exit 143' TERM HUP
 }
 
 clean_up() {
@@ -77,12 +78,13 @@ line_of() {
   [[ $'\n'$all == *$'\n'"$2"* ]]
 }
 
-# session_of PID...: the processes of the sessions that these lead.
+# session_of PID...: the processes of the sessions that these lead. ps is no part of this script's process group: it ends
+# by a signal to that even if the script ignores it, and then nothing would seem to be left.
 session_of() {
   local leaders
   printf -v leaders '%s,' "$@"
   # shellcheck disable=SC2046 # ps pads short ones
-  printf '%s\n' $(ps -o pid= -s "${leaders%,}" 2>/dev/null)
+  printf '%s\n' $(setsid -w ps -o pid= -s "${leaders%,}" 2>/dev/null)
 }
 
 # stop PID...: ends processes that start() began, and their children: with SIGTERM, after five seconds with SIGKILL.
