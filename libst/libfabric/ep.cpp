@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -16,9 +15,6 @@
 
 namespace stp::fi {
 namespace {
-
-// How long an endpoint that is closed waits for what it has injected.
-constexpr std::chrono::seconds kLinger{2};
 
 fi_ops ep_object_calls{
     .size = sizeof(fi_ops),
@@ -124,15 +120,10 @@ int Ep::close() {
 }
 
 void Ep::linger(LinkLock& lock) {
-  const auto deadline = Clock::now() + kLinger;
-  const auto sends = [this] {
-    return injected_ != 0 || (has_injected_at_once_ && sends_quietly(connection_));
-  };
-  while ((state_ == State::kUp || state_ == State::kShutDown) && sends() &&
-         Clock::now() < deadline) {
-    link_.progress();
-    lock.without(std::this_thread::yield);
-  }
+  link_.linger(lock, [this] {
+    return (state_ == State::kUp || state_ == State::kShutDown) &&
+           (injected_ != 0 || (has_injected_at_once_ && sends_quietly(connection_)));
+  });
 }
 
 int Ep::bind(fid_t other, std::uint64_t flags) {

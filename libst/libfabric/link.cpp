@@ -31,7 +31,7 @@ constexpr std::size_t kNote = 64, kNotesAtATime = 64;
 constexpr std::size_t kShortLaned = 5 * 4096, kLaned = 17 * 4096, kLanedAtATime = 4;
 constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
-constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1};
+constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
 constexpr unsigned kPollsWithoutRest = 16;
 
@@ -189,6 +189,17 @@ void FabricLink::poll() {
   if (core_.is_shared(now)) return wait(kRest);
   ::sched_yield();
   core_.yielded(now, nanoseconds());
+}
+
+void FabricLink::linger(LinkLock& lock, const std::function<bool()>& sends) {
+  const auto deadline = Clock::now() + kLinger;
+  while (sends()) {
+    if (Clock::now() >= deadline)
+      return inform(FI_LOG_EP_CTRL,
+                    "an endpoint is closed before all that it has injected arrived");
+    progress();
+    lock.without(std::this_thread::yield);
+  }
 }
 
 void FabricLink::drain() {

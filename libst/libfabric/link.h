@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -170,6 +171,9 @@ class FabricLink {
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
   void suspect() { look_at_ = {}; }
+  // Before an endpoint is closed: makes progress as long as it sends what was injected, but for 2 s
+  // at most. Then the log tells of it.
+  void linger(LinkLock& lock, const std::function<bool()>& sends);
   // Takes all events: afterwards none refers to a closed object.
   void drain();
   Op& take_op();

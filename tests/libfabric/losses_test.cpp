@@ -11,6 +11,8 @@ namespace {
 using fi::Address;
 using fi::rdm::Losses;
 
+constexpr std::uint64_t kSince = 5;
+
 Address peer(std::uint32_t number) {
   Address address;
   address.scope = number;
@@ -20,7 +22,7 @@ Address peer(std::uint32_t number) {
 
 TEST(RdmLosses, OneOfAMessageIsToldOnce) {
   Losses losses;
-  losses.add_sent(peer(1), -ETIMEDOUT);
+  losses.add_sent(peer(1), -ETIMEDOUT, kSince);
   EXPECT_EQ(losses.take_for_send(peer(2)), 0);
   EXPECT_EQ(losses.take_for_send(peer(1)), -ETIMEDOUT);
   EXPECT_EQ(losses.take_for_receive(peer(1)), 0);
@@ -29,7 +31,7 @@ TEST(RdmLosses, OneOfAMessageIsToldOnce) {
 
 TEST(RdmLosses, SilenceIsToldToEachReceiveUntilTheProgramSends) {
   Losses losses;
-  losses.add_silence(peer(1), -ETIMEDOUT);
+  losses.add_silence(peer(1), -ETIMEDOUT, kSince);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(losses.take_for_receive(peer(1)), -ETIMEDOUT);
   EXPECT_EQ(losses.take_for_send(peer(1)), 0);
   EXPECT_TRUE(losses.empty());
@@ -38,19 +40,31 @@ TEST(RdmLosses, SilenceIsToldToEachReceiveUntilTheProgramSends) {
 TEST(RdmLosses, HoweverManyPeersAreSilentNoneIsSwallowed) {
   constexpr std::uint32_t kPeers = 5'000;
   Losses losses;
-  for (std::uint32_t i = 0; i < kPeers; ++i) losses.add_silence(peer(i), -ETIMEDOUT);
-  losses.add_sent(peer(kPeers), -ECONNRESET);
+  for (std::uint32_t i = 0; i < kPeers; ++i) losses.add_silence(peer(i), -ETIMEDOUT, kSince);
+  losses.add_sent(peer(kPeers), -ECONNRESET, kSince);
   EXPECT_EQ(losses.take_for_send(peer(kPeers)), -ECONNRESET);
   EXPECT_EQ(losses.take_for_receive(peer(kPeers - 1)), -ETIMEDOUT);
 }
 
-TEST(RdmLosses, OfPeersThatTheProgramCannotNameAreForgotten) {
+TEST(RdmLosses, OfPeersThatTheProgramHasRemovedAreForgotten) {
   Losses losses;
-  losses.add_silence(peer(1), -ETIMEDOUT);
-  losses.add_sent(peer(2), -ETIMEDOUT);
-  losses.keep([](const Address& each) { return each == peer(2); });
+  for (std::uint32_t i = 0; i < 3; ++i) losses.add_silence(peer(i), -ETIMEDOUT, i + 5);
+  // One is not there any more, and one is there again.
+  losses.forget_removed([](const Address& each) -> std::uint64_t {
+    if (each == peer(0)) return 0;
+    return each == peer(1) ? 9 : 7;
+  });
+  EXPECT_EQ(losses.take_for_receive(peer(0)), 0);
   EXPECT_EQ(losses.take_for_receive(peer(1)), 0);
   EXPECT_EQ(losses.take_for_receive(peer(2)), -ETIMEDOUT);
+}
+
+TEST(RdmLosses, AnEarlierOneIsNotTakenForThatOfWhoIsThereAgain) {
+  Losses losses;
+  losses.add_silence(peer(1), -ETIMEDOUT, 5);
+  losses.add_sent(peer(1), -ECONNRESET, 6);
+  EXPECT_EQ(losses.take_for_receive(peer(1)), -ECONNRESET);
+  EXPECT_TRUE(losses.empty());
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ fi_addr_t Av::add(const Address& address) {
     free_.pop_back();
     places_[number] = address;
   }
-  numbers_.try_emplace(address, number);
+  numbers_.try_emplace(address, number, version_);
   return number;
 }
 
@@ -236,7 +236,7 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flag
     if (other == places_.end())
       numbers_.erase(address);
     else
-      numbers_[address] = static_cast<fi_addr_t>(other - places_.begin());
+      numbers_.at(address).number = static_cast<fi_addr_t>(other - places_.begin());
   }
   return 0;
 }

@@ -29,7 +29,12 @@ class Av : public fid_av {
   // FI_ADDR_NOTAVAIL: it is not in the vector.
   [[nodiscard]] fi_addr_t find(const Address& address) const {
     const auto found = numbers_.find(address);
-    return found != numbers_.end() ? found->second : FI_ADDR_NOTAVAIL;
+    return found != numbers_.end() ? found->second.number : FI_ADDR_NOTAVAIL;
+  }
+  // The version with which it got into the vector; 0: it is not there.
+  [[nodiscard]] std::uint64_t has_since(const Address& address) const {
+    const auto found = numbers_.find(address);
+    return found != numbers_.end() ? found->second.since : 0;
   }
   // Of the addresses that it has: another one after each change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
@@ -59,7 +64,11 @@ class Av : public fid_av {
   Eq* eq_ = nullptr;
   std::vector<Address> places_;
   std::vector<fi_addr_t> free_;
-  std::unordered_map<Address, fi_addr_t, HashAddress> numbers_;
+  struct Number {
+    fi_addr_t number;
+    std::uint64_t since;  // the version
+  };
+  std::unordered_map<Address, Number, HashAddress> numbers_;
   std::uint64_t version_ = 1;
   unsigned users_ = 0;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -17,8 +16,6 @@
 namespace stp::fi::rdm {
 namespace {
 
-// How long an endpoint that is closed waits for what it has injected.
-constexpr std::chrono::seconds kLinger{2};
 constexpr std::size_t kLeastLeft = 4096;
 
 fi_ops endpoint_object_calls{
@@ -154,12 +151,10 @@ int Endpoint::close() {
 }
 
 void Endpoint::linger(LinkLock& lock) {
-  const auto deadline = Clock::now() + kLinger;
-  const auto sends = [](const auto& each) { return each.second->is_sending(); };
-  while ((injected_ != 0 || std::ranges::any_of(outgoing_, sends)) && Clock::now() < deadline) {
-    link_.progress();
-    lock.without(std::this_thread::yield);
-  }
+  link_.linger(lock, [this] {
+    const auto sends = [](const auto& each) { return each.second->is_sending(); };
+    return injected_ != 0 || std::ranges::any_of(outgoing_, sends);
+  });
 }
 
 // No event refers to those that have ended: their last one has been taken.

@@ -666,14 +666,15 @@ bool Endpoint::can_name(const Address& peer) const {
 // Losses are those of addresses in the vector, so there are no more of them.
 void Endpoint::forget_losses() {
   if (losses_.empty() || std::exchange(losses_as_of_, av_->version()) == av_->version()) return;
-  losses_.keep([this](const Address& each) { return can_name(each); });
+  losses_.forget_removed([this](const Address& each) { return av_->has_since(each); });
 }
 
 // A peer that has gone in good order may have taken the message, and sends nothing more anyway.
 void Endpoint::lost(const Address& peer, int status) {
   if (closing_ || status == -ENOTCONN || status == -ECANCELED) return;
   forget_losses();
-  if (!give_up_receives(peer, status) && can_name(peer)) losses_.add_sent(peer, status);
+  if (!give_up_receives(peer, status) && can_name(peer))
+    losses_.add_sent(peer, status, av_->has_since(peer));
 }
 
 // Its messages come on another connection, if it has made one since. Receives that are posted later
@@ -683,7 +684,7 @@ void Endpoint::fell_silent(const Address& peer, int status) {
   if (closing_ || !can_name(peer) || std::ranges::any_of(incoming_, is_of_peer)) return;
   give_up_receives(peer, status);
   forget_losses();
-  losses_.add_silence(peer, status);
+  losses_.add_silence(peer, status, av_->has_since(peer));
 }
 
 }  // namespace stp::fi::rdm

@@ -3,8 +3,11 @@
 // call that names the peer, once. Of a peer that is not heard any more each receive tells that
 // names it, until the peer connects, or the program sends to it: a program that goes on after an
 // error (Open MPI's collective operations) would else wait for ever for a peer that waits, too.
+// `since` is when the peer's address got into the address vector (Av::has_since): who takes it out
+// and inserts it again hears of nothing older.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -15,13 +18,18 @@ namespace stp::fi::rdm {
 class Losses {
  public:
   // A message to the peer, which was complete for the program, or injected.
-  void add_sent(const Address& peer, int status) { of_[peer].sent = status; }
+  void add_sent(const Address& peer, int status, std::uint64_t since) {
+    of(peer, since).sent = status;
+  }
   // Nothing is heard of the peer any more, so a message of it may be lost.
-  void add_silence(const Address& peer, int status) { of_[peer].silent = status; }
-  // Forgets those of other peers than `known`.
-  template <class Known>
-  void keep(Known known) {
-    std::erase_if(of_, [&](const auto& each) { return !known(each.first); });
+  void add_silence(const Address& peer, int status, std::uint64_t since) {
+    of(peer, since).silent = status;
+  }
+  // Forgets those of peers that are not in the vector, or only again: `has_since` tells.
+  template <class HasSince>
+  void forget_removed(HasSince has_since) {
+    std::erase_if(of_,
+                  [&](const auto& each) { return has_since(each.first) != each.second.since; });
   }
   // The peer is heard again, or may be.
   void end_silence(const Address& peer) {
@@ -48,8 +56,14 @@ class Losses {
 
  private:
   struct Loss {
+    std::uint64_t since = 0;
     int sent = 0, silent = 0;  // statuses
   };
+  Loss& of(const Address& peer, std::uint64_t since) {
+    auto& loss = of_[peer];
+    if (loss.since != since) loss = {.since = since};
+    return loss;
+  }
   int take_sent(const Address& peer) {
     const auto found = of_.find(peer);
     if (found == of_.end()) return 0;
