@@ -142,7 +142,7 @@ fi_addr_t Av::add(const Address& address) {
     free_.pop_back();
     places_[number] = address;
   }
-  numbers_.try_emplace(address, number, version_);
+  numbers_.try_emplace(address, Number{number, version_});
   return number;
 }
 
