@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "libst/libfabric/atomic_calls.h"
-#include "libst/libfabric/limits.h"
+#include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"

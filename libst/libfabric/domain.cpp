@@ -12,11 +12,11 @@
 #include <string>
 #include <utility>
 
+#include "libst/libfabric/address.h"
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
-#include "libst/libfabric/rdm/av.h"
 #include "libst/libfabric/rdm/endpoint.h"
 #include "libst/libfabric/receives.h"
 
@@ -138,7 +138,7 @@ fi_ops_domain domain_calls{
     .size = sizeof(fi_ops_domain),
     .av_open =
         [](fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) {
-          return guarded([&] { return rdm::Av::open(domain_of(domain), attr, context, *av); });
+          return guarded([&] { return Av::open(domain_of(domain), attr, context, *av); });
         },
     .cq_open =
         [](fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {

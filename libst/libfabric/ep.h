@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints of FI_EP_MSG: one that listens, and one that is a connection of the managed API.
 //
-// A message of up to kShortMost bytes is sent as one message of the managed API. It lands in a
-// buffer of the receiving endpoint and is copied from there. So receives need no registered memory
-// and may have several segments, and immediate data follows the bytes. The sender announces a
-// longer message by a short one. The receiver reads it into the memory of the receive (stm_read),
-// one message at a time, so that the sender knows which one is meant.
+// A message of up to kShortMost bytes lands in a buffer of the receiving endpoint and is copied
+// from there. So receives need no registered memory and may have several segments. A longer one is
+// read into the memory of the receive (wire.h).
 #pragma once
 
-#include <endian.h>
 #include <netinet/in.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -16,7 +13,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -28,29 +24,9 @@
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/receives.h"
+#include "libst/libfabric/wire.h"
 
 namespace stp::fi {
-
-// The protocol between endpoints, in messages of the managed API, whose wire format it does not
-// change. The tag of a message gives its kind. Numbers are big-endian.
-enum class MessageKind : std::uint32_t {
-  kPlain = 0,          // the bytes
-  kData = 1,           // the bytes, then 8 of immediate data
-  kAnnounced = 2,      // 16 bytes: the length of a message, 0. The receiver reads it (stm_read)
-  kAnnouncedData = 3,  // 16 bytes: the length of such a message, its immediate data
-  kWritten = 4,        // 16 bytes: the length of a complete write, its immediate data
-};
-inline constexpr std::size_t kAnnouncement = 16;
-
-inline void store64(std::byte* to, std::uint64_t value) {
-  const auto big = htobe64(value);
-  std::memcpy(to, &big, sizeof big);
-}
-inline std::uint64_t load64(const std::byte* from) {
-  std::uint64_t big = 0;
-  std::memcpy(&big, from, sizeof big);
-  return be64toh(big);
-}
 
 class Domain;
 class Eq;

@@ -187,21 +187,6 @@ bool is_announced(MessageKind kind) {
   return kind == MessageKind::kAnnounced || kind == MessageKind::kAnnouncedData;
 }
 
-// Whether a message of that kind may have that length, and announce what it does.
-bool is_legal(MessageKind kind, const std::byte* data, std::size_t length) {
-  switch (kind) {
-    case MessageKind::kPlain:
-      return length <= kShortMost;
-    case MessageKind::kData:
-      return length >= kTrailer && length <= kBuffer;
-    case MessageKind::kAnnounced:
-    case MessageKind::kAnnouncedData:
-    case MessageKind::kWritten:
-      return length == kAnnouncement && load64(data) <= kMostMessage;
-  }
-  return false;
-}
-
 }  // namespace
 
 void Ep::post(RxBuffer& buffer) {

@@ -24,7 +24,6 @@
 
 #include "dpdk_port/link/interface_addresses.h"
 #include "libst/libfabric/ep.h"
-#include "libst/libfabric/limits.h"
 #include "libst/libfabric/provider.h"
 
 namespace stp::fi {

@@ -14,7 +14,7 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
-#include "libst/libfabric/limits.h"
+#include "libst/libfabric/info.h"
 
 namespace stp::fi {
 

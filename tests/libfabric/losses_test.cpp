@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "libst/libfabric/rdm/losses.h"
+#include "libst/libfabric/rdm/endpoint.h"
 
 namespace stp::test {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "libst/libfabric/address.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/rdm/av.h"
-#include "libst/libfabric/rdm/wire.h"
+#include "libst/libfabric/wire.h"
 
 namespace stp::fi::rdm {
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The protocol between endpoints of FI_EP_RDM, in messages of the managed API. An endpoint sends on
-// connections that it has made itself. Its peer answers there with kPull, kLane,
-// kFreed and kAnswer. The tag of a message gives its kind, and each begins with this header,
-// big-endian:
+// The protocols between endpoints, in messages of the managed API, whose wire format they do not
+// change. The tag of such a message gives its kind. Numbers are big-endian.
+//
+// FI_EP_MSG: a message of up to kShortMost bytes is sent as it is, so its immediate data follows
+// its bytes. A longer one is announced, and read by the receiver: one at a time, in their order, so
+// that the sender knows which one is meant. An empty one is read as one byte of any value.
+//
+// FI_EP_RDM: an endpoint sends on connections that it has made itself. Its peer answers there with
+// kPull, kLane, kFreed and kAnswer. Each message begins with this header:
 //
 //    0  tag of a tagged message
 //    8  immediate data
@@ -23,10 +28,11 @@
 // message that is announced is read as one byte of any value.
 //
 // An endpoint that connects says whether it knows lanes (kKnowsLanes). Only then the peer may lend
-// it one (lane.h): kLane names the memory and, as immediate data, the base of its marks. The sender
-// puts the bytes of a message there, and sends kLaned behind it, without waiting for the put. In
-// place of the last bytes it puts a mark, and those (kLaneTail) follow the header. So the receiver
-// knows whether the put is there already. kFreed gives pages back. Nobody has to use a lane.
+// it one (rdm/landing.h): kLane names the memory and, as immediate data, the base of its marks. The
+// sender puts the bytes of a message there, and sends kLaned behind it, without waiting for the
+// put. In place of the last bytes it puts a mark, and those (kLaneTail) follow the header. So the
+// receiver knows whether the put is there already. kFreed gives pages back. Nobody has to use a
+// lane.
 //
 // An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
 // sends kAccessed after each write, read and atomic operation without immediate data: when it is
@@ -49,12 +55,50 @@
 #include <cstring>
 #include <string_view>
 
-#include "libst/libfabric/limits.h"
+#include "libst/libfabric/info.h"
 
-namespace stp::fi::rdm {
+namespace stp::fi {
+
+// ---- FI_EP_MSG ----
+
+enum class MessageKind : std::uint32_t {
+  kPlain = 0,          // the bytes
+  kData = 1,           // the bytes, then 8 of immediate data
+  kAnnounced = 2,      // 16 bytes: the length of a message, 0. The receiver reads it (stm_read)
+  kAnnouncedData = 3,  // 16 bytes: the length of such a message, its immediate data
+  kWritten = 4,        // 16 bytes: the length of a complete write, its immediate data
+};
+inline constexpr std::size_t kAnnouncement = 16;
+
+inline void store64(std::byte* to, std::uint64_t value) {
+  const auto big = htobe64(value);
+  std::memcpy(to, &big, sizeof big);
+}
+inline std::uint64_t load64(const std::byte* from) {
+  std::uint64_t big = 0;
+  std::memcpy(&big, from, sizeof big);
+  return be64toh(big);
+}
+
+// Whether a message of that kind may have that length, and announce what it does.
+inline bool is_legal(MessageKind kind, const std::byte* data, std::size_t length) {
+  switch (kind) {
+    case MessageKind::kPlain:
+      return length <= kShortMost;
+    case MessageKind::kData:
+      return length >= kTrailer && length <= kBuffer;
+    case MessageKind::kAnnounced:
+    case MessageKind::kAnnouncedData:
+    case MessageKind::kWritten:
+      return length == kAnnouncement && load64(data) <= kMostMessage;
+  }
+  return false;
+}
+
+// ---- FI_EP_RDM ----
 
 enum class Kind : std::uint32_t {
-  kEager = 0x100,  // kinds of FI_EP_MSG are lower
+  kEager = 0x100,
   kAnnounced = 0x101,
   kPull = 0x102,
   kWritten = 0x103,
@@ -176,4 +220,4 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
   return false;
 }
 
-}  // namespace stp::fi::rdm
+}  // namespace stp::fi

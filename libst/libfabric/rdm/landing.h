@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lane: memory of a receiving endpoint into which one peer puts the bytes of its messages. It is
-// used in turn, by whole pages, and a message does not wrap around its end. The receiver says how
-// many pages are free again.
+// Where what peers send lands: memory of an endpoint of FI_EP_RDM. It is bounded, so many peers
+// that send little do not cost what few cost that send much.
+//
+// - Buffers are for messages, of which each connection has some.
+// - A lane is for the bytes of one peer's messages, who puts them there. It is used in turn, by
+//   whole pages, and a message does not wrap around its end. The receiver says how many pages are
+//   free again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "libst/libfabric/limits.h"
+#include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/rdm/wire.h"
+#include "libst/libfabric/wire.h"
 
 namespace stp::fi::rdm {
 
@@ -178,5 +184,60 @@ class LaneOut {
   std::uint64_t base_ = 0;
   LanePages pages_;
 };
+
+struct BufferBlock;
+
+struct Buffer : RxBuffer {
+  BufferBlock* block = nullptr;
+};
+
+// Buffers that are registered together.
+struct BufferBlock {
+  static constexpr std::size_t kBuffers = 16;
+
+  std::unique_ptr<std::byte, FreeBlock> bytes;
+  stm_memory_t memory = nullptr;
+  std::array<Buffer, kBuffers> buffers;
+  std::vector<Buffer*> free;
+
+  BufferBlock() = default;
+  BufferBlock(const BufferBlock&) = delete;
+  BufferBlock& operator=(const BufferBlock&) = delete;
+  ~BufferBlock();
+};
+
+// Connections of an endpoint in each direction.
+inline constexpr std::size_t kMostConnections = 1024;
+
+// Owns the buffers of an endpoint, each of kBuffer bytes. Its memory is bounded: kFirst for each
+// connection, and kShared for those that have more.
+class Buffers {
+ public:
+  static constexpr std::size_t kFirst = 1;
+  static constexpr std::size_t kMost = 16;  // of a connection
+  static constexpr std::size_t kShared = 1024;
+
+  explicit Buffers(stm_domain_t domain) : domain_(domain) {}
+
+  // `further`: it is not one of the first of its connection. 0 or a status: -ENOBUFS, all that are
+  // shared are taken.
+  int take(bool further, Buffer*& out);
+  // No link writes into it any more.
+  void give_back(Buffer& buffer, bool further);
+  void clear() { blocks_.clear(); }
+
+ private:
+  int add_block();
+
+  const stm_domain_t domain_;
+  std::list<BufferBlock> blocks_;
+  std::size_t shared_ = 0;  // taken
+};
+
+static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + BufferBlock::kBuffers) *
+                          kBuffer +
+                      Lanes::kBytes <
+                  (std::size_t{48} << 20),
+              "1024 peers cost below 48 MiB");
 
 }  // namespace stp::fi::rdm
