@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "libst/libfabric/atomic_calls.h"
+#include "libst/libfabric/endpoint.h"
 #include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
@@ -268,8 +268,22 @@ namespace {
 // nothing more.
 constexpr std::uint64_t kAtomicFlags = kTxOpFlags | FI_FENCE | FI_MORE;
 
-}  // namespace
+// What one call says.
+struct AtomicCall {
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  Target target;
+  Function function;
+  std::size_t count = 1;  // of numbers
+};
 
+// Of vectors: one number in one segment. nullptr: there is none.
+void* only(const fi_ioc* iov, std::size_t count) {
+  return iov != nullptr && count == 1 && iov[0].count == 1 ? iov[0].addr : nullptr;
+}
+
+// 0: an endpoint may begin it.
 int check_atomic(const AtomicCall& call) {
   const auto& f = call.function;
   fi_atomic_attr attr{};
@@ -282,6 +296,7 @@ int check_atomic(const AtomicCall& call) {
   return complete ? 0 : -FI_EINVAL;
 }
 
+// A call with a message: 0, or what is wrong with it. `call` has the function.
 int read_message(const fi_msg_atomic& msg, std::uint64_t flags, AtomicCall& call) {
   if ((flags & ~kAtomicFlags) != 0) return -FI_EBADFLAGS;
   if (msg.rma_iov_count != 1 || msg.rma_iov[0].count != 1) return -FI_EINVAL;
@@ -295,15 +310,122 @@ int read_message(const fi_msg_atomic& msg, std::uint64_t flags, AtomicCall& call
   return 0;
 }
 
-void* only(const fi_ioc* iov, std::size_t count) {
-  return iov != nullptr && count == 1 && iov[0].count == 1 ? iov[0].addr : nullptr;
-}
-
 int is_valid_atomic(fi_datatype type, fi_op op, std::size_t* count, Function::Kind kind) {
   fi_atomic_attr attr{};
   const auto error = query_atomic(type, op, kind, attr);
   if (error == 0 && count != nullptr) *count = attr.count;
   return error;
 }
+
+using AtomicKind = Function::Kind;
+
+ssize_t fetch(fid_ep* ep, const AtomicCall& call) {
+  return guarded([&]() -> ssize_t {
+    if (const auto error = check_atomic(call); error != 0) return error;
+    return endpoint_of(ep).fetch({.segments = {}, .context = call.context, .flags = call.flags},
+                                 call.to, call.target, call.function);
+  });
+}
+ssize_t fetch(fid_ep* ep, void* context, fi_addr_t to, const Target& target,
+              const Function& function, std::size_t count) {
+  return fetch(ep, {context, endpoint_of(ep).tx_flags(), to, target, function, count});
+}
+ssize_t fetch(fid_ep* ep, const fi_msg_atomic* msg, std::uint64_t flags, const Function& function) {
+  AtomicCall call{.target = {}, .function = function};
+  const auto error = read_message(*msg, flags, call);
+  return error != 0 ? error : fetch(ep, call);
+}
+
+}  // namespace
+
+fi_ops_atomic atomic_calls{
+    .size = sizeof(fi_ops_atomic),
+    .write =
+        [](fid_ep* ep, const void* buffer, std::size_t count, void*, fi_addr_t to,
+           std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+          return fetch(ep, context, to, {address, key}, {AtomicKind::kPlain, type, op, buffer},
+                       count);
+        },
+    .writev =
+        [](fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_addr_t to,
+           std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+          return fetch(ep, context, to, {address, key},
+                       {AtomicKind::kPlain, type, op, only(iov, count)}, 1);
+        },
+    .writemsg =
+        [](fid_ep* ep, const fi_msg_atomic* msg, std::uint64_t flags) {
+          return fetch(ep, msg, flags, {.kind = AtomicKind::kPlain});
+        },
+    .inject =
+        [](fid_ep* ep, const void* buffer, std::size_t count, fi_addr_t to, std::uint64_t address,
+           std::uint64_t key, fi_datatype type, fi_op op) {
+          return fetch(ep, {nullptr,
+                            FI_INJECT | kUntold,
+                            to,
+                            {address, key},
+                            {AtomicKind::kPlain, type, op, buffer},
+                            count});
+        },
+    .readwrite =
+        [](fid_ep* ep, const void* buffer, std::size_t count, void*, void* result, void*,
+           fi_addr_t to, std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
+           void* context) {
+          return fetch(ep, context, to, {address, key},
+                       {AtomicKind::kFetch, type, op, buffer, nullptr, result}, count);
+        },
+    .readwritev =
+        [](fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_ioc* results, void**,
+           std::size_t result_count, fi_addr_t to, std::uint64_t address, std::uint64_t key,
+           fi_datatype type, fi_op op, void* context) {
+          return fetch(ep, context, to, {address, key},
+                       {AtomicKind::kFetch, type, op, only(iov, count), nullptr,
+                        only(results, result_count)},
+                       1);
+        },
+    .readwritemsg =
+        [](fid_ep* ep, const fi_msg_atomic* msg, fi_ioc* results, void**, std::size_t result_count,
+           std::uint64_t flags) {
+          return fetch(ep, msg, flags,
+                       {.kind = AtomicKind::kFetch, .result = only(results, result_count)});
+        },
+    .compwrite =
+        [](fid_ep* ep, const void* buffer, std::size_t count, void*, const void* compare, void*,
+           void* result, void*, fi_addr_t to, std::uint64_t address, std::uint64_t key,
+           fi_datatype type, fi_op op, void* context) {
+          return fetch(ep, context, to, {address, key},
+                       {AtomicKind::kCompare, type, op, buffer, compare, result}, count);
+        },
+    .compwritev =
+        [](fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, const fi_ioc* compares, void**,
+           std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count,
+           fi_addr_t to, std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
+           void* context) {
+          return fetch(ep, context, to, {address, key},
+                       {AtomicKind::kCompare, type, op, only(iov, count),
+                        only(compares, compare_count), only(results, result_count)},
+                       1);
+        },
+    .compwritemsg =
+        [](fid_ep* ep, const fi_msg_atomic* msg, const fi_ioc* compares, void**,
+           std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count,
+           std::uint64_t flags) {
+          return fetch(ep, msg, flags,
+                       {.kind = AtomicKind::kCompare,
+                        .compare = only(compares, compare_count),
+                        .result = only(results, result_count)});
+        },
+    .writevalid =
+        [](fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
+          return is_valid_atomic(type, op, count, AtomicKind::kPlain);
+        },
+    .readwritevalid =
+        [](fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
+          return is_valid_atomic(type, op, count, AtomicKind::kFetch);
+        },
+    .compwritevalid =
+        [](fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
+          return is_valid_atomic(type, op, count, AtomicKind::kCompare);
+        },
+};
 
 }  // namespace stp::fi

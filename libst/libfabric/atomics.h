@@ -70,6 +70,9 @@ class Atomic {
   Step step_;
 };
 
+// The calls of FI_ATOMIC, of endpoints of either kind.
+extern fi_ops_atomic atomic_calls;
+
 // Makes `op` that operation, with memory for what comes back. A libfabric error, or a status.
 int prepare_atomic(FabricLink& link, Op& op, const Target& target, const Function& function);
 // Posts its next step. A status: it is not on its way.

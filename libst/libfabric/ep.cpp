@@ -7,74 +7,23 @@
 #include <utility>
 
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/atomic_calls.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
 #include "libst/libfabric/receives.h"
 
 namespace stp::fi {
-namespace {
-
-fi_ops ep_object_calls{
-    .size = sizeof(fi_ops),
-    .close = [](fid_t id) { return guarded([&] { return ep_of(id).close(); }); },
-    .bind =
-        [](fid_t id, fid_t other, std::uint64_t flags) {
-          return guarded([&] { return ep_of(id).bind(other, flags); });
-        },
-    .control =
-        [](fid_t id, int command, void* argument) {
-          return guarded([&] { return ep_of(id).control(command, argument); });
-        },
-    .ops_open = refuse,
-    .tostr = refuse,
-    .ops_set = refuse,
-};
-
-fi_ops_ep ep_calls{
-    .size = sizeof(fi_ops_ep),
-    .cancel = [](fid_t id,
-                 void* context) { return guarded([&] { return ep_of(id).cancel(context); }); },
-    .getopt =
-        [](fid_t id, int level, int name, void* value, std::size_t* length) {
-          return level != FI_OPT_ENDPOINT ? -FI_ENOPROTOOPT
-                                          : ep_of(id).get_option(name, value, length);
-        },
-    .setopt = [](fid_t, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; },
-    .tx_ctx = refuse,
-    .rx_ctx = refuse,
-    .rx_size_left = [](fid_ep* ep) { return guarded([&] { return ep_of(ep).size_left(false); }); },
-    .tx_size_left = [](fid_ep* ep) { return guarded([&] { return ep_of(ep).size_left(true); }); },
-};
-
-}  // namespace
 
 Ep::Ep(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_object_calls},
-             .ops = &ep_calls,
-             .cm = &ep_cm_calls,
-             .msg = &ep_msg_calls,
-             .rma = &ep_rma_calls,
-             .tagged = nullptr,
-             .atomic = &AtomicCalls<Ep>::table,
-             .collective = nullptr},
-      domain_(domain),
-      link_(domain.link()),
-      op_flags_(info),
-      tx_size_(info.tx_attr != nullptr && info.tx_attr->size != 0 ? info.tx_attr->size : kTxSize),
-      format_(info.addr_format) {
-  if (info.rx_attr != nullptr && info.rx_attr->size != 0) own_.most = info.rx_attr->size;
-  name_ = address_or_any(info.src_addr, info.src_addrlen);
+    : AnyEndpoint(domain, info, kMsgOffer, nullptr, context),
+      SendingConnection(static_cast<AnyEndpoint&>(*this)) {
+  own_.most = rx_size_;
   peer_ = address_or_any(info.dest_addr, info.dest_addrlen);
-  at_once_.owner = this;
-  domain_.use();
 }
 
 int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   if (info.ep_attr == nullptr || info.ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
-  if (info.tx_attr != nullptr && info.tx_attr->size > kMostTxSize) return -FI_EINVAL;
-  if (info.rx_attr != nullptr && info.rx_attr->size > kMostRxSize) return -FI_EINVAL;
+  if (const auto error = check_sizes(info); error != 0) return error;
   const LinkLock lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
   std::optional<Address> name;
@@ -98,17 +47,13 @@ int Ep::close() {
     link_.stop_dialing(lock, *this);
     linger(lock);
     if (request_) stm_reject(request_->connection, nullptr, 0);
-    if (connection_ != nullptr) stm_connection_close(connection_);
+    Connection::close();
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
     link_.drain();
     ended(-ECANCELED);
     arrivals_.clear();
     if (block_) link_.give_back(std::move(block_));
-    if (eq_ != nullptr) {
-      eq_->forget(&fid);
-      eq_->unuse();
-    }
-    reports_.release();
+    leave_queues();
     if (srx_ != nullptr) {
       std::erase(receives_->hungry, this);
       srx_->unuse();
@@ -119,32 +64,17 @@ int Ep::close() {
   return 0;
 }
 
-void Ep::linger(LinkLock& lock) {
-  link_.linger(lock, [this] {
-    return (state_ == State::kUp || state_ == State::kShutDown) &&
-           (injected_ != 0 || (has_injected_at_once_ && sends_quietly(connection_)));
-  });
+bool Ep::lingers() const {
+  const auto connected = (state_ == State::kUp || state_ == State::kShutDown) && !ended_;
+  return connected && (injected_ != 0 || is_sending());
 }
 
-int Ep::bind(fid_t other, std::uint64_t flags) {
-  const LinkLock lock(link_.mutex());
-  if (enabled_) return -FI_EOPBADSTATE;
-  switch (other->fclass) {
-    case FI_CLASS_EQ:
-      return Eq::bind(eq_, other, flags);
-    case FI_CLASS_CQ:
-      return reports_.bind_cq(other, flags);
-    case FI_CLASS_CNTR:
-      return reports_.bind_cntr(other, flags, false);
-    case FI_CLASS_SRX_CTX:
-      if (srx_ != nullptr) return -FI_EINVAL;
-      srx_ = &object_of<Srx, fid_ep>(other);
-      srx_->use();
-      receives_ = &srx_->receives();
-      return 0;
-    default:
-      return -FI_EINVAL;
-  }
+int Ep::bind_other(fid_t other, std::uint64_t) {
+  if (other->fclass != FI_CLASS_SRX_CTX || srx_ != nullptr) return -FI_EINVAL;
+  srx_ = &object_of<Srx, fid_ep>(other);
+  srx_->use();
+  receives_ = &srx_->receives();
+  return 0;
 }
 
 int Ep::enable() {
@@ -154,66 +84,25 @@ int Ep::enable() {
   return 0;
 }
 
-int Ep::control(int command, void* argument) {
-  const LinkLock lock(link_.mutex());
-  return command == FI_ENABLE ? enable() : op_flags_.control(command, argument, kMsgOffer);
-}
-
-int Ep::get_option(int name, void* value, std::size_t* length) const {
-  if (name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
-  if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
-  *static_cast<std::size_t*>(value) = kCmData;
-  *length = sizeof(std::size_t);
-  return 0;
-}
-
-ssize_t Ep::size_left(bool tx) {
-  const LinkLock lock(link_.mutex());
-  if (!enabled_) return -FI_EOPBADSTATE;
-  const auto left = tx ? tx_size_ - outstanding_ : receives().most - receives().posted.size();
-  return static_cast<ssize_t>(left);
+int Ep::get_option(int name, void* value, std::size_t* length) {
+  return name == FI_OPT_CM_DATA_SIZE ? tell_option(kCmData, value, length) : -FI_ENOPROTOOPT;
 }
 
 // ---- operations ----
 
-int Ep::may_post(std::uint64_t flags) const {
-  if (state_ != State::kUp) return -FI_ENOTCONN;
-  // The managed API does not know of the steps to come.
-  if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
-  return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
+int Ep::way_to(fi_addr_t, SendingConnection*& way) {
+  way = this;
+  return is_up() ? 0 : -FI_ENOTCONN;
 }
 
-Op& Ep::begin(const Request& request, Direction direction, std::uint64_t kind) {
-  auto& op = link_.take_op();
-  const auto receives = direction == Direction::kReceive;
+void Ep::tell_of(const Op& write, std::byte* note) const {
+  store64(note, write.length);
+  store64(note + 8, write.data);
+}
+
+int Ep::post(Op& op) {
   op.owner = this;
-  op.context = request.context;
-  op.flags = kind;
-  op.direction = direction;
-  op.told = reports_.tells(direction, request.flags);
-  op.length = request.segments.length;
-  op.data = request.data;
-  op.parts = 1;
-  if (receives) return op;
-  ++outstanding_;
-  if (direction == Direction::kSend) sends_.push_back(&op);
-  op.injected = (request.flags & kUntold) != 0;
-  if (op.injected) ++injected_;
-  return op;
-}
-
-ssize_t Ep::posted(Op& op, int status) {
-  if (status == 0) return 0;
-  if (op.direction == Direction::kSend) sends_.pop_back();
-  leaves(op);
-  link_.free_op(op);
-  return -error_of(status);
-}
-
-void Ep::leaves(const Op& op) {
-  if (op.direction != Direction::kReceive) --outstanding_;
-  if (op.injected) --injected_;
-  if (op.atomic && op.atomic->repeats()) --repeating_;
+  return begin_access(op, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement);
 }
 
 void Ep::part_done(Op& op, int status) {
@@ -226,6 +115,7 @@ void Ep::part_done(Op& op, int status) {
   if (continue_atomic(connection_, op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
+  if (op.direction == Direction::kReceive) return has_read(op);
   if (op.direction != Direction::kSend) return finish(op);
   // In the order of posting, as layers such as ofi_rxm take for granted.
   while (!sends_.empty() && sends_.front()->parts == 0) {
@@ -235,13 +125,10 @@ void Ep::part_done(Op& op, int status) {
   }
 }
 
-void Ep::finish(Op& op) {
-  leaves(op);
+void Ep::has_read(Op& op) {
   if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
   reports_.complete(op);
-  const auto was_reading = reading_ == &op;
   link_.free_op(op);
-  if (!was_reading) return;
   reading_ = nullptr;
   link_.stop_watching(*this);
   match();
@@ -249,59 +136,18 @@ void Ep::finish(Op& op) {
 
 // How an endpoint is connected, and how that ends.
 
-fi_ops_cm ep_cm_calls{
-    .size = sizeof(fi_ops_cm),
-    .setname =
-        [](fid_t id, void* address, std::size_t length) {
-          return guarded([&] { return ep_of(id).set_name(address, length); });
-        },
-    .getname =
-        [](fid_t id, void* address, std::size_t* length) {
-          return guarded([&] { return ep_of(id).get_name(false, address, length); });
-        },
-    .getpeer =
-        [](fid_ep* ep, void* address, std::size_t* length) {
-          return guarded([&] { return ep_of(ep).get_name(true, address, length); });
-        },
-    .connect =
-        [](fid_ep* ep, const void* address, const void* data, std::size_t length) {
-          return guarded([&] { return ep_of(ep).connect(address, data, length); });
-        },
-    .listen = refuse,
-    .accept =
-        [](fid_ep* ep, const void* data, std::size_t length) {
-          return guarded([&] { return ep_of(ep).accept(data, length); });
-        },
-    .reject = refuse,
-    .shutdown =
-        [](fid_ep* ep, std::uint64_t flags) {
-          return guarded([&] { return ep_of(ep).shutdown(flags); });
-        },
-    .join = refuse,
-};
-
-int Ep::set_name(const void* address, std::size_t length) {
+int Ep::get_name(void* address, std::size_t* length) {
   const LinkLock lock(link_.mutex());
-  Address given;
-  if (!read_address(address, length, given)) return -FI_EINVAL;
-  if (state_ != State::kNew) return -FI_EOPBADSTATE;
-  if (!link_.has_address(given, format_)) return -FI_EADDRNOTAVAIL;
-  name_ = given;
-  return 0;
+  return tell_address(link_.at_present(name_, format_), format_, address, length);
 }
 
-int Ep::get_name(bool peer, void* address, std::size_t* length) {
+int Ep::get_peer(void* address, std::size_t* length) {
   const LinkLock lock(link_.mutex());
-  if (peer && state_ != State::kUp) return -FI_ENOTCONN;
-  return tell_address(peer ? peer_ : link_.at_present(name_, format_), format_, address, length);
+  return is_up() ? tell_address(peer_, format_, address, length) : -FI_ENOTCONN;
 }
 
-// What a connection needs, before there is one.
-int Ep::prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block) {
-  if (!enabled_ || state_ != State::kNew) return -FI_EOPBADSTATE;
-  attr.size = sizeof attr;
-  attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
-  attr.events = link_.queue();
+int Ep::prepare(std::unique_ptr<RxBlock>& block) {
+  if (!enabled_ || has_begun()) return -FI_EOPBADSTATE;
   const auto error = link_.take_block(parameters().rx_buffers, block);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "buffers for messages", error);
 }
@@ -310,7 +156,7 @@ void Ep::use_block(std::unique_ptr<RxBlock> block) {
   block_ = std::move(block);
   for (auto& buffer : block_->buffers) {
     buffer.owner = this;
-    post(buffer);
+    lend(buffer);
   }
 }
 
@@ -320,10 +166,9 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
   if (address != nullptr && !read_address(address, kByFamily, peer_)) return -FI_EINVAL;
   if (peer_.port == 0) return -FI_EINVAL;
-  stm_connection_attr_t attr{};
   std::unique_ptr<RxBlock> block;
-  if (const auto error = prepare(attr, block); error != 0) return error;
-  if (const auto error = stm_connection_create(link_.domain(), &attr, &connection_); error != 0) {
+  if (const auto error = prepare(block); error != 0) return error;
+  if (const auto error = create(); error != 0) {
     link_.give_back(std::move(block));
     return explain(FI_LOG_EP_CTRL, "a connection", error);
   }
@@ -337,9 +182,8 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
 }
 
 void Ep::not_dialed(int status) {
-  if (state_ != State::kConnecting || closing_) return;
+  if (state_ != State::kConnecting || ended_ || closing_) return;
   explain(FI_LOG_EP_CTRL, "connecting to " + peer_name(peer_), status);
-  state_ = State::kEnded;
   eq_->tell_error(&fid, status, {});
   ended(status);
 }
@@ -348,9 +192,9 @@ int Ep::accept(const void* data, std::size_t length) {
   const LinkLock lock(link_.mutex());
   if (!request_) return -FI_EOPBADSTATE;
   if (length > kCmData || (data == nullptr && length != 0)) return -FI_EINVAL;
-  stm_connection_attr_t attr{};
   std::unique_ptr<RxBlock> block;
-  if (const auto error = prepare(attr, block); error != 0) return error;
+  if (const auto error = prepare(block); error != 0) return error;
+  const auto attr = attributes();
   const auto connection = request_->connection;
   if (const auto error = stm_accept(connection, &attr, data, length); error != 0) {
     link_.give_back(std::move(block));
@@ -367,7 +211,7 @@ int Ep::accept(const void* data, std::size_t length) {
 int Ep::shutdown(std::uint64_t flags) {
   const LinkLock lock(link_.mutex());
   if (flags != 0) return -FI_EBADFLAGS;
-  if (state_ != State::kUp) return -FI_ENOTCONN;
+  if (!is_up()) return -FI_ENOTCONN;
   state_ = State::kShutDown;
   stm_disconnect(connection_, STM_GRACEFUL);
   link_.progress();
@@ -375,21 +219,20 @@ int Ep::shutdown(std::uint64_t flags) {
 }
 
 void Ep::connection_event(const stm_event_t& event) {
-  const auto was = state_;
   if (event.kind == STM_CONNECTED) {
     state_ = State::kUp;
     eq_->tell(FI_CONNECTED, &fid, nullptr, cm_data_of(connection_));
     return;
   }
-  state_ = State::kEnded;
   if (event.kind == STM_FAILED) link_.suspect();
-  if (was == State::kConnecting) {
+  if (ended_) return;
+  if (state_ == State::kConnecting) {
     const auto refused = event.kind == STM_REFUSED;
     const auto status = event.status != 0 ? event.status : -ECONNREFUSED;
     tell_unreachable(peer_name(peer_), status);
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
-  } else if (was == State::kUp || was == State::kShutDown) {
+  } else {
     eq_->tell(FI_SHUTDOWN, &fid, nullptr, {});
   }
   ended(event.status != 0 ? event.status : -ECANCELED);
@@ -397,7 +240,7 @@ void Ep::connection_event(const stm_event_t& event) {
 
 // Nothing comes any more: what waits is given up. Messages that have come stay for receives.
 void Ep::ended(int status) {
-  if (state_ != State::kEnded) state_ = State::kEnded;
+  ended_ = true;
   link_.stop_watching(*this);
   const auto announced = std::exchange(announced_, {});
   for (auto* const op : announced) part_done(*op, status);
@@ -407,11 +250,6 @@ void Ep::ended(int status) {
     outcome.status = -ECANCELED;
     tell_received(receive, outcome);
   }
-}
-
-void Ep::break_off(const char* why) {
-  inform(FI_LOG_EP_DATA, std::string("the peer is broken off: ") + why);
-  if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
 // ---- the one that listens ----
@@ -436,7 +274,7 @@ fi_ops pep_object_calls{
     .ops_set = refuse,
 };
 
-fi_ops_cm cm_calls{
+fi_ops_cm pep_cm_calls{
     .size = sizeof(fi_ops_cm),
     .setname =
         [](fid_t id, void* address, std::size_t length) {
@@ -460,11 +298,9 @@ fi_ops_cm cm_calls{
 };
 
 int get_option(fid_t, int level, int name, void* value, std::size_t* length) {
-  if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
-  if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
-  *static_cast<std::size_t*>(value) = kCmData;
-  *length = sizeof(std::size_t);
-  return 0;
+  return level == FI_OPT_ENDPOINT && name == FI_OPT_CM_DATA_SIZE
+             ? tell_option(kCmData, value, length)
+             : -FI_ENOPROTOOPT;
 }
 
 fi_ops_ep pep_ep_calls{
@@ -502,7 +338,7 @@ std::unique_ptr<Connreq> take_request(fid_t handle) {
 Pep::Pep(Fabric& fabric, const fi_info& info, void* context)
     : fid_pep{.fid = {.fclass = FI_CLASS_PEP, .context = context, .ops = &pep_object_calls},
               .ops = &pep_ep_calls,
-              .cm = &cm_calls},
+              .cm = &pep_cm_calls},
       fabric_(fabric),
       link_(fabric.link()),
       info_(fi_dupinfo(&info)) {

@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "libst/libfabric/atomics.h"
+#include "libst/libfabric/endpoint.h"
 #include "libst/libfabric/info.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
@@ -78,7 +78,7 @@ class Pep final : public fid_pep, public Acceptor {
 // nullptr: not a request.
 std::unique_ptr<Connreq> take_request(fid_t handle);
 
-class Ep final : public fid_ep, public Owner {
+class Ep final : public AnyEndpoint, public SendingConnection {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
@@ -93,32 +93,20 @@ class Ep final : public fid_ep, public Owner {
   void match();
 
   // ---- calls ----
-  int close();
-  int bind(fid_t other, std::uint64_t flags);
-  int control(int command, void* argument);
-  int get_option(int name, void* value, std::size_t* length) const;
-  ssize_t cancel(void* context);
-  ssize_t size_left(bool tx);
+  int close() override;
+  int get_option(int name, void* value, std::size_t* length) override;
+  ssize_t cancel(void* context) override;
+  int get_name(void* address, std::size_t* length) override;
+  int get_peer(void* address, std::size_t* length) override;
+  int connect(const void* address, const void* data, std::size_t length) override;
+  int accept(const void* data, std::size_t length) override;
+  int shutdown(std::uint64_t flags) override;
 
-  int set_name(const void* address, std::size_t length);
-  int get_name(bool peer, void* address, std::size_t* length);
-  int connect(const void* address, const void* data, std::size_t length);
-  int accept(const void* data, std::size_t length);
-  int shutdown(std::uint64_t flags);
-
-  ssize_t receive(PostedReceive&& receive);
-  ssize_t send(const Request& request);
-  ssize_t write(const Request& request, const Target& target);
-  ssize_t read(const Request& request, const Target& target);
-  // The peer is that of the connection.
-  ssize_t fetch(const Request& request, fi_addr_t, const Target& target, const Function& function);
-
-  // The flags of calls without a flags argument.
-  [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
-  [[nodiscard]] std::uint64_t rx_flags() const { return op_flags_.rx; }
+  ssize_t receive(const Inbound& inbound) override;
+  ssize_t send(const Outbound& message) override;
 
  private:
-  enum class State { kNew, kConnecting, kUp, kShutDown, kEnded };
+  enum class State { kNew, kConnecting, kUp, kShutDown };
   struct Arrival {
     RxBuffer* buffer;
     std::size_t length;
@@ -127,48 +115,39 @@ class Ep final : public fid_ep, public Owner {
 
   Ep(Domain& domain, const fi_info& info, void* context);
 
-  int enable();
-  int prepare(stm_connection_attr_t& attr, std::unique_ptr<RxBlock>& block);
-  void use_block(std::unique_ptr<RxBlock> block);
-  void post(RxBuffer& buffer);
-  void ended(int status);
-  // Ends the connection: the peer violates the protocol.
-  void break_off(const char* why);
-  // Waits until injected messages have arrived, the connection has ended, or a timeout has passed.
-  void linger(LinkLock& lock);
+  int bind_other(fid_t other, std::uint64_t flags) override;
+  int enable() override;
+  [[nodiscard]] bool has_begun() const override { return state_ != State::kNew || ended_; }
+  [[nodiscard]] std::size_t receives_left() const override {
+    return receives().most - receives().posted.size();
+  }
+  [[nodiscard]] bool lingers() const override;
+  int way_to(fi_addr_t, SendingConnection*& way) override;
+  void tell_of(const Op& write, std::byte* note) const override;
+  int post(Op& op) override;
 
-  [[nodiscard]] int may_post(std::uint64_t flags) const;
-  Op& begin(const Request& request, Direction direction, std::uint64_t kind);
-  // Handles the status of a managed API call that is a part of `op`: gives `op` up if it has
-  // failed.
-  ssize_t posted(Op& op, int status);
-  void finish(Op& op);
-  // The operation is no longer outstanding.
-  void leaves(const Op& op);
+  // What a connection needs, before there is one.
+  int prepare(std::unique_ptr<RxBlock>& block);
+  void use_block(std::unique_ptr<RxBlock> block);
+  void ended(int status);
+  [[nodiscard]] bool is_up() const { return state_ == State::kUp && !ended_; }
+
+  void has_read(Op& op);
   [[nodiscard]] Receives& receives() const { return *receives_; }
   ssize_t send_short(const Request& request);
   // Copies the message into the peer's ring, as a part of `op`. False: it would have to wait.
   bool send_at_once(const Request& request, Op& op, unsigned flags);
   ssize_t announce(const Request& request);
-  int tell_written(Op& op);
+  // The message is on its way, or given up because of that error.
+  ssize_t sent(Op& op, int error);
   void take_short(PostedReceive& receive, const Arrival& arrival);
   void take_announced(PostedReceive& receive, const Arrival& arrival);
   void tell_received(const PostedReceive& receive, Outcome outcome);
 
-  Domain& domain_;
-  FabricLink& link_;
-  Eq* eq_ = nullptr;
-  Reports reports_;
   Srx* srx_ = nullptr;
-  OpFlags op_flags_;
-  std::size_t tx_size_;
-
   State state_ = State::kNew;
-  bool enabled_ = false, closing_ = false;
-  const std::uint32_t format_;
-  Address name_, peer_;
+  Address peer_;
   std::unique_ptr<Connreq> request_;
-  stm_connection_t connection_ = nullptr;
 
   Receives own_;
   Receives* receives_ = &own_;
@@ -177,21 +156,6 @@ class Ep final : public fid_ep, public Owner {
   Op* reading_ = nullptr;      // an announced message that is being read
   std::deque<Op*> announced_;  // by this side, not requested yet
   std::deque<Op*> sends_;      // not reported yet, in posting order
-  Op at_once_;                 // stands for all that was injected and copied at once
-  bool has_injected_at_once_ = false;
-  std::size_t outstanding_ = 0, injected_ = 0;
-  std::size_t repeating_ = 0;  // atomic operations that may take further steps
 };
-
-extern fi_ops_cm ep_cm_calls;
-extern fi_ops_msg ep_msg_calls;
-extern fi_ops_rma ep_rma_calls;
-
-inline Ep& ep_of(fid_ep* ep) {
-  return *static_cast<Ep*>(ep);
-}
-inline Ep& ep_of(fid_t id) {
-  return object_of<Ep, fid_ep>(id);
-}
 
 }  // namespace stp::fi

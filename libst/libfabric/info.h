@@ -78,6 +78,7 @@ extern const Offer kMsgOffer, kRdmOffer;
 struct OpFlags {
   std::uint64_t tx = 0, rx = 0;
 
+  OpFlags() = default;
   explicit OpFlags(const fi_info& info);
   // FI_GETOPSFLAG or FI_SETOPSFLAG; `argument` as in fi_control. -FI_ENOSYS: another command.
   int control(int command, void* argument, const Offer& offer);

@@ -18,7 +18,6 @@
 
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
-#include "libst/libfabric/receives.h"
 
 namespace stp::fi {
 namespace {
@@ -65,6 +64,7 @@ FabricLink::~FabricLink() {
   }
   dial_.notify_all();
   if (dialer_.joinable()) dialer_.join();
+  blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
 }
 
@@ -308,6 +308,24 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
 
 // ---- where short messages land ----
 
+RxBlock::~RxBlock() {
+  if (memory != nullptr) stm_memory_release(memory);
+}
+
+int RxBlock::make(stm_domain_t domain, std::size_t count, std::size_t of_size) {
+  size = of_size;
+  bytes = allocate(count * size);
+  if (!bytes) return -ENOMEM;
+  if (const auto error =
+          stm_memory_register(domain, bytes.get(), count * size, STM_LOCAL_WRITE, &memory);
+      error != 0)
+    return error;
+  buffers.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    buffers[i] = {.data = &bytes.get()[i * size], .block = this};
+  return 0;
+}
+
 int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
   if (!blocks_.empty()) {
     out = std::move(blocks_.back());
@@ -315,13 +333,7 @@ int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
     return 0;
   }
   auto block = std::make_unique<RxBlock>();
-  block->bytes = allocate(count * kBuffer);
-  if (!block->bytes) return -ENOMEM;
-  block->buffers.resize(count);
-  const auto error = stm_memory_register(domain_, block->bytes.get(), count * kBuffer,
-                                         STM_LOCAL_WRITE, &block->memory);
-  if (error != 0) return error;
-  for (std::size_t i = 0; i < count; ++i) block->buffers[i].data = &block->bytes.get()[i * kBuffer];
+  if (const auto error = block->make(domain_, count, kBuffer); error != 0) return error;
   out = std::move(block);
   return 0;
 }

@@ -118,16 +118,27 @@ class Wait {
 };
 
 // Where a short message lands.
+struct RxBlock;
 struct RxBuffer {
   Owner* owner = nullptr;
   std::byte* data = nullptr;
+  RxBlock* block = nullptr;
 };
 
-// The buffers of a connection.
+// Buffers that are registered together.
 struct RxBlock {
   std::unique_ptr<std::byte, FreeBlock> bytes;
   stm_memory_t memory = nullptr;
+  std::size_t size = 0;  // of each buffer
   std::vector<RxBuffer> buffers;
+  std::vector<RxBuffer*> free;  // where they are handed out one by one
+
+  RxBlock() = default;
+  RxBlock(const RxBlock&) = delete;
+  RxBlock& operator=(const RxBlock&) = delete;
+  ~RxBlock();
+  // Makes so many of that size. 0 or a status.
+  int make(stm_domain_t domain, std::size_t count, std::size_t of_size);
 };
 
 // A pending connect. It runs in a thread of its own, because resolving a host may take a second.

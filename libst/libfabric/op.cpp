@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
@@ -48,6 +49,67 @@ void Span::give_up() {
   if (slots != nullptr) slots->give_back(*this);
   if (registered) stm_memory_release(memory);
   *this = {};
+}
+
+int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out) {
+  if (count > kSegments) return -FI_EINVAL;
+  out.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    out.iov[i] = iov[i];
+    out.desc[i] = desc != nullptr ? desc[i] : nullptr;
+    out.length += iov[i].iov_len;
+  }
+  return 0;
+}
+
+Segments one_segment(const void* buffer, std::size_t length, void* desc) {
+  Segments one;
+  one.count = 1;
+  one.iov[0] = {const_cast<void*>(buffer), length};
+  one.desc[0] = desc;
+  one.length = length;
+  return one;
+}
+
+Segments shortened(const Segments& segments, std::size_t length) {
+  auto result = segments;
+  result.length = std::min(length, segments.length);
+  auto left = result.length;
+  for (std::size_t i = 0; i < result.count; ++i) {
+    result.iov[i].iov_len = std::min(result.iov[i].iov_len, left);
+    left -= result.iov[i].iov_len;
+  }
+  return result;
+}
+
+Segments without(const Segments& segments, std::size_t length) {
+  auto result = segments;
+  result.length -= std::min(length, result.length);
+  for (std::size_t i = 0; i < result.count; ++i) {
+    auto& part = result.iov[i];
+    const auto left_out = std::min(length, part.iov_len);
+    if (left_out != 0) part.iov_base = static_cast<std::byte*>(part.iov_base) + left_out;
+    part.iov_len -= left_out;
+    length -= left_out;
+  }
+  return result;
+}
+
+void gather(const Segments& from, std::byte* to) {
+  for (std::size_t i = 0; i < from.count; ++i) {
+    if (from.iov[i].iov_len != 0) std::memcpy(to, from.iov[i].iov_base, from.iov[i].iov_len);
+    to += from.iov[i].iov_len;
+  }
+}
+
+void scatter(const std::byte* from, const Segments& to, std::size_t length) {
+  for (std::size_t i = 0; i < to.count && length != 0; ++i) {
+    const auto part = std::min(length, to.iov[i].iov_len);
+    if (part == 0) continue;
+    std::memcpy(to.iov[i].iov_base, from, part);
+    from += part;
+    length -= part;
+  }
 }
 
 int Reports::bind_cq(fid_t other, std::uint64_t flags) {

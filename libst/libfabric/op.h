@@ -120,6 +120,24 @@ struct Segments {
   std::size_t length = 0;  // of all
 };
 
+// Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
+int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
+inline std::size_t length_of(const iovec* iov, std::size_t count) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < count; ++i) length += iov[i].iov_len;
+  return length;
+}
+Segments one_segment(const void* buffer, std::size_t length, void* desc);
+// The segments without their first `length` bytes.
+Segments without(const Segments& segments, std::size_t length);
+// Cuts the segments to their first `length` bytes.
+Segments shortened(const Segments& segments, std::size_t length);
+void scatter(const std::byte* from, const Segments& to, std::size_t length);
+inline void scatter(const std::byte* from, const Segments& to) {
+  scatter(from, to, to.length);
+}
+void gather(const Segments& from, std::byte* to);
+
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
 enum class Action : std::uint8_t {
   kMessage,

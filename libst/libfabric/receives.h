@@ -7,6 +7,7 @@
 
 #include <deque>
 
+#include "libst/libfabric/endpoint.h"
 #include "libst/libfabric/op.h"
 
 namespace stp::fi {
@@ -28,29 +29,11 @@ struct Receives {
   int post(PostedReceive&& receive);
 };
 
-// Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
-int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
-inline std::size_t length_of(const iovec* iov, std::size_t count) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += iov[i].iov_len;
-  return length;
-}
-Segments one_segment(const void* buffer, std::size_t length, void* desc);
-// The segments without their first `length` bytes.
-Segments without(const Segments& segments, std::size_t length);
-// Cuts the segments to their first `length` bytes.
-Segments shortened(const Segments& segments, std::size_t length);
-void scatter(const std::byte* from, const Segments& to, std::size_t length);
-inline void scatter(const std::byte* from, const Segments& to) {
-  scatter(from, to, to.length);
-}
-void gather(const Segments& from, std::byte* to);
-
 // A shared receive context: receives for all endpoints bound to it.
 class Domain;
 class FabricLink;
 
-class Srx : public fid_ep {
+class Srx final : public MessageEnd {
  public:
   static int open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out);
 
@@ -60,7 +43,7 @@ class Srx : public fid_ep {
   void unuse() { --users_; }
 
   int close();
-  ssize_t post(PostedReceive&& receive);
+  ssize_t receive(const Inbound& inbound) override;
 
  private:
   Srx(Domain& domain, const fi_rx_attr* attr, void* context);

@@ -2,12 +2,6 @@
 // Endpoints of FI_EP_RDM, and their connections.
 #pragma once
 
-#include <netinet/in.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-
 #include <array>
 #include <deque>
 #include <list>
@@ -19,13 +13,12 @@
 #include <vector>
 
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/info.h"
+#include "libst/libfabric/endpoint.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/landing.h"
 #include "libst/libfabric/rdm/matching.h"
-#include "libst/libfabric/receives.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi {
@@ -35,35 +28,23 @@ class Eq;
 namespace stp::fi::rdm {
 
 class Endpoint;
-struct Outbound;
 
 // A connection that an endpoint has made to a peer: its messages, writes and reads go there.
-class Outgoing final : public Owner {
+class Outgoing final : public SendingConnection {
  public:
-  Outgoing(Endpoint& endpoint, const Address& peer) : endpoint_(endpoint), peer_(peer) {
-    at_once_.owner = this;
-  }
-  ~Outgoing();
-  Outgoing(const Outgoing&) = delete;
-  Outgoing& operator=(const Outgoing&) = delete;
+  Outgoing(Endpoint& endpoint, const Address& peer);
+  ~Outgoing() { question_.release(); }
 
   // Begins to connect. 0 or a status of the managed API.
   int dial();
-  // Ends the connection: what is under way completes. Its events are still to be taken.
-  void close();
   // What was posted and has not begun is given up.
   void give_up(int status);
-  [[nodiscard]] bool has_ended() const { return state_ == State::kEnded; }
-  [[nodiscard]] bool is_up() const { return state_ == State::kUp; }
+  [[nodiscard]] bool is_up() const { return up_ && !ended_; }
   [[nodiscard]] const Address& peer() const { return peer_; }
 
-  // Begins the operation, once the connection is up. A status: it has not begun.
-  int post(Op& op);
-  // Copies a short message into the peer's ring: then its bytes are the program's again, and no
-  // operation of the provider stands for it. False: it would have to wait.
+  int post(Op& op) override;
+  // No operation of the provider stands for that message.
   bool send_at_once(const Head& head, const Outbound& message);
-  // Messages of send_at_once() may be under way.
-  [[nodiscard]] bool is_sending() const;
   // The peer has lent a lane.
   [[nodiscard]] bool has_lane() const { return is_up() && lane_.is_open(); }
   // And it has room for a message of that length.
@@ -78,7 +59,6 @@ class Outgoing final : public Owner {
   void part_done(Op& op, int status) override;
 
  private:
-  enum class State { kDialing, kUp, kEnded };
   struct Read {
     std::uint32_t request;
     std::uint64_t length;
@@ -93,7 +73,6 @@ class Outgoing final : public Owner {
   int begin_laned(Op& op);
   void pulled(const Head& head);
   void flush();
-  void post(RxBuffer& buffer);
   // Accesses that the peer's program makes (asked.cpp): one at a time, and each in steps.
   int begin_ask(Op& op);
   int ask(Op& op);
@@ -107,20 +86,13 @@ class Outgoing final : public Owner {
   void answer(const Pull& pull, const Read& read);
   // The operation is complete: tells so to a peer that counts accesses. True: that is on its way.
   bool tell_access(Op& op);
-  void break_off(const char* why);
 
   Endpoint& endpoint_;
   const Address peer_;
-  State state_ = State::kDialing;
-  bool broken_ = false;
+  bool up_ = false;
   bool peer_counts_ = false;  // accesses to its memory
-  stm_connection_t connection_ = nullptr;
-  std::unique_ptr<std::byte, FreeBlock> bytes_;
-  stm_memory_t memory_ = nullptr;
-  std::vector<RxBuffer> buffers_;
-  std::deque<Op*> waiting_;  // for the connection to be up
-  Op at_once_;               // stands for all messages of send_at_once(), where one fails
-  bool has_sent_at_once_ = false;
+  RxBlock words_;             // where those of the peer land
+  std::deque<Op*> waiting_;   // for the connection to be up
   std::uint32_t last_id_ = 0;
   std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
   std::deque<Pull> pulls_;                            // that wait for their reads
@@ -142,22 +114,17 @@ struct Assembly {
 
 // A connection that a peer has made to an endpoint: the peer's messages come on it. Nothing that
 // comes is trusted: what the protocol does not permit ends the connection.
-class Incoming final : public Owner {
+class Incoming final : public Connection {
  public:
   // `knows_lanes`: the peer may be lent one.
-  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source, bool knows_lanes)
-      : endpoint_(endpoint), connection_(connection), source_(source), may_lend_(knows_lanes) {}
+  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
+           bool knows_lanes);
   ~Incoming();
-  Incoming(const Incoming&) = delete;
-  Incoming& operator=(const Incoming&) = delete;
 
   // 0 or a status of the managed API: then it has to be closed.
   int accept();
-  // Ends the connection: what is under way completes. Its events are still to be taken.
-  void close();
   // What was to be read and has not begun is given up.
   void give_up(int status);
-  [[nodiscard]] bool has_ended() const { return ended_; }
   [[nodiscard]] const Address& source() const { return source_; }
 
   // Reads an announced message into that receive.
@@ -220,12 +187,10 @@ class Incoming final : public Owner {
   int read(Op& op, const Pending& pending, std::size_t length);
   void keep(Message&& message);
   void keep_more();
-  void break_off(const char* why);
 
   Endpoint& endpoint_;
-  stm_connection_t connection_;
   const Address source_;
-  std::vector<Buffer*> buffers_;
+  std::vector<RxBuffer*> buffers_;
   std::size_t in_use_ = 0;  // of the buffers: they are not posted
   std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
@@ -243,7 +208,6 @@ class Incoming final : public Owner {
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;
-  bool ended_ = false, broken_ = false;
   fi_addr_t sender_ = FI_ADDR_NOTAVAIL;  // in the address vector, when that had this version
   std::uint64_t sender_as_of_ = 0;
 };
@@ -314,39 +278,14 @@ class Losses {
   std::map<Address, Loss> of_;
 };
 
-// A message to send, as a program's call gives it.
-struct Outbound {
-  const iovec* iov = nullptr;
-  void** desc = nullptr;
-  std::size_t count = 0;
-  void* context = nullptr;
-  std::uint64_t flags = 0, data = 0;
-  fi_addr_t to = FI_ADDR_UNSPEC;
-  bool tagged = false;
-  std::uint64_t tag = 0;
-};
-
-// A receive to post, as a program's call gives it.
-struct Inbound {
-  const iovec* iov = nullptr;
-  void** desc = nullptr;
-  std::size_t count = 0;
-  void* context = nullptr;
-  std::uint64_t flags = 0;
-  fi_addr_t from = FI_ADDR_UNSPEC;
-  bool tagged = false;
-  std::uint64_t tag = 0, ignore = 0;
-};
-
 // An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
 // there. It sends on the connections that it has made (Outgoing) and receives on those that peers
 // have made (Incoming), so two endpoints that connect to each other at once do not meet.
-class Endpoint final : public fid_ep, public Acceptor {
+class Endpoint final : public AnyEndpoint, public Acceptor {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
   // ---- for its connections: under the link's mutex ----
-  [[nodiscard]] FabricLink& link() const { return link_; }
   // Its address, as peers connect to it.
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Matching& matching() { return matching_; }
@@ -354,8 +293,6 @@ class Endpoint final : public fid_ep, public Acceptor {
   [[nodiscard]] Lanes& lanes() { return lanes_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
-  // A peer has broken the protocol.
-  void broken_off(const char* why) { inform_seldom(++broken_off_, "a peer is broken off", why); }
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
   }
@@ -370,8 +307,7 @@ class Endpoint final : public fid_ep, public Acceptor {
   Op& begin_receive(const Message& message, Receive&& receive);
   // That operation is done.
   void received(Op& op);
-  // A message, write or read is done.
-  void finish(Op& op);
+  void finish(Op& op) override;
   // A message that was complete for the program has not arrived.
   void never_arrived(const Address& peer, int status);
   // A peer has written with immediate data.
@@ -389,36 +325,31 @@ class Endpoint final : public fid_ep, public Acceptor {
   void has_ended(const Incoming& connection);
 
   // ---- calls ----
-  int close();
-  int bind(fid_t other, std::uint64_t flags);
-  int control(int command, void* argument);
-  int get_option(int name, void* value, std::size_t* length);
-  int set_option(int name, const void* value, std::size_t length);
-  ssize_t cancel(void* context);
-  ssize_t size_left(bool tx);
-  int set_name(const void* address, std::size_t length);
-  int get_name(void* address, std::size_t* length);
+  int close() override;
+  int get_option(int name, void* value, std::size_t* length) override;
+  int set_option(int name, const void* value, std::size_t length) override;
+  ssize_t cancel(void* context) override;
+  int get_name(void* address, std::size_t* length) override;
 
-  ssize_t send(const Outbound& message);
-  ssize_t receive(const Inbound& inbound);
-  ssize_t write(const Request& request, fi_addr_t to, const Target& target);
-  ssize_t read(const Request& request, fi_addr_t to, const Target& target);
-  ssize_t fetch(const Request& request, fi_addr_t to, const Target& target,
-                const Function& function);
-
-  // The flags of calls without a flags argument.
-  [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
-  [[nodiscard]] std::uint64_t rx_flags() const { return op_flags_.rx; }
+  ssize_t send(const Outbound& message) override;
+  ssize_t receive(const Inbound& inbound) override;
 
  private:
   Endpoint(Domain& domain, const fi_info& info, void* context);
-  int enable();
-  void linger(LinkLock& lock);
+  int bind_other(fid_t other, std::uint64_t flags) override;
+  int enable() override;
+  [[nodiscard]] bool has_begun() const override { return enabled_; }
+  [[nodiscard]] std::size_t receives_left() const override {
+    return rx_size_ - matching_.receives();
+  }
+  [[nodiscard]] bool lingers() const override;
+  int way_to(fi_addr_t to, SendingConnection*& way) override;
+  void tell_of(const Op& write, std::byte* note) const override;
+  void leaves(const Op& op) override;
   void bury();
   void bury_incoming();
   [[nodiscard]] std::size_t peers_that_send() const;
 
-  [[nodiscard]] int may_post(std::uint64_t flags) const;
   int connection_to(fi_addr_t to, Outgoing*& out) {
     const auto is_recent = recent_ != nullptr && to == recent_to_ &&
                            recent_as_of_ == av_->version() && losses_.empty() &&
@@ -430,15 +361,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   int find_connection_to(fi_addr_t to, Outgoing*& out);
   // The message has to wait, is long, or is complete later.
   ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);
-  Op& begin(const Request& request, Direction direction, std::uint64_t kind);
-  // The operation is no longer outstanding.
-  void leaves(const Op& op);
   // Fills in what a message consists of that goes in parts. A status.
   int take_parts(Op& op, const Segments& segments, const Head& head);
-  // Begins the operation on a connection: gives it up if that fails.
-  ssize_t post(Op& op, Outgoing& to, int error);
-  // The same, of a message whose bytes have been copied.
-  ssize_t post_copied(Op& op, Outgoing& to, std::uint64_t flags, int error);
+  // start(), of a message whose bytes have been copied.
+  ssize_t start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error);
   void take_laned(Op& op, const Segments& segments, const Head& head);
   ssize_t announce(Op& op, Outgoing& to, const Request& request, const Head& head);
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
@@ -457,20 +383,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   // Those that name that peer as their sender. False: there is none.
   bool give_up_receives(const Address& peer, int status);
 
-  Domain& domain_;
-  FabricLink& link_;
   Av* av_ = nullptr;
-  Eq* eq_ = nullptr;  // told when something that was injected is lost
-  Reports reports_;
-  OpFlags op_flags_;
-  std::size_t tx_size_, rx_size_;
   std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
   const std::size_t most_kept_;
-  const bool counts_accesses_;
   const bool directed_;  // FI_DIRECTED_RECV: receives name senders
-  bool enabled_ = false, closing_ = false;
-  const std::uint32_t format_;
-  Address name_;
   stm_listener_t listener_ = nullptr;
 
   Matching matching_;
@@ -486,24 +402,10 @@ class Endpoint final : public fid_ep, public Acceptor {
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;
-  std::uint64_t rejected_ = 0, broken_off_ = 0;  // peers
-  std::size_t outstanding_ = 0, injected_ = 0;
+  std::uint64_t rejected_ = 0;  // peers
   std::size_t part_slots_ = 0;  // of messages that go in parts
   std::size_t laned_ = 0;       // messages under way that are put into lanes
   std::size_t copied_ = 0;      // bytes of messages under way that have been reported
-  std::size_t repeating_ = 0;   // operations that may take further steps
 };
-
-extern fi_ops_cm cm_calls;
-extern fi_ops_msg msg_calls;
-extern fi_ops_tagged tagged_calls;
-extern fi_ops_rma rma_calls;
-
-inline Endpoint& endpoint_of(fid_ep* ep) {
-  return *static_cast<Endpoint*>(ep);
-}
-inline Endpoint& endpoint_of(fid_t id) {
-  return object_of<Endpoint, fid_ep>(id);
-}
 
 }  // namespace stp::fi::rdm

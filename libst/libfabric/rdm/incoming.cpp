@@ -10,7 +10,6 @@
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
-#include "libst/libfabric/receives.h"
 
 namespace stp::fi::rdm {
 namespace {
@@ -26,6 +25,13 @@ std::size_t read_length(const Op& op) {
 
 }  // namespace
 
+Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
+                   bool knows_lanes)
+    : Connection(endpoint, connection),
+      endpoint_(endpoint),
+      source_(source),
+      may_lend_(knows_lanes) {}
+
 Incoming::~Incoming() {
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_watching(*this);
@@ -35,13 +41,9 @@ Incoming::~Incoming() {
 }
 
 int Incoming::accept() {
-  auto& link = endpoint_.link();
   while (buffers_.size() < Buffers::kFirst)
     if (const auto error = add_buffer(); error != 0) return error;
-  stm_connection_attr_t attr{};
-  attr.size = sizeof attr;
-  attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
-  attr.events = link.queue();
+  const auto attr = attributes();
   const auto says = endpoint_.counts_accesses() ? kListens : std::string_view();
   const auto error = stm_accept(connection_, &attr, says.data(), says.size());
   if (error != 0) return error;
@@ -50,7 +52,7 @@ int Incoming::accept() {
 }
 
 int Incoming::add_buffer() {
-  Buffer* buffer = nullptr;
+  RxBuffer* buffer = nullptr;
   const auto error = endpoint_.buffers().take(buffers_.size() >= Buffers::kFirst, buffer);
   if (error != 0) return error;
   buffer->owner = this;
@@ -59,22 +61,9 @@ int Incoming::add_buffer() {
   return 0;
 }
 
-void Incoming::close() {
-  if (connection_ != nullptr) stm_connection_close(std::exchange(connection_, nullptr));
-}
-
 void Incoming::post(RxBuffer& buffer) {
   --in_use_;
-  if (ended_ || connection_ == nullptr) return;
-  stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer),
-              static_cast<const Buffer&>(buffer).block->memory, buffer.data, kBuffer);
-}
-
-// What else comes of it is no other offence.
-void Incoming::break_off(const char* why) {
-  if (ended_ || std::exchange(broken_, true)) return;
-  endpoint_.broken_off(why);
-  if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
+  lend(buffer);
 }
 
 void Incoming::connection_event(const stm_event_t& event) {

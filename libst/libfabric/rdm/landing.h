@@ -8,14 +8,12 @@
 //   free again.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
@@ -185,27 +183,6 @@ class LaneOut {
   LanePages pages_;
 };
 
-struct BufferBlock;
-
-struct Buffer : RxBuffer {
-  BufferBlock* block = nullptr;
-};
-
-// Buffers that are registered together.
-struct BufferBlock {
-  static constexpr std::size_t kBuffers = 16;
-
-  std::unique_ptr<std::byte, FreeBlock> bytes;
-  stm_memory_t memory = nullptr;
-  std::array<Buffer, kBuffers> buffers;
-  std::vector<Buffer*> free;
-
-  BufferBlock() = default;
-  BufferBlock(const BufferBlock&) = delete;
-  BufferBlock& operator=(const BufferBlock&) = delete;
-  ~BufferBlock();
-};
-
 // Connections of an endpoint in each direction.
 inline constexpr std::size_t kMostConnections = 1024;
 
@@ -216,25 +193,26 @@ class Buffers {
   static constexpr std::size_t kFirst = 1;
   static constexpr std::size_t kMost = 16;  // of a connection
   static constexpr std::size_t kShared = 1024;
+  static constexpr std::size_t kOfBlock = 16;  // registered together
 
   explicit Buffers(stm_domain_t domain) : domain_(domain) {}
 
   // `further`: it is not one of the first of its connection. 0 or a status: -ENOBUFS, all that are
   // shared are taken.
-  int take(bool further, Buffer*& out);
+  int take(bool further, RxBuffer*& out);
   // No link writes into it any more.
-  void give_back(Buffer& buffer, bool further);
+  void give_back(RxBuffer& buffer, bool further);
   void clear() { blocks_.clear(); }
 
  private:
   int add_block();
 
   const stm_domain_t domain_;
-  std::list<BufferBlock> blocks_;
+  std::list<RxBlock> blocks_;
   std::size_t shared_ = 0;  // taken
 };
 
-static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + BufferBlock::kBuffers) *
+static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + Buffers::kOfBlock) *
                           kBuffer +
                       Lanes::kBytes <
                   (std::size_t{48} << 20),

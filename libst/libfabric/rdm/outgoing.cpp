@@ -15,7 +15,7 @@
 namespace stp::fi::rdm {
 namespace {
 
-// For what the peer sends here: kPull alone.
+// For what the peer sends here: headers alone.
 constexpr std::size_t kPullBuffers = 32, kPullSize = 64;
 static_assert(kPullSize >= kHead);
 // So much memory of the provider holds messages of an endpoint that go in parts. Beyond that, they
@@ -34,28 +34,17 @@ constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
 
 }  // namespace
 
-Outgoing::~Outgoing() {
-  question_.release();
-  if (memory_ != nullptr) stm_memory_release(memory_);
-}
+Outgoing::Outgoing(Endpoint& endpoint, const Address& peer)
+    : SendingConnection(endpoint), endpoint_(endpoint), peer_(peer) {}
 
 int Outgoing::dial() {
   auto& link = endpoint_.link();
-  bytes_ = allocate(kPullBuffers * kPullSize);
-  if (!bytes_) return -ENOMEM;
-  auto error = stm_memory_register(link.domain(), bytes_.get(), kPullBuffers * kPullSize,
-                                   STM_LOCAL_WRITE, &memory_);
-  if (error != 0) return error;
-  stm_connection_attr_t attr{};
-  attr.size = sizeof attr;
-  attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
-  attr.events = link.queue();
-  error = stm_connection_create(link.domain(), &attr, &connection_);
-  if (error != 0) return error;
-  buffers_.resize(kPullBuffers);
-  for (std::size_t i = 0; i < kPullBuffers; ++i) {
-    buffers_[i] = {this, bytes_.get() + i * kPullSize};
-    post(buffers_[i]);
+  if (const auto error = words_.make(link.domain(), kPullBuffers, kPullSize); error != 0)
+    return error;
+  if (const auto error = create(); error != 0) return error;
+  for (auto& buffer : words_.buffers) {
+    buffer.owner = this;
+    lend(buffer);
   }
   link.mutex().is_held();
   link.dial(
@@ -66,46 +55,23 @@ int Outgoing::dial() {
   return 0;
 }
 
-void Outgoing::close() {
-  if (connection_ != nullptr) stm_connection_close(std::exchange(connection_, nullptr));
-}
-
-void Outgoing::post(RxBuffer& buffer) {
-  if (state_ == State::kEnded || connection_ == nullptr) return;
-  stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), memory_, buffer.data,
-              kPullSize);
-}
-
-// What else comes of it is no other offence.
-void Outgoing::break_off(const char* why) {
-  if (state_ == State::kEnded || std::exchange(broken_, true)) return;
-  endpoint_.broken_off(why);
-  if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
-}
-
 // ---- operations ----
 
 int Outgoing::post(Op& op) {
   op.owner = this;
-  if (state_ != State::kDialing) return begin(op);
+  if (op.injected) op.stm_flags |= STM_LAZY;
+  if (up_ || ended_) return begin(op);
   waiting_.push_back(&op);
   return 0;
 }
 
 bool Outgoing::send_at_once(const Head& head, const Outbound& message) {
-  if (state_ != State::kUp) return false;
+  if (!is_up()) return false;
   std::array<std::byte, kHead> bytes;
   store(head, bytes.data());
-  if (stm_send_short(connection_, reinterpret_cast<std::uintptr_t>(&at_once_), STM_QUIET,
-                     static_cast<std::uint32_t>(Kind::kEager), bytes.data(), kHead, message.iov,
-                     message.count) != 0)
-    return false;
-  has_sent_at_once_ = true;
-  return true;
-}
-
-bool Outgoing::is_sending() const {
-  return has_sent_at_once_ && state_ != State::kEnded && sends_quietly(connection_);
+  return SendingConnection::send_at_once(at_once_, STM_QUIET,
+                                         static_cast<std::uint32_t>(Kind::kEager), bytes.data(),
+                                         kHead, message.iov, message.count);
 }
 
 int Outgoing::begin(Op& op) {
@@ -137,26 +103,15 @@ int Outgoing::begin(Op& op) {
       return begin_parts(op);
     case Action::kLaned:
       return begin_laned(op);
-    case Action::kRead:
-      return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
-                     op.remote_key, op.remote_address);
-    case Action::kAtomic:
-      return post_step(connection_, op);
     case Action::kAsk:
       return begin_ask(op);
     case Action::kWrite:
+    case Action::kRead:
+    case Action::kAtomic:
     case Action::kWord:
       break;
   }
-  auto error = stm_put(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
-                       op.remote_key, op.remote_address);
-  if (error != 0 || op.note.data == nullptr) return error;
-  // Immediate data follows what was written, in a message that no receive is needed for.
-  ++op.parts;
-  error = stm_send(connection_, context, STM_FENCE, static_cast<std::uint32_t>(Kind::kWritten),
-                   op.note.memory, op.note.data, kHead);
-  if (error != 0) part_done(op, error);
-  return 0;
+  return begin_access(op, static_cast<std::uint32_t>(Kind::kWritten), kHead);
 }
 
 // All parts at once: nothing else comes between them.
@@ -237,7 +192,7 @@ void Outgoing::part_done(Op& op, int status) {
   // The peer waits for what has been announced to it.
   if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
     lane_.close();
-    if (state_ == State::kUp) break_off("it does not take what is put into its lane");
+    break_off("it does not take what is put into its lane");
   }
   if (--op.parts == 0) {
     if (!peer_counts_ || op.status != 0 || !tell_access(op)) endpoint_.finish(op);
@@ -267,15 +222,15 @@ bool Outgoing::tell_access(Op& op) {
 
 void Outgoing::connection_event(const stm_event_t& event) {
   if (event.kind == STM_CONNECTED) {
-    state_ = State::kUp;
+    up_ = true;
     const auto said = cm_data_of(connection_);
     peer_counts_ = said.size() == kListens.size() &&
                    std::memcmp(said.data(), kListens.data(), said.size()) == 0;
     return flush();
   }
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
-  if (state_ == State::kDialing) tell_unreachable(peer_name(peer_), event.status);
-  state_ = State::kEnded;
+  if (!up_ && !ended_) tell_unreachable(peer_name(peer_), event.status);
+  ended_ = true;
   const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
   const auto status = event.status != 0 ? event.status : refused;
   inform(FI_LOG_EP_CTRL,
@@ -286,9 +241,9 @@ void Outgoing::connection_event(const stm_event_t& event) {
 }
 
 void Outgoing::not_dialed(int status) {
-  if (state_ != State::kDialing) return;
+  if (up_ || ended_) return;
   explain(FI_LOG_EP_CTRL, "connecting to " + peer_name(peer_), status);
-  state_ = State::kEnded;
+  ended_ = true;
   give_up(status);
   endpoint_.has_ended(*this);
   if (status == -EHOSTUNREACH) endpoint_.fell_silent(peer_, status);
@@ -306,13 +261,13 @@ void Outgoing::give_up(int status) {
 
 void Outgoing::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
-  if (event.status != 0 || state_ == State::kEnded) return;
+  if (event.status != 0 || ended_) return;
   const auto kind = static_cast<Kind>(event.tag);
   const auto is_known =
       kind == Kind::kPull || kind == Kind::kLane || kind == Kind::kFreed || kind == Kind::kAnswer;
   if (!is_known || event.length != kHead) return break_off("a message is none of the protocol");
   const auto head = load(buffer.data);
-  post(buffer);
+  lend(buffer);
   if (kind == Kind::kPull) return pulled(head);
   if (kind == Kind::kAnswer) return answered(head);
   if (kind == Kind::kLane ? !lane_.open(head) : !lane_.freed(head))
@@ -331,7 +286,7 @@ void Outgoing::pulled(const Head& head) {
 }
 
 void Outgoing::serve(const stm_event_t& event) {
-  if (state_ == State::kEnded) return;
+  if (ended_) return;
   if (reads_.size() >= kMostReadsOfPeer) {
     stm_refuse_read(connection_, event.request);
     return break_off("it reads what it does not pull");
@@ -370,57 +325,23 @@ void Outgoing::answer(const Pull& pull, const Read& read) {
 
 // Messages, writes, reads and atomic operations that an endpoint begins.
 
-int Endpoint::may_post(std::uint64_t flags) const {
-  if (!enabled_) return -FI_EOPBADSTATE;
-  // The managed API does not know of the steps to come.
-  if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
-  return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
-}
-
-Op& Endpoint::begin(const Request& request, Direction direction, std::uint64_t kind) {
-  auto& op = link_.take_op();
-  op.context = request.context;
-  op.flags = kind;
-  op.direction = direction;
-  op.told = reports_.tells(direction, request.flags);
-  op.injected = (request.flags & kUntold) != 0;
-  op.length = request.segments.length;
-  op.data = request.data;
-  op.stm_flags = (request.flags & FI_FENCE) != 0 ? STM_FENCE : 0;
-  if (op.injected) op.stm_flags |= STM_LAZY;
-  op.parts = 1;
-  ++outstanding_;
-  if (op.injected) ++injected_;
-  return op;
-}
-
-ssize_t Endpoint::post(Op& op, Outgoing& to, int error) {
-  if (error == 0) error = to.post(op);
-  if (error == 0) return 0;
-  leaves(op);
-  link_.free_op(op);
-  return -error_of(error);
-}
-
 void Endpoint::leaves(const Op& op) {
-  --outstanding_;
-  if (op.injected) --injected_;
+  AnyEndpoint::leaves(op);
   if (op.reported) copied_ -= op.length;
   part_slots_ -= op.more.size();
   if (op.action == Action::kLaned) --laned_;
-  if (op.asked_key != 0 || (op.atomic && op.atomic->repeats())) --repeating_;
 }
 
 void Endpoint::finish(Op& op) {
-  leaves(op);
   if (op.status != 0 && op.injected)
     never_arrived(static_cast<const Outgoing*>(op.owner)->peer(), op.status);
-  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  if (!op.reported)
-    reports_.complete(op);
-  else if (op.status != 0)
-    inform(FI_LOG_EP_DATA, kCopiedIsLost);
-  link_.free_op(op);
+  if (op.status != 0 && op.reported) inform(FI_LOG_EP_DATA, kCopiedIsLost);
+  AnyEndpoint::finish(op);
+}
+
+void Endpoint::tell_of(const Op& write, std::byte* note) const {
+  store({.data = write.data, .length = write.length, .id = write.remote_key, .flags = kWithData},
+        note);
 }
 
 // What was injected has no context, so no entry of a completion queue could tell of its loss.
@@ -453,6 +374,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   if (message.count > kSegments) return -FI_EINVAL;
   const auto length = length_of(message.iov, message.count);
   const LinkLock lock(link_.mutex());
+  if (!enabled_) return -FI_EOPBADSTATE;
   if (const auto error = may_post(message.flags); error != 0) return error;
   const auto inject = (message.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
@@ -484,9 +406,9 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   if (length > kRdmInjectMost && length <= kPartsMost && !delivered && laned_ < kMostLaned &&
       to.has_lane_for(length)) {
     auto& slots = link_.lane_slots(length);
-    if (const auto error = slots.take(op.note); error != 0) return post(op, to, error);
+    if (const auto error = slots.take(op.note); error != 0) return start(op, to, error);
     take_laned(op, request.segments, head);
-    return post_copied(op, to, request.flags, 0);
+    return start_copied(op, to, request.flags, 0);
   }
   const auto long_one = length > kEagerMost;
   // Where the link is the program's own, its memory is registered at little cost, and a read
@@ -495,12 +417,12 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   if (delivered ||
       (long_one && (length > kPartsMost || lane_is_full || part_slots_ >= kMostPartSlots)))
     return announce(op, to, request, head);
-  if (const auto error = link_.slots().take(op.note); error != 0) return post(op, to, error);
+  if (const auto error = link_.slots().take(op.note); error != 0) return start(op, to, error);
   store(head, op.note.data);
-  if (long_one) return post_copied(op, to, request.flags, take_parts(op, request.segments, head));
+  if (long_one) return start_copied(op, to, request.flags, take_parts(op, request.segments, head));
   op.action = Action::kMessage;
   gather(request.segments, op.note.data + kHead);
-  return post_copied(op, to, request.flags, 0);
+  return start_copied(op, to, request.flags, 0);
 }
 
 void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
@@ -513,103 +435,27 @@ void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
   op.action = Action::kAnnounce;
   auto error = link_.notes().take(op.note);
-  if (error != 0) return post(op, to, error);
+  if (error != 0) return start(op, to, error);
   store(head, op.note.data);
   auto segments = request.segments;
   if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
-  return post(op, to, link_.span_of(segments, true, op.span));
+  return start(op, to, link_.span_of(segments, true, op.span));
 }
 
 // The bytes of the program are its own again. So the operation is complete for it, unless it has
 // asked for more. From then on it is like one that was injected.
-ssize_t Endpoint::post_copied(Op& op, Outgoing& to, std::uint64_t flags, int error) {
+ssize_t Endpoint::start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error) {
   constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
   const auto early = error == 0 && (flags & kLater) == 0 && !op.injected && to.is_up() &&
                      copied_ + op.length <= kMostCopied;
   if (early) op.stm_flags |= STM_LAZY;
-  if (const auto result = post(op, to, error); result != 0 || !early) return result;
+  if (const auto result = start(op, to, error); result != 0 || !early) return result;
   if (op.status != 0) return 0;  // it fails when all of it has ended
   reports_.complete(op);
   op.injected = op.reported = true;
   ++injected_;
   copied_ += op.length;
   return 0;
-}
-
-namespace {
-
-// The peer's program makes the access.
-bool by_program(Op& op, const Target& target) {
-  if (!is_by_program(target.key)) return false;
-  op.asked_key = target.key;
-  op.action = Action::kAsk;
-  return true;
-}
-
-}  // namespace
-
-ssize_t Endpoint::write(const Request& request, fi_addr_t address, const Target& target) {
-  const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
-  const auto inject = (request.flags & FI_INJECT) != 0;
-  if (request.segments.length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
-  Outgoing* to = nullptr;
-  if (const auto error = connection_to(address, to); error != 0) return error;
-
-  auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
-  op.action = Action::kWrite;
-  if (by_program(op, target)) ++repeating_;
-  op.remote_key = static_cast<std::uint32_t>(target.key);
-  op.remote_address = target.address;
-  auto segments = request.segments;
-  if (inject) {  // the bytes are copied
-    segments.desc = {};
-  }
-  auto error = link_.span_of(segments, true, op.span);
-  if (error == 0 && (request.flags & FI_REMOTE_CQ_DATA) != 0) {
-    error = link_.notes().take(op.note);
-    if (error == 0)
-      store({.data = request.data, .length = op.length, .id = op.remote_key, .flags = kWithData},
-            op.note.data);
-  }
-  return post(op, *to, error);
-}
-
-ssize_t Endpoint::read(const Request& request, fi_addr_t address, const Target& target) {
-  const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
-  if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
-  Outgoing* to = nullptr;
-  if (const auto error = connection_to(address, to); error != 0) return error;
-
-  auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
-  op.action = Action::kRead;
-  op.remote_key = static_cast<std::uint32_t>(target.key);
-  op.remote_address = target.address;
-  if (op.length == 0) {  // there is nothing to get
-    finish(op);
-    return 0;
-  }
-  if (by_program(op, target)) ++repeating_;
-  const auto error = link_.span_of(request.segments, false, op.span);
-  if (op.span.data != request.segments.iov[0].iov_base) op.landing = request.segments;
-  return post(op, *to, error);
-}
-
-ssize_t Endpoint::fetch(const Request& request, fi_addr_t address, const Target& target,
-                        const Function& function) {
-  const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
-  Outgoing* to = nullptr;
-  if (const auto error = connection_to(address, to); error != 0) return error;
-
-  const auto reads = function.kind != Function::Kind::kPlain;
-  auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
-                   FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
-  op.action = Action::kAtomic;
-  const auto error = prepare_atomic(link_, op, target, function);
-  if (by_program(op, target) || op.atomic->repeats()) ++repeating_;
-  return post(op, *to, error);
 }
 
 }  // namespace stp::fi::rdm

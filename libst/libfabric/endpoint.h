@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What endpoints of either kind are: the calls of libfabric, their operations from begin to
+// completion, and their connections.
+#pragma once
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "libst/libfabric/address.h"
+#include "libst/libfabric/info.h"
+#include "libst/libfabric/link.h"
+#include "libst/libfabric/op.h"
+#include "libst/libfabric/provider.h"
+
+namespace stp::fi {
+
+class AnyEndpoint;
+class Domain;
+class Eq;
+
+// ---- connections ----
+
+// A connection of an endpoint.
+class Connection : public Owner {
+ public:
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  // Ends it: what is under way completes. Its events are still to be taken.
+  void close() {
+    if (connection_ != nullptr) stm_connection_close(std::exchange(connection_, nullptr));
+  }
+
+ protected:
+  explicit Connection(AnyEndpoint& of, stm_connection_t connection = nullptr)
+      : connection_(connection), of_(of) {}
+  ~Connection() = default;
+
+  [[nodiscard]] stm_connection_attr_t attributes();
+  // 0 or a status of the managed API.
+  int create();
+  // The peer's next message may land there.
+  void lend(RxBuffer& buffer) {
+    if (ended_ || connection_ == nullptr) return;
+    const auto& block = *buffer.block;
+    stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), block.memory, buffer.data,
+                block.size);
+  }
+  // The peer violates the protocol. What else comes of it is no other offence.
+  void break_off(const char* why);
+
+  stm_connection_t connection_;
+  bool ended_ = false, broken_ = false;
+
+ private:
+  AnyEndpoint& of_;
+};
+
+// One on which operations begin.
+class SendingConnection : public Connection {
+ public:
+  // Begins the operation, once the connection is up. A status: it has not begun.
+  virtual int post(Op& op) = 0;
+  // Messages that no operation stands for may be under way.
+  [[nodiscard]] bool is_sending() const {
+    return has_sent_at_once_ && !ended_ && connection_ != nullptr && sends_quietly(connection_);
+  }
+
+ protected:
+  explicit SendingConnection(AnyEndpoint& of) : Connection(of) { at_once_.owner = this; }
+  ~SendingConnection() = default;
+
+  // Copies a short message into the peer's ring: then its bytes are the program's again. False: it
+  // would have to wait.
+  bool send_at_once(Op& op, unsigned flags, std::uint32_t kind, const void* head,
+                    std::size_t length, const iovec* parts, std::size_t count) {
+    if (stm_send_short(connection_, reinterpret_cast<std::uintptr_t>(&op), flags, kind, head,
+                       length, parts, count) != 0)
+      return false;
+    if (&op == &at_once_) has_sent_at_once_ = true;
+    return true;
+  }
+  // Begins a write, a read or an atomic operation. A write's note, of that kind and length, follows
+  // it: a message that no receive is needed for.
+  int begin_access(Op& op, std::uint32_t kind, std::size_t length);
+
+  Op at_once_;  // stands for all that no operation of their own stands for
+
+ private:
+  bool has_sent_at_once_ = false;
+};
+
+// ---- calls ----
+
+// A message to send, as a program's call gives it.
+struct Outbound {
+  const iovec* iov = nullptr;
+  void** desc = nullptr;
+  std::size_t count = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0, data = 0;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+};
+
+// A receive to post, as a program's call gives it.
+struct Inbound {
+  const iovec* iov = nullptr;
+  void** desc = nullptr;
+  std::size_t count = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+  bool tagged = false;
+  std::uint64_t tag = 0, ignore = 0;
+};
+
+// What has the calls of FI_MSG: an endpoint, or a shared receive context.
+class MessageEnd : public fid_ep {
+ public:
+  MessageEnd(const MessageEnd&) = delete;
+  MessageEnd& operator=(const MessageEnd&) = delete;
+
+  virtual ssize_t send(const Outbound&) { return -FI_ENOSYS; }
+  virtual ssize_t receive(const Inbound& inbound) = 0;
+  // The flags of calls without a flags argument.
+  [[nodiscard]] std::uint64_t tx_flags() const { return op_flags_.tx; }
+  [[nodiscard]] std::uint64_t rx_flags() const { return op_flags_.rx; }
+  [[nodiscard]] const Offer& offer() const { return offer_; }
+
+ protected:
+  MessageEnd(const fid_ep& calls, const Offer& offer, const OpFlags& flags)
+      : fid_ep(calls), offer_(offer), op_flags_(flags) {}
+  ~MessageEnd() = default;
+
+  const Offer& offer_;
+  OpFlags op_flags_;
+};
+
+extern fi_ops_msg msg_calls;
+extern fi_ops_tagged tagged_calls;  // of FI_EP_RDM
+
+// An endpoint of either kind.
+class AnyEndpoint : public MessageEnd {
+ public:
+  // ---- for its connections: under the link's mutex ----
+  [[nodiscard]] FabricLink& link() const { return link_; }
+  // A peer has broken the protocol.
+  void broken_off(const char* why) { inform_seldom(++broken_off_, "a peer is broken off", why); }
+  // A message that was sent, a write, read or atomic operation is done.
+  virtual void finish(Op& op);
+
+  // ---- calls ----
+  virtual int close() = 0;
+  int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* argument);
+  virtual int get_option(int name, void* value, std::size_t* length) = 0;
+  virtual int set_option(int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
+  virtual ssize_t cancel(void* context) = 0;
+  ssize_t size_left(bool tx);
+  int set_name(const void* address, std::size_t length);
+  virtual int get_name(void* address, std::size_t* length) = 0;
+  virtual int get_peer(void*, std::size_t*) { return -FI_ENOSYS; }
+  virtual int connect(const void*, const void*, std::size_t) { return -FI_ENOSYS; }
+  virtual int accept(const void*, std::size_t) { return -FI_ENOSYS; }
+  virtual int shutdown(std::uint64_t) { return -FI_ENOSYS; }
+
+  ssize_t write(const Request& request, fi_addr_t to, const Target& target);
+  ssize_t read(const Request& request, fi_addr_t to, const Target& target);
+  ssize_t fetch(const Request& request, fi_addr_t to, const Target& target,
+                const Function& function);
+
+ protected:
+  AnyEndpoint(Domain& domain, const fi_info& info, const Offer& offer, fi_ops_tagged* tagged,
+              void* context);
+  ~AnyEndpoint() = default;
+  // -FI_EINVAL: it cannot have the sizes of that info.
+  static int check_sizes(const fi_info& info);
+
+  // The call bind() for objects that endpoints of this kind alone have.
+  virtual int bind_other(fid_t other, std::uint64_t flags) = 0;
+  virtual int enable() = 0;
+  // Its name is known to peers.
+  [[nodiscard]] virtual bool has_begun() const = 0;
+  [[nodiscard]] virtual std::size_t receives_left() const = 0;
+  // What a close waits for: what was injected and has not arrived.
+  [[nodiscard]] virtual bool lingers() const = 0;
+  // The connection to that peer. A libfabric error: there is none.
+  virtual int way_to(fi_addr_t to, SendingConnection*& way) = 0;
+  // Fills in what the peer is told of a write with immediate data.
+  virtual void tell_of(const Op& write, std::byte* note) const = 0;
+  // The operation is no longer outstanding.
+  virtual void leaves(const Op& op);
+
+  [[nodiscard]] int may_post(std::uint64_t flags) const {
+    // The managed API does not know of the steps to come.
+    if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
+    return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
+  }
+  Op& begin(const Request& request, Direction direction, std::uint64_t kind);
+  // Begins it on a connection, unless there is an error.
+  ssize_t start(Op& op, SendingConnection& way, int error) {
+    return started(op, error != 0 ? error : way.post(op));
+  }
+  // It is on its way, or given up because of that error.
+  ssize_t started(Op& op, int error);
+  void linger(LinkLock& lock);
+  // It tells nobody any more.
+  void leave_queues();
+
+  Domain& domain_;
+  FabricLink& link_;
+  Eq* eq_ = nullptr;
+  Reports reports_;
+  const bool counts_accesses_;  // of peers: FI_RMA_EVENT
+  bool enabled_ = false, closing_ = false;
+  const std::uint32_t format_;
+  Address name_;
+  std::size_t tx_size_, rx_size_;
+  std::size_t outstanding_ = 0, injected_ = 0;
+
+ private:
+  void access(Op& op, Action action, const Target& target);
+
+  std::size_t repeating_ = 0;     // operations that may take further steps
+  std::uint64_t broken_off_ = 0;  // peers
+};
+
+// Tells a program the value of an option.
+int tell_option(std::size_t option, void* value, std::size_t* length);
+
+inline AnyEndpoint& endpoint_of(fid_ep* ep) {
+  return *static_cast<AnyEndpoint*>(ep);
+}
+inline AnyEndpoint& endpoint_of(fid_t id) {
+  return object_of<AnyEndpoint, fid_ep>(id);
+}
+
+}  // namespace stp::fi
