@@ -73,6 +73,27 @@ TEST(UserWorkers, WhoseFilesMakeThemWaitGetsNoMoreDoneForAHundredTimesAsLong) {
   EXPECT_FALSE(workers.is_stuck(0, now)) << "root is forgiven";
 }
 
+TEST(UserWorkers, WhoHoldsUpAThreadIsToldOnceOfEachWork) {
+  std::array<Slow, UserWorkers::kThreadsPerUser> slow;
+  UserWorkers workers;
+  const auto told = [&](UserWorkers::Clock::duration later) {
+    std::size_t times = 0;
+    while (const auto user = workers.held_up(UserWorkers::Clock::now() + later)) {
+      EXPECT_EQ(*user, kBusyUser);
+      ++times;
+    }
+    return times;
+  };
+  for (auto& one : slow) workers.give(kBusyUser, one.work());
+  for (auto& one : slow) ASSERT_TRUE(host::eventually([&] { return one.begun == 1; }));
+  EXPECT_EQ(told({}), 0U);
+  EXPECT_EQ(told(UserWorkers::kHeldUp), slow.size());
+  EXPECT_EQ(told(2 * UserWorkers::kHeldUp), 0U);
+  for (auto& one : slow) one.go();
+  ASSERT_TRUE(host::eventually([&] { return workers.waiting(kBusyUser) == 0; }));
+  EXPECT_EQ(told(UserWorkers::kHeldUp), 0U);
+}
+
 // A program that ends may have had thousands of regions, and the next one begins at once.
 TEST(UserWorkers, WhatIsReleasedMakesNobodyStuck) {
   std::array<Slow, UserWorkers::kThreadsPerUser> slow;

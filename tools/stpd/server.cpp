@@ -262,6 +262,11 @@ void Server::report_lost_threads() {
             "programs of this user are refused, and others of it cannot map memory: end that "
             "server");
   }
+  while (const auto user = workers_->held_up())
+    log(LogLevel::kError,
+        "a thread has worked on memory of uid " + std::to_string(*user) +
+            " for ten seconds: one of its programs may hold a lock of the file. Until it lets go, "
+            "a stpd that is killed keeps its link from the next one: end that program");
   const auto before = std::exchange(lost_closing_, closer_->lost());
   if (lost_closing_ <= before) return;
   counts_.stuck_descriptors += lost_closing_ - before;

@@ -61,8 +61,13 @@ struct UserWorkers::State {
       Work work;
       Kind kind;
     };
+    struct Begun {
+      Clock::time_point since;
+      bool told = false;  // by held_up()
+    };
     std::deque<Item> waiting;
-    unsigned busy = 0;      // threads that work for this user
+    unsigned busy = 0;                                        // threads that work for this user
+    std::array<std::optional<Begun>, kThreadsPerUser> begun;  // what these are at
     std::size_t asked = 0;  // that waits or is being done, and is no release
   };
   using Queues = std::map<uid_t, Queue>;
@@ -150,6 +155,9 @@ struct UserWorkers::State {
     auto [work, kind] = std::move(queue.waiting.front());
     queue.waiting.pop_front();
     ++queue.busy;
+    auto* const begun = std::find(queue.begun.begin(), queue.begun.end(), std::nullopt);
+    STP_ASSERT(begun != queue.begun.end(), "a user has no more threads than that");
+    *begun = Queue::Begun{.since = Clock::now()};
     --state->free;
     state->untrusted += counted;
     const auto another = state->wants_thread();  // this one may be held up for long
@@ -165,6 +173,7 @@ struct UserWorkers::State {
     if (waited_before && waited) state->add_sleep(at->first, off, *waited - *waited_before);
     STP_ASSERT(queue.busy > 0 && state->untrusted >= counted, "a thread that worked was counted");
     --queue.busy;
+    begun->reset();
     if (kind == Kind::kAsked) --queue.asked;
     ++state->free;
     state->untrusted -= counted;
@@ -224,6 +233,17 @@ void UserWorkers::tend() {
     if (!state_->wants_thread()) return;
   }
   State::start_thread(state_);
+}
+
+std::optional<uid_t> UserWorkers::held_up(Clock::time_point now) {
+  const Lock guard(state_->mutex);
+  for (auto& [user, queue] : state_->queues)
+    for (auto& begun : queue.begun)
+      if (begun && !begun->told && now - begun->since >= kHeldUp) {
+        begun->told = true;
+        return user;
+      }
+  return std::nullopt;
 }
 
 std::size_t UserWorkers::waiting(uid_t user) const {

@@ -60,10 +60,14 @@ class UserWorkers {
   [[nodiscard]] bool is_stuck(uid_t user, Clock::time_point now = Clock::now()) const;
   // Call now and then: makes threads that could not be made when they were needed.
   void tend();
+  // A user for whom a thread has been at one work for kHeldUp, which is told once of each: nullopt,
+  // there is none (any more).
+  std::optional<uid_t> held_up(Clock::time_point now = Clock::now());
   // Counts what was given and is not done yet, of one user.
   [[nodiscard]] std::size_t waiting(uid_t user) const;
 
   static constexpr std::chrono::milliseconds kFarewell{500};
+  static constexpr std::chrono::seconds kHeldUp{10};
 
  private:
   struct State;
