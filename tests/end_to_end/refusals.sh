@@ -39,6 +39,13 @@ for wrong in "stp-send --bwlimt 3 x y:1" "stp-send x" "stp-send --bwlimit no x y
   "$bin/"$wrong >"$work/said" 2>&1
   [ $? -eq 2 ] || fail "another status than 2 of: $wrong"
 done
+for tool in "stp-send --bwlimit" "stpd --link" "stpctl --socket" "stp-perf --link"; do
+  # shellcheck disable=SC2086
+  ! "$bin/"$tool >"$work/said" 2>&1 || fail "no error of $tool"
+  expect says "$work/said" "${tool/ /: }: the value is missing: '${tool% *} --help' shows"
+done
+! "$bin/stpctl" $'\033[31m' 2>"$work/said" || fail "a command of control characters"
+expect says "$work/said" "stpctl: there is no command '?[31m'"
 expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"
 # Contradictions, and options that would have no effect: before the link is looked for.
 # refused_at_once TEXT ARGUMENT...

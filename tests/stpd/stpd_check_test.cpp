@@ -43,6 +43,14 @@ class StpdCheck : public testing::Test {
   std::unique_ptr<test::Program> program;
 };
 
+// One that is no configuration at all, say.
+TEST_F(StpdCheck, ShowsNothingOfAFileThatControlsTheTerminal) {
+  EXPECT_EQ(check("link = loop\na\033[31mb = 1\nuser = \033]0;c\007\n\xff\n"), 1);
+  EXPECT_TRUE(says(2, "there is no option 'a?[31mb' here")) << program->output();
+  EXPECT_TRUE(says(3, "--user ?]0;c?: there is no such user")) << program->output();
+  EXPECT_TRUE(says(4, "'?' is no option")) << program->output();
+}
+
 TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
   EXPECT_EQ(check("log-level = loud\n"
                   "frobnicate = 1\n"

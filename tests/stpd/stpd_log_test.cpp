@@ -75,6 +75,19 @@ std::string missing(std::size_t lines) {
   return "(" + std::to_string(lines) + " missing)\n";
 }
 
+// A link may be called after an interface of any name, and a file may have anything in it.
+TEST(StpdLog, WhateverALineQuotesItIsOneLineAndControlsNoTerminal) {
+  testing::internal::CaptureStderr();
+  log(LogLevel::kError, "iface:\033[31m\nstpd: ready", "a\033b");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "stpd: [a?b] error: iface:?[31m?stpd: ready\n");
+  set_log(LogLevel::kInfo, LogFormat::kJson);
+  testing::internal::CaptureStderr();
+  log(LogLevel::kError, "\xff\xc3\xa9");
+  set_log(LogLevel::kInfo, LogFormat::kText);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("\"message\":\"?\xc3\xa9\"}"),
+            std::string::npos);
+}
+
 TEST(LogWriter, TellsHowManyLinesAreMissingWhereTheyAre) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);

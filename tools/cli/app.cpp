@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dpdk_port/link/suggestion.h"
+#include "stp/base/printable.h"
 
 namespace stp::cli {
 namespace {
@@ -585,7 +586,10 @@ int App::report(const ParseError& error, int status) const {
     wrong = "nothing takes '" + words.front() + "': '" + command() +
             " --help' shows what may stand there";
   if (wrong.empty()) wrong = error.what();
-  constexpr std::string_view kRequired = " is required";
+  constexpr std::string_view kNoValue = ": 1 required ", kRequired = " is required";
+  if (const auto at = wrong.find(kNoValue); at != std::string::npos && wrong.ends_with(" missing"))
+    wrong = wrong.substr(0, at) + ": the value is missing: '" + command() +
+            " --help' shows what it may be";
   if (wrong.ends_with(kRequired))
     wrong = name_in_help(wrong.substr(0, wrong.size() - kRequired.size())) + " is missing: '" +
             command() + " --help' shows where it stands";
@@ -620,7 +624,7 @@ std::optional<std::uint64_t> size_of(const std::string& text) {
 
 int usage_error(const std::string& program, const std::string& what, int status) {
   std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", program.c_str(),
-               what.c_str());
+               printable(what).c_str());
   return status;
 }
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "stp/base/mutex.h"
+#include "stp/base/printable.h"
 #include "tools/json/json.h"
 
 namespace stp::stpd {
@@ -160,10 +161,13 @@ std::string as_text(LogLevel level, const std::string& text, const std::string& 
   return "stpd: " + (link.empty() ? "" : "[" + link + "] ") + weight + text + "\n";
 }
 
+// Whatever a text quotes, the line is one line, and of JSON it is UTF-8.
 std::string as_line(LogLevel level, const std::string& text, const std::string& link) {
   const LogFormat format = log_format;
-  if (format == LogFormat::kJson) return as_json(level, text, link);
-  return (format == LogFormat::kTimed ? time_now() + ' ' : "") + as_text(level, text, link);
+  if (format == LogFormat::kJson)
+    return as_json(level, printable(text, true), printable(link, true));
+  return (format == LogFormat::kTimed ? time_now() + ' ' : "") +
+         as_text(level, printable(text), printable(link));
 }
 
 }  // namespace

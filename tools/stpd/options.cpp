@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "dpdk_port/link/owners.h"
+#include "stp/base/printable.h"
 
 namespace stp::stpd {
 namespace {
@@ -258,6 +259,11 @@ void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
              ": make it (mkdir -p)");
 }
 
+// A file may be another one than was meant, with anything in it.
+void tell(const std::vector<std::string>& errors) {
+  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", printable(error).c_str());
+}
+
 int check(const std::string& path) {
   Options options;
   std::vector<std::string> errors;
@@ -271,7 +277,7 @@ int check(const std::string& path) {
         "a setting of a link (socket, address, cpus, granted, pcap) stands above the first "
         "section, "
         "where no link is: write it into the section of its link");
-  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  tell(errors);
   if (!errors.empty()) return 1;
   std::printf("%s: nothing is wrong; links:", path.c_str());
   for (const auto& link : options.links)
@@ -300,7 +306,7 @@ Choice parse_options(int argc, char** argv) {
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
   auto options = put_together(argc, argv, files.config, errors);
-  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", error.c_str());
+  tell(errors);
   return {std::move(options), cli::kWrongUsage};
 }
 
