@@ -74,8 +74,9 @@ setsid "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3001 --out - --retry
   >"$work/piped" 2>"$work/piped.log" </dev/null &
 receiver=$!
 started+=("$receiver")
-expect timeout 60 "$bin/stp-send" --link "stpd:$work/a.sock" --quiet --retry 20 - 10.9.0.2:3001 \
-  <"$work/large"
+expect timeout 60 "$bin/stp-send" --link "stpd:$work/a.sock" --retry 20 --name piped - 10.9.0.2:3001 \
+  <"$work/large" >"$work/said" 2>&1
+expect says "$work/said" "sent piped: "
 wait "$receiver"
 expect [ $? -eq 0 ]
 expect same "$work/large" "$work/piped"

@@ -25,6 +25,9 @@ start "$work/stpd.log" "$bin/stpd" --link loop --socket "$socket"
 wait_for 60 contains "$work/stpd.log" ready || fail "no stpd: $(cat "$work/stpd.log")"
 
 measure put
+# Of the ports that the next one would try first, :3002 is free, and the one behind it, of level 0, is not.
+start "$work/other.log" "$bin/stp-perf" server --port :3003
+wait_for 60 contains "$work/other.log" listening || fail "no server: $(cat "$work/other.log")"
 "$bin/stp-perf" -q latency --op level0 --seconds 0.01 --warm-up 0 >"$work/own.log" 2>&1 ||
   fail "a program that serves itself, beside a server: $(cat "$work/own.log")"
 kill -STOP "$client"

@@ -13,6 +13,9 @@ for operation in put get write read level0; do
   result=$(perf bandwidth --op $operation --size 64K --window 4) || fail "bandwidth of $operation"
   expect_figure "$result" gbit_s
 done
+# A time in which nothing is complete becomes longer.
+result=$(timeout 60 "$bin/stp-perf" --link loop bandwidth --size 64M --seconds 0.001 --warm-up 0) || fail "bandwidth of 64M"
+[[ $result == *", which was prolonged until one was complete"* && $result != *": 0 in"* ]] || fail "bandwidth of 64M: $result"
 for options in "--op put" "--op fetch" "--op write --connections 20 --window 2" "--bidirectional" \
   "--op level0" "--op level0 --sleep" "--op level0 --connections 20 --window 3 --bidirectional"; do
   # shellcheck disable=SC2086 # several words

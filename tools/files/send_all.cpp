@@ -249,7 +249,8 @@ class Sender {
       tally_ = tally;
     }
     if (is_tree || complaints_.count() == word_failures_)
-      progress_.say(summary(path, tally_, is_tree, sending_.dry));
+      progress_.say(
+          summary(path == "-" ? name_there(sending_, path) : path, tally_, is_tree, sending_.dry));
   }
 
   void send_files_of(FileSender& files, const std::string& path) {

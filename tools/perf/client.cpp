@@ -147,20 +147,22 @@ class Client {
   template <typename AnyStream, typename Turn>
   void measure_stream(AnyStream& stream, Turn&& turn, const Pace& pace, const UsageMeter& usage,
                       Result& result) {
-    const auto run = [&](Stretch&& stretch) {
+    const auto run = [&](Stretch&& stretch, std::uint64_t least) {
       const auto done = stream.operations();
       do {
         turn();
       } while (!stretch.past(stream.operations() - done));
+      result.prolonged = stream.operations() - done < least;
+      while (stream.operations() - done < least && !control_->ended()) turn();
       result.seconds = stretch.seconds();
       result.operations = stream.operations() - done;
     };
     stream.start();
-    run(Stretch(pace.warm_up, pace.quiet, "warming up"));
+    run(Stretch(pace.warm_up, pace.quiet, "warming up"), 0);
     control_->send(Note::kBegin);
     const auto before = usage.now();
     const auto turns_before = turns_.times();
-    run(Stretch(pace.measure, pace.quiet, "measuring"));
+    run(Stretch(pace.measure, pace.quiet, "measuring"), 1);  // a rate needs one operation
     result.here = Side{.usage = usage.now() - before, .turns = turns_.times() - turns_before};
     stream.stop();
     while (!stream.drained() && !control_->ended()) turn();

@@ -46,6 +46,7 @@ struct Serving {
   bool once = false;                               // ends after the first client
   std::function<void()> listening;                 // called when clients can connect
   std::function<void(const std::string&)> mishap;  // called when a client's test has failed
+  const Plan* plan = nullptr;                      // what the first client will ask for, if known
 };
 
 // Does what clients ask for, one client at a time. Runs until `stop` is set, or with `once` until

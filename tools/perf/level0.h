@@ -40,12 +40,13 @@ class Level0 {
   // `peer`: the server's address; its port at level 0 is the next one.
   Level0Connection connect(const std::string& peer);
   Level0Connection accept();
+  [[nodiscard]] std::uint64_t size() const { return size_; }
 
  private:
   void* allocate(int direction, int* mx);
   Level0Connection open(st_chandle_t handle) const;
 
-  const std::uint64_t size_;
+  std::uint64_t size_;
   std::unique_ptr<void, Level0End> source_, target_;  // destroyed after the endpoint
   std::unique_ptr<st_ehandle, Level0End> endpoint_;
   int mx_ = 0;

@@ -280,7 +280,8 @@ std::string text_of(const Result& result) {
   if (result.latency == nullptr)
     text += format(", window %u, %u connection%s%s", result.window, result.connections,
                    result.connections == 1 ? "" : "s", result.bidirectional ? ", both ways" : "");
-  text += format(": %" PRIu64 " in %.2f s\n", all_operations(result), result.seconds);
+  text += format(": %" PRIu64 " in %.2f s%s\n", all_operations(result), result.seconds,
+                 result.prolonged ? ", which was prolonged until one was complete" : "");
   if (const auto* const latency = result.latency) {
     text += format("round trip us: p50 %.2f, p99 %.2f, p99.9 %.2f, min %.2f, mean %.2f, max %.2f\n",
                    latency->percentile(50).count(), latency->percentile(99).count(),

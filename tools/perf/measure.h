@@ -158,7 +158,8 @@ struct Result {
   bool bidirectional = false;
   bool sleeps = false;  // waits in the kernel instead of polling
 
-  double seconds = 0;  // duration of the measurement
+  double seconds = 0;      // duration of the measurement
+  bool prolonged = false;  // until the first operation was complete
   std::uint64_t operations = 0;
   std::uint64_t peer_operations = 0;   // bidirectional: those of the server
   const Histogram* latency = nullptr;  // nullptr: a test of throughput

@@ -73,16 +73,20 @@ class Requests {
 // Runs the test of one client.
 class Service {
  public:
+  // `level0`: where level 0 listens already.
   Service(const Serving& serving, const UsageMeter& usage, stm_domain_t domain, Requests& requests,
-          Connection control, const Greeting& greeting)
+          Connection control, const Greeting& greeting, std::optional<Level0> level0)
       : usage_(usage),
         requests_(requests),
         plan_(greeting.plan),
         peer_(greeting.remote),
         room_(domain, serving.setup.buffer_log2, plan_),
         events_(room_.queue(), plan_.sleeps, plan_.crowded),
+        level0_(std::move(level0)),
         control_connection_(std::move(control)) {
-    if (plan_.operation == Operation::kLevel0)
+    if (plan_.operation != Operation::kLevel0 || (level0_ && level0_->size() != plan_.size))
+      level0_.reset();
+    if (plan_.operation == Operation::kLevel0 && !level0_)
       level0_.emplace(serving.port, plan_, serving.setup.buffer_log2);
     const auto attr = connection_attr(room_.queue(), Control::kContext);
     const auto answer = encoded(room_.remote());
@@ -228,14 +232,14 @@ class Service {
 };
 
 void serve(const Serving& serving, const UsageMeter& usage, stm_domain_t domain, Requests& requests,
-           Connection control) {
+           Connection control, std::optional<Level0> level0) {
   auto greeting = Greeting::of(control);
   if (!greeting) {
     stm_reject(control.release(), nullptr, 0);
     throw std::runtime_error("refused a client that is not an stp-perf of this version");
   }
   greeting->plan.crowded = is_crowded(serving.setup);
-  Service(serving, usage, domain, requests, std::move(control), *greeting).run();
+  Service(serving, usage, domain, requests, std::move(control), *greeting, std::move(level0)).run();
 }
 
 }  // namespace
@@ -248,12 +252,15 @@ void run_server(const Serving& serving, const UsageMeter& usage,
   checked_usage(stm_listen(domain, serving.port.c_str(), queue, 0, 0, &listening),
                 "listening on " + serving.port);
   const Listener listener(listening);
+  std::optional<Level0> level0;
+  if (serving.plan != nullptr && serving.plan->operation == Operation::kLevel0)
+    level0.emplace(serving.port, *serving.plan, serving.setup.buffer_log2);
   Requests requests(queue, stop);
   if (serving.listening) serving.listening();
   do {
     auto client = requests.next_client();
     try {
-      serve(serving, usage, domain, requests, std::move(client));
+      serve(serving, usage, domain, requests, std::move(client), std::exchange(level0, {}));
     } catch (const std::exception& failure) {
       if (serving.mishap) serving.mishap(failure.what());
     }

@@ -46,12 +46,13 @@ void stay_on(unsigned cpu) {
                              std::strerror(error));
 }
 
-// A server on a thread of this program. Where another program listens on its port, it takes one of
-// the next ones.
+// A server on a thread of this program. Where another program listens on one of its ports, it takes
+// some of the next ones.
 class InnerServer {
  public:
   InnerServer(const Options& options, const UsageMeter& usage) {
     serving_.setup = options.setup;
+    serving_.plan = &options.plan;
     serving_.listening = [this] { announce({}); };
     serving_.mishap = say;
     thread_ = std::thread([this, &usage] { run(usage); });
@@ -86,12 +87,20 @@ class InnerServer {
     try {
       run_server(serving_, usage, stop_);
     } catch (const Error& failure) {
-      if (failure.code().value() == EADDRINUSE && port < kLastPort) return false;
-      announce(std::current_exception());
+      const bool is_taken = failure.code().value() == EADDRINUSE;
+      if (is_taken && port < kLastPort) return false;
+      announce(is_taken ? std::make_exception_ptr(all_taken()) : std::current_exception());
     } catch (...) {
       announce(std::current_exception());
     }
     return true;
+  }
+  static std::runtime_error all_taken() {
+    const auto port = [](unsigned number) { return ":" + std::to_string(number); };
+    return std::runtime_error("the ports " + port(kFirstPort) + ", " + port(kFirstPort + kPorts) +
+                              " and so on to " + port(kLastPort) +
+                              " of this link have listeners: end one of them, or name a server "
+                              "as HOST:PORT");
   }
   void announce(std::exception_ptr failure) {
     const Lock guard(mutex_);
@@ -133,8 +142,9 @@ void serve(const Options& options, const UsageMeter& usage) {
   if (options.command == Command::kRaw)
     return run_raw_server(
         link, [&] { say("answering bare frames on " + link); }, signals.stop());
-  const Serving serving{options.setup, options.port, options.once,
-                        [&] { say("listening on " + options.port); }, say};
+  const Serving serving{options.setup, options.port,
+                        options.once,  [&] { say("listening on " + options.port); },
+                        say,           nullptr};
   run_server(serving, usage, signals.stop());
 }
 
