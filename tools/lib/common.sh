@@ -8,6 +8,12 @@ fail() {
   say "$*"
   exit 1
 }
+# Of a wrong command line; the script has usage().
+wrong_usage() {
+  say "$*"
+  usage >&2
+  exit 2
+}
 
 # Pids of the processes that start() began. Each leads its own session, so that its children end
 # with it.
