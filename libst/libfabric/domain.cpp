@@ -18,7 +18,6 @@
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
 #include "libst/libfabric/rdm/endpoint.h"
-#include "libst/libfabric/receives.h"
 
 namespace stp::fi {
 namespace {

@@ -18,6 +18,9 @@
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
+#include "libst/libfabric/queues.h"
+#include "libst/libfabric/receives.h"
+#include "libst/libfabric/wire.h"
 
 namespace stp::fi {
 
@@ -156,6 +159,32 @@ class AnyEndpoint : public MessageEnd {
   [[nodiscard]] FabricLink& link() const { return link_; }
   // A peer has broken the protocol.
   void broken_off(const char* why) { inform_seldom(++broken_off_, "a peer is broken off", why); }
+  [[nodiscard]] Matching& matching() { return matching_; }
+  void deliver(Message&& message, Receive&& receive);
+  // The bytes of a message go to that receive, which has room for them, and the program is told.
+  // `from`: its sender in the address vector.
+  void land(const Head& head, const std::byte* bytes, const Receive& receive, fi_addr_t from) {
+    scatter(bytes, receive.segments, head.length);
+    auto* const told = reports_.received(receive.flags);
+    if (told == nullptr) return;
+    auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
+    if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
+    *told = {.entry = {.op_context = receive.context,
+                       .flags = flags,
+                       .len = head.length,
+                       .buf = nullptr,
+                       .data = head.data,
+                       .tag = head.tag},
+             .source = from};
+  }
+  // The message has not arrived whole, and never will.
+  void lose(const Message& message, const Receive& receive, int status);
+  // The operation that reads an announced message into that receive.
+  Op& begin_receive(const Message& message, Receive&& receive);
+  // Finds the memory that it reads into: one byte at least.
+  int find_place(Op& op);
+  // It is done.
+  void received(Op& op);
   // A message that was sent, a write, read or atomic operation is done.
   virtual void finish(Op& op);
 
@@ -165,7 +194,7 @@ class AnyEndpoint : public MessageEnd {
   int control(int command, void* argument);
   virtual int get_option(int name, void* value, std::size_t* length) = 0;
   virtual int set_option(int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
-  virtual ssize_t cancel(void* context) = 0;
+  ssize_t cancel(void* context);
   ssize_t size_left(bool tx);
   int set_name(const void* address, std::size_t length);
   virtual int get_name(void* address, std::size_t* length) = 0;
@@ -191,11 +220,14 @@ class AnyEndpoint : public MessageEnd {
   virtual int enable() = 0;
   // Its name is known to peers.
   [[nodiscard]] virtual bool has_begun() const = 0;
-  [[nodiscard]] virtual std::size_t receives_left() const = 0;
   // What a close waits for: what was injected and has not arrived.
   [[nodiscard]] virtual bool lingers() const = 0;
   // The connection to that peer. A libfabric error: there is none.
   virtual int way_to(fi_addr_t to, SendingConnection*& way) = 0;
+  // In the address vector.
+  [[nodiscard]] virtual fi_addr_t number_of(const Address&) const { return FI_ADDR_NOTAVAIL; }
+  // Where its receives are.
+  [[nodiscard]] virtual const Matching& inbox() const { return matching_; }
   // Fills in what the peer is told of a write with immediate data.
   virtual void tell_of(const Op& write, std::byte* note) const = 0;
   // The operation is no longer outstanding.
@@ -214,6 +246,11 @@ class AnyEndpoint : public MessageEnd {
   // It is on its way, or given up because of that error.
   ssize_t started(Op& op, int error);
   void linger(LinkLock& lock);
+  // Completes a receive: of what has arrived, of what is to come, or of what never will.
+  void tell(Outcome& told, Shared* shared);
+  [[nodiscard]] Outcome outcome_of(const Message& message, const Receive& receive) const;
+  // The receive waits no longer.
+  void give_up(const Receive& receive, int status);
   // It tells nobody any more.
   void leave_queues();
 
@@ -225,6 +262,7 @@ class AnyEndpoint : public MessageEnd {
   bool enabled_ = false, closing_ = false;
   const std::uint32_t format_;
   Address name_;
+  Matching matching_;
   std::size_t tx_size_, rx_size_;
   std::size_t outstanding_ = 0, injected_ = 0;
 
@@ -235,6 +273,8 @@ class AnyEndpoint : public MessageEnd {
   std::uint64_t broken_off_ = 0;  // peers
 };
 
+// What a program's call says. `source`: the sender that it names.
+void read_receive(const Inbound& inbound, const Address& source, Receive& out);
 // Tells a program the value of an option.
 int tell_option(std::size_t option, void* value, std::size_t* length);
 

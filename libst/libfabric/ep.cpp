@@ -10,14 +10,12 @@
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
-#include "libst/libfabric/receives.h"
 
 namespace stp::fi {
 
 Ep::Ep(Domain& domain, const fi_info& info, void* context)
     : AnyEndpoint(domain, info, kMsgOffer, nullptr, context),
       SendingConnection(static_cast<AnyEndpoint&>(*this)) {
-  own_.most = rx_size_;
   peer_ = address_or_any(info.dest_addr, info.dest_addrlen);
 }
 
@@ -51,13 +49,11 @@ int Ep::close() {
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
     link_.drain();
     ended(-ECANCELED);
-    arrivals_.clear();
+    held_.clear();
+    inbox().drop(*this);
     if (block_) link_.give_back(std::move(block_));
     leave_queues();
-    if (srx_ != nullptr) {
-      std::erase(receives_->hungry, this);
-      srx_->unuse();
-    }
+    if (srx_ != nullptr) srx_->unuse();
   }
   domain_.unuse();
   delete this;
@@ -73,7 +69,7 @@ int Ep::bind_other(fid_t other, std::uint64_t) {
   if (other->fclass != FI_CLASS_SRX_CTX || srx_ != nullptr) return -FI_EINVAL;
   srx_ = &object_of<Srx, fid_ep>(other);
   srx_->use();
-  receives_ = &srx_->receives();
+  rx_size_ = srx_->most();
   return 0;
 }
 
@@ -126,12 +122,14 @@ void Ep::part_done(Op& op, int status) {
 }
 
 void Ep::has_read(Op& op) {
-  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  reports_.complete(op);
-  link_.free_op(op);
-  reading_ = nullptr;
+  is_announced_ = false;
   link_.stop_watching(*this);
-  match();
+  received(op);
+  while (!held_.empty() && may_take(held_.front().kind)) {
+    const auto next = held_.front();
+    held_.pop_front();
+    take(next);
+  }
 }
 
 // How an endpoint is connected, and how that ends.
@@ -244,12 +242,7 @@ void Ep::ended(int status) {
   link_.stop_watching(*this);
   const auto announced = std::exchange(announced_, {});
   for (auto* const op : announced) part_done(*op, status);
-  const auto left = std::exchange(own_.posted, {});
-  for (const auto& receive : left) {
-    Outcome outcome;
-    outcome.status = -ECANCELED;
-    tell_received(receive, outcome);
-  }
+  for (const auto& receive : matching_.take_receives()) give_up(receive, -ECANCELED);
 }
 
 // ---- the one that listens ----

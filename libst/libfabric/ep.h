@@ -19,11 +19,6 @@
 #include <vector>
 
 #include "libst/libfabric/endpoint.h"
-#include "libst/libfabric/info.h"
-#include "libst/libfabric/link.h"
-#include "libst/libfabric/op.h"
-#include "libst/libfabric/provider.h"
-#include "libst/libfabric/receives.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi {
@@ -31,7 +26,6 @@ namespace stp::fi {
 class Domain;
 class Eq;
 class Fabric;
-class Srx;
 
 // A connection request. Decided by fi_accept of an endpoint made from it, by fi_reject, or when
 // that endpoint or the passive one is closed.
@@ -78,7 +72,31 @@ class Pep final : public fid_pep, public Acceptor {
 // nullptr: not a request.
 std::unique_ptr<Connreq> take_request(fid_t handle);
 
-class Ep final : public AnyEndpoint, public SendingConnection {
+// A shared receive context: receives for all endpoints bound to it.
+class Srx final : public MessageEnd {
+ public:
+  static int open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out);
+
+  // ---- under the link's mutex ----
+  Matching& matching() { return matching_; }
+  [[nodiscard]] std::size_t most() const { return most_; }
+  void use() { ++users_; }
+  void unuse() { --users_; }
+
+  int close();
+  ssize_t receive(const Inbound& inbound) override;
+
+ private:
+  Srx(Domain& domain, const fi_rx_attr* attr, void* context);
+
+  Domain& domain_;
+  FabricLink& link_;
+  Matching matching_;
+  std::size_t most_;
+  unsigned users_ = 0;
+};
+
+class Ep final : public AnyEndpoint, public SendingConnection, public Source {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
 
@@ -89,13 +107,12 @@ class Ep final : public AnyEndpoint, public SendingConnection {
   // The peer reads the message announced first.
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
-  // Matches arrived messages with receives.
-  void match();
+  void pull(const Message& message, Receive&& receive) override;
+  void done_with(Message& message) override;
 
   // ---- calls ----
   int close() override;
   int get_option(int name, void* value, std::size_t* length) override;
-  ssize_t cancel(void* context) override;
   int get_name(void* address, std::size_t* length) override;
   int get_peer(void* address, std::size_t* length) override;
   int connect(const void* address, const void* data, std::size_t length) override;
@@ -118,9 +135,10 @@ class Ep final : public AnyEndpoint, public SendingConnection {
   int bind_other(fid_t other, std::uint64_t flags) override;
   int enable() override;
   [[nodiscard]] bool has_begun() const override { return state_ != State::kNew || ended_; }
-  [[nodiscard]] std::size_t receives_left() const override {
-    return receives().most - receives().posted.size();
+  [[nodiscard]] const Matching& inbox() const override {
+    return srx_ != nullptr ? srx_->matching() : matching_;
   }
+  [[nodiscard]] Matching& inbox() { return srx_ != nullptr ? srx_->matching() : matching_; }
   [[nodiscard]] bool lingers() const override;
   int way_to(fi_addr_t, SendingConnection*& way) override;
   void tell_of(const Op& write, std::byte* note) const override;
@@ -133,27 +151,24 @@ class Ep final : public AnyEndpoint, public SendingConnection {
   [[nodiscard]] bool is_up() const { return state_ == State::kUp && !ended_; }
 
   void has_read(Op& op);
-  [[nodiscard]] Receives& receives() const { return *receives_; }
   ssize_t send_short(const Request& request);
   // Copies the message into the peer's ring, as a part of `op`. False: it would have to wait.
   bool send_at_once(const Request& request, Op& op, unsigned flags);
   ssize_t announce(const Request& request);
   // The message is on its way, or given up because of that error.
   ssize_t sent(Op& op, int error);
-  void take_short(PostedReceive& receive, const Arrival& arrival);
-  void take_announced(PostedReceive& receive, const Arrival& arrival);
-  void tell_received(const PostedReceive& receive, Outcome outcome);
+  // One announced message waits, or is read, at a time.
+  [[nodiscard]] bool may_take(MessageKind kind) const;
+  void take(const Arrival& arrival);
 
   Srx* srx_ = nullptr;
   State state_ = State::kNew;
   Address peer_;
   std::unique_ptr<Connreq> request_;
 
-  Receives own_;
-  Receives* receives_ = &own_;
   std::unique_ptr<RxBlock> block_;
-  std::deque<Arrival> arrivals_;
-  Op* reading_ = nullptr;      // an announced message that is being read
+  std::deque<Arrival> held_;   // one that may not be taken yet, and those behind it
+  bool is_announced_ = false;  // a message by the peer, which has not been read
   std::deque<Op*> announced_;  // by this side, not requested yet
   std::deque<Op*> sends_;      // not reported yet, in posting order
 };

@@ -2,7 +2,9 @@
 // Messages of FI_EP_MSG.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "libst/libfabric/domain.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
@@ -114,121 +116,153 @@ bool is_announced(MessageKind kind) {
   return kind == MessageKind::kAnnounced || kind == MessageKind::kAnnouncedData;
 }
 
+// The header of FI_EP_RDM that says the same.
+Head head_of(MessageKind kind, const std::byte* data, std::size_t length) {
+  Head head{.length = is_announced(kind) ? load64(data) : length};
+  if (kind == MessageKind::kAnnouncedData) head.data = load64(data + 8);
+  if (kind == MessageKind::kData) head.data = load64(data + (head.length -= kTrailer));
+  if (kind == MessageKind::kData || kind == MessageKind::kAnnouncedData) head.flags = kWithData;
+  return head;
+}
+
+// The oldest message goes to the receive, or that waits. -FI_EAGAIN: so many wait already.
+int post(Matching& matching, std::size_t most, const Inbound& inbound) {
+  if (matching.receives() >= most) return -FI_EAGAIN;
+  Receive receive;
+  read_receive(inbound, {}, receive);
+  if (auto message = matching.take_message(receive))
+    static_cast<Ep*>(message->from)->deliver(std::move(*message), std::move(receive));
+  else
+    matching.add(std::move(receive));
+  return 0;
+}
+
 }  // namespace
 
 ssize_t Ep::receive(const Inbound& inbound) {
-  PostedReceive receive{.context = inbound.context, .flags = inbound.flags, .segments = {}};
-  if (read_segments(inbound.iov, inbound.desc, inbound.count, receive.segments) != 0)
-    return -FI_EINVAL;
+  if (inbound.count > kSegments) return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
   if (srx_ != nullptr) return -FI_EINVAL;
-  if (ended_ && arrivals_.empty()) return -FI_ENOTCONN;
-  if (own_.posted.size() >= own_.most) return -FI_EAGAIN;
-  own_.posted.push_back(std::move(receive));
-  if (!arrivals_.empty()) match();
-  return 0;
+  if (ended_ && held_.empty() && matching_.has_none(false)) return -FI_ENOTCONN;
+  return fi::post(matching_, rx_size_, inbound);
 }
 
 void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0) return;
-  const auto kind = static_cast<MessageKind>(event.tag);
-  const auto length = static_cast<std::size_t>(event.length);
-  if (!is_legal(kind, buffer.data, length)) {
-    break_off("a message is none of the protocol");
-    return;
-  }
-  if (kind == MessageKind::kWritten) {
+  const Arrival arrival{&buffer, static_cast<std::size_t>(event.length),
+                        static_cast<MessageKind>(event.tag)};
+  if (!is_legal(arrival.kind, buffer.data, arrival.length))
+    return break_off("a message is none of the protocol");
+  if (arrival.kind == MessageKind::kWritten) {
     reports_.tell_written(load64(buffer.data), load64(buffer.data + 8), FI_ADDR_NOTAVAIL);
-    lend(buffer);
-    return;
+    return lend(buffer);
   }
-  arrivals_.push_back({&buffer, length, kind});
-  match();
+  if (held_.empty() && may_take(arrival.kind))
+    take(arrival);
+  else
+    held_.push_back(arrival);
 }
 
-void Ep::match() {
-  while (!arrivals_.empty()) {
-    const auto arrival = arrivals_.front();
-    // One announced message is read at a time.
-    if (is_announced(arrival.kind) && reading_ != nullptr) return;
-    if (receives().posted.empty()) {
-      auto& hungry = receives().hungry;
-      if (srx_ != nullptr && std::ranges::find(hungry, this) == hungry.end())
-        hungry.push_back(this);
-      return;
-    }
-    auto receive = std::move(receives().posted.front());
-    receives().posted.pop_front();
-    arrivals_.pop_front();
-    if (is_announced(arrival.kind))
-      take_announced(receive, arrival);
-    else
-      take_short(receive, arrival);
-  }
+bool Ep::may_take(MessageKind kind) const {
+  return !is_announced_ || !is_announced(kind);
 }
 
-void Ep::take_short(PostedReceive& receive, const Arrival& arrival) {
-  Outcome outcome;
-  auto length = arrival.length;
-  if (arrival.kind == MessageKind::kData) {
-    length -= kTrailer;
-    outcome.flags = FI_REMOTE_CQ_DATA;
-    outcome.data = load64(arrival.buffer->data + length);
-  }
-  outcome.length = std::min(length, receive.segments.length);
-  outcome.overflow = length - outcome.length;
-  scatter(arrival.buffer->data, receive.segments, outcome.length);
-  lend(*arrival.buffer);
-  tell_received(receive, outcome);
+void Ep::take(const Arrival& arrival) {
+  auto& buffer = *arrival.buffer;
+  Message message{.from = this,
+                  .announced = is_announced(arrival.kind),
+                  .head = head_of(arrival.kind, buffer.data, arrival.length),
+                  .copy = {},
+                  .lies = buffer.data,
+                  .buffer = &buffer};
+  is_announced_ = is_announced_ || message.announced;
+  if (auto receive = inbox().take_receive(message, 0))
+    deliver(std::move(message), std::move(*receive));
+  else
+    inbox().add(std::move(message));
 }
 
-void Ep::take_announced(PostedReceive& receive, const Arrival& arrival) {
-  const auto length = load64(arrival.buffer->data);
-  const auto with_data = arrival.kind == MessageKind::kAnnouncedData;
-  auto& op = link_.take_op();
+void Ep::done_with(Message& message) {
+  lend(*message.buffer);
+}
+
+// The sender waits for being read, even where the receive has no room.
+void Ep::pull(const Message& message, Receive&& receive) {
+  auto& op = begin_receive(message, std::move(receive));
   op.owner = this;
-  op.direction = Direction::kReceive;
-  op.context = receive.context;
-  op.flags = FI_RECV | FI_MSG | (with_data ? FI_REMOTE_CQ_DATA : 0);
-  op.told = reports_.tells(Direction::kReceive, receive.flags);
-  op.data = with_data ? load64(arrival.buffer->data + 8) : 0;
   op.parts = 1;
-  lend(*arrival.buffer);
-  op.length = std::min<std::size_t>(length, receive.segments.length);
-  op.overflow = length - op.length;
-  reading_ = &op;
   link_.watch(*this);
-  // The sender waits for being read, even where the receive has no room.
-  std::byte nothing{};
-  const auto landing =
-      op.length != 0 ? shortened(receive.segments, op.length) : one_segment(&nothing, 1, nullptr);
-  auto error = link_.span_of(landing, false, op.span);
-  if (op.length != 0 && op.span.data != landing.iov[0].iov_base) op.landing = landing;
+  auto error = find_place(op);
   if (error == 0)
     error = stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
-                     op.span.data, landing.length);
+                     op.span.data, std::max<std::size_t>(op.length, 1));
   if (error != 0) part_done(op, error);
 }
 
-void Ep::tell_received(const PostedReceive& receive, Outcome outcome) {
-  outcome.direction = Direction::kReceive;
-  outcome.context = receive.context;
-  outcome.flags |= FI_RECV | FI_MSG;
-  outcome.told = reports_.tells(Direction::kReceive, receive.flags);
-  reports_.complete(outcome);
+// ---- shared receive contexts ----
+
+namespace {
+
+fi_ops srx_object_calls{
+    .size = sizeof(fi_ops),
+    .close = [](fid_t id) { return guarded([&] { return object_of<Srx, fid_ep>(id).close(); }); },
+    .bind = refuse,
+    .control = [](fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; },
+    .ops_open = refuse,
+    .tostr = refuse,
+    .ops_set = refuse,
+};
+
+fi_ops_ep srx_ep_calls{
+    .size = sizeof(fi_ops_ep),
+    .cancel = refuse,
+    .getopt = refuse,
+    .setopt = refuse,
+    .tx_ctx = refuse,
+    .rx_ctx = refuse,
+    .rx_size_left = refuse,
+    .tx_size_left = refuse,
+};
+
+}  // namespace
+
+Srx::Srx(Domain& domain, const fi_rx_attr* attr, void* context)
+    : MessageEnd({.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_object_calls},
+                  .ops = &srx_ep_calls,
+                  .cm = nullptr,
+                  .msg = &msg_calls,
+                  .rma = nullptr,
+                  .tagged = nullptr,
+                  .atomic = nullptr,
+                  .collective = nullptr},
+                 kMsgOffer, {}),
+      domain_(domain),
+      link_(domain.link()),
+      most_(attr != nullptr && attr->size != 0 ? attr->size : kRxSize) {
+  domain_.use();
 }
 
-ssize_t Ep::cancel(void* context) {
-  const LinkLock lock(link_.mutex());
-  const auto found = std::ranges::find(own_.posted, context, &PostedReceive::context);
-  if (found == own_.posted.end()) return -FI_ENOENT;
-  const auto receive = std::move(*found);
-  own_.posted.erase(found);
-  Outcome outcome;
-  outcome.status = -ECANCELED;
-  tell_received(receive, outcome);
+int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out) {
+  if (attr != nullptr && attr->size > kMostRxSize) return -FI_EINVAL;
+  out = new Srx(domain, attr, context);
   return 0;
+}
+
+int Srx::close() {
+  {
+    const LinkLock lock(link_.mutex());
+    if (users_ != 0) return -FI_EBUSY;
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
+}
+
+ssize_t Srx::receive(const Inbound& inbound) {
+  if (inbound.count > kSegments) return -FI_EINVAL;
+  const LinkLock lock(link_.mutex());
+  return fi::post(matching_, most_, inbound);
 }
 
 }  // namespace stp::fi

@@ -106,9 +106,7 @@ class Acceptor {
   ~Acceptor() = default;
 };
 
-namespace rdm {
 struct Shared;
-}
 
 // Selects the counter and the queue of the operation.
 enum class Direction : std::uint8_t { kSend, kReceive, kRead, kWrite };
@@ -188,8 +186,8 @@ struct Op : OpState {
   std::unique_ptr<Atomic> atomic;  // of an atomic operation
   Span note;                       // of a write with immediate data: the message that reports it
   std::vector<Span> more;          // of a message in parts: those after the first
-  std::shared_ptr<rdm::Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
-  Segments landing;                     // the destination of the data that arrives in `span`
+  std::shared_ptr<Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
+  Segments landing;                // the destination of the data that arrives in `span`
 
   // As it was made. Many are used again, so what they do not hold is not touched.
   void clear() {

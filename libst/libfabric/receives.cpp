@@ -1,90 +1,271 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/libfabric/receives.h"
 
-#include <rdma/fi_errno.h>
-
+#include <algorithm>
 #include <utility>
 
-#include "libst/libfabric/domain.h"
-#include "libst/libfabric/ep.h"
-#include "libst/libfabric/provider.h"
+#include "libst/libfabric/endpoint.h"
 
 namespace stp::fi {
-
-int Receives::post(PostedReceive&& receive) {
-  if (posted.size() >= most) return -FI_EAGAIN;
-  posted.push_back(std::move(receive));
-  while (!hungry.empty() && !posted.empty()) {
-    auto* const next = hungry.front();
-    hungry.pop_front();
-    next->match();
-  }
-  return 0;
-}
-
 namespace {
 
-fi_ops srx_object_calls{
-    .size = sizeof(fi_ops),
-    .close = [](fid_t id) { return guarded([&] { return object_of<Srx, fid_ep>(id).close(); }); },
-    .bind = refuse,
-    .control = [](fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; },
-    .ops_open = refuse,
-    .tostr = refuse,
-    .ops_set = refuse,
-};
-
-fi_ops_ep srx_ep_calls{
-    .size = sizeof(fi_ops_ep),
-    .cancel = refuse,
-    .getopt = refuse,
-    .setopt = refuse,
-    .tx_ctx = refuse,
-    .rx_ctx = refuse,
-    .rx_size_left = refuse,
-    .tx_size_left = refuse,
-};
+// The next `length` bytes of a buffer of several messages, which keeps the rest.
+Receive cut(Receive& whole, std::size_t length) {
+  Receive part = whole;
+  auto& left = whole.segments.iov[0];
+  length = std::min(length, left.iov_len);
+  part.segments.iov[0].iov_len = part.segments.length = length;
+  left.iov_base = static_cast<std::byte*>(left.iov_base) + length;
+  left.iov_len -= length;
+  whole.segments.length = left.iov_len;
+  return part;
+}
 
 }  // namespace
 
-Srx::Srx(Domain& domain, const fi_rx_attr* attr, void* context)
-    : MessageEnd({.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_object_calls},
-                  .ops = &srx_ep_calls,
-                  .cm = nullptr,
-                  .msg = &msg_calls,
-                  .rma = nullptr,
-                  .tagged = nullptr,
-                  .atomic = nullptr,
-                  .collective = nullptr},
-                 kMsgOffer, {}),
-      domain_(domain),
-      link_(domain.link()) {
-  if (attr != nullptr && attr->size != 0) receives_.most = attr->size;
-  domain_.use();
+std::size_t cost_of(const Message& message) {
+  return (message.announced ? 0 : message.head.length) + kCostOfMessage;
 }
 
-int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out) {
-  if (attr != nullptr && attr->size > kMostRxSize) return -FI_EINVAL;
-  out = new Srx(domain, attr, context);
-  return 0;
+void copy_out(Message& message) {
+  const auto* const bytes = message.bytes();
+  message.buffer = nullptr;
+  message.laned = false;
+  if (std::exchange(message.lies, nullptr) == nullptr || message.announced) return;
+  const auto length = message.head.length;
+  if (length == 0) return;
+  message.copy = std::make_unique_for_overwrite<std::byte[]>(length);
+  std::memcpy(message.copy.get(), bytes, length);
 }
 
-int Srx::close() {
-  {
-    const LinkLock lock(link_.mutex());
-    if (users_ != 0) return -FI_EBUSY;
+std::optional<Receive> Matching::take_receive(const Message& message, std::size_t least) {
+  auto& waiting = receives_for(message.tagged());
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Receive& each) { return fits(each, message); });
+  if (found == waiting.end()) return std::nullopt;
+  if (!found->shared) {
+    auto taken = std::move(*found);
+    spare_.splice(spare_.begin(), waiting, found);
+    return taken;
   }
-  domain_.unuse();
-  delete this;
+  auto part = cut(*found, message.head.length);
+  ++part.shared->busy;
+  if (found->segments.length < least) {
+    part.shared->used_up = true;
+    waiting.erase(found);
+  }
+  return part;
+}
+
+std::optional<Message> Matching::take_message(const Receive& receive) {
+  auto& waiting = messages_for(receive.tagged);
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
+  if (found == waiting.end()) return std::nullopt;
+  auto taken = std::move(*found);
+  waiting.erase(found);
+  if (taken.from == nullptr) left_bytes_ -= cost_of(taken);
+  return taken;
+}
+
+const Message* Matching::find_message(const Receive& receive) const {
+  const auto& waiting = receive.tagged ? early_tagged_ : early_;
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
+  return found == waiting.end() ? nullptr : &*found;
+}
+
+Message* Matching::in_buffer(const Source& from) {
+  for (auto* const waiting : {&early_tagged_, &early_}) {
+    const auto found = std::find_if(waiting->rbegin(), waiting->rend(), [&](const Message& each) {
+      return each.from == &from && each.buffer != nullptr;
+    });
+    if (found != waiting->rend()) return &*found;
+  }
+  return nullptr;
+}
+
+Receive& Matching::add_place(bool tagged) {
+  auto& waiting = receives_for(tagged);
+  if (spare_.empty()) return waiting.emplace_back();
+  waiting.splice(waiting.end(), spare_, spare_.begin());
+  return waiting.back();
+}
+
+void Matching::add(Message&& message) {
+  messages_for(message.tagged()).push_back(std::move(message));
+}
+
+std::optional<Receive> Matching::cancel(const void* context) {
+  for (auto* const waiting : {&tagged_, &plain_}) {
+    const auto found = std::ranges::find(*waiting, context, &Receive::context);
+    if (found == waiting->end()) continue;
+    auto taken = std::move(*found);
+    waiting->erase(found);
+    return taken;
+  }
+  return std::nullopt;
+}
+
+std::list<Receive> Matching::take_receives_from(const Address& source) {
+  std::list<Receive> taken;
+  for (auto* const waiting : {&tagged_, &plain_})
+    for (auto each = waiting->begin(); each != waiting->end();) {
+      const auto next = std::next(each);
+      if (each->source == source) taken.splice(taken.end(), *waiting, each);
+      each = next;
+    }
+  return taken;
+}
+
+std::list<Receive> Matching::take_receives() {
+  auto all = std::exchange(tagged_, {});
+  all.splice(all.end(), plain_);
+  return all;
+}
+
+std::list<Receive> Matching::clear() {
+  auto all = take_receives();
+  early_tagged_.clear();
+  early_.clear();
+  left_bytes_ = 0;
+  claimed_.clear();
+  return all;
+}
+
+void Matching::claim(const void* context, Message&& message) {
+  claimed_.push_back({context, std::move(message)});
+}
+
+std::optional<Message> Matching::take_claimed(const void* context) {
+  const auto found = std::ranges::find(claimed_, context, &Claimed::context);
+  if (found == claimed_.end()) return std::nullopt;
+  auto taken = std::move(found->message);
+  claimed_.erase(found);
+  return taken;
+}
+
+void Matching::forget(const Source& from) {
+  const auto is_lost = [&](const Message& each) { return each.from == &from && each.announced; };
+  for (auto* const waiting : {&early_tagged_, &early_}) {
+    std::erase_if(*waiting, is_lost);
+    for (auto& each : *waiting) {
+      if (each.from != &from) continue;
+      copy_out(each);
+      each.from = nullptr;
+      left_bytes_ += cost_of(each);
+    }
+  }
+  // Who claims a message that is lost hears of it.
+  for (auto& each : claimed_) {
+    if (each.message.from != &from) continue;
+    copy_out(each.message);
+    each.message.from = nullptr;
+  }
+}
+
+void Matching::drop(const Source& from) {
+  for (auto* const waiting : {&early_tagged_, &early_})
+    std::erase_if(*waiting, [&](const Message& each) { return each.from == &from; });
+}
+
+// ---- what an endpoint does with them ----
+
+Outcome AnyEndpoint::outcome_of(const Message& message, const Receive& receive) const {
+  Outcome told;
+  told.direction = Direction::kReceive;
+  told.context = receive.context;
+  told.flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
+  if ((message.head.flags & kWithData) != 0) told.flags |= FI_REMOTE_CQ_DATA;
+  told.told = reports_.tells(Direction::kReceive, receive.flags);
+  told.length = std::min<std::size_t>(message.head.length, receive.segments.length);
+  told.overflow = message.head.length - told.length;
+  told.data = message.head.data;
+  told.tag = message.head.tag;
+  told.injected = (receive.flags & kUntold) != 0;
+  if (receive.shared) told.buffer = receive.segments.iov[0].iov_base;
+  if (message.source.port != 0) told.source = number_of(message.source);
+  return told;
+}
+
+void AnyEndpoint::tell(Outcome& told, Shared* shared) {
+  if (told.injected) return;  // it was discarded
+  if (shared != nullptr && --shared->busy == 0 && shared->used_up) told.flags |= FI_MULTI_RECV;
+  // The buffer is the program's again: it has to hear of it.
+  if ((told.flags & FI_MULTI_RECV) != 0) told.told = true;
+  reports_.complete(told);
+}
+
+void AnyEndpoint::deliver(Message&& message, Receive&& receive) {
+  const auto from = message.from;
+  if (message.announced && from != nullptr) {
+    from->done_with(message);
+    from->pull(message, std::move(receive));
+    return;
+  }
+  auto outcome = outcome_of(message, receive);
+  if (message.announced)
+    outcome.status = -ENOTCONN;  // it was claimed, and its sender has gone
+  else if (!message.landed)
+    scatter(message.bytes(), receive.segments, outcome.length);
+  if (from != nullptr) from->done_with(message);
+  tell(outcome, receive.shared.get());
+}
+
+void AnyEndpoint::lose(const Message& message, const Receive& receive, int status) {
+  auto outcome = outcome_of(message, receive);
+  outcome.status = status;
+  tell(outcome, receive.shared.get());
+}
+
+Op& AnyEndpoint::begin_receive(const Message& message, Receive&& receive) {
+  auto& op = link_.take_op();
+  static_cast<Outcome&>(op) = outcome_of(message, receive);
+  op.shared = receive.shared;
+  op.landing = shortened(receive.segments, op.length);
+  return op;
+}
+
+void AnyEndpoint::received(Op& op) {
+  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
+  tell(op, op.shared.get());
+  link_.free_op(op);
+}
+
+ssize_t AnyEndpoint::cancel(void* context) {
+  const LinkLock lock(link_.mutex());
+  const auto receive = matching_.cancel(context);
+  if (!receive) return -FI_ENOENT;
+  give_up(*receive, -ECANCELED);
   return 0;
 }
 
-ssize_t Srx::receive(const Inbound& inbound) {
-  PostedReceive receive{.context = inbound.context, .flags = inbound.flags, .segments = {}};
-  if (read_segments(inbound.iov, inbound.desc, inbound.count, receive.segments) != 0)
-    return -FI_EINVAL;
-  const LinkLock lock(link_.mutex());
-  return receives_.post(std::move(receive));
+void AnyEndpoint::give_up(const Receive& receive, int status) {
+  auto outcome = outcome_of({}, receive);
+  outcome.tag = receive.tag;
+  outcome.status = status;
+  // Of a buffer of several messages, those that are on their way into it are told first or last.
+  if (receive.shared) receive.shared->used_up = true;
+  reports_.complete(outcome);
+}
+
+int AnyEndpoint::find_place(Op& op) {
+  std::byte nothing{};
+  const auto landing = op.length != 0 ? op.landing : one_segment(&nothing, 1, nullptr);
+  if (const auto error = link_.span_of(landing, false, op.span); error != 0) return error;
+  if (op.length == 0 || op.span.data == landing.iov[0].iov_base) op.landing = {};
+  return 0;
+}
+
+void read_receive(const Inbound& inbound, const Address& source, Receive& out) {
+  out.context = inbound.context;
+  out.flags = inbound.flags;
+  out.tagged = inbound.tagged;
+  out.tag = inbound.tag;
+  out.ignore = inbound.ignore;
+  out.segments.length = 0;
+  read_segments(inbound.iov, inbound.desc, inbound.count, out.segments);
+  out.source = source;
 }
 
 }  // namespace stp::fi

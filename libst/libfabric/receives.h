@@ -1,57 +1,153 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that a program has posted, on one endpoint or shared by several (Srx). The provider
-// matches them itself, not the managed API: a short message lands in memory of the provider.
+// Receives that wait for messages, and messages that wait for receives. Both in order: a message
+// goes to the receive posted first that fits, and a receive gets the oldest message that fits.
 #pragma once
 
-#include <rdma/fi_endpoint.h>
+#include <array>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
 
-#include <deque>
-
-#include "libst/libfabric/endpoint.h"
+#include "libst/libfabric/address.h"
+#include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/wire.h"
 
 namespace stp::fi {
 
-class Ep;
+struct Message;
+struct Receive;
 
-struct PostedReceive {
+// The connection that has brought a message.
+class Source {
+ public:
+  // Reads an announced message into that receive.
+  virtual void pull(const Message& message, Receive&& receive) = 0;
+  // The bytes of the message are not needed any more.
+  virtual void done_with(Message& message) = 0;
+
+ protected:
+  ~Source() = default;
+};
+
+// What a message that waits costs beside its bytes.
+inline constexpr std::size_t kCostOfMessage = 256;
+
+// A buffer of FI_MULTI_RECV: it is the program's again when it is used up and all that came is
+// told.
+struct Shared {
+  std::size_t busy = 0;  // messages on their way into it
+  bool used_up = false;
+};
+
+struct Receive {
   void* context = nullptr;
   std::uint64_t flags = 0;
-  Segments segments;
+  Segments segments{};
+  Address source{};  // without a port: any
+  bool tagged = false;
+  std::uint64_t tag = 0, ignore = 0;
+  std::shared_ptr<Shared> shared{};  // of a buffer of FI_MULTI_RECV
 };
 
-struct Receives {
-  std::size_t most = kRxSize;
-  std::deque<PostedReceive> posted;
-  std::deque<Ep*> hungry;  // endpoints with messages that found no receive
+// A message that has arrived, or that is announced. What its kind of endpoint tells of it in
+// another way than by a header is in `head` nevertheless.
+struct Message {
+  Source* from = nullptr;  // nullptr: its connection has ended
+  Address source{};        // of FI_EP_RDM
+  bool announced = false;
+  Head head;
+  std::unique_ptr<std::byte[]> copy;    // its bytes
+  const std::byte* lies = nullptr;      // where they are, if there is no copy
+  RxBuffer* buffer = nullptr;           // that came with it, and is not lent to the peer again
+  bool laned = false;                   // they are in a lane
+  std::uint64_t place = 0;              // there
+  bool landed = false;                  // they are in the memory of the receive
+  std::array<std::byte, kTail> tail{};  // of an announced message: its last bytes
 
-  // -FI_EAGAIN: the limit of posted receives is reached.
-  int post(PostedReceive&& receive);
+  [[nodiscard]] const std::byte* bytes() const { return copy ? copy.get() : lies; }
+  [[nodiscard]] bool tagged() const { return (head.flags & kTagged) != 0; }
 };
 
-// A shared receive context: receives for all endpoints bound to it.
-class Domain;
-class FabricLink;
+[[nodiscard]] inline bool fits(const Receive& receive, const Head& head, const Address& source) {
+  if (receive.source.port != 0 && receive.source != source) return false;
+  return !receive.tagged || ((receive.tag ^ head.tag) & ~receive.ignore) == 0;
+}
+[[nodiscard]] inline bool fits(const Receive& receive, const Message& message) {
+  return fits(receive, message.head, message.source);
+}
 
-class Srx final : public MessageEnd {
+// What it costs while it waits.
+[[nodiscard]] std::size_t cost_of(const Message& message);
+// Its bytes no longer lie in a buffer of the connection.
+void copy_out(Message& message);
+
+class Matching {
  public:
-  static int open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& out);
+  // The receive for that message, which is none of the waiting ones any more. A buffer of
+  // FI_MULTI_RECV gives a part, and stays while `least` bytes are left.
+  std::optional<Receive> take_receive(const Message& message, std::size_t least);
+  // Lets `land` have the receive for a message with that header, where it lies, if all of the
+  // message has room there. False: the message goes by take_receive().
+  template <class Land>
+  bool serve(const Head& head, const Address& source, Land land) {
+    auto& waiting = receives_for((head.flags & kTagged) != 0);
+    auto found = waiting.begin();
+    while (found != waiting.end() && !fits(*found, head, source)) ++found;
+    if (found == waiting.end() || found->shared || found->segments.length < head.length)
+      return false;
+    land(*found);
+    spare_.splice(spare_.begin(), waiting, found);
+    return true;
+  }
+  // The oldest message for that receive.
+  std::optional<Message> take_message(const Receive& receive);
+  [[nodiscard]] const Message* find_message(const Receive& receive) const;
+  // The newest message of that connection that has a buffer of it; nullptr: none.
+  [[nodiscard]] Message* in_buffer(const Source& from);
 
-  // ---- under the link's mutex ----
-  Receives& receives() { return receives_; }
-  void use() { ++users_; }
-  void unuse() { --users_; }
+  void add(Receive&& receive) { add_place(receive.tagged) = std::move(receive); }
+  // The place of a new last receive, with what an earlier one has left there.
+  Receive& add_place(bool tagged);
+  // No message waits for a receive.
+  [[nodiscard]] bool has_none(bool tagged) { return messages_for(tagged).empty(); }
+  void add(Message&& message);
+  // The receive of that context that was posted first.
+  std::optional<Receive> cancel(const void* context);
+  // All receives that name that sender.
+  std::list<Receive> take_receives_from(const Address& source);
+  // All receives. The messages stay.
+  std::list<Receive> take_receives();
+  // The same, and no message stays.
+  std::list<Receive> clear();
+  [[nodiscard]] std::size_t receives() const { return tagged_.size() + plain_.size(); }
 
-  int close();
-  ssize_t receive(const Inbound& inbound) override;
+  // FI_CLAIM: a message waits for the receive of that context alone.
+  void claim(const void* context, Message&& message);
+  std::optional<Message> take_claimed(const void* context);
+
+  // That connection has ended: what it has announced is gone, what it has brought is copied.
+  void forget(const Source& from);
+  // Nothing that came on that connection is wanted any more.
+  void drop(const Source& from);
+  // Of messages that wait and whose connection has ended: their bytes, and what each of them costs.
+  [[nodiscard]] std::size_t left_bytes() const { return left_bytes_; }
 
  private:
-  Srx(Domain& domain, const fi_rx_attr* attr, void* context);
+  struct Claimed {
+    const void* context;
+    Message message;
+  };
+  std::list<Receive>& receives_for(bool tagged) { return tagged ? tagged_ : plain_; }
+  std::list<Message>& messages_for(bool tagged) { return tagged ? early_tagged_ : early_; }
 
-  Domain& domain_;
-  FabricLink& link_;
-  Receives receives_;
-  unsigned users_ = 0;
+  std::list<Receive> tagged_, plain_;
+  std::list<Message> early_tagged_, early_;
+  std::list<Claimed> claimed_;
+  std::size_t left_bytes_ = 0;
+  std::list<Receive> spare_;  // places of receives, to be used again
 };
 
 }  // namespace stp::fi

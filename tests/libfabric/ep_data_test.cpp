@@ -119,10 +119,12 @@ TEST_F(EpPeer, AReadOfMoreThanIsAnnouncedEndsTheConnection) {
 // The receive waits as long as the connection is there. Others do not, and the log tells of it.
 TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
   std::vector<char> got(20'000);
+  char other = 0;
   ASSERT_EQ(fi_recv(theirs_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+  ASSERT_EQ(fi_recv(theirs_.get(), &other, 1, nullptr, 0, &other), 0);
   {
     const Log log;
-    stranger_.send(kAnnounced, kNumbers, got.size());
+    for (int i = 0; i < 3; ++i) stranger_.send(kAnnounced, kNumbers, got.size());
     ASSERT_EQ(stranger_.next().kind, STM_READ_REQUEST);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
     while (!log.says("a peer is late (1 so far)")) {
@@ -131,6 +133,8 @@ TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
     }
   }
   expect_others_go_on();
+  EXPECT_EQ(fi_cancel(&theirs_->fid, &other), 0);
+  EXPECT_EQ(server_->failed(server_->rx.get()).op_context, &other);
   theirs_.reset();
   EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
 }

@@ -18,7 +18,6 @@
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/rdm/landing.h"
-#include "libst/libfabric/rdm/matching.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi {
@@ -114,7 +113,7 @@ struct Assembly {
 
 // A connection that a peer has made to an endpoint: the peer's messages come on it. Nothing that
 // comes is trusted: what the protocol does not permit ends the connection.
-class Incoming final : public Connection {
+class Incoming final : public Connection, public Source {
  public:
   // `knows_lanes`: the peer may be lent one.
   Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
@@ -127,10 +126,8 @@ class Incoming final : public Connection {
   void give_up(int status);
   [[nodiscard]] const Address& source() const { return source_; }
 
-  // Reads an announced message into that receive.
-  void pull(const Message& message, Receive&& receive);
-  // The bytes of the message are not needed any more.
-  void done_with(Message& message);
+  void pull(const Message& message, Receive&& receive) override;
+  void done_with(Message& message) override;
 
   void connection_event(const stm_event_t& event) override;
   void not_dialed(int) override {}
@@ -168,7 +165,7 @@ class Incoming final : public Connection {
   // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
   // answers to what it asked before.
   bool take(const Arrived& arrived);
-  void take(Message&& message, RxBuffer& buffer, std::size_t size);
+  void take(Kind kind, Message&& message, RxBuffer& buffer, std::size_t size);
   bool take_laned(Message&& message, RxBuffer& buffer);
   void lend_lane();
   void lane_done(std::uint64_t place);
@@ -288,7 +285,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   // ---- for its connections: under the link's mutex ----
   // Its address, as peers connect to it.
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
-  [[nodiscard]] Matching& matching() { return matching_; }
   [[nodiscard]] Buffers& buffers() { return buffers_; }
   [[nodiscard]] Lanes& lanes() { return lanes_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
@@ -296,17 +292,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
   }
-  void deliver(Message&& message, Receive&& receive);
-  // The bytes of a message go to that receive, which has room for them, and the program is told.
-  // `from`: its sender in the address vector.
-  void land(const Head& head, const std::byte* bytes, const Receive& receive, fi_addr_t from);
   [[nodiscard]] const Av& av() const { return *av_; }
-  // The message has not arrived whole, and never will.
-  void lose(const Message& message, const Receive& receive, int status);
-  // The operation that reads an announced message into that receive.
-  Op& begin_receive(const Message& message, Receive&& receive);
-  // That operation is done.
-  void received(Op& op);
   void finish(Op& op) override;
   // A message that was complete for the program has not arrived.
   void never_arrived(const Address& peer, int status);
@@ -328,7 +314,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   int close() override;
   int get_option(int name, void* value, std::size_t* length) override;
   int set_option(int name, const void* value, std::size_t length) override;
-  ssize_t cancel(void* context) override;
   int get_name(void* address, std::size_t* length) override;
 
   ssize_t send(const Outbound& message) override;
@@ -339,12 +324,10 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   int bind_other(fid_t other, std::uint64_t flags) override;
   int enable() override;
   [[nodiscard]] bool has_begun() const override { return enabled_; }
-  [[nodiscard]] std::size_t receives_left() const override {
-    return rx_size_ - matching_.receives();
-  }
   [[nodiscard]] bool lingers() const override;
   int way_to(fi_addr_t to, SendingConnection*& way) override;
   void tell_of(const Op& write, std::byte* note) const override;
+  [[nodiscard]] fi_addr_t number_of(const Address& peer) const override;
   void leaves(const Op& op) override;
   void bury();
   void bury_incoming();
@@ -367,15 +350,10 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   ssize_t start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error);
   void take_laned(Op& op, const Segments& segments, const Head& head);
   ssize_t announce(Op& op, Outgoing& to, const Request& request, const Head& head);
-  // Completes a receive: of what has arrived, of what is to come, or of what never will.
-  void tell(Outcome& told, Shared* shared);
-  Outcome outcome_of(const Message& message, const Receive& receive) const;
   ssize_t receive_specially(Receive&& receive);
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
   void discard(Message& message);
-  // The receive waits no longer.
-  void give_up(const Receive& receive, int status);
   // The peer is in the address vector: a call of the program may tell of what is lost.
   [[nodiscard]] bool can_name(const Address& peer) const;
   // Those of addresses that the vector does not have any more.
@@ -389,7 +367,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   const bool directed_;  // FI_DIRECTED_RECV: receives name senders
   stm_listener_t listener_ = nullptr;
 
-  Matching matching_;
   Losses losses_;
   std::uint64_t losses_as_of_ = 0;  // the version of the address vector when they were sifted
   Buffers buffers_;                 // before the connections that have them

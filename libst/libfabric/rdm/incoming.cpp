@@ -158,7 +158,7 @@ void Incoming::look_again() {
 bool Incoming::take(const Arrived& arrived) {
   const auto [place, kind, size] = arrived;
   auto& buffer = *place;
-  Message message{.from = this, .source = source_, .kind = kind, .head = {}, .copy = {}};
+  Message message{.from = this, .source = source_, .head = {}, .copy = {}};
   if (size >= kHead) message.head = load(buffer.data);
   if (size < kHead || !is_legal(kind, message.head, size)) {
     break_off("a message is none of the protocol");
@@ -170,12 +170,11 @@ bool Incoming::take(const Arrived& arrived) {
   }
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
-  take(std::move(message), buffer, size);
+  take(kind, std::move(message), buffer, size);
   return true;
 }
 
-void Incoming::take(Message&& message, RxBuffer& buffer, std::size_t size) {
-  const auto kind = message.kind;
+void Incoming::take(Kind kind, Message&& message, RxBuffer& buffer, std::size_t size) {
   if (may_lend_ && size > kHead + kRdmInjectMost) lend_lane();
   if (kind == Kind::kMore) return take_more(message.head, buffer, size - kHead);
   if (kind == Kind::kAccessed && !endpoint_.counts_accesses())
@@ -191,7 +190,9 @@ void Incoming::take(Message&& message, RxBuffer& buffer, std::size_t size) {
   }
   if (kind == Kind::kFirst) return take_first(std::move(message), buffer);
   message.buffer = &buffer;
+  message.lies = buffer.data + kHead;
   if (kind == Kind::kAnnounced) {
+    message.announced = true;
     const auto tail = tail_length(message.head.length);
     std::memcpy(message.tail.data() + (kTail - tail), buffer.data + kHead, tail);
   }
@@ -209,7 +210,6 @@ void Incoming::match(Message&& message) {
 
 // If no receive awaits it, it lies in a copy, and none gets it before it is whole.
 void Incoming::take_first(Message&& message, RxBuffer& buffer) {
-  message.kind = Kind::kEager;
   assembly_.emplace();
   assembly_->receive = endpoint_.receive_for(message);
   if (!assembly_->receive)
@@ -262,9 +262,9 @@ bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
     return true;
   }
   if (!lane_->has(*place, length)) return false;
-  message.kind = Kind::kEager;
   message.place = *place;
-  message.laned = lane_->take(*place, length, buffer.data + kHead);
+  message.laned = true;
+  message.lies = lane_->take(*place, length, buffer.data + kHead);
   post(buffer);
   match(std::move(message));
   return true;
@@ -305,7 +305,7 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
 void Incoming::keep(Message&& message) {
   if (kept_ < endpoint_.most_kept()) {
     auto* const buffer = message.buffer;
-    const auto laned = message.laned != nullptr;
+    const auto laned = message.laned;
     copy_out(message);
     kept_ += cost_of(message);
     if (buffer != nullptr) post(*buffer);
@@ -315,7 +315,7 @@ void Incoming::keep(Message&& message) {
 }
 
 void Incoming::done_with(Message& message) {
-  if (std::exchange(message.laned, nullptr) != nullptr) return lane_done(message.place);
+  if (std::exchange(message.laned, false)) return lane_done(message.place);
   if (message.buffer != nullptr) {
     post(*std::exchange(message.buffer, nullptr));
     return;
@@ -382,11 +382,8 @@ void Incoming::read_next() {
 // A status: not all of its parts have begun.
 int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
   auto& link = endpoint_.link();
-  std::byte nothing{};
-  const auto landing = op.length != 0 ? op.landing : one_segment(&nothing, 1, nullptr);
   op.parts = 1;
-  if (const auto error = link.span_of(landing, false, op.span); error != 0) return error;
-  if (op.length == 0 || op.span.data == landing.iov[0].iov_base) op.landing = {};
+  if (const auto error = endpoint_.find_place(op); error != 0) return error;
   if (length < op.length) {
     const auto left = op.length - length;
     std::memcpy(op.span.data + length, pending.tail.data() + (kTail - left), left);
@@ -416,81 +413,8 @@ void Incoming::part_done(Op& op, int status) {
 
 // Receives, and what comes to them.
 
-Outcome Endpoint::outcome_of(const Message& message, const Receive& receive) const {
-  Outcome told;
-  told.direction = Direction::kReceive;
-  told.context = receive.context;
-  told.flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
-  if ((message.head.flags & kWithData) != 0) told.flags |= FI_REMOTE_CQ_DATA;
-  told.told = reports_.tells(Direction::kReceive, receive.flags);
-  told.length = std::min<std::size_t>(message.head.length, receive.segments.length);
-  told.overflow = message.head.length - told.length;
-  told.data = message.head.data;
-  told.tag = message.head.tag;
-  told.injected = (receive.flags & kUntold) != 0;
-  if (receive.shared) told.buffer = receive.segments.iov[0].iov_base;
-  if (message.source.port != 0) told.source = av_->find(message.source);
-  return told;
-}
-
-void Endpoint::tell(Outcome& told, Shared* shared) {
-  if (told.injected) return;  // it was discarded
-  if (shared != nullptr && --shared->busy == 0 && shared->used_up) told.flags |= FI_MULTI_RECV;
-  // The buffer is the program's again: it has to hear of it.
-  if ((told.flags & FI_MULTI_RECV) != 0) told.told = true;
-  reports_.complete(told);
-}
-
-void Endpoint::deliver(Message&& message, Receive&& receive) {
-  const auto from = message.from;
-  if (message.kind == Kind::kAnnounced && from != nullptr) {
-    from->done_with(message);
-    from->pull(message, std::move(receive));
-    return;
-  }
-  auto outcome = outcome_of(message, receive);
-  if (message.kind == Kind::kAnnounced)
-    outcome.status = -ENOTCONN;  // it was claimed, and its sender has gone
-  else if (!message.landed)
-    scatter(message.bytes(), receive.segments, outcome.length);
-  if (from != nullptr) from->done_with(message);
-  tell(outcome, receive.shared.get());
-}
-
-void Endpoint::land(const Head& head, const std::byte* bytes, const Receive& receive,
-                    fi_addr_t from) {
-  scatter(bytes, receive.segments, head.length);
-  auto* const told = reports_.received(receive.flags);
-  if (told == nullptr) return;
-  auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
-  if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
-  *told = {.entry = {.op_context = receive.context,
-                     .flags = flags,
-                     .len = head.length,
-                     .buf = nullptr,
-                     .data = head.data,
-                     .tag = head.tag},
-           .source = from};
-}
-
-void Endpoint::lose(const Message& message, const Receive& receive, int status) {
-  auto outcome = outcome_of(message, receive);
-  outcome.status = status;
-  tell(outcome, receive.shared.get());
-}
-
-Op& Endpoint::begin_receive(const Message& message, Receive&& receive) {
-  auto& op = link_.take_op();
-  static_cast<Outcome&>(op) = outcome_of(message, receive);
-  op.shared = receive.shared;
-  op.landing = shortened(receive.segments, op.length);
-  return op;
-}
-
-void Endpoint::received(Op& op) {
-  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  tell(op, op.shared.get());
-  link_.free_op(op);
+fi_addr_t Endpoint::number_of(const Address& peer) const {
+  return av_->find(peer);
 }
 
 void Endpoint::written(const Message& message) {
@@ -505,21 +429,6 @@ void Endpoint::accessed(const Head& head) {
 }
 
 // ---- calls ----
-
-namespace {
-
-void read_receive(const Inbound& inbound, const Address& source, Receive& out) {
-  out.context = inbound.context;
-  out.flags = inbound.flags;
-  out.tagged = inbound.tagged;
-  out.tag = inbound.tag;
-  out.ignore = inbound.ignore;
-  out.segments.length = 0;
-  read_segments(inbound.iov, inbound.desc, inbound.count, out.segments);
-  out.source = source;
-}
-
-}  // namespace
 
 // Runs once per receive, so it is one function.
 [[gnu::flatten]] ssize_t Endpoint::receive(const Inbound& inbound) {
@@ -620,24 +529,7 @@ void Endpoint::discard(Message& message) {
   auto* const from = message.from;
   if (from == nullptr) return;
   from->done_with(message);
-  if (message.kind == Kind::kAnnounced) from->pull(message, {.flags = kUntold});
-}
-
-ssize_t Endpoint::cancel(void* context) {
-  const LinkLock lock(link_.mutex());
-  const auto receive = matching_.cancel(context);
-  if (!receive) return -FI_ENOENT;
-  give_up(*receive, -ECANCELED);
-  return 0;
-}
-
-void Endpoint::give_up(const Receive& receive, int status) {
-  auto outcome = outcome_of({}, receive);
-  outcome.tag = receive.tag;
-  outcome.status = status;
-  // Of a buffer of several messages, those that are on their way into it are told first or last.
-  if (receive.shared) receive.shared->used_up = true;
-  reports_.complete(outcome);
+  if (message.announced) from->pull(message, {.flags = kUntold});
 }
 
 // ---- losses ----
