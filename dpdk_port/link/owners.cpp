@@ -16,8 +16,24 @@
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
+#include "stp/base/printable.h"
 
 namespace stp::port {
+
+std::string program_of(pid_t pid) {
+  const auto folder = "/proc/" + std::to_string(pid);
+  std::string name, status;
+  std::ifstream comm(folder + "/comm"), stat(folder + "/stat");
+  std::getline(comm, name);
+  std::getline(stat, status);  // 4711 (stpd) Z 1 ...
+  const auto behind_name = status.rfind(')');
+  const bool has_ended =
+      behind_name != std::string::npos && status.compare(behind_name, 4, ") Z ") == 0;
+  // Whoever runs it has chosen the name.
+  return (name.empty() ? "a program" : printable(name)) + ", pid " + std::to_string(pid) +
+         (has_ended ? ", which has ended but for a thread that another program holds up" : "");
+}
+
 namespace {
 
 struct Address {
@@ -80,7 +96,7 @@ std::string owner_of(const Address& address, int index) {
   const std::optional<Holder> holder = listener_at(address);
   if (!holder || !has_packet_socket(holder->user, index)) return {};
   if (holder->pid == 0) return "another program";
-  return program_name(holder->pid) + ", pid " + std::to_string(holder->pid);
+  return program_of(holder->pid);
 }
 
 }  // namespace
@@ -155,7 +171,7 @@ std::unique_ptr<PciOwner> PciOwner::claim(const std::string& address, const std:
   }
   error = "NIC " + address + " has an owner: ";
   const pid_t other = locker_of(fd);
-  error += other == 0 ? "another program" : program_name(other) + ", pid " + std::to_string(other);
+  error += other == 0 ? "another program" : program_of(other);
   error += "; end it, or reach its link (stpd:) instead";
   return nullptr;
 }

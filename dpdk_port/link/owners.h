@@ -4,22 +4,16 @@
 
 #include <sys/types.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 
-#include "stp/base/printable.h"
 #include "stp/types.h"
 
 namespace stp::port {
 
-// The name of a process, for messages to people.
-inline std::string program_name(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::string name;
-  std::getline(file, name);
-  return name.empty() ? "a program" : printable(name);  // whoever runs it has chosen the name
-}
+// "stpd, pid 4711", for messages to people. Also if it has ended, but for a thread that cannot:
+// that one keeps all of its descriptors open.
+std::string program_of(pid_t pid);
 
 // Ensures one Node per address on an interface: two Nodes with the same address would answer each
 // other's peers and break each other's connections.

@@ -1,20 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/owners.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "tests/host/eventually.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::port::pci_owner_test {
 namespace {
+
+// As a stpd that was killed while a thread of it waits for a lock.
+TEST(ProgramOf, OneThatHasEndedButForAThreadIsCalledSo) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(pipe[1]);
+    std::thread([&] {
+      char byte = 0;
+      [[maybe_unused]] const auto got = ::read(pipe[0], &byte, 1);
+      ::_exit(0);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread only
+  }
+  const auto has_ended = [](pid_t pid) {
+    return program_of(pid).ends_with(
+        ", pid " + std::to_string(pid) +
+        ", which has ended but for a thread that another program holds up");
+  };
+  EXPECT_TRUE(host::eventually([&] { return has_ended(child); }));
+  EXPECT_FALSE(has_ended(::getpid()));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  ::waitpid(child, nullptr, 0);
+}
 
 constexpr const char* kAddress = "0000:00:03.0";
 
