@@ -86,6 +86,13 @@ timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3002 --out "$wor
   >"$work/said" 2>&1
 expect [ $? -eq 1 ]
 expect says "$work/said" "name a directory that exists"
+as_anybody=()
+[ "$(id -u)" -ne 0 ] || as_anybody=(setpriv --bounding-set=-dac_override,-dac_read_search)
+mkdir -m 000 "$work/closed"
+"${as_anybody[@]}" timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen :3002 --out "$work/closed" \
+  >"$work/said" 2>&1
+expect [ $? -eq 1 ]
+expect says "$work/said" "Permission denied; name a directory that this user may write to"
 
 say "a full disk is one line at either end"
 if mkdir "$work/small" && mount -t tmpfs -o size=1m tmpfs "$work/small" 2>/dev/null; then

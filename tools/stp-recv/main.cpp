@@ -51,8 +51,10 @@ std::string conflict_of(const Options& options, bool has_per_peer) {
 // Returns "" if files can be created in the directory, else the message for the user.
 std::string reason_against(const std::string& directory) {
   stp::os::UniqueFd const opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened)
-    return "--out " + directory + ": " + error_text(errno) + "; name a directory that exists";
+  if (const auto error = errno; !opened)
+    return "--out " + directory + ": " + error_text(error) +
+           (error == EACCES ? "; name a directory that this user may write to"
+                            : "; name a directory that exists");
   const auto name = temporary_name();
   stp::os::UniqueFd const file(
       ::openat(opened.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
