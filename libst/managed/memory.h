@@ -231,7 +231,10 @@ class MemoryCache {
 inline constexpr std::size_t kHelloSize = 2048;
 inline constexpr std::size_t kEagerSlot = 4096;
 inline constexpr std::uint32_t kEagerSlots = 16;
-inline constexpr std::size_t kStagingBlock = 2 * kHelloSize + 2 * kEagerSlots * kEagerSlot;
+// Where a short message of a slot is sent from: those of all slots are in one page.
+inline constexpr std::size_t kEagerCell = 256;
+inline constexpr std::size_t kStagingBlock =
+    2 * kHelloSize + 2 * kEagerSlots * kEagerSlot + kEagerSlots * kEagerCell;
 
 // One connection's block.
 struct Staging {
@@ -240,11 +243,15 @@ struct Staging {
 
   [[nodiscard]] std::byte* hello_out() const { return base; }
   [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
-  [[nodiscard]] std::byte* eager_out(std::uint32_t slot) const {
-    return base + 2 * kHelloSize + slot * kEagerSlot;
+  [[nodiscard]] std::byte* cell_out(std::uint32_t slot) const {
+    return base + 2 * kHelloSize + slot * kEagerCell;
+  }
+  // Not by slot: see EagerOut.
+  [[nodiscard]] std::byte* page_out(std::uint32_t page) const {
+    return cell_out(kEagerSlots) + page * kEagerSlot;
   }
   [[nodiscard]] std::byte* eager_in(std::uint32_t slot) const {
-    return eager_out(kEagerSlots + slot);
+    return page_out(kEagerSlots + slot);
   }
 };
 

@@ -98,7 +98,7 @@ void Pieces::copy_to(std::byte* to) const {
 int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& operation,
                    const Pieces& bytes, EagerIn& in, bool quiet) {
   const auto slot = use(operation.length);
-  auto* const at = staging.eager_out(slot);
+  auto* const at = source(staging, slot, operation.length);
   const auto error = sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot,
                                    staging.memory->at(at), kEagerHead + operation.length,
                                    {.flags = wire::flag::kInterrupt, .quiet = quiet, .told = true});

@@ -135,7 +135,9 @@ struct Pieces {
   void copy_to(std::byte* to) const;
 };
 
-// The sending side: uses the slots in turn.
+// The sending side: uses the slots in turn. The bytes of a message leave from its slot's cell if
+// they are few, else from the first pages that are free: a connection that has little outstanding
+// uses little memory, however much it sends.
 class EagerOut {
  public:
   // Asks the peer for its ring. As long as the peer has not opened it, messages go as Writes.
@@ -158,7 +160,8 @@ class EagerOut {
     const auto count = static_cast<std::uint32_t>(slots);
     const auto place = eager_place(sent_, count);
     return place + count - taken_ <= kEagerSlots &&
-           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
+           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0 &&
+           (fits_cell(length) || free_pages(count) != 0);
   }
   // `span`: the most slots of a message that the peer allows.
   void open(std::uint64_t span) {
@@ -175,14 +178,27 @@ class EagerOut {
     const auto place = eager_place(sent_, slots);
     sent_ = place + slots;
     ends_[messages_++ % kEagerSlots] = sent_;
-    in_flight_ |= eager_bits(place % kEagerSlots, slots);
-    return place % kEagerSlots;
+    const auto slot = place % kEagerSlots;
+    in_flight_ |= eager_bits(slot, slots);
+    if (!fits_cell(length)) {
+      const auto page = static_cast<std::uint32_t>(std::countr_zero(free_pages(slots)));
+      pages_[slot] = static_cast<std::uint8_t>(page);
+      used_pages_ |= eager_bits(page, slots);
+    }
+    return slot;
+  }
+  // Where the message of that slot leaves from.
+  [[nodiscard]] std::byte* source(const Staging& staging, std::uint32_t slot,
+                                  std::uint64_t length) const {
+    return fits_cell(length) ? staging.cell_out(slot) : staging.page_out(pages_[slot]);
   }
   // The put of a message is complete: the bytes of its slots may be reused.
   void delivered(std::uint32_t slot, std::uint64_t length) {
-    const auto bits = eager_bits(slot, static_cast<std::uint32_t>(eager_slots(length)));
+    const auto slots = static_cast<std::uint32_t>(eager_slots(length));
+    const auto bits = eager_bits(slot, slots);
     STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
     in_flight_ &= ~bits;
+    if (!fits_cell(length)) used_pages_ &= ~eager_bits(pages_[slot], slots);
   }
   // The peer's program has received the message that ends at that position.
   [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
@@ -201,10 +217,21 @@ class EagerOut {
   [[nodiscard]] std::uint32_t messages_taken() const { return messages_taken_; }
 
  private:
+  static bool fits_cell(std::uint64_t length) { return kEagerHead + length <= kEagerCell; }
+  // The pages, as bits, that are the first ones of so many free pages in a row.
+  [[nodiscard]] std::uint32_t free_pages(std::uint32_t count) const {
+    const auto free = ~used_pages_ & eager_bits(0, kEagerSlots);
+    auto first = free;
+    for (std::uint32_t i = 1; i < count; ++i) first &= free >> i;
+    return first;
+  }
+
   RemoteRegion ring_;
   std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
-  std::uint32_t in_flight_ = 0;  // bit per slot
+  std::uint32_t in_flight_ = 0;                    // bit per slot
+  std::uint32_t used_pages_ = 0;                   // bit per page
+  std::array<std::uint8_t, kEagerSlots> pages_{};  // the first one of a message, by its slot
   std::uint32_t messages_ = 0, messages_taken_ = 0;
   std::array<std::uint32_t, kEagerSlots> ends_{};  // where those end that are not taken
 };

@@ -368,8 +368,8 @@ TEST_F(RdmPeer, AThousandPeersShareMemory) {
                peers, connections >> 10, short_ones >> 10, long_ones >> 10);
   if (peers != kMost) return;
   EXPECT_LT(connections >> 20, 32U);
-  EXPECT_LT((connections + short_ones) >> 20, 96U);
-  EXPECT_LT(long_ones >> 20, 160U);
+  EXPECT_LT((connections + short_ones) >> 20, 64U);
+  EXPECT_LT(long_ones >> 20, 112U);
 }
 
 // They are rejected, and nothing of them stays.

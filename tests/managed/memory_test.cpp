@@ -219,13 +219,14 @@ class Stagings : public OnScriptedLink {
   StagingArea area;
 };
 
-TEST(StagingBlocks, HaveAPlaceForEachHelloAndEachSlotOfBothRings) {
+TEST(StagingBlocks, HaveAPlaceForEachHelloAndEachSlotOfBothRingsAndEachCell) {
   std::vector<std::byte> block(kStagingBlock);
   const Staging staging{block.data(), nullptr};
   std::vector<std::pair<std::byte*, std::size_t>> parts{{staging.hello_out(), kHelloSize},
                                                         {staging.hello_in(), kHelloSize}};
   for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot) {
-    parts.emplace_back(staging.eager_out(slot), kEagerSlot);
+    parts.emplace_back(staging.cell_out(slot), kEagerCell);
+    parts.emplace_back(staging.page_out(slot), kEagerSlot);
     parts.emplace_back(staging.eager_in(slot), kEagerSlot);
   }
   std::sort(parts.begin(), parts.end());

@@ -5,9 +5,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "libst/managed/operations.h"
@@ -357,6 +359,52 @@ TEST_F(Eager, SlotsWhosePutIsNotCompleteAreNotUsedAgain) {
   EXPECT_FALSE(out.has_room(0));
   out.delivered(first.slot, kLongest);
   EXPECT_TRUE(out.has_room(kLongest));
+}
+
+TEST_F(Eager, ShortMessagesLeaveFromOnePage) {
+  out.open(kEagerSpan);
+  std::set<std::byte*> places;
+  for (std::uint32_t i = 0; i < kEagerSlots; ++i) {
+    const auto put = send(i, kEagerCell - kEagerHead);
+    auto* const at = out.source(staging, put.slot, put.head.length);
+    EXPECT_GE(at, staging.cell_out(0));
+    EXPECT_LE(at + kEagerCell, staging.page_out(0));
+    places.insert(at);
+  }
+  EXPECT_EQ(places.size(), kEagerSlots) << "each has its own";
+}
+
+// However many there are, one after the other.
+TEST_F(Eager, LongMessagesLeaveFromTheFirstPagesThatAreFree) {
+  out.open(kEagerSpan);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const auto put = send(i, 16'384);
+    EXPECT_EQ(out.source(staging, put.slot, 16'384), staging.page_out(0)) << i;
+    ASSERT_TRUE(arrives(put));
+    out.delivered(put.slot, 16'384);
+    ASSERT_TRUE(take(i));
+    out.taken(in.tell());
+  }
+}
+
+TEST_F(Eager, PagesOfAMessageUnderWayAreNotUsedByAnother) {
+  out.open(kEagerSpan);
+  const std::array<std::uint32_t, 3> lengths{300, 16'384, 8'000};
+  std::array<Put, 3> puts;
+  for (std::uint32_t i = 0; i < 3; ++i) puts[i] = send(i, lengths[i]);
+  for (std::uint32_t i = 0, page = 0; i < 3; ++i) {
+    EXPECT_EQ(out.source(staging, puts[i].slot, lengths[i]), staging.page_out(page));
+    page += static_cast<std::uint32_t>(eager_slots(lengths[i]));
+    ASSERT_TRUE(arrives(puts[i]));
+  }
+  // The one in the middle is complete first.
+  out.delivered(puts[1].slot, lengths[1]);
+  for (std::uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(take(i));
+  out.taken(in.tell());
+  EXPECT_EQ(out.source(staging, send(3, 4'080).slot, 4'080), staging.page_out(1));
+  EXPECT_EQ(out.source(staging, send(4, 16'384).slot, 16'384), staging.page_out(8));
+  EXPECT_TRUE(out.has_room(8'176)) << "in two of the four pages between them";
+  EXPECT_EQ(out.source(staging, send(5, 200).slot, 200), staging.cell_out(14));
 }
 
 // protocol: 9.31, 9.41

@@ -57,6 +57,13 @@ class TwoSessions : public testing::Test {
       return all;
     }
 
+    // That address of its block.
+    std::byte* in_block(const Address& address) {
+      return block.data() + static_cast<std::ptrdiff_t>(address.linear(kPageLog2) -
+                                                        own->at(block.data()).linear(kPageLog2));
+    }
+
+    std::vector<std::byte*> sources;  // of what was taken last
     std::vector<std::byte> block = std::vector<std::byte>(kStagingBlock);
     std::vector<std::byte> bytes = std::vector<std::byte>(std::size_t{1} << 16);
     std::shared_ptr<Domain> domain;
@@ -77,16 +84,21 @@ class TwoSessions : public testing::Test {
       std::memcpy(entry.payload, sent.payload, sizeof entry.payload);
       entry.payload_length = sent.payload_length;
       entry.length = sent.length;
+      from.sources.push_back(from.in_block({sent.bufx, sent.offset}));
     }
     return all;
   }
   // Hands all requests of `from` to `to`, with the bytes in the ring. Returns their operations.
   std::vector<wire::Op> carry(Side& from, Side& to) {
-    std::memcpy(to.session->staging.eager_in(0), from.session->staging.eager_out(0),
-                kEagerSlots * kEagerSlot);
     std::vector<wire::Op> ops;
-    for (const auto& entry : take(from)) {
+    from.sources.clear();
+    const auto all = take(from);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& entry = all[i];
       ops.push_back(entry.header.op());
+      if (entry.header.op() == wire::Op::kData && entry.header.has(wire::flag::kInterrupt))
+        std::memcpy(to.in_block({entry.header.bufx, entry.header.offset}), from.sources[i],
+                    entry.length);
       to.session->sequencer.receive(entry, now);
     }
     return ops;
