@@ -125,11 +125,13 @@ void Ep::has_read(Op& op) {
   is_announced_ = false;
   link_.stop_watching(*this);
   received(op);
+  if (std::exchange(takes_held_, true)) return;  // one of them could not be read: it goes on there
   while (!held_.empty() && may_take(held_.front().kind)) {
     const auto next = held_.front();
     held_.pop_front();
     take(next);
   }
+  takes_held_ = false;
 }
 
 // How an endpoint is connected, and how that ends.

@@ -6,12 +6,7 @@
 // read into the memory of the receive (wire.h).
 #pragma once
 
-#include <netinet/in.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_rma.h>
-
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -96,6 +91,7 @@ class Srx final : public MessageEnd {
   unsigned users_ = 0;
 };
 
+// An endpoint that is a connection.
 class Ep final : public AnyEndpoint, public SendingConnection, public Source {
  public:
   static int open(Domain& domain, const fi_info& info, void* context, fid_ep*& out);
@@ -168,6 +164,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
 
   std::unique_ptr<RxBlock> block_;
   std::deque<Arrival> held_;   // one that may not be taken yet, and those behind it
+  bool takes_held_ = false;    // now
   bool is_announced_ = false;  // a message by the peer, which has not been read
   std::deque<Op*> announced_;  // by this side, not requested yet
   std::deque<Op*> sends_;      // not reported yet, in posting order

@@ -170,9 +170,15 @@ bool Ep::may_take(MessageKind kind) const {
 
 void Ep::take(const Arrival& arrival) {
   auto& buffer = *arrival.buffer;
+  const auto head = head_of(arrival.kind, buffer.data, arrival.length);
+  const auto land_at_once = [&](const Receive& receive) {
+    land(head, buffer.data, receive, FI_ADDR_NOTAVAIL);
+    lend(buffer);
+  };
+  if (!is_announced(arrival.kind) && inbox().serve(head, {}, land_at_once)) return;
   Message message{.from = this,
                   .announced = is_announced(arrival.kind),
-                  .head = head_of(arrival.kind, buffer.data, arrival.length),
+                  .head = head,
                   .copy = {},
                   .lies = buffer.data,
                   .buffer = &buffer};
