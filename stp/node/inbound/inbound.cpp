@@ -411,8 +411,6 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
   auto& grant = block.grant_of(block.stus.newest());
   tell_account(block, grant, begun, length, now);
   account_.settle(length);
-  if (block.parts != nullptr && account_.path() != nullptr && open_.shows_loss(block))
-    account_.path()->lost(now);
   const bool lost = open_.arrived(block, grant, sync, now);
   if (block.is_part() && block.received == block.end - block.start)
     open_.waits_for_grant(static_cast<GrantedBlock&>(block));
@@ -423,14 +421,17 @@ bool Inbound::progress(InboundBlock& block, std::size_t length, std::uint32_t sy
 // next one does not: it has waited for more of its part. After a repeated CTS nobody knows which of
 // them it answers.
 // protocol: 10.24, 13.10, 13.19
-void Inbound::tell_account(const InboundBlock& block, const Grant& grant, bool begun,
-                           std::size_t length, Time now) {
+void Inbound::tell_account(InboundBlock& block, const Grant& grant, bool begun, std::size_t length,
+                           Time now) {
   if (begun && account_.path() == nullptr) return;
   const bool tells = !grant.begun && (grant.first == block.stus.newest() || !block.parts);
   const auto left = tells ? grant.left : 0;
   const auto delay = left == 0 ? 0 : std::max<Time>(now - left, 1);
   if (!begun) account_.began(block.end - block.start, delay);
-  if (account_.path() != nullptr) account_.path()->arrived(length, delay, now);
+  auto* const path = account_.path();
+  if (path == nullptr) return;
+  path->arrived(length, delay, now);
+  if (block.parts != nullptr && open_.shows_loss(block)) path->lost(now);
 }
 
 bool Inbound::complete(InboundBlock& block) {

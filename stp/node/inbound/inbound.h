@@ -482,7 +482,7 @@ class Inbound {
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
 
  private:
-  void tell_account(const InboundBlock& block, const Grant& grant, bool begun, std::size_t length,
+  void tell_account(InboundBlock& block, const Grant& grant, bool begun, std::size_t length,
                     Time now);
   DropReason find_granted(const wire::DataView& data, InboundBlock*& out);
   static InboundBlock& place_of(InboundTransfer& region, std::uint32_t b_num);

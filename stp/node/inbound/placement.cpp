@@ -165,9 +165,9 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (!place(vc, frame, *block, memory)) return;
   const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
-  if (block->parts != nullptr) count_part(vc, *block);
   if (was_repeated) use_.recovery.look_earlier(vc, now);
   if (!block->stus.complete()) {
+    if (block->parts != nullptr) count_part(vc, *block);
     if (h.has(wire::flag::kLast)) ask_for_rest(vc, *block, now);
     return;
   }
