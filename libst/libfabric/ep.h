@@ -146,6 +146,8 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   void ended(int status);
   [[nodiscard]] bool is_up() const { return state_ == State::kUp && !ended_; }
 
+  // A status: it is not on its way.
+  int begin_read(Op& op);
   void has_read(Op& op);
   ssize_t send_short(const Request& request);
   // Copies the message into the peer's ring, as a part of `op`. False: it would have to wait.

@@ -193,17 +193,27 @@ void Ep::done_with(Message& message) {
   lend(*message.buffer);
 }
 
-// The sender waits for being read, even where the receive has no room.
+// The sender waits for being read, even where the receive has no room, or cannot be written: else
+// it would take the next read for this one.
 void Ep::pull(const Message& message, Receive&& receive) {
   auto& op = begin_receive(message, std::move(receive));
   op.owner = this;
   op.parts = 1;
   link_.watch(*this);
-  auto error = find_place(op);
-  if (error == 0)
-    error = stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
-                     op.span.data, std::max<std::size_t>(op.length, 1));
+  auto error = begin_read(op);
+  if (error != 0) {
+    op.status = error;
+    op.length = 0;
+    op.span.release();
+    error = begin_read(op);
+  }
   if (error != 0) part_done(op, error);
+}
+
+int Ep::begin_read(Op& op) {
+  if (const auto error = find_place(op); error != 0) return error;
+  return stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
+                  op.span.data, std::max<std::size_t>(op.length, 1));
 }
 
 // ---- shared receive contexts ----

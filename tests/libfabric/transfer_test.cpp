@@ -233,6 +233,26 @@ TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
     }
 }
 
+// The message is read nevertheless: else the peer would take the next read for this one.
+TEST_F(FiTransfer, AReceiveThatCannotBeWrittenFailsAndTheNextOneGetsItsOwnMessage) {
+  connect();
+  const std::vector<char> first(20'000, 'a'), second(20'000, 'b');
+  std::vector<char> closed(first.size(), '.'), got(second.size());
+  const auto to_send = server_->memory(closed.data(), closed.size(), FI_SEND);
+  for (const auto* const sent : {&first, &second})
+    ASSERT_EQ(fi_send(connected_.get(), sent->data(), sent->size(), nullptr, 0, nullptr), 0);
+  ASSERT_EQ(fi_recv(accepted_.get(), closed.data(), closed.size(), fi_mr_desc(to_send.get()), 0,
+                    closed.data()),
+            0);
+  const auto error = server_->failed(server_->rx.get());
+  EXPECT_EQ(error.err, FI_EACCES);
+  EXPECT_EQ(error.op_context, closed.data());
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).op_context, got.data());
+  EXPECT_EQ(got, second);
+  for (int i = 0; i < 2; ++i) client_->completed(client_->tx.get());
+}
+
 TEST_F(FiTransfer, AReceiveIsCancelled) {
   connect();
   char room = 0;
