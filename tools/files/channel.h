@@ -182,8 +182,9 @@ class Channel {
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
 
-  // Limit of all content under way, in STUs: the usual length of a driver's receive ring (512
-  // frames), less room for control operations.
+  // Limit of all content under way, in STUs, where they are long: the usual length of a driver's
+  // receive ring (512 frames), less room for control operations. Where they are short, the
+  // receiver's Node limits what is on the wire (protocol 10.8).
   static constexpr std::size_t kStusUnderWay = 384;
 
   const Attend attend_;
