@@ -44,6 +44,9 @@ for tool in "stp-send --bwlimit" "stpd --link" "stpctl --socket" "stp-perf --lin
   ! "$bin/"$tool >"$work/said" 2>&1 || fail "no error of $tool"
   expect says "$work/said" "${tool/ /: }: the value is missing: '${tool% *} --help' shows"
 done
+! "$bin/stpd" --link loop --listen all:0 --listen user:no-such-user:1 2>"$work/said" || fail "no error of two rules"
+expect line_of "$work/said" "stpd: --listen 'all:0': "
+expect line_of "$work/said" "stpd: --listen 'user:no-such-user:1': there is no user"
 ! "$bin/stpctl" $'\033[31m' 2>"$work/said" || fail "a command of control characters"
 expect says "$work/said" "stpctl: there is no command '?[31m'"
 expect refused_with "stp-send: FILE... HOST:PORT is needed, and there is only $work/file" "$work/file"

@@ -622,9 +622,12 @@ std::optional<std::uint64_t> size_of(const std::string& text) {
   return number << *bits;
 }
 
+// Of several wrong values each has its line.
 int usage_error(const std::string& program, const std::string& what, int status) {
-  std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", program.c_str(),
-               printable(what).c_str());
+  std::istringstream lines(what);
+  for (std::string line; std::getline(lines, line);)
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), printable(line).c_str());
+  std::fputs("Run with --help for more information.\n", stderr);
   return status;
 }
 

@@ -37,6 +37,14 @@ std::string joined(const std::vector<std::string>& parts, const char* between) {
   return all;
 }
 
+// Of several wrong values each has its line.
+std::vector<std::string> lines_of(const cli::ParseError& error) {
+  std::vector<std::string> lines;
+  std::istringstream text(error.what());
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
 // Reads one configuration file into `out` and collects its errors.
 class Reader {
  public:
@@ -143,8 +151,7 @@ class Reader {
     try {
       table.parse(arguments);
     } catch (const cli::ParseError& error) {
-      std::istringstream lines(error.what());
-      for (std::string line; std::getline(lines, line);) complain(line);
+      for (const auto& line : lines_of(error)) complain(line);
     }
   }
 
@@ -225,7 +232,7 @@ std::optional<Options> put_together(int argc, char** argv, const std::string& co
   try {
     app.parse(argc, argv);
   } catch (const cli::ParseError& error) {
-    errors.emplace_back(error.what());
+    for (auto& line : lines_of(error)) errors.push_back(std::move(line));
   }
   if (!errors.empty() || !complete(options, errors)) return std::nullopt;
   return options;
@@ -279,15 +286,15 @@ int check(const std::string& path) {
         "where no link is: write it into the section of its link");
   tell(errors);
   if (!errors.empty()) return 1;
-  std::printf("%s: nothing is wrong; links:", path.c_str());
+  std::printf("%s: nothing is wrong; links:", printable(path).c_str());
   for (const auto& link : options.links)
-    std::printf(" %s (%s)", link.name.c_str(), link.link.c_str());
+    std::printf(" %s (%s)", printable(link.name).c_str(), printable(link.link).c_str());
   std::printf("\n");
   // No mistake: a file is checked while it is in use, before a SIGHUP.
   for (const auto& link : options.links)
     if (port::probe_socket(link.socket) == 0)
       std::printf("a daemon serves %s at present: another one cannot start there\n",
-                  link.socket.c_str());
+                  printable(link.socket).c_str());
   return 0;
 }
 
@@ -318,7 +325,7 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
   try {
     app.parse(argc, argv);
   } catch (const cli::ParseError& error) {  // a user, group or CPU that it names is gone
-    errors.emplace_back(error.what());
+    for (auto& line : lines_of(error)) errors.push_back(std::move(line));
     return std::nullopt;
   }
   return put_together(argc, argv, files.config, errors);
