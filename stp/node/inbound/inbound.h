@@ -114,6 +114,8 @@ class Reordering {
     needed_ = 0;
     if (distance() > kLeast) --log2_;
   }
+  // Something counts as lost because it was that far behind, and was not asked for yet.
+  void counted() { asked_ = true; }
   // It has come by itself, so it had only fallen behind.
   void came_late() {
     if (!asked_) return;
@@ -125,7 +127,7 @@ class Reordering {
  private:
   std::uint8_t log2_ = std::countr_zero(kLeast);
   std::uint8_t needed_ = 0;
-  bool asked_ = false;  // since it last came late
+  bool asked_ = false;  // or counted, since it last came late
 };
 
 // The largest value of the last second or two.
@@ -286,13 +288,18 @@ class OpenBlocks {
   }
   // An STU of `block`, which is granted in parts, has come. True: another one is so far behind it
   // that it is lost, and that was not known.
-  // protocol: 13.12
-  [[nodiscard]] bool shows_loss(InboundBlock& block) const {
+  // protocol: 10.22, 13.12
+  [[nodiscard]] bool shows_loss(InboundBlock& block) {
     const auto newest = block.stus.newest();
+    auto& parts = *block.parts;
+    if (newest < parts.lost_before() && parts.of(newest).asked_once()) reordering_.came_late();
     if (newest < reordering_.distance()) return false;
     const auto until = newest - reordering_.distance() + 1;
-    const bool lost = block.stus.misses(block.parts->lost_before(until), until);
-    if (lost) block.parts->told_path = true;
+    const bool lost = block.stus.misses(parts.lost_before(until), until);
+    if (lost) {
+      parts.told_path = true;
+      reordering_.counted();
+    }
     return lost;
   }
   // The first STU of a Block has come once more.

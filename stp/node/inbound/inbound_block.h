@@ -251,6 +251,9 @@ struct Grant {
   bool asked_for : 1 = false;  // the STUs arriving now answer a repeated CTS
   // It may have been sent before its CTS was repeated: then it has passed no other.
   bool unsure : 1 = false;
+
+  // Its CTS has never been repeated: after a repeat one of these stays true.
+  [[nodiscard]] bool asked_once() const { return !repeated && !asked_for && !unsure; }
 };
 
 // The parts of a Block, in the order of their grants. protocol: 13.19

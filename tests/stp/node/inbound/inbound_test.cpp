@@ -558,6 +558,24 @@ TEST_F(OpenBlocksTest, what_is_far_behind_in_a_block_in_parts_is_lost_once) {
   EXPECT_FALSE(comes(3));
 }
 
+// protocol: 10.22, 13.12
+TEST_F(OpenBlocksTest, what_counted_as_lost_and_comes_by_itself_had_only_fallen_behind) {
+  for (const bool repeated : {true, false}) {
+    GrantedBlock in_parts;
+    grant_parts(in_parts, 48);
+    const auto comes = [&](std::uint32_t stu) {
+      in_parts.stus.place(stu, false);
+      return open.shows_loss(in_parts);
+    };
+    for (std::uint32_t stu = 0; stu < 12; ++stu)
+      if (stu != 3) EXPECT_EQ(comes(stu), stu == 11) << stu;
+    if (repeated) OpenBlocks::repeated(in_parts, 70);
+    EXPECT_FALSE(comes(3));
+    for (std::uint32_t stu = 12; stu < 40; ++stu)
+      if (stu != 20) EXPECT_EQ(comes(stu), stu == (repeated ? 28U : 36U)) << stu;
+  }
+}
+
 TEST(GrantedPartsTest, of_too_many_the_oldest_are_one) {
   GrantedParts parts;
   for (std::uint16_t i = 0; i < GrantedParts::kMost + 2; ++i)
