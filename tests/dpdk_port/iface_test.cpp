@@ -450,11 +450,11 @@ TEST_F(Iface, AnAddressThatTwoHaveIsFound) {
 // Both have the address, each in its own VLAN; and b is asked by a third station of another VLAN.
 TEST_F(Iface, ArpOfOtherVlansChangesNothing) {
   open(1500, ",vlan=10,address=10.9.0.1/24", ",address=10.9.0.1/24");
-  ASSERT_TRUE(turn_until(a, b, [&] {
+  ASSERT_TRUE(turn_faster_until(a, b, [&] {
     return counter(*a.port, "arp_probes_sent") >= 5 && counter(*b.port, "arp_probes_sent") >= 5;
   }));
-  a.port->resolve(*parse_ipv4("10.9.0.3"), now());
-  ASSERT_TRUE(turn_until(a, b, [&] { return counter(*b.port, "rx_other_vlan") >= 6; }));
+  a.port->resolve(*parse_ipv4("10.9.0.3"), now() + a.ahead);
+  ASSERT_TRUE(turn_faster_until(a, b, [&] { return counter(*b.port, "rx_other_vlan") >= 6; }));
   EXPECT_EQ(a.port->state(), LinkState::kUp);
   EXPECT_EQ(b.port->state(), LinkState::kUp);
   EXPECT_EQ(counter(*a.port, "arp_conflicts") + counter(*b.port, "arp_conflicts"), 0U);
@@ -466,14 +466,14 @@ TEST_F(Iface, AnAddressOfTheKernelsThatAnotherStationHasIsFound) {
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
   a.open("iface:stp0");
   b.open("iface:stp1,address=10.9.0.1/24");
-  EXPECT_TRUE(turn_until(a, b, [&] { return a.port->state() == LinkState::kDuplicate; }));
-  EXPECT_TRUE(turn_until(a, b, [&] { return b.port->state() == LinkState::kDuplicate; }));
+  EXPECT_TRUE(turn_faster_until(a, b, [&] { return a.port->state() == LinkState::kDuplicate; }));
+  EXPECT_TRUE(turn_faster_until(a, b, [&] { return b.port->state() == LinkState::kDuplicate; }));
 }
 
 TEST_F(Iface, AStationWithTheSameMacAddressIsFound) {
   open(1500, ",mac=02:00:00:00:00:77,address=10.9.0.1/24",
        ",mac=02:00:00:00:00:77,address=10.9.0.2/24");
-  EXPECT_TRUE(turn_until(a, b, [&] {
+  EXPECT_TRUE(turn_faster_until(a, b, [&] {
     return a.port->state() == LinkState::kDuplicate && b.port->state() == LinkState::kDuplicate;
   }));
   EXPECT_NE(a.port->trouble().find("02:00:00:00:00:77 is also that of the station with 10.9.0.2"),

@@ -25,12 +25,13 @@ struct LinkEnd {
     port = open_link(text, error);
     ASSERT_TRUE(port) << error;
   }
-  unsigned turn() { return port->turn(engine, now()); }
+  unsigned turn() { return port->turn(engine, now() + ahead); }
   [[nodiscard]] const MacAddr& mac() const { return port->info().mac; }
 
   // Declared so that the port is destroyed first, as port.h requires.
   ScriptEngine engine;
   std::unique_ptr<LinkPort> port;
+  Time ahead = 0;  // of the clock
 };
 
 // Turns both ends in one thread until done(). Returns false after thirty seconds.
@@ -42,6 +43,15 @@ inline bool turn_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done
     b.turn();
   }
   return true;
+}
+
+// The same for what takes seconds: each turn takes 0.2 ms more by the clock of both links.
+inline bool turn_faster_until(LinkEnd& a, LinkEnd& b, const std::function<bool()>& done) {
+  return turn_until(a, b, [&] {
+    a.ahead += kSecond / 5000;
+    b.ahead = a.ahead;
+    return done();
+  });
 }
 
 // Checks that hold for every link.
