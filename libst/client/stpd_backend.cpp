@@ -103,8 +103,10 @@ bool answers(const RequestMessage& request, const ReplyMessage& reply, std::size
 int StpdConnection::open(const std::string& path, std::shared_ptr<StpdConnection>& out,
                          std::chrono::milliseconds patience) {
   UniqueFd socket;
-  const auto error = ipc::connect_to(path, socket, timeval_of(patience));
+  std::string stranger;
+  const auto error = ipc::connect_to(path, socket, timeval_of(patience), &stranger);
   if (error == -EAGAIN) return not_served(path);
+  if (!stranger.empty()) return fail(error, "stpd:" + path + ": " + stranger);
   if (error == -EACCES)
     return fail(error, "stpd:" + path +
                            ": this user may not use the daemon's socket: see --socket-mode and "

@@ -27,7 +27,7 @@ class StpdConnection {
   static constexpr std::chrono::milliseconds kPatience{10'000};
 
   // Connects to the socket at `path`. Returns 0; -ETIMEDOUT: the backlog of stpd has stayed full
-  // for `patience`; or another negative errno.
+  // for `patience`; -EPERM: who serves it is not to be trusted; or another negative errno.
   static int open(const std::string& path, std::shared_ptr<StpdConnection>& out,
                   std::chrono::milliseconds patience = kPatience);
   StpdConnection(std::string path, os::UniqueFd socket,

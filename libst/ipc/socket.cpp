@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "dpdk_port/link/owners.h"
+#include "libst/ipc/server_trust.h"
 
 // Older kernel headers lack it.
 #ifndef SO_PASSRIGHTS
@@ -41,12 +42,6 @@ int bind_to(int socket, const std::string& path) {
 // Changes the mode of an O_PATH descriptor, through its link in /proc.
 int set_mode(int file, mode_t mode) {
   return ::chmod(("/proc/self/fd/" + std::to_string(file)).c_str(), mode) == 0 ? 0 : -errno;
-}
-
-bool is_trusted_at(const std::string& path, uid_t user) {
-  struct stat status {};
-  return user == 0 || user == ::geteuid() ||
-         (::stat(path.c_str(), &status) == 0 && user == status.st_uid);
 }
 
 }  // namespace
@@ -112,18 +107,6 @@ bool SocketFile::remove_stale(const std::string& path) {
 bool directory_is_safe(const std::string& path) {
   struct stat status {};
   return ::stat(directory_of(path).c_str(), &status) == 0 && is_safe(status);
-}
-
-bool is_made_by_owner_of(const std::string& path, const std::string& beside) {
-  struct stat status {};
-  return ::lstat(beside.c_str(), &status) == 0 && is_trusted_at(path, status.st_uid);
-}
-
-bool is_served_by_owner_of(const std::string& path, int connected) {
-  ucred who{};
-  socklen_t size = sizeof who;
-  return ::getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-         is_trusted_at(path, who.uid);
 }
 
 int make_directory_of(const std::string& path, std::optional<uid_t> owner) {
@@ -253,7 +236,7 @@ std::string socket_of(const std::string& target) {
   return std::string(kSocketDirectory) + target + ".sock";
 }
 
-int connect_to(const std::string& path, os::UniqueFd& out, timeval patience) {
+int connect_to(const std::string& path, os::UniqueFd& out, timeval patience, std::string* why) {
   sockaddr_un address{};
   if (const auto error = address_of(path, address); error != 0) return error;
   os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -262,6 +245,10 @@ int connect_to(const std::string& path, os::UniqueFd& out, timeval patience) {
     return -errno;
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return -errno;
+  if (auto stranger = why_distrust_server(path, fd.get()); !stranger.empty()) {
+    if (why != nullptr) *why = std::move(stranger);
+    return -EPERM;
+  }
   out = std::move(fd);
   return 0;
 }
@@ -270,12 +257,15 @@ std::string operators_socket_of(const std::string& path) {
   return path + ".admin";
 }
 
-int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience) {
+// A stranger's could keep this program waiting with a full backlog.
+int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience,
+                     std::string* why) {
   const auto beside = operators_socket_of(path);
-  if (is_made_by_owner_of(path, beside) && connect_to(beside, out, patience) == 0 &&
-      is_served_by_owner_of(path, out.get()))
+  struct stat status {};
+  if (::lstat(beside.c_str(), &status) == 0 && why_distrust(beside, status.st_uid).empty() &&
+      connect_to(beside, out, patience) == 0)
     return 0;
-  return connect_to(path, out, patience);
+  return connect_to(path, out, patience, why);
 }
 
 int listen_at(const std::string& path, os::UniqueFd& out, SocketFile& file,

@@ -53,12 +53,6 @@ class SocketFile {
 // may not write there, or it is sticky.
 bool directory_is_safe(const std::string& path);
 
-// True if `beside` belongs to root, to this user, or to the owner of `path`.
-bool is_made_by_owner_of(const std::string& path, const std::string& beside);
-// The same of whoever listens at the other end of `connected`: somebody may have replaced a file
-// since it was looked at.
-bool is_served_by_owner_of(const std::string& path, int connected);
-
 // Creates the directory of `path`, accessible to all and writable for `owner`. Leaves an existing
 // directory as it is. Returns 0 or a negative errno.
 int make_directory_of(const std::string& path, std::optional<uid_t> owner);
@@ -101,11 +95,14 @@ std::string operators_socket_of(const std::string& path);
 
 // Connects to the daemon at `path`. If its backlog is full, waits for `patience`, then -EAGAIN; a
 // zero patience never ends. It stays in force for send_request(). -ENOENT: no such socket;
-// -ECONNREFUSED: nobody listens there; or another negative errno.
-int connect_to(const std::string& path, os::UniqueFd& out, timeval patience = {});
+// -ECONNREFUSED: nobody listens there; -EPERM: who does is not to be trusted (server_trust.h), and
+// `why` tells the reason and the remedy; or another negative errno.
+int connect_to(const std::string& path, os::UniqueFd& out, timeval patience = {},
+               std::string* why = nullptr);
 // The same for whoever wants to watch: through the operators' socket, whose backlog no other
-// program can fill, if this user may open it and nobody but the daemon can have made it.
-int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience = {});
+// program can fill, if this user may open it and whoever has made it is to be trusted.
+int connect_to_watch(const std::string& path, os::UniqueFd& out, timeval patience = {},
+                     std::string* why = nullptr);
 // -ENAMETOOLONG, -EINVAL: not a valid socket path.
 int address_of(const std::string& path, sockaddr_un& out);
 

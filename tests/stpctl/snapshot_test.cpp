@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "libst/ipc/requests.h"
@@ -61,6 +65,26 @@ TEST_F(SnapshotTest, AnErrorIsNotTheEndOfTheCounters) {
     ADD_FAILURE() << "no error";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.what(), "daemon at " + path + ": " + std::strerror(EPERM));
+  }
+}
+
+TEST(SnapshotOfAStranger, IsNotTaken) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() + "/stpd.sock";
+  ASSERT_EQ(::chmod(directory.path().c_str(), 01777), 0);
+  os::UniqueFd listener;
+  ipc::SocketFile file;
+  std::thread([&] {
+    ASSERT_EQ(::syscall(SYS_setresuid, -1, 65'530, -1), 0);  // of this thread
+    ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
+  }).join();
+  try {
+    const DaemonClient client(path);
+    ADD_FAILURE() << "no error";
+  } catch (const Failure& failure) {
+    const std::string text = failure.what();
+    EXPECT_EQ(text.find("daemon at " + path + ": user 65530 serves this socket"), 0U) << text;
   }
 }
 

@@ -57,8 +57,10 @@ DaemonClient::DaemonClient(std::string socket, std::chrono::milliseconds patienc
     : path_(std::move(socket)), patience_(patience) {
   const timeval time{.tv_sec = patience.count() / 1'000,
                      .tv_usec = patience.count() % 1'000 * 1'000};
-  const auto error = ipc::connect_to_watch(path_, socket_, time);
+  std::string stranger;
+  const auto error = ipc::connect_to_watch(path_, socket_, time, &stranger);
   if (error == -EAGAIN) throw Silence(silence());
+  if (!stranger.empty()) throw Failure("daemon at " + path_ + ": " + stranger);
   if (error != 0) throw Failure("no daemon at " + path_ + ": " + remedy_for(path_, error));
   // Ignores errors: without this timeout stpctl waits for as long as the daemon takes.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);

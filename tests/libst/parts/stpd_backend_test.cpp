@@ -6,6 +6,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -156,6 +159,26 @@ TEST_F(StpdThatAcceptsNobody, SoIsAFirstRequestWithoutAnAnswer) {
   EXPECT_EQ(StpdBackend::open(first, 0, backend, welcome), -ETIMEDOUT);
   EXPECT_TRUE(says_what_to_do());
   EXPECT_EQ(first->error(), -ENOTCONN);
+}
+
+// As in /tmp, where another user may have been the first.
+TEST(StpdOfAnother, IsRefusedWithTheRemedyWhereAllMayMakeFiles) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const TemporaryDirectory directory;
+  const auto path = directory.path() + "/stpd.sock";
+  ASSERT_EQ(::chmod(directory.path().c_str(), 01777), 0);
+  UniqueFd listener;
+  ipc::SocketFile file;
+  std::thread([&] {
+    ASSERT_EQ(::syscall(SYS_setresuid, -1, 65'530, -1), 0);  // of this thread
+    ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
+  }).join();
+  std::shared_ptr<StpdConnection> none;
+  EXPECT_EQ(StpdConnection::open(path, none), -EPERM);
+  EXPECT_EQ(none, nullptr);
+  const auto text = std::string(client::describe(-EPERM));
+  EXPECT_EQ(text.find("stpd:" + path + ": user 65530 serves this socket, and others may make"), 0U)
+      << text;
 }
 
 // A stpd that answers this program once.

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whose sockets a program uses: another user serves them, at each kind of place.
+#include "libst/ipc/server_trust.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "libst/ipc/socket.h"
+#include "libst/os/unique_fd.h"
+#include "tests/temporary_directory.h"
+
+namespace stp::test {
+namespace {
+
+class ServedByAnother : public testing::Test {
+ protected:
+  static constexpr uid_t kServer = 65'530, kThird = 65'531;
+  static constexpr mode_t kOfAll = 01777;  // as /tmp
+
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+    open_to(0755);
+  }
+  void open_to(mode_t mode) const { ASSERT_EQ(::chmod(directory.path().c_str(), mode), 0); }
+  // Runs `work` as that user. The system call changes only its thread.
+  template <typename Work>
+  static void as(uid_t user, Work&& work) {
+    std::thread([&] {
+      ASSERT_EQ(::syscall(SYS_setresuid, -1, user, -1), 0);
+      work();
+    }).join();
+  }
+  void serve(const std::string& path, uid_t user = kServer) {
+    as(user, [&] { ASSERT_EQ(ipc::listen_at(path, listener, file), 0) << path; });
+  }
+  // A directory of that user in which it serves a socket.
+  std::string served_in(const std::string& name, uid_t user = kServer) {
+    EXPECT_EQ(::mkdir(name.c_str(), 0755), 0);
+    EXPECT_EQ(::chown(name.c_str(), user, user), 0);
+    serve(name + "/socket", user);
+    return name + "/socket";
+  }
+  int connect(const std::string& path) {
+    why.clear();
+    return ipc::connect_to(path, client, {}, &why);
+  }
+  [[nodiscard]] bool says(const std::string& text) const {
+    return why.find(text) != std::string::npos;
+  }
+
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/socket";
+  ipc::SocketFile file;
+  os::UniqueFd listener, client;
+  std::string why;
+};
+
+TEST_F(ServedByAnother, IsRefusedWhereAllMayMakeFiles) {
+  open_to(kOfAll);
+  serve(path);
+  EXPECT_EQ(connect(path), -EPERM);
+  EXPECT_FALSE(client);
+  EXPECT_TRUE(says("user 65530 serves this socket, and others may make files in " +
+                   directory.path() + ": "))
+      << why;
+  EXPECT_TRUE(
+      says("Let root or user 0 run stpd, or put its socket where only root, this user or "
+           "that of stpd may make files, as /run/stpd/stpd.sock"))
+      << why;
+}
+
+TEST_F(ServedByAnother, IsTrustedInADirectoryOfItsOwnThatRootHasMade) {
+  const auto served = served_in(directory.path() + "/own");
+  EXPECT_EQ(connect(served), 0) << why;
+  as(kThird, [&] { EXPECT_EQ(connect(served), 0) << why; });
+  for (const auto mode : {0775, 0757, 01777}) {
+    ASSERT_EQ(::chmod((directory.path() + "/own").c_str(), mode), 0);
+    EXPECT_EQ(connect(served), -EPERM) << mode;
+    EXPECT_TRUE(says("others may make files in " + directory.path() + "/own")) << why;
+  }
+}
+
+// As /tmp/stp-alice, which is not alice's.
+TEST_F(ServedByAnother, IsRefusedInADirectoryThatItHasMadeWhereAllMay) {
+  open_to(kOfAll);
+  EXPECT_EQ(connect(served_in(directory.path() + "/own")), -EPERM);
+  EXPECT_TRUE(says("others may make files in " + directory.path() + ":")) << why;
+}
+
+TEST_F(ServedByAnother, IsRefusedBelowADirectoryOfAThirdUser) {
+  ASSERT_EQ(::mkdir((directory.path() + "/third").c_str(), 0755), 0);
+  const auto served = served_in(directory.path() + "/third/own");
+  EXPECT_EQ(connect(served), 0) << why;
+  ASSERT_EQ(::chown((directory.path() + "/third").c_str(), kThird, kThird), 0);
+  EXPECT_EQ(connect(served), -EPERM);
+  EXPECT_TRUE(says("user 65531 may make files in " + directory.path() + "/third:")) << why;
+}
+
+TEST_F(ServedByAnother, CountsAllDirectoriesThatLinksLeadThrough) {
+  const auto served = served_in(directory.path() + "/own");
+  const auto all = directory.path() + "/all", link = all + "/link";
+  ASSERT_EQ(::mkdir(all.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(all.c_str(), kOfAll), 0);
+  ASSERT_EQ(::symlink("../own", link.c_str()), 0);
+  EXPECT_EQ(connect(link + "/socket"), 0) << "root has made it: " << why;
+  ASSERT_EQ(::lchown(link.c_str(), kServer, kServer), 0);
+  EXPECT_EQ(connect(link + "/socket"), -EPERM);
+  EXPECT_TRUE(says("others may make files in " + all + ":")) << why;
+  // A link of root that leads through it.
+  ASSERT_EQ(::symlink((link + "/socket").c_str(), path.c_str()), 0);
+  EXPECT_EQ(connect(path), -EPERM);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::symlink(served.c_str(), path.c_str()), 0);
+  EXPECT_EQ(connect(path), 0) << why;
+}
+
+TEST_F(ServedByAnother, IsFoundThroughTheRootOfItsProcess) {
+  const auto served = served_in(directory.path() + "/own");
+  EXPECT_EQ(connect("/proc/self/root" + served), 0) << why;
+}
+
+TEST_F(ServedByAnother, IsTrustedEverywhereIfItIsRootOrTheSameUser) {
+  open_to(kOfAll);
+  serve(path, 0);
+  as(kThird, [&] { EXPECT_EQ(connect(path), 0) << why; });
+  file.remove();
+  serve(path, kThird);
+  as(kThird, [&] { EXPECT_EQ(connect(path), 0) << why; });
+}
+
+// There all of them have one number, that of this process as well.
+TEST_F(ServedByAnother, IsNotTakenForThisUserInANamespaceWithoutUsers) {
+  open_to(kOfAll);
+  serve(path);
+  const auto child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(77);
+    ::_exit(connect(path) == -EPERM && says("others may make files in ") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace";
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace stp::test
