@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "stp/base/mutex.h"
+#include "stp/base/printable.h"
 
 namespace stp::client {
 namespace {
@@ -70,9 +71,9 @@ thread_local std::string last_text;
 
 }  // namespace
 
-int fail(int error, std::string text) {
+int fail(int error, const std::string& text) {
   last_error = std::abs(error);
-  last_text = std::move(text);
+  last_text = printable(text, true);
   return error;
 }
 

@@ -24,8 +24,9 @@ void set_hook(HookKind kind, Hook hook);
 // except results that a loop around such calls expects. Cheap if no hook is set.
 void call_over(const char* call, int result, bool per_frame);
 
-// Stores `text` for this thread as the description of `error`. Returns `error`.
-int fail(int error, std::string text);
+// Stores `text` for this thread as the description of `error`. It may quote names that others have
+// chosen: what could control a terminal becomes '?'. Returns `error`.
+int fail(int error, const std::string& text);
 // Fails with -EINVAL: a required pointer is NULL.
 int not_set(const char* argument);
 // Call when a call of the API begins: the stored text is no longer valid.

@@ -110,7 +110,7 @@ int fail_to_ask(Backend& backend, const Place& place) {
   auto text = "nobody answers for " + text_of(place) + " on the link";
   if (const auto trouble = trouble_of(backend); !trouble.empty())
     text += ", which has trouble: " + trouble;
-  return fail(-ETIMEDOUT, std::move(text));
+  return fail(-ETIMEDOUT, text);
 }
 
 int fail_to_find_zone(const Place& place) {

@@ -2,18 +2,10 @@
 #include "stp/base/printable.h"
 
 #include <array>
-#include <cstddef>
 #include <cstdlib>
 
 namespace stp {
-namespace {
 
-struct Character {
-  char32_t code = 0;
-  std::size_t size = 0;  // bytes; 0: they are no UTF-8
-};
-
-// The first character of a text that is not empty.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const auto lead = byte(0);
@@ -39,6 +31,8 @@ bool is_harmless(char32_t code) {
                          within(0x2066, 0x2069);  // and the two separators of lines
   return !control && !direction;
 }
+
+namespace {
 
 bool names_utf8(std::string_view locale) {
   std::string plain;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 
 namespace stp::stpctl {
@@ -20,6 +21,23 @@ TEST(JsonText, EscapesWhatWouldEndAStringOrIsNoCharacter) {
   Json json;
   json.object().value("a\"b", "c\\d\n\x01").end();
   EXPECT_EQ(json.text(), R"({"a\"b":"c\\d\u000a\u0001"})");
+}
+
+// The values stay what they are, but for bytes that are no text.
+TEST(JsonText, HasNothingThatControlsATerminal) {
+  ::setenv("LC_ALL", "C.UTF-8", 1);
+  Json json;
+  json.array()
+      .value("",
+             "\x7f\xc2\x9b"
+             "1m \xe2\x80\xae \xc3\xa4 \xf0\x9f\x98\x80 \x9b")
+      .end();
+  EXPECT_EQ(json.text(), "[\"\\u007f\\u009b1m \\u202e \xc3\xa4 \xf0\x9f\x98\x80 \\ufffd\"]");
+  ::setenv("LC_ALL", "C", 1);
+  Json ascii;
+  ascii.array().value("", "\xc3\xa4\xf0\x9f\x98\x80").end();
+  EXPECT_EQ(ascii.text(), "[\"\\u00e4\\ud83d\\ude00\"]");
+  ::unsetenv("LC_ALL");
 }
 
 TEST(JsonText, NumbersKeepAllTheirDigitsAndInfinityIsNone) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "dpdk_port/link/suggestion.h"
-#include "stp/base/printable.h"
+#include "tools/cli/say.h"
 
 namespace stp::cli {
 namespace {
@@ -32,14 +32,20 @@ void guarded_parse(const F& parse) {
   }
 }
 
-// CLI11 knows only its own errors.
+// A ValidationError on its way through CLI11, which knows only its own errors.
+struct WrongValues : CLI::ValidationError {
+  explicit WrongValues(const stp::cli::ValidationError& error)
+      : CLI::ValidationError(error.what()), what_each(error.what_each) {}
+  std::vector<std::string> what_each;
+};
+
 template <typename T>
 std::function<void(const T&)> with_errors_of_cli11(const std::function<void(const T&)>& take) {
   return [take](const T& value) {
     try {
       take(value);
     } catch (const ValidationError& error) {
-      throw CLI::ValidationError(error.what());
+      throw WrongValues(error);
     }
   };
 }
@@ -145,10 +151,23 @@ std::optional<unsigned> unit_bits(const std::string& text) {
   return 10 * (static_cast<unsigned>(at) + 1);
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
 std::string each_behind_a_blank(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += ' ' + word;
   return text;
+}
+
+// Of several wrong values each has its line.
+int usage_errors(const std::string& program, const std::vector<std::string>& what, int status) {
+  for (const auto& each : what) say(program, each);
+  std::fputs("Run with --help for more information.\n", stderr);
+  return status;
 }
 
 // What CLI11 says of --flag=value, in other words; "": it said something else.
@@ -163,8 +182,16 @@ std::string wrong_value_of_flag(const std::string& said) {
 
 }  // namespace
 
+ValidationError::ValidationError(const std::vector<std::string>& each)
+    : std::runtime_error(joined(each)), what_each(each) {}
+
 ParseError::ParseError(const CLI::Error& error)
-    : std::runtime_error(error.what()), error_(std::make_shared<CLI::Error>(error)) {}
+    : std::runtime_error(error.what()),
+      error_(std::make_shared<CLI::Error>(error)),
+      what_each_{error.what()} {
+  if (const auto* const values = dynamic_cast<const WrongValues*>(&error))
+    what_each_ = values->what_each;
+}
 
 ParseError ParseError::missing(const std::string& names) {
   return ParseError(CLI::RequiredError(names));
@@ -593,6 +620,7 @@ int App::report(const ParseError& error, int status) const {
   if (wrong.ends_with(kRequired))
     wrong = name_in_help(wrong.substr(0, wrong.size() - kRequired.size())) + " is missing: '" +
             command() + " --help' shows where it stands";
+  if (wrong == error.what()) return usage_errors(app_.get_name(), error.what_each(), status);
   return usage_error(app_.get_name(), wrong, status);
 }
 
@@ -622,13 +650,8 @@ std::optional<std::uint64_t> size_of(const std::string& text) {
   return number << *bits;
 }
 
-// Of several wrong values each has its line.
 int usage_error(const std::string& program, const std::string& what, int status) {
-  std::istringstream lines(what);
-  for (std::string line; std::getline(lines, line);)
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), printable(line).c_str());
-  std::fputs("Run with --help for more information.\n", stderr);
-  return status;
+  return usage_errors(program, {what}, status);
 }
 
 ConfigLine parse_config_line(const std::string& line) {

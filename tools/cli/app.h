@@ -23,7 +23,10 @@ namespace stp::cli {
 
 // An option's value is wrong: callbacks of options throw it.
 struct ValidationError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit ValidationError(const std::string& what) : std::runtime_error(what), what_each{what} {}
+  // Several values are: what is wrong with each.
+  explicit ValidationError(const std::vector<std::string>& each);
+  std::vector<std::string> what_each;
 };
 
 // The command line is wrong, or asks for help or the version.
@@ -33,10 +36,13 @@ class ParseError : public std::runtime_error {
   // As if CLI11 had found that an option of these names is missing.
   static ParseError missing(const std::string& names);
   [[nodiscard]] bool asks_for_help() const;
+  // what(), or of several wrong values each by itself.
+  [[nodiscard]] const std::vector<std::string>& what_each() const { return what_each_; }
 
  private:
   friend class App;
   std::shared_ptr<const CLI::Error> error_;
+  std::vector<std::string> what_each_;
 };
 
 class App;
@@ -176,7 +182,7 @@ inline constexpr char kLinksToOthers[] =
 // The exit status of each program whose command line is wrong. 1: it could not do what was asked.
 inline constexpr int kWrongUsage = 2;
 
-// Prints "PROGRAM: WHAT" and where help is. Returns `status`.
+// Says what is wrong (say.h), and where help is. Returns `status`.
 int usage_error(const std::string& program, const std::string& what, int status);
 
 // One line NAME = VALUE of a configuration file, in the syntax of TOML. `name` is "" if it is none.

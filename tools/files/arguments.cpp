@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "stp/base/printable.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/metadata.h"
@@ -60,8 +59,7 @@ std::string of_deletion(const Sending& sending) {
   if (sending.paths.size() == 1) return {};
   for (const auto& path : sending.paths)
     if (name_there(sending, path) == sending.into)
-      return "--delete with " + printable(path) +
-             " would delete what the other arguments send; send it alone";
+      return "--delete with " + path + " would delete what the other arguments send; send it alone";
   return {};
 }
 
@@ -75,7 +73,7 @@ std::string conflict_of(const Sending& sending, const std::vector<std::string>& 
   if (sending.listed && (sending.paths.size() != 1 || has_stream(sending)))
     return "--files-from is for one directory; name that as the only FILE";
   if (!sending.into.empty() && !accepted_path(sending.into))
-    return "--into " + printable(sending.into) +
+    return "--into " + sending.into +
            ": no receiver has such a directory; write a path below its directory, without slashes "
            "at its ends and without ..";
   if (sending.verbose && quiet) return "--verbose and --quiet contradict each other; leave one out";
@@ -109,7 +107,7 @@ std::vector<std::string> first_names(const Sending& sending, const std::string& 
 }
 
 std::string title(const std::string& path) {
-  return path == "-" ? "standard input" : printable(path);
+  return path == "-" ? "standard input" : path;
 }
 
 }  // namespace
@@ -147,7 +145,7 @@ void check_names(const Sending& sending) {
       const auto [place, is_new] = from.emplace(name, &path);
       if (!is_new)
         throw std::runtime_error(title(*place->second) + " and " + title(path) +
-                                 " would both arrive as " + printable(name) +
+                                 " would both arrive as " + name +
                                  "; send one of them by itself, under another name (--name)");
     }
   }

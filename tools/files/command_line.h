@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
 
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -32,8 +32,7 @@ inline std::optional<int> parse(cli::App& app, int argc, char** argv) {
     const auto status = app.report(error, cli::kWrongUsage);
     if (std::cout.flush()) return status;
     const auto text = error_text(errno);
-    std::fprintf(stderr, "%s: cannot write to standard output: %s\n", app.get_name().c_str(),
-                 text.c_str());
+    cli::say(app.get_name(), "cannot write to standard output: " + text);
     return EXIT_FAILURE;
   }
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "stp/base/printable.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -350,7 +349,7 @@ void FileSender::send_packed(std::uint32_t number) {
 void FileSender::send_alone(std::uint32_t number) {
   auto& entry = *find(number);
   const auto& metadata = entry.file.metadata();
-  Progress::Item bar(progress_, printable(metadata.path),
+  Progress::Item bar(progress_, metadata.path,
                      metadata.stream ? std::nullopt : std::optional(entry.size));
   ContentDigest digest;
   const auto from = choose_start(entry, digest);

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "stp/base/printable.h"
 #include "tools/files/digest.h"
 #include "tools/files/metadata.h"
 
@@ -265,7 +264,7 @@ Note IncomingFile::go_on_from(std::uint64_t at) {
   began_at_ = at;
   const auto error = writer_.go_on_from(at);
   if (error == 0) {
-    bar_.emplace(progress_, printable(metadata_.path),
+    bar_.emplace(progress_, metadata_.path,
                  metadata_.stream ? std::nullopt : std::optional(metadata_.size));
     bar_->skip(at);
   }

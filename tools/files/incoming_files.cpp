@@ -6,7 +6,6 @@
 
 #include <cerrno>
 
-#include "stp/base/printable.h"
 #include "tools/files/metadata.h"
 
 namespace stp::files {
@@ -85,7 +84,7 @@ IncomingFiles::Offer* IncomingFiles::find(std::uint32_t number) {
 
 std::string IncomingFiles::name_under_way() const {
   if (under_way_ < first_ || under_way_ >= number_after_all()) return {};
-  return printable(offers_[under_way_ - first_].metadata.path);
+  return offers_[under_way_ - first_].metadata.path;
 }
 
 bool IncomingFiles::offers(std::span<const std::byte> message) {
@@ -132,7 +131,7 @@ void IncomingFiles::advance() {
 
 void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   auto path = accepted_path(offer.metadata.path);
-  if (!failed_.empty()) failed_.erase(printable(offer.metadata.path));
+  if (!failed_.empty()) failed_.erase(offer.metadata.path);
   if (!path) return fail(number, offer, because(Reason::kName));
   offer.path = std::move(*path);
   if (offer.metadata.dry) return look_at_dry(number, offer);
@@ -320,7 +319,7 @@ bool IncomingFiles::give_name(std::uint32_t number, Offer& offer, const LinkedFi
     }
     whole_file.temporary = std::move(temporary);
   }
-  told_[number] = {printable(offer.metadata.path), 0, 0, false};
+  told_[number] = {offer.metadata.path, 0, 0, false};
   batch_->add(number, std::move(whole_file));
   over(offer);
   return true;
@@ -444,7 +443,7 @@ void IncomingFiles::abandon(std::uint32_t number, Offer& offer) {
   if (offer.metadata.dry) {
     ++files_;
   } else {
-    fail(0, printable(offer.metadata.path), because(Reason::kAbandoned));
+    fail(0, offer.metadata.path, because(Reason::kAbandoned));
     linked_.forget(number);
   }
   over(offer);
@@ -509,7 +508,7 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
   if (const auto error = directories_.open(offer.path, directory); error != 0)
     return fail(number, offer, result_of(error));
   if (!batch_->is_empty() || settler_.is_busy()) {
-    told_[number] = {printable(offer.metadata.path), 0, 0, false};
+    told_[number] = {offer.metadata.path, 0, 0, false};
     batch_->add_directory(number, std::move(directory), offer.metadata);
     return over(offer);
   }
@@ -523,7 +522,7 @@ void IncomingFiles::finish_directory(std::uint32_t number, Offer& offer) {
 void IncomingFiles::whole(std::uint32_t number, Offer& offer, WholeFile file,
                           std::uint64_t was_there) {
   const auto arrived = file.bytes == 0 || file.bytes != was_there;
-  told_[number] = {printable(offer.metadata.path), file.bytes, was_there, arrived};
+  told_[number] = {offer.metadata.path, file.bytes, was_there, arrived};
   if (file.directory)
     linked_.found(number, file.directory->get(),
                   file.temporary.empty() ? file.name : file.temporary);
@@ -564,18 +563,17 @@ void IncomingFiles::report(const Batch& batch) {
     done(number);
     ++files_;
     if (about.arrived)
-      lines_ += (lines_.empty() ? "received " : "\nreceived ") + about.name + ": " +
-                std::to_string(about.bytes) + " bytes" +
-                (about.was_there == 0
-                     ? ""
-                     : ", " + std::to_string(about.was_there) + " of them were there already");
+      lines_.push_back("received " + about.name + ": " + std::to_string(about.bytes) + " bytes" +
+                       (about.was_there == 0 ? ""
+                                             : ", " + std::to_string(about.was_there) +
+                                                   " of them were there already"));
   });
   flush_done();
   say_lines();
 }
 
 void IncomingFiles::say_lines() {
-  if (!lines_.empty()) progress_.say(lines_);
+  progress_.say(lines_);
   lines_.clear();
 }
 
@@ -604,7 +602,7 @@ void IncomingFiles::flush_done() {
 }
 
 void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
-  const auto name = printable(offer.metadata.path);
+  const auto name = offer.metadata.path;
   const auto dry = offer.metadata.dry;
   if (number == under_way_) under_way_ = 0;
   over(offer);

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "stp/base/printable.h"
+#include "tools/cli/say.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -372,7 +374,8 @@ void Progress::draw() {
     if (!is_busy() || end_) return;
   }
   auto shown = view(Clock::now());
-  shown.trouble = std::move(trouble);
+  shown.name = printable(shown.name);
+  shown.trouble = printable(trouble);
   if (items_.empty() && on_disk_ && shown.trouble.empty()) shown.stalled = {};
   // The last column stays free: some terminals begin a new line behind it. The cursor waits at the
   // begin: where a terminal that becomes narrower breaks the line, it stays there, above the rest.
@@ -430,15 +433,16 @@ void Progress::erase() {
   std::fflush(stderr);
 }
 
-void Progress::say(const std::string& line) {
-  if (quiet_) return;
+void Progress::say(const std::vector<std::string>& lines) {
+  if (quiet_ || lines.empty()) return;
   const Lock lock(mutex_);
   erase();
-  if (std::printf("%s\n", line.c_str()) >= 0 && std::fflush(stdout) == 0) return;
+  for (const auto& line : lines) cli::print(line);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   const auto error = errno;
   if (std::exchange(unwritten_, true)) return;
-  std::fprintf(stderr, "%s: cannot write to standard output: %s; files are still transferred\n",
-               program_.c_str(), error_text(error).c_str());
+  cli::say(program_, "cannot write to standard output: " + error_text(error) +
+                         "; files are still transferred");
 }
 
 bool Progress::could_say_all() {
@@ -449,7 +453,7 @@ bool Progress::could_say_all() {
 void Progress::complain(const std::string& line) {
   const Lock lock(mutex_);
   erase();
-  std::fprintf(stderr, "%s: %s\n", program_.c_str(), line.c_str());
+  cli::say(program_, line);
 }
 
 }  // namespace stp::files

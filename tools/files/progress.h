@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "stp/base/mutex.h"
 
@@ -92,8 +93,11 @@ class Progress {
   // All bytes have moved, and the receiver's disk is waited for.
   void await_disk();
 
-  void say(const std::string& line);       // standard output; not when quiet
-  void complain(const std::string& line);  // standard error, always
+  // On lines of their own, whatever names they hold: on standard output, not when quiet; and on
+  // standard error, always.
+  void say(const std::vector<std::string>& lines);
+  void say(const std::string& line) { say(std::vector{line}); }
+  void complain(const std::string& line);
   // Everything that was said could be written. If not, that was complained of once.
   [[nodiscard]] bool could_say_all();
 

@@ -9,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "stp/base/printable.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -237,7 +236,7 @@ bool FileReceiver::remove(std::span<const std::byte> message) {
     const auto before = removal.removed;
     remove_all(directory, texts[i], context_.stop, removal);
     if (removal.removed != before)
-      context_.progress.say("deleted " + printable(path + (path.empty() ? "" : "/") + texts[i]));
+      context_.progress.say("deleted " + path + (path.empty() ? "" : "/") + texts[i]);
   }
   if (removal.error != 0) answer = result_of(removal.error);
   answer.kind = NoteKind::kRemoved;

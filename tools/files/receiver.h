@@ -383,9 +383,8 @@ class IncomingFiles {
   std::map<std::uint32_t, Told> told_;
   LinkedFiles linked_;
   Note done_;  // have == 0: none
-  std::string lines_;
-  // By their names as printed: what is to be said in the end, or "". Only so many are known by
-  // name.
+  std::vector<std::string> lines_;
+  // By their names: what is to be said in the end, or "". Only so many are known by name.
   static constexpr std::size_t kMostFailed = 4'096;
   std::map<std::string, std::string> failed_;
   unsigned files_ = 0, failed_unnamed_ = 0, without_space_ = 0;

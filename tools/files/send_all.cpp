@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "stp/base/printable.h"
 #include "tools/files/arguments.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
@@ -60,7 +59,7 @@ std::string bytes_text(const Tally& tally) {
 
 std::string summary(const std::string& path, const Tally& tally, bool is_tree, bool dry) {
   const auto bytes = dry ? std::to_string(tally.sent) + " bytes" : bytes_text(tally);
-  const auto begin = (dry ? "would send " : "sent ") + printable(path) + ": ";
+  const auto begin = (dry ? "would send " : "sent ") + path + ": ";
   if (!is_tree) return begin + (tally.never_sent() == 0 ? bytes : "unchanged");
   return begin + std::to_string(tally.files) + " files (" + std::to_string(tally.never_sent()) +
          " unchanged), " + (tally.names == 0 ? "" : std::to_string(tally.names) + " hard links, ") +
@@ -74,8 +73,7 @@ class Complaints {
   explicit Complaints(Progress& progress) : progress_(progress) {}
   void add(const std::string& path, const std::string& why, Reason reason = Reason::kNone) {
     if (!failed_.insert(path).second) return;
-    if (reason != Reason::kNoSpace || without_space_++ == 0)
-      progress_.complain(printable(path) + ": " + why);
+    if (reason != Reason::kNoSpace || without_space_++ == 0) progress_.complain(path + ": " + why);
   }
   void finish() const {
     if (without_space_ > 1)
@@ -235,7 +233,7 @@ class Sender {
     try {
       send_files_of(files, path);
     } catch (const LinkFailure& failure) {
-      throw LinkFailure(printable(path) + ": " + failure.what());
+      throw LinkFailure(path + ": " + failure.what());
     }
     const auto is_tree = sending_.trees && path != "-";
     if (!in_the_way_.empty()) {
@@ -306,7 +304,7 @@ class Sender {
       name.add(std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1));
       try {
         files.remove_there(above, name);
-        progress_.say("deleted " + printable(path));
+        progress_.say("deleted " + path);
       } catch (const FileFailure& failure) {
         complaints_.add(root + " (--delete)", failure.what());
       }
@@ -316,8 +314,7 @@ class Sender {
   // After everything has arrived.
   void remove_others(FileSender& files, const std::string& root) {
     if (complaints_.count() != word_failures_)
-      return progress_.complain(printable(root) +
-                                ": nothing is deleted, because not everything has arrived");
+      return progress_.complain(root + ": nothing is deleted, because not everything has arrived");
     const auto name = name_there(sending_, root);
     const Filter filter(sending_.rules, name);
     changed_.clear();
@@ -369,8 +366,7 @@ class Sender {
     if (!sending_.dry) files.remove_there(here.path_there, others);
     changed_ = here.path_there;
     others.each([&](std::string_view name) {
-      progress_.say((sending_.dry ? "would delete " : "deleted ") +
-                    printable(below + std::string(name)));
+      progress_.say((sending_.dry ? "would delete " : "deleted ") + below + std::string(name));
     });
   }
 
@@ -406,7 +402,7 @@ class Sender {
     ++finished_;
     show_count();
     if (outcome.error == EBUSY && may_wait_for_held())
-      throw HeldFile(printable(outcome.file.path()) + ": " + outcome.failure);
+      throw HeldFile(outcome.file.path() + ": " + outcome.failure);
     if (outcome.error == EISDIR && sending_.remove && !way_is_free_) {
       if (sending_.dry) return learn_dry_in_the_way(outcome);
       return in_the_way_.push_back(outcome.file.metadata().path);
@@ -429,8 +425,7 @@ class Sender {
     }
     ++tally_.files;
     if (sending_.verbose && !outcome.unchanged)
-      progress_.say(printable(outcome.file.path()) + ": " + std::to_string(outcome.size) +
-                    " bytes");
+      progress_.say(outcome.file.path() + ": " + std::to_string(outcome.size) + " bytes");
     if (outcome.unchanged) ++tally_.unchanged;
     tally_.sent += outcome.sent;
     if (!outcome.unchanged) tally_.there += outcome.there;
@@ -442,7 +437,7 @@ class Sender {
   }
 
   void learn_dry_in_the_way(const Outcome& outcome) {
-    progress_.say("would delete " + printable(outcome.file.metadata().path));
+    progress_.say("would delete " + outcome.file.metadata().path);
     learn_dry({outcome.file, 0, outcome.file.metadata().size, 0, false, Reason::kNone, "", 0});
   }
 
@@ -457,7 +452,7 @@ class Sender {
       ++(metadata.first != 0 ? tally_.names : tally_.others);
     }
     if (outcome.unchanged || !sending_.trees) return;
-    const auto path = printable(outcome.file.path());
+    const auto path = outcome.file.path();
     progress_.say(is_file ? "would send " + path + ": " + std::to_string(outcome.size) + " bytes"
                           : (metadata.first != 0 ? "would link " : "would make ") + path);
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/json/json.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 
 namespace stp {
 
@@ -53,22 +55,31 @@ void Json::begin_value(std::string_view key) {
 }
 
 void Json::quote(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
+  constexpr char32_t kReplacement = 0xfffd;
   text_ += '"';
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      text_ += '\\';
-      text_ += c;
-    } else if (code < 0x20) {
-      text_ += "\\u00";
-      text_ += kHex[code >> 4];
-      text_ += kHex[code & 15];
-    } else {
-      text_ += c;
-    }
+  while (!text.empty()) {
+    const auto [code, size] = first_character(text);
+    if (code == '"' || code == '\\')
+      (text_ += '\\') += static_cast<char>(code);
+    else if (size == 0)
+      escape(kReplacement);
+    else if (!is_harmless(code) || (code >= 0x80 && !utf8_))
+      escape(code);
+    else
+      text_ += text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   text_ += '"';
+}
+
+void Json::escape(char32_t code) {
+  constexpr char kHex[] = "0123456789abcdef";
+  if (code > 0xffff) {  // two halves
+    escape(0xd800 + ((code - 0x10000) >> 10));
+    return escape(0xdc00 + (code & 0x3ff));
+  }
+  text_ += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) text_ += kHex[code >> shift & 15];
 }
 
 }  // namespace stp

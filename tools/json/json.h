@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes JSON (RFC 8259), value by value, and sets the commas. The output is one line for programs;
-// people can format it with jq or python3 -m json.tool.
+// people can format it with jq or python3 -m json.tool. What of a text could control a terminal, or
+// is not ASCII where the terminal reads no UTF-8, is escaped; bytes that are no UTF-8 are replaced.
 #pragma once
 
 #include <concepts>
@@ -8,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "stp/base/printable.h"
 
 namespace stp {
 
@@ -40,7 +43,9 @@ class Json {
   Json& raw(std::string_view key, std::string_view text);
   void begin_value(std::string_view key);
   void quote(std::string_view text);
+  void escape(char32_t code);
 
+  const bool utf8_ = terminal_reads_utf8();
   std::string text_;
   std::vector<char> closing_;  // of what is open
   bool first_ = true;          // nothing stands yet in what is open

@@ -15,6 +15,7 @@
 #include "libst/os/standard_streams.h"
 #include "stp/base/mutex.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/files/signals.h"
 #include "tools/perf/commands.h"
 
@@ -22,7 +23,7 @@ namespace stp::perf {
 namespace {
 
 void say(const std::string& text) {
-  std::fprintf(stderr, "stp-perf: %s\n", text.c_str());
+  cli::say("stp-perf", text);
 }
 
 // What of the command line this machine cannot do; "": nothing.

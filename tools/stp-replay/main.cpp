@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "libst/os/standard_streams.h"
+#include "stp/base/printable.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/json/json.h"
 #include "tools/replay/check/checker.h"
 #include "tools/replay/ladder/ladder.h"
@@ -65,7 +67,7 @@ std::string lines_of(const Difference& difference) {
 
 int cannot_read(const std::string& error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "stp-replay: %s\n", error.c_str());
+  cli::say("stp-replay", error);
   return kCannotRead;
 }
 
@@ -99,10 +101,9 @@ std::string not_in_trace(const Options& options, const std::string& option,
 
 void tell_of_check_sequences(const Capture& capture, const std::string& file) {
   if (capture.found_check_sequences())
-    std::fprintf(stderr,
-                 "stp-replay: %s: frames end with check sequences (FCS) of which the file does not "
-                 "tell: they are taken off\n",
-                 file.c_str());
+    cli::say("stp-replay", file +
+                               ": frames end with check sequences (FCS) of which the file does not "
+                               "tell: they are taken off");
 }
 
 struct Counted {
@@ -223,7 +224,7 @@ int ladder(const Options& options) {
   if (!write(options.out, html ? html_of(drawn, options.pages) : svg_of(drawn, options.pages)))
     return cannot_read(options.out + ": " + std::strerror(errno));
   std::printf("%s: %zu frames, %zu stations, %zu connections, %zu findings and notes\n",
-              options.out.c_str(), drawn.rows().size(), drawn.stations().size(),
+              printable(options.out).c_str(), drawn.rows().size(), drawn.stations().size(),
               drawn.conversations().size(), drawn.findings().size());
   if (drawn.other_frames() + drawn.other_findings() != 0)
     std::printf("not drawn: %" PRIu64 " more frames of STP, %" PRIu64
@@ -252,9 +253,9 @@ int play(const Options& options) {
   if (!error.empty()) return cannot_read(error);
   if (!result.refused.empty()) return cannot_read(options.file + ": " + result.refused);
   for (const auto& trouble : result.troubles)
-    print(options.json ? json_of("not played", trouble) : "not played: " + trouble);
+    print(options.json ? json_of("not played", trouble) : "not played: " + printable(trouble));
   for (const auto& note : result.notes)
-    print(options.json ? json_of("note", note) : "note: " + note);
+    print(options.json ? json_of("note", note) : "note: " + printable(note));
   for (const auto& difference : result.differences)
     print(options.json ? json_of(difference) : lines_of(difference));
   if (!options.json)

@@ -18,7 +18,6 @@
 #include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
-#include "stp/base/printable.h"
 #include "tools/files/arguments.h"
 #include "tools/files/command_line.h"
 #include "tools/files/failure.h"
@@ -31,16 +30,14 @@ namespace {
 using namespace stp::files;
 
 std::string reason_against_destination(const std::string& name) {
-  const auto why = stp::cli::reason_against_name(stp::printable(name));
-  return why.empty() ? ""
-                     : "\"" + stp::printable(name) + "\" is not a destination: " + why +
-                           "; write HOST:PORT";
+  const auto why = stp::cli::reason_against_name(name);
+  return why.empty() ? "" : "\"" + name + "\" is not a destination: " + why + "; write HOST:PORT";
 }
 
 std::uint64_t rate_of(const std::string& text) {
   const auto rate = stp::cli::size_of(text);
   if (!rate || *rate == 0)
-    throw std::runtime_error("--bwlimit: \"" + stp::printable(text) +
+    throw std::runtime_error("--bwlimit: \"" + text +
                              "\" is not a rate; write a number per second of " +
                              stp::cli::kSizeWords);
   return *rate;
@@ -49,7 +46,7 @@ std::uint64_t rate_of(const std::string& text) {
 ModeChanges modes_of(const std::string& text) {
   const auto changes = ModeChanges::parse(text);
   if (!changes)
-    throw std::runtime_error("--chmod: \"" + stp::printable(text) +
+    throw std::runtime_error("--chmod: \"" + text +
                              "\" is no change of permissions; write D755,F644 or u=rwX,go=rX");
   return *changes;
 }
@@ -58,8 +55,7 @@ ModeChanges modes_of(const std::string& text) {
 template <typename Read>
 auto with_lines(const std::string& path, const std::string& option, const Read& read) {
   const auto failure = [&](int error) {
-    return std::runtime_error(option + " " + stp::printable(path) +
-                              ": cannot read it: " + error_text(error));
+    return std::runtime_error(option + " " + path + ": cannot read it: " + error_text(error));
   };
   std::ifstream file;
   if (path != "-") {
@@ -192,8 +188,7 @@ int main(int argc, char** argv) {
   if (const auto status = parse(app, argc, argv)) return *status;
   if (sending.paths.size() == 1)
     return stp::cli::usage_error(
-        "stp-send",
-        "FILE... HOST:PORT is needed, and there is only " + stp::printable(sending.paths.front()),
+        "stp-send", "FILE... HOST:PORT is needed, and there is only " + sending.paths.front(),
         stp::cli::kWrongUsage);
 
   sending.destination = sending.paths.back();
@@ -219,7 +214,7 @@ int main(int argc, char** argv) {
     if (list) sending.listed = with_lines(*list, "--files-from", read_paths);
     check_names(sending);
   } catch (const std::runtime_error& error) {
-    std::fprintf(stderr, "stp-send: %s\n", error.what());
+    stp::cli::say("stp-send", error.what());
     return EXIT_FAILURE;
   }
   sending.retry = std::chrono::seconds(retry);

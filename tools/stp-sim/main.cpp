@@ -20,6 +20,7 @@
 #include "stp/base/mutex.h"
 #include "stp/node/shards.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/sim/simulation.h"
 
 namespace stp::sim {
@@ -301,8 +302,7 @@ int play_one(const Options& options, const Profile& profile) {
   Watch watch;
   if (options.verbose) watch.text = stdout;
   if (!options.pcapng.empty() && !(watch.file = PcapngFile::create(options.pcapng))) {
-    std::fprintf(stderr, "stp-sim: cannot write %s: %s\n", options.pcapng.c_str(),
-                 std::strerror(errno));
+    cli::say("stp-sim", "cannot write " + options.pcapng + ": " + std::strerror(errno));
     return 1;
   }
   if (options.pcapng_host != 0)
@@ -316,8 +316,8 @@ int play_one(const Options& options, const Profile& profile) {
               static_cast<double>(result.simulated) / static_cast<double>(kSecond), result.frames,
               result.faults, result.delivered, result.hash);
   if (result.file_error != 0)
-    std::fprintf(stderr, "stp-sim: cannot write %s: %s\n", options.pcapng.c_str(),
-                 std::strerror(-result.file_error));
+    cli::say("stp-sim",
+             "cannot write " + options.pcapng + ": " + std::strerror(-result.file_error));
   return result.failures.empty() && result.file_error == 0 ? 0 : 1;
 }
 
@@ -328,7 +328,7 @@ int run(const Options& options) {
   if (options.overhead) return compare_overhead(options.seed.value_or(1));
   const auto* const profile = find_profile(options.profile);
   if (profile == nullptr && options.profile != "all") {
-    std::fprintf(stderr, "stp-sim: no profile %s; --list names them\n", options.profile.c_str());
+    cli::say("stp-sim", "no profile " + options.profile + "; --list names them");
     return kBadUsage;
   }
   name_run_on_crash();

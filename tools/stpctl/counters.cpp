@@ -7,6 +7,7 @@
 
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link/link_state.h"
+#include "stp/base/printable.h"
 #include "stp/counters.h"
 
 namespace stp::stpctl {
@@ -70,11 +71,7 @@ namespace {
 
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
-  for (const char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
+  for (const char c : printable(text, true)) {
     if (special.find(c) != std::string_view::npos) out += '\\';
     out += c;
   }

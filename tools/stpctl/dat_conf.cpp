@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpctl/commands.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <vector>
@@ -28,13 +29,18 @@ std::string provider() {
 
 // The fault; "": none.
 std::string check(const std::string& text, const char* what, const char* forbidden) {
-  if (!text.empty() && text.find_first_of(forbidden) == std::string::npos) return "";
+  const auto has_control = [&] {
+    return std::any_of(text.begin(), text.end(),
+                       [](unsigned char c) { return c < ' ' || c == 127; });
+  };
+  if (!text.empty() && text.find_first_of(forbidden) == std::string::npos && !has_control())
+    return "";
   return std::string(what) + " '" + text +
          "' is empty, or has characters that dat.conf does not allow";
 }
 
 std::string check_word(const std::string& text, const char* what) {
-  return check(text, what, " \t\n\"\\#");
+  return check(text, what, " \"\\#");
 }
 
 std::vector<std::string> links_of(const Options& options) {
@@ -50,7 +56,7 @@ std::string reason_against_dat_conf(const Options& options) {
   if (wrong.empty() && !options.provider.empty())
     wrong = check_word(options.provider, "the provider");
   for (const auto& link : links_of(options))
-    if (wrong.empty()) wrong = check(link, "the link", "\n\"\\");
+    if (wrong.empty()) wrong = check(link, "the link", "\"\\");
   return wrong;
 }
 
@@ -65,7 +71,7 @@ void dat_conf(const Options& options) {
   for (const auto& link : links_of(options)) {
     for (const auto* const safety : {"nonthreadsafe", "threadsafe"})
       std::printf("%s%u u2.0 %s default %s stp.2.0 \"%s\" \"\"\n", options.name.c_str(), number,
-                  safety, file.c_str(), link.c_str());
+                  safety, file.c_str(), link.c_str());  // for a file: without control characters
     ++number;
   }
 }

@@ -24,7 +24,16 @@ sigset_t signals() {
   return set;
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
 }  // namespace
+
+Failure::Failure(const std::vector<std::string>& each)
+    : std::runtime_error(joined(each)), what_each(each) {}
 
 void watch_for_interrupts() {
   struct sigaction action {};

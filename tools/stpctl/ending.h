@@ -7,13 +7,17 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace stp::stpctl {
 
 // Thrown when a command fails: stderr gets the cause and the remedy, and the exit status is 1.
 class Failure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Failure(const std::string& what) : std::runtime_error(what), what_each{what} {}
+  // Of several links, each has a line.
+  explicit Failure(const std::vector<std::string>& each);
+  const std::vector<std::string> what_each;
 };
 
 // What the command line or STP_LINK names cannot be: the exit status is 2.

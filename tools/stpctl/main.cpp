@@ -6,6 +6,7 @@
 
 #include "libst/os/standard_streams.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"
 
@@ -20,9 +21,13 @@ int main(int argc, char** argv) {
   } catch (const stp::stpctl::WrongUsage& failure) {
     std::fflush(stdout);
     return stp::cli::usage_error("stpctl", failure.what(), stp::cli::kWrongUsage);
+  } catch (const stp::stpctl::Failure& failure) {
+    std::fflush(stdout);
+    for (const auto& each : failure.what_each) stp::cli::say("stpctl", each);
+    return EXIT_FAILURE;
   } catch (const std::exception& failure) {
     std::fflush(stdout);
-    std::fprintf(stderr, "stpctl: %s\n", failure.what());
+    stp::cli::say("stpctl", failure.what());
     return EXIT_FAILURE;
   }
 }

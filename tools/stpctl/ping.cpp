@@ -10,7 +10,9 @@
 #include <cstring>
 #include <memory>
 
+#include "stp/base/printable.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/commands.h"
 #include "tools/stpctl/ending.h"
@@ -110,7 +112,8 @@ class Pinger {
     connect_time_ = since(start);
     connection_.reset(connection);
     if (!options_.json)
-      std::printf("%s: connected in %.1f us\n", options_.peer.c_str(), microseconds(connect_time_));
+      std::printf("%s: connected in %.1f us\n", printable(options_.peer).c_str(),
+                  microseconds(connect_time_));
   }
 
   // Sends one Request_State and waits for the answer or the timeout. Returns 0, or the error with
@@ -232,7 +235,7 @@ void serve_pings(const Options& options) {
   auto error = st_setopt(handle, ST_OPT_INSPECT, &inspect);
   if (error == 0) error = st_listen(handle);
   if (error != 0) throw Failure(options.peer + ": " + st_strerror(error));
-  std::printf("listening on %s; Ctrl-C ends it\n", options.peer.c_str());
+  cli::print("listening on " + options.peer + "; Ctrl-C ends it");
   std::fflush(stdout);
   unsigned visitors = 0;  // st_delete closes their connections in the end
   while (!interrupted()) {

@@ -10,6 +10,7 @@
 #include "libst/host/identity.h"
 #include "libst/ipc/requests.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/counters.h"
 #include "tools/stpctl/ending.h"
@@ -183,23 +184,22 @@ class Failures {
     }
   }
   void raise() const {
-    if (!text_.empty()) throw Failure(text_);
+    if (!texts_.empty()) throw Failure(texts_);
   }
 
  private:
-  void add(const char* text) { (text_ += text_.empty() ? "" : "\nstpctl: ") += text; }
+  void add(const char* text) { texts_.emplace_back(text); }
 
   const std::chrono::milliseconds whole_;
   std::chrono::milliseconds patience_;
-  std::string text_;
+  std::vector<std::string> texts_;
 };
 
 void note_if_partial(const LinkReport& link) {
   if (!link.administrator)
-    std::fprintf(stderr,
-                 "stpctl: %s: shows only what this user has; an administrator sees all (see "
-                 "--admin-group of stpd)\n",
-                 link.name.c_str());
+    cli::say("stpctl", link.name +
+                           ": shows only what this user has; an administrator sees all (see "
+                           "--admin-group of stpd)");
 }
 
 template <typename Entry>
@@ -222,7 +222,7 @@ void show_list(const Options& options, const char* name, Table (*make_table)(con
     json.end().end();
     if (options.json) return;
     note_if_partial(link);
-    if (options.sockets.size() > 1) std::printf("%s\n", link.name.c_str());
+    if (options.sockets.size() > 1) cli::print(link.name);
     std::fputs(table.text().c_str(), stdout);
   };
   for (const auto& socket : options.sockets)
@@ -251,7 +251,7 @@ void print_stats(const Options& options, const LinkCounters& of) {
                     (counts_drops(counter.name) ? " (dropped)" : ""));
     table.row(std::move(cells));
   }
-  if (options.sockets.size() > 1) std::printf("%s\n", of.link.name.c_str());
+  if (options.sockets.size() > 1) cli::print(of.link.name);
   std::fputs(table.text().c_str(), stdout);
 }
 
@@ -275,21 +275,23 @@ void show_links(const Options& options) {
   Failures failures(options);
   json.object().array("links");
   auto table = table_of_links();
-  std::string notes;
+  std::vector<std::string> notes;
   for (const auto& socket : options.sockets)
     failures.guard([&](auto patience) {
       DaemonClient daemon(socket, patience);
       const auto link = read_link(daemon);
       add(json, link);
       add(table, link);
-      if (!link.trouble.empty()) notes += link.name + ": " + link.trouble + "\n";
-      if (!link.steering.empty()) notes += link.name + ": steering: " + link.steering + "\n";
+      if (!link.trouble.empty()) notes.push_back(link.name + ": " + link.trouble);
+      if (!link.steering.empty()) notes.push_back(link.name + ": steering: " + link.steering);
     });
   json.end().end();
   if (options.json)
     std::puts(json.text().c_str());
   else if (!table.empty())
-    std::fputs((table.text() + notes).c_str(), stdout);
+    std::fputs(table.text().c_str(), stdout);
+  if (!options.json)
+    for (const auto& note : notes) cli::print(note);
   failures.raise();
 }
 

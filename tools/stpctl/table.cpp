@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "stp/base/printable.h"
+
 namespace stp::stpctl {
 namespace {
 
@@ -53,6 +55,7 @@ Table::Table(std::vector<std::string> headings) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(numbers_.size());  // one cell per column, however many the caller has
+  for (auto& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

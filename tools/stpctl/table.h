@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Formats columns for people: text aligned left, numbers aligned right, as wide as their content.
+// Names in cells are made harmless.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "libst/ipc/requests.h"
+#include "stp/base/printable.h"
 #include "tools/cli/app.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/commands.h"
@@ -161,12 +162,12 @@ std::string summary(const Look& look, const Rates& rates) {
                short_rate(8 * per_second(way + "_bytes")),
                short_rate(per_second(way + "_data_bytes")), short_rate(per_second(way + "_stus")),
                short_rate(per_second(way + "_control"))});
-  return look.link.name + (look.link.up ? "\n" : ": down\n") + table.text() + "connections " +
-         std::to_string(look.link.connections) + ", opened " + short_rate(per_second("vc_opened")) +
-         "/s, failed " + short_rate(per_second("vc_failed")) + "/s; dropped " +
-         short_rate(rates.drops) + "/s, Blocks repeated " + short_rate(per_second("cts_repeated")) +
-         "/s, waits for Slots " + short_rate(per_second("slot_waits")) + "/s\n" +
-         shards_of(look, rates);
+  return printable(look.link.name) + (look.link.up ? "\n" : ": down\n") + table.text() +
+         "connections " + std::to_string(look.link.connections) + ", opened " +
+         short_rate(per_second("vc_opened")) + "/s, failed " + short_rate(per_second("vc_failed")) +
+         "/s; dropped " + short_rate(rates.drops) + "/s, Blocks repeated " +
+         short_rate(per_second("cts_repeated")) + "/s, waits for Slots " +
+         short_rate(per_second("slot_waits")) + "/s\n" + shards_of(look, rates);
 }
 
 // The first columns tell where a row belongs, if there is more than one place.
@@ -474,7 +475,7 @@ std::string TopView::page(const std::vector<Sample>& links, const Screen& screen
       const bool several = links.size() > 1;  // each history then stands below the link's name
       auto out = head + page_of(links_of(links), screen, 1 + (several ? 3 : 2) * links.size());
       for (std::size_t i = 0; utf8_ && i < links.size(); ++i) {
-        if (several) out += by_width(links[i].look.link.name, screen.columns) + '\n';
+        if (several) out += by_width(printable(links[i].look.link.name), screen.columns) + '\n';
         out += history_of(i, screen.columns);
       }
       return out;

@@ -10,6 +10,7 @@
 
 #include "libst/ipc/requests.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/json/json.h"
 #include "tools/stpctl/ending.h"
 #include "tools/stpctl/snapshot.h"
@@ -115,7 +116,7 @@ void trace(const Options& options) {
   watch_for_interrupts();
   let_interrupts_in();
   begin(daemon, options, false);
-  if (!options.json) std::fprintf(stderr, "tracing to %s; Ctrl-C ends it\n", options.out.c_str());
+  if (!options.json) cli::say("stpctl", "tracing to " + options.out + "; Ctrl-C ends it");
   while (status_of(daemon).finished == 0 && sleep_until(Clock::now() + kLookInterval)) {
   }
   stop(daemon);

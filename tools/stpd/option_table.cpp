@@ -187,15 +187,15 @@ gid_t group_named(const std::string& option, const std::string& name) {
 
 std::vector<host::PortRule> parse_rules(const std::vector<std::string>& texts) {
   std::vector<host::PortRule> rules;
-  std::string errors;  // one a line
+  std::vector<std::string> errors;
   for (const auto& text : texts) {
     std::string error;
     if (const auto rule = host::PortRules::parse(text, error))
       rules.push_back(*rule);
     else
-      errors += (errors.empty() ? "--listen " : "\n--listen ") + error;
+      errors.push_back("--listen " + error);
   }
-  if (!errors.empty()) refuse(errors);
+  if (!errors.empty()) throw cli::ValidationError(errors);
   return rules;
 }
 

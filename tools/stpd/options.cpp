@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,7 +10,7 @@
 #include <sstream>
 
 #include "dpdk_port/link/owners.h"
-#include "stp/base/printable.h"
+#include "tools/cli/say.h"
 
 namespace stp::stpd {
 namespace {
@@ -35,14 +34,6 @@ std::string joined(const std::vector<std::string>& parts, const char* between) {
   std::string all;
   for (const auto& part : parts) all += (&part == parts.data() ? "" : between) + part;
   return all;
-}
-
-// Of several wrong values each has its line.
-std::vector<std::string> lines_of(const cli::ParseError& error) {
-  std::vector<std::string> lines;
-  std::istringstream text(error.what());
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
 }
 
 // Reads one configuration file into `out` and collects its errors.
@@ -151,7 +142,7 @@ class Reader {
     try {
       table.parse(arguments);
     } catch (const cli::ParseError& error) {
-      for (const auto& line : lines_of(error)) complain(line);
+      for (const auto& each : error.what_each()) complain(each);
     }
   }
 
@@ -232,7 +223,7 @@ std::optional<Options> put_together(int argc, char** argv, const std::string& co
   try {
     app.parse(argc, argv);
   } catch (const cli::ParseError& error) {
-    for (auto& line : lines_of(error)) errors.push_back(std::move(line));
+    errors.insert(errors.end(), error.what_each().begin(), error.what_each().end());
   }
   if (!errors.empty() || !complete(options, errors)) return std::nullopt;
   return options;
@@ -268,7 +259,7 @@ void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
 
 // A file may be another one than was meant, with anything in it.
 void tell(const std::vector<std::string>& errors) {
-  for (const auto& error : errors) std::fprintf(stderr, "stpd: %s\n", printable(error).c_str());
+  for (const auto& error : errors) cli::say("stpd", error);
 }
 
 int check(const std::string& path) {
@@ -286,15 +277,13 @@ int check(const std::string& path) {
         "where no link is: write it into the section of its link");
   tell(errors);
   if (!errors.empty()) return 1;
-  std::printf("%s: nothing is wrong; links:", printable(path).c_str());
-  for (const auto& link : options.links)
-    std::printf(" %s (%s)", printable(link.name).c_str(), printable(link.link).c_str());
-  std::printf("\n");
+  std::string links;
+  for (const auto& link : options.links) links += ' ' + link.name + " (" + link.link + ')';
+  cli::print(path + ": nothing is wrong; links:" + links);
   // No mistake: a file is checked while it is in use, before a SIGHUP.
   for (const auto& link : options.links)
     if (port::probe_socket(link.socket) == 0)
-      std::printf("a daemon serves %s at present: another one cannot start there\n",
-                  printable(link.socket).c_str());
+      cli::print("a daemon serves " + link.socket + " at present: another one cannot start there");
   return 0;
 }
 
@@ -325,7 +314,7 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
   try {
     app.parse(argc, argv);
   } catch (const cli::ParseError& error) {  // a user, group or CPU that it names is gone
-    for (auto& line : lines_of(error)) errors.push_back(std::move(line));
+    errors.insert(errors.end(), error.what_each().begin(), error.what_each().end());
     return std::nullopt;
   }
   return put_together(argc, argv, files.config, errors);

@@ -3,9 +3,10 @@
 import argparse
 import sys
 import time
-from typing import Optional
+from typing import NoReturn, Optional
 
 import stp
+from stp._errors import printable
 
 
 def info(link: Optional[str]) -> None:
@@ -13,7 +14,7 @@ def info(link: Optional[str]) -> None:
         about, state = domain.info(), domain.link()
         print(f"mac {about.mac}\nipv4 {about.ipv4 or 'none'}\nmtu {about.mtu}\nstate {state.state}")
         if state.trouble:
-            print(state.trouble)
+            print(printable(state.trouble))
 
 
 def receive(link: Optional[str], port: str, answers: bool) -> None:
@@ -24,6 +25,8 @@ def receive(link: Optional[str], port: str, answers: bool) -> None:
             for message in peer:
                 if answers:
                     peer.send(message)
+                elif sys.stdout.isatty():
+                    print(printable(message.decode(errors="replace")))
                 else:
                     sys.stdout.buffer.write(message + b"\n")
                     sys.stdout.buffer.flush()
@@ -63,8 +66,15 @@ def message_size(text: str) -> int:
     return value
 
 
+class Parser(argparse.ArgumentParser):
+    """Quotes no word that could control a terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python3 -m stp", description="Small programs over STP.")
+    parser = Parser(prog="python3 -m stp", description="Small programs over STP.")
     parser.add_argument("--link", help="a link string, as in STP_LINK; default: what that says")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="addresses and state of the link")

@@ -143,9 +143,14 @@ _CLASSES: Dict[int, Type[Error]] = {
 }
 
 
+def printable(text: str) -> str:
+    """The text with '?' for what could control a terminal, or change the direction of the text."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def error_of(number: int, text: str, remedy: str = "") -> Error:
     """The exception for an errno (positive). `remedy`: in place of that of its class."""
-    error = _CLASSES.get(number, Error)(number, text)
+    error = _CLASSES.get(number, Error)(number, printable(text))
     if remedy:
         error.remedy = remedy
     return error

@@ -21,6 +21,7 @@
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
 #include "stp/wire/operations.h"
+#include "tools/cli/say.h"
 #include "tools/replay/play/node_subject.h"
 #include "tools/replay/play/unseen.h"
 #include "tools/replay/text.h"
@@ -85,10 +86,12 @@ std::int64_t real_now() {
 void wait_until_forgotten(const LastPlay& last) {
   const auto left = last.remembered();
   if (left.count() == 0) return;
-  std::fprintf(stderr,
-               "stp-replay: the station may take this play for late frames of the last one "
-               "(protocol 5.10): waiting for %.1f s\n",
-               std::chrono::duration<double>(left).count());
+  const auto tenths = std::chrono::ceil<std::chrono::milliseconds>(left).count() / 100;
+  cli::say(
+      "stp-replay",
+      "the station may take this play for late frames of the last one (protocol 5.10): waiting "
+      "for " +
+          std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " s");
   std::this_thread::sleep_for(left);
 }
 
