@@ -8,9 +8,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -20,18 +24,52 @@
 
 namespace stp::port {
 
-std::string program_of(pid_t pid) {
-  const auto folder = "/proc/" + std::to_string(pid);
-  std::string name, status;
-  std::ifstream comm(folder + "/comm"), stat(folder + "/stat");
-  std::getline(comm, name);
+namespace {
+
+// Whether the thread has ended, or will as soon as it can: it is on its way out, or has been
+// killed. `folder`: /proc/PID/task/TID.
+bool is_ending(const std::filesystem::path& folder) {
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING
+  std::ifstream stat(folder / "stat"), status(folder / "status");
+  std::string text;
+  std::getline(stat, text);  // 4711 (stpd) S PPID PGRP SESSION TTY TPGID FLAGS ...
+  std::istringstream fields(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1));
+  char state = 0;
+  std::string skipped;
+  std::uint64_t flags = 0, pending = 0;
+  fields >> state >> skipped >> skipped >> skipped >> skipped >> skipped >> flags;
+  while (status >> text)
+    if (text == "SigPnd:") status >> std::hex >> pending >> std::dec;
+  return text.empty() || state == 'Z' || state == 'X' || (flags & kExiting) != 0 ||
+         (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
+// A process whose first thread has ended by itself goes on as long as others do.
+bool has_ended_but_for_a_thread(const std::string& folder) {
+  std::ifstream stat(folder + "/stat");
+  std::string status;
   std::getline(stat, status);  // 4711 (stpd) Z 1 ...
   const auto behind_name = status.rfind(')');
-  const bool has_ended =
-      behind_name != std::string::npos && status.compare(behind_name, 4, ") Z ") == 0;
+  if (behind_name == std::string::npos || status.compare(behind_name, 4, ") Z ") != 0) return false;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator at(folder + "/task", gone), end; !gone && at != end;
+       at.increment(gone))
+    if (!is_ending(at->path())) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string program_of(pid_t pid) {
+  const auto folder = "/proc/" + std::to_string(pid);
+  std::string name;
+  std::ifstream comm(folder + "/comm");
+  std::getline(comm, name);
   // Whoever runs it has chosen the name.
   return (name.empty() ? "a program" : printable(name)) + ", pid " + std::to_string(pid) +
-         (has_ended ? ", which has ended but for a thread that another program holds up" : "");
+         (has_ended_but_for_a_thread(folder)
+              ? ", which has ended but for a thread that another program holds up"
+              : "");
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -12,39 +13,96 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
 
+#include "libst/os/unique_fd.h"
+#include "tests/held_file.h"
 #include "tests/host/eventually.h"
 #include "tests/temporary_directory.h"
 
 namespace stp::port::pci_owner_test {
 namespace {
 
-// As a stpd that was killed while a thread of it waits for a lock.
-TEST(ProgramOf, OneThatHasEndedButForAThreadIsCalledSo) {
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+// A child with two threads, which ends with the object.
+class TwoThreads {
+ public:
+  template <typename Work>
+  explicit TwoThreads(Work&& work) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    std::thread([&] {
+      work();
+      ::pause();
+    }).detach();
+    ::pause();
+  }
+  ~TwoThreads() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  TwoThreads(const TwoThreads&) = delete;
+  TwoThreads& operator=(const TwoThreads&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] bool is_said_to_have_ended() const {
+    return program_of(pid_).ends_with(
+        ", pid " + std::to_string(pid_) +
+        ", which has ended but for a thread that another program holds up");
+  }
+
+ private:
+  const pid_t pid_;
+};
+
+// As a stpd that was killed while a thread of it waits for the lock of a file.
+TEST(ProgramOf, OneThatWasKilledAndHasAThreadThatWaitsIsCalledSo) {
+  const os::UniqueFd file(::memfd_create("held", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), 1 << 20), 0);
+  const auto held = std::make_unique<test::HeldFile>(file.get());
+  if (!held->held()) GTEST_SKIP() << "no userfaultfd for faults of the kernel";
+  const TwoThreads child([&] { ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK); });
+  EXPECT_FALSE(child.is_said_to_have_ended());
+  // Until its thread waits for the lock: state D.
+  ASSERT_TRUE(host::eventually([&] {
+    for (const auto& thread :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(child.pid()) + "/task")) {
+      std::ifstream stat(thread.path() / "stat");
+      std::string text;
+      std::getline(stat, text);
+      if (text.find(") D ") != std::string::npos) return true;
+    }
+    return false;
+  }));
+  EXPECT_FALSE(child.is_said_to_have_ended());
+  ASSERT_EQ(::kill(child.pid(), SIGKILL), 0);
+  EXPECT_TRUE(host::eventually([&] { return child.is_said_to_have_ended(); }));
+  held->release();
+}
+
+// pthread_exit() in main().
+TEST(ProgramOf, OneWhoseFirstThreadHasEndedByItselfIsNot) {
+  const auto first = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(pipe[1]);
-    std::thread([&] {
-      char byte = 0;
-      [[maybe_unused]] const auto got = ::read(pipe[0], &byte, 1);
-      ::_exit(0);
+    std::thread([] {
+      for (;;) ::pause();
     }).detach();
     ::syscall(SYS_exit, 0);  // of this thread only
   }
-  const auto has_ended = [](pid_t pid) {
-    return program_of(pid).ends_with(
-        ", pid " + std::to_string(pid) +
-        ", which has ended but for a thread that another program holds up");
+  const auto is_zombie = [&] {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    return text.find(") Z ") != std::string::npos;
   };
-  EXPECT_TRUE(host::eventually([&] { return has_ended(child); }));
-  EXPECT_FALSE(has_ended(::getpid()));
-  ::close(pipe[0]);
-  ::close(pipe[1]);
+  EXPECT_TRUE(host::eventually(is_zombie));
+  EXPECT_TRUE(program_of(child).ends_with(", pid " + std::to_string(child))) << program_of(child);
+  EXPECT_TRUE(program_of(first).ends_with(", pid " + std::to_string(first)));
+  ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
 
