@@ -55,6 +55,14 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST(Result, of_copies_has_no_operation_and_no_connections) {
+  auto copies = bandwidth();
+  copies.what = copies.operation = "memcpy";
+  copies.size = 65'536;
+  EXPECT_TRUE(text_of(copies).starts_with("memcpy, 64K bytes: 1000 in 2.00 s\n"))
+      << text_of(copies);
+}
+
 TEST(Result, tells_bandwidth_as_what_was_moved_in_the_time) {
   EXPECT_TRUE(has(json_of(bandwidth()), R"("gbit_s":4.000,"per_second":500.000)"));
   EXPECT_TRUE(has(text_of(bandwidth()), "4.000 Gbit/s, 0.500 GB/s, 500 a second"));

@@ -275,9 +275,10 @@ std::string text_of_size(std::uint64_t size) {
 }
 
 std::string text_of(const Result& result) {
-  auto text = format("%s of %s, %s bytes", result.what.c_str(), result.operation.c_str(),
-                     text_of_size(result.size).c_str());
-  if (result.latency == nullptr)
+  const auto is_copy = result.what == result.operation;
+  auto text = result.what + (is_copy ? "" : " of " + result.operation) + ", " +
+              text_of_size(result.size) + " bytes";
+  if (result.latency == nullptr && !is_copy)
     text += format(", window %u, %u connection%s%s", result.window, result.connections,
                    result.connections == 1 ? "" : "s", result.bidirectional ? ", both ways" : "");
   text += format(": %" PRIu64 " in %.2f s%s\n", all_operations(result), result.seconds,
