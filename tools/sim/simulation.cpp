@@ -360,6 +360,11 @@ Result simulate(const Profile& profile, std::uint64_t seed, Watch watch, unsigne
   return simulate(scenario, dice, std::move(watch));
 }
 
+std::size_t hosts_of(const Profile& profile, std::uint64_t seed) {
+  Dice dice(mix(seed, profile.name));
+  return draw_scenario(profile, dice).hosts.size();
+}
+
 Result simulate(const Scenario& scenario, Dice dice, Watch watch) {
   Run run{{}, {watch.text, std::move(watch.file), watch.station}, {}, dice};
   const auto begin = run.now();

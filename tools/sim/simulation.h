@@ -222,6 +222,8 @@ struct Watch {
 
 // `nodes`: 1 to Shards::kMost.
 Result simulate(const Profile& profile, std::uint64_t seed, Watch watch = {}, unsigned nodes = 1);
+// How many hosts that run has: 02:00:00:00:00:01 and the next ones.
+std::size_t hosts_of(const Profile& profile, std::uint64_t seed);
 // Plays a scenario of the caller.
 Result simulate(const Scenario& scenario, Dice dice, Watch watch = {});
 

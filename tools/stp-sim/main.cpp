@@ -299,6 +299,11 @@ int soak(unsigned hours, std::uint64_t seed) {
 }
 
 int play_one(const Options& options, const Profile& profile) {
+  if (const auto hosts = hosts_of(profile, *options.seed); options.pcapng_host > hosts) {
+    cli::say("stp-sim", "--pcapng-host " + std::to_string(options.pcapng_host) +
+                            ": this run has no such host: write 1 to " + std::to_string(hosts));
+    return kBadUsage;
+  }
   Watch watch;
   if (options.verbose) watch.text = stdout;
   if (!options.pcapng.empty() && !(watch.file = PcapngFile::create(options.pcapng))) {
