@@ -18,7 +18,7 @@ struct Closer::Work {
 
 struct Closer::State {
   Mutex mutex;
-  std::condition_variable given, done;
+  std::condition_variable_any given, done;
   std::deque<Work> queue STP_GUARDED_BY(mutex);  // the first one is being done
   bool has_thread STP_GUARDED_BY(mutex) = false;
   bool stopping STP_GUARDED_BY(mutex) = false;

@@ -159,7 +159,7 @@ class PollLoop {
   std::atomic<bool> left_{false}, far_away_{false};
   std::uint64_t seen_visits_ = 0;  // used by the thread only: visits that it has reacted to
   Mutex mutex_;
-  std::condition_variable called_;
+  std::condition_variable_any called_;
   bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };
 

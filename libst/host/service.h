@@ -66,7 +66,7 @@ class DriveLock {
   std::atomic<std::uint32_t> drawn_{0}, serving_{0};  // equal: the lock is free
   std::atomic<unsigned> waiting_{0};
   Mutex mutex_;
-  std::condition_variable called_;
+  std::condition_variable_any called_;
   [[no_unique_address]] LockOrder order_{LockRank::kDrive};
 };
 

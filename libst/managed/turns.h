@@ -123,7 +123,7 @@ class Background {
   std::atomic<bool> far_away_{false};  // until a visitor leaves
   host::Absence absence_{kHandover};
   Mutex mutex_;
-  std::condition_variable called_;
+  std::condition_variable_any called_;
   bool taken_over_ STP_GUARDED_BY(mutex_) = false;
 };
 

@@ -60,7 +60,7 @@ class MappingTurn {
  private:
   struct Line {
     Mutex mutex;
-    std::condition_variable moved;
+    std::condition_variable_any moved;
     std::uint64_t asked STP_GUARDED_BY(mutex) = 0, ended STP_GUARDED_BY(mutex) = 0;
   };
   static Line& line() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -83,11 +84,6 @@ class LockOrder {
     ++held_[row()];
     return *this;
   }
-  // It is about to let go of the lock, to sleep, and to wait for it once more.
-  void take_again() const {
-    leave();
-    take();
-  }
   void leave() const {
     STP_ASSERT(held_[row()] != 0, "who leaves a lock holds it");
     --held_[row()];
@@ -123,7 +119,6 @@ class LockOrder {
   LockOrder taken() const {
     return *this;
   }
-  void take_again() const {}
   void leave() const {}
 #endif
 };
@@ -141,37 +136,54 @@ auto call_without(Held& lock, Call& call) {
   return call();
 }
 
+// Nobody in the way: taking it and letting go of it are one atomic operation each.
 class STP_THREAD_SAFETY(capability("mutex")) Mutex {
  public:
   constexpr Mutex() : Mutex(LockRank::kOther) {}
   constexpr explicit Mutex(LockRank rank) : order_(rank) {}
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
 
   void lock() STP_THREAD_SAFETY(acquire_capability()) {
     order_.take();
-    mutex_.lock();
+    if (!take_free()) wait();
   }
   bool try_lock() STP_THREAD_SAFETY(try_acquire_capability(true)) {
-    const bool locked = mutex_.try_lock();
+    const bool locked = take_free();
     if (locked) order_.taken();
     return locked;
   }
   // As try_lock(), of a thread that waits if it fails: the order is checked.
   bool lock_at_once() STP_THREAD_SAFETY(try_acquire_capability(true)) {
     order_.take();
-    if (mutex_.try_lock()) return true;
+    if (take_free()) return true;
     order_.leave();
     return false;
   }
   void unlock() STP_THREAD_SAFETY(release_capability()) {
     order_.leave();
-    mutex_.unlock();
+    if (state_.exchange(State::kFree) == State::kWanted) call();
   }
   // For clang, where it cannot see it: the caller holds this.
   void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
 
  private:
-  friend class Lock;
-  std::mutex mutex_;
+  // kWanted: held, and others may wait.
+  enum class State : std::uint32_t { kFree, kHeld, kWanted };
+
+  bool take_free() {
+    auto free = State::kFree;
+    return state_.compare_exchange_strong(free, State::kHeld, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  // Who has waited does not know whether others do, so it says that they may.
+  [[gnu::cold, gnu::noinline]] void wait() {
+    while (state_.exchange(State::kWanted, std::memory_order_acquire) != State::kFree)
+      state_.wait(State::kWanted, std::memory_order_relaxed);
+  }
+  [[gnu::cold, gnu::noinline]] void call() { state_.notify_one(); }
+
+  std::atomic<State> state_{State::kFree};
   [[no_unique_address]] LockOrder order_;
 };
 
@@ -179,24 +191,23 @@ class STP_THREAD_SAFETY(capability("mutex")) Mutex {
 // end without a reason, so it is repeated until what is waited for is true.
 class STP_THREAD_SAFETY(scoped_lockable) Lock {
  public:
-  explicit Lock(Mutex& of) STP_THREAD_SAFETY(acquire_capability(of))
-      : order_(of.order_.take()), lock_(of.mutex_) {}
+  explicit Lock(Mutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : of_(of) { of_.lock(); }
   // The caller holds it already, and leaves it to this.
-  Lock(Mutex& of, std::adopt_lock_t held) STP_REQUIRES(of)
-      : order_(of.order_), lock_(of.mutex_, held) {}
+  Lock(Mutex& of, std::adopt_lock_t) STP_REQUIRES(of) : of_(of) {}
   ~Lock() STP_THREAD_SAFETY(release_capability()) {
-    if (lock_.owns_lock()) order_.leave();
+    if (holds_) of_.unlock();
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  void lock() STP_THREAD_SAFETY(acquire_capability()) {
-    order_.take();
-    lock_.lock();
+  void lock() STP_THREAD_SAFETY(acquire_capability()) STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    of_.lock();
+    holds_ = true;
   }
-  void unlock() STP_THREAD_SAFETY(release_capability()) {
-    order_.leave();
-    lock_.unlock();
+  void unlock() STP_THREAD_SAFETY(release_capability())
+      STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    holds_ = false;
+    of_.unlock();
   }
 
   // Calls it without the lock, also in a function that is handed this by who holds it.
@@ -205,19 +216,15 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
     return call_without(*this, call);
   }
 
-  void wait(std::condition_variable& called) {
-    order_.take_again();
-    called.wait(lock_);
-  }
+  void wait(std::condition_variable_any& called) { called.wait(*this); }
   // False: it is too late.
-  bool wait_until(std::condition_variable& called, std::chrono::steady_clock::time_point end) {
-    order_.take_again();
-    return called.wait_until(lock_, end) == std::cv_status::no_timeout;
+  bool wait_until(std::condition_variable_any& called, std::chrono::steady_clock::time_point end) {
+    return called.wait_until(*this, end) == std::cv_status::no_timeout;
   }
 
  private:
-  [[no_unique_address]] LockOrder order_;
-  std::unique_lock<std::mutex> lock_;
+  Mutex& of_;
+  bool holds_ = true;
 };
 
 // May be locked again by the thread that holds it.

@@ -137,7 +137,7 @@ class Progress {
   Clock::time_point moved_at_ STP_GUARDED_BY(mutex_) = Clock::now();
   std::deque<std::pair<Clock::time_point, std::uint64_t>> samples_
       STP_GUARDED_BY(mutex_);  // of moved_
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::thread thread_;  // draws
 };
 

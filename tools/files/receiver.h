@@ -61,7 +61,7 @@ class Turns {
 
   const Clock::duration slice_;
   Mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   unsigned free_ STP_GUARDED_BY(mutex_);
   std::uint64_t slices_ STP_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Host> hosts_ STP_GUARDED_BY(mutex_);  // that have work
@@ -210,7 +210,7 @@ class Helper {
   void run();
 
   Mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   const std::function<void()>* offered_ STP_GUARDED_BY(mutex_) = nullptr;
   bool busy_ STP_GUARDED_BY(mutex_) = false;
   bool end_ STP_GUARDED_BY(mutex_) = false;

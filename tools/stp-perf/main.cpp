@@ -112,7 +112,7 @@ class InnerServer {
 
   Serving serving_;
   Mutex mutex_;
-  std::condition_variable announced_;
+  std::condition_variable_any announced_;
   bool ready_ STP_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ STP_GUARDED_BY(mutex_);
   std::atomic<bool> stop_{false};

@@ -47,7 +47,7 @@ void write_all(int file, std::string_view text) {
 
 struct LogWriter::State {
   Mutex mutex;
-  std::condition_variable added, written;
+  std::condition_variable_any added, written;
   std::deque<std::string> lines STP_GUARDED_BY(mutex);
   std::size_t bytes STP_GUARDED_BY(mutex) = 0;
   std::size_t dropped STP_GUARDED_BY(mutex) = 0;

@@ -80,7 +80,7 @@ struct UserWorkers::State {
     }
   };
   Mutex mutex;
-  std::condition_variable given, done;
+  std::condition_variable_any given, done;
   // Only those with work that waits or is being done.
   Queues queues STP_GUARDED_BY(mutex);
   std::map<uid_t, Sleep> sleeps STP_GUARDED_BY(mutex);  // only what is not forgiven
@@ -332,7 +332,7 @@ struct Lane {
 
 struct Closer::State {
   Mutex mutex;
-  std::condition_variable given, done;
+  std::condition_variable_any given, done;
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
   // Only those with a descriptor that waits or is being closed.

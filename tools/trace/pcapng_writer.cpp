@@ -203,7 +203,7 @@ struct PcapngWriter::State {
   // closed: no frame is accepted any more. stopping: the writer shall end. finished: it has ended.
   std::atomic<bool> closed{false}, stopping{false}, finished{false};
   Mutex mutex;  // never held during file operations
-  std::condition_variable filling, ended;
+  std::condition_variable_any filling, ended;
 };
 
 PcapngWriter::State::State(os::UniqueFd opened, const Options& options)
