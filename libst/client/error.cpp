@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/error.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +14,6 @@ namespace {
 struct Hooks {
   Mutex mutex;
   Hook of[2] STP_GUARDED_BY(mutex);
-  std::atomic<bool> any{false};
 };
 
 Hooks& hooks() {
@@ -43,15 +41,17 @@ bool expected(int result) {
 
 }  // namespace
 
+constinit std::atomic<bool> any_hook{false};
+
 void set_hook(HookKind kind, Hook wanted) {
   Hooks& all = hooks();
   const Lock guard(all.mutex);
   all.of[static_cast<std::size_t>(kind)] = wanted;
-  all.any = all.of[0].function != nullptr || all.of[1].function != nullptr;
+  any_hook = all.of[0].function != nullptr || all.of[1].function != nullptr;
 }
 
-void call_over(const char* call, int result, bool per_frame) {
-  if (!hooks().any.load(std::memory_order_relaxed) || inside) return;
+void tell_hooks(const char* call, int result, bool per_frame) {
+  if (inside) return;
   if (per_frame && (result >= 0 || expected(result))) return;
   inside = true;
   {
@@ -62,12 +62,11 @@ void call_over(const char* call, int result, bool per_frame) {
   inside = false;
 }
 
+constinit thread_local int last_error = 0;
+
 namespace {
 
-// The thread's last failure: its errno (positive) and its text. A new call clears only the number:
-// touching the string would construct it in each thread.
-constinit thread_local int last_error = 0;
-thread_local std::string last_text;
+thread_local std::string last_text;  // of that failure
 
 }  // namespace
 
@@ -86,10 +85,6 @@ KeepFailure::KeepFailure() : error_(last_error), text_(last_text) {}
 KeepFailure::~KeepFailure() {
   last_error = error_;
   last_text = std::move(text_);
-}
-
-void clear_failure() {
-  last_error = 0;
 }
 
 const char* describe(int error) {

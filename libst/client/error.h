@@ -2,6 +2,7 @@
 // Errors of the C API: a negative errno, and a detailed text for st_strerror.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <string>
@@ -20,17 +21,27 @@ struct Hook {
 enum class HookKind { kError, kLog };
 
 void set_hook(HookKind kind, Hook hook);
+// Whether one is set.
+extern constinit std::atomic<bool> any_hook;
 // Reports the end of a call. `per_frame`: a call that moves frames; only its errors are reported,
-// except results that a loop around such calls expects. Cheap if no hook is set.
-void call_over(const char* call, int result, bool per_frame);
+// except results that a loop around such calls expects.
+void tell_hooks(const char* call, int result, bool per_frame);
+inline void call_over(const char* call, int result, bool per_frame) {
+  if (any_hook.load(std::memory_order_relaxed)) tell_hooks(call, result, per_frame);
+}
 
 // Stores `text` for this thread as the description of `error`. It may quote names that others have
 // chosen: what could control a terminal becomes '?'. Returns `error`.
 int fail(int error, const std::string& text);
 // Fails with -EINVAL: a required pointer is NULL.
 int not_set(const char* argument);
+// The thread's last failure: its errno (positive). A new call clears only this: touching the text
+// would construct it in each thread.
+extern constinit thread_local int last_error;
 // Call when a call of the API begins: the stored text is no longer valid.
-void clear_failure();
+inline void clear_failure() {
+  last_error = 0;
+}
 // Returns the stored text if it belongs to `error` (either sign), else the system's text.
 const char* describe(int error);
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <utility>
 
+#include "stp/base/assert.h"
 #include "stp/base/mutex.h"
 
 namespace stp::client {
@@ -40,56 +41,92 @@ class HandleTable {
     // tag (32 bits) | live (1) | pins (31). The tag is the entry's use count and the kind.
     std::atomic<std::uint64_t> word{0};
     std::shared_ptr<void> object;
+    std::uint32_t index = 0;
   };
 
  public:
-  static HandleTable& instance();
+  static HandleTable& instance() {
+    auto* const made = instance_.load(std::memory_order_acquire);
+    return made != nullptr ? *made : make();
+  }
 
   // Holds an object during a call. Empty: no such object.
   class Pin {
    public:
     Pin() = default;
-    Pin(HandleTable* table, std::uint32_t index, Slot* slot)
-        : table_(table), index_(index), slot_(slot) {}
-    Pin(Pin&& other) noexcept
-        : table_(other.table_), index_(other.index_), slot_(std::exchange(other.slot_, nullptr)) {}
+    explicit Pin(Slot* slot) : slot_(slot) {}
+    Pin(Pin&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
     Pin& operator=(Pin&&) = delete;
     ~Pin() {
-      if (slot_ != nullptr) table_->unpin(index_, *slot_);
+      if (slot_ != nullptr) unpin(*slot_);
     }
     [[nodiscard]] explicit operator bool() const { return slot_ != nullptr; }
     [[nodiscard]] const std::shared_ptr<void>& object() const { return slot_->object; }
 
    private:
-    HandleTable* table_ = nullptr;
-    std::uint32_t index_ = 0;
     Slot* slot_ = nullptr;
   };
 
   // 0: the table is full.
   Handle add(Kind kind, std::shared_ptr<void> object);
-  Pin pin(Handle handle, Kind kind) { return take(handle, kind, false); }
+  Pin pin(Handle handle, Kind kind) { return take<false>(handle, kind); }
   // As pin(), and invalidates the handle. If several threads call it, one succeeds.
-  Pin retire(Handle handle, Kind kind) { return take(handle, kind, true); }
+  Pin retire(Handle handle, Kind kind) { return take<true>(handle, kind); }
 
   // In a child of fork() all handles are invalid: the threads and the link stay with the parent.
   [[nodiscard]] bool inherited() const { return inherited_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint32_t kChunk = 1024, kChunks = 1024;
+  static constexpr std::uint64_t kLive = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t kPins = kLive - 1;
+  // The lowest bits of every handle. No aligned pointer ends in them.
+  static constexpr Handle kMark = 5, kMarkBits = 3;
+  // The lowest bits of a tag are the kind.
+  static constexpr unsigned kKindBits = 4;
 
   HandleTable();
-  Pin take(Handle handle, Kind kind, bool retire);
-  void unpin(std::uint32_t index, Slot& slot);
-  void recycle(std::uint32_t index, Slot& slot);
-  Slot* slot_at(std::uint32_t index) const;
+  static HandleTable& make();
+  template <bool kRetire>
+  Pin take(Handle handle, Kind kind);
+  static void unpin(Slot& slot) {
+    const auto before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
+    STP_ASSERT((before & kPins) != 0, "who lets go of an object holds it");
+    if ((before & (kPins | kLive)) == 1) instance().recycle(slot);
+  }
+  void recycle(Slot& slot);
+  [[nodiscard]] Slot* slot_at(std::uint32_t index) const {
+    const auto chunk = index / kChunk;
+    if (chunk >= kChunks) return nullptr;
+    auto* const slots = chunks_[chunk].load(std::memory_order_acquire);
+    return slots == nullptr ? nullptr : &slots[index % kChunk];
+  }
 
+  static constinit std::atomic<HandleTable*> instance_;
   std::array<std::atomic<Slot*>, kChunks> chunks_{};
   std::atomic<bool> inherited_{false};
   Mutex mutex_;
   std::uint32_t size_ STP_GUARDED_BY(mutex_) = 0;
   std::deque<std::uint32_t> free_ STP_GUARDED_BY(mutex_);
 };
+
+// In this header because it is part of each call.
+template <bool kRetire>
+HandleTable::Pin HandleTable::take(Handle handle, Kind kind) {
+  constexpr auto kMarks = Handle{(1U << kKindBits) - 1} << 32 | ((Handle{1} << kMarkBits) - 1);
+  if ((handle & kMarks) != (static_cast<Handle>(kind) << 32 | kMark) || inherited()) return {};
+  auto* const slot = slot_at(static_cast<std::uint32_t>(handle) >> kMarkBits);
+  if (slot == nullptr) return {};
+  const auto live = handle >> 32 << 1 | 1;  // the tag, and that it is live
+  auto word = slot->word.load(std::memory_order_relaxed);
+  for (;;) {
+    if (word / kLive != live) return {};
+    const auto taken = (kRetire ? word & ~kLive : word) + 1;
+    if (slot->word.compare_exchange_weak(word, taken, std::memory_order_acquire,
+                                         std::memory_order_relaxed))
+      return Pin(slot);
+  }
+}
 
 // A pinned object of a known type.
 template <typename T>
