@@ -11,17 +11,6 @@
 
 namespace stp::port {
 
-void Loopback::push(const TxFrame& frame) {
-  STP_ASSERT(count_ < kCapacity, "a turn fills the loopback no further than it can hold");
-  STP_ASSERT(frame.head_length <= heads_.room(), "a head is no longer than a frame may be");
-  std::byte* const head = heads_.at(count_);
-  if (frame.head != head) std::copy_n(frame.head, frame.head_length, head);
-  frames_[count_] = {Bytes(head, frame.head_length), frame.attached};
-  tokens_[count_] = frame.token;
-  ++count_;
-  ++total_;
-}
-
 unsigned Loopback::deliver(Engine& engine, Time now) {
   const std::span<const LoopedFrame> waiting(frames_.data(), count_);
   for (std::size_t at = 0; at < waiting.size(); at += kBurst) {

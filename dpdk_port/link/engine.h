@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "dpdk_port/link/frame_buffers.h"
@@ -71,7 +72,16 @@ class Loopback {
     return heads_.at(count_ + ahead);
   }
   // Keeps the frame and its token; copies the head. Requires room.
-  void push(const TxFrame& frame);
+  void push(const TxFrame& frame) {
+    STP_ASSERT(count_ < kCapacity, "a turn fills the loopback no further than it can hold");
+    STP_ASSERT(frame.head_length <= heads_.room(), "a head is no longer than a frame may be");
+    std::byte* const head = heads_.at(count_);
+    if (frame.head != head) std::memcpy(head, frame.head, frame.head_length);
+    frames_[count_] = {Bytes(head, frame.head_length), frame.attached};
+    tokens_[count_] = frame.token;
+    ++count_;
+    ++total_;
+  }
 
   // Passes all waiting frames to the engine and returns their tokens. Returns the number of frames.
   unsigned deliver(Engine& engine, Time now);

@@ -133,8 +133,11 @@ class PermittedBlocks {
   // The linear address of the Block's first byte; nullopt if no CTS permitted it, or too long ago.
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
                                                       std::uint32_t b_num) const {
-    if (blocks_.empty()) return std::nullopt;
     const auto key = key_of(r_id, b_num);
+    // Mostly the Block is of a region, which was opened before the Transfers that are remembered,
+    // or after them.
+    if (blocks_.empty() || key < blocks_.front().key || blocks_.back().key < key)
+      return std::nullopt;
     const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
     if (at == blocks_.end() || at->key != key) return std::nullopt;
     return at->start;

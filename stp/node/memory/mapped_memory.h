@@ -60,21 +60,19 @@ class BufxRange {
 
   // The memory bound to `bufx`; an empty Entry outside the range.
   [[nodiscard]] Entry find(std::uint32_t bufx) const {
-    const auto within = bufx - recent_->first;
-    if (within < recent_->count)
-      return {recent_->memory + (std::size_t{within} << bufsize_), recent_->region};
-    return look_up(bufx) ? find(bufx) : Entry{};
+    if (bufx - recent_->first >= recent_->count && !look_up(bufx)) return {};
+    const auto within = std::size_t{bufx - recent_->first};
+    return {recent_->memory + (within << bufsize_), recent_->region};
   }
   // The longest contiguous memory of one region that begins at the linear address `at`, at most
   // `length` bytes. Empty if nothing is bound there.
   [[nodiscard]] Bytes run(std::uint64_t at, std::uint64_t length, RegionId& region) const {
+    const auto bufx = at >> bufsize_;
+    if (bufx - recent_->first >= recent_->count && !look_up(bufx)) return {};
     const auto within = at - (std::uint64_t{recent_->first} << bufsize_);
     const auto bytes = std::uint64_t{recent_->count} << bufsize_;
-    if (within < bytes) {
-      region = recent_->region;
-      return {recent_->memory + within, static_cast<std::size_t>(std::min(length, bytes - within))};
-    }
-    return look_up(at >> bufsize_) ? run(at, length, region) : Bytes{};
+    region = recent_->region;
+    return {recent_->memory + within, static_cast<std::size_t>(std::min(length, bytes - within))};
   }
 
   // Whether `length` bytes from (bufx, offset) on are all bound. If `length` is 0, only the start
