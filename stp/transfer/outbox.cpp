@@ -106,48 +106,87 @@ bool Outbox::is_leaving(const wire::Data& data, std::uint64_t length,
 
 bool Outbox::transmit(SendEntry& out) {
   if (queue_.empty()) return false;
+  hand_out(out);
+  return true;
+}
+
+bool Outbox::transmit(UserChannel& to) {
+  bool any = false;
+  for (; !queue_.empty(); any = true) {
+    auto* const place = to.next();
+    if (place == nullptr) break;
+    hand_out(*place);
+    to.send_next();
+  }
+  return any;
+}
+
+// The first request of the queue leaves.
+inline void Outbox::hand_out(SendEntry& out) {
   const auto& next = queue_.front();
-  next.copy_to(out);
-  if (next.may_not_ask()) leave_asking(out);
-  const auto& h = next.header;
   STP_ASSERT(in_ring_.empty() || in_ring_.back().number < next.number(),
              "requests are handed out in their order");
   if (in_ring_.empty()) {
     taken_at_ = clock_.now();
     clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
   }
-  auto& handed = in_ring_.place();
-  handed.number = next.number();
-  handed.op = h.op();
-  handed.d_id = h.d_id;
-  handed.b_num = h.b_num;
-  handed.at = {h.bufx, h.offset};
-  handed.length = next.length;
+  next.copy_to(out);
+  if (next.may_not_ask()) {
+    hand_out_put(out);
+  } else {
+    const auto& h = next.header;
+    auto& handed = in_ring_.place();
+    handed.number = next.number();
+    handed.before = 0;
+    handed.op = h.op();
+    handed.d_id = h.d_id;
+    handed.b_num = h.b_num;
+    handed.at = {h.bufx, h.offset};
+    handed.length = next.length;
+  }
   queue_.pop_front();
-  return true;
 }
 
-// The first request leaves, a short Put.
+// It is a short Put, which asks for an answer only if it must.
 // protocol: 9.27
-void Outbox::leave_asking(SendEntry& put) {
-  const auto asks = [](const Outgoing& out) {
-    return out.may_not_ask() && out.header.has(flag::kSendState);
+inline void Outbox::hand_out_put(SendEntry& out) {
+  const auto& put = queue_.front();
+  const auto wanted = [](const Outgoing& of) { return of.header.has(flag::kSendState); };
+  const auto later = [&] {
+    if (queue_.size() == 1) return false;
+    const auto& next = queue_[1];
+    return next.may_not_ask() && wanted(next) && next.header.d_id == put.header.d_id;
   };
-  const bool next_asks =
-      queue_.size() > 1 && asks(queue_[1]) && queue_[1].header.d_id == put.header.d_id;
-  if (asking_.at_departure(asks(queue_[0]), next_asks)) {
-    put.header.op_flags |= flag::kSendState;
+  const bool waits = wanted(put);
+  const bool asks = asking_.at_departure(waits, waits && later());
+  out.header.op_flags = static_cast<std::uint16_t>((put.header.op_flags & ~flag::kSendState) |
+                                                   (asks ? flag::kSendState : 0U));
+  const auto number = put.number();
+  if (!in_ring_.empty() && in_ring_.back().op == Op{} && in_ring_.back().number + 1 == number) {
+    in_ring_.back().number = number;
+    ++in_ring_.back().before;
   } else {
-    put.header.op_flags = static_cast<std::uint16_t>(put.header.op_flags & ~flag::kSendState);
+    auto& handed = in_ring_.place();
+    handed.number = number;
+    handed.before = 0;
+    handed.op = {};
   }
 }
 
 bool Outbox::taken(std::uint32_t count) {
-  if (taken_count_ == count || in_ring_.empty()) return false;
-  for (; taken_count_ != count && !in_ring_.empty(); ++taken_count_) {
-    STP_ASSERT(taken_number_ < in_ring_.front().number, "requests are taken in order");
-    taken_number_ = in_ring_.front().number;
-    in_ring_.pop_front();
+  auto left = count - taken_count_;
+  if (left == 0 || in_ring_.empty()) return false;
+  while (left != 0 && !in_ring_.empty()) {
+    auto& first = in_ring_.front();
+    const auto taken = std::min(left, first.before + 1);
+    STP_ASSERT(taken_number_ < first.number - first.before, "requests are taken in order");
+    taken_number_ = first.number - first.before + taken - 1;
+    taken_count_ += taken;
+    left -= taken;
+    if (taken > first.before)
+      in_ring_.pop_front();
+    else
+      first.before -= taken;
   }
   if (in_ring_.empty()) clock_.stop(Alarm::kOutbox);
   taken_at_ = clock_.now();

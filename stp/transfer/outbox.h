@@ -10,7 +10,7 @@
 
 #include "stp/base/assert.h"
 #include "stp/base/ring_queue.h"
-#include "stp/channel/layout.h"
+#include "stp/channel/rings.h"
 #include "stp/transfer/clock.h"
 #include "stp/types.h"
 #include "stp/wire/operations.h"
@@ -143,6 +143,8 @@ class Outbox {
   // --- to the Node
   // Hands out the next request. False: there is none.
   bool transmit(SendEntry& out);
+  // All, as far as there is room. Returns true if there were some.
+  bool transmit(UserChannel& to);
   // The Node has taken `count` requests since the connection began. False: no more than before.
   bool taken(std::uint32_t count);
   // The number of the last request taken.
@@ -150,7 +152,7 @@ class Outbox {
   // The first request that the Node has not taken; kNone: it has taken all.
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t first_not_taken() const {
-    if (!in_ring_.empty()) return in_ring_.front().number;
+    if (!in_ring_.empty()) return in_ring_.front().number - in_ring_.front().before;
     return queue_.empty() ? kNone : queue_.front().number();
   }
   // Whether requests have been handed out that the Node has not taken.
@@ -180,9 +182,12 @@ class Outbox {
     // The request as it was added.
     void copy_to(SendEntry& out) const;
   };
+  // A request in the ring. Of short Puts in a row only the numbers are known, of the last one and
+  // how many are before it: nobody asks whether they are leaving.
   struct HandedOut {
     std::uint64_t number = 0;
-    wire::Op op{};
+    std::uint32_t before = 0;
+    wire::Op op{};  // none: short Puts
     std::uint32_t d_id = 0, b_num = 0;
     Address at;  // where it begins to land
     std::uint32_t length = 0;
@@ -192,7 +197,8 @@ class Outbox {
   // Twice as many as a connection may have Blocks open.
   static constexpr std::size_t kMaxGranted = 8192;
 
-  void leave_asking(SendEntry& put);
+  void hand_out(SendEntry& out);
+  void hand_out_put(SendEntry& out);
 
   Clock& clock_;
   int ended_ = 0;

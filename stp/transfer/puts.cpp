@@ -23,6 +23,7 @@ void Puts::open(std::uint32_t i_id, const RemoteRegion& region) {
   auto& stream = streams_[region.r_id];
   stream.i_id = i_id;
   stream.region = region;
+  stream.start = region.at.linear(config_.remote_bufsize);
 }
 
 int Puts::close(std::uint32_t r_id) {
@@ -82,31 +83,37 @@ void Puts::forget(Stream& stream) {
 
 // protocol: 9.11
 void Puts::send(Stream& stream) {
-  const auto now = clock_.now();
-  if (stream.sent == 0) stream.stalled_since = now;
+  if (stream.sent == 0) stream.stalled_since = clock_.now();
   while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
-    ++stream.sent;
-    const auto& block = stream.blocks[stream.sent - 1];
-    if (!block.quiet) {
-      send_block(stream, stream.sent - 1, true);
-      continue;
-    }
-    auto& unasked = stream.unasked;
-    if (unasked.blocks++ == 0) {
-      stream.confirm_at = now + Asking::kQuietest;
-      unasked.bytes = 0;
-    }
-    unasked.bytes += block.length;
-    send_block(stream, stream.sent - 1,
-               Asking::must(block.told, unasked, stream.sent, stream.region.window));
+    const auto index = stream.sent++;
+    const auto& block = stream.blocks[index];
+    send_block(stream, index, !block.quiet || must_ask(stream, block));
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
              "no more Blocks are on their way than there are, and than the window holds");
   if (stream.sent == 0) return;
-  if (!std::exchange(stream.waits, true)) ++waiting_;
   stream.awaited.number = outbox_.last_number();
-  repeats_.keep(stream.awaited, kAnswerPatience);
+  if (!stream.waits) wait(stream);
   if (stream.unasked.blocks > 0) clock_.due_at(Alarm::kPuts, stream.confirm_at);
+}
+
+// A quiet Block, the last one sent.
+bool Puts::must_ask(Stream& stream, const Block& block) {
+  auto& unasked = stream.unasked;
+  if (unasked.blocks++ == 0) {
+    stream.confirm_at = clock_.now() + Asking::kQuietest;
+    unasked.bytes = 0;
+  }
+  unasked.bytes += block.length;
+  return Asking::must(block.told, unasked, stream.sent, stream.region.window);
+}
+
+// A Block is on its way. From then on the alarm is set until none is.
+void Puts::wait(Stream& stream) {
+  STP_ASSERT(!stream.awaited.retry.running(), "the clock runs while a Block is on its way");
+  stream.waits = true;
+  ++waiting_;
+  repeats_.start(stream.awaited, kAnswerPatience);
 }
 
 // The stream's clock stops. Once nothing of any stream is on its way, no time concerns the Puts.
@@ -122,8 +129,7 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
   const auto& block = stream.blocks[index];
   STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
-  const auto to = Address::from_linear(
-      stream.region.at.linear(config_.remote_bufsize) + block.offset, config_.remote_bufsize);
+  const auto to = Address::from_linear(stream.start + block.offset, config_.remote_bufsize);
   // Silent, unless it should wake its receiver: nobody waits for its header there.
   const auto wake = (block.flags & flag::kInterrupt) != 0;
   unsigned flags = block.flags & (flag::kInterrupt | flag::kOrder);
@@ -165,13 +171,10 @@ void Puts::confirm() {
   for (auto& [r_id, stream] : streams_) confirm(stream);
 }
 
-Completion Puts::completion_of(const Block& block, int status) {
-  Completion c{};
-  c.kind = Completion::Kind::kPut;
-  c.context = block.context;
-  c.status = block.cancelled ? -ECANCELED : status;
-  c.length = c.status == 0 ? block.total : 0;
-  return c;
+// The put of which it is the last Block is complete.
+void Puts::tell(const Block& block, int status) {
+  if (block.cancelled) status = -ECANCELED;
+  completions_.add(Completion::Kind::kPut, block.context, status, status == 0 ? block.total : 0);
 }
 
 // B_seq is the first incomplete Block of the region, whatever B_num says.
@@ -214,7 +217,7 @@ void Puts::arrived(std::uint32_t r_id, std::uint32_t b_seq) {
 void Puts::complete(Stream& stream, std::uint32_t blocks) {
   for (; blocks > 0; --blocks) {
     const auto& block = stream.blocks.front();
-    if (block.last) completions_.add(completion_of(block, 0));
+    if (block.last) tell(block, 0);
     stream.blocks.pop_front();
     ++stream.b_seq;
     --stream.sent;
@@ -233,8 +236,14 @@ void Puts::abandon(Stream& stream, int status) {
   endings_.end(region.r_id, stream.i_id, std::nullopt);
   // The peer has the region until it sees that END: nothing may be sent into it from memory that
   // has been returned.
-  for (const auto& block : stream.blocks)
-    if (block.last) completions_.add_once_taken(completion_of(block, status));
+  for (const auto& block : stream.blocks) {
+    if (!block.last) continue;
+    Completion given_up{};
+    given_up.kind = Completion::Kind::kPut;
+    given_up.context = block.context;
+    given_up.status = block.cancelled ? -ECANCELED : status;
+    completions_.add_once_taken(given_up);
+  }
   Completion revoked{};
   revoked.kind = Completion::Kind::kRevoked;
   revoked.region = region;
@@ -247,7 +256,7 @@ bool Puts::on_end(const wire::End& end) {
   if (found == nullptr || found->i_id != end.r_id) return false;
   outbox_.forget_data(end.i_id);
   for (const auto& block : found->blocks)
-    if (block.last) completions_.add(completion_of(block, -ECANCELED));
+    if (block.last) tell(block, -ECANCELED);
   completions_.add(Completion::Kind::kRevoked, 0, 0).region = found->region;
   forget(*found);
   return true;
@@ -301,7 +310,7 @@ void Puts::expire() {
 void Puts::fail(int error) {
   for (const auto& [id, stream] : streams_)
     for (const auto& block : stream.blocks)
-      if (block.last) completions_.add(completion_of(block, error));
+      if (block.last) tell(block, error);
   streams_.clear();
   recent_ = nullptr;
   waiting_ = 0;

@@ -78,6 +78,7 @@ class Puts {
   // The Puts into one region.
   struct Stream {
     RemoteRegion region;
+    std::uint64_t start = 0;  // of the region, a linear address
     std::uint32_t i_id = 0;   // of our RMR
     RingQueue<Block> blocks;  // from B_seq on; the first `sent` of them have been sent
     std::uint32_t b_seq = 0, sent = 0;
@@ -92,14 +93,16 @@ class Puts {
   [[nodiscard]] Stream* find(std::uint32_t r_id);
   void forget(Stream& stream);
   void send(Stream& stream);
+  void wait(Stream& stream);
   void stop_waiting(Stream& stream);
+  bool must_ask(Stream& stream, const Block& block);
   void send_block(Stream& stream, std::uint32_t index, bool asks);
   void ask_about(Stream& stream);
   void confirm(Stream& stream);
   void on_progress(Stream& stream, const wire::RequestStateResponse& rsr);
   void complete(Stream& stream, std::uint32_t blocks);
   void abandon(Stream& stream, int status);
-  [[nodiscard]] static Completion completion_of(const Block& block, int status);
+  void tell(const Block& block, int status);
 
   const SequencerConfig& config_;
   Clock& clock_;

@@ -35,11 +35,6 @@ class Repeats {
     awaited.retry.start(clock_.now(), interval, patience);
     clock_.due_at(awaited.alarm, awaited.retry.deadline());
   }
-  // The same, unless it runs.
-  void keep(Awaited& awaited, Time patience) {
-    if (!awaited.retry.running()) return start(awaited, patience);
-    clock_.due_at(awaited.alarm, awaited.retry.deadline());
-  }
   // An answer that brings no progress.
   void answered(Awaited& awaited) {
     awaited.retry.answered(clock_.now());

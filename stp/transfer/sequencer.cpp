@@ -200,15 +200,7 @@ bool Sequencer::transmit(SendEntry& out, Time now) {
 
 bool Sequencer::transmit(UserChannel& to, Time now) {
   left(to.taken(), now);
-  auto& outbox = impl_->outbox;
-  bool any = false;
-  for (; !outbox.empty(); any = true) {
-    auto* const place = to.next();
-    if (place == nullptr) break;
-    outbox.transmit(*place);
-    to.send_next();
-  }
-  return any;
+  return impl_->outbox.transmit(to);
 }
 
 void Sequencer::taken(std::uint32_t count, Time now) {
