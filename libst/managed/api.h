@@ -76,7 +76,14 @@ client::Ref<Object> retire(const void* handle) {
 
 // Checks the part of `memory` that an operation uses. `given`: the argument was not NULL; NULL is
 // legal for zero bytes.
-int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length, bool written);
+int what_is_wrong(const Memory* memory, bool given, const void* ptr, std::size_t length);
+inline int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length,
+                      bool written) {
+  const bool good = memory != nullptr
+                        ? memory->contains(ptr, length) && (!written || memory->writable())
+                        : !given && length == 0;
+  return good ? 0 : what_is_wrong(memory, given, ptr, length);
+}
 
 // Returns 0 and the queues that `attr` names, or a negative errno.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out);

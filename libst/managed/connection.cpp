@@ -34,7 +34,8 @@ int Connection::cannot_post() const {
   return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
 }
 
-int Connection::post(const Operation& operation) {
+// Runs once per operation, so it is one function.
+[[gnu::flatten]] int Connection::post(const Operation& operation) {
   if (const auto error = cannot_post(); error != 0) return error;
   if (!operations_.post(operation, posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;

@@ -174,8 +174,7 @@ void Domain::forget(Handle child) {
   if (child == known_memory_.first) known_memory_ = {};
 }
 
-Memory* Domain::find_memory(Handle handle) {
-  if (handle == known_memory_.first) return known_memory_.second;
+Memory* Domain::look_up_memory(Handle handle) {
   const auto found = client::find<Memory>(handle);
   if (!found || found->domain().get() != this) return nullptr;
   known_memory_ = {handle, &*found};

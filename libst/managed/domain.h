@@ -185,7 +185,9 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // Queues have free places again: visit the connections that wait for one.
   void places_freed() { places_freed_ = true; }
   // Returns the memory of `handle`; nullptr: not one of this domain.
-  Memory* find_memory(Handle handle);
+  Memory* find_memory(Handle handle) {
+    return handle == known_memory_.first ? known_memory_.second : look_up_memory(handle);
+  }
   // A pool has a new receive, which a message may wait for.
   void receive_posted();
   int alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out);
@@ -200,6 +202,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
 
  private:
+  Memory* look_up_memory(Handle handle);
   // A turn of the background thread. Returns when the next one is due; 0: at once.
   Time background_turn();
   int drain(Queue& queue, stm_event_t* events, int max);

@@ -48,10 +48,6 @@ Memory::Memory(std::shared_ptr<Domain> domain, MutableBytes bytes, unsigned acce
   count_ = static_cast<std::uint32_t>(length / size);
 }
 
-bool Memory::writable() const {
-  return (access_ & ~unsigned{STM_LOCAL_READ}) != 0;
-}
-
 int Memory::bind() {
   domain_->control_mutex().is_held();
   const auto page = domain_->bufsize() <= kPageLog2;
@@ -215,12 +211,6 @@ void Memory::unbind() {
   const Lock guard(domain_->mutex());
   if (has_place_) domain_->bufx_space().give_back(first_, count_);
   has_place_ = false;
-}
-
-bool Memory::contains(const void* ptr, std::size_t length) const {
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  const auto at = reinterpret_cast<std::uintptr_t>(ptr) - begin;
-  return at <= bytes_.size() && length <= bytes_.size() - at;
 }
 
 Address Memory::at(const void* ptr) const {

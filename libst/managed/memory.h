@@ -118,8 +118,12 @@ class Memory {
 
   [[nodiscard]] MutableBytes bytes() const { return bytes_; }
   [[nodiscard]] std::size_t bound_size() const { return bound_.size(); }
-  [[nodiscard]] bool contains(const void* ptr, std::size_t length) const;
-  [[nodiscard]] bool writable() const;
+  [[nodiscard]] bool contains(const void* ptr, std::size_t length) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
+    const auto at = reinterpret_cast<std::uintptr_t>(ptr) - begin;
+    return at <= bytes_.size() && length <= bytes_.size() - at;
+  }
+  [[nodiscard]] bool writable() const { return (access_ & ~unsigned{STM_LOCAL_READ}) != 0; }
   [[nodiscard]] unsigned access() const { return access_; }
   [[nodiscard]] Address at(const void* ptr) const;
   // The link may work on a copy of the memory. Call `fetch` before an operation sends the program's

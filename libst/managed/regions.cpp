@@ -17,8 +17,7 @@ constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 
 }  // namespace
 
-PeerRegion* PeerRegions::find(Sequencer& sequencer, std::uint32_t key) {
-  if (recent_.first == key && recent_.second != nullptr) return recent_.second;
+PeerRegion* PeerRegions::look_up(Sequencer& sequencer, std::uint32_t key) {
   if (const auto known = regions_.find(key); known != regions_.end()) {
     recent_ = {key, &known->second};
     return recent_.second;

@@ -47,7 +47,10 @@ class PeerRegions {
   static constexpr std::size_t kMost = 64;
 
   // The region of that key. nullptr: all kMost entries are in use.
-  PeerRegion* find(Sequencer& sequencer, std::uint32_t key);
+  PeerRegion* find(Sequencer& sequencer, std::uint32_t key) {
+    if (recent_.first == key && recent_.second != nullptr) return recent_.second;
+    return look_up(sequencer, key);
+  }
   // The peer's answer.
   void on_answer(const Completion& c);
   void on_revoked(const RemoteRegion& region);
@@ -57,6 +60,7 @@ class PeerRegions {
   }
 
  private:
+  PeerRegion* look_up(Sequencer& sequencer, std::uint32_t key);
   void make_room(Sequencer& sequencer);
 
   std::map<std::uint32_t, PeerRegion> regions_;     // by key

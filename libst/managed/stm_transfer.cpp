@@ -15,14 +15,12 @@ using namespace stp::managed::api;
 
 namespace stp::managed::api {
 
-int check_part(const Memory* memory, bool given, const void* ptr, std::size_t length,
-               bool written) {
-  if (!given) return length == 0 ? 0 : missing("memory");
+[[gnu::noinline]] int what_is_wrong(const Memory* memory, bool given, const void* ptr,
+                                    std::size_t length) {
+  if (!given) return missing("memory");
   if (memory == nullptr) return -EBADF;
   if (!memory->contains(ptr, length)) return fail(-EINVAL, "these bytes are not in the memory");
-  if (written && !memory->writable())
-    return fail(-EACCES, "the memory was not registered with STM_LOCAL_WRITE");
-  return 0;
+  return fail(-EACCES, "the memory was not registered with STM_LOCAL_WRITE");
 }
 
 }  // namespace stp::managed::api
@@ -32,7 +30,7 @@ namespace {
 constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT | STM_LAZY;
 constexpr std::size_t kWord = 8;
 
-int other_domain() {
+[[gnu::noinline]] int other_domain() {
   return fail(-EINVAL, "the memory is of another domain");
 }
 
@@ -50,7 +48,9 @@ int post_one(Connection& connection, stm_memory_t memory, Operation& operation, 
   return connection.post(operation);
 }
 
-int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation, bool written) {
+// Runs once per operation, so it is one function.
+[[gnu::flatten]] int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation,
+                          bool written) {
   const auto connection = find<Connection>(handle);
   if (!connection) return -EBADF;
   const stp::Lock guard(connection->domain()->mutex());
