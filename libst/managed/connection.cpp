@@ -35,9 +35,9 @@ int Connection::cannot_post() const {
 }
 
 // Runs once per operation, so it is one function.
-[[gnu::flatten]] int Connection::post(const Operation& operation) {
+[[gnu::flatten]] int Connection::post() {
   if (const auto error = cannot_post(); error != 0) return error;
-  if (!operations_.post(operation, posted_)) return confirm_quiet_puts(), -EAGAIN;
+  if (!operations_.post(posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;
   if (!is_up()) return 0;
   session_->sequencer.expire(domain_->time());
@@ -46,11 +46,11 @@ int Connection::cannot_post() const {
   return 0;
 }
 
-int Connection::send_at_once(const Operation& operation, const Pieces& bytes) {
+int Connection::send_at_once(const Pieces& bytes) {
   if (const auto error = cannot_post(); error != 0) return error;
   if (!is_up()) return -EAGAIN;
   session_->sequencer.expire(domain_->time());
-  const auto error = operations_.send_at_once(*session_, operation, bytes, posted_);
+  const auto error = operations_.send_at_once(*session_, bytes, posted_);
   if (error == -ENOBUFS) return confirm_quiet_puts(), -EAGAIN;
   if (error != 0) return error;
   ++posted_;

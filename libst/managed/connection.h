@@ -53,9 +53,11 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   }
 
   // ---- posting ----
-  int post(const Operation& operation);
-  // A message with those bytes, which are copied. -EAGAIN: it would have to wait.
-  int send_at_once(const Operation& operation, const Pieces& bytes);
+  // The operation that post() posts, to be filled in where it stays.
+  [[nodiscard]] Operation& draft() { return operations_.draft(); }
+  int post();
+  // The same for a message with those bytes, which are copied. -EAGAIN: it would have to wait.
+  int send_at_once(const Pieces& bytes);
   int post_receive(PostedReceive receive);
   int set_watermark(std::uint64_t receives);
   int refuse_read(std::uint32_t request);

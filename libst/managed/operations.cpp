@@ -39,6 +39,7 @@ unsigned needed_access(Kind kind) {
 
 // The status of a completion, as the managed API reports it.
 int status_of(const Operation& operation, const Completion& c) {
+  if (c.status == 0) return 0;
   const bool refused = c.status == -ECONNREFUSED;
   const bool ended = c.status == -ECANCELED && !operation.cancelled;
   switch (operation.kind) {
@@ -69,12 +70,10 @@ void OperationList::grow() {
   }
 }
 
-Operation& OperationList::add(const Operation& operation) {
-  if (free_ == nullptr) grow();
+Operation& OperationList::add() {
   STP_ASSERT(size_ < kMost && free_->id == 0, "a free place is of no operation");
   auto& node = *free_;
   free_ = node.next;
-  static_cast<Operation&>(node) = operation;
   node.id = node.next_id;
   STP_ASSERT(find(node.id) == &node, "an operation is found by its number");
   node.next_id = (node.next_id + kPlaces) & (2 * kMark - 1);
@@ -169,14 +168,14 @@ int Operations::begin_send(Session& session, Operation& operation) {
   return begin_write(session, operation);
 }
 
-int Operations::send_at_once(Session& session, const Operation& operation, const Pieces& bytes,
-                             std::uint64_t posted) {
+int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_t posted) {
+  const auto& operation = list_.draft();
   const auto& ring = session.eager_out;
   if (ring.is_open() && operation.length > ring.most()) return -EMSGSIZE;
   const auto waits =
       list_.waiting() != nullptr || ((operation.flags & STM_FENCE) != 0 && !list_.empty());
   if (waits || !goes_by_ring(session, operation.length)) return -EAGAIN;
-  if (!post(operation, posted)) return -ENOBUFS;
+  if (!post(posted)) return -ENOBUFS;
   auto& added = *list_.waiting();
   if (session.eager_out.send(session.sequencer, session.staging, added, bytes, session.eager_in,
                              may_be_quiet(added)) == 0) {
@@ -281,11 +280,10 @@ void Operations::complete(Operation& operation, int status, std::uint64_t length
     list_.remove(operation);
     return reports_.release_send();
   }
-  auto told = reports_.event(event_kind(operation.kind), status, operation.context);
+  auto& told = reports_.complete(event_kind(operation.kind), status, operation.context);
   told.length = length;
   told.message = program_message(message);
   list_.remove(operation);
-  reports_.sends().push(told);
 }
 
 void Operations::flush(int status) {

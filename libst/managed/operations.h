@@ -70,7 +70,17 @@ class OperationList {
 
   // Numbers have this bit, and are below twice its value.
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 60;
-  Operation& add(const Operation& operation);
+  // The next operation to be added, to be filled in where it will stay. Until then it is nobody's.
+  Operation& draft() {
+    if (free_ == nullptr) grow();
+    return *free_;
+  }
+  // Adds the draft.
+  Operation& add();
+  Operation& add(const Operation& operation) {
+    draft() = operation;
+    return add();
+  }
   void remove(Operation& operation);
   // nullptr: the operation is complete.
   [[nodiscard]] Operation* find(std::uint64_t id) const {
@@ -159,20 +169,21 @@ class Operations {
  public:
   Operations(Reports& reports, PeerRegions& regions) : reports_(reports), regions_(regions) {}
 
-  // Adds an operation. `posted`: its place in the order of operations and receives. Returns false
-  // if there are too many, or if its completion would have no place in the queue.
-  [[nodiscard]] bool post(const Operation& operation, std::uint64_t posted) {
+  // The operation that is posted next, to be filled in.
+  [[nodiscard]] Operation& draft() { return list_.draft(); }
+  // Adds it. `posted`: its place in the order of operations and receives. Returns false if there
+  // are too many, or if its completion would have no place in the queue.
+  [[nodiscard]] bool post(std::uint64_t posted) {
     if (list_.size() >= OperationList::kMost || !reports_.sends().reserve()) return false;
-    auto& added = list_.add(operation);
+    auto& added = list_.add();
     added.posted = posted;
-    if (operation.kind == Operation::Kind::kServe && (operation.flags & STM_FENCE) == 0)
+    if (added.kind == Operation::Kind::kServe && (added.flags & STM_FENCE) == 0)
       answers_.push_back(&added);
     return true;
   }
-  // Adds a message and puts its bytes into the peer's ring. -EAGAIN: it would have to wait, and is
-  // not added; -ENOBUFS: as where post() is false.
-  int send_at_once(Session& session, const Operation& operation, const Pieces& bytes,
-                   std::uint64_t posted);
+  // The same for a message, whose bytes go into the peer's ring. -EAGAIN: it would have to wait,
+  // and is not added; -ENOBUFS: as where post() is false.
+  int send_at_once(Session& session, const Pieces& bytes, std::uint64_t posted);
   // Begins as many operations as may begin now.
   void begin(Session& session) {
     begin_in_order(session);

@@ -19,13 +19,14 @@ bool Queue::reserve(std::size_t places) {
   return true;
 }
 
-void Queue::push(const stm_event_t& event) {
+stm_event_t& Queue::push() {
   STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
   --reserved_;
-  events_.place() = event;
+  auto& event = events_.place();
   STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
   if (fd_ && events_.size() == 1) ::eventfd_write(fd_.get(), 1);
   if (waiters != 0) domain_->wake_waiters();
+  return event;
 }
 
 int Queue::take(stm_event_t* events, int max) {
@@ -132,8 +133,7 @@ void LinkWatch::end() {
   behind_ = false;
 }
 
-void LinkWatch::look(client::Backend& backend) {
-  if (!queue_) return;
+void LinkWatch::look_again(client::Backend& backend) {
   const View view = view_of(backend);
   if (view.error == reported_.error && view.changes == reported_.changes) return;
   behind_ = !queue_.reserve();

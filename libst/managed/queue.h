@@ -38,7 +38,9 @@ class Queue {
     reserved_ -= places;
   }
   // Pushes into a reserved place.
-  void push(const stm_event_t& event);
+  void push(const stm_event_t& event) { push() = event; }
+  // The same of one to be filled in, at once. It has the old content of its place.
+  stm_event_t& push();
   // Takes at most `max` events.
   int take(stm_event_t* events, int max);
 
@@ -110,10 +112,11 @@ class QueueUse {
     queue_->release(1);
     --held_;
   }
-  void push(const stm_event_t& event) {
+  void push(const stm_event_t& event) { push() = event; }
+  stm_event_t& push() {
     STP_ASSERT(held_ > 0, "who pushes an event holds a place for it");
     --held_;
-    queue_->push(event);
+    return queue_->push();
   }
   [[nodiscard]] std::size_t held() const { return held_; }
   [[nodiscard]] bool has_plenty() const { return queue_->has_plenty(); }
@@ -191,6 +194,16 @@ class Reports {
   }
   // Reports the connection's beginning or its end. Does nothing if there is no reserved place.
   void tell(std::uint32_t kind, int status);
+  // Reports that an operation is complete. What is returned may be filled in further.
+  stm_event_t& complete(std::uint32_t kind, int status, std::uint64_t context) {
+    auto& event = outlets_.sends.push();
+    event = {};
+    event.kind = kind;
+    event.status = status;
+    event.context = context;
+    event.connection = reinterpret_cast<stm_connection_t>(handle_);
+    return event;
+  }
   // Frees the place of an operation that completes without an event.
   void release_send();
 
@@ -218,7 +231,9 @@ class LinkWatch {
   bool begin(client::Backend& backend, std::shared_ptr<Queue> queue, std::uint64_t context);
   void end();
   // Reports the present state if it has changed since the last report and the queue has a place.
-  void look(client::Backend& backend);
+  void look(client::Backend& backend) {
+    if (queue_) look_again(backend);
+  }
   // A change waits for a place in the queue.
   [[nodiscard]] bool is_behind() const { return behind_; }
 
@@ -228,6 +243,7 @@ class LinkWatch {
     std::uint32_t state = 0, changes = 0;
     int error = 0;
   };
+  void look_again(client::Backend& backend);
   static View view_of(client::Backend& backend);
   void report(const View& view);
 

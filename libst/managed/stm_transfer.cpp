@@ -34,42 +34,55 @@ constexpr std::size_t kWord = 8;
   return fail(-EINVAL, "the memory is of another domain");
 }
 
-// The caller holds the domain's mutex.
-int post_one(Connection& connection, stm_memory_t memory, Operation& operation, bool written) {
-  if ((operation.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags has unknown bits");
+// Posts what has been filled in. The caller holds the domain's mutex.
+int post(Connection& connection, Operation& draft, stm_memory_t memory, bool written) {
+  if ((draft.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags has unknown bits");
   auto& domain = *connection.domain();
   const bool given = memory != nullptr;
-  if (given) operation.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
-  if (given && operation.memory == nullptr && find<Memory>(memory)) return other_domain();
-  if (const auto error =
-          check_part(operation.memory, given, operation.ptr, operation.length, written);
+  if (given) draft.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
+  if (given && draft.memory == nullptr && find<Memory>(memory)) return other_domain();
+  if (const auto error = check_part(draft.memory, given, draft.ptr, draft.length, written);
       error != 0)
     return error;
-  return connection.post(operation);
+  return connection.post();
 }
 
-// Runs once per operation, so it is one function.
-[[gnu::flatten]] int post(stm_connection_t handle, stm_memory_t memory, Operation&& operation,
-                          bool written) {
+// What all operations have.
+struct Posting {
+  Operation::Kind kind;
+  std::uint64_t context;
+  unsigned flags;
+  stm_memory_t memory;
+  const void* ptr;
+  std::size_t length;
+  bool written;
+};
+
+// `fill` adds what is peculiar to one. Runs once per operation, so it is one function.
+template <typename Fill>
+[[gnu::always_inline]] inline int post(Connection& connection, const Posting& posting,
+                                       const Fill& fill) {
+  auto& draft = connection.draft();
+  draft = {};
+  draft.kind = posting.kind;
+  draft.flags = posting.flags;
+  draft.context = posting.context;
+  draft.ptr = const_cast<void*>(posting.ptr);  // written to only after a check that this is allowed
+  draft.length = posting.length;
+  fill(draft);
+  return post(connection, draft, posting.memory, posting.written);
+}
+
+template <typename Fill>
+[[gnu::flatten]] int post(stm_connection_t handle, const Posting& posting, const Fill& fill) {
   const auto connection = find<Connection>(handle);
   if (!connection) return -EBADF;
   const stp::Lock guard(connection->domain()->mutex());
-  return post_one(*connection, memory, operation, written);
+  return post(*connection, posting, fill);
 }
 
 int not_empty(std::size_t length) {
   return length != 0 ? 0 : fail(-EINVAL, "length must not be 0");
-}
-
-Operation operation(Operation::Kind kind, std::uint64_t context, unsigned flags, const void* ptr,
-                    std::size_t length) {
-  Operation operation;
-  operation.kind = kind;
-  operation.context = context;
-  operation.flags = flags;
-  operation.ptr = const_cast<void*>(ptr);  // written to only after a check that this is allowed
-  operation.length = length;
-  return operation;
 }
 
 // Posts one operation of a list.
@@ -93,11 +106,14 @@ int post_listed(Connection& connection, const stm_operation_t& wanted) {
     default:
       return fail(-EINVAL, "kind is none of STM_SEND, STM_READ, STM_PUT and STM_GET");
   }
-  auto posted = operation(kind, wanted.context, wanted.flags, wanted.ptr, wanted.length);
-  posted.tag = wanted.tag;
-  posted.key = wanted.key;
-  posted.address = wanted.address;
-  return post_one(connection, wanted.memory, posted, written);
+  return post(
+      connection,
+      {kind, wanted.context, wanted.flags, wanted.memory, wanted.ptr, wanted.length, written},
+      [&](Operation& draft) {
+        draft.tag = wanted.tag;
+        draft.key = wanted.key;
+        draft.address = wanted.address;
+      });
 }
 
 }  // namespace
@@ -134,9 +150,8 @@ int stm_set_watermark(stm_connection_t connection, uint64_t receives) {
 int stm_send(stm_connection_t connection, uint64_t context, unsigned flags, uint32_t tag,
              stm_memory_t memory, const void* ptr, size_t length) {
   return guarded([&] {
-    auto sending = operation(Operation::Kind::kSend, context, flags, ptr, length);
-    sending.tag = tag;
-    return post(connection, memory, std::move(sending), false);
+    return post(connection, {Operation::Kind::kSend, context, flags, memory, ptr, length, false},
+                [&](Operation& draft) { draft.tag = tag; });
   });
 }
 
@@ -153,10 +168,14 @@ int stm_send_short(stm_connection_t connection, uint64_t context, unsigned flags
     const auto length = bytes.length();
     if (length > stp::managed::eager_most(stp::managed::kEagerSpan))
       return fail(-EMSGSIZE, "a message of that length never begins at once");
-    auto sending = operation(Operation::Kind::kSend, context, flags, nullptr, length);
-    sending.tag = tag;
     const stp::Lock guard(found->domain()->mutex());
-    return found->send_at_once(sending, bytes);
+    auto& draft = found->draft();
+    draft = {};
+    draft.flags = flags;
+    draft.context = context;
+    draft.length = length;
+    draft.tag = tag;
+    return found->send_at_once(bytes);
   });
 }
 
@@ -164,17 +183,16 @@ int stm_read(stm_connection_t connection, uint64_t context, unsigned flags, stm_
              void* ptr, size_t length) {
   return guarded([&] {
     if (const auto error = not_empty(length); error != 0) return error;
-    return post(connection, memory, operation(Operation::Kind::kRead, context, flags, ptr, length),
-                true);
+    return post(connection, {Operation::Kind::kRead, context, flags, memory, ptr, length, true},
+                [](Operation&) {});
   });
 }
 
 int stm_serve_read(stm_connection_t connection, uint32_t request, uint64_t context, unsigned flags,
                    stm_memory_t memory, const void* ptr, size_t length) {
   return guarded([&] {
-    auto serving = operation(Operation::Kind::kServe, context, flags, ptr, length);
-    serving.request = request;
-    return post(connection, memory, std::move(serving), false);
+    return post(connection, {Operation::Kind::kServe, context, flags, memory, ptr, length, false},
+                [&](Operation& draft) { draft.request = request; });
   });
 }
 
@@ -190,10 +208,11 @@ int stm_refuse_read(stm_connection_t connection, uint32_t request) {
 int stm_put(stm_connection_t connection, uint64_t context, unsigned flags, stm_memory_t memory,
             const void* ptr, size_t length, uint32_t key, uint64_t address) {
   return guarded([&] {
-    auto putting = operation(Operation::Kind::kPut, context, flags, ptr, length);
-    putting.key = key;
-    putting.address = address;
-    return post(connection, memory, std::move(putting), false);
+    return post(connection, {Operation::Kind::kPut, context, flags, memory, ptr, length, false},
+                [&](Operation& draft) {
+                  draft.key = key;
+                  draft.address = address;
+                });
   });
 }
 
@@ -201,10 +220,11 @@ int stm_get(stm_connection_t connection, uint64_t context, unsigned flags, stm_m
             void* ptr, size_t length, uint32_t key, uint64_t address) {
   return guarded([&] {
     if (const auto error = not_empty(length); error != 0) return error;
-    auto getting = operation(Operation::Kind::kGet, context, flags, ptr, length);
-    getting.key = key;
-    getting.address = address;
-    return post(connection, memory, std::move(getting), true);
+    return post(connection, {Operation::Kind::kGet, context, flags, memory, ptr, length, true},
+                [&](Operation& draft) {
+                  draft.key = key;
+                  draft.address = address;
+                });
   });
 }
 
@@ -235,13 +255,14 @@ int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags, enu
       return fail(-EINVAL, "op is none of enum stm_fetch_op");
     if (reinterpret_cast<std::uintptr_t>(ptr) % kWord != 0)
       return fail(-EINVAL, "ptr is not aligned to 8 bytes");
-    auto fetching = operation(Operation::Kind::kFetch, context, flags, ptr, kWord);
-    fetching.function = static_cast<stp::wire::Function>(op);
-    fetching.operand = operand;
-    fetching.compare = compare;
-    fetching.key = key;
-    fetching.address = address;
-    return post(connection, memory, std::move(fetching), true);
+    return post(connection, {Operation::Kind::kFetch, context, flags, memory, ptr, kWord, true},
+                [&](Operation& draft) {
+                  draft.function = static_cast<stp::wire::Function>(op);
+                  draft.operand = operand;
+                  draft.compare = compare;
+                  draft.key = key;
+                  draft.address = address;
+                });
   });
 }
 

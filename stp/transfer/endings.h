@@ -25,6 +25,16 @@ class Completions {
   // Appends one that is ready. What is returned may be filled in further.
   Completion& add(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void add(const Completion& completion) { ready_.place() = completion; }
+  // One of a put, which is filled in where it waits. It has no region.
+  void add_put(Context context, int status, std::uint64_t length) {
+    auto& c = ready_.place();
+    c.kind = Completion::Kind::kPut;
+    c.status = status;
+    c.context = context;
+    c.length = length;
+    c.request = c.tag = c.message = 0;
+    c.offset = 0;
+  }
   // Ready once the Node has taken all requests added so far.
   void add_once_taken(const Completion& completion);
   // Call after the Node has taken requests.

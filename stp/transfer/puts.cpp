@@ -174,7 +174,7 @@ void Puts::confirm() {
 // The put of which it is the last Block is complete.
 void Puts::tell(const Block& block, int status) {
   if (block.cancelled) status = -ECANCELED;
-  completions_.add(Completion::Kind::kPut, block.context, status, status == 0 ? block.total : 0);
+  completions_.add_put(block.context, status, status == 0 ? block.total : 0);
 }
 
 // B_seq is the first incomplete Block of the region, whatever B_num says.
