@@ -56,8 +56,8 @@ unsigned LoopPort::turn(Engine& engine, Time now) {
   for (std::size_t burst = 0; burst < kTurnBursts; ++burst) {
     if (seat_ && !seat_->may_send(now)) break;
     const unsigned sent = send_burst(engine, now);
-    if (sent == 0) break;
     moved += sent;
+    if (sent < kBurst) break;  // no more, or no more in this turn
   }
   return moved;
 }

@@ -11,12 +11,11 @@
 
 namespace stp::port {
 
-unsigned Loopback::deliver(Engine& engine, Time now) {
+unsigned Loopback::deliver_some(Engine& engine, Time now) {
   const std::span<const LoopedFrame> waiting(frames_.data(), count_);
   for (std::size_t at = 0; at < waiting.size(); at += kBurst) {
     engine.receive_looped(waiting.subspan(at, std::min(kBurst, waiting.size() - at)), now);
   }
-  if (count_ == 0) return 0;
   const auto attached = std::partition(tokens_.begin(), tokens_.begin() + count_,
                                        [](auto& token) { return token.region != kNoneId; });
   if (attached != tokens_.begin()) engine.transmitted({tokens_.begin(), attached});

@@ -112,7 +112,7 @@ class HandleTable {
 
 // In this header because it is part of each call.
 template <bool kRetire>
-HandleTable::Pin HandleTable::take(Handle handle, Kind kind) {
+[[gnu::always_inline]] inline HandleTable::Pin HandleTable::take(Handle handle, Kind kind) {
   constexpr auto kMarks = Handle{(1U << kKindBits) - 1} << 32 | ((Handle{1} << kMarkBits) - 1);
   if ((handle & kMarks) != (static_cast<Handle>(kind) << 32 | kMark) || inherited()) return {};
   auto* const slot = slot_at(static_cast<std::uint32_t>(handle) >> kMarkBits);

@@ -34,6 +34,7 @@ class LocalBackend final : public Backend {
   int exchange(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply) override;
   bool leaves_at_once();
   void wake_loop();
+  bool answer_post();
   void answer_bells();
   void answer_posts();
   bool drive(Condition condition, Time deadline);
@@ -131,7 +132,7 @@ void LocalBackend::wake_loop() {
 
 void LocalBackend::rung() {
   wake_loop();
-  answer_bells();
+  if (answer_post()) answer_bells();
 }
 
 // Call after releasing the lock. Answers the posts of threads that found it held.
@@ -142,12 +143,17 @@ void LocalBackend::answer_posts() {
 // Drives the link while bells are rung and the lock is free. If another thread holds the lock, that
 // thread's next turn handles the bells, or its answer_posts(), or the loop.
 void LocalBackend::answer_bells() {
-  while (page().bells.any()) {
-    const auto turn = service_.try_drive();
-    if (!turn) return;
-    loop_.posted();
-    turn->poll();
+  while (page().bells.any() && answer_post()) {
   }
+}
+
+// False: another thread holds the lock.
+bool LocalBackend::answer_post() {
+  const auto turn = service_.try_drive();
+  if (!turn) return false;
+  loop_.posted();
+  turn->poll();
+  return true;
 }
 
 void LocalBackend::kick(std::uint32_t bell) {

@@ -176,8 +176,7 @@ void Wakes::wait(Client& client) {
   if (!std::exchange(client.wakes.waits, true)) waiting_.push_back(client.id);
 }
 
-bool Wakes::go_on(Time moment) {
-  if (waiting_.empty()) return false;
+bool Wakes::wake_some(Time moment) {
   Time until = 0;
   for (;;) {
     const auto id = waiting_.front();

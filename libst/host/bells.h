@@ -133,10 +133,11 @@ class Wakes {
   // The same, and then releases the channel, whose connection is over.
   void over(Client& client, std::unique_ptr<Channel> channel);
   // Returns true if some are left. Wakes one at least.
-  bool go_on(Time moment = kMoment);
+  bool go_on(Time moment = kMoment) { return !waiting_.empty() && wake_some(moment); }
 
  private:
   void wait(Client& client);
+  bool wake_some(Time moment);
   static void wake_one(Client& client);
 
   ClientTable& clients_;

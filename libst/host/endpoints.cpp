@@ -119,8 +119,7 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
   return 0;
 }
 
-std::optional<EndpointId> Connections::next_low() {
-  if (low_.empty()) return std::nullopt;
+EndpointId Connections::take_low() {
   auto of_user = low_.upper_bound(restocked_);
   if (of_user == low_.end()) of_user = low_.begin();
   restocked_ = of_user->first;
@@ -500,8 +499,7 @@ std::optional<ClientId> Removal::next_expelled() {
   return id;
 }
 
-bool Removal::go_on() {
-  if (leaving_.empty() && leftovers_.empty()) return false;
+bool Removal::remove_some() {
   bool any = false;
   for (int step = 0; step < kSlice; ++step) {
     work::count("what is over");

@@ -51,7 +51,9 @@ class Connections {
   // wait for threads that map memory of programs, and the link waits meanwhile.
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
   // The next endpoint to restock, in turn. nullopt: there is none.
-  std::optional<EndpointId> next_low();
+  std::optional<EndpointId> next_low() {
+    return low_.empty() ? std::nullopt : std::optional(take_low());
+  }
   // Releases the stock, and disconnects the connections that nobody has accepted.
   void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
   // Disconnects the connection of this channel, if there is one, on behalf of a client that leaves.
@@ -63,6 +65,7 @@ class Connections {
   EndpointId gone(Client& owner, VcId vc, Bell number);
 
  private:
+  EndpointId take_low();
   int make_channel(Client& client, EndpointId id, Bell& out);
   int make_offer(const Client& client, std::size_t size, std::shared_ptr<ipc::SharedMemory>& out);
   static std::unique_ptr<Channel> take_out(Client& client, Bell number);
@@ -140,7 +143,7 @@ class Removal {
   // is lost, so such a client cannot go on.
   void expel_torn();
   // One slice, for all clients together. Returns true if there was work; there may be more.
-  bool go_on();
+  bool go_on() { return (!leaving_.empty() || !leftovers_.empty()) && remove_some(); }
 
   // Returns the clients that expel_torn() has removed, one by one.
   std::optional<ClientId> next_expelled();
@@ -148,6 +151,7 @@ class Removal {
   [[nodiscard]] int expelled_fd() const { return expelled_fd_.get(); }
 
  private:
+  bool remove_some();
   bool remove_one_of(Client& client);
   bool remove_one_of(const Leftover& leftover, Client& client);
 

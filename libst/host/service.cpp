@@ -551,9 +551,8 @@ int DrivenService::Impl::answer(From from, const ask::Unmap& request, ipc::Nothi
 
 bool DrivenService::Impl::handle_events() {
   constexpr int kAtOnce = 512;
-  Event event{};
   int handled = 0;
-  for (; handled < kAtOnce && node.next_event(event); ++handled) {
+  for (Event event; handled < kAtOnce && node.next_event(event); ++handled) {
     work::count("events of a Node");
     handle_event(event);
   }

@@ -87,6 +87,16 @@ void Receives::check_watermark() {
 
 Receives::Progress Receives::match(Session& session) {
   Progress progress;
+  const bool nothing_came =
+      matched_.empty() && !session.eager_in.any() && !session.sequencer.has_offers();
+  if (!nothing_came) progress = match_some(session);
+  if (progress.breach == Breach::kNone && session.eager_in.should_tell())
+    session.eager_in.tell(session.sequencer);
+  return progress;
+}
+
+Receives::Progress Receives::match_some(Session& session) {
+  Progress progress;
   for (bool more = true; more;) {
     const auto arrived = match_arrived(session);
     progress.any |= arrived.any;
@@ -100,7 +110,6 @@ Receives::Progress Receives::match(Session& session) {
   progress.any |= match_ahead(session);
   check_watermark();
   tell(session);  // a message that was withdrawn may have held up later ones
-  if (session.eager_in.should_tell()) session.eager_in.tell(session.sequencer);
   return progress;
 }
 
@@ -211,9 +220,10 @@ bool Receives::can_spare_receive(const Session& session, const Offer& offer) con
 }
 
 void Receives::watch_wait(Session& session, Time now, bool open) {
-  const bool waits =
-      open && (session.arrived() != nullptr || session.sequencer.waiting()) && !has_receive();
-  if (!waits || reports_.receive_wait() == kNever)
+  const bool waits = reports_.receive_wait() != kNever && open &&
+                     (session.arrived() != nullptr || session.sequencer.waiting()) &&
+                     !has_receive();
+  if (!waits)
     starved_at_ = kNever;
   else if (starved_at_ == kNever)
     starved_at_ = now + reports_.receive_wait();

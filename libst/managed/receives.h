@@ -77,6 +77,7 @@ class Receives {
   [[nodiscard]] bool has_matched() const { return !matched_.empty(); }
 
  private:
+  Progress match_some(Session& session);
   // A receive with its message. Its completion is reported after those of all receives before it.
   struct Matched {
     PostedReceive receive;

@@ -251,6 +251,8 @@ class EagerIn {
   [[nodiscard]] bool is_served_as(std::uint32_t number) const { return number == served_; }
   // `length` bytes have arrived at `offset`. Returns false if they are not a valid message.
   bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
+  // Whether messages wait.
+  [[nodiscard]] bool any() const { return waiting_ != 0; }
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
     for (auto left = waiting_; left != 0; left &= left - 1) {
       const auto& arrived = slots_[static_cast<std::size_t>(std::countr_zero(left))];

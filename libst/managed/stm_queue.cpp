@@ -34,24 +34,28 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 // If an operation timed out, makes st_strerror() name what the link knows of its peer, if there is
 // any. The peer may have been the first to give it up, and have cancelled it. If the link itself is
 // gone, st_strerror() names that instead of the peer.
-int explained(Domain& domain, const stm_event_t* events, int count) {
-  if (count <= 0) return count;
-  const auto* const end = events + count;
-  if (std::all_of(events, end, [](const stm_event_t& event) { return event.status == 0; }))
-    return count;
+[[gnu::noinline]] void explain(Domain& domain, const stm_event_t* events, const stm_event_t* end) {
   const auto lost = [](const stm_event_t& event) { return event.status == -ENOTCONN; };
-  if (std::any_of(events, end, lost) && domain.backend().gone() != 0) return count;
+  if (std::any_of(events, end, lost) && domain.backend().gone() != 0) return;
   const auto ended = [](const stm_event_t& event) {
     return event.status == -ETIMEDOUT || event.status == -ECANCELED;
   };
   const auto* const first = std::find_if(events, end, ended);
-  if (first == end) return count;
+  if (first == end) return;
   const auto peer = peer_of(domain, first->connection);
   if (first->status == -ETIMEDOUT)
     stp::client::fail_in_time(domain.backend(), peer.mac);
   else if (peer.is_up)
     stp::client::fail_by_link(domain.backend(), peer.mac, -ECANCELED,
                               "the operation was cancelled by one of the two sides");
+}
+
+// The same, if one of them has failed.
+int explained(Domain& domain, const stm_event_t* events, int count) {
+  const auto* const end = events + std::max(count, 0);
+  if (std::all_of(events, end, [](const stm_event_t& event) { return event.status == 0; }))
+    return count;
+  explain(domain, events, end);
   return count;
 }
 

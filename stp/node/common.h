@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <initializer_list>
 #include <vector>
 
+#include "stp/base/ring_queue.h"
 #include "stp/counters.h"
 #include "stp/node/node.h"
 #include "stp/node/objects.h"
@@ -171,7 +171,7 @@ struct Common {
   Random& random;
   Counters counters;
   Answers answers;
-  std::deque<Event> events;
+  RingQueue<Event> events;
   Time seen = 0;            // time of the latest call
   bool looped = false;      // the frames being received came from this Node itself
   bool unfinished = false;  // one call could not do all the work

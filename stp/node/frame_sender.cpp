@@ -23,14 +23,12 @@ constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
 
 }  // namespace
 
-std::size_t FrameSender::transmit(std::span<TxFrame> frames, Time now) {
+std::size_t FrameSender::send(std::span<TxFrame> frames, Time now) {
   std::size_t count = 0;
   auto work = kWorkOfCall;
   auto& common = use_.common;
   auto& answers = common.answers;
   const auto& turns = use_.turns;
-  common.seen = now;
-  use_.departures.start_clocks(use_.vcs, now);
   if (!answers.empty()) {
     // If all answers are RSRs, lets one frame of a user go before them: no peer loses by that, and
     // the receiving program sees the frame sooner.

@@ -62,10 +62,20 @@ class FrameSender {
   explicit FrameSender(const Uses& uses) : use_(uses) {}
 
   // As Node::transmit() and Node::transmitted().
-  std::size_t transmit(std::span<TxFrame> frames, Time now);
+  std::size_t transmit(std::span<TxFrame> frames, Time now) {
+    use_.common.seen = now;
+    use_.departures.start_clocks(use_.vcs, now);
+    if (!use_.common.answers.empty() || !use_.turns.empty() || !use_.pacing.empty() ||
+        use_.pacing.may_go())
+      return send(frames, now);
+    use_.common.unfinished = false;
+    use_.departures.have_left();
+    return 0;
+  }
   void transmitted(const TxToken& token);
 
  private:
+  std::size_t send(std::span<TxFrame> frames, Time now);
   std::size_t send_answers(std::span<TxFrame> frames);
   std::size_t send_held(std::span<TxFrame> frames, Time now);
   bool send_held(const Pacing::Grant& grant, TxFrame& frame, Time now);

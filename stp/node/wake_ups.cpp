@@ -26,11 +26,7 @@ void WakeUps::enter(Vc& vc) {
   touched_.push_back(vc);
 }
 
-void WakeUps::wake(bool all, Time now) {
-  if (touched_.empty() && (!all || drowsy_.empty())) {
-    if (drowsy_.empty()) wake_by_ = kNever;
-    return;
-  }
+void WakeUps::notify(bool all, Time now) {
   // A channel touched again has left drowsy_: it is checked once per touch.
   if (all) {
     drowsy_.append(touched_);

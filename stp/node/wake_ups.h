@@ -2,8 +2,7 @@
 // What a user is told: headers, and that its channel has something new.
 #pragma once
 
-#include <deque>
-
+#include "stp/base/ring_queue.h"
 #include "stp/node/objects.h"
 
 namespace stp {
@@ -18,7 +17,7 @@ class WakeUps {
   static constexpr Time kDelay = 50 * kMicrosecond;
 
   // Adds Kind::kNews and Kind::kWake to `events`, which must outlive this.
-  explicit WakeUps(std::deque<Event>& events) : events_(events) {}
+  explicit WakeUps(RingQueue<Event>& events) : events_(events) {}
 
   // The channel of `vc` has a new header or state. `urgent`: the next flush() wakes a sleeping
   // user.
@@ -35,14 +34,18 @@ class WakeUps {
     wake(now >= wake_by_, now);
   }
   // Notifies users; `all`: also those whose wake-up may be delayed.
-  void wake(bool all, Time now);
+  void wake(bool all, Time now) {
+    if (!touched_.empty() || (all && !drowsy_.empty())) return notify(all, now);
+    if (drowsy_.empty()) wake_by_ = kNever;
+  }
   // When the next delayed wake-up is due.
   [[nodiscard]] Time deadline() const { return wake_by_; }
 
  private:
   void enter(Vc& vc);
+  void notify(bool all, Time now);
 
-  std::deque<Event>& events_;
+  RingQueue<Event>& events_;
   LinkedList<Vc, IsTouched> touched_;  // their users are to be told
   LinkedList<Vc, IsTouched> drowsy_;   // their users have been told; their wake-up may be delayed
   Time wake_by_ = kNever;

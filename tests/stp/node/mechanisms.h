@@ -47,7 +47,9 @@ struct Mechanisms {
   }
   // The number of events of that kind since the last call.
   std::size_t events(Event::Kind kind) {
-    return std::erase_if(common.events, [kind](const Event& e) { return e.kind == kind; });
+    const auto before = common.events.size();
+    erase_if(common.events, [kind](const Event& e) { return e.kind == kind; });
+    return before - common.events.size();
   }
 };
 

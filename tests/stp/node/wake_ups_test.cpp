@@ -18,15 +18,14 @@ class WakeUpsTest : public ::testing::Test {
   Vcs vcs;
   Vc& vc = vcs.make(1);
   UserChannel user = vcs.user();
-  std::deque<Event> events;
+  RingQueue<Event> events;
   WakeUps wake_ups{events};
 
   // The number of events of that kind since the last call.
   std::size_t count(Event::Kind kind) {
-    const auto found = static_cast<std::size_t>(
-        std::ranges::count_if(events, [&](const Event& e) { return e.kind == kind; }));
-    std::erase_if(events, [&](const Event& e) { return e.kind == kind; });
-    return found;
+    const auto before = events.size();
+    erase_if(events, [&](const Event& e) { return e.kind == kind; });
+    return before - events.size();
   }
   std::size_t woken() { return count(Event::Kind::kWake); }
   std::size_t news() { return count(Event::Kind::kNews); }
