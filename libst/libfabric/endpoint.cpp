@@ -23,6 +23,13 @@ int Connection::create() {
   return stm_connection_create(of_.link().domain(), &attr, &connection_);
 }
 
+bool Connection::is_there() const {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  return !ended_ && connection_ != nullptr && stm_connection_query(connection_, &info) == 0 &&
+         info.state < STM_ENDING;
+}
+
 void Connection::break_off(const char* why) {
   if (ended_ || std::exchange(broken_, true)) return;
   of_.broken_off(why);

@@ -57,6 +57,9 @@ class Connection : public Owner {
     stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), block.memory, buffer.data,
                 block.size);
   }
+  // Neither side has ended it, nor has its link. What is left of its events may be still to be
+  // taken.
+  [[nodiscard]] bool is_there() const;
   // The peer violates the protocol. What else comes of it is no other offence.
   void break_off(const char* why);
 

@@ -75,6 +75,22 @@ TEST_F(RdmLane, APeerThatEndsBeforeItsBytesHaveComeLeavesNothing) {
   EXPECT_EQ(receive(got, 7).len, 5U);
 }
 
+// Its receiver looks again when the peer has gone already.
+TEST_F(RdmLane, AMessageWhoseBytesCameBeforeItsPeerLeftIsReceived) {
+  constexpr std::size_t kLength = 5000;
+  std::vector<char> got(kLength);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, &got), 0);
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  stranger_.send(kLaned, head(7, kLength, 0, 1), kHead + kLaneTail);
+  while (stranger_.outstanding() != 0) stranger_.look(1);
+  stranger_.look(1);
+  stranger_.progress = {};
+  stranger_.put(kLength);
+  stranger_.leave();
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+}
+
 // So the memory of the lanes is bounded.
 TEST_F(RdmLane, TheFirstPeersGetLongLanesAndOthersShortOnes) {
   std::array<Stranger, 5> peers;

@@ -207,6 +207,22 @@ TEST_F(RdmPeer, AnAnnouncedMessageOfAPeerThatHasGoneFails) {
   EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
 }
 
+// The one that it has announced cannot be read any more, which is no offence.
+TEST_F(RdmPeer, MessagesThatAPeerLeftBehindAreReceivedButForThoseThatItAnnounced) {
+  std::vector<char> announced(100), short_one(100);
+  for (auto* const each : {&announced, &short_one})
+    ASSERT_EQ(
+        fi_trecv(b_->ep.get(), each->data(), each->size(), nullptr, FI_ADDR_UNSPEC, 8, 0, each), 0);
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();  // so what follows needs no answer of its receiver
+  stranger_.progress = {};
+  stranger_.send(kAnnounced, head(8, 100, 1, 1), kHead + kTail);
+  stranger_.send(kEager, head(8, 10, 0, 1), kHead + 10);
+  stranger_.leave();
+  EXPECT_EQ(b_->failed(b_->rx.get()).op_context, &announced);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &short_one);
+}
+
 // It lies in a buffer of the connection, because none may be kept. Its bytes never came.
 TEST_F(RdmPeer, AnAnnouncedMessageThatIsClaimedEndsWithItsPeer) {
   ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "0", 1), 0);

@@ -135,6 +135,11 @@ class Stranger : public StrangeProgram {
   void read(std::size_t length) {
     EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
   }
+  // All that it has sent has arrived, and it goes in good order.
+  void leave() {
+    EXPECT_EQ(stm_disconnect(connection_, STM_GRACEFUL), 0);
+    EXPECT_EQ(ended(), 0);
+  }
   // As for the endpoint a stranger that falls silent, at once.
   void break_off() { EXPECT_EQ(stm_disconnect(connection_, STM_BROKEN), 0); }
 

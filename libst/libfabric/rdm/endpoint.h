@@ -175,7 +175,9 @@ class Incoming final : public Connection, public Source {
   void take_first(Message&& message, RxBuffer& buffer);
   void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
   void take_part(const RxBuffer& buffer, std::size_t length);
+  bool take_held();
   void read_next();
+  bool read_done(Op& op, int status);
   // The bytes to leave out, so that no other read has the same length. Nothing: each is taken.
   [[nodiscard]] std::optional<std::size_t> free_length(const Pending& pending) const;
   // What a peer asks this program for (asked.cpp).

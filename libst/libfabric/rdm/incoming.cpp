@@ -71,6 +71,7 @@ void Incoming::connection_event(const stm_event_t& event) {
     up_ = true;
     return;
   }
+  take_held();  // what they waited for may have come meanwhile
   ended_ = true;
   const auto status = event.status != 0 ? event.status : -ENOTCONN;
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
@@ -146,13 +147,18 @@ void Incoming::came() {
   if (!held_.empty() || !reading_.empty()) endpoint_.link().watch(*this);
 }
 
-// Messages keep their order, so all wait for the first.
 void Incoming::look_again() {
+  if (!take_held()) endpoint_.link().await(*this);
+}
+
+// Messages keep their order, so all wait for the first. False: that has to wait further.
+bool Incoming::take_held() {
   while (!held_.empty() && !ended_ && !broken_) {
-    if (!take(held_.front())) return endpoint_.link().await(*this);
+    if (!take(held_.front())) return false;
     held_.pop_front();
     came();
   }
+  return true;
 }
 
 bool Incoming::take(const Arrived& arrived) {
@@ -297,7 +303,7 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
     return;
   }
   link.free_op(op);
-  if (kind == Kind::kAnswer) break_off("its question cannot be answered");
+  if (kind == Kind::kAnswer && is_there()) break_off("its question cannot be answered");
 }
 
 // The message waits for a receive: in a copy, as long as the connection may have more of them. Then
@@ -373,9 +379,9 @@ void Incoming::read_next() {
     endpoint_.link().watch(*this);
     const auto error = read(*pending.op, pending, *length);
     if (error == 0) continue;
-    // The sender would wait for the read for ever.
-    break_off("a message cannot be read");
-    part_done(*pending.op, error);
+    // The sender would wait for the read for ever. One that has gone may have left other messages.
+    if (is_there()) break_off("a message cannot be read");
+    read_done(*pending.op, error);
   }
 }
 
@@ -403,12 +409,17 @@ void Incoming::part_done(Op& op, int status) {
     answering_ -= op.length;
     return endpoint_.link().free_op(op);
   }
+  if (read_done(op, status) && !ended_) read_next();
+}
+
+// A part of a read is done. True: it was the last one.
+bool Incoming::read_done(Op& op, int status) {
   if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts != 0) return;
+  if (--op.parts != 0) return false;
   std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });
   came();
   endpoint_.received(op);
-  if (!ended_) read_next();
+  return true;
 }
 
 // Receives, and what comes to them.
