@@ -24,13 +24,17 @@ cmp -s <(packages_in "$root/Dockerfile") <(packages_in "$root/docs/tutorial.md")
 if docker compose version >/dev/null 2>&1; then
   docker compose -f "$root/compose.yaml" config --quiet || wrong "compose.yaml is not valid"
 elif python3 -c 'import yaml' 2>/dev/null; then
-  python3 - "$root/compose.yaml" <<'PYTHON' || wrong "compose.yaml is not what it should be"
+  python3 - "$root/compose.yaml" "$root/docs/operations.md" <<'PYTHON' || wrong "compose.yaml is not what it should be"
+import re
 import sys
 import yaml
 hosts = yaml.safe_load(open(sys.argv[1], encoding="utf-8"))["services"]
 assert sorted(hosts) == ["a", "b"]
 for host in hosts.values():
     assert host["cap_drop"] == ["ALL"] and host["read_only"] and host["user"] == "65534:65534", host
+# What the page writes to has to be there, and it may be written.
+for host, folder in re.findall(r"^docker compose exec -d (\w) .*--out (\S+)", open(sys.argv[2], encoding="utf-8").read(), re.M):
+    assert folder in [entry.split(":")[0] for entry in hosts[host]["tmpfs"]], folder
 PYTHON
 else
   skip "neither docker compose nor Python's yaml is here"
