@@ -174,12 +174,13 @@ stop "$receiver"
 # Writing fails during the transfer.
 random_file "$work/long" 100M
 mkdir "$work/limited"
-# 65,536 KiB: writing more fails as on a full disk
+# 65,536 KiB: a longer file cannot be
 start "$work/limited.log" bash -c 'ulimit -f 65536 && exec "$@"' - "$bin/stp-recv" --link "stpd:$work/b.sock" \
   --listen :3001 --out "$work/limited"
 limited=$!
 await_receiver limited
-expect refused_with "not enough space" "$work/long" 10.9.0.2:3001
+expect refused_with "File too large; its file system, or its limit (ulimit -f), permits no file of that length" \
+  "$work/long" 10.9.0.2:3001
 expect is_empty_directory "$work/limited"
 stop "$limited"
 

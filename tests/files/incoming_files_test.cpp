@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -486,6 +487,23 @@ TEST_F(IncomingFilesTest, a_sink_gets_the_zeros_of_a_hole) {
   std::string got(100, ' ');
   EXPECT_EQ(::read(out.get(), got.data(), got.size()), 100);
   EXPECT_EQ(got, "ab" + std::string(98, '\0'));
+}
+
+// It is no directory in which there could be too little space.
+TEST_F(IncomingFilesTest, a_sink_that_is_full_is_told_by_its_error) {
+  const os::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  files_->write_to(full.get());
+  offer(file("file", 5));
+  ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
+  testing::internal::CaptureStderr();
+  auto note = append("hello");
+  if (note.reason == Reason::kNone) note = commit("hello");
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find(
+                "test: file: standard output cannot be written: No space left on device; "),
+            0U);
+  EXPECT_EQ(note.reason, Reason::kWrite);
+  EXPECT_EQ(note.error, ENOSPC);
 }
 
 TEST_F(IncomingFilesTest, of_what_is_offered_dry_nothing_is_done) {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "tools/files/receiver.h"
+
 namespace stp::files {
 namespace {
 
@@ -72,6 +74,14 @@ TEST(Note, every_reason_names_the_cause_and_the_remedy) {
     EXPECT_NE(describe(note).find("; "), std::string::npos) << describe(note);
   }
   EXPECT_NE(describe(sample()).find("Input/output error"), std::string::npos);
+}
+
+TEST(Note, tells_a_file_that_may_not_be_so_long_from_a_directory_without_space) {
+  EXPECT_EQ(describe(result_of(-ENOSPC)),
+            "not enough space in the receiver's directory; free some");
+  EXPECT_EQ(describe(result_of(-EFBIG)),
+            "the receiver cannot write the file: File too large; its file system, or its limit "
+            "(ulimit -f), permits no file of that length");
 }
 
 // Appends a file of `length` bytes that all have the value `fill`.

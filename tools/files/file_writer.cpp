@@ -236,8 +236,7 @@ Note result_of(int error) {
   Note note;
   if (error == 0) return note;
   if (error == -ECANCELED) return because(Reason::kStopped);
-  note.reason =
-      error == -ENOSPC || error == -EDQUOT || error == -EFBIG ? Reason::kNoSpace : Reason::kWrite;
+  note.reason = error == -ENOSPC || error == -EDQUOT ? Reason::kNoSpace : Reason::kWrite;
   note.error = static_cast<std::uint16_t>(-error);
   return note;
 }

@@ -614,7 +614,13 @@ void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
 // With number 0 the sender already knows and is not notified.
 void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
   linked_.forget(number);
-  const auto line = (name.empty() ? "a file" : name) + ": " + describe_here(note);
+  const auto of_output = sink_ >= 0 && note.error != 0;  // not of a directory
+  if (of_output) note.reason = Reason::kWrite;
+  const auto line = (name.empty() ? "a file" : name) + ": " +
+                    (of_output ? "standard output cannot be written: " + error_text(note.error) +
+                                     "; redirect it to where there is room, or to a program that "
+                                     "reads all"
+                               : describe_here(note));
   const auto known = failed_.size() < kMostFailed;
   // A sender with --delete removes the directory, and sends the file again.
   const auto later = known && note.reason == Reason::kWrite && note.error == EISDIR;

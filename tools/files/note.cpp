@@ -62,6 +62,9 @@ std::string remedy(int error) {
   if (error == ENOTDIR || error == ELOOP)
     return "a directory is needed there, and something else has its name, perhaps a symbolic link; "
            "remove that";
+  if (error == EFBIG)
+    return "its file system, or its limit (ulimit -f), permits no file of that length";
+  if (error == ENOSPC) return "free some where it writes to";
   return "check its --out directory";
 }
 
