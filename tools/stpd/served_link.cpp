@@ -143,9 +143,8 @@ std::string listen_error(const std::string& path, int error) {
   if (error == -EACCES)
     return "socket " + path +
            ": this user may not make it there: name one elsewhere (--socket), in a directory of "
-           "its "
-           "own (mkdir -m 700 /tmp/stp-$USER), which programs name in STP_LINK=stpd:PATH; or let "
-           "root make the directory and give it to this user";
+           "its own (mkdir -m 700 /tmp/stp-$USER), which programs name in STP_LINK=stpd:PATH; or "
+           "let root make the directory and give it to this user";
   return "socket " + path + ": " + std::strerror(-error);
 }
 

@@ -256,14 +256,15 @@ void Server::tend() {
 void Server::report_lost_threads() {
   if (const auto lost = foreign_->tend(); lost) {
     counts_.stuck_descriptors += lost->more;
-    log(LogLevel::kError,
-        "a descriptor of uid " + std::to_string(lost->user) +
-            " cannot be closed: the server of that file (FUSE?) does not answer. Until then new "
-            "programs of this user are refused, and others of it cannot map memory: end that "
-            "server");
+    log_client(lost->user, LogLevel::kError,
+               "a descriptor of uid " + std::to_string(lost->user) +
+                   " cannot be closed: the server of that file (FUSE?) does not answer. Until then "
+                   "new programs of this user are refused, and others of it cannot map memory: end "
+                   "that server");
   }
   while (const auto user = workers_->held_up())
-    log(LogLevel::kError,
+    log_client(
+        *user, LogLevel::kError,
         "a thread has worked on memory of uid " + std::to_string(*user) +
             " for ten seconds: one of its programs may hold a lock of the file. Until it lets go, "
             "a stpd that is killed keeps its link from the next one: end that program");
