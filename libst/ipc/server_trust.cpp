@@ -90,7 +90,9 @@ class Way {
     if (!is_root_or_self(owner) && owner != server_ && is_one_user(owner))
       return "user " + std::to_string(owner) + " may make files in " + here_text_.string();
     const auto others_write = (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    const auto stays = (directory.st_mode & S_ISVTX) != 0 && is_root_or_self(entry.st_uid);
+    // A user may mount there what tells false owners (FUSE).
+    const auto stays = (directory.st_mode & S_ISVTX) != 0 && is_root_or_self(entry.st_uid) &&
+                       entry.st_dev == directory.st_dev;
     return others_write && !stays ? "others may make files in " + here_text_.string() : "";
   }
 

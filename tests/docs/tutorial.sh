@@ -73,7 +73,7 @@ export REAL_CMAKE
 # host VARIABLE NAME: makes a host whose home is $work/NAME. VARIABLE gets the pid that keeps it.
 host() {
   mkdir -p "$work/$2"
-  start "$work/hosts.log" unshare --mount --net bash -c 'mount -t tmpfs tmpfs /run && touch "$0" && exec sleep 3600' \
+  start "$work/hosts.log" unshare --mount --net bash -c 'mount -t tmpfs -o mode=0755 tmpfs /run && touch "$0" && exec sleep 3600' \
     "$work/$2.is_there"
   printf -v "$1" %s $!
   wait_for 20 test -e "$work/$2.is_there" || { cat "$work/hosts.log" >&2; fail "cannot make a host"; }

@@ -21,7 +21,7 @@ cat >"$work/contained" <<'SH'
 #!/usr/bin/env bash
 set -eu
 mount --make-rprivate /
-mount -t tmpfs tmpfs /run
+mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir /run/stpd /run/programs
 cp "${0%/*}"/{stpd,stpctl} /run/programs
 mount -t tmpfs -o mode=0755 tmpfs /run/stpd

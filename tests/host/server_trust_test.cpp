@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -135,6 +137,29 @@ TEST_F(ServedByAnother, IsTrustedEverywhereIfItIsRootOrTheSameUser) {
   file.remove();
   serve(path, kThird);
   as(kThird, [&] { EXPECT_EQ(connect(path), 0) << why; });
+}
+
+// A user can mount a file system there that says it is root's.
+TEST_F(ServedByAnother, IsRefusedInWhatIsMountedWhereAllMayMakeFiles) {
+  open_to(kOfAll);
+  const auto mounted = directory.path() + "/mounted";
+  ASSERT_EQ(::mkdir(mounted.c_str(), 0755), 0);
+  const auto child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+        ::mount("tmpfs", mounted.c_str(), "tmpfs", 0, "mode=0755"))
+      ::_exit(77);
+    const auto path = mounted + "/socket";
+    const os::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (file.bind(socket.get(), path, {}) != 0) ::_exit(2);
+    as(kServer, [&] { ::listen(socket.get(), 1); });
+    ::_exit(connect(path) == -EPERM ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "nothing can be mounted";
+  EXPECT_EQ(status, 0);
 }
 
 // There all of them have one number, that of this process as well.
