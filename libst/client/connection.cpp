@@ -179,11 +179,19 @@ int Connection::info(VcFacts& out) const {
   return error;
 }
 
+namespace {
+
+[[gnu::noinline]] int not_decided() {
+  return fail(-ENOTCONN, "st_accept_opt or st_reject comes first");
+}
+
+}  // namespace
+
 // Returns 0 while the connection can be used, else the reason why it cannot.
 int Connection::over() const {
   if (const auto gone = backend_.error(); gone != 0) return gone;
   if (const auto end = end_of_channel(); end != 0) return end;
-  return asked_ ? fail(-ENOTCONN, "st_accept_opt or st_reject comes first") : 0;
+  return asked_ ? not_decided() : 0;
 }
 
 // The same, with a text for st_strerror.
@@ -214,7 +222,7 @@ int Connection::take_end() {
 
 int Connection::send(const Sending& what) {
   if (const auto error = check(what); error != 0) return error;
-  if (const auto reason = why_over(); reason != 0) return reason;
+  if (over() != 0) return why_over();
   if (!try_send(what)) {
     bool sent = false;
     const auto waited = wait_until(backend_, channel_, kNever, [&] {
@@ -434,8 +442,8 @@ using stp::client::not_set;
 namespace {
 
 // Converts the arguments of st_tx and st_utx. Returns 0 or -EINVAL.
-int sending_of(const st_header_t* hdr, const void* opt_pay, int len, int bufx, int off,
-               Connection::Sending& out) {
+inline int sending_of(const st_header_t* hdr, const void* opt_pay, int len, int bufx, int off,
+                      Connection::Sending& out) {
   if (hdr == nullptr) return not_set("hdr");
   if (len < 0 || off < 0) return fail(-EINVAL, "len and off must not be negative");
   out.header = std::bit_cast<stp::wire::Header>(*hdr);

@@ -146,12 +146,12 @@ class Ref {
 };
 
 template <typename T>
-Ref<T> find(Handle handle) {
+[[gnu::always_inline]] inline Ref<T> find(Handle handle) {
   return Ref<T>(HandleTable::instance().pin(handle, T::kKind));
 }
 // Looks up a handle that the user passed.
 template <typename T>
-Ref<T> find(const void* handle) {
+[[gnu::always_inline]] inline Ref<T> find(const void* handle) {
   return find<T>(reinterpret_cast<Handle>(handle));
 }
 template <typename T>

@@ -42,6 +42,17 @@ struct Operation {
   std::uint64_t posted = 0;             // position among operations and receives
   std::uint64_t id = 0;                 // in its OperationList; 0: complete
 
+  // As one that nobody has posted, but for what every post says: kind, flags, context and bytes.
+  void clear() {
+    begun = cancelled = eager = false;
+    memory = nullptr;
+    tag = request = key = 0;
+    function = wire::Function::kGet;
+    address = operand = compare = 0;
+    message = slot = ring_end = 0;
+    write = posted = id = 0;
+    remote_uses = nullptr;
+  }
   [[nodiscard]] Address source() const { return memory != nullptr ? memory->at(ptr) : Address{}; }
   // For memory that the link uses a copy of: see Memory.
   void fetch() const {

@@ -63,7 +63,7 @@ template <typename Fill>
 [[gnu::always_inline]] inline int post(Connection& connection, const Posting& posting,
                                        const Fill& fill) {
   auto& draft = connection.draft();
-  draft = {};
+  draft.clear();
   draft.kind = posting.kind;
   draft.flags = posting.flags;
   draft.context = posting.context;
@@ -170,7 +170,9 @@ int stm_send_short(stm_connection_t connection, uint64_t context, unsigned flags
       return fail(-EMSGSIZE, "a message of that length never begins at once");
     const stp::Lock guard(found->domain()->mutex());
     auto& draft = found->draft();
-    draft = {};
+    draft.clear();
+    draft.kind = Operation::Kind::kSend;
+    draft.ptr = nullptr;
     draft.flags = flags;
     draft.context = context;
     draft.length = length;

@@ -172,7 +172,7 @@ void Puts::confirm() {
 }
 
 // The put of which it is the last Block is complete.
-void Puts::tell(const Block& block, int status) {
+inline void Puts::tell(const Block& block, int status) {
   if (block.cancelled) status = -ECANCELED;
   completions_.add_put(block.context, status, status == 0 ? block.total : 0);
 }
