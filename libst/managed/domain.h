@@ -208,6 +208,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int drain(Queue& queue, stm_event_t* events, int max);
   void look_around();
   void take_turn(Time now);
+  void visit_all(Time now);
   void look_at_states();
   void end_turn();
   void drop(Agenda::Entry& entry);

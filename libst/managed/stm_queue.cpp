@@ -52,10 +52,9 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 
 // The same, if one of them has failed.
 int explained(Domain& domain, const stm_event_t* events, int count) {
-  const auto* const end = events + std::max(count, 0);
-  if (std::all_of(events, end, [](const stm_event_t& event) { return event.status == 0; }))
-    return count;
-  explain(domain, events, end);
+  int failed = 0;
+  for (int i = 0; i < count; ++i) failed |= events[i].status;
+  if (failed != 0) explain(domain, events, events + count);
   return count;
 }
 

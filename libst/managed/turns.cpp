@@ -214,7 +214,10 @@ void Domain::progress() {
 
 void Domain::take_turn(Time now) {
   agenda_.gather(backend_->page().news, now);
-  if (agenda_.turn().empty()) return;
+  if (!agenda_.turn().empty()) visit_all(now);
+}
+
+void Domain::visit_all(Time now) {
   look_at_states();
   const auto& turn = agenda_.turn();
   for (auto* const entry : turn) entry->connection->advance(now);
