@@ -62,6 +62,7 @@
   X(VcClosed,          vc_closed,           "connections closed in order")                         \
   X(VcRefused,         vc_refused,          "connections refused by the peer")                     \
   X(VcUnanswered,      vc_unanswered,       "Request_Connections that nobody answered")            \
+  X(WaysShort,         ways_short,          "connections with shorter STUs: longer ones are lost") \
   X(VcFailed,          vc_failed,           "connections given up: peer silent or client gone")    \
   /* Slots, section 6 */                                                                           \
   D(SlotOverrun,       slot_overrun,        "no free Slot for an operation")                       \

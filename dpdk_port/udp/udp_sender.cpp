@@ -244,11 +244,12 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   }
   const std::size_t settled = send_to(to_->address, run, now);
   if (settled > 0) {
-    ways_.sent(run.front().to, run.front().size(), now);
-    const auto asks = [](const Datagram& each) {
+    const auto head_of = [](const Datagram& each) {
       const iovec& first = each.pieces[0];
-      return UdpWays::asks_for_long({static_cast<const std::byte*>(first.iov_base), first.iov_len});
+      return Bytes(static_cast<const std::byte*>(first.iov_base), first.iov_len);
     };
+    const auto asks = [&](const Datagram& each) { return UdpWays::asks_for_long(head_of(each)); };
+    if (!UdpWays::begins(head_of(run.front()))) ways_.sent(run.front().to, run.front().size(), now);
     if (std::ranges::any_of(run.first(settled), asks)) ways_.asked(run.front().to, now);
     full_since_ = kNever;
     return settled;

@@ -23,6 +23,7 @@ class UdpWays {
   // What was sent counts so long, and an answer. What was asked for is late after kLate.
   static constexpr Time kSent = 10 * kSecond, kHeard = 3 * kSecond, kLate = kSecond;
 
+  // Not of what begins().
   void sent(const MacAddr& to, std::size_t bytes, Time now) {
     if (bytes <= kEverywhere) return;
     const std::uint64_t name = to.to_u64();
@@ -58,11 +59,17 @@ class UdpWays {
     return answers(way, station, now) && is_recent(way.asked, now) &&
            now - way.first_asked >= kLate;
   }
+  // Whether a frame of STP begins a connection: it is as long as it is to find out what arrives.
+  // protocol: 13.20
+  static bool begins(Bytes frame) {
+    if (frame.size() < wire::kHeaderSize) return false;
+    const auto op = op_of(frame);
+    return op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer;
+  }
   // Whether a frame of STP asks for more than one datagram carries everywhere.
   static bool asks_for_long(Bytes frame) {
     if (frame.size() < wire::kHeaderSize) return false;
-    const unsigned op_flags = wire::load16(frame.data() + wire::at::kOpFlags);
-    const auto op = static_cast<wire::Op>(op_flags >> wire::kOpShift);
+    const auto op = op_of(frame);
     const std::size_t param = wire::load16(frame.data() + wire::at::kParam);
     if (op == wire::Op::kClearToSend)
       return param <= wire::kMaxBlocksize && std::size_t{1} << param > kEverywhere;
@@ -76,6 +83,10 @@ class UdpWays {
     Time sent = kNever, heard = kNever;
     Time first_asked = kNever, asked = kNever;  // asked: kNever, too, once long ones have come
   };
+  static wire::Op op_of(Bytes frame) {
+    const unsigned op_flags = wire::load16(frame.data() + wire::at::kOpFlags);
+    return static_cast<wire::Op>(op_flags >> wire::kOpShift);
+  }
   static bool is_recent(Time sent, Time now) { return sent != kNever && now - sent <= kSent; }
   static bool answers(const Way& way, const MacAddr& station, Time now) {
     return way.name == station.to_u64() && way.heard != kNever && now - way.heard <= kHeard;

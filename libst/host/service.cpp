@@ -179,6 +179,8 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   config.granted_limit = (limit.least + shards - 1) / shards;
   config.granted_most = (limit.most + shards - 1) / shards;
   config.routed = info.routed;
+  // protocol: 13.20
+  config.padded_requests = info.internet;
   config.sources = info.sources;
   config.shards = info.shards.get();
   config.shard = info.shard;

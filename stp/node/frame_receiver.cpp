@@ -69,6 +69,9 @@ void ConnectionlessPorts::receive(Vc& vc, const wire::Frame& frame, Time now) {
   const auto op = h.op();
   if (op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer ||
       op == wire::Op::kRequestDisconnect) {
+    // protocol: 13.20
+    if (frame.padded && !use_.common.config.padded_requests)
+      return use_.common.drop(DropReason::kBadControlLength);
     use_.common.counters.add(Counter::kRxControl);
     if (op == wire::Op::kRequestConnection) return use_.listeners.on_request(frame, now);
     if (op == wire::Op::kConnectionAnswer) return use_.openings.on_answer(frame, now);

@@ -9,6 +9,7 @@
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 #include "stp/wire/frame.h"
+#include "stp/wire/padding.h"
 
 namespace stp {
 namespace {
@@ -62,6 +63,8 @@ std::size_t FrameSender::send_answers(std::span<TxFrame> frames) {
     const auto option = a->option ? Bytes(*a->option) : Bytes{};
     TxFrame& frame = frames[count++];
     emit(frame, a->dst, a->header, a->checksum, option, {}, false);
+    if (const auto padding = wire::padding_of(a->header); padding.stu != 0)
+      pad(frame, wire::kEthernetSize + wire::padded_length(padding.stu));
     frame.for_stranger = use_.common.answers.is_for_stranger();
     use_.common.answers.sent(users_wait);
   }
@@ -426,6 +429,15 @@ void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& h
   frame.head_length = size;
   use_.common.counters.add(Counter::kTxFrames);
   use_.common.counters.add(Counter::kTxBytes, size + frame.attached.size());
+}
+
+// Cksum does not cover what is added.
+// protocol: 4.1, 13.20
+void FrameSender::pad(TxFrame& frame, std::size_t length) {
+  STP_ASSERT(length >= frame.head_length, "padding makes a frame longer");
+  std::memset(frame.head + frame.head_length, 0, length - frame.head_length);
+  use_.common.counters.add(Counter::kTxBytes, length - frame.head_length);
+  frame.head_length = length;
 }
 
 void FrameSender::transmitted(const TxToken& token) {

@@ -100,6 +100,7 @@ class FrameSender {
                      std::byte* to);
   void finish_request(Vc& vc);
   void tell_room(Vc& vc);
+  void pad(TxFrame& frame, std::size_t length);
   void emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header, bool checksum,
             Bytes payload, Bytes append, bool attach);
   // frame_sender.cpp

@@ -67,6 +67,9 @@ struct NodeConfig {
   // The way to other stations leads through a network that others use, too: what is granted is
   // also limited by what the path from each of them carries.
   bool routed = false;
+  // What is too long for the way to a station is lost, and nobody says so: RC and CA are as long as
+  // the longest datagrams that they promise (stp/wire/padding.h).
+  bool padded_requests = false;
   // Must outlive the Node. nullptr: each station is a source of its own.
   const Sources* sources = nullptr;
   // Budget of the memory that tracks data under way. When it refuses, CTS wait and MRA are

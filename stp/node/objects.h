@@ -261,6 +261,7 @@ class DialState {
   // Not pending; waits until others are answered; sent.
   enum class State : std::uint8_t { kNone, kWaits, kSent };
   State state_ = State::kNone;
+  std::uint16_t cut_at_ = 0;  // how often it had been sent when a shortened answer came; 0: none
 };
 
 // A connection that its user has closed sends its queued requests first.
@@ -315,6 +316,7 @@ struct Vc : TimerNode,
   bool passive = false;      // made by the peer's RC; found by MAC, Port and `peer_key`
   bool end_counted = false;  // counted in vc_closed or vc_failed
   bool user_closed = false;  // the user has closed it
+  bool padded = false;       // the RC that made it was
   WakeState wake;
   DepartingClocks departing;
   std::uint64_t cookie = 0;

@@ -6,10 +6,23 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
+#include "stp/wire/padding.h"
 
 namespace stp::wire {
 DropReason parse(Bytes frame, unsigned max_stu, Frame& out, Bytes apart) {
   return parse_inline(frame, max_stu, out, apart);
+}
+
+DropReason split_padded(Bytes body, Frame& out) {
+  const auto padding = padding_of(out.header);
+  const bool right = is_legal(padding, out.header) && !out.snap &&
+                     body.size() == padded_length(padding.stu) - kHeaderSize;
+  if (!right) return DropReason::kBadControlLength;
+  out.option = padding.option ? body.first(kOptionSize) : Bytes{};
+  out.stu = {};
+  out.append = {};
+  out.padded = true;
+  return DropReason::kNone;
 }
 
 std::size_t head_size(const Header& header, std::size_t stu_length, bool tagged) {

@@ -17,9 +17,10 @@ namespace stp::wire {
 // A frame that passed every check of docs/protocol.md section 12. The spans point into the frame.
 struct Frame : LinkHeader {
   Header header;
-  Bytes option;  // control operations: empty or kOptionSize bytes
-  Bytes stu;     // DATA: the user's bytes
-  Bytes append;  // DATA: empty or kAppendSize bytes
+  Bytes option;         // control operations: empty or kOptionSize bytes
+  Bytes stu;            // DATA: the user's bytes
+  Bytes append;         // DATA: empty or kAppendSize bytes
+  bool padded = false;  // control operations: as padding_of() says
 };
 
 // Parses a frame and checks its form: encapsulation, lengths, op, flags, exponents, checksum.
@@ -87,16 +88,21 @@ inline DropReason split_data(Bytes body, std::size_t longest_stu, Frame& out) {
   return out.stu.size() > longest_stu ? DropReason::kStuTooLong : DropReason::kNone;
 }
 
+// `body` is neither empty nor an option payload.
+// protocol: 13.20
+DropReason split_padded(Bytes body, Frame& out);
+
 // Fewer bytes than an option payload are padding in Ethernet II, which does not state the length.
 // 802.3 states it, so there they are an error.
 // protocol: 2.7, 3.13
 inline DropReason split_control(Bytes body, Frame& out) {
   if (body.size() < kOptionSize && !out.snap) body = {};
-  if (!body.empty() && body.size() != kOptionSize) return DropReason::kBadControlLength;
+  if (!body.empty() && body.size() != kOptionSize) return split_padded(body, out);
   if (body.empty() && needs_operands(out.header)) return DropReason::kBadControlLength;
   out.option = body;
   out.stu = {};
   out.append = {};
+  out.padded = false;
   return DropReason::kNone;
 }
 

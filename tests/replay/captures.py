@@ -181,6 +181,73 @@ def udp():
         if result.returncode != 2 or "--udp-port" not in result.stderr:
             wrong.append(f"ports that are not named: {result.returncode} {result.stdout}{result.stderr}")
         stations(path, talk)
+        padded(path, talk)
+        short_stus(path)
+
+
+def short_stus(path):
+    """What is too short for Ethernet II has no SNAP in a datagram, which states its length."""
+    import frames
+    import managed  # noqa: F401
+    import sequences  # noqa: F401
+    from catalogue import TRACES
+
+    def plain(frame):
+        length = struct.unpack(">H", frame[12:14])[0]
+        return in_datagram(frame if length > 1500 else frame[:14] + frame[22:14 + length], (8181, 9001))
+    talk = TRACES["write-short.pcapng"].make().frames
+    path.write_bytes(frames.pcapng([(time, plain(frame)) for time, frame in talk]))
+    result = run("check", path)
+    if ", 0 findings" not in result.stdout:
+        wrong.append(f"short STUs: {result.stdout}{result.stderr}")
+
+
+def with_padding(frame, asked, stu, word=None):
+    """An RC or CA for the RC with that I_Max_STU, as long as a datagram with an STU of 2^stu bytes. stu 0: not padded."""
+    header = bytearray(frame[14:54])
+    if header[0] >> 3 == 1:
+        header[24:28] = struct.pack(">I", asked)
+    answers = asked if header[0] >> 3 == 2 else 0
+    header[28:32] = struct.pack(">I", word if word is not None else stu << 16 | answers << 8 | 1)
+    return frame[:14] + bytes(header) + bytes((1 << stu) + 64 if stu else 0)
+
+
+def padded(path, talk):
+    """Requests of several lengths and their answers break no rule over UDP, if they are as long as they say. Nor does
+    one who plays the station differ. On Ethernet they have no padding."""
+    import frames
+    (start, request), (answered, answer), *rest = talk
+    longest = struct.unpack(">I", request[38:42])[0]
+    own = struct.unpack(">I", answer[38:42])[0]
+    most = min(longest, own)
+    requests = [with_padding(request, longest, longest), with_padding(request, most - 1, most - 1),
+                with_padding(request, longest, 0)]
+    right = [(start + i, frame) for i, frame in enumerate(requests)]
+    right += [(answered + i, with_padding(answer, longest, stu)) for i, stu in enumerate((most, most - 1))]
+
+    def said(begin, wrap):
+        path.write_bytes(frames.pcapng([(time, wrap(frame)) for time, frame in begin + rest]))
+        result = run("check", path)
+        return result.stdout + result.stderr
+
+    def datagram(frame):
+        return in_datagram(frame, (8181, 9001))
+    text = said(right, datagram)
+    if ", 0 findings" not in text:
+        wrong.append(f"padded requests: {text}")
+    station = objects(run("decode", "--json", path).stdout)[0]["dst"]
+    played = run("play", "--as", station, path)
+    if ", 0 differences" not in played.stdout:
+        wrong.append(f"padded requests, played: {played.stdout}{played.stderr}")
+    for rule, begin, wrap in (
+            ("control-length", right, lambda frame: frame),
+            ("control-length", [(start, right[0][1] + b"\0"), *right[1:]], datagram),
+            ("control-length", [*right[:3], (answered, with_padding(answer, most - 1, most))], datagram),
+            ("unused-field", [(start, with_padding(request, longest, longest, longest << 16 | 0x0401)), *right[1:]], datagram),
+            ("unused-field", [(start, with_padding(request, longest, 0, 2)), *right[1:]], datagram)):
+        text = said(begin, wrap)
+        if rule not in text:
+            wrong.append(f"padded requests that break {rule}: {text}")
 
 
 def stations(path, talk):

@@ -63,7 +63,8 @@ TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
       Counter::kGetRefused,   Counter::kCtsRepeated, Counter::kCtsHeld,
       Counter::kRcRejected,   Counter::kRcUndecided, Counter::kBlocksAbandoned,
       Counter::kRcCookies,    Counter::kRcProven,    Counter::kUnprovenEnded,
-      Counter::kAddressFull,  Counter::kWindowsFull, Counter::kPortHeld};
+      Counter::kAddressFull,  Counter::kWindowsFull, Counter::kPortHeld,
+      Counter::kWaysShort};
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     const auto counter = static_cast<Counter>(i);
     EXPECT_EQ(Counters::is_drop(counter), !no_drops.contains(counter)) << Counters::name(counter);

@@ -222,6 +222,7 @@ std::string operation_text(const Decoded& decoded) {
   if (const auto length = payload_length(decoded); length != 0 || h.op() == wire::Op::kData)
     text += " +" + std::to_string(length);
   if (!decoded.frame.append.empty()) text += " +append";
+  if (decoded.frame.padded) text += " +padding";
   return text;
 }
 

@@ -115,6 +115,7 @@ struct HostConfig {
   EndpointConfig endpoint;
   Time reaction = 0;  // the longest time from a wake-up until the user program runs
   Rate lies = 0;
+  std::size_t longest_out = ~std::size_t{0}, longest_in = ~std::size_t{0};  // as Faults::longest
   // The loop that drives the Node never reports that it is idle, as if it had other work.
   bool never_idle = false;
   // The loop shares its core: it is scheduled out `count` times, for shortest..longest, after it

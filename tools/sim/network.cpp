@@ -39,6 +39,7 @@ bool Wire::lost(const Frame& frame) {
   if (now >= burst_until_ && dice_.chance(faults_.burst))
     burst_until_ = now + dice_.between(1, faults_.burst_length);
   if (now < burst_until_) return because(Fault::kBurstLost);
+  if (frame.size() > faults_.longest) return because(Fault::kLost);
   return dice_.chance(faults_.loss) && because(Fault::kLost);
 }
 

@@ -30,6 +30,7 @@ struct Faults {
   Rate delay = 0;  // frames that are delayed together with those behind them
   Time delay_by = 0;
   Rate corrupt = 0;
+  std::size_t longest = ~std::size_t{0};  // longer frames are lost
 
   // False if a frame, or its duplicate, may arrive after one that was sent later.
   [[nodiscard]] bool keeps_order() const { return reorder == 0 && duplicate == 0; }

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "stp/wire/layout.h"
+#include "stp/wire/padding.h"
+
 namespace stp::sim {
 namespace {
 
@@ -129,6 +132,33 @@ void flood(Scenario& s, Dice& dice) {
   if (dice.chance(percent(30))) loss(s, dice);
 }
 
+// Ways that lose what is longer than they carry, of Nodes that find out what they carry. Some
+// Nodes are older, where that does no harm. A user may see the first of two connections end, where
+// the way back is shorter, or seems to be.
+// protocol: 13.20
+void short_ways(Scenario& s, Dice& dice) {
+  const auto draw_length = [&dice] {
+    return wire::kEthernetSize + wire::padded_length(static_cast<unsigned>(dice.between(8, 13))) +
+           dice.below(200);
+  };
+  for (auto& host : s.hosts) {
+    host.node.padded_requests = true;
+    host.node.vlan.reset();
+    host.longest_out = draw_length();
+    host.longest_in = dice.chance(percent(60)) ? host.longest_out : draw_length();
+    s.reliable = s.reliable && host.longest_in == host.longest_out;
+  }
+  if (dice.chance(percent(20))) {
+    auto& older = s.hosts[dice.below(s.hosts.size())];
+    for (auto& host : s.hosts) host.longest_in = host.longest_out = ~std::size_t{0};
+    older.node.padded_requests = false;
+  }
+  if (dice.chance(percent(30))) loss(s, dice);
+  if (dice.chance(percent(20))) reorder(s, dice);
+  if (dice.chance(percent(20))) duplicate(s, dice);
+  s.reliable = s.reliable && s.faults.loss == 0 && s.faults.reorder == 0;
+}
+
 // --- faults that may end connections
 
 void partition(Scenario& s, Dice& dice) {
@@ -237,6 +267,7 @@ constexpr std::array kProfiles{
     Profile{"small-buffers", "several senders through a switch with little room", small_buffers},
     Profile{"many-vcs", "up to 100 connections at once", many_vcs},
     Profile{"flood", "requests to connect from addresses that nobody has", flood},
+    Profile{"short-ways", "ways that lose what is longer than they carry", short_ways},
     Profile{"huge", "a Transfer of more than 4 GiB", huge, 0},
     Profile{"level0", "RTS, CTS and DATA written by hand, under any of the above", level0, 2},
     Profile{"connectionless", "Blocks between endpoints without a peer, under any of the above",

@@ -118,11 +118,13 @@ void World::build() {
                                     return accept(host, end, info);
                                   });
     auto* const machine = station.machine.get();
+    auto faults = scenario_.faults;
+    faults.longest = config.longest_out;
     station.uplink = std::make_unique<Wire>(
-        run_, scenario_.link, scenario_.faults,
+        run_, scenario_.link, faults,
         [this, from = stations_.size() - 1](Frame frame) { forward(from, std::move(frame)); });
     station.downlink =
-        &switch_.add_port(config.node.mac, scenario_.link, {},
+        &switch_.add_port(config.node.mac, scenario_.link, {.longest = config.longest_in},
                           [machine](const Frame& frame) { machine->receive(frame); });
     machine->plug_in(*station.uplink);
   }

@@ -74,6 +74,7 @@ local field = {
   stu = ProtoField.bytes("stp-st.stu", "STU"),
   stu_length = ProtoField.uint32("stp-st.stu_length", "STU length"),
   append = ProtoField.bytes("stp-st.append", "Append"),
+  padding = ProtoField.uint32("stp-st.padding", "Padding"),
   error = ProtoField.string("stp-st.error", "Error"),
   connection = ProtoField.uint32("stp-st.connection", "Connection"),
   request_in = ProtoField.framenum("stp-st.request_in", "Answers the request in", base.NONE,
@@ -365,6 +366,15 @@ local function size_error(h)
   end
 end
 
+-- How many bytes of an RC or CA over IP are padding, and not option payload (13.20).
+local function padding_of(h, body)
+  local answers = h.name == "CA" and not flag(h, "Reject")
+  local stu = bit.band(bit.rshift(h.b_num, 16), 0xff)
+  if not (h.name == "RC" or answers) or bit.band(h.b_num, 1) == 0 or stu < 8 or stu > 16 then return 0 end
+  if body ~= bit.lshift(1, stu) + APPEND then return 0 end
+  return body - (bit.band(h.b_num, 2) ~= 0 and OPTION or 0)
+end
+
 local function syntax_error(h, body, snap)
   if not h.name then return "no such operation" end
   if bit.band(h.bits, 1) ~= 0 then return "the reserved flag is set" end
@@ -487,6 +497,8 @@ function stp.dissector(buffer, pinfo, parent)
   local h = read_header(buffer, pinfo)
   local body = buffer:reported_len() - HEADER
   local snap = snap_type() ~= nil
+  local padding = padding_of(h, body)
+  body = body - padding
   h.stu_length = h.name == "DATA" and math.max(body - (flag(h, "Append") and APPEND or 0), 0) or 0
   add_header(tree, buffer, h)
   local why = syntax_error(h, body, snap)
@@ -515,6 +527,7 @@ function stp.dissector(buffer, pinfo, parent)
       tree:add_proto_expert_info(expert.checksum)
     end
   end
+  if padding > 0 then tree:add(field.padding, padding):set_generated() end
   add_facts(tree, h, facts[pinfo.number] or {})
 end
 

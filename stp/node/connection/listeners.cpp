@@ -4,7 +4,24 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/wire/padding.h"
+
 namespace stp {
+namespace {
+
+// w7 of a CA whose R_Max_STU is `own`. The RC that made the connection, or makes it, has the
+// I_Max_STU `asked`; this one, a repeat perhaps, has `padded`, and the CA is no longer than it.
+// protocol: 13.20
+std::uint32_t padding_of_answer(unsigned padded, unsigned asked, unsigned own,
+                                const OptionPayload& option) {
+  const wire::Padding padding{.known = true,
+                              .option = option.has_value(),
+                              .asked = asked,
+                              .stu = std::min({padded, asked, own})};
+  return padding.word();
+}
+
+}  // namespace
 
 // An unused Port: the one the user asked for, else the next in turn. 0: none left.
 // protocol: 5.3
@@ -28,14 +45,19 @@ Vc* Openings::make(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie,
   vc->endpoint = &endpoint;
   vc->cookie = cookie;
   vc->local_port = port;
-  // protocol: 5.5
   vc->local_key = names.key != 0 ? names.key : wanted.key;
-  while (vc->local_key == 0) vc->local_key = use_.common.random.next();
+  if (vc->local_key == 0) vc->local_key = new_key();
   vc->local_max_stu = std::min(wanted.max_stu, use_.common.config.max_stu);
   vc->channel = NodeChannel(channel, {wanted.slots, wanted.credits});
   vc->heard = now;
   ++endpoint.vcs;
   return &use_.vcs.add(std::move(vc));
+}
+
+// protocol: 5.5
+std::uint32_t Openings::new_key() {
+  for (;;)
+    if (const auto key = use_.common.random.next(); key != 0) return key;
 }
 
 // Records what the peer announced in its RC or CA.
@@ -101,6 +123,7 @@ Vc* Openings::make_passive(Endpoint& endpoint, const Requester& asker,
   if (vc == nullptr) return nullptr;
   endpoint.stock.pop_front();
   vc->passive = true;
+  vc->padded = asker.padded;
   vc->peer_uport = asker.rc.i_uport;
   vc->peer_option = asker.option;
   adopt_peer(*vc, asker.name(), {asker.rc.i_slots, asker.rc.i_bufsize, asker.rc.i_max_stu});
@@ -132,6 +155,7 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
   // protocol: 5.5
   const bool keyless = ca.r_key == 0 && !refused;
   if (ours && vc->state == VcState::kConnecting && !keyless) {
+    if (frame.padded && !shows_way(*vc, frame, now)) return;
     vc->heard = now;
     // protocol: 5.19
     vc->peer_option = to_option(frame.option);
@@ -150,20 +174,51 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
   }
   if (h.d_port == 0) return common.drop(DropReason::kBadPort);
   if (keyless) return common.drop(DropReason::kBadKey);
-  const bool repeated = ours && h.s_port == vc->peer_port && ca.r_key == vc->peer_key;
+  // To an RC of another length, 5.36 gives another Key.
+  // protocol: 13.20
+  const bool of_other_length =
+      ours && frame.padded && wire::padding_of(h).asked != vc->local_max_stu;
+  const bool repeated =
+      ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || of_other_length);
   if (repeated || refused) return common.drop(DropReason::kBadState);
-  // The answerer holds a connection that no user here wants: ends it at once.
-  // protocol: 5.9
-  common.counters.add(Counter::kGhostCa);
+  end_ghost(frame);
+}
+
+// Whether a padded CA shows that the way carries, to and fro, what it and its RC promise. That RC
+// counts from now on. If the way back carries less, the RC is sent anew for shorter STUs.
+// protocol: 13.20
+bool Openings::shows_way(Vc& vc, const wire::Frame& frame, Time now) {
+  const auto padding = wire::padding_of(frame.header);
+  if (padding.asked > vc.local_max_stu) {
+    use_.common.drop(DropReason::kBadState);
+    return false;
+  }
+  if (padding.stu >= std::min(padding.asked, frame.header.sync)) {
+    use_.dials.reached(vc, padding.asked, now);
+    return true;
+  }
+  // Whoever has chosen the Key cannot ask under another one.
+  if (!Dials::is_cut_again(vc) || vc.endpoint->config.key != 0) return false;
+  end_ghost(frame);
+  vc.local_key = new_key();
+  use_.dials.begin_shorter(vc, padding.stu, now);
+  return false;
+}
+
+// The answerer holds a connection that no user here wants: ends it at once.
+// protocol: 5.9
+void Openings::end_ghost(const wire::Frame& answer) {
+  const auto& h = answer.header;
+  use_.common.counters.add(Counter::kGhostCa);
   auto rd = wire::to_header(wire::RequestDisconnect{.i_key = h.d_key});
   rd.d_port = h.s_port;
   rd.s_port = h.d_port;
-  rd.d_key = ca.r_key;
-  common.answer_stranger(frame.src, {rd});
+  rd.d_key = wire::decode_as<wire::ConnectionAnswer>(h).r_key;
+  use_.common.answer_stranger(answer.src, {rd});
 }
 
-wire::Header Openings::answer_of(const Vc& vc) {
-  return vc.header_for(wire::ConnectionAnswer{
+wire::Header Openings::answer_of(const Vc& vc, unsigned padded) {
+  auto ca = vc.header_for(wire::ConnectionAnswer{
       .r_slots = static_cast<std::uint16_t>(vc.channel.slots()),
       .r_bufsize = vc.endpoint->config.bufsize,
       .r_key = vc.local_key,
@@ -171,6 +226,9 @@ wire::Header Openings::answer_of(const Vc& vc) {
       .i_uport = vc.peer_uport,
       .r_uport = vc.endpoint->uport,
   });
+  if (padded != 0)
+    ca.b_num = padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, vc.option);
+  return ca;
 }
 
 namespace {
@@ -308,6 +366,8 @@ void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time no
       .i_uport = asker.rc.i_uport,
       .r_uport = endpoint.uport,
   });
+  const auto asked = asker.rc.i_max_stu;
+  if (asker.padded) ca.b_num = padding_of_answer(asked, asked, ca.sync, {});
   ca.d_port = asker.port;
   ca.s_port = names.port;
   ca.d_key = asker.rc.i_key;
@@ -375,7 +435,7 @@ bool Listeners::answer_again(const Requester& asker, Time now) {
   // A repeated RC proves nothing about its sender.
   // protocol: 5.41
   if (vc->state == VcState::kOpen)
-    use_.common.answer_stranger(vc->peer_mac, {Openings::answer_of(*vc)},
+    use_.common.answer_stranger(vc->peer_mac, {Openings::answer_of(*vc, asker.padding())},
                                 vc->endpoint->config.checksum, vc->option);
   if (vc->state == VcState::kAsked) vc->heard = now;  // the requester still waits
   return true;
@@ -395,7 +455,11 @@ void Listeners::on_request(const wire::Frame& frame, Time now) {
   if (common.is_spoofed(frame)) return common.drop(DropReason::kBadSource);
   const Requester asker{frame.src, frame.header.s_port,
                         wire::decode_as<wire::RequestConnection>(frame.header),
-                        to_option(frame.option)};
+                        to_option(frame.option), frame.padded};
+  // It is for older stations. One that is padded comes, too.
+  // protocol: 13.20
+  if (common.config.padded_requests && !frame.padded && wire::padding_of(frame.header).known)
+    return common.counters.add(Counter::kDuplicateRc);
   // protocol: 5.5
   if (asker.rc.i_key == 0) return common.drop(DropReason::kBadKey);
   if (answer_again(asker, now)) return;
@@ -444,7 +508,7 @@ void Listeners::make(Endpoint& endpoint, const Requester& asker, bool own, Time 
 // The peer learns of it at once.
 void Listeners::open(Vc& vc, VcEvent how) {
   use_.openings.open(vc, how);
-  use_.common.answer(vc, Openings::answer_of(vc), vc.option);
+  use_.common.answer(vc, Openings::answer_of(vc, vc.padded ? vc.peer_max_stu : 0), vc.option);
   use_.timers.update(vc);
 }
 

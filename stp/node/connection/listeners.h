@@ -43,8 +43,9 @@ class Openings {
                    Time now);
   // `vc` carries data from now on. `how`: the event that opens it.
   void open(Vc& vc, VcEvent how);
-  // The CA for a connection made by an RC.
-  [[nodiscard]] static wire::Header answer_of(const Vc& vc);
+  // The CA for a connection made by an RC. `padded`: it answers an RC with this I_Max_STU that was
+  // padded; 0: one that was not.
+  [[nodiscard]] static wire::Header answer_of(const Vc& vc, unsigned padded);
 
   // The CA of the peer.
   void on_answer(const wire::Frame& frame, Time now);
@@ -58,7 +59,10 @@ class Openings {
   std::uint16_t choose_port(const Endpoint& endpoint, Time now);
   Vc* make(Endpoint& endpoint, std::byte* channel, std::uint64_t cookie, Time now,
            const Strangers::Names& names = {});
+  std::uint32_t new_key();
   void adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes);
+  bool shows_way(Vc& vc, const wire::Frame& frame, Time now);
+  void end_ghost(const wire::Frame& answer);
 
   Uses use_;
 };

@@ -29,6 +29,10 @@ void StateExchange::on_request(Vc& vc, const wire::Header& h) {
   const bool first = !std::exchange(proof.wanted_, true);
   proof.r_id_ = rs.r_id;
   proof.i_id_ = rs.i_id;
+  // Of several RCs that the peer may have answered, the CA that came has told which one counts.
+  // protocol: 13.20
+  if (use_.common.config.padded_requests)
+    proof.i_id_ = (rs.i_id & ~std::uint32_t{0xff}) | (vc.local_max_stu - wire::kMinMaxStu);
   proof.asked_ = vc.heard;
   if (!first) return;
   proof.clock_.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);

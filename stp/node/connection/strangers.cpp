@@ -149,11 +149,41 @@ const Strangers::Kept* Strangers::find(const MacAddr& mac, const wire::Header& h
   return held == held_.end() ? nullptr : &*held;
 }
 
+// RCs of one requester that are padded for other STUs differ in I_Max_STU, and so in the Key.
+// protocol: 13.20
+Strangers::Names Strangers::names_for(const Requester& asker, const Kept& kept, Time now) const {
+  if (asker.rc.i_max_stu == kept.asker.rc.i_max_stu) return kept.names;
+  return {kept.names.port, cookie(asker, kept.names.port, now / kEpoch)};
+}
+
+// protocol: 13.20
+std::optional<Requester> Strangers::kept_with(const MacAddr& mac, const wire::Header& header,
+                                              Time now) const {
+  if (const auto* const place = find(mac, header); place != nullptr && now < place->until)
+    return place->asker;
+  const auto& place = kept_[place_of(header.d_port)];
+  if (place.names.port != header.d_port || now >= place.until || !place.asker.padded ||
+      place.asker.mac != mac || place.asker.port != header.s_port)
+    return std::nullopt;
+  auto asker = place.asker;
+  for (asker.rc.i_max_stu = wire::kMinMaxStu; asker.rc.i_max_stu <= wire::kMaxMaxStu;
+       ++asker.rc.i_max_stu)
+    if (is_answered(asker, header, now)) return asker;
+  return std::nullopt;
+}
+
+// Whether D_Port and D_Key are those that such an RC got in this interval or the one before.
+// protocol: 5.36
+bool Strangers::is_answered(const Requester& asker, const wire::Header& header, Time now) const {
+  const auto epoch = now / kEpoch;
+  return header.d_key == cookie(asker, header.d_port, epoch) ||
+         (epoch > 0 && header.d_key == cookie(asker, header.d_port, epoch - 1));
+}
+
 std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::Header& header,
                                               Time now) const {
   if (header.d_port == 0) return std::nullopt;
-  if (const auto* const place = find(mac, header); place != nullptr && now < place->until)
-    return place->asker;
+  if (const auto kept = kept_with(mac, header, now)) return kept;
   if (header.op() != wire::Op::kRequestStateResponse) return std::nullopt;
   // protocol: 5.37
   const auto rsr = wire::decode_as<wire::RequestStateResponse>(header);
@@ -167,10 +197,7 @@ std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::He
                         {}};
   if (asker.rc.i_bufsize > wire::kMaxBufsize || asker.rc.i_max_stu > wire::kMaxMaxStu)
     return std::nullopt;
-  const auto epoch = now / kEpoch;
-  const bool its = header.d_key == cookie(asker, header.d_port, epoch) ||
-                   (epoch > 0 && header.d_key == cookie(asker, header.d_port, epoch - 1));
-  return its ? std::optional(asker) : std::nullopt;
+  return is_answered(asker, header, now) ? std::optional(asker) : std::nullopt;
 }
 
 bool Strangers::drop(const MacAddr& mac, const wire::Header& header) {

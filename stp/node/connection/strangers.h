@@ -80,8 +80,11 @@ struct Requester {
   std::uint16_t port = 0;
   wire::RequestConnection rc;
   OptionPayload option;
+  bool padded = false;  // the RC
 
   [[nodiscard]] PeerName name() const { return {mac, port, rc.i_key}; }
+  // The exponent for which the RC is padded; 0: it is not.
+  [[nodiscard]] unsigned padding() const { return padded ? rc.i_max_stu : 0; }
 };
 
 // Answers requesters without keeping state that anything depends on. The Node recognises the Port
@@ -122,7 +125,7 @@ class Strangers {
   Names answer(const Requester& asker, std::size_t ports, IsFree&& is_free, Time now) {
     const auto name = asker.name();
     const auto* const before = find(name, ports, now);
-    if (before != nullptr && is_free(before->names.port)) return before->names;
+    if (before != nullptr && is_free(before->names.port)) return names_for(asker, *before, now);
     const auto start = secret_(name_words(name));
     const auto tag = static_cast<std::uint16_t>(start >> 48 | 1);  // 0 means not promised
     // Takes a Port that was promised to another requester only if no other is free.
@@ -179,7 +182,14 @@ class Strangers {
   static bool needs_place(const Requester& asker);
   [[nodiscard]] std::uint32_t cookie(const Requester& asker, std::uint16_t port,
                                      std::uint64_t epoch) const;
+  [[nodiscard]] bool is_answered(const Requester& asker, const wire::Header& header,
+                                 Time now) const;
   [[nodiscard]] bool is_another(std::uint16_t port, std::uint16_t tag, Time now);
+  // The names for an RC of a requester that is kept.
+  [[nodiscard]] Names names_for(const Requester& asker, const Kept& kept, Time now) const;
+  // The RC of a kept requester to whose answer the frame belongs.
+  [[nodiscard]] std::optional<Requester> kept_with(const MacAddr& mac, const wire::Header& header,
+                                                   Time now) const;
   bool keep(const Requester& asker, const Names& names, Time now);
   [[nodiscard]] const Kept* find(const PeerName& name, std::size_t ports, Time now) const;
   // Probes with a stride, because used Ports lie in rows.

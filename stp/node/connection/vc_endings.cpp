@@ -15,6 +15,8 @@ namespace {
 // without hurry() younger RCs would take every free place. The shards of an address divide them.
 constexpr unsigned kMaxUnanswered = 16;
 static_assert(Shards::kMost <= kMaxUnanswered, "each shard may ask");
+// An RC is sent so often before it is sent for shorter STUs, too.
+constexpr unsigned kLongestOnly = 2;
 // A waiting RC is given up no sooner than one that has left.
 constexpr Time kTurnPatience = ((1U << Retry::kTries) - 1) * RoundTrip::kInitial;
 
@@ -27,8 +29,8 @@ Dials::Dials(const Uses& uses)
 
 void Dials::begin(Vc& vc, Time now) {
   auto& to = dialing_[listener_of(vc)];
-  const auto patience = vc.endpoint->config.connect_patience;
   if (to.sent.size() == most_) {
+    const auto patience = vc.endpoint->config.connect_patience;
     vc.dial.state_ = DialState::State::kWaits;
     to.waiting.insert(vc.id);
     vc.handshake.start(now, std::max(patience, kTurnPatience), 0, 1);
@@ -36,11 +38,16 @@ void Dials::begin(Vc& vc, Time now) {
   }
   to.sent.insert(vc.id);
   vc.dial.state_ = DialState::State::kSent;
+  start(vc, now);
+}
+
+void Dials::start(Vc& vc, Time now) {
+  const auto patience = vc.endpoint->config.connect_patience;
   const auto waited = now - vc.heard;
   // protocol: 5.31
   vc.handshake.start(now, RoundTrip::kInitial, patience - std::min(patience, waited));
   use_.departures.leaves(vc, NodeDepartures::kHandshakeClock);
-  send(vc);
+  send(vc, now);
   use_.timers.update(vc);
 }
 
@@ -70,22 +77,61 @@ void Dials::hurry(Dialing& to, Time now) {
   const auto sent = std::max(oldest.handshake.sent(), to.hurried);
   if (now < sent + RoundTrip::kInitial) return;
   to.hurried = now;
-  send(oldest);
+  send(oldest, now);
+}
+
+// protocol: 13.20
+void Dials::reached(Vc& vc, unsigned max_stu, Time now) {
+  const auto longest = std::min(vc.endpoint->config.max_stu, use_.common.config.max_stu);
+  vc.local_max_stu = max_stu;
+  if (max_stu == longest) return short_ways_.remove(vc.peer_mac);
+  use_.common.counters.add(Counter::kWaysShort);
+  short_ways_.add(vc.peer_mac, now);
+}
+
+bool Dials::is_cut_again(Vc& vc) {
+  auto& before = vc.dial.cut_at_;
+  if (before == 0) before = static_cast<std::uint16_t>(vc.handshake.tries());
+  return vc.handshake.tries() > before + 1U;
+}
+
+void Dials::begin_shorter(Vc& vc, unsigned max_stu, Time now) {
+  STP_ASSERT(vc.dial.state_ == DialState::State::kSent, "an RC that is answered has been sent");
+  vc.dial.cut_at_ = 0;
+  vc.local_max_stu = max_stu;
+  start(vc, now);
 }
 
 Dials::ListenerName Dials::listener_of(const Vc& vc) {
   return {vc.endpoint->owner_id, vc.peer_mac, vc.peer_uport};
 }
 
+// What is longer than the way carries is lost. So it is sent for each length, the longest first:
+// the first answer is that to the longest one that arrived. Loss by chance should not make STUs
+// shorter: twice it is sent for the longest ones only. The one without padding is for older
+// stations.
+// protocol: 13.20
+void Dials::send(const Vc& vc, Time now) {
+  const bool pads = use_.common.config.padded_requests && vc.peer_mac != use_.common.config.mac;
+  if (!pads) return send(vc, vc.local_max_stu, {});
+  const auto tries = vc.handshake.tries();
+  const bool all = tries > kLongestOnly || short_ways_.has(vc.peer_mac, now);
+  const auto last = all ? wire::kMinMaxStu : vc.local_max_stu;
+  for (auto stu = vc.local_max_stu; stu >= last; --stu)
+    send(vc, stu, {.known = true, .option = vc.option.has_value(), .stu = stu});
+  if (tries > 1) send(vc, vc.local_max_stu, {.known = true});
+}
+
 // protocol: 3.14
-void Dials::send(const Vc& vc) {
+void Dials::send(const Vc& vc, unsigned max_stu, wire::Padding padding) {
   const wire::RequestConnection rc{.i_slots = static_cast<std::uint16_t>(vc.channel.slots()),
                                    .i_bufsize = vc.endpoint->config.bufsize,
                                    .i_key = vc.local_key,
-                                   .i_max_stu = vc.local_max_stu,
+                                   .i_max_stu = max_stu,
                                    .r_uport = vc.peer_uport};
   auto h = wire::to_header(rc);
   h.s_port = vc.local_port;
+  h.b_num = padding.word();
   use_.common.answer(vc, h, vc.option);
 }
 
@@ -325,7 +371,7 @@ bool VcEndings::repeat(Vc& vc, Time now) {
   use_.common.counters.add(Counter::kRetries);
   use_.departures.leaves(vc, NodeDepartures::kHandshakeClock);
   const bool both = vc.state == VcState::kBothClosing;
-  if (vc.state == VcState::kConnecting) use_.dials.repeat(vc);
+  if (vc.state == VcState::kConnecting) use_.dials.repeat(vc, now);
   if (both || vc.state == VcState::kClosing) send(vc, wire::Op::kRequestDisconnect);
   if (both || vc.state == VcState::kPeerClosing) send(vc, wire::Op::kDisconnectAnswer);
   return true;

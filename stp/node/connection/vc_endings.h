@@ -12,18 +12,21 @@
 
 #include "stp/node/common.h"
 #include "stp/node/connection/known_peers.h"
+#include "stp/node/connection/short_ways.h"
 #include "stp/node/connection/strangers.h"
 #include "stp/node/memory/mapped_memory.h"
 #include "stp/node/objects.h"
 #include "stp/node/pacing.h"
 #include "stp/node/vc_timers.h"
 #include "stp/node/wake_ups.h"
+#include "stp/wire/padding.h"
 
 namespace stp {
 
 // Sends Request_Connections: to one listener not more at a time than it answers before any is
-// accepted, and none is overtaken by younger ones for long.
-// protocol: 5.33
+// accepted, and none is overtaken by younger ones for long. Where the way may be too short for what
+// they promise, they find out what it carries.
+// protocol: 5.33, 13.20
 class Dials {
  public:
   // They must outlive this.
@@ -38,7 +41,14 @@ class Dials {
   // Sends the RC of `vc`, or lets it wait until others are answered.
   void begin(Vc& vc, Time now);
   // Sends it again.
-  void repeat(const Vc& vc) { send(vc); }
+  void repeat(const Vc& vc, Time now) { send(vc, now); }
+  // The padded RC of `vc` with this I_Max_STU is answered: its datagrams arrive both ways.
+  void reached(Vc& vc, unsigned max_stu, Time now);
+  // It is answered, but the answer is padded for shorter STUs than it and the RC promise. True: so
+  // have been others, to earlier repeats, so it is not by chance that the longer one is missing.
+  static bool is_cut_again(Vc& vc);
+  // Sends the RC of `vc` anew: with other names, for STUs that the way back carries.
+  void begin_shorter(Vc& vc, unsigned max_stu, Time now);
   // It is answered or given up, if it has begun: sends the next one.
   void end(Vc& vc, Time now);
 
@@ -49,12 +59,15 @@ class Dials {
     Time hurried = 0;              // when the oldest of `sent` was repeated out of turn
   };
   static ListenerName listener_of(const Vc& vc);
+  void start(Vc& vc, Time now);
   void hurry(Dialing& to, Time now);
-  void send(const Vc& vc);
+  void send(const Vc& vc, Time now);
+  void send(const Vc& vc, unsigned max_stu, wire::Padding padding);
 
   Uses use_;
   const std::size_t most_;                   // unanswered at a time, of one user to one listener
   std::map<ListenerName, Dialing> dialing_;  // entries have unanswered RCs
+  ShortWays short_ways_;
 };
 
 // Frees what ended connections, regions and Transfers have left, in slices: a little at once, the

@@ -348,6 +348,14 @@ TEST(UdpPort, ADatagramLongerThanTheInterfaceCarriesIsCountedAndExplained) {
 TEST(UdpPort, OfAWayThatMayCarryLessThanTheLinkBothSidesAreToldTheMtuAndTheRemedy) {
   UdpPair pair("127.0.0.1", ",mtu=9000");
   ASSERT_TRUE(pair.a.port && pair.b.port);
+  // What begins a connection is long to find out what arrives, and nobody waits for it then.
+  pair.a.engine.send(frame_of(kAnswer, pair.b_at_a, pair.a.mac(), kHead + 8'192, 1));
+  pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), kHead, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() == 1; }));
+  EXPECT_EQ(pair.a.port->trouble_of(pair.b_at_a), "");
+  pair.a.engine.received.clear();
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 1; }));
+  pair.b.engine.received.clear();
   Frame grant = frame_of(kClearToSend, pair.a_at_b, pair.b.mac(), kHead, 1);
   grant[kParamAt] = std::byte{0};
   grant[kParamAt + 1] = std::byte{13};  // 8 KiB

@@ -123,7 +123,8 @@ class TwoNodes : public ::testing::Test {
   using Wire = std::function<unsigned(const Frame&, bool from_a)>;
 
   TwoNodes() : TwoNodes(NodeConfig{.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512}) {}
-  explicit TwoNodes(const NodeConfig& base) : a(kMacA, 1, base), b(kMacB, 2, base) {}
+  explicit TwoNodes(const NodeConfig& base) : TwoNodes(base, base) {}
+  TwoNodes(const NodeConfig& of_a, const NodeConfig& of_b) : a(kMacA, 1, of_a), b(kMacB, 2, of_b) {}
 
   Host a, b;
   Time now = kSecond;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stp/wire/operations.h"
+#include "stp/wire/padding.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -46,6 +47,12 @@ Side side_of(const EndName& end, const MacAddr& mac) {
   return side;
 }
 
+// An RC or CA in a datagram whose sender pads. protocol: 13.20
+wire::Padding padding_of(const Decoded& frame) {
+  const auto padding = wire::padding_of(frame.frame.header);
+  return frame.ends && padding.known ? padding : wire::Padding{};
+}
+
 // Whether the sender of the CA that made `c` must still keep to it: the requester has used the
 // connection or may be about to. Later the sender may forget it and answer a repeated RC with a new
 // CA.
@@ -66,6 +73,13 @@ void Checker::Impl::on_request_connection(const Decoded& frame) {
   nobody.sides[0].mac = frame.frame.src;
   const Said said{frame, h, nobody, nobody.sides[0], nobody.sides[1], frame.time};
   if (known != nullptr && known->key == h.offset && known->to == frame.frame.dst) {
+    const auto padding = padding_of(frame);
+    if (padding.known) {
+      // Those of several lengths leave at once. The longest one tells when. protocol: 13.20
+      const bool longest = padding.stu == known->max_stu;
+      known->max_stu = std::max(known->max_stu, h.sync);
+      if (!longest) return;
+    }
     if (known->slots != h.param || known->bufsize != h.bufx || known->max_stu != h.sync)
       report(frame, Rule::kSizesChanged,
              sizes_text(known->slots, known->bufsize, known->max_stu) + ", as before",
@@ -122,6 +136,13 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     auto& answerer = side_at(*known, from);
     if (!answerer.key || *answerer.key == h.offset) return answered_again(frame, *known, answerer);
   }
+  const auto padding = padding_of(frame);
+  if (known != nullptr && !gone && padding.known && side_at(*known, to).key == h.d_key) {
+    auto& others = side_at(*known, from).other_lengths;
+    constexpr std::size_t kLengths = wire::kMaxMaxStu - wire::kMinMaxStu + 1;
+    if (others.size() < kLengths) others.push_back({h.offset, padding.asked});
+    return;
+  }
   if (known != nullptr) connections.remove(*known);  // an earlier connection of the same Ports
   Connection c;
   c.complete = asked != nullptr;
@@ -135,7 +156,7 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
     c.sides[0].sized = true;
     c.sides[0].slots = asked->slots;
     c.sides[0].bufsize = asked->bufsize;
-    c.sides[0].max_stu = asked->max_stu;
+    c.sides[0].max_stu = padding.known ? padding.asked : asked->max_stu;
     // protocol: 6.1
     c.sides[0].slots_limit = h.param;
     c.sides[1].slots_limit = asked->slots;
@@ -280,6 +301,13 @@ bool Checker::Impl::check_key(const Said& said, Side& whose, std::uint32_t seen,
                               const char* field) {
   if (!whose.key) whose.key = seen;
   if (*whose.key == seen) return true;
+  const auto taken = std::ranges::find(whose.other_lengths, seen, &LengthOffer::key);
+  if (taken != whose.other_lengths.end()) {
+    whose.key = seen;
+    said.c.sides[&whose == said.c.sides.data() ? 1 : 0].max_stu = taken->asked;
+    whose.other_lengths.clear();
+    return true;
+  }
   bool told = whose.wrong_key == seen;
   once(told, [&] {
     report(said, Rule::kWrongKey, named_hex(field, *whose.key), named_hex(field, seen));

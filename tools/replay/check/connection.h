@@ -283,11 +283,19 @@ struct Traffic {
 // The option payload of a side's first RD.
 using LastWords = std::array<std::byte, wire::kOptionSize>;
 
+// A CA for RCs of another length gives another Key, if its sender keeps nothing of them.
+// protocol: 13.20
+struct LengthOffer {
+  std::uint32_t key = 0;
+  unsigned asked = 0;  // the I_Max_STU that it answers
+};
+
 struct Side {
   MacAddr mac;
   std::uint16_t port = 0;
   std::optional<std::uint32_t> key;
   std::optional<std::uint32_t> wrong_key;    // the last wrong Key used for this side
+  std::vector<LengthOffer> other_lengths;    // its peer has not shown which one it has taken
   bool after_rd = false, no_credit = false;  // has been reported
   bool sized = false;                        // the next three are known
   unsigned bufsize = 0, max_stu = 0;

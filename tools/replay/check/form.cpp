@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks the form of a single frame (docs/protocol.md, sections 2 to 4 and 12).
+#include "stp/wire/padding.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/text.h"
 
@@ -51,8 +52,10 @@ void Checker::Impl::check_form(const Decoded& frame) {
   check_unused(frame);
 }
 
-// protocol: 2.4, 2.5
+// A datagram states its length.
+// protocol: 2.4, 2.5, 13.1
 void Checker::Impl::check_encapsulation(const Decoded& frame) {
+  if (frame.ends) return;
   constexpr std::size_t kShort = wire::kMinPayload - wire::kHeaderSize;
   const bool data = frame.frame.header.op() == Op::kData;
   const auto length = frame.frame.stu.size() + frame.frame.append.size();
@@ -86,7 +89,17 @@ void Checker::Impl::check_unused(const Decoded& frame) {
            std::string(name) + ' ' + hex(value));
   };
   const bool refusal = h.has(wire::flag::kReject) && h.op() == Op::kConnectionAnswer;
+  // Without padding, w7 says only that others have some.
+  // protocol: 13.20
+  const auto padding = wire::padding_of(h);
+  const bool is_whole = frame.frame.padded ? h.op() == Op::kConnectionAnswer || padding.asked == 0
+                                           : h.b_num == wire::Padding{.known = true}.word();
+  const bool says_padding = frame.ends && padding.known && is_whole && h.b_num == padding.word();
+  if (frame.frame.padded && !frame.ends)
+    report(frame, Rule::kControlLength, std::string(text_of(Rule::kControlLength).text),
+           operation_text(frame) + " on Ethernet");
   std::array<bool, 8> used{};
+  used[static_cast<std::size_t>(Field::kBNum)] = says_padding;
   for (const auto& named : fields_of(h.op())) {
     if (named.word == Field::kTLen)
       used[static_cast<std::size_t>(Field::kSync)] = used[static_cast<std::size_t>(Field::kBNum)] =

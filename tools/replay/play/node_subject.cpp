@@ -30,6 +30,7 @@ NodeConfig node_config(const MacAddr& station, const Plan& plan) {
   config.mac = station;
   config.max_stu = wire::kMaxMaxStu;
   config.vlan = plan.vlan();
+  config.padded_requests = plan.pads();
   return config;
 }
 

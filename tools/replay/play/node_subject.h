@@ -78,6 +78,9 @@ class Plan {
   // The later DATA that answers the GET at that place.
   [[nodiscard]] std::vector<std::size_t> answer_to(std::size_t at) const;
   [[nodiscard]] std::optional<std::uint16_t> vlan() const;
+  // Whether the station pads its RC and CA.
+  // protocol: 13.20
+  [[nodiscard]] bool pads() const;
 
  private:
   using OpenRequests = std::map<std::pair<MacAddr, std::uint32_t>, std::size_t>;

@@ -103,6 +103,12 @@ std::optional<std::uint16_t> Plan::vlan() const {
   return std::nullopt;
 }
 
+bool Plan::pads() const {
+  for (std::size_t at = 0; at < trace_.size(); ++at)
+    if (sends(at) && trace_[at].decoded.frame.padded) return true;
+  return false;
+}
+
 // Creates a user for each RC of the station, and one for each UPort on which the station answered
 // an RC. `open`: the RCs to the station, by the requester's address and Key.
 void Plan::note_connection(std::size_t at, OpenRequests& open) {
@@ -117,7 +123,11 @@ void Plan::note_connection(std::size_t at, OpenRequests& open) {
     }
     by_port_[h.s_port] = user;
   }
-  if (h.op() == Op::kRequestConnection && frame.dst == station_) open[{frame.src, h.offset}] = at;
+  if (h.op() == Op::kRequestConnection && frame.dst == station_) {
+    // Of those of several lengths, the first one makes the connection. protocol: 13.20
+    auto& asked = open.try_emplace({frame.src, h.offset}, at).first->second;
+    if (header(asked).sync == h.sync && header(asked).b_num == h.b_num) asked = at;
+  }
   if (h.op() != Op::kConnectionAnswer) return;
   if (receives(at) && !h.has(wire::flag::kReject)) peer_bufsizes_[line(at)] = h.bufx;
   if (!sends(at)) return;
