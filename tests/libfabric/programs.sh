@@ -38,8 +38,10 @@ pingpong msg stp
 pingpong rdm 'stp;ofi_rxm'
 pingpong rdm 'stp;^ofi_rxm'
 
-# Without a link that is named, and without privileges, there is one over UDP, with addresses of both kinds.
-plain=(setpriv --bounding-set=-all --inh-caps=-all)
+# Without a link that is named, without the socket of a stpd and without privileges, there is one over UDP, with
+# addresses of both kinds.
+# shellcheck disable=SC2016
+plain=(unshare --mount sh -c 'mount -t tmpfs tmpfs /run && exec "$@"' sh setpriv --bounding-set=-all --inh-caps=-all)
 within "$a" "${plain[@]}" env -u STP_LINK fi_info -v -p stp >"$work/udp.log" || fail "fi_info over UDP"
 for each in "name: udp:" FI_SOCKADDR_IN FI_SOCKADDR_IN6 fi_sockaddr_in6://; do expect says "$work/udp.log" "$each"; done
 within "$a" "${plain[@]}" env -u STP_LINK fi_info -p stp -n 2001:db8::5 -P 3000 -v >"$work/udp6.log" || fail "fi_info of an IPv6 address"
