@@ -2,6 +2,7 @@
 #include "libst/libfabric/endpoint.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/queues.h"
@@ -36,19 +37,37 @@ void Connection::break_off(const char* why) {
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
 }
 
-int SendingConnection::begin_access(Op& op, std::uint32_t kind, std::size_t length) {
+int SendingConnection::begin_access(Op& op) {
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
   if (op.action == Action::kAtomic) return post_step(connection_, op);
   if (op.action == Action::kRead)
     return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
                    op.remote_key, op.remote_address);
-  auto error = stm_put(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
-                       op.remote_key, op.remote_address);
+  const auto error = stm_put(connection_, context, op.stm_flags, op.span.memory, op.span.data,
+                             op.length, op.remote_key, op.remote_address);
   if (error != 0 || op.note.data == nullptr) return error;
-  ++op.parts;
-  error = stm_send(connection_, context, STM_FENCE, kind, op.note.memory, op.note.data, length);
-  if (error != 0) part_done(op, error);
+  op.parts = 2;
+  op.owes_note = true;
+  notes_.push_back(&op);
   return 0;
+}
+
+bool SendingConnection::sends_note(Op& op, int status, std::uint32_t kind, std::size_t length) {
+  if (!op.owes_note) return false;
+  op.status = status;
+  op.parts = 1;
+  while (!notes_.empty() && notes_.front()->parts == 1) {
+    auto& first = *notes_.front();
+    notes_.pop_front();
+    first.owes_note = false;
+    auto error = first.status;
+    if (error == 0 && connection_ == nullptr) error = -ENOTCONN;
+    if (error == 0)
+      error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&first), 0, kind,
+                       first.note.memory, first.note.data, length);
+    if (error != 0) part_done(first, error);
+  }
+  return true;
 }
 
 // ---- FI_MSG ----
@@ -556,7 +575,7 @@ ssize_t AnyEndpoint::started(Op& op, int error) {
 void AnyEndpoint::leaves(const Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
-  if (op.asked_key != 0 || (op.atomic && op.atomic->repeats())) --repeating_;
+  if (op.in_steps) --in_steps_;
 }
 
 void AnyEndpoint::finish(Op& op) {
@@ -566,7 +585,7 @@ void AnyEndpoint::finish(Op& op) {
   link_.free_op(op);
 }
 
-void AnyEndpoint::access(Op& op, Action action, const Target& target) {
+void AnyEndpoint::access(Op& op, Action action, const Target& target, bool noted) {
   op.action = action;
   op.remote_key = static_cast<std::uint32_t>(target.key);
   op.remote_address = target.address;
@@ -574,7 +593,8 @@ void AnyEndpoint::access(Op& op, Action action, const Target& target) {
     op.asked_key = target.key;
     op.action = Action::kAsk;
   }
-  if (op.asked_key != 0 || (op.atomic && op.atomic->repeats())) ++repeating_;
+  op.in_steps = noted || op.asked_key != 0 || (op.atomic && op.atomic->repeats());
+  if (op.in_steps) ++in_steps_;
 }
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
@@ -586,11 +606,12 @@ ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& t
   SendingConnection* way = nullptr;
   if (const auto error = way_to(to, way); error != 0) return error;
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
-  access(op, Action::kWrite, target);
+  const auto noted = (request.flags & FI_REMOTE_CQ_DATA) != 0;
+  access(op, Action::kWrite, target, noted);
   auto segments = request.segments;
   if (inject) segments.desc = {};  // the bytes are copied
   auto error = link_.span_of(segments, true, op.span);
-  if (error == 0 && (request.flags & FI_REMOTE_CQ_DATA) != 0) {
+  if (error == 0 && noted) {
     error = link_.notes().take(op.note);
     if (error == 0) tell_of(op, op.note.data);
   }

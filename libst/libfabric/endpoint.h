@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -94,14 +95,18 @@ class SendingConnection : public Connection {
     if (&op == &at_once_) has_sent_at_once_ = true;
     return true;
   }
-  // Begins a write, a read or an atomic operation. A write's note, of that kind and length, follows
-  // it: a message that no receive is needed for.
-  int begin_access(Op& op, std::uint32_t kind, std::size_t length);
+  // Begins a write, a read or an atomic operation.
+  int begin_access(Op& op);
+  // A part is done. If it is the put of a write with a note, the note follows, of that kind and
+  // length: a message that no receive is needed for. Only what is written is told, and in the order
+  // of the writes. False: it is another part.
+  bool sends_note(Op& op, int status, std::uint32_t kind, std::size_t length);
 
   Op at_once_;  // stands for all that no operation of their own stands for
 
  private:
   bool has_sent_at_once_ = false;
+  std::list<Op*> notes_;  // whose notes wait, in posting order
 };
 
 // ---- calls ----
@@ -238,7 +243,7 @@ class AnyEndpoint : public MessageEnd {
 
   [[nodiscard]] int may_post(std::uint64_t flags) const {
     // The managed API does not know of the steps to come.
-    if ((flags & FI_FENCE) != 0 && repeating_ != 0) return -FI_EAGAIN;
+    if ((flags & FI_FENCE) != 0 && in_steps_ != 0) return -FI_EAGAIN;
     return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
   }
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
@@ -270,9 +275,10 @@ class AnyEndpoint : public MessageEnd {
   std::size_t outstanding_ = 0, injected_ = 0;
 
  private:
-  void access(Op& op, Action action, const Target& target);
+  // `noted`: the peer is told of it when it is done.
+  void access(Op& op, Action action, const Target& target, bool noted = false);
 
-  std::size_t repeating_ = 0;     // operations that may take further steps
+  std::size_t in_steps_ = 0;      // operations that may take further steps
   std::uint64_t broken_off_ = 0;  // peers
 };
 

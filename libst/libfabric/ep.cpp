@@ -98,7 +98,7 @@ void Ep::tell_of(const Op& write, std::byte* note) const {
 
 int Ep::post(Op& op) {
   op.owner = this;
-  return begin_access(op, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement);
+  return begin_access(op);
 }
 
 void Ep::part_done(Op& op, int status) {
@@ -109,6 +109,8 @@ void Ep::part_done(Op& op, int status) {
     return reports_.complete(lost);
   }
   if (continue_atomic(connection_, op, status)) return;
+  if (sends_note(op, status, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement))
+    return;
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   if (op.direction == Direction::kReceive) return has_read(op);

@@ -170,6 +170,8 @@ struct OpState : Outcome {
   Owner* owner = nullptr;
   unsigned parts = 0;  // parts under way
   unsigned stm_flags = 0;
+  bool in_steps = false;         // it may take further ones
+  bool owes_note = false;        // its put is under way, and its note waits for that
   std::uint32_t remote_key = 0;  // what is written, read or changed
 
   // ---- of FI_EP_RDM ----

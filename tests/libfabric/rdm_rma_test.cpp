@@ -51,6 +51,20 @@ TEST_F(RdmRma, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
   a_->completed(a_->tx.get());
 }
 
+TEST_F(RdmRma, AWriteWithDataThatFailsIsNotToldAtThePeer) {
+  std::vector<char> there(100);
+  const auto remote = b_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto key = fi_mr_key(remote.get());
+  auto* const ep = a_->ep.get();
+  ASSERT_EQ(fi_writedata(ep, "lost", 4, nullptr, 1, to_b_, at, key + 12'345, nullptr), 0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  ASSERT_EQ(fi_writedata(ep, "lost", 4, nullptr, 2, to_b_, at + 98, key, nullptr), 0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  ASSERT_EQ(fi_inject_writedata(ep, "flag", 4, 3, to_b_, at, key), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).data, 3U);
+}
+
 TEST_F(RdmRma, AccessThatIsNotGrantedFails) {
   std::vector<char> there(100), here(200);
   const auto remote = b_->memory(there.data(), there.size(), FI_REMOTE_READ);
@@ -324,7 +338,10 @@ TEST_F(RdmRmaEvent, CountersOfTheOwnerCountEachAccessOnce) {
   // What is not permitted is none.
   ASSERT_EQ(fi_write(ep, &here, sizeof here, nullptr, to_ep_, at, key + 1000, nullptr), 0);
   a_->failed(a_->tx.get());
-  EXPECT_EQ(fi_cntr_read(writes_.get()), 4U);
+  ASSERT_EQ(fi_writedata(ep, &here, sizeof here, nullptr, 5, to_ep_, at, key + 1000, nullptr), 0);
+  a_->failed(a_->tx.get());
+  ASSERT_EQ(fi_writedata(ep, &here, sizeof here, nullptr, 6, to_ep_, at, key, nullptr), 0);
+  expect_counted(2, 5, 4);
 }
 
 TEST_F(RdmRmaEvent, ItCostsNothingUnlessItIsAskedFor) {

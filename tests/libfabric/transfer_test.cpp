@@ -318,6 +318,56 @@ TEST_F(FiTransfer, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
   client_->completed(client_->tx.get());
 }
 
+// The peer hears of those alone that have been written, in their order.
+TEST_F(FiTransfer, AWriteWithDataThatFailsIsNotToldAtThePeer) {
+  connect();
+  std::vector<char> there(100);
+  const auto remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto key = fi_mr_key(remote.get());
+  auto* const ep = connected_.get();
+  ASSERT_EQ(fi_writedata(ep, "flag", 4, nullptr, 1, 0, at, key, nullptr), 0);
+  ASSERT_EQ(fi_writedata(ep, "lost", 4, nullptr, 2, 0, at, key + 12'345, nullptr), 0);
+  ASSERT_EQ(fi_writedata(ep, "lost", 4, nullptr, 3, 0, at + 98, key, nullptr), 0);
+  ASSERT_EQ(fi_writedata(ep, "last", 4, nullptr, 4, 0, at, key, nullptr), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).data, 1U);
+  EXPECT_EQ(server_->completed(server_->rx.get()).data, 4U);
+  int failed = 0;
+  for (int i = 0; i < 4; ++i) {
+    fi_cq_data_entry entry{};
+    const auto result = client_->read(client_->tx.get(), entry);
+    if (result == 1) continue;
+    EXPECT_EQ(client_->failed(client_->tx.get()).err, FI_EACCES);
+    ++failed;
+  }
+  EXPECT_EQ(failed, 2);
+}
+
+// The peer has been told of a write, too, before an operation with FI_FENCE that follows it begins.
+TEST_F(FiTransfer, AFenceWaitsForWhatIsToldOfAWrite) {
+  connect();
+  std::vector<char> there(100), got(5);
+  const auto remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  ASSERT_EQ(fi_writedata(connected_.get(), "flag", 4, nullptr, 1, 0, at, fi_mr_key(remote.get()),
+                         nullptr),
+            0);
+  const iovec iov{got.data(), 1};
+  fi_msg message{};
+  message.msg_iov = &iov;
+  message.iov_count = 1;
+  ssize_t sent = -FI_EAGAIN;
+  for (int i = 0; sent == -FI_EAGAIN && i < 1'000'000; ++i) {
+    sent = fi_sendmsg(connected_.get(), &message, FI_FENCE);
+    fi_cq_read(client_->tx.get(), nullptr, 0);
+    fi_cq_read(server_->rx.get(), nullptr, 0);
+  }
+  ASSERT_EQ(sent, 0);
+  EXPECT_NE(server_->completed(server_->rx.get()).flags & FI_REMOTE_WRITE, 0U);
+  EXPECT_NE(server_->completed(server_->rx.get()).flags & FI_RECV, 0U);
+}
+
 TEST_F(FiTransfer, AccessThatIsNotGrantedFails) {
   connect();
   std::vector<char> there(100), here(200);

@@ -59,7 +59,7 @@ int Outgoing::dial() {
 
 int Outgoing::post(Op& op) {
   op.owner = this;
-  if (op.injected) op.stm_flags |= STM_LAZY;
+  if (op.injected && !op.in_steps) op.stm_flags |= STM_LAZY;
   if (up_ || ended_) return begin(op);
   waiting_.push_back(&op);
   return 0;
@@ -111,7 +111,7 @@ int Outgoing::begin(Op& op) {
     case Action::kWord:
       break;
   }
-  return begin_access(op, static_cast<std::uint32_t>(Kind::kWritten), kHead);
+  return begin_access(op);
 }
 
 // All parts at once: nothing else comes between them.
@@ -188,6 +188,7 @@ void Outgoing::part_done(Op& op, int status) {
   if (op.action == Action::kAsk) return ask_done(op, status);
   // With a note it is complete, and the peer is being told.
   if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
+  if (sends_note(op, status, static_cast<std::uint32_t>(Kind::kWritten), kHead)) return;
   if (status != 0 && op.status == 0) op.status = status;
   // The peer waits for what has been announced to it.
   if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
