@@ -208,11 +208,16 @@ Completion* Reports::received(std::uint64_t flags) {
 }
 
 void Reports::complete(const Outcome& op) {
+  const auto error = op.status != 0 || op.overflow != 0;
+  if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
+    counter->count(error);
+  if (op.injected && error) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
+  tell(op);
+}
+
+void Reports::tell(const Outcome& op) {
   const auto receives = op.direction == Direction::kReceive;
   const auto error = op.status != 0 ? error_of(op.status) : (op.overflow != 0 ? FI_ETRUNC : 0);
-  if (auto* const counter = counters_[static_cast<std::size_t>(op.direction)]; counter != nullptr)
-    counter->count(error != 0);
-  if (op.injected && error != 0) inform(FI_LOG_EP_DATA, "what was injected has not arrived");
   auto* const cq = receives ? rx_cq_ : tx_cq_;
   if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
   auto& told = cq->add();

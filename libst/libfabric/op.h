@@ -238,6 +238,8 @@ class Reports {
   // Whether the success of an operation with those flags is told, too.
   [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
   void complete(const Outcome& op);
+  // The same to the queue alone: a look at a message (FI_PEEK) receives nothing.
+  void tell(const Outcome& op);
   // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
   // `flags`: those of its call.
   void sent(void* context, std::uint64_t kind, std::uint64_t flags);

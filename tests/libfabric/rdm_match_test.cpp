@@ -65,6 +65,31 @@ TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {
   }
 }
 
+TEST_F(RdmMatch, PeekIsNotCounted) {
+  fi_cntr_attr attr{};
+  attr.events = FI_CNTR_EVENTS_COMP;
+  const auto counter =
+      opened<fid_cntr>([&](auto** c) { return fi_cntr_open(b_->domain.get(), &attr, c, nullptr); });
+  b_->ep = opened<fid_ep>(
+      [&](auto** e) { return fi_endpoint(b_->domain.get(), info_.get(), e, nullptr); });
+  ASSERT_EQ(fi_ep_bind(b_->ep.get(), &b_->av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(b_->ep.get(), &b_->rx->fid, FI_RECV | FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_ep_bind(b_->ep.get(), &counter->fid, FI_RECV), 0);
+  ASSERT_EQ(fi_enable(b_->ep.get()), 0);
+  ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+  EXPECT_EQ(b_->failed(b_->rx.get()).err, FI_ENOMSG);
+  ASSERT_EQ(fi_tinject(b_->ep.get(), "x", 1, b_->insert(b_->name()), 4), 0);
+  await_message(4);
+  ASSERT_EQ(receive_message(FI_PEEK, this), 0);
+  b_->completed(b_->rx.get());
+  EXPECT_EQ(fi_cntr_readerr(counter.get()), 0U);
+  EXPECT_EQ(fi_cntr_read(counter.get()), 0U);
+  std::vector<char> got(1);
+  receive(got, 4);
+  EXPECT_EQ(fi_cntr_read(counter.get()), 1U);
+  b_->ep.reset();
+}
+
 TEST_F(RdmMatch, AClaimedMessageIsForWhoHasClaimedIt) {
   for (const std::size_t size : {5, 50'000, 100'000}) {
     const auto sent = pattern(size);

@@ -503,14 +503,14 @@ ssize_t Endpoint::peek(const Receive& receive) {
     outcome.tag = receive.tag;
     const auto lost = losses_.take_for_receive(receive.source);
     outcome.status = lost != 0 ? lost : -ENOMSG;
-    reports_.complete(outcome);
+    reports_.tell(outcome);
     return 0;
   } else {
     auto outcome = outcome_of(*found, receive);
     outcome.length = found->head.length;
     outcome.overflow = 0;
     outcome.told = true;
-    reports_.complete(outcome);
+    reports_.tell(outcome);
   }
   if ((receive.flags & (FI_CLAIM | FI_DISCARD)) == 0) return 0;
   auto message = matching_.take_message(receive);
