@@ -25,6 +25,7 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   const LinkLock lock(domain.link().mutex());
   std::unique_ptr<Connreq> request;
   std::optional<Address> name;
+  if (info.handle != nullptr && !domain.link().has_handle(info.handle)) return -FI_EINVAL;
   if (const auto* const pep = Pep::of(info.handle); pep != nullptr) {
     if (const auto error = pep->lend_name(domain.link(), name.emplace()); error != 0) return error;
   } else if (info.handle != nullptr) {
@@ -345,7 +346,10 @@ Pep::Pep(Fabric& fabric, const fi_info& info, void* context)
 }
 
 int Pep::open(Fabric& fabric, const fi_info& info, void* context, fid_pep*& out) {
-  out = new Pep(fabric, info, context);
+  auto* const made = new Pep(fabric, info, context);
+  const LinkLock lock(made->link_.mutex());
+  made->link_.add_handle(&made->fid);
+  out = made;
   return 0;
 }
 
@@ -367,8 +371,11 @@ int Pep::close() {
     const LinkLock lock(link_.mutex());
     if (listener_ != nullptr) stm_listener_close(listener_);
     link_.drain();
-    for (const auto& [handle, request] : undecided_)
+    for (const auto& [handle, request] : undecided_) {
       if (request->connection != nullptr) stm_reject(request->connection, nullptr, 0);
+      link_.remove_handle(handle);
+    }
+    link_.remove_handle(&fid);
     if (eq_ != nullptr) {
       eq_->forget(&fid);
       eq_->unuse();
@@ -399,7 +406,11 @@ void Pep::requested(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
-  std::erase_if(undecided_, [](const auto& entry) { return entry.second->connection == nullptr; });
+  std::erase_if(undecided_, [this](const auto& entry) {
+    if (entry.second->connection != nullptr) return false;
+    link_.remove_handle(entry.first);
+    return true;
+  });
   auto request = std::make_unique<Connreq>();
   request->fclass = FI_CLASS_CONNREQ;
   request->ops = &request_calls;
@@ -409,6 +420,7 @@ void Pep::requested(stm_connection_t connection) {
   auto* const info =
       info_of_request(*info_, link_.at_present(name_, info_->addr_format), *peer, handle);
   undecided_.emplace(handle, std::move(request));
+  link_.add_handle(handle);
   eq_->tell(FI_CONNREQ, &fid, info, data);
 }
 
@@ -419,6 +431,7 @@ int Pep::reject(fid_t handle, const void* data, std::size_t length) {
   if (length > kCmData) return -FI_EINVAL;
   const auto error = stm_reject(found->second->connection, data, length);
   undecided_.erase(found);
+  link_.remove_handle(handle);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "a rejection", error);
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -230,6 +231,11 @@ class FabricLink {
   // Afterwards no thread connects for `owner`. If one does now, the connection is closed.
   void stop_dialing(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
 
+  // Passive endpoints and connection requests that are there: a handle may name one that is not.
+  void add_handle(fid_t handle) { handles_.insert(handle); }
+  void remove_handle(fid_t handle) { handles_.erase(handle); }
+  [[nodiscard]] bool has_handle(fid_t handle) const { return handles_.contains(handle); }
+
  private:
   struct Watched {
     const Owner* owner;
@@ -258,6 +264,7 @@ class FabricLink {
   std::vector<Owner*> awaiting_, telling_;
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;
+  std::set<fid_t> handles_;
   std::uint64_t late_ = 0;  // peers
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved

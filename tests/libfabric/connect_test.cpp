@@ -69,6 +69,19 @@ TEST_F(FiConnect, AnEndpointOfARequestThatIsClosedRejectsIt) {
   EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
 }
 
+TEST_F(FiConnect, ARequestEndsWithItsPassiveEndpoint) {
+  listen();
+  const auto to = destination();
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  const auto asked = request();
+  pep_.reset();
+  fid_ep* ep = nullptr;
+  EXPECT_EQ(fi_endpoint(server_->domain.get(), asked.get(), &ep, nullptr), -FI_EINVAL);
+  std::vector<char> data;
+  EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
+}
+
 TEST_F(FiConnect, APortHasOneListener) {
   listen();
   const auto to = destination();
