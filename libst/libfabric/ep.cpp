@@ -206,6 +206,7 @@ int Ep::accept(const void* data, std::size_t length) {
   connection_ = connection;
   peer_ = request_->peer;
   request_.reset();
+  accepts_ = true;
   state_ = State::kConnecting;
   use_block(std::move(block));
   return 0;
@@ -224,7 +225,9 @@ int Ep::shutdown(std::uint64_t flags) {
 void Ep::connection_event(const stm_event_t& event) {
   if (event.kind == STM_CONNECTED) {
     state_ = State::kUp;
-    eq_->tell(FI_CONNECTED, &fid, nullptr, cm_data_of(connection_));
+    // Who accepts has had the data of the request with that.
+    eq_->tell(FI_CONNECTED, &fid, nullptr,
+              accepts_ ? std::vector<std::byte>{} : cm_data_of(connection_));
     return;
   }
   if (event.kind == STM_FAILED) link_.suspect();

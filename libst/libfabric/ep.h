@@ -163,6 +163,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   State state_ = State::kNew;
   Address peer_;
   std::unique_ptr<Connreq> request_;
+  bool accepts_ = false;  // the peer has asked for the connection
 
   std::unique_ptr<RxBlock> block_;
   std::deque<Arrival> held_;   // one that may not be taken yet, and those behind it

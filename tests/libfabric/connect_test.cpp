@@ -24,7 +24,8 @@ TEST_F(FiConnect, DataGoesAlongBothWays) {
   ASSERT_EQ(fi_accept(accepted_.get(), "welcome", 7), 0);
   EXPECT_EQ(client_->event(&data), FI_CONNECTED);
   EXPECT_EQ(text(data), "welcome");
-  EXPECT_EQ(server_->event(), FI_CONNECTED);
+  EXPECT_EQ(server_->event(&data), FI_CONNECTED);
+  EXPECT_EQ(text(data), "");
   sockaddr_in peer{};
   auto length = sizeof peer;
   EXPECT_EQ(fi_getpeer(connected_.get(), &peer, &length), 0);
