@@ -150,7 +150,9 @@ int Ep::get_peer(void* address, std::size_t* length) {
 }
 
 int Ep::prepare(std::unique_ptr<RxBlock>& block) {
-  if (!enabled_ || has_begun()) return -FI_EOPBADSTATE;
+  if (has_begun()) return -FI_EOPBADSTATE;
+  if (!enabled_)
+    if (const auto error = enable(); error != 0) return error;
   const auto error = link_.take_block(parameters().rx_buffers, block);
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "buffers for messages", error);
 }

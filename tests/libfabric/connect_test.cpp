@@ -83,6 +83,25 @@ TEST_F(FiConnect, ARequestEndsWithItsPassiveEndpoint) {
   EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
 }
 
+TEST_F(FiConnect, ConnectingAndAcceptingEnable) {
+  const auto bound = [](Side& side, fi_info* info) {
+    auto ep =
+        opened<fid_ep>([&](auto** e) { return fi_endpoint(side.domain.get(), info, e, nullptr); });
+    EXPECT_EQ(fi_ep_bind(ep.get(), &side.eq->fid, 0), 0);
+    EXPECT_EQ(fi_ep_bind(ep.get(), &side.tx->fid, FI_TRANSMIT | FI_RECV), 0);
+    return ep;
+  };
+  listen();
+  const auto to = destination();
+  connected_ = bound(*client_, to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  const auto asked = request();
+  accepted_ = bound(*server_, asked.get());
+  ASSERT_EQ(fi_accept(accepted_.get(), nullptr, 0), 0);
+  EXPECT_EQ(client_->event(), FI_CONNECTED);
+  EXPECT_EQ(server_->event(), FI_CONNECTED);
+}
+
 TEST_F(FiConnect, APortHasOneListener) {
   listen();
   const auto to = destination();
