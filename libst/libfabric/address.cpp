@@ -465,7 +465,9 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flag
 int Av::lookup(fi_addr_t address, void* out, std::size_t* length) {
   const LinkLock lock(link_.mutex());
   const auto found = at(address);
-  return found.port == 0 ? -FI_EINVAL : tell_address(found, format(), out, length);
+  if (found.port == 0) return -FI_EINVAL;
+  const auto error = tell_address(found, format(), out, length);
+  return error == -FI_ETOOSMALL ? 0 : error;  // the length says that it is cut
 }
 
 }  // namespace stp::fi

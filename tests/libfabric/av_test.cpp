@@ -46,6 +46,16 @@ TEST_F(FiAv, InsertedAddressesAreFoundByTheirNumbers) {
   EXPECT_EQ(at(1000), "");
 }
 
+TEST_F(FiAv, AnAddressIsCutWhereItHasNoRoom) {
+  const auto given = address("10.9.0.7", 5000);
+  std::array<char, sizeof given> found{};
+  std::size_t length = 4;
+  ASSERT_EQ(fi_av_lookup(av(), a_->insert(given), found.data(), &length), 0);
+  EXPECT_EQ(length, sizeof given);
+  EXPECT_EQ(std::memcmp(found.data(), &given, 4), 0);
+  EXPECT_EQ(found[4], 0);
+}
+
 TEST_F(FiAv, WhatIsNoAddressIsNotInserted) {
   auto given = std::array{address("10.9.0.7", 5000), address("10.9.0.7", 0),
                           address("0.0.0.0", 5000), address("10.9.0.9", 5000)};
