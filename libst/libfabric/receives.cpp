@@ -245,7 +245,11 @@ void AnyEndpoint::give_up(const Receive& receive, int status) {
   outcome.tag = receive.tag;
   outcome.status = status;
   // Of a buffer of several messages, those that are on their way into it are told first or last.
-  if (receive.shared) receive.shared->used_up = true;
+  // The last one gives it back.
+  if (receive.shared) {
+    receive.shared->used_up = true;
+    if (receive.shared->busy == 0) outcome.flags |= FI_MULTI_RECV;
+  }
   reports_.complete(outcome);
 }
 

@@ -206,6 +206,17 @@ TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenTheLastOneHasCome) {
   EXPECT_EQ(given_back, 1U);
 }
 
+TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenItIsCancelled) {
+  std::vector<char> buffer(1000);
+  post_multi(buffer, 300);
+  ASSERT_EQ(fi_inject(a_->ep.get(), "x", 1, to_b_), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).flags & FI_MULTI_RECV, 0U);
+  ASSERT_EQ(fi_cancel(&b_->ep->fid, &buffer), 0);
+  const auto error = b_->failed(b_->rx.get());
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_NE(error.flags & FI_MULTI_RECV, 0U);
+}
+
 TEST_F(RdmMatch, ClosingCompletesReceives) {
   char room = 0;
   ASSERT_EQ(fi_trecv(b_->ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &room), 0);
