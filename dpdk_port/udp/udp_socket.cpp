@@ -291,7 +291,8 @@ std::string UdpSocket::bind(const std::string& interface, const InternetAddress&
   // A raw one has its protocol in the place of the port.
   if (raw_) address_.port = 0;
   if (!any_) return "";
-  const auto own = interface.empty() ? usual_address() : address_of(interface);
+  const auto own =
+      interface.empty() ? usual_address() : address_of(interface);
   if (own) {
     address_.ip = own->ip;
     address_.scope = own->scope;
@@ -461,8 +462,9 @@ void UdpSocket::note_length(const InternetAddress& to, unsigned mtu, Time now) {
       "the way to " + to_string(to) + " carries packets of " + std::to_string(mtu) + " bytes only";
   if (mtu >= kMinMtu + headers() && mtu < longest_ + headers())
     troubles_.tell(UdpTroubles::About::kLength, to,
-                   says + ": open the link with mtu=" + std::to_string(mtu), now,
-                   longer_than(to, raw_, mtu));
+                   says + ": open the link with mtu=" + std::to_string(mtu) +
+                       " if that is so: the report may be forged",
+                   now, longer_than(to, raw_, mtu));
   else
     troubles_.tell(
         UdpTroubles::About::kOther, to,

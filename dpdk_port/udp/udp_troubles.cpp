@@ -24,11 +24,12 @@ void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text
   any_ = true;
   const auto same = [&](const PeerFault& each) { return each.peer == peer && each.about == what; };
   const auto known = std::ranges::find_if(peers_, same);
+  const bool is_sent_to = known != peers_.end() && known->is_sent_to;
   if (known != peers_.end())
     peers_.erase(known);
   else if (peers_.size() == kMostPeers)
     peers_.erase(peers_.begin());
-  peers_.push_back({{std::move(text), now, bytes}, peer, what, kNever});
+  peers_.push_back({{std::move(text), now, bytes}, peer, what, kNever, is_sent_to});
 }
 
 // Datagrams that are too long for the interface are refused at once.
@@ -36,9 +37,11 @@ void UdpTroubles::note_sent(const InternetAddress& peer, std::size_t bytes, Time
   const Lock lock(mutex_);
   Fault& length = own_[static_cast<std::size_t>(About::kLength)];
   if (length.seen != kNever && bytes >= length.bytes) length.seen = kNever;
-  for (PeerFault& fault : peers_)
-    if (fault.peer == peer && bytes >= fault.bytes && fault.tried == kNever && fault.is_quiet(now))
-      fault.tried = now;
+  for (PeerFault& fault : peers_) {
+    if (fault.peer != peer) continue;
+    fault.is_sent_to = true;
+    if (bytes >= fault.bytes && fault.tried == kNever && fault.is_quiet(now)) fault.tried = now;
+  }
   forget_old(now);
 }
 
@@ -94,7 +97,7 @@ bool UdpTroubles::are_about_length(Time now) const {
   const Lock lock(mutex_);
   return own_[static_cast<std::size_t>(About::kLength)].is_told(now) ||
          std::ranges::any_of(peers_, [&](const PeerFault& fault) {
-           return fault.about == About::kLength && fault.is_told(now);
+           return fault.about == About::kLength && fault.is_sent_to && fault.is_told(now);
          });
 }
 

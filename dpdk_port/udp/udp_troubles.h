@@ -26,8 +26,11 @@ class UdpTroubles {
   enum class About : std::size_t { kLength, kOther };  // datagrams too long for the way; the rest
 
   // After a fault of a peer, what is sent to it in this time may fail without being reported:
-  // routers report seldom. A later datagram that is not reported for kAnswer has got through.
-  static constexpr Time kQuiet = 3 * kSecond / 2, kAnswer = kSecond;
+  // routers report seldom. A later datagram that is not reported for some time has got through.
+  // Lengths are reported at once; that an address has no host, after 3 s in which nobody answered
+  // for it.
+  static constexpr Time kQuiet = 3 * kSecond / 2, kLengthReported = kSecond,
+                        kReported = 5 * kSecond;
 
   // `bytes`: the shortest datagrams that have the fault; shorter ones do not.
   void tell(About what, std::string text, Time now, std::size_t bytes = 0);
@@ -46,6 +49,8 @@ class UdpTroubles {
   [[nodiscard]] std::string text(Time now) const;
   // Of the link, and of that peer.
   [[nodiscard]] std::string text_of(const InternetAddress& peer, Time now) const;
+  // Of the link, or of a peer that something was sent to after the report about it: a report about
+  // anybody else can only be forged.
   [[nodiscard]] bool are_about_length(Time now) const;
 
  private:
@@ -61,9 +66,13 @@ class UdpTroubles {
   struct PeerFault : Fault {
     InternetAddress peer;
     About about = About::kOther;
-    Time tried = kNever;  // the first datagram after it that would have been reported
+    Time tried = kNever;      // the first datagram after it that would have been reported
+    bool is_sent_to = false;  // since the link has learnt of it
+    [[nodiscard]] Time reported_in() const {
+      return about == About::kLength ? kLengthReported : kReported;
+    }
     [[nodiscard]] bool is_told(Time now) const {
-      return Fault::is_told(now) && (tried == kNever || now < tried + kAnswer);
+      return Fault::is_told(now) && (tried == kNever || now < tried + reported_in());
     }
     [[nodiscard]] bool is_quiet(Time now) const { return now > seen && now - seen >= kQuiet; }
   };

@@ -227,7 +227,14 @@ TEST_F(UdpReports, OfALengthThatCannotBeNothingIsAdvised) {
     EXPECT_EQ(a_.port->state(), LinkState::kUp);
   }
   const auto says = say_of(ICMP_FRAG_NEEDED, 388);
-  EXPECT_NE(says.find("open the link with mtu=388"), says.npos) << says;
+  EXPECT_NE(says.find("open the link with mtu=388 if that is so: the report may be forged"),
+            says.npos)
+      << says;
+  EXPECT_EQ(a_.port->state(), LinkState::kUp) << "nothing was sent there";
+  const auto there =
+      a_.port->find_station(InternetAddress::of(*parse_ipv4("10.9.1.1"), 0), now()).value();
+  a_.engine.send(make_frame(there, a_.mac(), 100, 1));
+  a_.turn();
   EXPECT_EQ(a_.port->state(), LinkState::kMtu);
 }
 

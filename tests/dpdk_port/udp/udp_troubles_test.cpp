@@ -34,6 +34,7 @@ TEST(UdpTroubles, TheNewestOfAKindCountsForSomeSeconds) {
   EXPECT_EQ(troubles.text_of(peer(1), kSecond + UdpTroubles::kTold), "");
   EXPECT_FALSE(troubles.are_about_length(kSecond));
   troubles.tell(About::kLength, peer(1), "narrow", kSecond);
+  troubles.sent(peer(1), 1, kSecond);
   EXPECT_TRUE(troubles.are_about_length(kSecond));
   EXPECT_FALSE(troubles.are_about_length(kSecond + UdpTroubles::kTold));
 }
@@ -58,7 +59,7 @@ TEST(UdpTroubles, APeerThatIsHeardHasNoneButThatOfItsWaysLength) {
 
 // Routers report one of many, so what is sent soon after a report proves nothing.
 TEST(UdpTroubles, WhatIsSentAndNotReportedAgainHasHealed) {
-  constexpr Time kTried = UdpTroubles::kQuiet, kHealed = kTried + UdpTroubles::kAnswer;
+  constexpr Time kTried = UdpTroubles::kQuiet, kHealed = kTried + UdpTroubles::kLengthReported;
   UdpTroubles troubles;
   troubles.tell(About::kLength, peer(1), "narrow", 0, 1'000);
   troubles.sent(peer(1), 2'000, kTried - 1);
@@ -71,6 +72,31 @@ TEST(UdpTroubles, WhatIsSentAndNotReportedAgainHasHealed) {
   EXPECT_EQ(troubles.text(kHealed), "");
   troubles.tell(About::kLength, peer(1), "narrow", kHealed, 1'000);
   EXPECT_TRUE(troubles.are_about_length(kHealed + 1));
+}
+
+// Anybody can forge one about anybody.
+TEST(UdpTroubles, OfLengthsOnlyReportsAboutPeersOfTheLinkCount) {
+  UdpTroubles troubles;
+  troubles.tell(About::kLength, peer(1), "forged", 0, 1'000);
+  troubles.sent(peer(2), 2'000, 1);
+  EXPECT_FALSE(troubles.are_about_length(1));
+  EXPECT_EQ(troubles.text_of(peer(1), 1), "forged");
+  troubles.sent(peer(1), 1, 2);
+  EXPECT_TRUE(troubles.are_about_length(2));
+  troubles.tell(About::kLength, peer(1), "again", 3, 1'000);
+  EXPECT_TRUE(troubles.are_about_length(3)) << "it is known";
+}
+
+// Nobody answers for the address: the kernel says so 3 s after the first datagram.
+TEST(UdpTroubles, WhatIsReportedLateIsToldUntilTheNextReport) {
+  constexpr Time kTried = UdpTroubles::kQuiet, kLate = kTried + 3 * kSecond;
+  constexpr Time kHealed = kTried + UdpTroubles::kReported;
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "no host", 0);
+  troubles.sent(peer(1), 100, kTried);
+  EXPECT_EQ(troubles.text_of(peer(1), kLate), "no host");
+  EXPECT_EQ(troubles.text_of(peer(1), kHealed - 1), "no host");
+  EXPECT_EQ(troubles.text_of(peer(1), kHealed), "");
 }
 
 TEST(UdpTroubles, AnInterfaceThatCarriesALongDatagramIsLongEnough) {
