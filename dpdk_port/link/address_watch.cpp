@@ -71,11 +71,14 @@ std::optional<InternetAddress> address_of(const std::string& interface) {
 }
 
 // Connecting a socket sends no packet.
-std::optional<InternetAddress> usual_address() {
-  const auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kDiscard);  // 192.0.2.1: RFC 5737
+std::optional<InternetAddress> usual_address(int family) {
+  auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kDiscard);  // 192.0.2.1: RFC 5737
+  if (family == AF_INET6) elsewhere = parse_internet_address("2001:db8::1").value();  // RFC 3849
+  elsewhere.port = kDiscard;
   sockaddr_storage name{};
-  socklen_t length = to_socket_address(elsewhere, AF_INET, name);
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int used = family == AF_INET6 ? AF_INET6 : AF_INET;
+  socklen_t length = to_socket_address(elsewhere, used, name);
+  const int fd = ::socket(used, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
   const bool known = fd >= 0 && ::connect(fd, as_any, length) == 0 &&
                      ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
@@ -86,6 +89,7 @@ std::optional<InternetAddress> usual_address() {
     if ((at->ifa_flags & IFF_UP) == 0) continue;
     const auto found = from_socket_address(at->ifa_addr);
     if (!found || !found->is_host() || found->scope != 0) continue;
+    if (family != AF_UNSPEC && found->ipv4().has_value() != (family == AF_INET)) continue;
     if (!found->is_loopback()) return found;
     if (!loopback) loopback = found;
   }

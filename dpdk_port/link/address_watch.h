@@ -3,6 +3,8 @@
 // it still has the one that a link is bound to.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +31,8 @@ std::string interface_with_broadcast(const InternetAddress& address);
 std::optional<InternetAddress> address_of(const std::string& interface);
 
 // The address that packets to other networks come from. Without a way to them, that of any
-// interface. nullopt: this host has none.
-std::optional<InternetAddress> usual_address();
+// interface. AF_UNSPEC: that of IPv4, if there is one. nullopt: this host has none of the family.
+std::optional<InternetAddress> usual_address(int family = AF_UNSPEC);
 
 // Asks the kernel for the list only when something about interfaces has changed: on a host with
 // thousands of addresses the list takes milliseconds. One thread at a time.

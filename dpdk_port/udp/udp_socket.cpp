@@ -292,7 +292,7 @@ std::string UdpSocket::bind(const std::string& interface, const InternetAddress&
   if (raw_) address_.port = 0;
   if (!any_) return "";
   const auto own =
-      interface.empty() ? usual_address() : address_of(interface);
+      interface.empty() ? usual_address(raw_ ? family_ : AF_UNSPEC) : address_of(interface);
   if (own) {
     address_.ip = own->ip;
     address_.scope = own->scope;
