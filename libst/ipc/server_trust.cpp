@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "libst/ipc/requests.h"
 #include "libst/os/unique_fd.h"
@@ -25,15 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In a user namespace the kernel shows all users that it does not have by one number.
+// The kernel shows all users that a user namespace does not have by one number, which one that it
+// has may have as well.
 bool is_one_user(uid_t user) {
+  constexpr std::uint64_t kAll = 0xffff'ffff;
   uid_t unknown = 65'534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> unknown;
   if (user != unknown) return true;
   std::ifstream map("/proc/self/uid_map");
-  for (std::uint64_t first = 0, outside = 0, count = 0; map >> first >> outside >> count;)
-    if (user >= first && user - first < count) return true;
-  return false;
+  std::uint64_t first = 0, outside = 0, count = 0;
+  return map >> first >> outside >> count && count == kAll;
 }
 
 bool is_root_or_self(uid_t user) {
@@ -61,15 +63,19 @@ class Way {
   void put_before(const fs::path& path) {
     if (path.is_absolute()) {
       here_.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+      open_error_ = errno;
       here_text_ = "/";
     }
-    const auto names = path.relative_path();
+    std::vector<fs::path> names;
+    for (const auto& name : path.relative_path())
+      if (!name.empty()) names.push_back(name);  // what ends in / has an empty one
     left_.insert(left_.begin(), names.begin(), names.end());
   }
 
   std::string step(const fs::path& name) {
     struct stat directory {
     }, entry{};
+    if (!here_) return std::string("/ cannot be looked at: ") + std::strerror(open_error_);
     const auto there = (here_text_ / name).string();
     if (::fstat(here_.get(), &directory) != 0 ||
         ::fstatat(here_.get(), name.c_str(), &entry, AT_SYMLINK_NOFOLLOW) != 0)
@@ -90,9 +96,10 @@ class Way {
     if (!is_root_or_self(owner) && owner != server_ && is_one_user(owner))
       return "user " + std::to_string(owner) + " may make files in " + here_text_.string();
     const auto others_write = (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    // A user may mount there what tells false owners (FUSE).
+    // A user may mount there what tells false owners (FUSE), and move a link or a socket of
+    // another user there from a directory of its own, but no directory.
     const auto stays = (directory.st_mode & S_ISVTX) != 0 && is_root_or_self(entry.st_uid) &&
-                       entry.st_dev == directory.st_dev;
+                       S_ISDIR(entry.st_mode) && entry.st_dev == directory.st_dev;
     return others_write && !stays ? "others may make files in " + here_text_.string() : "";
   }
 
@@ -112,6 +119,7 @@ class Way {
 
   const uid_t server_;
   os::UniqueFd here_;
+  int open_error_ = 0;
   fs::path here_text_;
   std::deque<fs::path> left_;  // the rest of the way
   int links_ = 0;

@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -113,7 +114,8 @@ TEST_F(ServedByAnother, CountsAllDirectoriesThatLinksLeadThrough) {
   ASSERT_EQ(::mkdir(all.c_str(), 0755), 0);
   ASSERT_EQ(::chmod(all.c_str(), kOfAll), 0);
   ASSERT_EQ(::symlink("../own", link.c_str()), 0);
-  EXPECT_EQ(connect(link + "/socket"), 0) << "root has made it: " << why;
+  EXPECT_EQ(connect(link + "/socket"), -EPERM)
+      << "others may have moved it there, though it is root's";
   ASSERT_EQ(::lchown(link.c_str(), kServer, kServer), 0);
   EXPECT_EQ(connect(link + "/socket"), -EPERM);
   EXPECT_TRUE(says("others may make files in " + all + ":")) << why;
@@ -123,6 +125,13 @@ TEST_F(ServedByAnother, CountsAllDirectoriesThatLinksLeadThrough) {
   ASSERT_EQ(::unlink(path.c_str()), 0);
   ASSERT_EQ(::symlink(served.c_str(), path.c_str()), 0);
   EXPECT_EQ(connect(path), 0) << why;
+}
+
+TEST_F(ServedByAnother, IsFoundThroughALinkThatEndsInASlash) {
+  served_in(directory.path() + "/own");
+  const auto link = directory.path() + "/link";
+  ASSERT_EQ(::symlink((directory.path() + "/own/").c_str(), link.c_str()), 0);
+  EXPECT_EQ(connect(link + "/socket"), 0) << why;
 }
 
 TEST_F(ServedByAnother, IsFoundThroughTheRootOfItsProcess) {
@@ -173,6 +182,34 @@ TEST_F(ServedByAnother, IsNotTakenForThisUserInANamespaceWithoutUsers) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace";
+  EXPECT_EQ(status, 0);
+}
+
+// A user namespace has a user of the number by which the kernel shows those that it does not have.
+TEST_F(ServedByAnother, IsNotTakenForTheUserOfTheNumberThatAllOthersHave) {
+  constexpr uid_t kShown = 65'534;
+  open_to(kOfAll);
+  serve(path);
+  int ready[2], mapped[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(mapped), 0);
+  char byte = 0;
+  const auto child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(77);
+    const bool told = ::write(ready[1], "", 1) == 1 && ::read(mapped[0], &byte, 1) == 1;
+    if (!told || ::setresuid(kShown, kShown, kShown) != 0) ::_exit(2);
+    ::_exit(connect(path) == -EPERM && says("others may make files in ") ? 0 : 1);
+  }
+  ::close(ready[1]);
+  if (::read(ready[0], &byte, 1) == 1) {
+    std::ofstream("/proc/" + std::to_string(child) + "/uid_map") << "0 100000 65536";
+    EXPECT_EQ(::write(mapped[1], "", 1), 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  for (const int end : {ready[0], mapped[0], mapped[1]}) ::close(end);
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace";
   EXPECT_EQ(status, 0);
 }
