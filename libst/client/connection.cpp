@@ -222,7 +222,8 @@ int Connection::take_end() {
 
 int Connection::send(const Sending& what) {
   if (const auto error = check(what); error != 0) return error;
-  if (over() != 0) return why_over();
+  if (over() != 0)  // it may be accepted meanwhile
+    if (const auto error = why_over(); error != 0) return error;
   if (!try_send(what)) {
     bool sent = false;
     const auto waited = wait_until(backend_, channel_, kNever, [&] {
