@@ -166,6 +166,11 @@ class STP_THREAD_SAFETY(capability("mutex")) Mutex {
   }
   // For clang, where it cannot see it: the caller holds this.
   void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
+  // Its holder is about to let go of it, to sleep, and to take it again: whether it may.
+  void check_order() const {
+    order_.leave();
+    order_.take();
+  }
 
  private:
   // kWanted: held, and others may wait.
@@ -216,9 +221,13 @@ class STP_THREAD_SAFETY(scoped_lockable) Lock {
     return call_without(*this, call);
   }
 
-  void wait(std::condition_variable_any& called) { called.wait(*this); }
+  void wait(std::condition_variable_any& called) {
+    of_.check_order();
+    called.wait(*this);
+  }
   // False: it is too late.
   bool wait_until(std::condition_variable_any& called, std::chrono::steady_clock::time_point end) {
+    of_.check_order();
     return called.wait_until(*this, end) == std::cv_status::no_timeout;
   }
 
