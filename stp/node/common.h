@@ -48,6 +48,8 @@ class Answers {
 
   [[nodiscard]] bool empty() const { return peers_.count + strangers_.count == 0; }
   [[nodiscard]] bool has_pressing() const { return pressing_ != 0; }
+  // Of those to peers.
+  [[nodiscard]] bool is_half_full() const { return peers_.count >= kToPeers / 2; }
   // Whether there is room for `frames` more to stations of that source.
   [[nodiscard]] Added room_for_stranger(const MacAddr& source, std::size_t frames) const {
     if (strangers_.count + frames > kToStrangers) return Added::kFull;
@@ -131,7 +133,8 @@ struct Common {
   void event(Event::Kind kind, std::uint64_t id, std::uint64_t cookie = 0) {
     events.push_back({kind, id, cookie});
   }
-  // Queues a frame of the Node's own to the peer of `vc`. Such frames are small and leave before
+  // Queues a frame of the Node's own to the peer of `vc`. Such frames are small, but for RC and CA
+  // that are padded (protocol: 13.20), and leave before
   // all user data except a frame already being sent. `completes`: as in Answer.
   void answer(const Vc& vc, const wire::Header& header, const OptionPayload& option = {},
               bool completes = false) {

@@ -176,10 +176,8 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
   if (keyless) return common.drop(DropReason::kBadKey);
   // To an RC of another length, 5.36 gives another Key.
   // protocol: 13.20
-  const bool of_other_length =
-      ours && frame.padded && wire::padding_of(h).asked != vc->local_max_stu;
   const bool repeated =
-      ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || of_other_length);
+      ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || frame.padded);
   if (repeated || refused) return common.drop(DropReason::kBadState);
   end_ghost(frame);
 }
@@ -193,12 +191,13 @@ bool Openings::shows_way(Vc& vc, const wire::Frame& frame, Time now) {
     use_.common.drop(DropReason::kBadState);
     return false;
   }
-  if (padding.stu >= std::min(padding.asked, frame.header.sync)) {
+  const bool arrives = padding.stu >= std::min(padding.asked, frame.header.sync);
+  // Whoever has chosen the Key cannot ask under another one, and takes what there is.
+  if (arrives || vc.endpoint->config.key != 0) {
     use_.dials.reached(vc, padding.asked, now);
     return true;
   }
-  // Whoever has chosen the Key cannot ask under another one.
-  if (!Dials::is_cut_again(vc) || vc.endpoint->config.key != 0) return false;
+  if (!Dials::is_cut_again(vc)) return false;
   end_ghost(frame);
   vc.local_key = new_key();
   use_.dials.begin_shorter(vc, padding.stu, now);
@@ -309,15 +308,15 @@ bool Newcomers::reclaim(Endpoint& endpoint, Time now) {
   return false;
 }
 
-bool Newcomers::make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now) {
+bool Newcomers::make_room_to_ask(Endpoint& endpoint, const Requester& asker, Time now) {
   if (endpoint.stock.empty()) endpoint.crowded_until = now + kCrowded;
   use_.strangers.prepare(use_.common.random);
-  if (!use_.strangers.asked_before(peer)) {
+  if (!use_.strangers.asked_before(asker)) {
     use_.common.drop(DropReason::kRcFirst);
     return false;
   }
   remove_proven();
-  const auto source = use_.common.source_of(peer.mac);
+  const auto source = use_.common.source_of(asker.mac);
   if (!endpoint.stock.empty() && !unproven_.is_full(endpoint.id, source)) return true;
   const auto goes = std::ranges::find_if(unproven_.entries(), [&](const auto& entry) {
     return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
@@ -351,7 +350,7 @@ void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time no
   auto& strangers = use_.strangers;
   if (endpoint.config.key != 0) return common.drop(DropReason::kBacklogFull);  // the Key is fixed
   strangers.prepare(common.random);
-  if (!strangers.asked_before(asker.name()) && !strangers.has_time_for_first(now))
+  if (!strangers.asked_before(asker) && !strangers.has_time_for_first(now))
     return common.drop(DropReason::kRcFirst);
   use_.vcs.make_places(kFewestPorts * use_.vcs.share().count);
   const auto names = strangers.answer(
@@ -480,7 +479,7 @@ void Listeners::on_request(const wire::Frame& frame, Time now) {
   const bool room = !endpoint.stock.empty();
   const bool crowded =
       !own && (newcomers.must_prove(endpoint, frame.src, now) || now < endpoint.crowded_until);
-  if (inspects && !own && (crowded || !room) && !newcomers.make_room_to_ask(endpoint, peer, now))
+  if (inspects && !own && (crowded || !room) && !newcomers.make_room_to_ask(endpoint, asker, now))
     return;
   // protocol: 5.7
   if (!room && (inspects || own || !newcomers.reclaim(endpoint, now))) {

@@ -96,7 +96,7 @@ class Newcomers {
   // If the user decides before any answer, a requester can show only that it keeps asking: such a
   // one displaces one that does not. False: the RC has been dropped.
   // protocol: 5.40
-  bool make_room_to_ask(Endpoint& endpoint, const PeerName& peer, Time now);
+  bool make_room_to_ask(Endpoint& endpoint, const Requester& asker, Time now);
   // Sends a CA, and an RS whose answer repeats what the RC said.
   // protocol: 5.35, 5.37
   void answer(const Endpoint& endpoint, const Requester& asker, Time now);

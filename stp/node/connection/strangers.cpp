@@ -33,9 +33,11 @@ bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
       promised_, [&](const auto& ports) { return ports[port] != 0 && ports[port] != tag; });
 }
 
-// protocol: 5.39
-bool Strangers::asked_before(const PeerName& name) {
-  const auto hash = secret_(name_words(name));
+// protocol: 5.39, 13.20
+bool Strangers::asked_before(const Requester& asker) {
+  auto words = name_words(asker.name());
+  words[1] |= std::uint64_t{asker.padding()} << 32;
+  const auto hash = secret_(words);
   auto& word = asked_[hash % kAsked];
   const auto mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // never 0
   if (word == mark) return true;
@@ -200,8 +202,8 @@ std::optional<Requester> Strangers::recognise(const MacAddr& mac, const wire::He
   return is_answered(asker, header, now) ? std::optional(asker) : std::nullopt;
 }
 
-bool Strangers::drop(const MacAddr& mac, const wire::Header& header) {
-  if (find(mac, header) == nullptr) return false;
+bool Strangers::drop(const MacAddr& mac, const wire::Header& header, Time now) {
+  if (find(mac, header) == nullptr && !kept_with(mac, header, now)) return false;
   made(header.d_port);
   return true;
 }

@@ -115,8 +115,9 @@ class Strangers {
   void allocate();
   // Call before the first RC is answered or asked_before(): draws the secrets, once.
   void prepare(Random& random);
-  // Whether an RC by that name came recently, as far as the table knows. Records this one.
-  bool asked_before(const PeerName& name);
+  // Whether an RC by that name, padded for as long STUs, came recently, as far as the table knows.
+  // Records this one.
+  bool asked_before(const Requester& asker);
   // Whether to answer an RC seen for the first time: limits such answers per interval.
   bool has_time_for_first(Time now);
   // The names in the answer to `asker`. `is_free(port)`: whether one of the first `ports` Ports is
@@ -164,7 +165,7 @@ class Strangers {
   // The requester of `port` is a connection now.
   void made(std::uint16_t port);
   // The sender has ended that connection.
-  bool drop(const MacAddr& mac, const wire::Header& header);
+  bool drop(const MacAddr& mac, const wire::Header& header, Time now);
 
  private:
   static constexpr std::size_t kAsked = 16'384, kProbes = 8;

@@ -84,7 +84,11 @@ void Dials::hurry(Dialing& to, Time now) {
 void Dials::reached(Vc& vc, unsigned max_stu, Time now) {
   const auto longest = std::min(vc.endpoint->config.max_stu, use_.common.config.max_stu);
   vc.local_max_stu = max_stu;
-  if (max_stu == longest) return short_ways_.remove(vc.peer_mac);
+  if (max_stu == longest) {
+    // A user's own limit tells nothing about longer ones.
+    if (max_stu == use_.common.config.max_stu) short_ways_.remove(vc.peer_mac);
+    return;
+  }
   use_.common.counters.add(Counter::kWaysShort);
   short_ways_.add(vc.peer_mac, now);
 }
@@ -92,7 +96,7 @@ void Dials::reached(Vc& vc, unsigned max_stu, Time now) {
 bool Dials::is_cut_again(Vc& vc) {
   auto& before = vc.dial.cut_at_;
   if (before == 0) before = static_cast<std::uint16_t>(vc.handshake.tries());
-  return vc.handshake.tries() > before + 1U;
+  return vc.handshake.tries() > before + 1U || vc.handshake.tries() >= Retry::kTries;
 }
 
 void Dials::begin_shorter(Vc& vc, unsigned max_stu, Time now) {
@@ -109,13 +113,14 @@ Dials::ListenerName Dials::listener_of(const Vc& vc) {
 // What is longer than the way carries is lost. So it is sent for each length, the longest first:
 // the first answer is that to the longest one that arrived. Loss by chance should not make STUs
 // shorter: twice it is sent for the longest ones only. The one without padding is for older
-// stations.
+// stations. Many dials at once leave room for other answers.
 // protocol: 13.20
 void Dials::send(const Vc& vc, Time now) {
   const bool pads = use_.common.config.padded_requests && vc.peer_mac != use_.common.config.mac;
   if (!pads) return send(vc, vc.local_max_stu, {});
   const auto tries = vc.handshake.tries();
-  const bool all = tries > kLongestOnly || short_ways_.has(vc.peer_mac, now);
+  const bool search = tries > kLongestOnly || short_ways_.has(vc.peer_mac, now);
+  const bool all = search && !use_.common.answers.is_half_full();
   const auto last = all ? wire::kMinMaxStu : vc.local_max_stu;
   for (auto stu = vc.local_max_stu; stu >= last; --stu)
     send(vc, stu, {.known = true, .option = vc.option.has_value(), .stu = stu});
@@ -338,7 +343,7 @@ void VcEndings::answer_unknown(const wire::Frame& frame, Time now) {
   const auto& h = frame.header;
   const auto i_key = wire::decode_as<wire::RequestDisconnect>(h).i_key;
   // A requester that was answered and ends before its connection was made.
-  if (use_.strangers.drop(frame.src, h)) use_.peers.ended({frame.src, h.s_port, i_key}, now);
+  if (use_.strangers.drop(frame.src, h, now)) use_.peers.ended({frame.src, h.s_port, i_key}, now);
   auto da = wire::to_header(wire::DisconnectAnswer{.r_key = h.d_key});
   da.d_port = h.s_port;
   da.s_port = h.d_port;

@@ -150,6 +150,55 @@ TEST_F(ShortWay, back_alone_is_found_by_a_second_connection_and_the_first_one_en
   EXPECT_EQ(a.count(Counter::kVcFailed), 0U);
 }
 
+// Answers come when the RC has been sent for the last time, or nearly so. protocol: 13.20
+TEST_F(ShortWay, back_alone_is_found_however_long_the_way_takes) {
+  for (const auto round_trip : {300U, 700U, 1'200U}) {
+    SCOPED_TRACE(round_trip);
+    struct Late {
+      Time due;
+      bool from_a;
+      Frame frame;
+    };
+    std::vector<Late> late;
+    narrow(kAnything, kOverlay, [&](const Frame& frame, bool from_a) -> unsigned {
+      late.push_back({now + round_trip * kMillisecond / 2, from_a, frame});
+      return 0;
+    });
+    begin_connect();
+    for (unsigned ms = 0; ms < 4 * round_trip + 3'000; ++ms) {
+      const auto arrived = std::exchange(late, {});
+      for (const auto& each : arrived)
+        if (each.due > now)
+          late.push_back(each);
+        else
+          arrive(each.from_a ? b : a, each.frame);
+      pass(kMillisecond);
+    }
+    VcInfo here{};
+    ASSERT_EQ(a.node.vc_info(ca.id, here), 0);
+    EXPECT_EQ(here.state, VcState::kOpen);
+    EXPECT_EQ(std::min(here.local_max_stu, here.remote_max_stu), 10U);
+  }
+}
+
+// Under the Key that it has chosen there can be no second connection. protocol: 13.20
+TEST_F(ShortWay, back_alone_is_taken_as_it_is_by_a_user_that_has_chosen_its_key) {
+  endpoint_a = a.open({.key = 4'711});
+  narrow(kAnything, kOverlay);
+  EXPECT_EQ(connect_in(kSecond / 2), kMaxStu);
+  EXPECT_EQ(b.node.vc_count(), 1U);
+}
+
+// protocol: 13.20
+TEST_F(ShortWay, is_not_forgotten_because_of_a_user_with_short_stus) {
+  narrow(kOverlay, kOverlay);
+  EXPECT_EQ(connect_in(kSearch), 10U);
+  endpoint_a = a.open({.max_stu = 10});
+  EXPECT_EQ(connect_in(0), 10U);
+  endpoint_a = a.open();
+  EXPECT_EQ(connect_in(0), 10U);
+}
+
 TEST_F(ShortWay, is_not_found_where_a_frame_is_lost_by_chance) {
   for (const Op op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
     narrow(kAnything, kAnything, losing({op}, 1));
@@ -402,6 +451,21 @@ TEST_F(ShortWayUnderPressure, is_proven_though_the_question_of_another_request_w
   pass(100 * kMillisecond);
   ASSERT_GT(questions, 2U);
   expect_connection(kMaxStu);
+}
+
+// Those of several lengths come together, so one is no repeat of another. protocol: 5.39, 13.20
+TEST(RequestsOfSeveralLengths, are_none_that_came_before) {
+  stp::Strangers strangers;
+  SeededRandom random(1);
+  strangers.allocate();
+  strangers.prepare(random);
+  Requester asker{
+      .mac = MacAddr::from_u64(1), .port = 5, .rc = {.i_key = 6, .i_max_stu = 10}, .padded = true};
+  EXPECT_FALSE(strangers.asked_before(asker));
+  asker.rc.i_max_stu = 9;
+  EXPECT_FALSE(strangers.asked_before(asker));
+  asker.rc.i_max_stu = 10;
+  EXPECT_TRUE(strangers.asked_before(asker));
 }
 
 TEST(ShortWays, forget_a_station_in_time_and_hold_a_bounded_number) {
