@@ -13,8 +13,8 @@ namespace stp::ipc {
 //   root and this user;
 //   another user, if nobody but root, this user and the server could have put the socket there:
 //   they have each directory on the way, links included, and others may not make files in it. In a
-//   sticky directory (/tmp) others may, but not replace a directory of root or of this user. What is
-//   mounted there is nobody's.
+//   sticky directory (/tmp) others may, but not replace a directory of root or of this user. What
+//   is mounted there is nobody's.
 // So whoever was the first to take a name in /tmp is not trusted, nor is what lies below a
 // directory or a link that it has made there.
 std::string why_distrust(const std::string& path, uid_t server);

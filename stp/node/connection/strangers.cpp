@@ -161,6 +161,7 @@ Strangers::Names Strangers::names_for(const Requester& asker, const Kept& kept, 
 // protocol: 13.20
 std::optional<Requester> Strangers::kept_with(const MacAddr& mac, const wire::Header& header,
                                               Time now) const {
+  if (kept_.empty()) return std::nullopt;
   if (const auto* const place = find(mac, header); place != nullptr && now < place->until)
     return place->asker;
   const auto& place = kept_[place_of(header.d_port)];
