@@ -375,7 +375,10 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
 std::string UdpPort::trouble_of(const MacAddr& station) const {
   if (const auto absence = link_->absence()) return absence->trouble;
   const auto address = link_->peers.look_up(station);
-  if (!address) return "";
+  if (!address)
+    return station == info_.mac ? ""
+                                : "the link knows no address of " + to_string(station) +
+                                      ": over IP a peer is named by its IP address";
   std::string text = link_->troubles.text_of(*address, seen_);
   return text.empty() ? doubt_about(station, host_of(*address)) : text;
 }

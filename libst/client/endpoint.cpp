@@ -270,6 +270,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
   if (error == 0) return hand_out(connection, out);
+  fail_at_address(*backend_, peer.host, error);
   connection->abandon();
   return error;
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <map>
 #include <system_error>
@@ -179,7 +180,14 @@ std::string trouble_of(Backend& backend, const MacAddr& peer) {
 }
 
 int fail_in_time(Backend& backend, const MacAddr& peer) {
-  return fail_by_link(backend, peer, -ETIMEDOUT, "nobody answered in time");
+  if (backend.udp_port() == 0 || !trouble_of(backend, peer).empty())
+    return fail_by_link(backend, peer, -ETIMEDOUT, "nobody answered in time");
+  return fail(-ETIMEDOUT,
+              std::string(std::strerror(ETIMEDOUT)) +
+                  ": see also whether the firewalls of both hosts, and those between them, "
+                  "let UDP port " +
+                  std::to_string(backend.peer_udp_port()) +
+                  " in, or the one that the peer's link has");
 }
 
 int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 #include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
@@ -208,6 +209,11 @@ std::string in_brackets(const std::string& host) {
   return address ? ": write it in brackets, [" + host + "]" : "";
 }
 
+// As it stands before a port.
+std::string bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
 int family_of(const Backend& backend) {
   if (!backend.ipv6()) return AF_INET;
   return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
@@ -257,6 +263,22 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
   give_zone(place);
   return ask_link(backend, place, deadline, unwanted, out);
+}
+
+int fail_at_address(const Backend& backend, const Host& host, int error) {
+  if (error != -ETIMEDOUT || host.has_mac || host.name.empty() || !backend.internet()) return error;
+  std::vector<std::string> all;
+  const auto found = look_up(host.name.c_str(), nullptr, family_of(backend));
+  for (const auto* at = found.get(); at != nullptr; at = at->ai_next)
+    if (auto text = port::host_of(port::from_socket_address(at->ai_addr).value());
+        std::ranges::find(all, text) == all.end())
+      all.push_back(std::move(text));
+  if (all.size() < 2) return error;
+  std::string others;
+  for (std::size_t i = 1; i < all.size(); ++i) others += (i == 1 ? "" : ", ") + bracketed(all[i]);
+  return fail(error, std::string(describe(error)) + "; of the addresses of '" + host.name +
+                         "', this link has tried " + bracketed(all[0]) +
+                         " only: to try another one, give the address itself: " + others);
 }
 
 int check_own(Backend& backend, const Host& host) {

@@ -39,9 +39,14 @@ int parse_name(const std::string& text, Name& out);
 // name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is unknown;
 // -ETIMEDOUT: no station answers for the address within a second. While a memif has no peer, it
 // waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become true,
-// which it asks every few milliseconds.
+// which it asks every few milliseconds. Of several addresses of a name it takes the first that the
+// resolver gives of a family that the link has.
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
             const std::function<bool()>& unwanted = {});
+
+// `error`: nobody has answered at the address that resolve() has found. If the name has several,
+// the text of the error tells which one that is, and the others. Returns `error`.
+int fail_at_address(const Backend& backend, const Host& host, int error);
 
 // 0: the link of `backend` is at `host`. -EADDRNOTAVAIL, or as resolve().
 int check_own(Backend& backend, const Host& host);

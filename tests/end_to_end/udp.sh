@@ -101,6 +101,10 @@ if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then carry "$work
 nsenter -t "$side_a" -n timeout 30 "$bin/stpctl" --socket "$work/a.sock" ping 10.9.2.2/9:3000 >"$work/nobody" 2>&1 &&
   fail "a port that nobody has opened answers"
 expect says "$work/nobody" 'has no socket for that port'
+# stp-send tells it after three seconds, not only when it gives up after ten.
+STP_LINK=stpd:$work/a.sock nsenter -t "$side_a" -n timeout 6 "$bin/stp-send" "$work/short" 10.9.2.2/9:3000 \
+  >"$work/soon" 2>&1 && fail "a port that nobody has opened takes a file"
+expect says "$work/soon" '10.9.2.2/9:3000 does not answer; the link says: '
 if worsen; then
   carry "$work/file" 10.9.2.2
   expect [ "$(within "$router" nft list table ip worse | grep -c 'counter packets [1-9]')" -eq 3 ]

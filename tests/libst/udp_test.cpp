@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Names of hosts on links over UDP, and what two such links of this host carry.
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -207,6 +208,26 @@ TEST(UdpLinks, WithAPortThatIsFreeTakeLocalhostForTheUsualOne) {
   EXPECT_EQ(mac, 0x0204'7f00'0001U) << "127.0.0.1 with port 8181";
 }
 
+TEST(UdpLinks, TellWhichAddressOfANameTheyHaveTried) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  addrinfo* found = nullptr;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  ASSERT_EQ(::getaddrinfo("localhost", nullptr, &hints, &found), 0);
+  const bool has_both = found->ai_next != nullptr;
+  ::freeaddrinfo(found);
+  if (!has_both) GTEST_SKIP() << "localhost has one address here";
+  const auto [own, closed] = free_ports<2>();
+  const UseLink link("udp:,port=" + own);
+  Endpoint client;
+  set_option(client, ST_OPT_CONNECT_PATIENCE, 300);
+  st_chandle_t connected = nullptr;
+  ASSERT_EQ(st_connect(client, ("localhost/" + closed + ":3000").c_str(), &connected), -ETIMEDOUT);
+  const std::string why = st_strerror(-ETIMEDOUT);
+  EXPECT_NE(why.find("of the addresses of 'localhost', this link has tried "), why.npos) << why;
+  EXPECT_NE(why.find("give the address itself: "), why.npos) << why;
+}
+
 // Anybody can be the reason of what the link has heard last.
 TEST(UdpLinks, TellOfAPeerOnlyWhatIsTrueOfIt) {
   const auto [own, closed, silent] = free_ports<3>();
@@ -227,6 +248,11 @@ TEST(UdpLinks, TellOfAPeerOnlyWhatIsTrueOfIt) {
   };
   EXPECT_NE(reason(closed).find("127.0.0.1/" + closed + " has no socket"), std::string::npos);
   EXPECT_EQ(reason(silent).find("has no socket"), std::string::npos) << reason(silent);
+  EXPECT_NE(reason(silent).find("let UDP port"), std::string::npos) << reason(silent);
+  st_chandle_t connected = nullptr;
+  EXPECT_EQ(st_connect(client, "[02:11:22:33:44:55]:3000", &connected), -ETIMEDOUT);
+  const std::string unknown = st_strerror(-ETIMEDOUT);
+  EXPECT_NE(unknown.find("over IP a peer is named by its IP address"), unknown.npos) << unknown;
   ::close(bound);
 }
 

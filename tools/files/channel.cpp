@@ -108,7 +108,8 @@ constexpr std::int64_t microseconds(Duration wait) {
 }  // namespace
 
 // `sent_` has the places for content first, then those for control messages.
-Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duration patience)
+Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duration patience,
+                 const Tell& tell)
     : attend_(std::move(attend)),
       link_(link),
       chunk_(chunk_for(link)),
@@ -124,7 +125,7 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duratio
     error = ::stm_connect(connection_, peer.c_str(), microseconds(patience), kGreeting.data(),
                           kGreeting.size());
     if (error != 0) throw connect_failure(error, peer, st_strerror(error));
-    await_connection(peer, patience);
+    await_connection(peer, patience, tell);
   } catch (...) {
     ::stm_connection_close(connection_);
     throw;
@@ -199,8 +200,10 @@ int Channel::reason_of_refusal() {
   return said == kEnough ? -EUSERS : -EPROTO;
 }
 
-void Channel::await_connection(const std::string& peer, Duration patience) {
-  const auto until = std::chrono::steady_clock::now() + std::min(patience, kHostPatience);
+void Channel::await_connection(const std::string& peer, Duration patience, const Tell& tell) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto until = begin + std::min(patience, kHostPatience);
+  bool told = !tell;
   while (!connected_) {
     attend_();
     const auto answered = host_has_answered();
@@ -209,6 +212,10 @@ void Channel::await_connection(const std::string& peer, Duration patience) {
     if (ended_) throw connect_failure(reason_, peer, trouble());
     if (!answered && std::chrono::steady_clock::now() > until)
       throw connect_failure(-ETIMEDOUT, peer, trouble());
+    if (!told && !answered && std::chrono::steady_clock::now() - begin >= kStuck) {
+      const auto why = trouble();
+      if (told = !why.empty(); told) tell(peer + " does not answer; the link says: " + why);
+    }
     step(kAttention);
   }
 }

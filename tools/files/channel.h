@@ -24,6 +24,8 @@ using Duration = std::chrono::steady_clock::duration;
 
 // How long a program waits before it checks whether it was asked to end.
 inline constexpr Duration kAttention = std::chrono::milliseconds(100);
+// How long nothing arrives until a program says why, if the link knows it.
+inline constexpr Duration kStuck = std::chrono::seconds(3);
 
 // The buffers of a link's memory: an STU always fits into one.
 inline constexpr unsigned kBufferLog2 = 16;
@@ -100,11 +102,13 @@ class Channel {
   static constexpr Duration kConnectPatience = std::chrono::seconds(30);
   // Called from time to time while a function waits. An exception from it ends the wait.
   using Attend = std::function<void()>;
+  using Tell = std::function<void(const std::string& line)>;
 
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
-  // The sender of files: connects, and waits for the answer. It gets only control messages.
+  // The sender of files: connects, and waits for the answer. It gets only control messages. `tell`:
+  // nobody has answered for kStuck, and the link knows why.
   Channel(FileLink& link, const std::string& peer, Attend attend,
-          Duration patience = kConnectPatience);
+          Duration patience = kConnectPatience, const Tell& tell = {});
   // The receiver of files: takes a request. It sends only control messages.
   Channel(FileLink& link, stm_connection_t request, Attend attend);
   // Tells the peer that it has too many connections, or that there are too many in all.
@@ -177,7 +181,7 @@ class Channel {
   void check_ended() const;
   // The connection has ended with that error, or the link below it has.
   [[noreturn]] void fail(int error) const;
-  void await_connection(const std::string& peer, Duration patience);
+  void await_connection(const std::string& peer, Duration patience, const Tell& tell);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;

@@ -40,7 +40,7 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
       if (!why.empty()) return LinkFailure(peer + " does not answer; the link says: " + why);
       return LinkFailure(peer + " does not answer; see that stp-recv and its stpd are running " +
                          "there, and that their link can be reached over this one: both on one "
-                         "Ethernet, or both over UDP");
+                         "Ethernet, or both over UDP, with a UDP port that firewalls let in");
     case EHOSTUNREACH:
       return LinkFailure("cannot reach " + peer + ": " + why);
     case EPROTO:
@@ -102,7 +102,9 @@ void throw_connection_failure(int result, const std::string& trouble) {
       throw Closed();
     case ETIMEDOUT:
       throw LinkFailure("the other side no longer answers; " +
-                        (trouble.empty() ? "the link or its host is down" : trouble));
+                        (trouble.empty()
+                             ? "the link or its host is down, or a firewall keeps its UDP port out"
+                             : trouble));
     case EPROTO:
       throw LinkFailure("the other program has another version; use the same on both sides");
     default:

@@ -172,7 +172,6 @@ bool FileSender::hear(Duration wait) {
 
 // Tells once what may keep messages from arriving.
 void FileSender::look_at_way() {
-  constexpr auto kStuck = std::chrono::seconds(3);
   if (channel_.stuck() < kStuck) {
     told_stuck_ = false;
     return;

@@ -159,7 +159,6 @@ bool FileReceiver::attend() {
 
 // Asks once: later, when nothing is sent any more, the link may know nothing of the way.
 void FileReceiver::look_at_way(Duration silence) {
-  constexpr auto kStuck = std::chrono::seconds(3);
   const bool stuck = silence >= std::min<Duration>(kStuck, patience());
   if (stuck && !has_looked_) way_ = channel_.trouble();
   has_looked_ = stuck;

@@ -169,7 +169,10 @@ class Sender {
       const auto attend = [this] {
         if (stop_) throw Stopped();
       };
-      Channel channel(link, sending_.destination, attend, sending_.connect_timeout);
+      const auto tell = [this](const std::string& line) {
+        if (!retrying_) progress_.complain(line);
+      };
+      Channel channel(link, sending_.destination, attend, sending_.connect_timeout, tell);
       const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
       since_ = Clock::now();
