@@ -101,6 +101,7 @@ class SendingConnection : public Connection {
   // length: a message that no receive is needed for. Only what is written is told, and in the order
   // of the writes. False: it is another part.
   bool sends_note(Op& op, int status, std::uint32_t kind, std::size_t length);
+  [[nodiscard]] bool owes_notes() const { return !notes_.empty(); }
 
   Op at_once_;  // stands for all that no operation of their own stands for
 

@@ -110,8 +110,11 @@ void Ep::part_done(Op& op, int status) {
     return reports_.complete(lost);
   }
   if (continue_atomic(connection_, op, status)) return;
-  if (sends_note(op, status, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement))
+  if (sends_note(op, status, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement)) {
+    // The end waits for what the peer is to be told.
+    if (state_ == State::kShutDown && !owes_notes()) stm_disconnect(connection_, STM_GRACEFUL);
     return;
+  }
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   if (op.direction == Direction::kReceive) return has_read(op);
@@ -219,7 +222,7 @@ int Ep::shutdown(std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (!is_up()) return -FI_ENOTCONN;
   state_ = State::kShutDown;
-  stm_disconnect(connection_, STM_GRACEFUL);
+  if (!owes_notes()) stm_disconnect(connection_, STM_GRACEFUL);
   link_.progress();
   return 0;
 }

@@ -318,6 +318,18 @@ TEST_F(FiTransfer, AWriteWithDataIsToldAtThePeerWithoutAReceive) {
   client_->completed(client_->tx.get());
 }
 
+TEST_F(FiTransfer, AWriteWithDataIsToldThoughItsSenderShutsDownAtOnce) {
+  connect();
+  std::vector<char> there(100);
+  const auto remote = server_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  auto* const ep = connected_.get();
+  ASSERT_EQ(fi_writedata(ep, "flag", 4, nullptr, 7, 0, at, fi_mr_key(remote.get()), nullptr), 0);
+  ASSERT_EQ(fi_shutdown(ep, 0), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).data, 7U);
+  client_->completed(client_->tx.get());
+}
+
 // The peer hears of those alone that have been written, in their order.
 TEST_F(FiTransfer, AWriteWithDataThatFailsIsNotToldAtThePeer) {
   connect();

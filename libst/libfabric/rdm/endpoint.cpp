@@ -55,11 +55,7 @@ int Endpoint::close() {
     incoming_.clear();
     buffers_.clear();
     lanes_.clear();
-    for (const auto& receive : matching_.clear()) {
-      auto outcome = outcome_of({}, receive);
-      outcome.status = -ECANCELED;
-      tell(outcome, receive.shared.get());
-    }
+    for (const auto& receive : matching_.clear()) give_up(receive, -ECANCELED);
     leave_queues();
     if (av_ != nullptr) av_->unuse();
   }
