@@ -191,10 +191,13 @@ bool Openings::shows_way(Vc& vc, const wire::Frame& frame, Time now) {
     use_.common.drop(DropReason::kBadState);
     return false;
   }
-  const bool arrives = padding.stu >= std::min(padding.asked, frame.header.sync);
-  // Whoever has chosen the Key cannot ask under another one, and takes what there is.
-  if (arrives || vc.endpoint->config.key != 0) {
+  if (padding.stu >= std::min(padding.asked, frame.header.sync)) {
     use_.dials.reached(vc, padding.asked, now);
+    return true;
+  }
+  // Whoever has chosen the Key cannot ask under another one, and takes what there is.
+  if (vc.endpoint->config.key != 0) {
+    vc.local_max_stu = padding.asked;
     return true;
   }
   if (!Dials::is_cut_again(vc)) return false;

@@ -76,8 +76,13 @@ class ShortWay : public TwoNodes {
     EXPECT_EQ(there->local_key, here.remote_key);
     return at_a;
   }
-  unsigned connect_in(Time span) {
+  // The connections of before keep their channels.
+  void dial() {
+    if (ca.memory) a.stocked.push_back(std::move(ca.memory));
     begin_connect();
+  }
+  unsigned connect_in(Time span) {
+    dial();
     pass(span);
     return agreed();
   }
@@ -164,7 +169,7 @@ TEST_F(ShortWay, back_alone_is_found_however_long_the_way_takes) {
       late.push_back({now + round_trip * kMillisecond / 2, from_a, frame});
       return 0;
     });
-    begin_connect();
+    dial();
     for (unsigned ms = 0; ms < 4 * round_trip + 3'000; ++ms) {
       const auto arrived = std::exchange(late, {});
       for (const auto& each : arrived)
@@ -187,6 +192,18 @@ TEST_F(ShortWay, back_alone_is_taken_as_it_is_by_a_user_that_has_chosen_its_key)
   narrow(kAnything, kOverlay);
   EXPECT_EQ(connect_in(kSecond / 2), kMaxStu);
   EXPECT_EQ(b.node.vc_count(), 1U);
+}
+
+// protocol: 13.20
+TEST_F(ShortWay, is_not_forgotten_because_of_a_user_that_has_chosen_its_key) {
+  narrow(kOverlay, kOverlay);
+  EXPECT_EQ(connect_in(kSearch), 10U);
+  narrow(kAnything, kOverlay);
+  endpoint_a = a.open({.key = 4'711});
+  EXPECT_EQ(connect_in(kSecond / 2), kMaxStu);
+  narrow(kOverlay, kOverlay);
+  endpoint_a = a.open();
+  EXPECT_EQ(connect_in(0), 10U);
 }
 
 // protocol: 13.20
