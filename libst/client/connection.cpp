@@ -230,7 +230,11 @@ int Connection::send(const Sending& what) {
       return ended_ || over() != 0 || (sent = try_send(what));
     });
     if (waited != 0) return waited;
-    if (!sent) return ended_ ? -ECANCELED : why_over();
+    if (!sent) {
+      if (ended_) return -ECANCELED;
+      const auto error = why_over();
+      return error != 0 ? error : send(what);  // it was accepted meanwhile
+    }
   }
   backend_.kick(bell_);
   return 0;
@@ -283,7 +287,11 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
     if (waited == -EWOULDBLOCK && deadline != 0 && now() - began >= kLongWait)
       return fail_by_link(backend_, peer_, waited, "nothing has come in time");
     if (waited != 0) return waited;
-    if (received == 0) return ended_ ? -ECANCELED : why_over();
+    if (received == 0) {
+      if (ended_) return -ECANCELED;
+      if (const auto error = why_over(); error != 0) return error;
+      return receive(header, payload, deadline, sender);  // it was accepted meanwhile
+    }
   }
   if (received < 0)
     return fail(received, "too many headers of other senders wait: read some with macaddr NULL");

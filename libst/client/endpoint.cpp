@@ -256,7 +256,9 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
   const auto wanted = config().connect_patience * kMillisecond;
   MacAddr mac;
-  if (const auto error = resolve(*backend_, peer.host, mac); error != 0) return error;
+  std::vector<std::string> addresses;
+  if (const auto error = resolve(*backend_, peer.host, mac, kNever, {}, &addresses); error != 0)
+    return error;
   // Starts here, so that a slow resolver leaves time for the attempts.
   const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
   const ask::Connect asking{
@@ -270,7 +272,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
   if (error == 0) return hand_out(connection, out);
-  fail_at_address(*backend_, peer.host, error);
+  fail_at_address(peer.host, addresses, error);
   connection->abandon();
   return error;
 }

@@ -165,6 +165,10 @@ namespace {
 
 constexpr std::size_t kLongest = 1'024;
 
+int fail_with(const std::string& trouble, int error, const std::string& what) {
+  return fail(error, what + ", and the link has trouble: " + trouble);
+}
+
 }  // namespace
 
 std::string trouble_of(Backend& backend, const MacAddr& peer) {
@@ -180,19 +184,19 @@ std::string trouble_of(Backend& backend, const MacAddr& peer) {
 }
 
 int fail_in_time(Backend& backend, const MacAddr& peer) {
-  if (backend.udp_port() == 0 || !trouble_of(backend, peer).empty())
-    return fail_by_link(backend, peer, -ETIMEDOUT, "nobody answered in time");
-  return fail(-ETIMEDOUT,
-              std::string(std::strerror(ETIMEDOUT)) +
-                  ": see also whether the firewalls of both hosts, and those between them, "
-                  "let UDP port " +
-                  std::to_string(backend.peer_udp_port()) +
-                  " in, or the one that the peer's link has");
+  constexpr int kError = -ETIMEDOUT;
+  if (const auto trouble = trouble_of(backend, peer); !trouble.empty())
+    return fail_with(trouble, kError, "nobody answered in time");
+  if (backend.udp_port() == 0) return kError;
+  return fail(kError, std::string(std::strerror(ETIMEDOUT)) +
+                          ": see also whether firewalls, those of both hosts and between them, let "
+                          "in the UDP ports of both links (here " +
+                          std::to_string(backend.udp_port()) + ")");
 }
 
 int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what) {
   const auto trouble = trouble_of(backend, peer);
-  return trouble.empty() ? error : fail(error, what + ", and the link has trouble: " + trouble);
+  return trouble.empty() ? error : fail_with(trouble, error, what);
 }
 
 }  // namespace stp::client

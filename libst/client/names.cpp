@@ -214,6 +214,16 @@ std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
+// Each once, in the resolver's order.
+std::vector<std::string> texts_of(const addrinfo& first) {
+  std::vector<std::string> all;
+  for (const auto* at = &first; at != nullptr; at = at->ai_next)
+    if (auto text = port::host_of(port::from_socket_address(at->ai_addr).value());
+        std::ranges::find(all, text) == all.end())
+      all.push_back(std::move(text));
+  return all;
+}
+
 int family_of(const Backend& backend) {
   if (!backend.ipv6()) return AF_INET;
   return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
@@ -245,7 +255,7 @@ int parse_name(const std::string& text, Name& out) {
 }
 
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
-            const std::function<bool()>& unwanted) {
+            const std::function<bool()>& unwanted, std::vector<std::string>* addresses) {
   out = host.has_mac ? host.mac : backend.mac();
   if (host.has_mac) return 0;
   const auto own = backend.udp_port();
@@ -259,25 +269,20 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
   const auto found = look_up(name, nullptr, family_of(backend));
   if (found == nullptr) return fail_to_find(backend, host.name, family_of(backend));
+  if (addresses != nullptr && backend.internet()) *addresses = texts_of(*found);
   Place place{port::from_socket_address(found->ai_addr).value(), host.zone};
   place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
   give_zone(place);
   return ask_link(backend, place, deadline, unwanted, out);
 }
 
-int fail_at_address(const Backend& backend, const Host& host, int error) {
-  if (error != -ETIMEDOUT || host.has_mac || host.name.empty() || !backend.internet()) return error;
-  std::vector<std::string> all;
-  const auto found = look_up(host.name.c_str(), nullptr, family_of(backend));
-  for (const auto* at = found.get(); at != nullptr; at = at->ai_next)
-    if (auto text = port::host_of(port::from_socket_address(at->ai_addr).value());
-        std::ranges::find(all, text) == all.end())
-      all.push_back(std::move(text));
-  if (all.size() < 2) return error;
+int fail_at_address(const Host& host, const std::vector<std::string>& addresses, int error) {
+  if (error != -ETIMEDOUT || addresses.size() < 2) return error;
   std::string others;
-  for (std::size_t i = 1; i < all.size(); ++i) others += (i == 1 ? "" : ", ") + bracketed(all[i]);
+  for (std::size_t i = 1; i < addresses.size(); ++i)
+    others += (i == 1 ? "" : ", ") + bracketed(addresses[i]);
   return fail(error, std::string(describe(error)) + "; of the addresses of '" + host.name +
-                         "', this link has tried " + bracketed(all[0]) +
+                         "', this link has tried " + bracketed(addresses[0]) +
                          " only: to try another one, give the address itself: " + others);
 }
 

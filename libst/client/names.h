@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "libst/client/backend.h"
 
@@ -40,13 +41,15 @@ int parse_name(const std::string& text, Name& out);
 // -ETIMEDOUT: no station answers for the address within a second. While a memif has no peer, it
 // waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become true,
 // which it asks every few milliseconds. Of several addresses of a name it takes the first that the
-// resolver gives of a family that the link has.
+// resolver gives of a family that the link has. `addresses`: gets all of them, if it is a link over
+// IP and the name was looked up.
 int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
-            const std::function<bool()>& unwanted = {});
+            const std::function<bool()>& unwanted = {},
+            std::vector<std::string>* addresses = nullptr);
 
 // `error`: nobody has answered at the address that resolve() has found. If the name has several,
 // the text of the error tells which one that is, and the others. Returns `error`.
-int fail_at_address(const Backend& backend, const Host& host, int error);
+int fail_at_address(const Host& host, const std::vector<std::string>& addresses, int error);
 
 // 0: the link of `backend` is at `host`. -EADDRNOTAVAIL, or as resolve().
 int check_own(Backend& backend, const Host& host);
