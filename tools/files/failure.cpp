@@ -101,10 +101,11 @@ void throw_connection_failure(int result, const std::string& trouble) {
     case ECANCELED:
       throw Closed();
     case ETIMEDOUT:
-      throw LinkFailure("the other side no longer answers; " +
-                        (trouble.empty()
-                             ? "the link or its host is down, or a firewall keeps its UDP port out"
-                             : trouble));
+      throw LinkFailure(
+          "the other side no longer answers; " +
+          (trouble.empty()
+               ? "the link or its host is down; over UDP, a firewall may keep its port out"
+               : trouble));
     case EPROTO:
       throw LinkFailure("the other program has another version; use the same on both sides");
     default:
