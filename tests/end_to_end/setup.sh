@@ -49,7 +49,7 @@ says() { contains "$@" || { cat "$1" >&2; return 1; }; }
 # too early.
 breaks_no_rule() {
   "$bin/stp-replay" check "$1" >"$work/check.log" && return
-  says "$work/check.log" ' of STP, ' && ! grep -v -e ': 5\.21 retry-too-soon: ' -e ' of STP, ' "$work/check.log"
+  says "$work/check.log" ' of STP, ' && ! grep -v -e ': 5\.21 retry-too-soon: ' -e ': note: ' -e ' of STP, ' "$work/check.log"
 }
 is_empty_directory() { [ -z "$(ls -A "$1")" ]; }
 
