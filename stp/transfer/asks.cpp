@@ -20,10 +20,13 @@ std::uint32_t id_of(const SendEntry& mra) {
 
 }  // namespace
 
+// While as much waits as no honest peer causes, a request is dropped as if it were lost. It would
+// wait as long for its answer, and of a peer that gives no Slots, and ends what it has asked for,
+// answers without end would wait.
 void AsksIn::on_read_request(const wire::RequestToReceive& rtr) {
   for (const auto& [number, pending] : requests_)
     if (!pending.region && pending.i_id == rtr.i_id) return outbox_.tell_seen(rtr.i_id, number);
-  if (finished_.is_over(rtr.i_id, Op::kRequestAnswer)) return;
+  if (finished_.is_over(rtr.i_id, Op::kRequestAnswer) || outbox_.overfull()) return;
   if (requests_.size() == kMaxRequests) return outbox_.refuse(Op::kRequestAnswer, rtr.i_id);
   const auto number = ids_.next();
   requests_[number] = {.i_id = rtr.i_id, .length = rtr.t_len};
@@ -38,7 +41,7 @@ void AsksIn::on_region_request(const ReceivedEntry& entry) {
     return outbox_.answer(given->second);
   for (const auto& [number, pending] : requests_)
     if (pending.region && pending.i_id == rmr.i_id) return;  // the user has not decided yet
-  if (finished_.is_over(rmr.i_id, Op::kMemoryRegionAvailable)) return;
+  if (finished_.is_over(rmr.i_id, Op::kMemoryRegionAvailable) || outbox_.overfull()) return;
   if (requests_.size() == kMaxRequests || opened_.size() == kMaxRequests)
     return outbox_.refuse(Op::kMemoryRegionAvailable, rmr.i_id);
   const auto number = ids_.next();

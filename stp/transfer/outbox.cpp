@@ -72,6 +72,11 @@ std::uint32_t Outbox::ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uin
   return rs.sync;
 }
 
+SendEntry* Outbox::waiting(std::uint64_t number) {
+  const auto found = std::ranges::lower_bound(queue_, number, {}, &Outgoing::number);
+  return found != queue_.end() && found->number() == number ? &*found : nullptr;
+}
+
 void Outbox::forget_data(std::uint32_t r_id) {
   erase_if(queue_, [&](const Outgoing& out) {
     return out.header.op() == Op::kData && out.header.d_id == r_id;

@@ -130,6 +130,8 @@ class Outbox {
   [[nodiscard]] bool overfull() const { return queue_.size() >= kMaxGranted; }
   // The number of the request added last.
   [[nodiscard]] std::uint64_t last_number() const { return last_number_; }
+  // The request of that number, as long as it has not been handed out.
+  [[nodiscard]] SendEntry* waiting(std::uint64_t number);
   // Takes back the unsent DATA of the Transfer or region with the peer's id `r_id`.
   void forget_data(std::uint32_t r_id);
   // Makes the request added last ask for an answer, if it is DATA of `r_id` that has not left.

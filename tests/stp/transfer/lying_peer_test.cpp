@@ -204,5 +204,59 @@ TEST_F(LyingPeer, a_region_that_is_ended_before_its_mra_arrives_is_open_no_more)
   EXPECT_TRUE(ended.contains({Kind::kEnded, 0}));
 }
 
+// It gives no Slots, so the Node takes nothing.
+// protocol: 9.18, 9.31
+TEST_F(LyingPeer, one_that_opens_and_ends_regions_without_end_makes_no_answers_wait_without_end) {
+  takes = false;
+  for (std::uint32_t i = 1; i <= 20'000; ++i) {
+    auto rmr = header(Op::kRequestMemoryRegion);
+    rmr.param = 8;
+    rmr.set_t_len(1'000);
+    rmr.s_id = i;
+    say(rmr);
+    Completion c{};
+    while (sequencer.next_completion(c))
+      EXPECT_EQ(sequencer.serve_region(c.request, kLanding, 4, {}), 0);
+    auto end = header(Op::kEnd);
+    end.d_id = wire::kNoId;
+    end.s_id = i;
+    say(end);
+  }
+  work();
+  EXPECT_LE(handed, 10'000U);
+}
+
+// The same, of requests to read.
+TEST_F(LyingPeer, one_that_asks_to_read_and_takes_it_back_without_end_makes_nothing_wait_so) {
+  takes = false;
+  for (std::uint32_t i = 1; i <= 20'000; ++i) {
+    auto rtr = header(Op::kRequestToReceive);
+    rtr.set_t_len(1'000);
+    rtr.s_id = i;
+    say(rtr);
+    Completion c{};
+    while (sequencer.next_completion(c))
+      if (c.kind == Kind::kReadRequest) EXPECT_EQ(sequencer.serve_read(c.request, 7, {}, 1'000), 0);
+    auto end = header(Op::kEnd);
+    end.d_id = wire::kNoId;
+    end.s_id = i;
+    say(end);
+  }
+  work();
+  EXPECT_LE(handed, 10'000U);
+}
+
+// protocol: 9.31
+TEST_F(LyingPeer, of_notices_for_a_peer_that_gives_no_slots_the_newest_one_waits) {
+  for (std::uint32_t taken_slots = 8; taken_slots <= 8'000; taken_slots += 8)
+    EXPECT_EQ(sequencer.notify(taken_slots), 0);
+  SendEntry out;
+  ASSERT_TRUE(sequencer.transmit(out, now));
+  EXPECT_EQ(wire::decode_as<wire::NoOperation>(out.header).b_num, 8'000U);
+  EXPECT_FALSE(sequencer.transmit(out, now));
+  EXPECT_EQ(sequencer.notify(8'008), 0) << "the last one has left";
+  EXPECT_TRUE(sequencer.transmit(out, now));
+}
+
 }  // namespace
 }  // namespace stp::test::lying_peer_test
