@@ -126,10 +126,22 @@ bool Listener::drop_expected(const Connection& connection) {
          }) != 0;
 }
 
+// One that has ended before the program was told of it is none for the program: who asks and goes,
+// again and again, leaves nothing.
+void Listener::drop_untold(const Connection& connection) {
+  const auto found = std::ranges::find_if(
+      untold_, [&connection](const auto& untold) { return &*untold == &connection; });
+  if (found == untold_.end()) return;
+  client::HandleTable::instance().retire(connection.handle(), Connection::kKind);
+  domain_->forget(connection.handle());
+  untold_.erase(found);
+}
+
 void Listener::decided(const Connection& connection) {
   if (!drop_expected(connection)) {
     STP_ASSERT(requested_ > 0, "a connection that is decided had asked");
     --requested_;
+    drop_untold(connection);
   }
   if (!closed_) domain_->look_for_connections();
 }

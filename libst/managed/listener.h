@@ -36,6 +36,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool take_one();
   bool make_room();
   bool drop_expected(const Connection& connection);
+  void drop_untold(const Connection& connection);
 
   const std::shared_ptr<Domain> domain_;
   const std::uint64_t context_;

@@ -98,6 +98,48 @@ TEST_P(Queues, RequestsThatFindNoPlaceWaitForOne) {
   for (int i = 0; i < 5; ++i) client.next(STM_REFUSED);
 }
 
+// Each would keep memory and a handle of the server's program until that has looked at it.
+TEST_P(Queues, RequestsOfThoseThatHaveGoneBeforeTheyWereToldAreNone) {
+  stm_queue_t small = nullptr;
+  ASSERT_EQ(stm_queue_create(server.domain, 1, &small), 0);
+  stm_listener_t second = nullptr, third = nullptr;
+  ASSERT_EQ(stm_listen(server.domain, ":3001", small, 0, 0, &second), 0);
+  ASSERT_EQ(stm_listen(server.domain, ":3002", server.queue, 0, 0, &third), 0);
+  const auto connect_to = [this](const char* port) {
+    const auto attr = client.attr();
+    stm_connection_t made = nullptr;
+    EXPECT_EQ(stm_connection_create(client.domain, &attr, &made), 0);
+    EXPECT_EQ(stm_connect(made, port, -1, nullptr, 0), 0);
+    return made;
+  };
+  // What the client did before has come when this one asks.
+  const auto all_has_come = [&] {
+    for (int i = 0; i < 2; ++i) {
+      auto* const last = connect_to(":3002");
+      ASSERT_EQ(stm_reject(server.next(STM_REQUEST).connection, nullptr, 0), 0);
+      EXPECT_EQ(client.next(STM_REFUSED).connection, last);
+      EXPECT_EQ(stm_connection_close(last), 0);
+    }
+  };
+  connect_to(":3001");  // the only place is its event's
+  all_has_come();
+  for (int i = 0; i < 5; ++i) {
+    auto* const goes = connect_to(":3001");
+    all_has_come();
+    EXPECT_EQ(stm_connection_close(goes), 0);
+  }
+  connect_to(":3001");
+  all_has_come();
+  stm_event_t event;
+  int told = 0;
+  while (stm_queue_wait(small, 1, &event, 1, 200'000) == 1) {
+    ASSERT_EQ(event.kind, STM_REQUEST);
+    EXPECT_EQ(stm_reject(event.connection, nullptr, 0), 0);
+    ++told;
+  }
+  EXPECT_EQ(told, 2) << "the first and the last one";
+}
+
 TEST_P(Queues, WaitingEndsWithTheThresholdOrTheTime) {
   stm_event_t events[8];
   EXPECT_EQ(stm_queue_wait(client.queue, 1, events, 8, 1'000), -EWOULDBLOCK);
