@@ -50,6 +50,7 @@ int Ep::close() {
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
     link_.drain();
     ended(-ECANCELED);
+    link_.stop_awaiting(*this);
     held_.clear();
     inbox().drop(*this);
     if (block_) link_.give_back(std::move(block_));
@@ -131,6 +132,10 @@ void Ep::has_read(Op& op) {
   is_announced_ = false;
   link_.stop_watching(*this);
   received(op);
+  take_held();
+}
+
+void Ep::take_held() {
   if (std::exchange(takes_held_, true)) return;  // one of them could not be read: it goes on there
   while (!held_.empty() && may_take(held_.front().kind)) {
     const auto next = held_.front();
@@ -138,6 +143,11 @@ void Ep::has_read(Op& op) {
     take(next);
   }
   takes_held_ = false;
+}
+
+void Ep::look_again() {
+  take_held();
+  if (holds_written()) link_.await(*this);
 }
 
 // How an endpoint is connected, and how that ends.

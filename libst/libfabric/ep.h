@@ -103,6 +103,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   // The peer reads the message announced first.
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
+  void look_again() override;
   void pull(const Message& message, Receive&& receive) override;
   void done_with(Message& message) override;
 
@@ -155,9 +156,13 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   ssize_t announce(const Request& request);
   // The message is on its way, or given up because of that error.
   ssize_t sent(Op& op, int error);
-  // One announced message waits, or is read, at a time.
+  // One announced message waits, or is read, at a time. What a peer has written is told when the
+  // program's queue has room.
   [[nodiscard]] bool may_take(MessageKind kind) const;
   void take(const Arrival& arrival);
+  void take_held();
+  // Something that a peer has written waits to be told.
+  [[nodiscard]] bool holds_written() const;
 
   Srx* srx_ = nullptr;
   State state_ = State::kNew;

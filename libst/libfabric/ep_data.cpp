@@ -154,22 +154,28 @@ void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
                         static_cast<MessageKind>(event.tag)};
   if (!is_legal(arrival.kind, buffer.data, arrival.length))
     return break_off("a message is none of the protocol");
-  if (arrival.kind == MessageKind::kWritten) {
-    reports_.tell_written(load64(buffer.data), load64(buffer.data + 8), FI_ADDR_NOTAVAIL);
-    return lend(buffer);
-  }
-  if (held_.empty() && may_take(arrival.kind))
-    take(arrival);
-  else
-    held_.push_back(arrival);
+  const auto written = arrival.kind == MessageKind::kWritten;
+  const auto in_turn = written ? !holds_written() : held_.empty();
+  if (in_turn && may_take(arrival.kind)) return take(arrival);
+  if (in_turn && written) link_.await(*this);
+  held_.push_back(arrival);
+}
+
+bool Ep::holds_written() const {
+  return std::ranges::find(held_, MessageKind::kWritten, &Arrival::kind) != held_.end();
 }
 
 bool Ep::may_take(MessageKind kind) const {
+  if (kind == MessageKind::kWritten) return !reports_.are_full();
   return !is_announced_ || !is_announced(kind);
 }
 
 void Ep::take(const Arrival& arrival) {
   auto& buffer = *arrival.buffer;
+  if (arrival.kind == MessageKind::kWritten) {
+    reports_.tell_written(load64(buffer.data), load64(buffer.data + 8), FI_ADDR_NOTAVAIL);
+    return lend(buffer);
+  }
   const auto head = head_of(arrival.kind, buffer.data, arrival.length);
   const auto land_at_once = [&](const Receive& receive) {
     land(head, buffer.data, receive, FI_ADDR_NOTAVAIL);

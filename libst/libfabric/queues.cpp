@@ -139,6 +139,9 @@ Cq& cq_of(fid_cq* cq) {
   return *static_cast<Cq*>(cq);
 }
 
+// Of a completion queue, which a program may want longer.
+constexpr std::size_t kLeastSize = 16'384;
+
 std::size_t size_of(fi_cq_format format) {
   constexpr std::size_t kSizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
                                     sizeof(fi_cq_data_entry), sizeof(fi_cq_tagged_entry)};
@@ -192,6 +195,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
       link_(domain.link()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr.format),
       entry_size_(size_of(format_)),
+      size_(std::max(attr.size, kLeastSize)),
       wait_(link_, attr.wait_obj) {
   domain_.use();
 }

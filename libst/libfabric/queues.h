@@ -49,6 +49,7 @@ template <class T>
 class Ring {
  public:
   [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] std::size_t size() const { return count_; }
   // The new last one, with what an earlier one has left there.
   T& add() {
     if (count_ == places_.size()) grow();
@@ -83,6 +84,7 @@ struct Completion {
 };
 
 // A completion queue. It grows with the number of posted operations, so it loses no completion.
+// What peers tell by themselves waits at them while it is full.
 class Cq : public fid_cq {
  public:
   static int open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out);
@@ -90,6 +92,7 @@ class Cq : public fid_cq {
   // ---- under the link's mutex ----
   // The caller fills in all of it, and calls wake().
   Completion& add() { return completions_.add(); }
+  [[nodiscard]] bool is_full() const { return completions_.size() >= size_; }
   void wake() { wait_.wake(); }
   void use() { ++users_; }
   void unuse() { --users_; }
@@ -113,6 +116,7 @@ class Cq : public fid_cq {
   FabricLink& link_;
   const fi_cq_format format_;
   const std::size_t entry_size_;
+  const std::size_t size_;  // completions
   Ring<Completion> completions_;
   Wait wait_;
   bool signaled_ = false;

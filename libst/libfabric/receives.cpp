@@ -57,6 +57,13 @@ std::optional<Receive> Matching::take_receive(const Message& message, std::size_
   return part;
 }
 
+bool Matching::goes_to_shared(const Message& message) const {
+  const auto& waiting = message.tagged() ? tagged_ : plain_;
+  const auto found =
+      std::ranges::find_if(waiting, [&](const Receive& each) { return fits(each, message); });
+  return found != waiting.end() && found->shared;
+}
+
 std::optional<Message> Matching::take_message(const Receive& receive) {
   auto& waiting = messages_for(receive.tagged);
   const auto found =

@@ -102,6 +102,8 @@ class Matching {
     spare_.splice(spare_.begin(), waiting, found);
     return true;
   }
+  // Whether its receive would be a buffer of FI_MULTI_RECV.
+  [[nodiscard]] bool goes_to_shared(const Message& message) const;
   // The oldest message for that receive.
   std::optional<Message> take_message(const Receive& receive);
   [[nodiscard]] const Message* find_message(const Receive& receive) const;

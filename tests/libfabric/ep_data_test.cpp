@@ -152,5 +152,21 @@ TEST_F(EpPeer, WhoAnnouncesAndNeverSendsDelaysNoClose) {
   EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
 }
 
+// Nothing that the server has posted bounds them, and it does not read its queue.
+TEST_F(EpPeer, WhatItSaysThatItHasWrittenWaitsUntilTheProgramReads) {
+  constexpr std::uint64_t kMany = 24'000;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    stranger_.send(kWritten, kNumbers, 1);
+    stranger_.look(1);
+  }
+  stranger_.look(20'000);
+  EXPECT_GT(stranger_.outstanding(), 5'000U);
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    ASSERT_NE(server_->completed(server_->rx.get()).flags & FI_REMOTE_WRITE, 0U) << i;
+    stranger_.look(1);
+  }
+  expect_others_go_on();
+}
+
 }  // namespace
 }  // namespace stp::test::ep_data_test

@@ -135,6 +135,58 @@ TEST_F(RdmPeer, AnAnswerWithoutAQuestionEndsTheConnection) {
   expect_lender_ends(kAnswer, head(0, 0, 0, 0));
 }
 
+// ---- what a peer tells the program by itself ----
+
+// More than a completion queue has places for. The rest can be under way at a stranger.
+class RdmTellers : public RdmPeer {
+ protected:
+  static constexpr std::uint64_t kMany = 24'000, kWaits = 5'000;
+
+  void send_many(std::uint32_t kind, const std::array<std::uint64_t, 4>& header) {
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+    for (std::uint64_t i = 0; i < kMany; ++i) {
+      stranger_.send(kind, header, kHead);
+      stranger_.look(1);
+    }
+    stranger_.look(20'000);
+  }
+  // `b` reads all of them.
+  void expect_all_are_told(std::uint64_t flags) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    std::uint64_t told = 0;
+    while (told < kMany && std::chrono::steady_clock::now() < deadline) {
+      std::array<fi_cq_tagged_entry, 16> entries;
+      const auto count = fi_cq_read(b_->rx.get(), entries.data(), entries.size());
+      for (ssize_t i = 0; i < count; ++i)
+        EXPECT_EQ(entries[static_cast<std::size_t>(i)].flags & flags, flags);
+      if (count > 0) told += static_cast<std::uint64_t>(count);
+      stranger_.look(1);
+    }
+    EXPECT_EQ(told, kMany);
+  }
+};
+
+// It need not write for that. The program may never have posted anything.
+TEST_F(RdmTellers, OfWritesWaitUntilTheProgramReadsItsQueue) {
+  send_many(kWritten, head(0, 1, 0, 2));
+  EXPECT_GT(stranger_.outstanding(), kWaits);
+  expect_all_are_told(FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+}
+
+// They use up nothing of it.
+TEST_F(RdmTellers, OfEmptyMessagesIntoABufferOfManyWaitAsWell) {
+  std::vector<char> buffer(10'000);
+  const iovec iov{buffer.data(), buffer.size()};
+  fi_msg message{};
+  message.msg_iov = &iov;
+  message.iov_count = 1;
+  message.addr = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_MULTI_RECV), 0);
+  send_many(kEager, head(0, 0, 0, 0));
+  EXPECT_GT(stranger_.outstanding(), kWaits);
+  expect_all_are_told(FI_RECV);
+}
+
 // ---- messages and their parts ----
 
 // What follows the first part is not the next one, or no part. The receive fails that it was for.

@@ -117,21 +117,6 @@ class Stranger : public StrangeProgram {
                              static_cast<std::size_t>(asked.length)),
               0);
   }
-  // What it has sent, as far as the peer has not taken it.
-  [[nodiscard]] std::uint64_t outstanding() const {
-    stm_connection_info_t info{};
-    info.size = sizeof info;
-    EXPECT_EQ(stm_connection_query(connection_, &info), 0);
-    return info.operations;
-  }
-  // What comes within that many looks is dropped; nothing that the peer sends is received.
-  void look(int times) {
-    stm_event_t event{};
-    for (int i = 0; i < times; ++i) {
-      progress();
-      stm_queue_wait(queue_, 1, &event, 1, 0);
-    }
-  }
   void read(std::size_t length) {
     EXPECT_EQ(stm_read(connection_, 0, 0, memory_, &bytes_[60'000], length), 0);
   }

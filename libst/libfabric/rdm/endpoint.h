@@ -163,7 +163,7 @@ class Incoming final : public Connection, public Source {
   int add_buffer();
   void post(RxBuffer& buffer);
   // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
-  // answers to what it asked before.
+  // answers to what it asked before, or the program has to read its queue first.
   bool take(const Arrived& arrived);
   void take(Kind kind, Message&& message, RxBuffer& buffer, std::size_t size);
   bool take_laned(Message&& message, RxBuffer& buffer);
@@ -293,6 +293,11 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   void requested(stm_connection_t connection) override;
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
+  }
+  // Whether the program can be told of that message now, if a peer may send any number of its kind.
+  [[nodiscard]] bool may_tell(Kind kind, const Message& message) const {
+    if (!reports_.are_full() || kind == Kind::kMore) return true;
+    return kind != Kind::kWritten && !matching_.goes_to_shared(message);
   }
   [[nodiscard]] const Av& av() const { return *av_; }
   void finish(Op& op) override;

@@ -175,6 +175,7 @@ bool Incoming::take(const Arrived& arrived) {
     return true;
   }
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
+  if (!endpoint_.may_tell(kind, message)) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
   take(kind, std::move(message), buffer, size);
   return true;
