@@ -71,7 +71,9 @@ std::optional<Message> Matching::take_message(const Receive& receive) {
   if (found == waiting.end()) return std::nullopt;
   auto taken = std::move(*found);
   waiting.erase(found);
-  if (taken.from == nullptr) left_bytes_ -= cost_of(taken);
+  if (taken.from != nullptr) return taken;
+  left_bytes_ -= cost_of(taken);
+  std::exchange(taken.left_by, nullptr)->left -= cost_of(taken);
   return taken;
 }
 
@@ -152,7 +154,7 @@ std::optional<Message> Matching::take_claimed(const void* context) {
   return taken;
 }
 
-void Matching::forget(const Source& from) {
+void Matching::forget(const Source& from, const std::shared_ptr<OfHost>& host) {
   const auto is_lost = [&](const Message& each) { return each.from == &from && each.announced; };
   for (auto* const waiting : {&early_tagged_, &early_}) {
     std::erase_if(*waiting, is_lost);
@@ -161,6 +163,8 @@ void Matching::forget(const Source& from) {
       copy_out(each);
       each.from = nullptr;
       left_bytes_ += cost_of(each);
+      each.left_by = host;
+      host->left += cost_of(each);
     }
   }
   // Who claims a message that is lost hears of it.

@@ -32,6 +32,12 @@ class Source {
   ~Source() = default;
 };
 
+// What the peers of one host have at an endpoint.
+struct OfHost {
+  std::size_t connections = 0;
+  std::size_t left = 0;  // bytes of messages that wait and whose connection has ended
+};
+
 // What a message that waits costs beside its bytes.
 inline constexpr std::size_t kCostOfMessage = 256;
 
@@ -62,6 +68,7 @@ struct Message {
   std::unique_ptr<std::byte[]> copy;    // its bytes
   const std::byte* lies = nullptr;      // where they are, if there is no copy
   RxBuffer* buffer = nullptr;           // that came with it, and is not lent to the peer again
+  std::shared_ptr<OfHost> left_by{};    // whose host's it is since its connection has ended
   bool laned = false;                   // they are in a lane
   std::uint64_t place = 0;              // there
   bool landed = false;                  // they are in the memory of the receive
@@ -130,8 +137,9 @@ class Matching {
   void claim(const void* context, Message&& message);
   std::optional<Message> take_claimed(const void* context);
 
-  // That connection has ended: what it has announced is gone, what it has brought is copied.
-  void forget(const Source& from);
+  // That connection of a peer of `host` has ended: what it has announced is gone, what it has
+  // brought is copied.
+  void forget(const Source& from, const std::shared_ptr<OfHost>& host);
   // Nothing that came on that connection is wanted any more.
   void drop(const Source& from);
   // Of messages that wait and whose connection has ended: their bytes, and what each of them costs.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <set>
 #include <thread>
 
+#include "libst/os/host_of_station.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -281,23 +280,10 @@ constexpr std::size_t kWaitingRequests = 16;
 std::string host_of(stm_connection_t request) {
   stm_peer_info_t info{};
   info.size = sizeof info;
-  return ::stm_peer_query(request, &info) == 0 ? host_in(info.address) : "";
+  return ::stm_peer_query(request, &info) == 0 ? os::host_of_station(info.address) : "";
 }
 
 }  // namespace
-
-std::string host_in(const std::string& station) {
-  const std::string host = station.substr(0, station.rfind('/'));
-  in6_addr six;
-  const bool brackets = host.starts_with('[') && host.ends_with(']');
-  if (!brackets || ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) != 1)
-    return host;
-  if (IN6_IS_ADDR_LINKLOCAL(&six)) return host;
-  std::fill(std::begin(six.s6_addr) + 8, std::end(six.s6_addr), 0);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET6, &six, text.data(), text.size());
-  return std::string(text.data()) + "/64";
-}
 
 bool has_more_than_its_share(const std::vector<std::string>& hosts, const std::string& host,
                              const std::string& newcomer) {

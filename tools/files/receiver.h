@@ -430,7 +430,7 @@ class FileReceiver {
   // Not for a sender that compares existing files: its disk may take longer.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
-  // `host` of the sender: see host_in().
+  // `host` of the sender: see os::host_of_station().
   FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence, std::string host)
       : channel_(channel),
         context_(context),
@@ -474,12 +474,6 @@ class FileReceiver {
   IncomingFiles files_;
   unsigned broken_ = 0;  // connections that broke before their sender had finished
 };
-
-// Which senders count as one host. `station`: the address of a peer (stm_peer_info). On a link over
-// UDP a host can have as many UDP ports as it likes, and as many IPv6 addresses as its network has:
-// all of an IPv4 address are one host, and all of the first 64 bits of an IPv6 address, except for
-// link-local ones, which all begin alike.
-std::string host_in(const std::string& station);
 
 // Whether a host has more than its share of the places, if another sender waits for one. `hosts`:
 // who has each place. `newcomer`: the host of who waits.

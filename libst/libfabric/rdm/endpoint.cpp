@@ -11,11 +11,18 @@
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
+#include "libst/os/host_of_station.h"
 
 namespace stp::fi::rdm {
 namespace {
 
 constexpr std::size_t kLeastLeft = 4096;
+
+std::string host_of(stm_connection_t connection) {
+  stm_peer_info_t info{};
+  info.size = sizeof info;
+  return stm_peer_query(connection, &info) == 0 ? os::host_of_station(info.address) : "";
+}
 
 }  // namespace
 
@@ -79,12 +86,6 @@ void Endpoint::bury() {
 void Endpoint::bury_incoming() {
   for (const auto& connection : ended_incoming_) connection->close();
   ended_incoming_.clear();
-}
-
-// What peers have left counts as connections that keep as much as they may: so peers that connect
-// and go, again and again, do not leave more than those that stay.
-std::size_t Endpoint::peers_that_send() const {
-  return incoming_.size() + matching_.left_bytes() / std::max<std::size_t>(most_kept_, 1);
 }
 
 int Endpoint::bind_other(fid_t other, std::uint64_t flags) {
@@ -165,10 +166,12 @@ void Endpoint::requested(stm_connection_t connection) {
   if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
   auto data = cm_data_of(connection);
   const auto peer = unpack_request(data, kMagic);
+  const auto host = places_.of(host_of(connection));
   const auto why = [&]() -> const char* {
     if (closing_) return "the endpoint is being closed";
     if (!peer) return "it is no endpoint of FI_EP_RDM";
-    if (peers_that_send() >= kMostConnections) return "too many peers send to the endpoint";
+    if (!places_.is_free(*host, {incoming_.size(), matching_.left_bytes()}))
+      return "too many peers send to the endpoint, or its host has many of the places";
     return nullptr;
   }();
   if (why != nullptr) {
@@ -179,7 +182,7 @@ void Endpoint::requested(stm_connection_t connection) {
   // Whatever follows is for those who know more.
   const auto knows_lanes = data.size() >= kKnowsLanes.size() &&
                            std::memcmp(data.data(), kKnowsLanes.data(), kKnowsLanes.size()) == 0;
-  auto made = std::make_unique<Incoming>(*this, connection, *peer, knows_lanes);
+  auto made = std::make_unique<Incoming>(*this, connection, host, *peer, knows_lanes);
   if (const auto error = made->accept(); error != 0) {
     explain(FI_LOG_EP_CTRL, "accepting", error);
     stm_reject(connection, nullptr, 0);

@@ -115,9 +115,9 @@ struct Assembly {
 // comes is trusted: what the protocol does not permit ends the connection.
 class Incoming final : public Connection, public Source {
  public:
-  // `knows_lanes`: the peer may be lent one.
-  Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
-           bool knows_lanes);
+  // `source`: what the peer says that its address is. `knows_lanes`: the peer may be lent one.
+  Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_ptr<OfHost> host,
+           const Address& source, bool knows_lanes);
   ~Incoming();
 
   // 0 or a status of the managed API: then it has to be closed.
@@ -188,6 +188,7 @@ class Incoming final : public Connection, public Source {
   void keep_more();
 
   Endpoint& endpoint_;
+  const std::shared_ptr<OfHost> host_;
   const Address source_;
   std::vector<RxBuffer*> buffers_;
   std::size_t in_use_ = 0;  // of the buffers: they are not posted
@@ -338,7 +339,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   void leaves(const Op& op) override;
   void bury();
   void bury_incoming();
-  [[nodiscard]] std::size_t peers_that_send() const;
 
   int connection_to(fi_addr_t to, Outgoing*& out) {
     const auto is_recent = recent_ != nullptr && to == recent_to_ &&
@@ -371,6 +371,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   Av* av_ = nullptr;
   std::size_t least_left_;  // FI_OPT_MIN_MULTI_RECV
   const std::size_t most_kept_;
+  Places places_{most_kept_};
   const bool directed_;  // FI_DIRECTED_RECV: receives name senders
   stm_listener_t listener_ = nullptr;
 

@@ -25,14 +25,18 @@ std::size_t read_length(const Op& op) {
 
 }  // namespace
 
-Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, const Address& source,
-                   bool knows_lanes)
+Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_ptr<OfHost> host,
+                   const Address& source, bool knows_lanes)
     : Connection(endpoint, connection),
       endpoint_(endpoint),
+      host_(std::move(host)),
       source_(source),
-      may_lend_(knows_lanes) {}
+      may_lend_(knows_lanes) {
+  ++host_->connections;
+}
 
 Incoming::~Incoming() {
+  --host_->connections;
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_watching(*this);
   endpoint_.link().stop_telling(*this);
@@ -86,7 +90,7 @@ void Incoming::give_up(int status) {
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
   // Looking for its messages takes long if those of others are many.
-  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this);
+  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this, host_);
   endpoint_.link().stop_watching(*this);
   held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)

@@ -17,6 +17,7 @@
 
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/rdm/places.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi::rdm {
@@ -182,9 +183,6 @@ class LaneOut {
   std::uint64_t base_ = 0;
   LanePages pages_;
 };
-
-// Connections of an endpoint in each direction.
-inline constexpr std::size_t kMostConnections = 1024;
 
 // Owns the buffers of an endpoint, each of kBuffer bytes. Its memory is bounded: kFirst for each
 // connection, and kShared for those that have more.
