@@ -416,6 +416,25 @@ int Pep::listen() {
   return listen_at(link_, name_, *this, listener_);
 }
 
+// Those that are decided, and those whose peer has gone before the program has read of them:
+// whoever asks and goes, again and again, leaves nothing.
+void Pep::drop_gone() {
+  std::erase_if(undecided_, [this](const auto& entry) {
+    const auto& [handle, request] = entry;
+    if (request->connection != nullptr) {
+      stm_connection_info_t info{};
+      info.size = sizeof info;
+      const auto ended =
+          stm_connection_query(request->connection, &info) != 0 || info.state == STM_ENDED;
+      if (!ended || !eq_->take_back(handle)) return false;
+      stm_reject(request->connection, nullptr, 0);
+    }
+    link_.remove_handle(handle);
+    return true;
+  });
+  look_at_ = 2 * undecided_.size() + kFew;
+}
+
 void Pep::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
   const auto peer = unpack_request(data);
@@ -424,11 +443,7 @@ void Pep::requested(stm_connection_t connection) {
     stm_reject(connection, nullptr, 0);
     return;
   }
-  std::erase_if(undecided_, [this](const auto& entry) {
-    if (entry.second->connection != nullptr) return false;
-    link_.remove_handle(entry.first);
-    return true;
-  });
+  if (undecided_.size() >= look_at_) drop_gone();
   auto request = std::make_unique<Connreq>();
   request->fclass = FI_CLASS_CONNREQ;
   request->ops = &request_calls;

@@ -53,6 +53,7 @@ class Pep final : public fid_pep, public Acceptor {
     void operator()(fi_info* info) const { fi_freeinfo(info); }
   };
   Pep(Fabric& fabric, const fi_info& info, void* context);
+  void drop_gone();
 
   Fabric& fabric_;
   FabricLink& link_;
@@ -60,7 +61,9 @@ class Pep final : public fid_pep, public Acceptor {
   Address name_;
   Eq* eq_ = nullptr;
   stm_listener_t listener_ = nullptr;
+  static constexpr std::size_t kFew = 128;
   std::map<fid_t, std::unique_ptr<Connreq>> undecided_;
+  std::size_t look_at_ = kFew;  // so many of them
 };
 
 // Takes the request out of `handle`, for an endpoint to be made from it, which then owns it.

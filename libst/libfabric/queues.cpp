@@ -438,6 +438,16 @@ bool Eq::knows_of(fid_t about) const {
   return std::ranges::find(news_, about, &News::about) != news_.end();
 }
 
+bool Eq::take_back(fid_t handle) {
+  const auto found = std::ranges::find_if(news_, [handle](const News& news) {
+    return news.info != nullptr && news.info->handle == handle && !news.seen;
+  });
+  if (found == news_.end()) return false;
+  fi_freeinfo(found->info);
+  news_.erase(found);
+  return true;
+}
+
 void Eq::forget(fid_t about) {
   std::erase_if(news_, [about](const News& news) {
     if (news.about != about) return false;
@@ -469,6 +479,7 @@ ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::ui
   const auto told = std::min(length, next.bytes.size());
   if (event != nullptr) *event = next.event;
   if (told != 0) std::memcpy(buffer, next.bytes.data(), told);
+  next.seen = true;
   if ((flags & FI_PEEK) == 0) news_.pop_front();
   return static_cast<ssize_t>(told);
 }

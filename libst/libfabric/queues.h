@@ -127,6 +127,7 @@ struct News {
   std::uint32_t event = 0;
   fid_t about = nullptr;
   fi_info* info = nullptr;       // of a FI_CONNREQ: the reader frees it
+  bool seen = false;             // by a program that has not read it (FI_PEEK)
   std::vector<std::byte> bytes;  // the event as fi_eq_read returns it, or the data of an error
   int error = 0;                 // libfabric's, positive; 0: none
   int status = 0;
@@ -150,6 +151,8 @@ class Eq : public fid_eq {
   bool tell_not_inserted(fid_t av, void* context, std::uint64_t which);
   // Whether it has events of it that were not read.
   [[nodiscard]] bool knows_of(fid_t about) const;
+  // The FI_CONNREQ of that handle is not told any more. False: the program knows of it.
+  bool take_back(fid_t handle);
   // Reports no further events of it.
   void forget(fid_t about);
   // For an object that is bound to the event queue `other` and keeps it in `place` until it calls

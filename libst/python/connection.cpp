@@ -75,6 +75,15 @@ void Connection::reject(const std::string& answer) {
   outside([&] { return stm_reject(request, answer.data(), answer.size()); });
 }
 
+bool Connection::drop_if_gone() {
+  stm_connection_info_t info{};
+  info.size = sizeof info;
+  const auto there =
+      handle != nullptr && stm_connection_query(handle, &info) == 0 && info.state != STM_ENDED;
+  if (!there && handle != nullptr) stm_reject(std::exchange(handle, nullptr), nullptr, 0);
+  return !there;
+}
+
 // ---- its end ----
 
 void Connection::hear(const stm_event_t& event) {

@@ -23,6 +23,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A request: one of these decides it.
   std::shared_ptr<Operation> accept(const std::string& data);
   void reject(const std::string& data);
+  // The same, if its peer has gone. False: it is there.
+  bool drop_if_gone();
 
   using Pending = std::shared_ptr<Operation>;
   Pending send(Buffer bytes, std::uint32_t tag, unsigned flags);

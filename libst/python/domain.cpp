@@ -504,8 +504,15 @@ std::shared_ptr<Operation> Listener::request() {
   return operation;
 }
 
+// Whoever asks and goes, again and again, while the program accepts nobody, leaves nothing.
+void Listener::drop_gone() {
+  std::erase_if(requests_, [](const auto& request) { return request->drop_if_gone(); });
+  look_at_ = 2 * requests_.size() + kFew;
+}
+
 void Listener::arrive(const std::shared_ptr<Connection>& connection) {
   if (waiting_.empty()) {
+    if (requests_.size() >= look_at_) drop_gone();
     requests_.push_back(connection);
     return;
   }

@@ -148,9 +148,13 @@ class Listener : public std::enable_shared_from_this<Listener> {
   stm_listener_t handle = nullptr;
 
  private:
+  void drop_gone();
+
+  static constexpr std::size_t kFew = 128;
   std::shared_ptr<Domain> domain_;
   std::uint64_t context_;
   std::deque<std::shared_ptr<Connection>> requests_;
+  std::size_t look_at_ = kFew;  // so many of them
   std::deque<std::shared_ptr<Operation>> waiting_;
   std::string lost_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Passive endpoints, connection requests, what comes along, and how connections end.
-#include "tests/libfabric/fi_fixture.h"
+#include "tests/libfabric/stranger.h"
 
 namespace stp::test::connect_test {
 namespace {
@@ -57,6 +57,42 @@ TEST_F(FiConnect, NobodyListensThere) {
   ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
   std::vector<char> data;
   EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
+}
+
+class Asker : public StrangeProgram {
+ public:
+  Asker() : StrangeProgram(1, 'a') {}
+  void ask(std::uint16_t port) { dial(port, 0x53544649); }
+  void go() { EXPECT_EQ(stm_connection_close(connection_), 0); }
+};
+
+// The server does not read its event queue: nothing of those that have gone stays there.
+TEST_F(FiConnect, OfThoseWhoAskAndGoAFewAreToldAtMost) {
+  constexpr int kMany = 600;
+  listen();
+  const auto to = destination();
+  Asker asker;
+  asker.progress = [this] { fi_cq_read(server_->rx.get(), nullptr, 0); };
+  for (int i = 0; i < kMany; ++i) {
+    asker.ask(ntohs(static_cast<sockaddr_in*>(to->dest_addr)->sin_port));
+    asker.look(50);
+    asker.go();
+    asker.look(50);
+  }
+  int told = 0;
+  fi_eq_cm_entry entry{};
+  std::uint32_t event = 0;
+  while (fi_eq_read(server_->eq.get(), &event, &entry, sizeof entry, 0) > 0) {
+    ASSERT_EQ(event, static_cast<std::uint32_t>(FI_CONNREQ));
+    const Info asked(entry.info);
+    EXPECT_EQ(fi_reject(pep_.get(), asked->handle, nullptr, 0), 0);
+    ++told;
+  }
+  EXPECT_GT(told, 0) << "they had come";
+  EXPECT_LT(told, kMany / 2);
+  connected_ = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), 0);
+  EXPECT_NE(request(), nullptr);
 }
 
 TEST_F(FiConnect, AnEndpointOfARequestThatIsClosedRejectsIt) {

@@ -36,6 +36,24 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(b.abort)
         return a, b
 
+    async def test_those_who_ask_and_go_while_nobody_accepts_leave_little(self):
+        asked = 600
+        for _ in range(asked):
+            asking = asyncio.ensure_future(self.domain.connect(":3000"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        told = 0
+        with self.assertRaises(asyncio.TimeoutError):
+            while True:
+                request = await asyncio.wait_for(self.listener.request(), 0.2)
+                request.reject()
+                told += 1
+        self.assertGreater(told, 0)
+        self.assertLess(told, asked / 2)
+        await self.pair()
+
     async def test_messages_and_regions(self):
         a, b = await self.pair()
         self.assertEqual((a.data, b.data), (b"yes", b"me"))
