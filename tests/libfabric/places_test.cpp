@@ -33,7 +33,7 @@ class RdmPlaces : public testing::Test {
 };
 
 TEST_F(RdmPlaces, OneHostLeavesSomeToOthers) {
-  EXPECT_EQ(connect("a", 2'000), kMostConnections - Places::kForOthers);
+  EXPECT_EQ(connect("a", 2'000), kMostConnections);
   EXPECT_EQ(connect("b", 2'000), Places::kFew);
   EXPECT_EQ(connect("c", 2'000), Places::kFew);
   EXPECT_EQ(connect("a", 1), 0U);
@@ -42,13 +42,13 @@ TEST_F(RdmPlaces, OneHostLeavesSomeToOthers) {
 TEST_F(RdmPlaces, ThereAreNoMore) {
   std::size_t made = 0;
   for (int host = 0; host < 200; ++host) made += connect(std::to_string(host), 10);
-  EXPECT_EQ(made, kMostConnections);
+  EXPECT_EQ(made, Places::kMost);
 }
 
 // It has gone, and what it has brought waits for receives that never come.
 TEST_F(RdmPlaces, WhatAHostHasLeftCountsAsItsOwn) {
   const auto gone = places.of("a");
-  gone->left = all.left = (kMostConnections - Places::kForOthers) * kKept;
+  gone->left = all.left = kMostConnections * kKept;
   EXPECT_EQ(connect("a", 1), 0U);
   EXPECT_EQ(connect("b", 20), Places::kFew);
 }

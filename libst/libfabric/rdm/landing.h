@@ -210,10 +210,9 @@ class Buffers {
   std::size_t shared_ = 0;  // taken
 };
 
-static_assert((kMostConnections * Buffers::kFirst + Buffers::kShared + Buffers::kOfBlock) *
-                          kBuffer +
+static_assert((Places::kMost * Buffers::kFirst + Buffers::kShared + Buffers::kOfBlock) * kBuffer +
                       Lanes::kBytes <
-                  (std::size_t{48} << 20),
-              "1024 peers cost below 48 MiB");
+                  (std::size_t{52} << 20),
+              "all who send to an endpoint cost below 52 MiB");
 
 }  // namespace stp::fi::rdm

@@ -15,13 +15,16 @@
 
 namespace stp::fi::rdm {
 
-// Connections of an endpoint in each direction.
+// Connections that an endpoint makes, and those of one host to it.
 inline constexpr std::size_t kMostConnections = 1024;
+// More that may be made to it, by hosts that have few.
+inline constexpr std::size_t kForOthers = 128;
 
 class Places {
  public:
-  // A host that has kFew of them gets none of the last kForOthers.
-  static constexpr std::size_t kForOthers = 128, kFew = 16;
+  static constexpr std::size_t kMost = kMostConnections + kForOthers;
+  // A host that has so many of them gets none of the last kForOthers.
+  static constexpr std::size_t kFew = 16;
 
   // `most_kept`: bytes of messages that a connection keeps.
   explicit Places(std::size_t most_kept) : most_kept_(most_kept != 0 ? most_kept : 1) {}
@@ -39,7 +42,7 @@ class Places {
   }
   // Whether one more connection of that host may be made. `all`: what all hosts have.
   [[nodiscard]] bool is_free(const OfHost& has, const OfHost& all) const {
-    const auto left = kMostConnections - std::min(taken(all), kMostConnections);
+    const auto left = kMost - std::min(taken(all), kMost);
     return left > kForOthers || (left != 0 && taken(has) < kFew);
   }
 
