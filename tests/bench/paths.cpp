@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stp-paths PATH COUNT: runs one path of frames through the engine COUNT times, for a tool that
-// counts instructions (tests/bench/instructions). Does not depend on time, random numbers or
-// threads.
-#include <algorithm>
+// stp-paths COUNT...: runs each path of frames through the engine COUNT times, for a tool that
+// counts instructions (tests/bench/instructions). Each run is a process of its own, forked from
+// this one, which has paid for its start once. Prints the pid, the path and COUNT of each. Does not
+// depend on time, random numbers or threads.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "stp/channel/rings.h"
 #include "tests/bench/level0_pair.h"
@@ -124,8 +126,9 @@ void copy(std::uint32_t count) {
 }
 
 struct Path {
-  std::string_view name;
+  const char* name;
   void (*walk)(std::uint32_t count);
+  bool counted_apart = false;  // by a function of its own, beside threads of libst
 };
 constexpr std::array kPaths{
     Path{"receive_data_8", [](std::uint32_t n) { receive_data(n, 8); }},
@@ -137,29 +140,52 @@ constexpr std::array kPaths{
     Path{"node_to_node_8", [](std::uint32_t n) { node_to_node(n, 8); }},
     Path{"request_to_ring", request_to_ring},
     Path{"ring_to_user", ring_to_user},
-    Path{"managed_put", managed_put},
-    Path{"managed_lone", managed_lone},
-    Path{"managed_list", managed_list},
-    Path{"level0_put", level0_put},
-    Path{"idle_turn", idle_turn},
+    Path{"managed_put", managed_put, true},
+    Path{"managed_lone", managed_lone, true},
+    Path{"managed_list", managed_list, true},
+    Path{"level0_put", level0_put, true},
+    Path{"idle_turn", idle_turn, true},
 };
+
+}  // namespace
+
+// The tool counts from its beginning to its end, which comes after that of the path.
+[[gnu::noinline]] std::uint32_t count_all(void (*walk)(std::uint32_t), std::uint32_t count) {
+  walk(count);
+  return count;
+}
+
+namespace {
+
+// In a process of its own. Whether it ended well.
+bool walk_apart(const Path& path, std::uint32_t count) {
+  const auto child = ::fork();
+  if (child == 0) {
+    std::printf("%d %s %u\n", ::getpid(), path.name, count);
+    std::fflush(stdout);
+    if (path.counted_apart)
+      path.walk(count);
+    else
+      count_all(path.walk, count);
+    std::exit(0);
+  }
+  int status = 0;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+}
 
 }  // namespace
 }  // namespace stp::bench
 
 int main(int argc, char** argv) {
-  using stp::bench::kPaths;
-  if (argc == 2 && std::string_view(argv[1]) == "--list") {
-    for (const auto& path : kPaths) std::puts(path.name.data());
-    return 0;
-  }
-  const auto* const path =
-      argc == 3 ? std::find_if(kPaths.begin(), kPaths.end(),
-                               [&](const auto& each) { return each.name == argv[1]; })
-                : kPaths.end();
-  if (path == kPaths.end()) {
-    std::fprintf(stderr, "usage: %s --list | PATH COUNT\n", argv[0]);
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s COUNT...\n", argv[0]);
     return 2;
   }
-  path->walk(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+  for (const auto& path : stp::bench::kPaths)
+    for (int i = 1; i < argc; ++i)
+      if (!stp::bench::walk_apart(path,
+                                  static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)))) {
+        std::fprintf(stderr, "%s failed with %s rounds\n", path.name, argv[i]);
+        return 1;
+      }
 }
