@@ -37,20 +37,21 @@ install_packages() {
 unshare --mount bash -c "$(declare -f install_packages); work=$work; install_packages" 2>/dev/null ||
   skip "no overlay file system here"
 
-# Stand-ins. Packages that the page names have to be known to apt, if apt has its lists.
+# Stand-ins. Packages that the page names have to be known to apt, if apt has its lists. It takes seconds to read them.
+apt-cache pkgnames >"$work/known" 2>/dev/null
+[ "$(wc -l <"$work/known")" -ge 10000 ] || rm "$work/known"
 declare -f install_packages >"$work/install_packages"
 cat >"$work/bin/apt-get" <<'SH'
 #!/usr/bin/env bash
 . "$WORK/install_packages"
 work=$WORK
 [ "$1" != update ] || exit 0
-known=$(apt-cache pkgnames 2>/dev/null)
 for name in "${@:2}"; do
   case $name in
     -*) ;;
     ./stp_*.deb) [ -e "$name" ] && install_packages || exit 1 ;;
     ./stp-dev_*.deb | ./python3-stp_*.deb) [ -e "$name" ] || exit 1 ;;
-    *) [ "$(wc -l <<<"$known")" -lt 10000 ] || grep -qxF -- "$name" <<<"$known" || { echo "no package $name"; exit 1; }
+    *) [ ! -e "$WORK/known" ] || grep -qxF -- "$name" "$WORK/known" || { echo "no package $name"; exit 1; }
       echo "$name" >>"$WORK/packages" ;;
   esac
 done
