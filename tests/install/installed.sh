@@ -32,7 +32,7 @@ rm -f /var/lib/man-db/auto-update # or each change of a package reads all manual
 # Not the copies of the lists of users, which the last change leaves.
 files_of_system() {
   find /usr /etc /var/lib -xdev ! -path '/var/lib/dpkg*' ! -path '/etc/ld.so.cache' ! -path '/etc/*-' \
-    ! -path /etc/.pwd.lock | sort
+    ! -path /etc/.pwd.lock | LC_ALL=C sort
 }
 # The dissector lies where tshark looks for it.
 dissector_of_package() {
