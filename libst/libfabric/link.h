@@ -48,6 +48,7 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
   // For clang, where it cannot see it: the caller holds this.
   void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
+  void check_order() const { mutex_.check_order(); }
   [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
 
  private:

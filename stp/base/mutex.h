@@ -255,7 +255,7 @@ class STP_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
   [[no_unique_address]] LockOrder order_;
 };
 
-// As Lock, for mutexes of other kinds.
+// As Lock, for mutexes of other kinds. Of those that are waited with, check_order() is as Mutex's.
 template <typename Kind>
 class STP_THREAD_SAFETY(scoped_lockable) LockOf {
  public:
@@ -270,7 +270,10 @@ class STP_THREAD_SAFETY(scoped_lockable) LockOf {
   auto without(Call call) {
     return call_without(lock_, call);
   }
-  void wait(std::condition_variable_any& called) { called.wait(lock_); }
+  void wait(std::condition_variable_any& called) {
+    lock_.mutex()->check_order();
+    called.wait(lock_);
+  }
 
  private:
   std::unique_lock<Kind> lock_;

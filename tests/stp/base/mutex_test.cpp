@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,35 @@ TEST(LockOrder, OtherThreadsHoldTheirOwn) {
   Mutex control{LockRank::kControl}, stpd{LockRank::kStpd};
   const Lock guard(stpd);
   std::thread([&] { const Lock other(control); }).join();
+}
+
+// A mutex of another kind, which notes what is done with it. Who waits is woken at once.
+class STP_THREAD_SAFETY(capability("mutex")) Noting {
+ public:
+  void lock() STP_THREAD_SAFETY(acquire_capability()) { done_ += "lock "; }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    done_ += "unlock ";
+    if (!waker_.joinable()) waker_ = std::thread([this] { called.notify_all(); });
+  }
+  void check_order() const { done_ += "check "; }
+  std::string done() {
+    waker_.join();
+    return done_;
+  }
+  std::condition_variable_any called;
+
+ private:
+  mutable std::string done_;
+  std::thread waker_;
+};
+
+TEST(LockOrder, WhoWaitsWithAMutexOfAnotherKindIsCheckedBeforeItSleeps) {
+  Noting mutex;
+  {
+    LockOf<Noting> lock(mutex);
+    lock.wait(mutex.called);
+  }
+  EXPECT_EQ(mutex.done(), "lock check unlock lock unlock ");
 }
 
 #ifdef STP_WORK_METER
