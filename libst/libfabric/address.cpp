@@ -363,7 +363,7 @@ fi_addr_t Av::add(const Address& address) {
     free_.pop_back();
     places_[number] = address;
   }
-  numbers_.try_emplace(address, Number{number, version_});
+  ++numbers_.try_emplace(address, Number{.number = number, .since = version_}).first->second.times;
   return number;
 }
 
@@ -440,6 +440,14 @@ int Av::insert_names(const char* node, std::size_t nodes, const char* service, s
   return insert(all.data(), nodes * services, out, flags, context);
 }
 
+// It is in the vector elsewhere, mostly behind that place.
+fi_addr_t Av::another(const Address& address, fi_addr_t than) const {
+  auto found =
+      std::find(places_.begin() + static_cast<std::ptrdiff_t>(than), places_.end(), address);
+  if (found == places_.end()) found = std::ranges::find(places_, address);
+  return static_cast<fi_addr_t>(found - places_.begin());
+}
+
 int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   const LinkLock lock(link_.mutex());
@@ -452,12 +460,11 @@ int Av::remove(const fi_addr_t* addresses, std::size_t count, std::uint64_t flag
     ++version_;
     places_[number] = {};
     free_.push_back(number);
-    if (find(address) != number) continue;
-    const auto other = std::ranges::find(places_, address);
-    if (other == places_.end())
+    auto& known = numbers_.at(address);
+    if (--known.times == 0)
       numbers_.erase(address);
-    else
-      numbers_.at(address).number = static_cast<fi_addr_t>(other - places_.begin());
+    else if (known.number == number)
+      known.number = another(address, number);
   }
   return 0;
 }

@@ -147,6 +147,7 @@ class Av : public fid_av {
  private:
   Av(Domain& domain, void* context, bool by_event);
   fi_addr_t add(const Address& address);
+  [[nodiscard]] fi_addr_t another(const Address& address, fi_addr_t than) const;
   // Inserts an address as programs give it.
   fi_addr_t insert_one(const void* address);
 
@@ -158,7 +159,8 @@ class Av : public fid_av {
   std::vector<fi_addr_t> free_;
   struct Number {
     fi_addr_t number;
-    std::uint64_t since;  // the version
+    std::uint64_t since;    // the version
+    std::size_t times = 0;  // that it is in the vector
   };
   std::unordered_map<Address, Number, HashAddress> numbers_;
   std::uint64_t version_ = 1;

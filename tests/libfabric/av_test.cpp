@@ -105,6 +105,23 @@ TEST_F(FiAv, AHundredThousandWrongAddressesLeaveNothing) {
   EXPECT_EQ(a_->insert(address("10.9.0.8", 1)), before + 1);
 }
 
+// They are removed in a time that grows with their number, be they one address or as many. It is
+// another one's number then, wherever that is.
+TEST_F(FiAv, AHundredThousandAddressesOfNobodyAreRemoved) {
+  constexpr std::size_t kMany = 100'000;
+  for (const auto alike : {false, true}) {
+    std::vector<sockaddr_in> given(kMany, address("10.9.0.7", 1));
+    if (!alike)
+      for (std::uint32_t i = 0; i < kMany; ++i) given[i].sin_addr.s_addr = htonl(0x0a0a0000 + i);
+    std::vector<fi_addr_t> numbers(kMany);
+    ASSERT_EQ(fi_av_insert(av(), given.data(), kMany, numbers.data(), 0, nullptr),
+              static_cast<int>(kMany));
+    EXPECT_EQ(fi_av_remove(av(), numbers.data(), kMany, 0), 0);
+    EXPECT_EQ(at(numbers[0]), "");
+    EXPECT_EQ(at(numbers[kMany - 1]), "");
+  }
+}
+
 // Whatever the type, numbers count up.
 TEST_F(FiAv, MapsAndTablesNumberAlike) {
   for (const auto type : {FI_AV_MAP, FI_AV_TABLE, FI_AV_UNSPEC}) {
