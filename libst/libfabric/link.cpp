@@ -33,6 +33,7 @@ constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
 constexpr unsigned kPollsWithoutRest = 16;
+constexpr std::size_t kMostDialers = 8;
 
 // The log says why each message that is not copied will cost a registration.
 void tell_of_cache(stm_domain_t domain) {
@@ -63,7 +64,7 @@ FabricLink::~FabricLink() {
     closing_ = true;
   }
   dial_.notify_all();
-  if (dialer_.joinable()) dialer_.join();
+  for (auto& dialer : dialers_) dialer.join();
   blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
 }
@@ -342,15 +343,20 @@ int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
 
 void FabricLink::dial(Dial&& dial) {
   dials_.push_back(std::move(dial));
-  if (!dialer_.joinable()) dialer_ = std::thread([this] { run_dialer(); });
+  if (dialing_.size() + dials_.size() > dialers_.size() && dialers_.size() < kMostDialers)
+    dialers_.emplace_back([this] { run_dialer(); });
   dial_.notify_all();
 }
 
 void FabricLink::stop_dialing(LinkLock& lock, const Owner& owner) {
   std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
-  if (dialing_ != &owner) return;
-  stm_connection_close(dialed_);  // so the thread does not wait for the peer any longer
-  while (dialing_ == &owner) lock.wait(dial_);
+  const auto find = [&] {
+    mutex_.is_held();
+    return std::ranges::find(dialing_, &owner, &Dialing::owner);
+  };
+  if (const auto found = find(); found != dialing_.end())
+    stm_connection_close(found->connection);  // so the thread does not wait for the peer any longer
+  while (find() != dialing_.end()) lock.wait(dial_);
 }
 
 void FabricLink::run_dialer() {
@@ -360,8 +366,7 @@ void FabricLink::run_dialer() {
     if (closing_) return;
     const auto dial = std::move(dials_.front());
     dials_.pop_front();
-    dialing_ = dial.owner;
-    dialed_ = dial.connection;
+    const auto now = dialing_.insert(dialing_.end(), {dial.owner, dial.connection});
     const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
     const auto error = lock.without([&] {
       return stm_connect(dial.connection, dial.peer.c_str(),
@@ -369,7 +374,7 @@ void FabricLink::run_dialer() {
                          dial.data.size());
     });
     if (error != 0) dial.owner->not_dialed(error);
-    dialing_ = nullptr;
+    dialing_.erase(now);
     dial_.notify_all();
   }
 }

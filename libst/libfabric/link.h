@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -143,7 +144,8 @@ struct RxBlock {
   int make(stm_domain_t domain, std::size_t count, std::size_t of_size);
 };
 
-// A pending connect. It runs in a thread of its own, because resolving a host may take a second.
+// A pending connect. It runs in a thread of its own, because resolving a host may take a second. A
+// few of them run at once: hosts that are not there do not hold up all others.
 struct Dial {
   Owner* owner;
   stm_connection_t connection;
@@ -271,11 +273,14 @@ class FabricLink {
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;
 
-  std::thread dialer_;
+  std::vector<std::thread> dialers_;
   std::condition_variable_any dial_;
   std::deque<Dial> dials_ STP_GUARDED_BY(mutex_);
-  const Owner* dialing_ STP_GUARDED_BY(mutex_) = nullptr;
-  stm_connection_t dialed_ STP_GUARDED_BY(mutex_) = nullptr;
+  struct Dialing {
+    const Owner* owner;
+    stm_connection_t connection;
+  };
+  std::list<Dialing> dialing_ STP_GUARDED_BY(mutex_);  // now, each in a thread
   bool closing_ STP_GUARDED_BY(mutex_) = false;
 };
 

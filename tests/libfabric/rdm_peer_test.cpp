@@ -485,6 +485,26 @@ TEST(RdmSilentHost, IsGivenUpInTheTimeThatTheUserSays) {
   ::unsetenv("FI_STP_CONNECT_TIMEOUT");
 }
 
+// Each of them takes a second to be given up.
+TEST(RdmSilentHost, ManyThatAreNotThereDoNotHoldUpOneThatIs) {
+  constexpr std::uint32_t kHosts = 6;
+  const Daemon daemon{std::unique_ptr<port::Port>(new TestPort)};
+  const UseLink link(daemon.link());
+  Info info;
+  const auto asked = rdm_hints();
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  RdmNode node(info);
+  auto nobody = node.name();
+  for (std::uint32_t i = 0; i < kHosts; ++i) {
+    nobody.sin_addr.s_addr = htonl(0x0a0900c8 + i);
+    ASSERT_EQ(fi_tsend(node.ep.get(), "x", 1, nullptr, node.insert(nobody), 1, &nobody), 0);
+  }
+  ASSERT_EQ(fi_tsend(node.ep.get(), "x", 1, nullptr, node.insert(node.name()), 1, &node), 0);
+  EXPECT_EQ(node.completed(node.tx.get()).op_context, &node);
+  for (std::uint32_t i = 0; i < kHosts; ++i)
+    EXPECT_EQ(node.failed(node.tx.get()).err, FI_EHOSTUNREACH);
+}
+
 // What was injected has no context. An entry of a completion queue without one would end programs
 // that take each context for theirs (Open MPI), so the event queue tells of it, once.
 TEST_F(RdmPeer, WhatWasInjectedAndIsLostIsToldByTheEventQueueAlone) {
