@@ -43,6 +43,12 @@ std::string above(const char* name, std::size_t asked, std::size_t most) {
   return std::string(name) + " is " + std::to_string(asked) + ", at most " + std::to_string(most);
 }
 
+// Of an attribute that is a number with names.
+std::string beyond(const char* name, int asked, int last) {
+  if (asked >= 0 && asked <= last) return {};
+  return std::string(name) + " is " + std::to_string(asked) + ", which is none of its values";
+}
+
 // The first that is not empty.
 template <std::size_t N>
 std::string first(const std::array<std::string, N>& reasons) {
@@ -51,35 +57,45 @@ std::string first(const std::array<std::string, N>& reasons) {
   return {};
 }
 
-std::string why_not(const Offer& offer, const fi_tx_attr& tx) {
+// Neither kind of endpoint tells all that is done in one order: a read, say, overtakes a message.
+std::string why_no_order(const char* name, std::uint64_t asked) {
+  if (asked == 0) return {};
+  return std::string(name) + " asks for an order of completions, and none is offered";
+}
+
+// Capabilities of the other direction are ignored, as libfabric's own providers do.
+std::string why_not(const Offer& offer, std::uint64_t caps, const fi_tx_attr& tx) {
   return first(std::array{
-      flags_beyond("tx_attr->caps", tx.caps, offer.caps, FI_TYPE_CAPS),
+      flags_beyond("tx_attr->caps", tx.caps, caps | (offer.rx_caps & ~offer.tx_caps), FI_TYPE_CAPS),
       flags_beyond("tx_attr->op_flags", tx.op_flags, offer.tx_op_flags, FI_TYPE_OP_FLAGS),
       flags_beyond("tx_attr->msg_order", tx.msg_order, kOrder, FI_TYPE_MSG_ORDER),
+      why_no_order("tx_attr->comp_order", tx.comp_order),
       above("tx_attr->inject_size", tx.inject_size, offer.inject_most),
       above("tx_attr->size", tx.size, kMostTxSize),
       above("tx_attr->iov_limit", tx.iov_limit, kSegments),
       above("tx_attr->rma_iov_limit", tx.rma_iov_limit, 1)});
 }
 
-std::string why_not(const Offer& offer, const fi_rx_attr& rx) {
+std::string why_not(const Offer& offer, std::uint64_t caps, const fi_rx_attr& rx) {
   return first(std::array{
-      flags_beyond("rx_attr->caps", rx.caps, offer.caps, FI_TYPE_CAPS),
+      flags_beyond("rx_attr->caps", rx.caps, caps | (offer.tx_caps & ~offer.rx_caps), FI_TYPE_CAPS),
       flags_beyond("rx_attr->op_flags", rx.op_flags, offer.rx_op_flags, FI_TYPE_OP_FLAGS),
       flags_beyond("rx_attr->msg_order", rx.msg_order, kOrder, FI_TYPE_MSG_ORDER),
+      why_no_order("rx_attr->comp_order", rx.comp_order),
       above("rx_attr->total_buffered_recv", rx.total_buffered_recv, 0),
       above("rx_attr->size", rx.size, kMostRxSize),
       above("rx_attr->iov_limit", rx.iov_limit, kSegments)});
 }
 
 std::string why_not(const Offer& offer, const fi_ep_attr& ep) {
-  if (ep.type != FI_EP_UNSPEC && ep.type != offer.type) return "endpoints of another type";
-  if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != offer.protocol) return "another protocol";
-  if (ep.protocol_version > kProtocolVersion) return "a later version of the protocol";
+  if (ep.type != FI_EP_UNSPEC && ep.type != offer.type) return "ep_attr->type is another one";
+  if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != offer.protocol)
+    return "ep_attr->protocol is another one";
+  if (ep.protocol_version > kProtocolVersion) return "ep_attr->protocol_version is a later one";
   const auto may_share = offer.type == FI_EP_MSG && ep.rx_ctx_cnt == FI_SHARED_CONTEXT;
-  if (ep.rx_ctx_cnt > 1 && !may_share) return "one receive context each";
-  if (ep.tx_ctx_cnt > 1) return "one transmit context each, not shared";
-  if (ep.auth_key_size != 0) return "no authorization keys";
+  if (ep.rx_ctx_cnt > 1 && !may_share) return "ep_attr->rx_ctx_cnt: an endpoint has one context";
+  if (ep.tx_ctx_cnt > 1) return "ep_attr->tx_ctx_cnt: an endpoint has one context, not shared";
+  if (ep.auth_key_size != 0) return "ep_attr->auth_key: there are no authorization keys";
   return first(std::array{above("ep_attr->max_msg_size", ep.max_msg_size, kMostMessage),
                           above("ep_attr->msg_prefix_size", ep.msg_prefix_size, 0),
                           above("ep_attr->max_order_raw_size", ep.max_order_raw_size, 0),
@@ -90,18 +106,27 @@ std::string why_not(const Offer& offer, const fi_ep_attr& ep) {
 std::string why_not(const Offer& offer, std::uint32_t version, const fi_info& hints,
                     const fi_domain_attr& domain) {
   if (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO)
-    return "progress is FI_PROGRESS_MANUAL";
+    return "domain_attr->control_progress and data_progress are FI_PROGRESS_MANUAL";
   if (version < FI_VERSION(1, 5)) {
-    if (domain.mr_mode != 0 && domain.mr_mode != kMrBasic) return "mr_mode is FI_MR_BASIC";
+    if (domain.mr_mode != 0 && domain.mr_mode != kMrBasic)
+      return "domain_attr->mr_mode is FI_MR_BASIC";
   } else if (needs_mr_mode(offer, hints) && domain.mr_mode != kMrBasic &&
              (domain.mr_mode & kMrMode) != kMrMode) {
-    return "mr_mode needs FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY";
+    return "domain_attr->mr_mode needs FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY";
   }
-  if (domain.auth_key_size != 0) return "no authorization keys";
-  return first(std::array{flags_beyond("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS),
-                          above("domain_attr->mr_key_size", domain.mr_key_size, kKeySize),
-                          above("domain_attr->cq_data_size", domain.cq_data_size, kCqDataSize),
-                          above("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1)});
+  if (domain.auth_key_size != 0) return "domain_attr->auth_key: there are no authorization keys";
+  // Later APIs have one more (FI_PROGRESS_CONTROL_UNIFIED).
+  constexpr int kLastProgress = FI_PROGRESS_MANUAL + 1;
+  return first(
+      std::array{beyond("domain_attr->threading", domain.threading, FI_THREAD_ENDPOINT),
+                 beyond("domain_attr->control_progress", domain.control_progress, kLastProgress),
+                 beyond("domain_attr->data_progress", domain.data_progress, kLastProgress),
+                 beyond("domain_attr->resource_mgmt", domain.resource_mgmt, FI_RM_ENABLED),
+                 beyond("domain_attr->av_type", domain.av_type, FI_AV_TABLE),
+                 flags_beyond("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS),
+                 above("domain_attr->mr_key_size", domain.mr_key_size, kKeySize),
+                 above("domain_attr->cq_data_size", domain.cq_data_size, kCqDataSize),
+                 above("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1)});
 }
 
 }  // namespace
@@ -128,16 +153,34 @@ bool needs_mr_mode(const Offer& offer, const fi_info& hints) {
   return offer.type == FI_EP_MSG || hints.caps == 0 || (hints.caps & (FI_RMA | FI_ATOMIC)) != 0;
 }
 
+namespace {
+
+// All that those hints ask for, and a primary capability without modifiers has all of these.
+std::uint64_t with_modifiers(std::uint64_t caps) {
+  constexpr auto kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+  constexpr auto kOut = FI_SEND | FI_READ | FI_WRITE;
+  constexpr auto kIn = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & kPrimary) == 0 || (caps & (kOut | kIn)) != 0) return caps;
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0) caps |= FI_SEND | FI_RECV;
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0)
+    caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  return caps;
+}
+
+}  // namespace
+
 std::string why_not(const Offer& offer, std::uint32_t version, const fi_info* hints) {
   if (hints == nullptr) return {};
   if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
       hints->addr_format != FI_SOCKADDR_IN && hints->addr_format != FI_SOCKADDR_IN6)
-    return "addresses are of FI_SOCKADDR_IN or FI_SOCKADDR_IN6";
+    return "addr_format: addresses are of FI_SOCKADDR_IN or FI_SOCKADDR_IN6";
   std::string reason;
   if (hints->ep_attr != nullptr) reason = why_not(offer, *hints->ep_attr);
   if (reason.empty()) reason = flags_beyond("caps", hints->caps, offer.caps, FI_TYPE_CAPS);
-  if (reason.empty() && hints->tx_attr != nullptr) reason = why_not(offer, *hints->tx_attr);
-  if (reason.empty() && hints->rx_attr != nullptr) reason = why_not(offer, *hints->rx_attr);
+  // Those of a context are some of those of its endpoint.
+  const auto caps = hints->caps != 0 ? with_modifiers(hints->caps) : offer.caps;
+  if (reason.empty() && hints->tx_attr != nullptr) reason = why_not(offer, caps, *hints->tx_attr);
+  if (reason.empty() && hints->rx_attr != nullptr) reason = why_not(offer, caps, *hints->rx_attr);
   if (reason.empty() && hints->domain_attr != nullptr)
     reason = why_not(offer, version, *hints, *hints->domain_attr);
   return reason;
@@ -541,15 +584,7 @@ Info describe(const Offer& offer, std::uint32_t version, const LinkFacts& link, 
   // What is asked for, with what comes along unasked; without hints, all but what costs something.
   info->caps =
       hints != nullptr && hints->caps != 0 ? hints->caps | kDomainCaps : offer.caps & ~FI_RMA_EVENT;
-  constexpr auto kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-  constexpr auto kOut = FI_SEND | FI_READ | FI_WRITE;
-  constexpr auto kIn = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  // A primary capability without modifiers has them all.
-  if ((info->caps & kPrimary) != 0 && (info->caps & (kOut | kIn)) == 0) {
-    if ((info->caps & (FI_MSG | FI_TAGGED)) != 0) info->caps |= FI_SEND | FI_RECV;
-    if ((info->caps & (FI_RMA | FI_ATOMIC)) != 0)
-      info->caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  }
+  info->caps = with_modifiers(info->caps);
   fill_contexts(offer, *info, hints);
   fill_endpoint(offer, *info->ep_attr, hints);
   fill_domain(offer, version, *info->domain_attr, link, hints);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "tests/libfabric/rdm_fixture.h"
 #include "tests/libst/libst_fixture.h"
@@ -52,6 +53,57 @@ TEST(FiInfo, WhatIsNotOfferedIsNoData) {
   EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_order_waw_size = 1; }));
   EXPECT_EQ(get_info("10.1.2.3", "1", 0, hints(), info), -FI_ENODATA);
   EXPECT_EQ(get_info(nullptr, "no-port", FI_SOURCE, hints(), info), -FI_ENODATA);
+}
+
+// The log names the attribute.
+TEST(FiInfo, WhatNoProviderCouldGiveIsRefusedByName) {
+  struct Case {
+    const char* name;
+    std::function<void(fi_info&)> change;
+  };
+  const auto no_value = [](auto& attribute) {
+    attribute = static_cast<std::remove_reference_t<decltype(attribute)>>(7);
+  };
+  for (const auto& [name, change] :
+       {Case{"domain_attr->threading", [&](fi_info& i) { no_value(i.domain_attr->threading); }},
+        Case{"domain_attr->av_type", [&](fi_info& i) { no_value(i.domain_attr->av_type); }},
+        Case{"domain_attr->resource_mgmt",
+             [&](fi_info& i) { no_value(i.domain_attr->resource_mgmt); }},
+        Case{"domain_attr->data_progress",
+             [&](fi_info& i) { no_value(i.domain_attr->data_progress); }},
+        Case{"domain_attr->control_progress",
+             [&](fi_info& i) { no_value(i.domain_attr->control_progress); }},
+        Case{"tx_attr->comp_order", [](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; }},
+        Case{"rx_attr->comp_order", [](fi_info& i) { i.rx_attr->comp_order = FI_ORDER_DATA; }},
+        Case{"tx_attr->caps",
+             [](fi_info& i) {
+               i.caps = FI_MSG;
+               i.tx_attr->caps = FI_MSG | FI_RMA;
+             }},
+        Case{"rx_attr->caps", [](fi_info& i) {
+               i.caps = FI_MSG;
+               i.rx_attr->caps = FI_RECV | FI_REMOTE_READ;
+             }}})
+    for (const auto& asked : {hints(), rdm_hints()}) {
+      SCOPED_TRACE(name);
+      change(*asked);
+      const Log log;
+      Info info;
+      EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), -FI_ENODATA);
+      EXPECT_TRUE(log.says(name));
+    }
+}
+
+TEST(FiInfo, ACapabilityOfAContextIsOneOfItsEndpoint) {
+  Info info;
+  const auto asked = hints();
+  asked->caps = FI_MSG;
+  asked->tx_attr->caps = FI_MSG | FI_SEND;
+  asked->rx_attr->caps = FI_MSG | FI_RECV;
+  EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  asked->caps = 0;
+  asked->tx_attr->caps = FI_RMA;
+  EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
 }
 
 TEST(FiInfo, EndpointsOfRdmComeAfterThoseOfMsg) {
