@@ -52,22 +52,41 @@ int SendingConnection::begin_access(Op& op) {
   return 0;
 }
 
-bool SendingConnection::sends_note(Op& op, int status, std::uint32_t kind, std::size_t length) {
+bool SendingConnection::sends_note(Op& op, int status) {
   if (!op.owes_note) return false;
   op.status = status;
   op.parts = 1;
+  send_notes();
+  return true;
+}
+
+void SendingConnection::add_note(Op& op) {
+  op.parts = 1;
+  op.owes_note = true;
+  notes_.push_back(&op);
+  send_notes();
+}
+
+void SendingConnection::send_notes() {
   while (!notes_.empty() && notes_.front()->parts == 1) {
     auto& first = *notes_.front();
-    notes_.pop_front();
-    first.owes_note = false;
     auto error = first.status;
     if (error == 0 && connection_ == nullptr) error = -ENOTCONN;
-    if (error == 0)
-      error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&first), 0, kind,
-                       first.note.memory, first.note.data, length);
+    if (error == 0) error = send_note(first);
+    // Its bytes are at the peer already: it does not fail because the queue has no place.
+    if (error == -EAGAIN) {
+      if (!std::exchange(awaits_place_, true)) of_.link().await(*this);
+      return;
+    }
+    notes_.pop_front();
+    first.owes_note = false;
     if (error != 0) part_done(first, error);
   }
-  return true;
+}
+
+void SendingConnection::look_again() {
+  awaits_place_ = false;
+  send_notes();
 }
 
 // ---- FI_MSG ----
@@ -575,7 +594,7 @@ ssize_t AnyEndpoint::started(Op& op, int error) {
 void AnyEndpoint::leaves(const Op& op) {
   --outstanding_;
   if (op.injected) --injected_;
-  if (op.in_steps) --in_steps_;
+  if (op.in_steps) static_cast<SendingConnection*>(op.owner)->end_steps();
 }
 
 void AnyEndpoint::finish(Op& op) {
@@ -585,7 +604,14 @@ void AnyEndpoint::finish(Op& op) {
   link_.free_op(op);
 }
 
-void AnyEndpoint::access(Op& op, Action action, const Target& target, bool noted) {
+int AnyEndpoint::may_access(std::uint64_t flags, fi_addr_t to, SendingConnection*& way) {
+  if (!has_place()) return -FI_EAGAIN;
+  if (const auto error = way_to(to, way); error != 0) return error;
+  return has_to_wait(flags, *way) ? -FI_EAGAIN : 0;
+}
+
+void AnyEndpoint::access(Op& op, SendingConnection& way, Action action, const Target& target,
+                         bool noted) {
   op.action = action;
   op.remote_key = static_cast<std::uint32_t>(target.key);
   op.remote_address = target.address;
@@ -593,21 +619,20 @@ void AnyEndpoint::access(Op& op, Action action, const Target& target, bool noted
     op.asked_key = target.key;
     op.action = Action::kAsk;
   }
-  op.in_steps = noted || op.asked_key != 0 || (op.atomic && op.atomic->repeats());
-  if (op.in_steps) ++in_steps_;
+  if (noted || op.asked_key != 0 || (op.atomic && op.atomic->repeats()) || way.tells_accesses())
+    way.add_steps(op);
 }
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
 ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& target) {
   const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? offer_.inject_most : kMostMessage)) return -FI_EMSGSIZE;
   SendingConnection* way = nullptr;
-  if (const auto error = way_to(to, way); error != 0) return error;
+  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
   const auto noted = (request.flags & FI_REMOTE_CQ_DATA) != 0;
-  access(op, Action::kWrite, target, noted);
+  access(op, *way, Action::kWrite, target, noted);
   auto segments = request.segments;
   if (inject) segments.desc = {};  // the bytes are copied
   auto error = link_.span_of(segments, true, op.span);
@@ -620,12 +645,11 @@ ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& t
 
 ssize_t AnyEndpoint::read(const Request& request, fi_addr_t to, const Target& target) {
   const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   SendingConnection* way = nullptr;
-  if (const auto error = way_to(to, way); error != 0) return error;
+  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
-  access(op, Action::kRead, target);
+  access(op, *way, Action::kRead, target);
   if (op.length == 0) {  // there is nothing to get
     finish(op);
     return 0;
@@ -638,14 +662,13 @@ ssize_t AnyEndpoint::read(const Request& request, fi_addr_t to, const Target& ta
 ssize_t AnyEndpoint::fetch(const Request& request, fi_addr_t to, const Target& target,
                            const Function& function) {
   const LinkLock lock(link_.mutex());
-  if (const auto error = may_post(request.flags); error != 0) return error;
   SendingConnection* way = nullptr;
-  if (const auto error = way_to(to, way); error != 0) return error;
+  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
   const auto reads = function.kind != Function::Kind::kPlain;
   auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
                    FI_ATOMIC | (reads ? FI_READ : FI_WRITE));
   const auto error = prepare_atomic(link_, op, target, function);
-  access(op, Action::kAtomic, target);
+  access(op, *way, Action::kAtomic, target);
   return start(op, *way, error);
 }
 

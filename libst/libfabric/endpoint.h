@@ -66,8 +66,6 @@ class Connection : public Owner {
 
   stm_connection_t connection_;
   bool ended_ = false, broken_ = false;
-
- private:
   AnyEndpoint& of_;
 };
 
@@ -76,6 +74,19 @@ class SendingConnection : public Connection {
  public:
   // Begins the operation, once the connection is up. A status: it has not begun.
   virtual int post(Op& op) = 0;
+  // The operation is to begin here, and may take steps that the managed API does not know of.
+  void add_steps(Op& op) {
+    op.owner = this;
+    op.in_steps = true;
+    ++in_steps_;
+  }
+  // It is over.
+  void end_steps() { --in_steps_; }
+  // What is fenced has to wait for some of these.
+  [[nodiscard]] bool is_in_steps() const { return in_steps_ != 0; }
+  // The peer may have to be told of each access.
+  [[nodiscard]] virtual bool tells_accesses() const { return false; }
+  void look_again() override;
   // Messages that no operation stands for may be under way.
   [[nodiscard]] bool is_sending() const {
     return has_sent_at_once_ && !ended_ && connection_ != nullptr && sends_quietly(connection_);
@@ -97,17 +108,25 @@ class SendingConnection : public Connection {
   }
   // Begins a write, a read or an atomic operation.
   int begin_access(Op& op);
-  // A part is done. If it is the put of a write with a note, the note follows, of that kind and
-  // length: a message that no receive is needed for. Only what is written is told, and in the order
-  // of the writes. False: it is another part.
-  bool sends_note(Op& op, int status, std::uint32_t kind, std::size_t length);
+  // A part is done. If it is the put of a write with a note, the note follows: a message that no
+  // receive is needed for. Only what is written is told, and in the order of the writes. False: it
+  // is another part.
+  bool sends_note(Op& op, int status);
+  // The operation is done but for its note, which waits for those in front of it.
+  void add_note(Op& op);
+  // Sends the note. A status.
+  virtual int send_note(Op& op) = 0;
   [[nodiscard]] bool owes_notes() const { return !notes_.empty(); }
 
   Op at_once_;  // stands for all that no operation of their own stands for
 
  private:
+  void send_notes();
+
   bool has_sent_at_once_ = false;
-  std::list<Op*> notes_;  // whose notes wait, in posting order
+  bool awaits_place_ = false;  // of the queue, for a note
+  std::list<Op*> notes_;       // whose notes wait, in posting order
+  std::size_t in_steps_ = 0;   // operations
 };
 
 // ---- calls ----
@@ -242,11 +261,14 @@ class AnyEndpoint : public MessageEnd {
   // The operation is no longer outstanding.
   virtual void leaves(const Op& op);
 
-  [[nodiscard]] int may_post(std::uint64_t flags) const {
-    // The managed API does not know of the steps to come.
-    if ((flags & FI_FENCE) != 0 && in_steps_ != 0) return -FI_EAGAIN;
-    return outstanding_ < tx_size_ ? 0 : -FI_EAGAIN;
+  [[nodiscard]] bool has_place() const { return outstanding_ < tx_size_; }
+  // What is fenced waits for all that was posted before to that peer. The managed API does not know
+  // of the steps to come.
+  [[nodiscard]] static bool has_to_wait(std::uint64_t flags, const SendingConnection& way) {
+    return (flags & FI_FENCE) != 0 && way.is_in_steps();
   }
+  // Where an access with those flags may begin. A libfabric error: it may not.
+  int may_access(std::uint64_t flags, fi_addr_t to, SendingConnection*& way);
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // Begins it on a connection, unless there is an error.
   ssize_t start(Op& op, SendingConnection& way, int error) {
@@ -277,9 +299,9 @@ class AnyEndpoint : public MessageEnd {
 
  private:
   // `noted`: the peer is told of it when it is done.
-  void access(Op& op, Action action, const Target& target, bool noted = false);
+  void access(Op& op, SendingConnection& way, Action action, const Target& target,
+              bool noted = false);
 
-  std::size_t in_steps_ = 0;      // operations that may take further steps
   std::uint64_t broken_off_ = 0;  // peers
 };
 

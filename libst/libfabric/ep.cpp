@@ -55,6 +55,7 @@ int Ep::close() {
     inbox().drop(*this);
     if (block_) link_.give_back(std::move(block_));
     leave_queues();
+    link_.stop_awaiting(*this);
     if (srx_ != nullptr) srx_->unuse();
   }
   domain_.unuse();
@@ -111,11 +112,7 @@ void Ep::part_done(Op& op, int status) {
     return reports_.complete(lost);
   }
   if (continue_atomic(connection_, op, status)) return;
-  if (sends_note(op, status, static_cast<std::uint32_t>(MessageKind::kWritten), kAnnouncement)) {
-    // The end waits for what the peer is to be told.
-    if (state_ == State::kShutDown && !owes_notes()) stm_disconnect(connection_, STM_GRACEFUL);
-    return;
-  }
+  if (sends_note(op, status)) return end_if_told();
   if (status != 0 && op.status == 0) op.status = status;
   if (--op.parts != 0) return;
   if (op.direction == Direction::kReceive) return has_read(op);
@@ -126,6 +123,21 @@ void Ep::part_done(Op& op, int status) {
     sends_.pop_front();
     finish(first);
   }
+}
+
+int Ep::send_note(Op& op) {
+  return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
+                  static_cast<std::uint32_t>(MessageKind::kWritten), op.note.memory, op.note.data,
+                  kAnnouncement);
+}
+
+void Ep::look_again() {
+  SendingConnection::look_again();
+  end_if_told();
+}
+
+void Ep::end_if_told() {
+  if (state_ == State::kShutDown && !owes_notes()) stm_disconnect(connection_, STM_GRACEFUL);
 }
 
 void Ep::has_read(Op& op) {
@@ -232,7 +244,7 @@ int Ep::shutdown(std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (!is_up()) return -FI_ENOTCONN;
   state_ = State::kShutDown;
-  if (!owes_notes()) stm_disconnect(connection_, STM_GRACEFUL);
+  end_if_told();
   link_.progress();
   return 0;
 }

@@ -143,6 +143,9 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   int way_to(fi_addr_t, SendingConnection*& way) override;
   void tell_of(const Op& write, std::byte* note) const override;
   int post(Op& op) override;
+  int send_note(Op& op) override;
+  // After the last note, if the program has shut it down.
+  void end_if_told();
 
   // What a connection needs, before there is one.
   int prepare(std::unique_ptr<RxBlock>& block);

@@ -18,7 +18,7 @@ ssize_t Ep::send(const Outbound& message) {
     return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
   if (!is_up()) return -FI_ENOTCONN;
-  if (const auto error = may_post(request.flags); error != 0) return error;
+  if (!has_place() || has_to_wait(request.flags, *this)) return -FI_EAGAIN;
   const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   // Who has read an announced message has it in the memory of its receive.
@@ -73,7 +73,7 @@ bool Ep::send_at_once(const Request& request, Op& op, unsigned flags) {
 ssize_t Ep::announce(const Request& request) {
   const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
-  op.owner = this;
+  add_steps(op);
   auto error = link_.notes().take(op.note);
   if (error != 0) return sent(op, error);
   store64(op.note.data, request.segments.length);

@@ -31,7 +31,8 @@ inline constexpr std::size_t kMostTxSize = 16'384, kMostRxSize = 65'536;
 inline constexpr std::size_t kCmData = 512;
 inline constexpr std::size_t kKeySize = 8, kCqDataSize = 8;
 
-inline constexpr std::uint64_t kTxCaps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kTxCaps =
+    FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 inline constexpr std::uint64_t kRxCaps =
     FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -42,8 +43,7 @@ inline constexpr std::uint64_t kTxOpFlags =
 inline constexpr std::uint64_t kTxCallFlags = kTxOpFlags | FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 // Of endpoints of FI_EP_RDM.
-inline constexpr std::uint64_t kRdmTxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kRdmTxCaps = kTxCaps | FI_TAGGED;
 inline constexpr std::uint64_t kRdmRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
                                             FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DIRECTED_RECV |
                                             FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT;

@@ -106,6 +106,17 @@ TEST(FiInfo, ACapabilityOfAContextIsOneOfItsEndpoint) {
   EXPECT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
 }
 
+TEST(FiInfo, FencesAreACapability) {
+  for (const auto& asked : {hints(), rdm_hints()}) {
+    Info info;
+    asked->caps |= FI_FENCE;
+    ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+    EXPECT_NE(info->caps & FI_FENCE, 0U);
+    EXPECT_NE(info->tx_attr->caps & FI_FENCE, 0U);
+    EXPECT_EQ(info->rx_attr->caps & FI_FENCE, 0U);
+  }
+}
+
 TEST(FiInfo, EndpointsOfRdmComeAfterThoseOfMsg) {
   Info info;
   auto asked = hints();

@@ -65,6 +65,41 @@ TEST_F(RdmRma, AWriteWithDataThatFailsIsNotToldAtThePeer) {
   EXPECT_EQ(b_->completed(b_->rx.get()).data, 3U);
 }
 
+// Until the peer has been told of a write, and of a message that it reads, what is fenced waits: to
+// that peer alone.
+TEST_F(RdmRma, AFenceWaitsForWhatWasPostedToThatPeer) {
+  std::vector<char> there(100), bytes(100'000), got(100'000);
+  const auto remote = b_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(there.data());
+  const auto to_itself = a_->insert(a_->name());
+  const iovec whole{bytes.data(), 1};
+  fi_msg_tagged message{};
+  message.msg_iov = &whole;
+  message.iov_count = 1;
+  const auto fenced = [&](fi_addr_t to) {
+    message.addr = to;
+    return fi_tsendmsg(a_->ep.get(), &message, FI_FENCE);
+  };
+  const auto expect_to_wait = [&] {
+    EXPECT_EQ(fenced(to_b_), -FI_EAGAIN);
+    EXPECT_EQ(fenced(to_itself), 0);
+  };
+  ASSERT_EQ(fi_writedata(a_->ep.get(), "flag", 4, nullptr, 1, to_b_, at, fi_mr_key(remote.get()),
+                         nullptr),
+            0);
+  expect_to_wait();
+  EXPECT_EQ(b_->completed(b_->rx.get()).data, 1U);
+  for (int i = 0; i < 2; ++i) a_->completed(a_->tx.get());
+  ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to_b_, 1, nullptr), 0);
+  expect_to_wait();
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr),
+            0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, got.size());
+  for (int i = 0; i < 2; ++i) a_->completed(a_->tx.get());
+  EXPECT_EQ(fenced(to_b_), 0);
+  a_->completed(a_->tx.get());
+}
+
 TEST_F(RdmRma, AccessThatIsNotGrantedFails) {
   std::vector<char> there(100), here(200);
   const auto remote = b_->memory(there.data(), there.size(), FI_REMOTE_READ);
@@ -342,6 +377,25 @@ TEST_F(RdmRmaEvent, CountersOfTheOwnerCountEachAccessOnce) {
   a_->failed(a_->tx.get());
   ASSERT_EQ(fi_writedata(ep, &here, sizeof here, nullptr, 6, to_ep_, at, key, nullptr), 0);
   expect_counted(2, 5, 4);
+}
+
+// The counter has counted what was posted before, when what is fenced begins.
+TEST_F(RdmRmaEvent, AFenceWaitsForWhatIsCounted) {
+  std::vector<char> there(8);
+  const auto memory = b_->memory(there.data(), there.size(), FI_REMOTE_WRITE);
+  iovec here{there.data(), 1};
+  fi_rma_iov remote{reinterpret_cast<std::uintptr_t>(there.data()), 1, fi_mr_key(memory.get())};
+  fi_msg_rma write{};
+  write.msg_iov = &here;
+  write.iov_count = 1;
+  write.addr = to_ep_;
+  write.rma_iov = &remote;
+  write.rma_iov_count = 1;
+  ASSERT_EQ(fi_writemsg(a_->ep.get(), &write, 0), 0);
+  EXPECT_EQ(fi_writemsg(a_->ep.get(), &write, FI_FENCE), -FI_EAGAIN);
+  expect_counted(0, 1, 0);
+  ASSERT_EQ(fi_writemsg(a_->ep.get(), &write, FI_FENCE), 0);
+  expect_counted(0, 2, 0);
 }
 
 TEST_F(RdmRmaEvent, ItCostsNothingUnlessItIsAskedFor) {

@@ -443,6 +443,24 @@ TEST_F(FiTransfer, NumbersAreAddedComparedAndRead) {
   EXPECT_EQ(fi_atomicvalid(ep, FI_LONG_DOUBLE, FI_SUM, &count), -FI_EOPNOTSUPP);
 }
 
+// So does what is fenced behind a message that the peer reads.
+TEST_F(FiTransfer, AFenceWaitsForAMessageThatIsRead) {
+  connect();
+  const auto bytes = pattern(100'000);
+  std::vector<char> got(bytes.size());
+  ASSERT_EQ(fi_send(connected_.get(), bytes.data(), bytes.size(), nullptr, 0, nullptr), 0);
+  const iovec iov{got.data(), 1};
+  fi_msg message{};
+  message.msg_iov = &iov;
+  message.iov_count = 1;
+  EXPECT_EQ(fi_sendmsg(connected_.get(), &message, FI_FENCE), -FI_EAGAIN);
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  server_->completed(server_->rx.get());
+  client_->completed(client_->tx.get());
+  EXPECT_EQ(fi_sendmsg(connected_.get(), &message, FI_FENCE), 0);
+  client_->completed(client_->tx.get());
+}
+
 TEST_F(FiTransfer, ASharedContextServesItsEndpoints) {
   fid_ep* made = nullptr;
   ASSERT_EQ(fi_srx_context(server_->domain.get(), nullptr, &made, nullptr), 0);

@@ -158,11 +158,9 @@ void Outgoing::asked(Op& op) {
   const auto access = op.direction == Direction::kWrite ? Action::kWrite : Action::kRead;
   op.action = op.atomic ? Action::kAtomic : access;
   op.parts = 1;
-  if (op.status == 0 && op.note.data != nullptr)  // its immediate data
-    op.status =
-        stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
-                 static_cast<std::uint32_t>(Kind::kWritten), op.note.memory, op.note.data, kHead);
-  if (op.note.data == nullptr || op.status != 0) {
+  if (op.status == 0 && op.note.data != nullptr) {
+    add_note(op);  // its immediate data
+  } else {
     const auto status = op.status;
     op.atomic.reset();  // it has no further step
     part_done(op, status);

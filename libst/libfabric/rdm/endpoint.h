@@ -32,7 +32,7 @@ class Endpoint;
 class Outgoing final : public SendingConnection {
  public:
   Outgoing(Endpoint& endpoint, const Address& peer);
-  ~Outgoing() { question_.release(); }
+  ~Outgoing();
 
   // Begins to connect. 0 or a status of the managed API.
   int dial();
@@ -42,6 +42,8 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] const Address& peer() const { return peer_; }
 
   int post(Op& op) override;
+  // Before it is up, that is not known.
+  [[nodiscard]] bool tells_accesses() const override { return !up_ || peer_counts_; }
   // No operation of the provider stands for that message.
   bool send_at_once(const Head& head, const Outbound& message);
   // The peer has lent a lane.
@@ -67,6 +69,11 @@ class Outgoing final : public SendingConnection {
     std::uint64_t length;
   };
 
+  int send_note(Op& op) override;
+  // Operations that wait for the connection, or for what the peer does.
+  [[nodiscard]] bool has_waiting() const {
+    return !waiting_.empty() || !announced_.empty() || !pulls_.empty() || !asks_.empty();
+  }
   int begin(Op& op);
   int begin_parts(Op& op);
   int begin_laned(Op& op);

@@ -37,6 +37,11 @@ constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
 Outgoing::Outgoing(Endpoint& endpoint, const Address& peer)
     : SendingConnection(endpoint), endpoint_(endpoint), peer_(peer) {}
 
+Outgoing::~Outgoing() {
+  endpoint_.link().stop_awaiting(*this);
+  question_.release();
+}
+
 int Outgoing::dial() {
   auto& link = endpoint_.link();
   if (const auto error = words_.make(link.domain(), kPullBuffers, kPullSize); error != 0)
@@ -188,7 +193,7 @@ void Outgoing::part_done(Op& op, int status) {
   if (op.action == Action::kAsk) return ask_done(op, status);
   // With a note it is complete, and the peer is being told.
   if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
-  if (sends_note(op, status, static_cast<std::uint32_t>(Kind::kWritten), kHead)) return;
+  if (sends_note(op, status)) return;
   if (status != 0 && op.status == 0) op.status = status;
   // The peer waits for what has been announced to it.
   if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
@@ -212,11 +217,16 @@ bool Outgoing::tell_access(Op& op) {
   if (op.status != 0) return false;
   const auto reads = op.direction == Direction::kRead;
   store({.length = op.length, .id = op.remote_key, .flags = reads ? kReads : 0U}, op.note.data);
-  op.status =
-      stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
-               static_cast<std::uint32_t>(Kind::kAccessed), op.note.memory, op.note.data, kHead);
-  op.parts = 1;
-  return op.status == 0;
+  add_note(op);
+  return true;
+}
+
+// Of a write with immediate data, or of another access that the peer counts.
+int Outgoing::send_note(Op& op) {
+  const auto with_data = (load(op.note.data).flags & kWithData) != 0;
+  return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
+                  static_cast<std::uint32_t>(with_data ? Kind::kWritten : Kind::kAccessed),
+                  op.note.memory, op.note.data, kHead);
 }
 
 // ---- the connection ----
@@ -376,7 +386,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   const auto length = length_of(message.iov, message.count);
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  if (const auto error = may_post(message.flags); error != 0) return error;
+  if (!has_place()) return -FI_EAGAIN;
   const auto inject = (message.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
@@ -397,6 +407,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
 
 [[gnu::noinline]] ssize_t Endpoint::send_later(const Outbound& message, const Head& head,
                                                Outgoing& to) {
+  if (has_to_wait(message.flags, to)) return -FI_EAGAIN;
   Request request{
       .segments = {}, .context = message.context, .flags = message.flags, .data = message.data};
   read_segments(message.iov, message.desc, message.count, request.segments);
@@ -435,6 +446,7 @@ void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
 
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
   op.action = Action::kAnnounce;
+  to.add_steps(op);
   auto error = link_.notes().take(op.note);
   if (error != 0) return start(op, to, error);
   store(head, op.note.data);
