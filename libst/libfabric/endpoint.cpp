@@ -108,7 +108,8 @@ std::uint64_t tagged_rx_flags(fid_ep* ep) {
 // 0, or what is wrong with the flags of a receive. `known`: those of its kind.
 int check_receive(const Offer& offer, std::uint64_t flags, std::uint64_t known) {
   if (offer.type == FI_EP_RDM) known |= kLooks;
-  if ((flags & ~(known | FI_MORE)) != 0) return -FI_EBADFLAGS;
+  // FI_TRANSMIT_COMPLETE asks for what each receive is.
+  if ((flags & ~(known | FI_MORE | FI_TRANSMIT_COMPLETE)) != 0) return -FI_EBADFLAGS;
   return (flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0 ? -FI_EBADFLAGS : 0;
 }
 

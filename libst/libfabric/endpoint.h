@@ -205,6 +205,8 @@ class AnyEndpoint : public MessageEnd {
                        .tag = head.tag},
              .source = from};
   }
+  // The receive waits no longer.
+  void give_up(const Receive& receive, int status);
   // The message has not arrived whole, and never will.
   void lose(const Message& message, const Receive& receive, int status);
   // The operation that reads an announced message into that receive.
@@ -280,8 +282,6 @@ class AnyEndpoint : public MessageEnd {
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
   void tell(Outcome& told, Shared* shared);
   [[nodiscard]] Outcome outcome_of(const Message& message, const Receive& receive) const;
-  // The receive waits no longer.
-  void give_up(const Receive& receive, int status);
   // It tells nobody any more.
   void leave_queues();
 

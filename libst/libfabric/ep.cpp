@@ -56,7 +56,7 @@ int Ep::close() {
     if (block_) link_.give_back(std::move(block_));
     leave_queues();
     link_.stop_awaiting(*this);
-    if (srx_ != nullptr) srx_->unuse();
+    if (srx_ != nullptr) srx_->unuse(*this);
   }
   domain_.unuse();
   delete this;
@@ -71,7 +71,7 @@ bool Ep::lingers() const {
 int Ep::bind_other(fid_t other, std::uint64_t) {
   if (other->fclass != FI_CLASS_SRX_CTX || srx_ != nullptr) return -FI_EINVAL;
   srx_ = &object_of<Srx, fid_ep>(other);
-  srx_->use();
+  srx_->use(*this);
   rx_size_ = srx_->most();
   return 0;
 }

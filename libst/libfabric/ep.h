@@ -19,6 +19,7 @@
 namespace stp::fi {
 
 class Domain;
+class Ep;
 class Eq;
 class Fabric;
 
@@ -78,10 +79,11 @@ class Srx final : public MessageEnd {
   // ---- under the link's mutex ----
   Matching& matching() { return matching_; }
   [[nodiscard]] std::size_t most() const { return most_; }
-  void use() { ++users_; }
-  void unuse() { --users_; }
+  void use(Ep& by) { users_.push_back(&by); }
+  void unuse(Ep& by) { std::erase(users_, &by); }
 
   int close();
+  ssize_t cancel(void* context);
   ssize_t receive(const Inbound& inbound) override;
 
  private:
@@ -91,7 +93,7 @@ class Srx final : public MessageEnd {
   FabricLink& link_;
   Matching matching_;
   std::size_t most_;
-  unsigned users_ = 0;
+  std::vector<Ep*> users_;
 };
 
 // An endpoint that is a connection.

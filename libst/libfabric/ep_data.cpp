@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages of FI_EP_MSG.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -238,7 +239,10 @@ fi_ops srx_object_calls{
 
 fi_ops_ep srx_ep_calls{
     .size = sizeof(fi_ops_ep),
-    .cancel = refuse,
+    .cancel =
+        [](fid_t id, void* context) {
+          return guarded([&] { return object_of<Srx, fid_ep>(id).cancel(context); });
+        },
     .getopt = refuse,
     .setopt = refuse,
     .tx_ctx = refuse,
@@ -274,10 +278,20 @@ int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& ou
 int Srx::close() {
   {
     const LinkLock lock(link_.mutex());
-    if (users_ != 0) return -FI_EBUSY;
+    if (!users_.empty()) return -FI_EBUSY;
   }
   domain_.unuse();
   delete this;
+  return 0;
+}
+
+// The queue of an endpoint that is bound to it tells of that.
+ssize_t Srx::cancel(void* context) {
+  const LinkLock lock(link_.mutex());
+  if (users_.empty()) return -FI_ENOCQ;
+  const auto receive = matching_.cancel(context);
+  if (!receive) return -FI_ENOENT;
+  users_.front()->give_up(*receive, -ECANCELED);
   return 0;
 }
 

@@ -71,6 +71,28 @@ TEST(FiLink, TheNamesOfEndpointsHaveThePresentAddress) {
   EXPECT_EQ(name_of(ep->fid), 0x0a090009U);
 }
 
+// Before it has a port there is no name to tell.
+TEST(FiLink, AnEndpointIsCalledAsTheProgramSaysBeforeItIsEnabled) {
+  const UseLink link("loop");
+  Info info;
+  const auto asked = rdm_hints();
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  const RdmNode node(info);
+  const auto ep = opened<fid_ep>(
+      [&](auto** e) { return fi_endpoint(node.domain.get(), info.get(), e, nullptr); });
+  sockaddr_in name{};
+  auto length = sizeof name;
+  EXPECT_EQ(fi_getname(&ep->fid, &name, &length), -FI_EOPBADSTATE);
+  name.sin_family = AF_INET;
+  name.sin_port = htons(4711);
+  ASSERT_EQ(fi_setname(&ep->fid, &name, sizeof name), 0);
+  sockaddr_in told{};
+  length = sizeof told;
+  ASSERT_EQ(fi_getname(&ep->fid, &told, &length), 0);
+  EXPECT_EQ(ntohs(told.sin_port), 4711);
+  EXPECT_EQ(ntohl(told.sin_addr.s_addr), INADDR_LOOPBACK);
+}
+
 // A UDP port that nobody has. Peers of a link that names its port have the same one.
 std::string free_udp_port() {
   const int fd = ::socket(AF_INET6, SOCK_DGRAM, 0);

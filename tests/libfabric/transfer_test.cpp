@@ -461,6 +461,38 @@ TEST_F(FiTransfer, AFenceWaitsForAMessageThatIsRead) {
   client_->completed(client_->tx.get());
 }
 
+// FI_TRANSMIT_COMPLETE is for receives, too, and each is that.
+TEST_F(FiTransfer, AReceiveMayAskForALevelOfCompletion) {
+  connect();
+  char got = 0;
+  const iovec iov{&got, 1};
+  fi_msg message{};
+  message.msg_iov = &iov;
+  message.iov_count = 1;
+  ASSERT_EQ(fi_recvmsg(accepted_.get(), &message, FI_COMPLETION | FI_TRANSMIT_COMPLETE), 0);
+  EXPECT_EQ(fi_recvmsg(accepted_.get(), &message, FI_INJECT), -FI_EBADFLAGS);
+  ASSERT_EQ(fi_inject(connected_.get(), "x", 1, 0), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).len, 1U);
+}
+
+TEST_F(FiTransfer, AReceiveOfASharedContextIsCancelled) {
+  fid_ep* made = nullptr;
+  ASSERT_EQ(fi_srx_context(server_->domain.get(), nullptr, &made, nullptr), 0);
+  const Fid<fid_ep> srx(made);
+  char got[2] = {};
+  EXPECT_EQ(fi_cancel(&made->fid, &got[0]), -FI_ENOCQ);
+  connect(0, made);
+  for (auto& each : got) ASSERT_EQ(fi_recv(made, &each, 1, nullptr, 0, &each), 0);
+  ASSERT_EQ(fi_cancel(&made->fid, &got[0]), 0);
+  const auto cancelled = server_->failed(server_->rx.get());
+  EXPECT_EQ(cancelled.op_context, &got[0]);
+  EXPECT_EQ(cancelled.err, FI_ECANCELED);
+  EXPECT_EQ(fi_cancel(&made->fid, &got[0]), -FI_ENOENT);
+  ASSERT_EQ(fi_inject(connected_.get(), "x", 1, 0), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).op_context, &got[1]);
+  accepted_.reset();
+}
+
 TEST_F(FiTransfer, ASharedContextServesItsEndpoints) {
   fid_ep* made = nullptr;
   ASSERT_EQ(fi_srx_context(server_->domain.get(), nullptr, &made, nullptr), 0);

@@ -122,7 +122,7 @@ int Endpoint::set_option(int name, const void* value, std::size_t length) {
 
 int Endpoint::get_name(void* address, std::size_t* length) {
   const LinkLock lock(link_.mutex());
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!enabled_ && name_.port == 0) return -FI_EOPBADSTATE;  // it gets a port with fi_enable
   return tell_address(name(), format_, address, length);
 }
 
