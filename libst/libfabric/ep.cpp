@@ -451,7 +451,7 @@ void Pep::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
   const auto peer = unpack_request(data);
   if (!peer) {
-    inform(FI_LOG_EP_CTRL, "who asks to connect is no endpoint of libfabric: rejected");
+    inform_seldom(++rejected_, "who asks to connect is rejected", "it is no endpoint of FI_EP_MSG");
     stm_reject(connection, nullptr, 0);
     return;
   }

@@ -65,6 +65,7 @@ class Pep final : public fid_pep, public Acceptor {
   static constexpr std::size_t kFew = 128;
   std::map<fid_t, std::unique_ptr<Connreq>> undecided_;
   std::size_t look_at_ = kFew;  // so many of them
+  std::uint64_t rejected_ = 0;  // requests
 };
 
 // Takes the request out of `handle`, for an endpoint to be made from it, which then owns it.

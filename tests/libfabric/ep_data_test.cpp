@@ -5,6 +5,8 @@
 #include <endian.h>
 
 #include <cstring>
+#include <deque>
+#include <string>
 
 #include "tests/libfabric/stranger.h"
 
@@ -21,6 +23,15 @@ class Stranger : public StrangeProgram {
   Stranger() : StrangeProgram(100'000, 'b') {}
 
   void dial(std::uint16_t port) { StrangeProgram::dial(port, kMagic); }
+  // Asks for a connection, and whoever has asked some times before goes.
+  void ask(std::uint16_t port, std::uint32_t magic) {
+    constexpr std::size_t kAtATime = 32;
+    StrangeProgram::dial(port, magic);
+    asked_.push_back(connection_);
+    if (asked_.size() < kAtATime) return;
+    stm_connection_close(asked_.front());
+    asked_.pop_front();
+  }
   void send(std::uint32_t kind, std::size_t size, std::uint64_t first = 0) {
     const auto number = htobe64(first);
     std::memcpy(bytes_.data(), &number, sizeof number);
@@ -31,6 +42,9 @@ class Stranger : public StrangeProgram {
   }
   // Takes what the endpoint announces.
   void post() { EXPECT_EQ(stm_receive(connection_, 0, memory_, &bytes_[60'000], kBuffer), 0); }
+
+ private:
+  std::deque<stm_connection_t> asked_;
 };
 
 // A server with two connections: of an honest client, and of a stranger.
@@ -42,7 +56,8 @@ class EpPeer : public FiTest {
     sockaddr_in address{};
     auto length = sizeof address;
     EXPECT_EQ(fi_getname(&pep_->fid, &address, &length), 0);
-    stranger_.dial(ntohs(address.sin_port));
+    port_ = ntohs(address.sin_port);
+    stranger_.dial(port_);
     const auto asked = request();
     theirs_ = server_->endpoint(asked.get());
     EXPECT_EQ(fi_accept(theirs_.get(), nullptr, 0), 0);
@@ -70,6 +85,7 @@ class EpPeer : public FiTest {
 
   Stranger stranger_;
   Fid<fid_ep> theirs_;
+  std::uint16_t port_ = 0;
 };
 
 TEST_F(EpPeer, AnUnknownKindEndsTheConnection) {
@@ -137,6 +153,27 @@ TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
   EXPECT_EQ(server_->failed(server_->rx.get()).op_context, &other);
   theirs_.reset();
   EXPECT_EQ(server_->failed(server_->rx.get()).op_context, got.data());
+}
+
+// They fill no log.
+TEST_F(EpPeer, ThoseWhoAskAndAreNoEndpointsAreRejected) {
+  const Log log;
+  auto told = false;
+  for (int i = 0; i < 5'000 && !told; ++i) {
+    stranger_.ask(port_, kMagic + 5);
+    stranger_.progress();
+    told = log.says("rejected (16 so far): it is no endpoint of FI_EP_MSG");
+  }
+  EXPECT_TRUE(told);
+  EXPECT_FALSE(log.says("rejected (17 so far)"));
+  const auto to = destination();
+  const auto later = client_->endpoint(to.get());
+  ASSERT_EQ(fi_connect(later.get(), to->dest_addr, nullptr, 0), 0);
+  const auto asked = request();
+  ASSERT_NE(asked, nullptr);
+  const auto accepted = server_->endpoint(asked.get());
+  EXPECT_EQ(fi_accept(accepted.get(), nullptr, 0), 0);
+  EXPECT_EQ(client_->event(), FI_CONNECTED);
 }
 
 // Of what is under way, a close waits for what was injected alone: no 2 s for a read of the peer.

@@ -441,10 +441,15 @@ TEST_F(RdmPeer, AThousandPeersShareMemory) {
   EXPECT_LT(long_ones >> 20, 112U);
 }
 
-// They are rejected, and nothing of them stays.
+// They are rejected, and nothing of them stays, nor do they fill the log.
 TEST_F(RdmPeer, StrangersAreRejectedHoweverManyTheyAre) {
-  const auto many = at_most(1'000, 20);
+  const auto many = at_most(10'000, 20);
+  const auto before = resident();
+  const Log log;
   for (int i = 0; i < many; ++i) ASSERT_EQ(stranger_.connect(b_->name(), 1), STM_REFUSED);
+  EXPECT_TRUE(log.says("rejected (16 so far)"));
+  EXPECT_FALSE(log.says("rejected (17 so far)"));
+  EXPECT_LT((resident() - before) >> 20, 16U);
   std::vector<char> got(5);
   send_early("still", 1);
   EXPECT_EQ(receive(got, 1).len, 5U);

@@ -42,7 +42,12 @@ class Stranger : public StrangeProgram {
                         const std::string& word = {}) {
     dial(ntohs(to.sin_port), magic, word);
     all_.push_back(connection_);
-    return next().kind;
+    const auto kind = next().kind;
+    if (kind == STM_REFUSED) {
+      stm_connection_close(connection_);
+      all_.pop_back();
+    }
+    return kind;
   }
   // Listens, and accepts the endpoint that connects.
   sockaddr_in listen() {
