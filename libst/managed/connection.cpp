@@ -286,7 +286,9 @@ void Connection::on_region_request(const Completion& c) {
   if (c.tag == kEagerKey &&
       session_->eager_in.serve(sequencer, c.request, session_->staging, endpoint_))
     return;
-  const auto access = domain_->find_access(c.tag);
+  // Whoever knows a key is no peer of the program before that has accepted it.
+  const bool accepted = !listener_ && facts().greeting != Greeting::kRejects;
+  const auto access = accepted ? domain_->find_access(c.tag) : nullptr;
   Landing landing;
   if (access == nullptr || !access->permits(*this, reports_.group()) ||
       access->landing(endpoint_, landing) != 0 || landing.length < c.length) {

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Attributes of a connection: its group, how long messages wait, how it ends.
+#include <endian.h>
+#include <stp/st.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
 #include "tests/managed/managed_fixture.h"
 
 namespace stp::test {
@@ -51,6 +58,34 @@ TEST_P(Terms, ARegionOfAGroupIsForTheConnectionsOfThatGroupAlone) {
 TEST_P(Terms, AConnectionWithoutAGroupReachesNoGroupsRegion) {
   establish_with(server.attr());
   EXPECT_EQ(put_into(7), -EACCES);
+}
+
+// Somebody that has seen the key on the wire, say.
+// protocol: 9.29
+TEST_P(Terms, WhoIsNotAcceptedReachesNoRegion) {
+  listen();
+  stm_region_t region = nullptr;
+  stm_remote_t remote{};
+  ASSERT_EQ(
+      stm_region_open(there, buffer.data(), 64, STM_REMOTE_WRITE, nullptr, 0, &region, &remote), 0);
+  Endpoint stranger;
+  st_chandle_t chandle = nullptr;
+  ASSERT_EQ(st_connect(stranger, ":3000", &chandle), 0);
+  st_header_t rmr{};
+  rmr.op_flags = ST_OP_FLAGS(ST_OP_RMR, 0);
+  rmr.b_win = 4;
+  st_set_t_len(&rmr, 1);
+  rmr.s_id = 7;
+  std::array<std::uint8_t, 64> option{};
+  const auto key = htobe32(remote.key);
+  std::memcpy(option.data(), &key, sizeof key);
+  ASSERT_EQ(st_tx(chandle, &rmr, option.data(), 0, 0, 0), 0);
+  st_header_t answer{};
+  timeval patience{.tv_sec = 20, .tv_usec = 0};
+  ASSERT_GE(st_rx(chandle, &answer, option.data(), &patience), 0);
+  EXPECT_EQ(ST_OP(answer.op_flags), unsigned{ST_OP_MRA});
+  EXPECT_NE(answer.op_flags & ST_FLAG_REJECT, 0);
+  EXPECT_EQ(st_close(chandle), 0);
 }
 
 // protocol: 5.32, 9.34
