@@ -146,6 +146,10 @@ TEST_F(StpdCheck, OfAGoodFileOpensNothing) {
   EXPECT_TRUE(says("nothing is wrong"));
 }
 
+TEST_F(StpdCheck, TakesAFileWithAByteOrderMark) {
+  EXPECT_EQ(check("\xef\xbb\xbflink = loop\n"), 0) << program->output();
+}
+
 TEST_F(StpdCheck, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_EQ(check_file(directory.path() + "/nowhere"), 1);
   EXPECT_TRUE(says("/nowhere: No such file")) << program->output();

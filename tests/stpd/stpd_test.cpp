@@ -161,6 +161,13 @@ TEST_F(StpdTest, ASocketThatCannotBeMadeIsNamedWithTheRemedy) {
   EXPECT_NE(nobody.output().find("this user may not make it there: name one elsewhere (--socket"),
             std::string::npos)
       << nobody.output();
+  // As /run/stpd, where root has not made it.
+  test::Program first({"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", STPD_PATH,
+                       "--link", "loop", "--socket", "/usr/stpd-of-nobody/stpd.sock"});
+  EXPECT_EQ(first.wait(), 1);
+  EXPECT_NE(first.output().find("this user may not make it there: name one elsewhere (--socket"),
+            std::string::npos)
+      << first.output();
 }
 
 TEST_F(StpdTest, TheSocketOfAKilledOneIsReplaced) {

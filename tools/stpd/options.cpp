@@ -43,8 +43,10 @@ class Reader {
       : path_(std::move(path)), out_(out), errors_(errors) {}
 
   void read(std::istream& file) {
+    // Some editors put it in front of UTF-8.
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
     for (std::string line; std::getline(file, line);) {
-      ++number_;
+      if (number_++ == 0 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
       line = cli::trimmed(line);
       if (line.empty() || line.front() == '#') continue;
       if (line.front() == '[')

@@ -256,9 +256,10 @@ bool ServedLink::listen(std::string& error) {
   // The default socket has a directory of its own, which does not exist after a reboot. It belongs
   // to the user that stpd switches to, so that stpd can remove the socket in the end. If it cannot
   // be made, listen() reports the error.
-  ipc::make_directory_of(options_.socket, host::find_user(common_.user));
+  const auto made = ipc::make_directory_of(options_.socket, host::find_user(common_.user));
   const auto result = parts_->server.listen(common_.socket_access);
-  if (result != 0) error = listen_error(options_.socket, result);
+  if (result != 0)
+    error = listen_error(options_.socket, result == -ENOENT && made != 0 ? made : result);
   return result == 0;
 }
 
