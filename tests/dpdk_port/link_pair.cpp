@@ -7,12 +7,20 @@ namespace stp::port {
 namespace {
 
 // Other frames may arrive on the link too: a kernel announces its IPv6 address.
-std::vector<Frame> stp_frames(const ScriptEngine& engine) {
+bool is_stp(const Frame& frame) {
+  return frame[12] == std::byte{0x81} && frame[13] == std::byte{0x81};
+}
+
+// Turns until `b` has received so many frames of STP, and returns all of these.
+std::vector<Frame> await_frames(LinkEnd& a, LinkEnd& b, std::size_t count) {
+  const auto& received = b.engine.received;
+  std::size_t seen = 0, found = 0;
+  EXPECT_TRUE(turn_until(a, b, [&] {
+    while (seen < received.size()) found += is_stp(received[seen++]) ? 1 : 0;
+    return found >= count;
+  }));
   std::vector<Frame> frames;
-  std::copy_if(engine.received.begin(), engine.received.end(), std::back_inserter(frames),
-               [](const Frame& frame) {
-                 return frame[12] == std::byte{0x81} && frame[13] == std::byte{0x81};
-               });
+  std::copy_if(received.begin(), received.end(), std::back_inserter(frames), is_stp);
   return frames;
 }
 
@@ -26,8 +34,7 @@ void expect_frames_arrive_in_order(LinkEnd& a, LinkEnd& b, std::size_t length, u
   ASSERT_TRUE(both_up(a, b));
   b.engine.received.clear();
   for (unsigned i = 0; i < count; ++i) a.engine.send(make_frame(b.mac(), a.mac(), length, i));
-  EXPECT_TRUE(turn_until(a, b, [&] { return stp_frames(b.engine).size() >= count; }));
-  const auto frames = stp_frames(b.engine);
+  const auto frames = await_frames(a, b, count);
   ASSERT_EQ(frames.size(), count);
   for (unsigned i = 0; i < count; ++i) {
     ASSERT_EQ(frames[i], make_frame(b.mac(), a.mac(), length, i)) << "frame " << i;
@@ -44,8 +51,7 @@ void expect_attached_memory_arrives(LinkEnd& a, LinkEnd& b, std::size_t length, 
   for (unsigned i = 0; i < count; ++i) {
     a.engine.send_attached(make_frame(b.mac(), a.mac(), kHead, i), memory[i], i + 1);
   }
-  EXPECT_TRUE(turn_until(a, b, [&] { return stp_frames(b.engine).size() >= count; }));
-  const auto frames = stp_frames(b.engine);
+  const auto frames = await_frames(a, b, count);
   ASSERT_EQ(frames.size(), count);
   for (unsigned i = 0; i < count; ++i) {
     ASSERT_EQ(frames[i], join(make_frame(b.mac(), a.mac(), kHead, i), memory[i])) << "frame " << i;

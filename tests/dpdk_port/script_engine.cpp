@@ -48,11 +48,15 @@ void ScriptEngine::expire(Time) {
 }
 
 Frame make_bytes(std::size_t length, unsigned seed) {
-  Frame bytes(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    bytes[i] = static_cast<std::byte>(seed * 41 + i * 7 + i / 251);
-  }
-  return bytes;
+  constexpr std::size_t kSeeds = 4'096, kLongest = 1U << 17;
+  static const Frame kAll = [] {
+    Frame all(kSeeds + kLongest);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>(i * 7 + i / 251);
+    return all;
+  }();
+  EXPECT_LE(length, kLongest);
+  const auto* const first = kAll.data() + seed * 41 % kSeeds;
+  return {first, first + length};
 }
 
 Frame make_frame(const MacAddr& to, const MacAddr& from, std::size_t length, unsigned seed) {

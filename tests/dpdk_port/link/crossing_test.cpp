@@ -172,7 +172,7 @@ TEST_F(Ring, WhoWaitsForRoomIsToldWhenHalfOfItIsFree) {
 }
 
 TEST_F(Ring, TwoThreadsLoseNothing) {
-  constexpr std::uint32_t kFrames = 100'000;
+  constexpr std::uint32_t kFrames = 30'000;
   std::thread sender([this] {
     for (std::uint32_t i = 0; i < kFrames; ++i) {
       while (!ring.push({reinterpret_cast<const std::byte*>(&i), sizeof i}, {}, false)) {
