@@ -159,21 +159,22 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void flush(int status);
   void take_last();
 
-  // What each operation uses stands together, in few cache lines, up to `read_requests_`.
+  // What each operation uses stands together, in few cache lines, up to the beginning of
+  // `handshake_`: at the end of `reports_`, and at the beginning of `session_`.
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;
+  Reports reports_;
   Machine<kConnectionTransitions> state_;
   ChannelState seen_ = ChannelState::kConnecting;  // at the last look()
   std::uint64_t posted_ = context::kFirstReceive;  // operations and receives so far
-  Reports reports_;
   Channel channel_;
-  std::optional<Session> session_;  // once the Virtual Connection is open
   PeerRegions peer_regions_;
   Operations operations_{reports_, peer_regions_};
-  Handshake handshake_;
   Receives receives_{reports_};
   Ending ending_;
   ReadRequests read_requests_;
+  std::optional<Session> session_;  // once the Virtual Connection is open
+  Handshake handshake_;
 
   ServedRegions served_regions_;
   std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet

@@ -261,10 +261,10 @@ class Handshake {
  private:
   static void send(Session& session, const Hello& hello, Time patience, Time now);
 
-  Hello hello_, theirs_;
-  bool receiving_ = false;
   Time deadline_ = kNever;
   Time decided_by_ = kNever;  // the program's deadline, of the side that connects
+  bool receiving_ = false;
+  Hello hello_, theirs_;
 };
 
 // The reason for an end that is not graceful. The request to disconnect carries it to the peer.

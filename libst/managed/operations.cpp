@@ -61,10 +61,14 @@ int status_of(const Operation& operation, const Completion& c) {
 // ---- the list ----
 
 void OperationList::grow() {
-  auto place = chunks_.size() * kChunk;
-  chunks_.push_back(std::make_unique<Chunk>());
-  for (auto& node : *chunks_.back()) {
-    node.next_id = kMark | place++;
+  auto chunk = std::make_unique<Chunk>();
+  auto& added = *chunk;
+  if (first_chunk_ == nullptr)
+    first_chunk_ = std::move(chunk);
+  else
+    chunks_.push_back(std::move(chunk));
+  for (auto& node : added) {
+    node.next_id = kMark | places_++;
     node.next = free_;
     free_ = &node;
   }
@@ -235,8 +239,8 @@ int Operations::access(Session& session, const Operation& operation, const Remot
   }
   const auto landing = operation.memory->landing(session.endpoint, operation.ptr, operation.length);
   if (operation.kind == Kind::kGet) return sequencer.get(operation.id, region, offset, landing);
-  return sequencer.fetch(operation.id, region, offset, operation.function, operation.operand,
-                         operation.compare, landing);
+  return sequencer.fetch(operation.id, region, offset, operation.function,
+                         operation.operands.operand, operation.operands.compare, landing);
 }
 
 // True if the completion may come late: the program waits for no event, and the queue has plenty of
@@ -255,11 +259,11 @@ bool Operations::may_be_quiet(const Operation& operation) const {
   auto length = c.length;
   auto status = status_of(*operation, c);
   if (operation->eager) {
-    session.eager_out.delivered(operation->slot, operation->length);
-    message = operation->message;
+    session.eager_out.delivered(operation->sent.slot, operation->length);
+    message = operation->sent.message;
     if (length != 0) length -= kEagerHead;
     // The peer's program has received it, and left before the acknowledgement that others share.
-    if (status != 0 && session.eager_out.has_taken(operation->ring_end)) {
+    if (status != 0 && session.eager_out.has_taken(operation->sent.ring_end)) {
       status = 0;
       length = operation->length;
     }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -14,44 +13,55 @@
 #include "libst/managed/regions.h"
 #include "libst/managed/session.h"
 #include "stp/base/assert.h"
+#include "stp/base/ring_queue.h"
 
 namespace stp::managed {
 
-// A posted operation of any kind except a receive.
+// A posted operation of any kind except a receive. With its place in the list it takes two cache
+// lines.
 struct Operation {
   enum class Kind : std::uint8_t { kSend, kRead, kServe, kPut, kGet, kFetch };
   Kind kind = Kind::kSend;
+  wire::Function function = wire::Function::kGet;  // kFetch
   // After the start:
-  bool begun = false, cancelled = false;
-  bool eager = false;
-  unsigned flags = 0;  // STM_QUIET, ...
+  bool begun : 1 = false, cancelled : 1 = false;
+  bool eager : 1 = false;  // by the ring
+  unsigned flags = 0;      // STM_QUIET, ...
   std::uint64_t context = 0;
   Memory* memory = nullptr;  // counts this operation in `uses` while it is outstanding
   void* ptr = nullptr;
   std::size_t length = 0;
   std::uint32_t tag = 0;
-  std::uint32_t request = 0;  // kServe
-  std::uint32_t key = 0;      // kPut, kGet, kFetch
-  wire::Function function = wire::Function::kGet;
+  std::uint32_t key = 0;  // kPut, kGet, kFetch
   std::uint64_t address = 0;
-  std::uint64_t operand = 0, compare = 0;
-  std::uint32_t message = 0, slot = 0;  // eager
-  std::uint32_t ring_end = 0;           // eager: the position behind it, see eager_place()
-  std::uint64_t write = 0;              // kSend, kServe: number among all Writes; 0: none
-  unsigned* remote_uses = nullptr;      // kPut, kGet, kFetch: incremented while it is under way
-  std::uint64_t posted = 0;             // position among operations and receives
-  std::uint64_t id = 0;                 // in its OperationList; 0: complete
+  unsigned* remote_uses = nullptr;  // kPut, kGet, kFetch: incremented while it is under way
+  std::uint64_t write = 0;          // kSend, kServe: number among all Writes; 0: none
+  std::uint64_t posted = 0;         // position among operations and receives
+  std::uint64_t id = 0;             // in its OperationList; 0: complete
+  // What one kind alone has.
+  struct Eager {
+    std::uint32_t message = 0, slot = 0;
+    std::uint32_t ring_end = 0;  // the position behind it, see eager_place()
+  };
+  struct Operands {
+    std::uint64_t operand, compare;
+  };
+  union {
+    Eager sent{};           // by the ring
+    Operands operands;      // kFetch
+    std::uint32_t request;  // kServe
+  };
 
   // As one that nobody has posted, but for what every post says: kind, flags, context and bytes.
   void clear() {
     begun = cancelled = eager = false;
     memory = nullptr;
-    tag = request = key = 0;
+    tag = key = 0;
     function = wire::Function::kGet;
-    address = operand = compare = 0;
-    message = slot = ring_end = 0;
+    address = 0;
     write = posted = id = 0;
     remote_uses = nullptr;
+    sent = {};
   }
   [[nodiscard]] Address source() const { return memory != nullptr ? memory->at(ptr) : Address{}; }
   // For memory that the link uses a copy of: see Memory.
@@ -97,8 +107,9 @@ class OperationList {
   [[nodiscard]] Operation* find(std::uint64_t id) const {
     const auto place = id % kPlaces;
     // A free place has number 0.
-    if (id == 0 || place >= chunks_.size() * kChunk) return nullptr;
-    auto& found = (*chunks_[place / kChunk])[place % kChunk];
+    if (id == 0 || place >= places_) return nullptr;
+    auto& chunk = place < kChunk ? *first_chunk_ : *chunks_[place / kChunk - 1];
+    auto& found = chunk[place % kChunk];
     return found.id == id ? &found : nullptr;
   }
   // nullptr: none.
@@ -121,17 +132,20 @@ class OperationList {
   // Number: mark | use of the place | place.
   static constexpr std::uint64_t kPlaces = kMost;
   static constexpr std::size_t kChunk = 4;  // most connections have few at a time
-  struct Node : Operation {
+  struct alignas(kCacheLine) Node : Operation {
     std::uint64_t next_id = 0;
     Node *previous = nullptr, *next = nullptr;
   };
+  static_assert(sizeof(Node) == 2 * kCacheLine);
   using Chunk = std::array<Node, kChunk>;
   void grow();
   void pass_begun() {
     while (waiting_ != nullptr && waiting_->begun) waiting_ = waiting_->next;
   }
 
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::unique_ptr<Chunk> first_chunk_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // those behind it
+  std::size_t places_ = 0;
   Node* free_ = nullptr;  // linked by `next`
   Node *first_ = nullptr, *last_ = nullptr, *waiting_ = nullptr;
   std::size_t size_ = 0;
@@ -235,7 +249,7 @@ class Operations {
     if (!answers_.empty() && answers_.front() == &operation)
       answers_.pop_front();
     else
-      std::erase(answers_, &operation);
+      erase_if(answers_, [&](const auto* answer) { return answer == &operation; });
   }
   int try_begin(Session& session, Operation& operation);
   int begin_send(Session& session, Operation& operation);
@@ -251,7 +265,7 @@ class Operations {
   Reports& reports_;
   PeerRegions& regions_;
   OperationList list_;
-  std::deque<Operation*> answers_;  // what the peer reads and has not begun, except behind a fence
+  RingQueue<Operation*> answers_;  // what the peer reads and has not begun, except behind a fence
   WriteWindow writes_;
 };
 

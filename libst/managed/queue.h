@@ -160,12 +160,13 @@ class Pool {
 
 // What the program says about a connection when it creates or accepts it.
 struct Outlets {
-  QueueUse events, sends, receives;
+  QueueUse events, receives;
   std::shared_ptr<Pool> pool;  // receives are taken from it; nullptr: the connection has its own
   std::uint64_t context = 0;
   std::uint64_t group = 0;     // of regions that the peer may access
   Time receive_wait = kNever;  // timeout of a message that finds no receive
   bool on_arrival = false;     // a message takes a receive from the pool before its turn
+  QueueUse sends;
 };
 
 // Owns a connection's places in the queues of the program, and builds its events. It promises that

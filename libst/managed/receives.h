@@ -106,9 +106,9 @@ class Receives {
 
   Reports& reports_;
   Time starved_at_ = kNever;
-  std::optional<std::uint64_t> watermark_;    // has a place among the events
   std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
   RingQueue<PostedReceive> posted_;           // in order; unused with a pool
+  std::optional<std::uint64_t> watermark_;    // has a place among the events
   std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
 };
 

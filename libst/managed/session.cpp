@@ -114,9 +114,7 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
   head.taken = in.tell();
   encode(head, at);
   bytes.copy_to(at + kEagerHead);
-  operation.slot = slot;
-  operation.ring_end = sent_;
-  operation.message = head.message;
+  operation.sent = {.message = head.message, .slot = slot, .ring_end = sent_};
   operation.eager = true;
   return 0;
 }

@@ -286,11 +286,11 @@ class EagerIn {
     return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
   }
 
-  std::array<Arrived, kEagerSlots> slots_;
   std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
   std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
+  std::array<Arrived, kEagerSlots> slots_;
 };
 
 // Contexts that a connection gives to its Sequencer. Those of operations have OperationList::kMark.
@@ -315,17 +315,18 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : staging(memory), endpoint(of), sequencer(config) {}
+      : sequencer(config), endpoint(of), staging(memory) {}
 
-  EagerOut eager_out;
-  EagerIn eager_in;
-  const Staging staging;
-  const EndpointId endpoint;
+  // What each operation uses stands first.
   Sequencer sequencer;
+  const EndpointId endpoint;
+  EagerIn eager_in;
+  EagerOut eager_out;
+  const Staging staging;
 
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {
-    return eager_in.find(sequencer.expected_message());
+    return eager_in.any() ? eager_in.find(sequencer.expected_message()) : nullptr;
   }
   // Bytes have arrived in a region. Returns false if the region is the ring, and they break its
   // rules.

@@ -260,8 +260,7 @@ int stm_fetch(stm_connection_t connection, uint64_t context, unsigned flags, enu
     return post(connection, {Operation::Kind::kFetch, context, flags, memory, ptr, kWord, true},
                 [&](Operation& draft) {
                   draft.function = static_cast<stp::wire::Function>(op);
-                  draft.operand = operand;
-                  draft.compare = compare;
+                  draft.operands = {.operand = operand, .compare = compare};
                   draft.key = key;
                   draft.address = address;
                 });

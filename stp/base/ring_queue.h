@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A queue in one block of memory that doubles when full and is never freed before the queue, so
-// steady use allocates nothing. Elements may move when it grows.
+// steady use allocates nothing. Elements may move when it grows. The block begins with a cache
+// line: in a queue that mostly has one element, that is in as few lines as it can be.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "stp/base/assert.h"
 
@@ -55,6 +59,17 @@ class RingQueue {
  public:
   using iterator = Place<RingQueue, T>;
   using const_iterator = Place<const RingQueue, const T>;
+
+  RingQueue() = default;
+  RingQueue(RingQueue&& other) noexcept { swap(other); }
+  RingQueue& operator=(RingQueue&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~RingQueue() {
+    std::destroy_n(places_, capacity_);
+    ::operator delete(places_, kAlignment);
+  }
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -111,28 +126,39 @@ class RingQueue {
   void clear() { truncate(0); }
 
  private:
-  static constexpr std::size_t kFirst = 4;
+  static constexpr std::uint32_t kFirst = 4;
+  static constexpr std::size_t kLine = 64;  // of a cache
+  static constexpr std::align_val_t kAlignment{std::max(alignof(T), kLine)};
 
-  [[nodiscard]] std::size_t mask() const { return capacity_ - 1; }
+  // Empty, with that many places.
+  explicit RingQueue(std::uint32_t capacity)
+      : places_(static_cast<T*>(::operator new(capacity * sizeof(T), kAlignment))) {
+    std::uninitialized_value_construct_n(places_, capacity);
+    capacity_ = capacity;
+  }
+  void swap(RingQueue& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(first_, other.first_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(places_, other.places_);
+  }
+  [[nodiscard]] std::uint32_t mask() const { return capacity_ - 1; }
   static void reset(T& element) {
     if constexpr (!std::is_trivially_destructible_v<T>) element = T{};
   }
   void grow() {
-    std::vector<T> larger(capacity_ == 0 ? kFirst : capacity_ * 2);
-    for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
-    places_ = std::move(larger);
-    capacity_ = places_.size();
-    first_ = 0;
+    RingQueue larger(capacity_ == 0 ? kFirst : capacity_ * 2);
+    for (std::uint32_t i = 0; i < size_; ++i) larger.places_[i] = std::move((*this)[i]);
+    larger.size_ = size_;
+    swap(larger);
     STP_ASSERT((capacity_ & mask()) == 0 && size_ < capacity_,
                "a queue that has grown has a power of two of places, and one is free");
   }
 
   // The size comes first, because many only look whether the queue is empty.
-  std::size_t size_ = 0, first_ = 0;
-  // The size of places_, kept because a vector computes it with a multiplication for most element
-  // sizes.
-  std::size_t capacity_ = 0;
-  std::vector<T> places_;  // the size is a power of two
+  std::uint32_t size_ = 0, first_ = 0;
+  std::uint32_t capacity_ = 0;  // a power of two, or 0
+  T* places_ = nullptr;
 };
 
 template <typename T, typename Predicate>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/endings.h"
 
+#include <cstddef>
+#include <cstring>
+
 #include "stp/base/assert.h"
 #include "stp/transfer/clock.h"
 #include "stp/transfer/ids.h"
@@ -32,7 +35,11 @@ void Completions::release(std::uint64_t before) {
 
 bool Completions::next(Completion& out) {
   if (ready_.empty()) return false;
-  out = ready_.front();
+  const auto& next = ready_.front();
+  if (next.kind == Completion::Kind::kRegion || next.kind == Completion::Kind::kRevoked)
+    out = next;
+  else  // a cache line
+    std::memcpy(static_cast<void*>(&out), &next, offsetof(Completion, region));
   ready_.pop_front();
   return true;
 }

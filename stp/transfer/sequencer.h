@@ -87,7 +87,7 @@ struct Completion {
   std::uint32_t tag = 0;      // kReceive: the writer's tag; kRegionRequest: the name
   std::uint32_t message = 0;  // kWrite, kReceive: Message Sequence Number; 0: none
   std::uint64_t offset = 0;   // kArrived
-  RemoteRegion region;        // kRegion
+  RemoteRegion region;        // kRegion, kRevoked; else it says nothing
 };
 
 struct SequencerConfig {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <random>
@@ -54,6 +55,25 @@ TEST(RingQueue, one_that_gets_empty_begins_with_the_same_place_again) {
     queue.push_back(i);
     ASSERT_EQ(&queue.front(), place) << i;
   }
+}
+
+TEST(RingQueue, its_block_begins_with_a_cache_line) {
+  RingQueue<char> queue;
+  for (int i = 0; i < 100; ++i) {
+    queue.push_back('a');
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(&queue.front()) % 64, 0U) << i;
+  }
+}
+
+TEST(RingQueue, one_that_is_moved_brings_its_elements) {
+  RingQueue<std::string> from, to;
+  from.push_back("first");
+  from.push_back("second");
+  to = std::move(from);
+  RingQueue<std::string> made(std::move(to));
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made.front(), "first");
+  EXPECT_EQ(made.back(), "second");
 }
 
 TEST(RingQueue, does_the_same_as_a_deque) {
