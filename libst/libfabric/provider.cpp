@@ -43,14 +43,49 @@ void inform(fi_log_subsys subsystem, const std::string& text) {
   FI_INFO(&provider, subsystem, "%s\n", text.c_str());
 }
 
+// Of the first ten times, then of each that doubles the number.
+static bool is_told(std::uint64_t count) {
+  return count <= 10 || std::has_single_bit(count);
+}
+
 void inform_seldom(std::uint64_t count, const std::string& what, const std::string& why) {
-  if (count > 10 && !std::has_single_bit(count)) return;
+  if (!is_told(count)) return;
   inform(FI_LOG_EP_CTRL, what + " (" + std::to_string(count) + " so far): " + why);
 }
 
 int explain(fi_log_subsys subsystem, const std::string& what, int status) {
-  inform(subsystem, what + ": " + st_strerror(status));
+  const auto text = what + ": " + st_strerror(status);
+  // A program tells the number alone, and that does not name what is used up.
+  if (status == -EDQUOT)
+    FI_WARN(&provider, subsystem, "%s\n", text.c_str());
+  else
+    inform(subsystem, text);
   return -error_of(status);
+}
+
+static const char* why_failed(int status) {
+  switch (status) {
+    case -ETIMEDOUT:
+      return "its host is silent (stpctl links there)";
+    case -ECONNRESET:
+      return "it has broken the connection off (FI_LOG_LEVEL=info there)";
+    case -ECONNREFUSED:
+      return "nobody listens there, or no more connections are accepted";
+    case -ENOTCONN:
+      return "its program is gone, or has closed the endpoint";
+    case -EPROTO:
+      return "it does not speak the provider's protocol";
+    default:
+      return st_strerror(status);
+  }
+}
+
+void tell_failed(std::uint64_t count, const std::string& peer, int status) {
+  if (!is_told(count)) return;
+  FI_WARN(&provider, FI_LOG_EP_CTRL,
+          "the connection with %s has failed (%llu so far): %s. Its operations fail: %s\n",
+          peer.c_str(), static_cast<unsigned long long>(count), why_failed(status),
+          fi_strerror(error_of(status)));
 }
 
 void tell_unreachable(const std::string& peer, int status) {

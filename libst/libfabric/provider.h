@@ -25,9 +25,14 @@ void inform(fi_log_subsys subsystem, const std::string& text);
 // The same, of something that strangers can cause: of the first ten times, then of each that
 // doubles `count`, which is the number so far. So they do not fill the log.
 void inform_seldom(std::uint64_t count, const std::string& what, const std::string& why);
-// Logs as inform() does, with the managed API's text for this thread's last error. Returns the
-// libfabric error, negative.
+// Logs as inform() does, with the managed API's text for this thread's last error. Of what is used
+// up it warns: the text names it, with the limit and the remedy. Returns the libfabric error,
+// negative.
 int explain(fi_log_subsys subsystem, const std::string& what, int status);
+
+// What was under way to the peer, or awaited from it, fails because of that status. Warns of it, as
+// seldom as inform_seldom(): programs tell no more than that an operation has failed.
+void tell_failed(std::uint64_t count, const std::string& peer, int status);
 
 // The connection to `peer` could not be made. Where nobody has answered in time, warns of it, with
 // the remedy: programs tell no more than the error.

@@ -93,6 +93,24 @@ TEST(FiLink, AnEndpointIsCalledAsTheProgramSaysBeforeItIsEnabled) {
   EXPECT_EQ(ntohl(told.sin_addr.s_addr), INADDR_LOOPBACK);
 }
 
+// The program tells a number alone. The log says what is used up, and what to raise.
+TEST(FiLink, ALimitOfStpdIsNamed) {
+  Daemon daemon;
+  const UseLink link(daemon.link());
+  Info info;
+  const auto asked = rdm_hints();
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
+  const RdmNode node(info);
+  daemon.limit_endpoints(1);
+  const auto ep = opened<fid_ep>(
+      [&](auto** e) { return fi_endpoint(node.domain.get(), info.get(), e, nullptr); });
+  ASSERT_EQ(fi_ep_bind(ep.get(), &node.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep.get(), &node.rx->fid, FI_RECV), 0);
+  const Log log;
+  EXPECT_EQ(fi_enable(ep.get()), -FI_ENOSPC);
+  EXPECT_TRUE(log.says("<warn> any port: stpd: this program has all that --max-endpoints 1 of"));
+}
+
 // A UDP port that nobody has. Peers of a link that names its port have the same one.
 std::string free_udp_port() {
   const int fd = ::socket(AF_INET6, SOCK_DGRAM, 0);

@@ -458,6 +458,7 @@ TEST_F(RdmPeer, StrangersAreRejectedHoweverManyTheyAre) {
 TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {
   auto nobody = b_->name();
   nobody.sin_port = htons(1);
+  const Log log;
   const auto to = a_->insert(nobody);
   std::vector<char> bytes(100'000);
   ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, this), 0);
@@ -467,6 +468,9 @@ TEST_F(RdmPeer, WhoIsNotThereIsToldAsAnError) {
     EXPECT_EQ(error.err, FI_ECONNREFUSED);
     EXPECT_EQ(error.op_context, this);
   }
+  // The program tells the number alone.
+  EXPECT_TRUE(
+      log.says("<warn> the connection with 127.0.0.1:1 has failed (1 so far): nobody listens"));
 }
 
 // Its address is known, and no frame comes back. The user may wait longer, or as here less long.

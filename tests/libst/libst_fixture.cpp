@@ -88,6 +88,12 @@ void Daemon::limit_mapped(std::uint64_t bytes) {
   parts_->shards.set_quotas(quotas);
 }
 
+void Daemon::limit_endpoints(std::uint64_t endpoints) {
+  host::Quotas quotas;
+  quotas.endpoints = endpoints;
+  parts_->shards.set_quotas(quotas);
+}
+
 UseLink::UseLink(const std::string& link) {
   if (const auto* const before = std::getenv("STP_LINK"); before != nullptr) before_ = before;
   ::setenv("STP_LINK", link.c_str(), 1);

@@ -27,8 +27,9 @@ class Daemon {
   ~Daemon();
   [[nodiscard]] const std::string& link() const { return link_; }  // for STP_LINK
   void stop();
-  // Limits the bytes that each program may have mapped.
+  // Limits the bytes that each program may have mapped, or its endpoints.
   void limit_mapped(std::uint64_t bytes);
+  void limit_endpoints(std::uint64_t endpoints);
 
  private:
   struct Parts;

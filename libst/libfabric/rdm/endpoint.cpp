@@ -174,20 +174,16 @@ void Endpoint::requested(stm_connection_t connection) {
       return "too many peers send to the endpoint, or its host has many of the places";
     return nullptr;
   }();
-  if (why != nullptr) {
-    inform_seldom(++rejected_, "who asks to connect is rejected", why);
+  const auto reject = [&](const char* reason) {
+    inform_seldom(++rejected_, "who asks to connect is rejected", reason);
     stm_reject(connection, nullptr, 0);
-    return;
-  }
+  };
+  if (why != nullptr) return reject(why);
   // Whatever follows is for those who know more.
   const auto knows_lanes = data.size() >= kKnowsLanes.size() &&
                            std::memcmp(data.data(), kKnowsLanes.data(), kKnowsLanes.size()) == 0;
   auto made = std::make_unique<Incoming>(*this, connection, host, *peer, knows_lanes);
-  if (const auto error = made->accept(); error != 0) {
-    explain(FI_LOG_EP_CTRL, "accepting", error);
-    stm_reject(connection, nullptr, 0);
-    return;
-  }
+  if (const auto error = made->accept(); error != 0) return reject(st_strerror(error));
   losses_.end_silence(*peer);
   const auto* const key = made.get();
   incoming_.emplace(key, std::move(made));

@@ -319,6 +319,8 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   [[nodiscard]] Domain& domain() const { return domain_; }
   // A message to that peer is lost, and no operation tells of it.
   void lost(const Address& peer, int status);
+  // Operations with that peer fail. The log tells why.
+  void tell_failed(const Address& peer, int status);
   // A connection of that peer has failed: it fell silent, or broke the connection off.
   void fell_silent(const Address& peer, int status);
   // Connections that have ended are closed with the next call.
@@ -395,6 +397,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   std::vector<std::unique_ptr<Outgoing>> ended_outgoing_;
   std::vector<std::unique_ptr<Incoming>> ended_incoming_;
   std::uint64_t rejected_ = 0;  // peers
+  std::uint64_t failed_ = 0;    // connections, with operations
   std::size_t part_slots_ = 0;  // of messages that go in parts
   std::size_t laned_ = 0;       // messages under way that are put into lanes
   std::size_t copied_ = 0;      // bytes of messages under way that have been reported

@@ -574,12 +574,16 @@ void Endpoint::lost(const Address& peer, int status) {
     losses_.add_sent(peer, status, av_->has_since(peer));
 }
 
+void Endpoint::tell_failed(const Address& peer, int status) {
+  if (!closing_) fi::tell_failed(++failed_, peer_name(peer), status);
+}
+
 // Its messages come on another connection, if it has made one since. Receives that are posted later
 // fail, too.
 void Endpoint::fell_silent(const Address& peer, int status) {
   const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
   if (closing_ || !can_name(peer) || std::ranges::any_of(incoming_, is_of_peer)) return;
-  give_up_receives(peer, status);
+  if (give_up_receives(peer, status)) tell_failed(peer, status);
   forget_losses();
   losses_.add_silence(peer, status, av_->has_since(peer));
 }

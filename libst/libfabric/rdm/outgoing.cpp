@@ -240,10 +240,13 @@ void Outgoing::connection_event(const stm_event_t& event) {
     return flush();
   }
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
-  if (!up_ && !ended_) tell_unreachable(peer_name(peer_), event.status);
-  ended_ = true;
   const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
   const auto status = event.status != 0 ? event.status : refused;
+  if (!up_ && !ended_ && status == -ETIMEDOUT)
+    tell_unreachable(peer_name(peer_), status);
+  else if (!ended_ && (event.kind != STM_DISCONNECTED || has_waiting()))
+    endpoint_.tell_failed(peer_, status);
+  ended_ = true;
   inform(FI_LOG_EP_CTRL,
          "the connection to " + peer_name(peer_) + " has ended: " + fi_strerror(error_of(status)));
   give_up(status);
