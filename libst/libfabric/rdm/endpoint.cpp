@@ -17,6 +17,8 @@ namespace stp::fi::rdm {
 namespace {
 
 constexpr std::size_t kLeastLeft = 4096;
+constexpr std::size_t kWordSize = 64, kPeersOfBlock = 16;
+static_assert(kWordSize >= kHead);
 
 std::string host_of(stm_connection_t connection) {
   stm_peer_info_t info{};
@@ -31,7 +33,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       least_left_(kLeastLeft),
       most_kept_(parameters().rdm_kept),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
-      buffers_(link_.domain()),
+      buffers_(link_.domain(), kBuffer, Buffers::kOfBlock),
+      words_(link_.domain(), kWordSize, kWords * kPeersOfBlock),
       lanes_(link_.domain()) {}
 
 int Endpoint::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
@@ -61,6 +64,7 @@ int Endpoint::close() {
     outgoing_.clear();
     incoming_.clear();
     buffers_.clear();
+    words_.clear();
     lanes_.clear();
     for (const auto& receive : matching_.clear()) give_up(receive, -ECANCELED);
     leave_queues();

@@ -96,9 +96,9 @@ class Outgoing final : public SendingConnection {
   Endpoint& endpoint_;
   const Address peer_;
   bool up_ = false;
-  bool peer_counts_ = false;  // accesses to its memory
-  RxBlock words_;             // where those of the peer land
-  std::deque<Op*> waiting_;   // for the connection to be up
+  bool peer_counts_ = false;      // accesses to its memory
+  std::vector<RxBuffer*> words_;  // where those of the peer land
+  std::deque<Op*> waiting_;       // for the connection to be up
   std::uint32_t last_id_ = 0;
   std::unordered_map<std::uint32_t, Op*> announced_;  // not pulled yet
   std::deque<Pull> pulls_;                            // that wait for their reads
@@ -296,6 +296,9 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   // Its address, as peers connect to it.
   [[nodiscard]] Address name() const { return link_.at_present(name_, format_); }
   [[nodiscard]] Buffers& buffers() { return buffers_; }
+  // Where the headers land that peers send on the connections that it has made. Those of several
+  // connections are registered together: through a stpd each registration costs milliseconds.
+  [[nodiscard]] Buffers& words() { return words_; }
   [[nodiscard]] Lanes& lanes() { return lanes_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   void requested(stm_connection_t connection) override;
@@ -386,7 +389,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
 
   Losses losses_;
   std::uint64_t losses_as_of_ = 0;  // the version of the address vector when they were sifted
-  Buffers buffers_;                 // before the connections that have them
+  Buffers buffers_, words_;         // before the connections that have them
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   Outgoing* recent_ = nullptr;  // of outgoing_, sent to last

@@ -107,7 +107,7 @@ bool LaneOut::open(const Head& told) {
 
 int Buffers::add_block() {
   auto& block = blocks_.emplace_front();
-  if (const auto error = block.make(domain_, kOfBlock, kBuffer); error != 0) {
+  if (const auto error = block.make(domain_, of_block_, size_); error != 0) {
     blocks_.pop_front();
     return error;
   }
@@ -135,7 +135,7 @@ void Buffers::give_back(RxBuffer& buffer, bool further) {
   buffer.owner = nullptr;
   auto& block = *buffer.block;
   block.free.push_back(&buffer);
-  const auto is_free = [](const RxBlock& each) { return each.free.size() == kOfBlock; };
+  const auto is_free = [this](const RxBlock& each) { return each.free.size() == of_block_; };
   if (!is_free(block) || std::ranges::count_if(blocks_, is_free) == 1) return;
   blocks_.remove_if([&](const RxBlock& each) { return &each == &block; });
 }

@@ -184,8 +184,11 @@ class LaneOut {
   LanePages pages_;
 };
 
-// Owns the buffers of an endpoint, each of kBuffer bytes. Its memory is bounded: kFirst for each
-// connection, and kShared for those that have more.
+// So many headers may come on a connection that an endpoint has made, before it takes them.
+inline constexpr std::size_t kWords = 32;
+
+// Owns the buffers of an endpoint that are of one size. Those for messages have kBuffer bytes.
+// Their memory is bounded: kFirst for each connection, and kShared for those that have more.
 class Buffers {
  public:
   static constexpr std::size_t kFirst = 1;
@@ -193,7 +196,8 @@ class Buffers {
   static constexpr std::size_t kShared = 1024;
   static constexpr std::size_t kOfBlock = 16;  // registered together
 
-  explicit Buffers(stm_domain_t domain) : domain_(domain) {}
+  Buffers(stm_domain_t domain, std::size_t size, std::size_t of_block)
+      : domain_(domain), size_(size), of_block_(of_block) {}
 
   // `further`: it is not one of the first of its connection. 0 or a status: -ENOBUFS, all that are
   // shared are taken.
@@ -206,6 +210,7 @@ class Buffers {
   int add_block();
 
   const stm_domain_t domain_;
+  const std::size_t size_, of_block_;
   std::list<RxBlock> blocks_;
   std::size_t shared_ = 0;  // taken
 };

@@ -15,9 +15,6 @@
 namespace stp::fi::rdm {
 namespace {
 
-// For what the peer sends here: headers alone.
-constexpr std::size_t kPullBuffers = 32, kPullSize = 64;
-static_assert(kPullSize >= kHead);
 // So much memory of the provider holds messages of an endpoint that go in parts. Beyond that, they
 // are announced, and wait in the memory of the program.
 constexpr std::size_t kMostPartSlots = 256;
@@ -40,17 +37,19 @@ Outgoing::Outgoing(Endpoint& endpoint, const Address& peer)
 Outgoing::~Outgoing() {
   endpoint_.link().stop_awaiting(*this);
   question_.release();
+  for (auto* const word : words_) endpoint_.words().give_back(*word, false);
 }
 
 int Outgoing::dial() {
   auto& link = endpoint_.link();
-  if (const auto error = words_.make(link.domain(), kPullBuffers, kPullSize); error != 0)
-    return error;
-  if (const auto error = create(); error != 0) return error;
-  for (auto& buffer : words_.buffers) {
-    buffer.owner = this;
-    lend(buffer);
+  while (words_.size() < kWords) {
+    RxBuffer* word = nullptr;
+    if (const auto error = endpoint_.words().take(false, word); error != 0) return error;
+    word->owner = this;
+    words_.push_back(word);
   }
+  if (const auto error = create(); error != 0) return error;
+  for (auto* const word : words_) lend(*word);
   link.mutex().is_held();
   link.dial(
       {.owner = this,
