@@ -75,8 +75,7 @@ void SendingConnection::send_notes() {
     if (error == 0) error = send_note(first);
     // Its bytes are at the peer already: it does not fail because the queue has no place.
     if (error == -EAGAIN) {
-      if (!std::exchange(awaits_place_, true)) of_.link().await(*this);
-      return;
+      return of_.link().await(*this);
     }
     notes_.pop_front();
     first.owes_note = false;
@@ -85,7 +84,6 @@ void SendingConnection::send_notes() {
 }
 
 void SendingConnection::look_again() {
-  awaits_place_ = false;
   send_notes();
 }
 

@@ -124,9 +124,8 @@ class SendingConnection : public Connection {
   void send_notes();
 
   bool has_sent_at_once_ = false;
-  bool awaits_place_ = false;  // of the queue, for a note
-  std::list<Op*> notes_;       // whose notes wait, in posting order
-  std::size_t in_steps_ = 0;   // operations
+  std::list<Op*> notes_;      // whose notes wait, in posting order
+  std::size_t in_steps_ = 0;  // operations
 };
 
 // ---- calls ----

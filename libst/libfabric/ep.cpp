@@ -50,7 +50,6 @@ int Ep::close() {
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
     link_.drain();
     ended(-ECANCELED);
-    link_.stop_awaiting(*this);
     held_.clear();
     inbox().drop(*this);
     if (block_) link_.give_back(std::move(block_));
@@ -134,6 +133,8 @@ int Ep::send_note(Op& op) {
 void Ep::look_again() {
   SendingConnection::look_again();
   end_if_told();
+  take_held();
+  if (holds_written()) link_.await(*this);
 }
 
 void Ep::end_if_told() {
@@ -155,11 +156,6 @@ void Ep::take_held() {
     take(next);
   }
   takes_held_ = false;
-}
-
-void Ep::look_again() {
-  take_held();
-  if (holds_written()) link_.await(*this);
 }
 
 // How an endpoint is connected, and how that ends.

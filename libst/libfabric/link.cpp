@@ -118,7 +118,10 @@ int FabricLink::take() {
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
   if (!awaiting_.empty())
-    for (auto* const owner : std::exchange(awaiting_, {})) owner->look_again();
+    for (auto* const owner : std::exchange(awaiting_, {})) {
+      owner->awaits_ = false;
+      owner->look_again();
+    }
   if (awaiting_.empty()) awaiting_since_ = {};
   if (count == 0 && !telling_.empty()) tell();  // the program may sleep next
   return count;
@@ -343,8 +346,16 @@ int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
 
 void FabricLink::dial(Dial&& dial) {
   dials_.push_back(std::move(dial));
-  if (dialing_.size() + dials_.size() > dialers_.size() && dialers_.size() < kMostDialers)
-    dialers_.emplace_back([this] { run_dialer(); });
+  if (dialing_.size() + dials_.size() > dialers_.size() && dialers_.size() < kMostDialers) {
+    try {
+      dialers_.emplace_back([this] { run_dialer(); });
+    } catch (...) {
+      if (dialers_.empty()) {
+        dials_.pop_back();
+        throw;
+      }  // else one of them gets to it
+    }
+  }
   dial_.notify_all();
 }
 

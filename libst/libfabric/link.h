@@ -203,13 +203,16 @@ class FabricLink {
   Slots& lane_slots(std::size_t length) {
     return length + notes_.size() <= short_laned_.size() ? short_laned_ : laned_;
   }
-  // Calls look_again() in each turn. What it waits for makes no event, so nobody sleeps for long:
-  // the longer it has not come, the longer.
+  // Calls look_again() in the next turn. What it waits for makes no event, so nobody sleeps for
+  // long: the longer it has not come, the longer.
   void await(Owner& owner) {
+    if (std::exchange(owner.awaits_, true)) return;
     if (awaiting_since_ == Clock::time_point{}) awaiting_since_ = Clock::now();
     awaiting_.push_back(&owner);
   }
-  void stop_awaiting(const Owner& owner) { std::erase(awaiting_, &owner); }
+  void stop_awaiting(Owner& owner) {
+    if (std::exchange(owner.awaits_, false)) std::erase(awaiting_, &owner);
+  }
   // The peer has announced messages. Unless stop_watching() comes within a second, the log tells of
   // it, with the number of such peers so far.
   void watch(const Owner& owner) {

@@ -440,7 +440,7 @@ bool Eq::knows_of(fid_t about) const {
 
 bool Eq::take_back(fid_t handle) {
   const auto found = std::ranges::find_if(news_, [handle](const News& news) {
-    return news.info != nullptr && news.info->handle == handle && !news.seen;
+    return !news.seen && news.info != nullptr && news.info->handle == handle;
   });
   if (found == news_.end()) return false;
   fi_freeinfo(found->info);

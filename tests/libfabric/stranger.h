@@ -39,6 +39,12 @@ class StrangeProgram {
         return event.status;
     }
   }
+  // Ends the connection in good order.
+  void leave() {
+    EXPECT_EQ(stm_disconnect(connection_, STM_GRACEFUL), 0);
+    EXPECT_EQ(ended(), 0);
+    look(100);  // the endpoint hears of it, too
+  }
   // What it has sent, as far as the peer has not taken it.
   [[nodiscard]] std::uint64_t outstanding() const {
     stm_connection_info_t info{};

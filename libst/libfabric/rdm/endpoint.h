@@ -215,6 +215,7 @@ class Incoming final : public Connection, public Source {
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;
+  bool ends_ = false;                    // what is held now is taken now, or never
   fi_addr_t sender_ = FI_ADDR_NOTAVAIL;  // in the address vector, when that had this version
   std::uint64_t sender_as_of_ = 0;
 };
@@ -306,8 +307,9 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
     return matching_.take_receive(message, least_left_);
   }
   // Whether the program can be told of that message now, if a peer may send any number of its kind.
-  [[nodiscard]] bool may_tell(Kind kind, const Message& message) const {
-    if (!reports_.are_full() || kind == Kind::kMore) return true;
+  // `last`: it cannot be told later.
+  [[nodiscard]] bool may_tell(Kind kind, const Message& message, bool last) const {
+    if (!reports_.are_full(last) || kind == Kind::kMore) return true;
     return kind != Kind::kWritten && !matching_.goes_to_shared(message);
   }
   [[nodiscard]] const Av& av() const { return *av_; }

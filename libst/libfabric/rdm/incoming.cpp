@@ -75,6 +75,7 @@ void Incoming::connection_event(const stm_event_t& event) {
     up_ = true;
     return;
   }
+  ends_ = true;
   take_held();  // what they waited for may have come meanwhile
   ended_ = true;
   const auto status = event.status != 0 ? event.status : -ENOTCONN;
@@ -179,7 +180,7 @@ bool Incoming::take(const Arrived& arrived) {
     return true;
   }
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
-  if (!endpoint_.may_tell(kind, message)) return false;
+  if (!endpoint_.may_tell(kind, message, ends_)) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
   take(kind, std::move(message), buffer, size);
   return true;

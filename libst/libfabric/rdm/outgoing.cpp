@@ -268,6 +268,7 @@ void Outgoing::give_up(int status) {
   for (const auto& [id, op] : std::exchange(announced_, {})) part_done(*op, status);
   for (const auto& pull : std::exchange(pulls_, {})) part_done(*pull.op, status);
   give_up_asking(status);
+  look_again();  // the notes of writes fail as well
 }
 
 // ---- announced messages ----
