@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,6 +32,14 @@ struct Address {
   std::uint16_t port = 0;             // host order
 
   friend auto operator<=>(const Address&, const Address&) = default;
+  // Each message that comes is compared with receives that name their sender.
+  friend bool operator==(const Address& a, const Address& b) {
+    std::array<std::uint64_t, 2> of_a, of_b;
+    std::memcpy(of_a.data(), a.ip.data(), sizeof of_a);
+    std::memcpy(of_b.data(), b.ip.data(), sizeof of_b);
+    return ((of_a[0] ^ of_b[0]) | (of_a[1] ^ of_b[1]) | (a.scope ^ b.scope)) == 0 &&
+           a.port == b.port;
+  }
 
   static Address of(std::uint32_t ipv4, std::uint16_t port);  // host order
   [[nodiscard]] std::optional<std::uint32_t> ipv4() const;    // nullopt: it is IPv6

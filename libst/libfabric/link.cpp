@@ -108,7 +108,7 @@ bool FabricLink::has_address(const Address& name, std::uint32_t format) const {
                                    : is_own(name);
 }
 
-void FabricLink::tell() {
+[[gnu::noinline]] void FabricLink::tell() {
   for (auto* const owner : std::exchange(telling_, {})) owner->tell();
 }
 
@@ -117,14 +117,17 @@ int FabricLink::take() {
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
-  if (!awaiting_.empty())
-    for (auto* const owner : std::exchange(awaiting_, {})) {
-      owner->awaits_ = false;
-      owner->look_again();
-    }
-  if (awaiting_.empty()) awaiting_since_ = {};
+  if (!awaiting_.empty()) let_look_again();
   if (count == 0 && !telling_.empty()) tell();  // the program may sleep next
   return count;
+}
+
+[[gnu::noinline]] void FabricLink::let_look_again() {
+  for (auto* const owner : std::exchange(awaiting_, {})) {
+    owner->awaits_ = false;
+    owner->look_again();
+  }
+  if (awaiting_.empty()) awaiting_since_ = {};
 }
 
 bool FabricLink::rest_to_look_again() {
@@ -154,7 +157,10 @@ void FabricLink::wait(std::int64_t microseconds) {
 
 void FabricLink::look_for_loss() {
   const auto suspected = look_at_ == Clock::time_point{};
-  if (lost_ != 0 || (!suspected && ++empty_turns_ % kTurnsWithoutLook != 0)) return;
+  if (lost_ == 0 && (suspected || ++empty_turns_ % kTurnsWithoutLook == 0)) look_around(suspected);
+}
+
+[[gnu::noinline]] void FabricLink::look_around(bool suspected) {
   if (!watched_.empty()) look_for_late_peers();
   if (!suspected && Clock::now() < look_at_) return;
   wait(kLook);
@@ -181,13 +187,18 @@ static std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(since.count());
 }
 
-void FabricLink::poll() {
+// Runs once per poll, so it is one function.
+[[gnu::flatten]] void FabricLink::poll() {
   if (take() != 0) {
     empty_polls_ = 0;
     return;
   }
   look_for_loss();
-  if (!driven_by_stpd_ || lost_ != 0 || mutex_.is_awaited()) return;
+  if (driven_by_stpd_) may_rest();
+}
+
+[[gnu::noinline]] void FabricLink::may_rest() {
+  if (lost_ != 0 || mutex_.is_awaited()) return;
   if (++empty_polls_ % kPollsWithoutRest != 0) return;
   const auto now = nanoseconds();
   if (core_.is_shared(now)) return wait(kRest);

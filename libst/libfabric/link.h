@@ -212,6 +212,7 @@ class FabricLink {
   }
   void stop_awaiting(Owner& owner) {
     if (std::exchange(owner.awaits_, false)) std::erase(awaiting_, &owner);
+    if (awaiting_.empty()) awaiting_since_ = {};
   }
   // The peer has announced messages. Unless stop_watching() comes within a second, the log tells of
   // it, with the number of such peers so far.
@@ -252,8 +253,12 @@ class FabricLink {
   static void dispatch(const stm_event_t& event);
   int take();
   void tell();
+  void let_look_again();
   void look_for_loss();
+  void look_around(bool suspected);
   void look_for_late_peers();
+  // After a poll that has found nothing.
+  void may_rest();
   void wait(std::int64_t microseconds);
   void run_dialer();
 

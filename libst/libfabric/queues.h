@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -52,26 +53,29 @@ class Ring {
   [[nodiscard]] std::size_t size() const { return count_; }
   // The new last one, with what an earlier one has left there.
   T& add() {
-    if (count_ == places_.size()) grow();
-    return places_[(first_ + count_++) & (places_.size() - 1)];
+    if (count_ == size_) grow();
+    return places_[(first_ + count_++) & (size_ - 1)];
   }
   [[nodiscard]] T& front() { return places_[first_]; }
   void pop_front() {
-    first_ = (first_ + 1) & (places_.size() - 1);
+    first_ = (first_ + 1) & (size_ - 1);
     --count_;
   }
 
  private:
   void grow() {
     constexpr std::size_t kLeast = 64;
-    std::vector<T> larger(places_.empty() ? kLeast : 2 * places_.size());
+    const auto size = size_ == 0 ? kLeast : 2 * size_;
+    auto larger = std::make_unique<T[]>(size);
     for (std::size_t i = 0; i < count_; ++i)
-      larger[i] = std::move(places_[(first_ + i) & (places_.size() - 1)]);
+      larger[i] = std::move(places_[(first_ + i) & (size_ - 1)]);
     places_ = std::move(larger);
+    size_ = size;
     first_ = 0;
   }
 
-  std::vector<T> places_;  // a power of two
+  std::unique_ptr<T[]> places_;
+  std::size_t size_ = 0;  // a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 
