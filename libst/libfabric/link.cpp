@@ -15,6 +15,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <system_error>
 
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
@@ -356,17 +357,15 @@ int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
 // ---- dialing ----
 
 void FabricLink::dial(Dial&& dial) {
-  dials_.push_back(std::move(dial));
-  if (dialing_.size() + dials_.size() > dialers_.size() && dialers_.size() < kMostDialers) {
+  const auto all_busy = dialing_.size() + dials_.size() >= dialers_.size();
+  if (all_busy && dialers_.size() < kMostDialers) {
     try {
       dialers_.emplace_back([this] { run_dialer(); });
-    } catch (...) {
-      if (dialers_.empty()) {
-        dials_.pop_back();
-        throw;
-      }  // else one of them gets to it
+    } catch (const std::system_error&) {
+      if (dialers_.empty()) throw;  // else those that there are will do
     }
   }
+  dials_.push_back(std::move(dial));
   dial_.notify_all();
 }
 
