@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/mutex.h"
 
 namespace stp::client {
@@ -72,6 +73,11 @@ class HandleTable {
   Pin pin(Handle handle, Kind kind) { return take<false>(handle, kind); }
   // As pin(), and invalidates the handle. If several threads call it, one succeeds.
   Pin retire(Handle handle, Kind kind) { return take<true>(handle, kind); }
+
+  // Brings what pin() reads into the caches.
+  void fetch_ahead(Handle handle) const {
+    fetch_line(slot_at(static_cast<std::uint32_t>(handle) >> kMarkBits));
+  }
 
   // In a child of fork() all handles are invalid: the threads and the link stay with the parent.
   [[nodiscard]] bool inherited() const { return inherited_.load(std::memory_order_relaxed); }

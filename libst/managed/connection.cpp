@@ -9,6 +9,7 @@
 #include "libst/managed/listener.h"
 #include "libst/managed/memory.h"
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/wire/tiling.h"
 
 namespace stp::managed {
@@ -152,6 +153,22 @@ void Connection::progress(Time now) {
   advance(now);
   conclude(now);
   domain_->visit(*this);
+}
+
+void Connection::fetch_ahead(unsigned step) const {
+  if (step == 0) {
+    fetch_lines(this, &session_);
+    fetch_line(&session_);
+    return fetch_line(&handshake_);
+  }
+  if (!session_) return;
+  session_->sequencer.fetch_ahead(step - 1);
+  if (step != 1) return;
+  channel_.fetch_ahead();
+  operations_.fetch_ahead();
+  peer_regions_.fetch_ahead();
+  // The program is likely to post the next operation.
+  client::HandleTable::instance().fetch_ahead(handle());
 }
 
 bool Connection::look() {

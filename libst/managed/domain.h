@@ -209,6 +209,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void look_around();
   void take_turn(Time now);
   void visit_all(Time now);
+  void fetch_ahead(std::size_t first) const;
   void look_at_states();
   void end_turn();
   void drop(Agenda::Entry& entry);

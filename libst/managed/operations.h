@@ -13,6 +13,7 @@
 #include "libst/managed/regions.h"
 #include "libst/managed/session.h"
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/ring_queue.h"
 
 namespace stp::managed {
@@ -111,6 +112,10 @@ class OperationList {
     auto& chunk = place < kChunk ? *first_chunk_ : *chunks_[place / kChunk - 1];
     auto& found = chunk[place % kChunk];
     return found.id == id ? &found : nullptr;
+  }
+  // Brings the oldest operation into the caches.
+  void fetch_ahead() const {
+    if (first_ != nullptr) fetch_lines(first_, first_ + 1);
   }
   // nullptr: none.
   [[nodiscard]] Operation* oldest() const { return first_; }
@@ -220,6 +225,7 @@ class Operations {
     if (!list_.empty()) session.sequencer.confirm_puts();
   }
 
+  void fetch_ahead() const { list_.fetch_ahead(); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
   // Counts those with STM_QUIET.

@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/state_machine.h"
 #include "stp/transfer/sequencer.h"
 
@@ -46,6 +47,10 @@ class PeerRegions {
  public:
   static constexpr std::size_t kMost = 64;
 
+  // Brings the region used last into the caches.
+  void fetch_ahead() const {
+    if (recent_.second != nullptr) fetch_lines(recent_.second, recent_.second + 1);
+  }
   // The region of that key. nullptr: all kMost entries are in use.
   PeerRegion* find(Sequencer& sequencer, std::uint32_t key) {
     if (recent_.first == key && recent_.second != nullptr) return recent_.second;

@@ -40,6 +40,8 @@ class Channel {
   // What the Node knows of the Virtual Connection. Returns 0 or a negative errno.
   int query(ask::VcInfo::Reply& info) const;
 
+  // Brings what the next calls read into the caches.
+  void fetch_ahead() const { rings_.fetch_ahead(); }
   // There are headers that have not been received.
   [[nodiscard]] bool readable() const { return rings_.readable(); }
   // Gives the Sequencer everything that the Node has to say.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/turns.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "libst/managed/listener.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 
 namespace stp::managed {
 
@@ -217,10 +219,22 @@ void Domain::take_turn(Time now) {
   if (!agenda_.turn().empty()) visit_all(now);
 }
 
+// What the next connections of the turn use, from number `first` on.
+void Domain::fetch_ahead(std::size_t first) const {
+  const auto& turn = agenda_.turn();
+  const auto end = std::min(turn.size(), first + kFetchedAhead);
+  for (unsigned step = 0; step < Connection::kFetchSteps; ++step)
+    for (auto i = first; i < end; ++i) turn[i]->connection->fetch_ahead(step);
+}
+
 void Domain::visit_all(Time now) {
   look_at_states();
   const auto& turn = agenda_.turn();
-  for (auto* const entry : turn) entry->connection->advance(now);
+  const bool many = connections_.size() >= kManyObjects;
+  for (std::size_t i = 0; i < turn.size(); ++i) {
+    if (many && i % kFetchedAhead == 0) fetch_ahead(i);
+    turn[i]->connection->advance(now);
+  }
   for (auto* const entry : turn) entry->connection->conclude(now);
   end_turn();
 }

@@ -119,6 +119,8 @@ class RingQueue {
     pop_back();
     return at;
   }
+  // Where the first element is, or the next one if there is none. Not to be read.
+  [[nodiscard]] const T* first_place() const { return places_ + first_; }
   // Removes the last elements until `size` are left.
   void truncate(std::size_t size) {
     while (size_ > size) pop_back();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/channel/layout.h"
 #include "stp/types.h"
 
@@ -128,6 +129,12 @@ class UserChannel {
 
   [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
 
+  // Brings what the next calls read into the caches.
+  void fetch_ahead() const {
+    fetch_lines(&control_->rx_head, control_ + 1);
+    fetch_line(&rx_[0]);
+    fetch_line(&tx_[0]);
+  }
   bool receive(ReceivedEntry& out);  // false: the Schedule Header Queue is empty
   [[nodiscard]] bool readable() const {
     return control_->rx_head.load(std::memory_order_acquire) != rx_tail_;

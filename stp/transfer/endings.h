@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/ring_queue.h"
 #include "stp/transfer/outbox.h"
 #include "stp/transfer/repeats.h"
@@ -44,6 +45,7 @@ class Completions {
   // The connection has ended.
   void release_all() { release(Outbox::kNone); }
 
+  void fetch_ahead() const { fetch_line(ready_.first_place()); }
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   bool next(Completion& out);

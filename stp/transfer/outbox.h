@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/ring_queue.h"
 #include "stp/channel/rings.h"
 #include "stp/transfer/clock.h"
@@ -121,6 +122,11 @@ class Outbox {
   // RS about a Transfer or region. Returns its Sync, which the RSR repeats.
   std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
   std::uint32_t next_sync() { return next_sync_++; }
+
+  void fetch_ahead() const {
+    fetch_line(queue_.first_place());
+    fetch_line(in_ring_.first_place());
+  }
 
   // --- what is queued
   [[nodiscard]] bool empty() const { return queue_.empty(); }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/ring_queue.h"
 #include "stp/transfer/endings.h"
 #include "stp/transfer/repeats.h"
@@ -33,6 +34,13 @@ class Puts {
 
   // The peer has opened `region` by its answer to the RMR `i_id`.
   void open(std::uint32_t i_id, const RemoteRegion& region);
+  // Brings the region used last into the caches, then its first Block.
+  void fetch_ahead() const {
+    if (recent_ != nullptr) fetch_lines(recent_, recent_ + 1);
+  }
+  void fetch_blocks_ahead() const {
+    if (recent_ != nullptr) fetch_line(recent_->blocks.first_place());
+  }
   [[nodiscard]] bool is_open(std::uint32_t r_id) const { return streams_.contains(r_id); }
   // Ends a region of the peer. -EACCES: it is not open.
   int close(std::uint32_t r_id);

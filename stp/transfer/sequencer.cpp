@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/transfer/asks.h"
 #include "stp/transfer/clock.h"
 #include "stp/transfer/endings.h"
@@ -54,6 +55,18 @@ struct alignas(kCacheLine) Sequencer::Impl {
 
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 Sequencer::~Sequencer() = default;
+
+void Sequencer::fetch_ahead(unsigned step) const {
+  const auto& self = *impl_;
+  if (step == 0) {
+    fetch_lines(&self, &self.landings);
+    return fetch_line(&self.landings);
+  }
+  if (step == 2) return self.puts.fetch_blocks_ahead();
+  self.completions.fetch_ahead();
+  self.puts.fetch_ahead();
+  self.outbox.fetch_ahead();
+}
 
 // --- operations
 

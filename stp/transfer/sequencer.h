@@ -182,6 +182,11 @@ class Sequencer {
   // Starts the write of waiting_ahead().
   void receive_ahead(Context context, const Landing& landing);
 
+  // --- brings what a Put and its answer need into the caches, in steps: each reads what the one
+  // before it has brought
+  static constexpr unsigned kFetchSteps = 3;
+  void fetch_ahead(unsigned step) const;
+
   // --- headers, requests, time
   void receive(const ReceivedEntry& entry, Time now);
   bool transmit(SendEntry& out, Time now);
