@@ -39,7 +39,7 @@ std::string_view text_of(const char (&field)[N]) {
 }
 
 // Of all that follows. Programs and stpd of one machine have the same.
-inline constexpr std::uint32_t kProtocolVersion = 14;
+inline constexpr std::uint32_t kProtocolVersion = 13;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 inline constexpr std::uint32_t kMaxBudgets = 16;      // as many as Resource has, and some spare

@@ -5,7 +5,6 @@
 // user's side can write.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -109,7 +108,7 @@ struct ChannelControl {
   std::atomic<std::uint32_t> gathered;   // 1: the user gathers many channels: notify it with kNews
   std::atomic<std::uint32_t> passed_on;  // the value of `wake` at which one sleeper woke the others
   // The index whose entry stands in the first place of the ring. Whoever fills an empty ring begins
-  // with that place: a connection that never has much outstanding uses one page of its channel.
+  // with that place: a connection that never has much outstanding uses two pages of its rings.
   std::atomic<std::uint32_t> tx_first;
 };
 inline constexpr std::uint32_t kChannelMagic = 0x53545043;  // "STPC"
@@ -124,40 +123,16 @@ struct ChannelGeometry {
     return std::bit_ceil(slots + kStateReserve);
   }
   [[nodiscard]] constexpr std::uint32_t tx_capacity() const { return std::bit_ceil(credits); }
-  // Where the first places are.
   [[nodiscard]] constexpr std::size_t rx_at() const {
     return (sizeof(ChannelControl) + kCacheLine - 1) / kCacheLine * kCacheLine;
   }
-  [[nodiscard]] constexpr std::size_t tx_at() const { return rx_at() + sizeof(ReceivedEntry); }
+  [[nodiscard]] constexpr std::size_t tx_at() const {
+    return rx_at() + std::size_t{rx_capacity()} * sizeof(ReceivedEntry);
+  }
   // Bytes a channel needs; its memory must be aligned to a cache line and zeroed.
   [[nodiscard]] constexpr std::size_t size() const {
-    return tx_at() + (std::size_t{rx_capacity()} + tx_capacity()) * sizeof(SendEntry);
+    return tx_at() + std::size_t{tx_capacity()} * sizeof(SendEntry);
   }
-};
-
-// The places of one of the two rings. As long as both rings have one, their places alternate: the
-// first ones of both are in the page of the control words. The rest of the longer ring follows.
-template <typename Entry>
-class RingPlaces {
- public:
-  RingPlaces() = default;
-  // `first`: its first place. `other`: how many places the other ring has.
-  RingPlaces(std::byte* first, std::uint32_t capacity, std::uint32_t other)
-      : first_(reinterpret_cast<Entry*>(first)),
-        mask_(capacity - 1),
-        pairs_(std::min(capacity, other)) {}
-
-  [[nodiscard]] std::uint32_t capacity() const { return mask_ + 1; }
-  // Any number names a place.
-  [[nodiscard]] Entry& operator[](std::uint32_t number) const {
-    const auto place = number & mask_;
-    return first_[std::size_t{place} + std::min(place, pairs_)];
-  }
-
- private:
-  static_assert(sizeof(ReceivedEntry) == sizeof(SendEntry));
-  Entry* first_ = nullptr;
-  std::uint32_t mask_ = 0, pairs_ = 0;
 };
 
 }  // namespace stp

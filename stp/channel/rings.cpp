@@ -12,7 +12,10 @@
 namespace stp {
 
 NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
-    : slots_(geometry.slots), in_reserve_((geometry.rx_capacity() + 63) / 64) {
+    : slots_(geometry.slots),
+      rx_mask_(geometry.rx_capacity() - 1),
+      tx_mask_(geometry.tx_capacity() - 1),
+      in_reserve_((geometry.rx_capacity() + 63) / 64) {
   STP_ASSERT(geometry.slots >= 1 && geometry.slots <= kMaxSlots, "a channel has a Slot");
   STP_ASSERT(geometry.credits >= 1 && geometry.credits <= kMaxCredits, "a channel has a credit");
   STP_ASSERT(reinterpret_cast<std::uintptr_t>(memory) % kCacheLine == 0,
@@ -22,8 +25,8 @@ NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
 
 void NodeChannel::lay_out(std::byte* memory, const ChannelGeometry& geometry) {
   control_ = new (memory) ChannelControl{};
-  rx_ = {memory + geometry.rx_at(), geometry.rx_capacity(), geometry.tx_capacity()};
-  tx_ = {memory + geometry.tx_at(), geometry.tx_capacity(), geometry.rx_capacity()};
+  rx_ = reinterpret_cast<ReceivedEntry*>(memory + geometry.rx_at());
+  tx_ = reinterpret_cast<SendEntry*>(memory + geometry.tx_at());
   control_->magic = kChannelMagic;
   control_->size = static_cast<std::uint32_t>(geometry.size());
   control_->slots = geometry.slots;
@@ -36,11 +39,11 @@ void NodeChannel::lay_out(std::byte* memory, const ChannelGeometry& geometry) {
 
 void NodeChannel::move_to(std::byte* memory) {
   const auto& from = *control_;
-  const auto entries = rx_;
-  STP_ASSERT(rx_head_ <= rx_.capacity() && rx_first_ == 0 && tx_tail_ == 0,
+  const auto* const entries = rx_;
+  STP_ASSERT(rx_head_ <= rx_mask_ + 1 && rx_first_ == 0 && tx_tail_ == 0,
              "nobody has used the channel so far");
   lay_out(memory, {from.slots, from.credits});
-  for (std::uint32_t i = 0; i < rx_head_; ++i) rx_[i] = entries[i];
+  std::copy_n(entries, rx_head_, rx_);
   const auto copy = [](const auto& word, auto& to) {
     to.store(word.load(std::memory_order_relaxed), std::memory_order_relaxed);
   };
@@ -58,7 +61,7 @@ std::uint32_t NodeChannel::queued() {
   const auto count = rx_head_ - tail;
   if (count > rx_head_ - seen_tail_) {  // past the end, or backwards
     broken_ = true;
-    return rx_.capacity();
+    return rx_mask_ + 1;
   }
   if (reserve_count_ != 0) return pass_reserve(tail);
   seen_tail_ = tail;
@@ -91,18 +94,18 @@ std::uint32_t NodeChannel::free_slots() {
 
 bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
   if (place == Place::kSlot ? free_slots() == 0
-                            : (queued(), broken_ || reserve_count_ == rx_.capacity() - slots_))
+                            : (queued(), broken_ || reserve_count_ == rx_mask_ + 1 - slots_))
     return false;
   if (place == Place::kReserve) {
     reserve_word(rx_head_) |= reserve_bit(rx_head_);
     ++reserve_count_;
   }
-  STP_ASSERT(rx_head_ - seen_tail_ < rx_.capacity(), "an entry overwrites none that is unread");
-  STP_ASSERT(reserve_count_ <= rx_.capacity() - slots_,
+  STP_ASSERT(rx_head_ - seen_tail_ <= rx_mask_, "an entry overwrites none that is unread");
+  STP_ASSERT(reserve_count_ <= rx_mask_ + 1 - slots_,
              "entries without a Slot leave the Slots free");
   if (rx_head_ == seen_tail_)
     control_->rx_first.store(rx_first_ = rx_head_, std::memory_order_relaxed);
-  write_entry(entry, rx_[rx_head_ - rx_first_]);
+  write_entry(entry, rx_[(rx_head_ - rx_first_) & rx_mask_]);
   control_->rx_head.store(++rx_head_, std::memory_order_release);
   return true;
 }
@@ -110,7 +113,7 @@ bool NodeChannel::deliver(const ReceivedEntry& entry, Place place) {
 bool NodeChannel::peek(SendEntry& out) {
   const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
   if (waiting == 0) return false;
-  if (waiting > tx_.capacity()) {
+  if (waiting > tx_mask_ + 1) {
     broken_ = true;
     return false;
   }
@@ -126,7 +129,7 @@ void NodeChannel::count_refused(bool over_budget) {
 
 void NodeChannel::refuse_all() {
   const auto waiting = control_->tx_head.load(std::memory_order_acquire) - tx_tail_;
-  if (waiting > tx_.capacity()) broken_ = true;
+  if (waiting > tx_mask_ + 1) broken_ = true;
   if (waiting == 0 || broken_) return;
   refused_ += waiting;
   control_->tx_refused.store(refused_, std::memory_order_relaxed);
@@ -167,10 +170,12 @@ bool NodeChannel::needs_wake() {
 
 UserChannel::UserChannel(std::byte* memory)
     : control_(reinterpret_cast<ChannelControl*>(memory)),
-      rx_(memory + control_->rx_at, control_->rx_capacity, control_->tx_capacity),
-      tx_(memory + control_->tx_at, control_->tx_capacity, control_->rx_capacity),
+      rx_(reinterpret_cast<ReceivedEntry*>(memory + control_->rx_at)),
+      tx_(reinterpret_cast<SendEntry*>(memory + control_->tx_at)),
+      rx_mask_(control_->rx_capacity - 1),
+      tx_mask_(control_->tx_capacity - 1),
       credits_(control_->credits) {
-  STP_ASSERT(std::has_single_bit(rx_.capacity()) && std::has_single_bit(tx_.capacity()),
+  STP_ASSERT((control_->rx_capacity & rx_mask_) == 0 && (control_->tx_capacity & tx_mask_) == 0,
              "a ring has a power of two of places");
   STP_ASSERT(credits_ <= control_->tx_capacity, "a user may fill no more than the ring holds");
 }
@@ -180,7 +185,7 @@ bool UserChannel::receive(ReceivedEntry& out) {
   const auto tail = rx_tail_;
   if (control.rx_head.load(std::memory_order_acquire) == tail) return false;
   const auto place = tail - control.rx_first.load(std::memory_order_relaxed);
-  read_entry(rx_[place], out);
+  read_entry(rx_[place & rx_mask_], out);
   rx_tail_ = tail + 1;
   control.rx_tail.store(tail + 1, std::memory_order_release);
   return true;

@@ -45,7 +45,7 @@ class NodeChannel {
   [[nodiscard]] bool look(Look& out) const {
     const auto& control = *control_;
     const auto waiting = control.tx_head.load(std::memory_order_acquire) - tx_tail_;
-    if (waiting == 0 || waiting > tx_.capacity()) return false;  // peek() distinguishes them
+    if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
     const auto& entry = oldest(control);
     out = {entry.header, entry.length, entry.bufx, entry.offset,
            static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8)};
@@ -98,19 +98,18 @@ class NodeChannel {
   void lay_out(std::byte* memory, const ChannelGeometry& geometry);
   // The oldest request. The user can name any place as the first one, and spoils its own requests.
   [[nodiscard]] const SendEntry& oldest(const ChannelControl& control) const {
-    return tx_[tx_tail_ - control.tx_first.load(std::memory_order_relaxed)];
+    return tx_[(tx_tail_ - control.tx_first.load(std::memory_order_relaxed)) & tx_mask_];
   }
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
-  std::uint64_t& reserve_word(std::uint32_t index) {
-    return in_reserve_[(index & (rx_.capacity() - 1)) / 64];
-  }
+  std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }
   static std::uint64_t reserve_bit(std::uint32_t index) { return std::uint64_t{1} << index % 64; }
 
   ChannelControl* control_ = nullptr;
-  RingPlaces<ReceivedEntry> rx_;
-  RingPlaces<SendEntry> tx_;
+  ReceivedEntry* rx_ = nullptr;
+  SendEntry* tx_ = nullptr;
   std::uint32_t slots_ = 0;
+  std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
   std::uint32_t rx_head_ = 0, rx_first_ = 0, tx_tail_ = 0;
   std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0, steps_ = 0;
   std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
@@ -132,8 +131,8 @@ class UserChannel {
   // Brings what the next calls read into the caches.
   void fetch_ahead() const {
     fetch_lines(&control_->rx_head, control_ + 1);
-    fetch_line(&rx_[0]);
-    fetch_line(&tx_[0]);
+    fetch_line(rx_);
+    fetch_line(tx_);
   }
   bool receive(ReceivedEntry& out);  // false: the Schedule Header Queue is empty
   [[nodiscard]] bool readable() const {
@@ -154,7 +153,7 @@ class UserChannel {
     const auto waiting = head - control.tx_tail.load(std::memory_order_acquire);
     if (waiting >= credits_) return nullptr;
     if (waiting == 0) control.tx_first.store(tx_first_ = head, std::memory_order_relaxed);
-    return &tx_[head - tx_first_];
+    return &tx_[(head - tx_first_) & tx_mask_];
   }
   // Not asserted: the other process may write, at this moment, what next() reads.
   void send_next() { control_->tx_head.store(++tx_head_, std::memory_order_release); }
@@ -215,9 +214,9 @@ class UserChannel {
 
  private:
   ChannelControl* control_ = nullptr;
-  RingPlaces<ReceivedEntry> rx_;
-  RingPlaces<SendEntry> tx_;
-  std::uint32_t credits_ = 0;
+  ReceivedEntry* rx_ = nullptr;
+  SendEntry* tx_ = nullptr;
+  std::uint32_t rx_mask_ = 0, tx_mask_ = 0, credits_ = 0;
   std::uint32_t rx_tail_ = 0, tx_head_ = 0, tx_first_ = 0;
 };
 

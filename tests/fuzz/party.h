@@ -258,10 +258,9 @@ class Party {
   static void append(Channel& channel, const SendEntry& entry) {
     auto& control = *reinterpret_cast<ChannelControl*>(channel.memory->data());
     const auto head = control.tx_head.load();
-    const auto& geometry = channel.geometry;
-    const RingPlaces<SendEntry> places(channel.memory->data() + geometry.tx_at(),
-                                       geometry.tx_capacity(), geometry.rx_capacity());
-    places[head - control.tx_first.load()] = entry;
+    const auto at = (head - control.tx_first.load()) & (channel.geometry.tx_capacity() - 1);
+    std::memcpy(channel.memory->data() + channel.geometry.tx_at() + at * sizeof entry, &entry,
+                sizeof entry);
     control.tx_head.store(head + 1);
   }
   // A user may change the memory that it shares with the Node in any way.

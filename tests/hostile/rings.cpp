@@ -34,9 +34,8 @@ constexpr std::uint32_t kRing = 4'096;
 void keep_full(Attack& attack, Client& client, Channel& channel, const SendEntry& entry) {
   auto& control = channel.control();
   const auto capacity = control.tx_capacity;
-  const RingPlaces<SendEntry> places(channel.memory->data() + control.tx_at, capacity,
-                                     control.rx_capacity);
-  for (std::uint32_t i = 0; i < capacity; ++i) places[i] = entry;
+  auto* const entries = reinterpret_cast<SendEntry*>(channel.memory->data() + control.tx_at);
+  for (std::uint32_t i = 0; i < capacity; ++i) entries[i] = entry;
   const auto first = control.tx_tail.load();
   say_ready();
   while (!attack.over() && channel.rings.state() == ChannelState::kOpen) {

@@ -5,53 +5,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <set>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include "tests/stp/node/two_nodes.h"
 
 namespace stp::test {
 namespace {
-
-// Where the entries of one of a channel's rings are: bytes from its beginning.
-template <typename Entry>
-std::vector<std::size_t> places_of(const ChannelGeometry& geometry) {
-  const auto rx = geometry.rx_capacity(), tx = geometry.tx_capacity();
-  const ChannelMemory memory(geometry);
-  const auto places = std::is_same_v<Entry, ReceivedEntry>
-                          ? RingPlaces<Entry>(memory.data() + geometry.rx_at(), rx, tx)
-                          : RingPlaces<Entry>(memory.data() + geometry.tx_at(), tx, rx);
-  std::vector<std::size_t> found;
-  for (std::uint32_t i = 0; i < places.capacity(); ++i)
-    found.push_back(
-        static_cast<std::size_t>(reinterpret_cast<std::byte*>(&places[i]) - memory.data()));
-  return found;
-}
-
-TEST(RingPlaces, no_two_of_a_channel_share_memory) {
-  for (const auto& geometry : {ChannelGeometry{192, 64}, ChannelGeometry{1, 1},
-                               ChannelGeometry{20, 4'096}, ChannelGeometry{48, 64}}) {
-    std::set<std::size_t> taken;
-    for (const auto& ring : {places_of<ReceivedEntry>(geometry), places_of<SendEntry>(geometry)}) {
-      for (const auto at : ring) {
-        EXPECT_GE(at, sizeof(ChannelControl));
-        EXPECT_EQ((at - sizeof(ChannelControl)) % sizeof(SendEntry), 0U);
-        EXPECT_LE(at + sizeof(SendEntry), geometry.size());
-        EXPECT_TRUE(taken.insert(at).second) << at;
-      }
-    }
-    EXPECT_EQ(taken.size(), geometry.rx_capacity() + geometry.tx_capacity());
-  }
-}
-
-TEST(RingPlaces, the_first_of_both_rings_are_in_the_page_of_the_control_words) {
-  constexpr std::size_t kPage = 4'096, kFirst = 15;
-  const ChannelGeometry geometry{192, 64};
-  EXPECT_LE(places_of<ReceivedEntry>(geometry)[kFirst - 1] + sizeof(ReceivedEntry), kPage);
-  EXPECT_LE(places_of<SendEntry>(geometry)[kFirst - 1] + sizeof(SendEntry), kPage);
-}
 
 // A channel with both of its ends, and the words of it that a user can write without any rule.
 class Rings : public ::testing::Test {
@@ -178,8 +138,8 @@ TEST_F(NodeSide, who_takes_back_that_it_has_read_has_broken_the_ring) {
 
 // A user that keeps up makes the Node use the first place only.
 TEST_F(NodeSide, headers_begin_again_with_the_first_place_when_the_ring_is_empty) {
-  const RingPlaces<ReceivedEntry> places(memory.data() + kGeometry.rx_at(), kGeometry.rx_capacity(),
-                                         kGeometry.tx_capacity());
+  const auto* const places =
+      reinterpret_cast<const ReceivedEntry*>(memory.data() + kGeometry.rx_at());
   for (std::uint32_t number = 1; number < 200; ++number) {
     ASSERT_TRUE(deliver(number));
     ASSERT_EQ(places[0].length, number);
@@ -358,8 +318,7 @@ TEST_F(UserSide, a_request_may_be_written_in_place) {
 
 // A Node that keeps up makes the user use the first place only.
 TEST_F(UserSide, requests_begin_again_with_the_first_place_when_the_ring_is_empty) {
-  const RingPlaces<SendEntry> places(memory.data() + kGeometry.tx_at(), kGeometry.tx_capacity(),
-                                     kGeometry.rx_capacity());
+  const auto* const places = reinterpret_cast<const SendEntry*>(memory.data() + kGeometry.tx_at());
   for (std::uint32_t number = 1; number < 50; ++number) {
     ASSERT_TRUE(send(number));
     ASSERT_EQ(places[0].length, number);
