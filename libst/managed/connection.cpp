@@ -10,7 +10,6 @@
 #include "libst/managed/memory.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
-#include "stp/wire/tiling.h"
 
 namespace stp::managed {
 
@@ -381,16 +380,8 @@ bool Connection::opened(Time now) {
   peer_name_ = ipc::text_of(reply.peer);
   local_port_ = static_cast<std::uint16_t>(info.local_port);
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
-  SequencerConfig config;
-  config.local_bufsize = info.local_bufsize;
-  config.remote_bufsize = info.remote_bufsize;
-  config.remote_slots = info.remote_slots;
-  config.send_stu_log2 =
-      stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
-  config.receive_stu_log2 =
-      stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
   STP_ASSERT(!session_, "a connection is opened once");
-  session_.emplace(config, staging_, endpoint_);
+  session_.emplace(SequencerConfig::of(info), staging_, endpoint_);
   domain_->living_peers().add(peer_mac_);
   domain_->silent_peers().remove(peer_mac_);
   if (state_.advance(Event::kOpened)) handshake_.ask(*session_, now);

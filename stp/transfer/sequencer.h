@@ -96,6 +96,19 @@ struct SequencerConfig {
   unsigned max_block = 20;         // exponent: longest Block granted or asked for
   std::uint32_t cts_window = 4;    // Blocks granted, or wanted, at once
   std::uint32_t remote_slots = 0;  // the peer's, all of them; 0: not known
+
+  // What the two Nodes of a connection have negotiated. Facts: a Node's VcInfo, or what stpd tells
+  // of it.
+  template <typename Facts>
+  static SequencerConfig of(const Facts& facts) {
+    return {.local_bufsize = facts.local_bufsize,
+            .remote_bufsize = facts.remote_bufsize,
+            .send_stu_log2 =
+                stu_size_log2(facts.remote_max_stu, facts.local_max_stu, facts.remote_bufsize),
+            .receive_stu_log2 =
+                stu_size_log2(facts.local_max_stu, facts.remote_max_stu, facts.local_bufsize),
+            .remote_slots = facts.remote_slots};
+  }
 };
 
 struct WriteOptions {

@@ -160,14 +160,6 @@ std::string seconds(std::int64_t nanoseconds, std::int64_t epoch) {
          formatted("%09" PRIu64, size % kSecond);
 }
 
-std::string to_string(const MacAddr& mac) {
-  std::array<char, 18> text{};
-  const auto& o = mac.octets;
-  std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", o[0], o[1], o[2], o[3],
-                o[4], o[5]);
-  return text.data();
-}
-
 std::string sender_of(const Decoded& frame) {
   return frame.ends ? end_text(frame.ends->source, frame.ends->from) : to_string(frame.frame.src);
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dpdk_port/link/link.h"
 #include "stp/wire/operations.h"
 #include "tools/replay/capture.h"
 #include "tools/replay/check/connection.h"
@@ -58,7 +59,7 @@ std::string json_of(const Decoded& frame, const std::vector<Detail>& details = {
 
 // Seconds with nine decimal digits. `epoch`: the seconds of time 0.
 std::string seconds(std::int64_t nanoseconds, std::int64_t epoch = 0);
-std::string to_string(const MacAddr& mac);
+using port::to_string;  // 02:00:00:00:00:01
 // The stations of a frame: 02:00:00:00:00:01, or of a datagram 10.0.0.5/8181.
 std::string sender_of(const Decoded& frame);
 std::string receiver_of(const Decoded& frame);

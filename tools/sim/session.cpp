@@ -113,14 +113,7 @@ void Party::lost() {
 }
 
 SequencerConfig sequencer_config(const VcInfo& info, unsigned max_block, std::uint32_t cts_window) {
-  SequencerConfig config;
-  config.local_bufsize = info.local_bufsize;
-  config.remote_bufsize = info.remote_bufsize;
-  config.remote_slots = info.remote_slots;
-  config.send_stu_log2 =
-      stu_size_log2(info.remote_max_stu, info.local_max_stu, info.remote_bufsize);
-  config.receive_stu_log2 =
-      stu_size_log2(info.local_max_stu, info.remote_max_stu, info.local_bufsize);
+  auto config = SequencerConfig::of(info);
   config.max_block = max_block;
   config.cts_window = cts_window;
   return config;
