@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: simulation.sh BINARIES SEEDS. With STP_LONG twice as many seeds.
+# usage: simulation.sh BINARIES SEEDS. With STP_LONG four times as many seeds.
 # Runs of the simulation break no rule, whatever its links do to frames: the engine sends nothing wrong,
 # and `stp-replay check` reports nothing that is right. A Node that takes the place of a host, and gets
 # the frames that reached that host, does what the host did, even if others lie to it.
 set -u
 bin=$1
 seeds=$2
-[ -z "${STP_LONG-}" ] || seeds=$((2 * seeds))
+[ -z "${STP_LONG-}" ] || seeds=$((4 * seeds))
 station=02:00:00:00:00:02
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
