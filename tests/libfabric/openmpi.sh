@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: openmpi.sh BUILD-DIRECTORY [stp|stp;ofi_rxm]
-# Debian's Open MPI, as it is, over stp, or over stp;ofi_rxm: two ranks in two network namespaces, and on memif. With
-# STP_LONG also through one stpd and through two, over a bridge that loses frames, NetPIPE and HPCC with their own
-# checks, and how it ends when a rank or a stpd is killed.
+# Debian's Open MPI, as it is, over stp, or over stp;ofi_rxm: two ranks in two network namespaces, and over stp on memif.
+# With STP_LONG both on memif, and also through one stpd and through two, over a bridge that loses frames, NetPIPE and HPCC
+# with their own checks, and how it ends when a rank or a stpd is killed.
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -79,6 +79,7 @@ programs veth 2 "${on_veth[@]}" PROGRAM
 one_sided veth 2 "${on_veth[@]}" PROGRAM
 # Its addresses are of no interface here: a program takes those for its own.
 memif() { echo "memif:$work/memif.sock,mtu=9000,role=$1,mac=02:00:00:00:09:0$2,address=10.10.0.$2/24"; }
+[ "$provider" = stp ] || [ -n "${STP_LONG-}" ] || { say "over memif: tools/test --long" && passed; }
 programs memif 2 --oversubscribe -n 1 -x "STP_LINK=$(memif server 2)" PROGRAM : \
   -n 1 -x "STP_LINK=$(memif client 1)" PROGRAM
 [ -n "${STP_LONG-}" ] || { say "the others take minutes: tools/test --long runs them" && passed; }
