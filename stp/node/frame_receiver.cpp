@@ -91,6 +91,7 @@ void ConnectionlessPorts::receive(Vc& vc, const wire::Frame& frame, Time now) {
   if (vc->peer_mac != frame.src || vc->peer_port != h.s_port)
     return use_.common.drop(DropReason::kBadPeer);
   vc->heard = now;
+  if (vc->waits_for_proof) use_.openings.proven(*vc);
   if (op == wire::Op::kData && vc->state == VcState::kOpen && !vc->user_closed)
     return use_.placement.on_data(*vc, frame, now);
   receive_on_vc(*vc, frame, now);

@@ -80,7 +80,7 @@ struct Node::Impl {
   VcEndings endings{{common, vcs, turns, wake_ups, departures, timers, pacing, memory, tidying,
                      peers, strangers, dials}};
   Openings openings{
-      {common, vcs, pacing, strangers, peers, dials, endings, turns, wake_ups, timers}};
+      {common, vcs, pacing, strangers, peers, dials, endings, states, turns, wake_ups, timers}};
   Newcomers newcomers{{common, vcs, strangers, endings, states}};
   Listeners listeners{
       {common, vcs, strangers, peers, newcomers, openings, endings, timers, turns, wake_ups}};
@@ -139,7 +139,7 @@ std::size_t Expiry::expire(Vc& vc, Time now) {
   if (!use_.endings.repeat(vc, now) || !use_.listeners.still_decides(vc, now)) return 0;
   if (vc.state != VcState::kOpen) return 0;
   if (now >= vc.draining.deadline()) return use_.endings.begin(vc, now), 0;
-  if (!use_.states.repeat(vc, now)) {
+  if (now >= VcTimers::proof_deadline(vc) || !use_.states.repeat(vc, now)) {
     use_.endings.fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now);
     return 0;
   }

@@ -67,8 +67,10 @@ struct NodeConfig {
   // The way to other stations leads through a network that others use, too: what is granted is
   // also limited by what the path from each of them carries.
   bool routed = false;
-  // What is too long for the way to a station is lost, and nobody says so: RC and CA are as long as
-  // the longest datagrams that they promise (stp/wire/padding.h).
+  // The link is one over IP. What is too long for the way to a station is lost, and nobody says so:
+  // RC and CA are as long as the longest datagrams that they promise (stp/wire/padding.h). And
+  // whoever has not shown that it is there gets no more bytes than came from it.
+  // protocol: 13.20, 13.21
   bool padded_requests = false;
   // Must outlive the Node. nullptr: each station is a source of its own.
   const Sources* sources = nullptr;

@@ -317,6 +317,9 @@ struct Vc : TimerNode,
   bool end_counted = false;  // counted in vc_closed or vc_failed
   bool user_closed = false;  // the user has closed it
   bool padded = false;       // the RC that made it was
+  // Its peer has not shown that it is there, and until then gets nothing but CAs.
+  // protocol: 13.21
+  bool waits_for_proof = false;
   WakeState wake;
   DepartingClocks departing;
   std::uint64_t cookie = 0;
@@ -397,9 +400,9 @@ class Turns {
   // No connection has anything to send.
   [[nodiscard]] bool empty() const { return owners_.empty(); }
   // `vc` has, or may have, something to send. Queues it behind the others of its owner unless it is
-  // queued already.
+  // queued already, or waits for its peer (Openings::proven() queues it then).
   void enter(Vc& vc) {
-    if (vc.in<IsReady>()) return;
+    if (vc.in<IsReady>() || vc.waits_for_proof) return;
     auto& owner = *vc.endpoint->owner;
     owner.ready.push_back(vc);
     if (!owner.linked()) owners_.push_back(owner);

@@ -22,9 +22,9 @@ void NodeDepartures::start(const PortTable& vcs, Time now) {
 }
 
 Time VcTimers::deadline_of(const Vc& vc) {
-  auto next =
-      std::min({vc.handshake.deadline(), vc.proof.deadline(), vc.questions.deadline(),
-                vc.recovery.deadline(), vc.draining.deadline(), vc.decision.deadline(vc.heard)});
+  auto next = std::min({vc.handshake.deadline(), vc.proof.deadline(), vc.questions.deadline(),
+                        vc.recovery.deadline(), vc.draining.deadline(),
+                        vc.decision.deadline(vc.heard), proof_deadline(vc)});
   if (keeps_alive(vc) && !vc.questions.is_open()) next = std::min(next, vc.heard + kKeepAlive);
   return next;
 }

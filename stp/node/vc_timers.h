@@ -46,8 +46,17 @@ class VcTimers {
   // The silence after which the Node asks whether the peer is alive. A Port without a connection
   // has none.
   static constexpr Time kKeepAlive = 2 * kSecond;
+  // As long as a peer that does not answer has otherwise.
+  static constexpr Time kProofPatience = 4'500 * kMillisecond;
   [[nodiscard]] static bool keeps_alive(const Vc& vc) {
-    return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive && !vc.connectionless();
+    return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive && !vc.connectionless() &&
+           !vc.waits_for_proof;
+  }
+  // When `vc` ends unless its peer has shown that it is there; kNever: it has, or need not.
+  // protocol: 13.21
+  [[nodiscard]] static Time proof_deadline(const Vc& vc) {
+    const bool waits = vc.waits_for_proof && vc.state == VcState::kOpen;
+    return waits ? vc.heard + kProofPatience : kNever;
   }
 
   // Call when a deadline of `vc` has changed. Keeps the timer when the deadline moves to later: the

@@ -14,11 +14,12 @@ namespace stp::wire {
 struct Padding {
   bool known = false;   // the sender pads
   bool option = false;  // an option payload stands before the padding
+  bool proves = false;  // RC: the sender will answer the CA (protocol: 13.21)
   unsigned asked = 0;   // CA: the I_Max_STU of the RC that it answers
   unsigned stu = 0;     // exponent of the STU whose datagram is as long; 0: there is no padding
 
   [[nodiscard]] constexpr std::uint32_t word() const {
-    return (known ? 1U : 0U) | (option ? 2U : 0U) | asked << 8 | stu << 16;
+    return (known ? 1U : 0U) | (option ? 2U : 0U) | (proves ? 4U : 0U) | asked << 8 | stu << 16;
   }
 };
 
@@ -35,7 +36,11 @@ constexpr Padding padding_of(const Header& header) {
   const bool answer = header.op() == Op::kConnectionAnswer && !header.has(flag::kReject);
   const auto word = header.b_num;
   if (!request && !answer) return {};
-  return {(word & 1) != 0, (word & 2) != 0, word >> 8 & 0xff, word >> 16 & 0xff};
+  return {.known = (word & 1) != 0,
+          .option = (word & 2) != 0,
+          .proves = request && (word & 4) != 0,
+          .asked = word >> 8 & 0xff,
+          .stu = word >> 16 & 0xff};
 }
 
 // Whether an RC or CA may have that padding: an RC is as long as its I_Max_STU says, and a CA no

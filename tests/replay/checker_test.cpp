@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/replay/check/checker.h"
+
+#include "stp/wire/padding.h"
 #include "tests/replay/checking.h"
 #include "tools/replay/check/connection.h"
 #include "tools/sim/live_bytes.h"
@@ -300,6 +302,62 @@ class CheckingParts : public Checking {
     EXPECT_EQ(findings[0].rule, rule) << line_of(findings[0]);
   }
 };
+
+// RCs of all lengths, again and again, to a station that keeps nothing of them: each CA has another
+// Key.
+class CheckingLengths : public Checking {
+ protected:
+  CheckingLengths() { over_ip = true; }
+
+  void ask(unsigned stu, unsigned interval) {
+    auto rc = header_of(Op::kRequestConnection);
+    rc.s_port = 5;
+    rc.d_port = 0;
+    rc.param = slots;
+    rc.bufx = 12;
+    rc.offset = 0xabc;
+    rc.sync = stu;
+    rc.d_id = 3000;
+    rc.b_num = wire::Padding{.known = true, .proves = true, .stu = stu}.word();
+    const std::vector<std::byte> padding(wire::padded_length(stu) - wire::kHeaderSize);
+    say(rc, kMacA, kMacB, padding);
+    auto ca = rc;
+    ca.op_flags = wire::op_flags(Op::kConnectionAnswer);
+    ca.s_port = 6;
+    ca.d_port = 5;
+    ca.d_key = 0xabc;
+    ca.offset = key(stu, interval);
+    ca.d_id = 0;
+    ca.s_id = 3000;
+    ca.sync = 13;
+    ca.b_num = wire::Padding{.known = true, .asked = stu, .stu = stu}.word();
+    say(ca, kMacB, kMacA, padding);
+  }
+  static std::uint32_t key(unsigned stu, unsigned interval) { return 0x1000 * interval + stu; }
+  void prove(std::uint32_t key) {
+    auto rsr = header_of(Op::kRequestStateResponse, wire::flag::kReject);
+    rsr.param = slots;
+    rsr.s_port = 5;
+    rsr.d_port = 6;
+    rsr.d_key = key;
+    rsr.sync = 0xabc;
+    rsr.b_num = wire::kNoId;
+    rsr.s_id = 3000;
+    say(rsr, kMacA, kMacB);
+  }
+  void expect_nothing() { EXPECT_TRUE(findings.empty()) << line_of(findings.front()); }
+};
+
+// protocol: 6.4, 13.21
+TEST_F(CheckingLengths, are_proven_by_whom_nobody_has_asked) {
+  ask(10, 1);
+  prove(key(10, 1));
+  expect_nothing();
+  over_ip = false;
+  prove(key(10, 1));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, Rule::kRsrUnasked) << "on Ethernet they are asked";
+}
 
 // protocol: 13.19
 TEST_F(CheckingParts, are_granted_without_a_pause) {

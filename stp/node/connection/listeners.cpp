@@ -66,7 +66,7 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
   vc.peer_mac = name.mac;
   vc.peer_port = name.port;
   vc.peer_key = name.key;
-  vc.expected = {use_.common.config.mac, vc.peer_mac, vc.local_port, vc.peer_port, vc.local_key};
+  expect(vc);
   vc.peer_bufsize = sizes.bufsize;
   vc.peer_max_stu = sizes.max_stu;
   vc.peer_slots = sizes.slots;
@@ -78,6 +78,11 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
                        use_.pacing.account(vc, stu_log2), vc.endpoint->owner->windows);
   if (const auto* const path = vc.inbound.account().path())
     vc.channel.suggest_block(path->block_log2());
+}
+
+// What the heads of most of its frames are compared with.
+void Openings::expect(Vc& vc) const {
+  vc.expected = {use_.common.config.mac, vc.peer_mac, vc.local_port, vc.peer_port, vc.local_key};
 }
 
 int Openings::connect(Endpoint& endpoint, const MacAddr& peer, std::uint32_t uport,
@@ -141,6 +146,12 @@ void Openings::open(Vc& vc, VcEvent how) {
   use_.common.counters.add(Counter::kVcOpened);
 }
 
+void Openings::proven(Vc& vc) {
+  vc.waits_for_proof = false;
+  expect(vc);
+  use_.turns.enter(vc);
+}
+
 // protocol: 5.1
 void Openings::on_answer(const wire::Frame& frame, Time now) {
   auto& common = use_.common;
@@ -170,6 +181,9 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
     open(*vc, VcEvent::kAnswer);
     use_.wake_ups.touch(*vc);
     use_.timers.update(*vc);
+    // protocol: 13.21
+    if (common.config.padded_requests && frame.src != common.config.mac)
+      use_.states.prove(*vc, now);
     return use_.turns.enter(*vc);
   }
   if (h.d_port == 0) return common.drop(DropReason::kBadPort);
@@ -219,7 +233,7 @@ void Openings::end_ghost(const wire::Frame& answer) {
   use_.common.answer_stranger(answer.src, {rd});
 }
 
-wire::Header Openings::answer_of(const Vc& vc, unsigned padded) {
+wire::Header Openings::answer_of(const Vc& vc, unsigned padded, const OptionPayload& option) {
   auto ca = vc.header_for(wire::ConnectionAnswer{
       .r_slots = static_cast<std::uint16_t>(vc.channel.slots()),
       .r_bufsize = vc.endpoint->config.bufsize,
@@ -228,8 +242,7 @@ wire::Header Openings::answer_of(const Vc& vc, unsigned padded) {
       .i_uport = vc.peer_uport,
       .r_uport = vc.endpoint->uport,
   });
-  if (padded != 0)
-    ca.b_num = padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, vc.option);
+  if (padded != 0) ca.b_num = padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, option);
   return ca;
 }
 
@@ -261,14 +274,19 @@ void Newcomers::remove_proven() {
   unproven_.remove_if([this](const auto& entry) { return is_proven(entry); });
 }
 
-void Newcomers::add(const Vc& vc, Time now) {
+// All frames of the peer are looked at until one has proven it.
+void Newcomers::add(Vc& vc, Time now) {
+  if (use_.common.config.padded_requests) {
+    vc.waits_for_proof = true;
+    vc.expected = {};
+  }
   unproven_.add({.vc = vc.id,
                  .listener = vc.endpoint->id,
                  .source = use_.common.source_of(vc.peer_mac),
                  .made = now});
 }
 
-void Newcomers::admitted(const Vc& vc, Time now) {
+void Newcomers::admitted(Vc& vc, Time now) {
   unproven_.remove_if([&vc](const auto& entry) { return entry.vc == vc.id; });
   if (vc.peer_mac != use_.common.config.mac) add(vc, now);
 }
@@ -283,6 +301,8 @@ void Newcomers::look(Time now) {
     if (vc.state != VcState::kOpen || vc.user_closed || entry.asked != kNever) continue;
     if (now - entry.made < Unproven::kSilence) continue;
     entry.asked = now;
+    // protocol: 13.21
+    if (vc.waits_for_proof) continue;  // it had to answer the CA, and gets no RS
     use_.states.ask(vc, StateExchange::Ask::kKeepAlive, now);
   }
 }
@@ -335,7 +355,8 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const Requester& asker, Tim
   return false;
 }
 
-// If the peer exists after all, it learns of the end and may repeat its RC.
+// If the peer exists after all, it learns of the end and may repeat its RC: over IP when it
+// responds to the CA (end_unknown()).
 void Newcomers::give_up(Vc& vc, Time now) {
   use_.common.counters.add(Counter::kUnprovenEnded);
   if (vc.state == VcState::kAsked) {
@@ -343,9 +364,33 @@ void Newcomers::give_up(Vc& vc, Time now) {
     return use_.endings.fail(vc, VcEvent::kGaveUp, -ECONNABORTED, now);
   }
   const auto rd = vc.header_for(wire::RequestDisconnect{.i_key = vc.local_key});
-  use_.common.answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
+  if (!vc.waits_for_proof)
+    use_.common.answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
   use_.endings.count(vc, Counter::kVcFailed);
   use_.endings.forget(vc, now, false);
+}
+
+void Newcomers::end_unknown(const wire::Frame& frame) {
+  const auto& h = frame.header;
+  const auto rsr = wire::decode_as<wire::RequestStateResponse>(h);
+  const bool proof = h.op() == wire::Op::kRequestStateResponse && h.has(wire::flag::kReject) &&
+                     rsr.b_num == wire::kNoId;
+  if (!use_.common.config.padded_requests || !proof || h.d_port == 0) return;
+  auto rd = wire::to_header(wire::RequestDisconnect{.i_key = h.d_key});
+  rd.d_port = h.s_port;
+  rd.s_port = h.d_port;
+  rd.d_key = rsr.sync;
+  use_.common.answer_stranger(frame.src, {rd});
+}
+
+// Whether an RC under pressure is answered. Over IP, who gets an RS, too, has sent two RCs for it.
+// protocol: 5.39, 13.21
+bool Newcomers::may_answer(const Requester& asker, Time now) {
+  const bool again = use_.strangers.asked_before(asker);
+  if (!use_.common.config.padded_requests || asker.proves)
+    return again || use_.strangers.has_time_for_first(now);
+  if (again) use_.strangers.forget_asked(asker);
+  return again;
 }
 
 void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time now) {
@@ -353,8 +398,7 @@ void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time no
   auto& strangers = use_.strangers;
   if (endpoint.config.key != 0) return common.drop(DropReason::kBacklogFull);  // the Key is fixed
   strangers.prepare(common.random);
-  if (!strangers.asked_before(asker) && !strangers.has_time_for_first(now))
-    return common.drop(DropReason::kRcFirst);
+  if (!may_answer(asker, now)) return common.drop(DropReason::kRcFirst);
   use_.vcs.make_places(kFewestPorts * use_.vcs.share().count);
   const auto names = strangers.answer(
       asker, use_.vcs.places(), [this](std::uint16_t port) { return use_.vcs.at(port) == nullptr; },
@@ -373,9 +417,13 @@ void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time no
   ca.d_port = asker.port;
   ca.s_port = names.port;
   ca.d_key = asker.rc.i_key;
-  if (common.answer_stranger(asker.mac, {ca, Strangers::question(asker, names)},
-                             endpoint.config.checksum))
-    common.counters.add(Counter::kRcCookies);
+  const bool checksum = endpoint.config.checksum;
+  // protocol: 13.21
+  const bool proves = common.config.padded_requests && asker.proves;
+  const bool answered =
+      proves ? common.answer_stranger(asker.mac, {ca}, checksum)
+             : common.answer_stranger(asker.mac, {ca, Strangers::question(asker, names)}, checksum);
+  if (answered) common.counters.add(Counter::kRcCookies);
 }
 
 void Newcomers::refuse(const PeerName& to, std::uint32_t i_uport, std::uint32_t r_uport,
@@ -428,7 +476,8 @@ bool Listeners::answer_again(const Requester& asker, Time now) {
   const auto peer = asker.name();
   if (const auto* const refusal = refusals_.find(peer, now)) {
     use_.common.counters.add(Counter::kDuplicateRc);
-    use_.newcomers.refuse(peer, asker.rc.i_uport, asker.rc.r_uport, *refusal);
+    use_.newcomers.refuse(peer, asker.rc.i_uport, asker.rc.r_uport,
+                          fitting(*refusal, asker.padded, asker.option));
     return true;
   }
   auto* const vc = use_.peers.find(peer);
@@ -436,9 +485,13 @@ bool Listeners::answer_again(const Requester& asker, Time now) {
   use_.common.counters.add(Counter::kDuplicateRc);
   // A repeated RC proves nothing about its sender.
   // protocol: 5.41
-  if (vc->state == VcState::kOpen)
-    use_.common.answer_stranger(vc->peer_mac, {Openings::answer_of(*vc, asker.padding())},
-                                vc->endpoint->config.checksum, vc->option);
+  if (vc->state == VcState::kOpen) {
+    // That of a user who has closed is for the RD.
+    const auto option = vc->user_closed ? OptionPayload{} : vc->option;
+    const auto fits = fitting(option, asker.padded, asker.option);
+    use_.common.answer_stranger(vc->peer_mac, {Openings::answer_of(*vc, asker.padding(), fits)},
+                                vc->endpoint->config.checksum, fits);
+  }
   if (vc->state == VcState::kAsked) vc->heard = now;  // the requester still waits
   return true;
 }
@@ -455,9 +508,12 @@ void Listeners::on_request(const wire::Frame& frame, Time now) {
   auto& newcomers = use_.newcomers;
   // protocol: 5.42
   if (common.is_spoofed(frame)) return common.drop(DropReason::kBadSource);
-  const Requester asker{frame.src, frame.header.s_port,
+  const Requester asker{frame.src,
+                        frame.header.s_port,
                         wire::decode_as<wire::RequestConnection>(frame.header),
-                        to_option(frame.option), frame.padded};
+                        to_option(frame.option),
+                        frame.padded,
+                        frame.padded && wire::padding_of(frame.header).proves};
   // It is for older stations. One that is padded comes, too.
   // protocol: 13.20
   if (common.config.padded_requests && !frame.padded && wire::padding_of(frame.header).known)
@@ -510,7 +566,9 @@ void Listeners::make(Endpoint& endpoint, const Requester& asker, bool own, Time 
 // The peer learns of it at once.
 void Listeners::open(Vc& vc, VcEvent how) {
   use_.openings.open(vc, how);
-  use_.common.answer(vc, Openings::answer_of(vc, vc.padded ? vc.peer_max_stu : 0), vc.option);
+  const auto option = fitting(vc.option, vc.padded, vc.peer_option);
+  const auto padded = vc.padded ? vc.peer_max_stu : 0;
+  use_.common.answer(vc, Openings::answer_of(vc, padded, option), option);
   use_.timers.update(vc);
 }
 
@@ -563,13 +621,23 @@ bool Listeners::still_decides(Vc& vc, Time now) {
 void Listeners::answer_refusal(const Vc& vc, const OptionPayload& option, Time now) {
   const auto peer = KnownPeers::name_of(vc);
   refusals_.remember(peer, option, now);
-  use_.newcomers.refuse(peer, vc.peer_uport, vc.endpoint->uport, option);
+  use_.newcomers.refuse(peer, vc.peer_uport, vc.endpoint->uport,
+                        fitting(option, vc.padded, vc.peer_option));
+}
+
+// The option payload of the answer to an RC: over IP none if that makes it longer than the RC.
+// protocol: 13.21
+OptionPayload Listeners::fitting(const OptionPayload& option, bool padded,
+                                 const OptionPayload& of_request) const {
+  const bool longer = !padded && !of_request;
+  return use_.common.config.padded_requests && longer ? OptionPayload{} : option;
 }
 
 Vc* Listeners::on_unknown_port(const wire::Frame& frame, Time now) {
   auto& common = use_.common;
-  const auto none = [&common] {
+  const auto none = [&] {
     common.drop(DropReason::kBadPort);
+    use_.newcomers.end_unknown(frame);
     return nullptr;
   };
   const auto& h = frame.header;

@@ -26,6 +26,7 @@ class Openings {
     KnownPeers& peers;
     Dials& dials;
     VcEndings& endings;
+    StateExchange& states;
     Turns& turns;
     WakeUps& wake_ups;
     VcTimers& timers;
@@ -43,9 +44,13 @@ class Openings {
                    Time now);
   // `vc` carries data from now on. `how`: the event that opens it.
   void open(Vc& vc, VcEvent how);
+  // The peer of `vc`, which waited for that, has shown that it is there: `vc` may send.
+  // protocol: 13.21
+  void proven(Vc& vc);
   // The CA for a connection made by an RC. `padded`: it answers an RC with this I_Max_STU that was
   // padded; 0: one that was not.
-  [[nodiscard]] static wire::Header answer_of(const Vc& vc, unsigned padded);
+  [[nodiscard]] static wire::Header answer_of(const Vc& vc, unsigned padded,
+                                              const OptionPayload& option);
 
   // The CA of the peer.
   void on_answer(const wire::Frame& frame, Time now);
@@ -61,6 +66,7 @@ class Openings {
            const Strangers::Names& names = {});
   std::uint32_t new_key();
   void adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes);
+  void expect(Vc& vc) const;
   bool shows_way(Vc& vc, const wire::Frame& frame, Time now);
   void end_ghost(const wire::Frame& answer);
 
@@ -86,9 +92,9 @@ class Newcomers {
   // protocol: 5.34
   bool must_prove(const Endpoint& endpoint, const MacAddr& from, Time now);
   // `vc` was made for such a requester.
-  void add(const Vc& vc, Time now);
+  void add(Vc& vc, Time now);
   // The user has admitted `vc`: from now on its peer can prove itself with the answer.
-  void admitted(const Vc& vc, Time now);
+  void admitted(Vc& vc, Time now);
   // Frees a channel for proven requesters: that of the oldest connection that no user has accepted
   // and whose peer did not answer when asked. True: one will be in stock.
   // protocol: 5.40
@@ -104,8 +110,12 @@ class Newcomers {
   // protocol: 5.6
   void refuse(const PeerName& to, std::uint32_t i_uport, std::uint32_t r_uport,
               const OptionPayload& option);
+  // A response to a CA whose connection is not made, nor ever will be: tells its sender so.
+  // protocol: 13.21
+  void end_unknown(const wire::Frame& frame);
 
  private:
+  bool may_answer(const Requester& asker, Time now);
   [[nodiscard]] bool is_proven(const Unproven::Entry& entry) const;
   void remove_proven();
   void look(Time now);
@@ -161,6 +171,8 @@ class Listeners {
   void open(Vc& vc, VcEvent how);
   void ask_user(Vc& vc, Time now);
   void answer_refusal(const Vc& vc, const OptionPayload& option, Time now);
+  [[nodiscard]] OptionPayload fitting(const OptionPayload& option, bool padded,
+                                      const OptionPayload& of_request) const;
   Vc* make_proven(const Requester& asker, const Strangers::Names& names, Time now);
 
   Uses use_;

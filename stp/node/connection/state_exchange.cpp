@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stp/node/connection/strangers.h"
 #include "stp/node/wake_ups.h"
 
 namespace stp {
@@ -24,19 +25,37 @@ void StateExchange::on_request(Vc& vc, const wire::Header& h) {
   const bool to_prove = !vc.passive && rs.sync == vc.local_key && rs.b_num == wire::kNoId &&
                         rs.r_id != wire::kNoId && vc.inbound.transfer(rs.r_id) == nullptr;
   if (!to_prove) return;
-  // A repeated question gets a repeated answer: the repeats continue unchanged.
-  auto& proof = vc.proof;
-  const bool first = !std::exchange(proof.wanted_, true);
-  proof.r_id_ = rs.r_id;
-  proof.i_id_ = rs.i_id;
   // Of several RCs that the peer may have answered, the CA that came has told which one counts.
   // protocol: 13.20
-  if (use_.common.config.padded_requests)
-    proof.i_id_ = (rs.i_id & ~std::uint32_t{0xff}) | (vc.local_max_stu - wire::kMinMaxStu);
+  const auto sizes = use_.common.config.padded_requests
+                         ? (rs.i_id & ~std::uint32_t{0xff}) | (vc.local_max_stu - wire::kMinMaxStu)
+                         : rs.i_id;
+  begin_proof(vc, rs.r_id, sizes, RoundTrip::kInitial);
+}
+
+// An RSR with these words has left. A repeated question gets a repeated answer: the repeats
+// continue unchanged.
+void StateExchange::begin_proof(Vc& vc, std::uint32_t r_id, std::uint32_t i_id, Time interval) {
+  auto& proof = vc.proof;
+  const bool first = !std::exchange(proof.wanted_, true);
+  proof.r_id_ = r_id;
+  proof.i_id_ = i_id;
   proof.asked_ = vc.heard;
   if (!first) return;
-  proof.clock_.start(vc.heard, RoundTrip::kInitial, 0, Proof::kTries);
+  proof.clock_.start(vc.heard, interval, 0, Proof::kTries);
   use_.timers.update(vc);
+}
+
+void StateExchange::prove(Vc& vc, Time now) {
+  const auto sizes = Strangers::sizes({.i_slots = static_cast<std::uint16_t>(vc.channel.slots()),
+                                       .i_bufsize = vc.endpoint->config.bufsize,
+                                       .i_max_stu = vc.local_max_stu});
+  // protocol: 5.38
+  const bool in_words = vc.peer_uport != wire::kNoId;
+  if (in_words) answer(vc, vc.local_key, wire::kNoId, vc.peer_uport, sizes);
+  ask(vc, Ask::kState, now);
+  if (in_words)
+    begin_proof(vc, vc.peer_uport, sizes, std::max(vc.round_trip.timeout(), RoundTrip::kInitial));
 }
 
 // protocol: 5.37
@@ -88,6 +107,7 @@ void StateExchange::on_response(Vc& vc, const wire::Frame& frame, Time now) {
   const bool ours = rsr.i_id == wire::kNoId && vc.questions.is_own(rsr.sync);
   const bool own = ours && vc.questions.is_open(rsr.sync);
   if (own) {
+    vc.proof.stop();  // the peer has the connection
     vc.questions.answered(vc.round_trip, now);
     vc.recovery.answered(rsr.sync, rsr.r_slots >= vc.peer_slots, vc.round_trip, now);
   }

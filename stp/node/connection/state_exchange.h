@@ -49,6 +49,11 @@ class StateExchange {
   // Sends an RS, unless one is open.
   void ask(Vc& vc, Ask why, Time now);
 
+  // The RC of `vc` has been answered: shows the peer that this station is there, and asks it for an
+  // RSR. Repeats both until the peer is heard.
+  // protocol: 13.21
+  void prove(Vc& vc, Time now);
+
   // The timer of `vc`, which is open, has run out: repeats what is unanswered. False: the peer is
   // gone.
   bool repeat(Vc& vc, Time now);
@@ -56,6 +61,7 @@ class StateExchange {
   void ask_when_due(Vc& vc, Time now);
 
  private:
+  void begin_proof(Vc& vc, std::uint32_t r_id, std::uint32_t i_id, Time interval);
   void repeat_proof(Vc& vc);
   void send_question(Vc& vc);
   void ask_later(Vc& vc, Time now);

@@ -33,11 +33,17 @@ bool Strangers::is_another(std::uint16_t port, std::uint16_t tag, Time now) {
       promised_, [&](const auto& ports) { return ports[port] != 0 && ports[port] != tag; });
 }
 
-// protocol: 5.39, 13.20
-bool Strangers::asked_before(const Requester& asker) {
+// What `asked_` has of an RC, and where, is made of this.
+// protocol: 13.20
+std::uint64_t Strangers::word_of(const Requester& asker) const {
   auto words = name_words(asker.name());
   words[1] |= std::uint64_t{asker.padding()} << 32;
-  const auto hash = secret_(words);
+  return secret_(words);
+}
+
+// protocol: 5.39
+bool Strangers::asked_before(const Requester& asker) {
+  const auto hash = word_of(asker);
   auto& word = asked_[hash % kAsked];
   const auto mark = static_cast<std::uint32_t>(hash >> 32) | 1;  // never 0
   if (word == mark) return true;
@@ -54,11 +60,6 @@ bool Strangers::has_time_for_first(Time now) {
   if (firsts_ == kAtOnce) return false;
   ++firsts_;
   return true;
-}
-
-std::uint32_t Strangers::sizes(const wire::RequestConnection& rc) {
-  return std::uint32_t{rc.i_slots} << 16 | (rc.i_bufsize - wire::kMinBufsize) << 8 |
-         (rc.i_max_stu - wire::kMinMaxStu);
 }
 
 // Whether the RC has parts that the RS cannot carry.

@@ -81,6 +81,7 @@ struct Requester {
   wire::RequestConnection rc;
   OptionPayload option;
   bool padded = false;  // the RC
+  bool proves = false;  // it will answer the CA (protocol: 13.21)
 
   [[nodiscard]] PeerName name() const { return {mac, port, rc.i_key}; }
   // The exponent for which the RC is padded; 0: it is not.
@@ -118,6 +119,8 @@ class Strangers {
   // Whether an RC by that name, padded for as long STUs, came recently, as far as the table knows.
   // Records this one.
   bool asked_before(const Requester& asker);
+  // The next one by that name is the first again.
+  void forget_asked(const Requester& asker) { asked_[word_of(asker) % kAsked] = 0; }
   // Whether to answer an RC seen for the first time: limits such answers per interval.
   bool has_time_for_first(Time now);
   // The names in the answer to `asker`. `is_free(port)`: whether one of the first `ports` Ports is
@@ -153,6 +156,12 @@ class Strangers {
   }
   // The RS that follows the answer. Its response repeats what the RC said.
   static wire::Header question(const Requester& asker, const Names& names);
+  // The sizes that an RC announces, in one word.
+  // protocol: 5.37
+  static std::uint32_t sizes(const wire::RequestConnection& rc) {
+    return std::uint32_t{rc.i_slots} << 16 | (rc.i_bufsize - wire::kMinBufsize) << 8 |
+           (rc.i_max_stu - wire::kMinMaxStu);
+  }
 
   // Whether a frame for an unused Port may answer one of our answers.
   [[nodiscard]] bool expects(Time now) const { return now < expects_until_; }
@@ -178,9 +187,8 @@ class Strangers {
   static std::array<std::uint64_t, 2> name_words(const PeerName& name) {
     return {name.mac.to_u64() << 16 | name.port, name.key};
   }
-  // protocol: 5.37
-  static std::uint32_t sizes(const wire::RequestConnection& rc);
   static bool needs_place(const Requester& asker);
+  [[nodiscard]] std::uint64_t word_of(const Requester& asker) const;
   [[nodiscard]] std::uint32_t cookie(const Requester& asker, std::uint16_t port,
                                      std::uint64_t epoch) const;
   [[nodiscard]] bool is_answered(const Requester& asker, const wire::Header& header,

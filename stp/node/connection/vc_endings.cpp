@@ -123,7 +123,7 @@ void Dials::send(const Vc& vc, Time now) {
   const bool all = search && !use_.common.answers.is_half_full();
   const auto last = all ? wire::kMinMaxStu : vc.local_max_stu;
   for (auto stu = vc.local_max_stu; stu >= last; --stu)
-    send(vc, stu, {.known = true, .option = vc.option.has_value(), .stu = stu});
+    send(vc, stu, {.known = true, .option = vc.option.has_value(), .proves = true, .stu = stu});
   if (tries > 1) send(vc, vc.local_max_stu, {.known = true});
 }
 
@@ -186,7 +186,8 @@ void VcEndings::close(Vc& vc, bool at_once, Time now, const OptionPayload& optio
     case VcState::kOpen:
       // protocol: 5.32
       vc.option = option;
-      return at_once ? begin(vc, now) : drain(vc, now);
+      if (at_once && vc.waits_for_proof) stop_traffic(vc);  // the RD waits, too
+      return at_once && !vc.waits_for_proof ? begin(vc, now) : drain(vc, now);
     case VcState::kAsked:
     case VcState::kClosing:
     case VcState::kBothClosing:
@@ -309,6 +310,7 @@ void VcEndings::on_request_disconnect(const wire::Frame& frame, Time now) {
   if (vc->connectionless()) return common.drop(DropReason::kBadState);
   if (vc->peer_mac != frame.src) return common.drop(DropReason::kBadPeer);
   vc->heard = now;
+  vc->waits_for_proof = false;
   const auto before = vc->state.state();
   if (!vc->state.next(VcEvent::kRequest)) return common.drop(DropReason::kBadState);
   // protocol: 5.5

@@ -49,7 +49,7 @@ namespace stp::replay {
   X(SizesChanged,     "5.26", "sizes-changed",     kSure,  "a repeated RC or CA says what the first said") \
   X(RdOption,         "5.32", "rd-option",         kIfAll, "an RD has the option payload of the first; one of a connection that is not open has none") \
   X(NoCredit,         "6.3",  "no-credit",         kIfAll, "at credit 0 nothing is sent that uses a Slot") \
-  X(RsrUnasked,       "6.4",  "rsr-unasked",       kIfAll, "an RSR has the Sync of a question")       \
+  X(RsrUnasked,       "6.4",  "rsr-unasked",       kIfAll, "an RSR has the Sync of a question, but for that of 13.21")       \
   X(RsrSlots,         "6.4",  "rsr-slots",         kSure,  "R_Slots is no more than was announced")   \
   X(RsrUnanswered,    "6.4",  "rs-unanswered",     kIfAll, "RS is answered")                          \
   X(RsrBSeqBack,      "6.13", "b-seq-back",        kIfAll, "B_seq never falls")                       \

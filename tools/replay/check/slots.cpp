@@ -73,6 +73,10 @@ void Checker::Impl::on_state_response(const Said& said) {
            named("R_Slots", h.param));
   auto& questions = asker.with_traffic().questions;
   auto* const question = questions.find(h.sync);
+  // protocol: 13.21
+  const bool proves = said.frame.ends && h.has(wire::flag::kReject) && h.b_num == wire::kNoId &&
+                      said.from.key == h.sync;
+  if (question == nullptr && proves) return;
   if (question == nullptr) {
     if (surely(said, questions.forgot(), Kept::kQuestions))
       report(said, Rule::kRsrUnasked, "the Sync of a question", named_hex("Sync", h.sync));
