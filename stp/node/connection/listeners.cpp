@@ -188,10 +188,11 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
   }
   if (h.d_port == 0) return common.drop(DropReason::kBadPort);
   if (keyless) return common.drop(DropReason::kBadKey);
-  // To an RC of another length, 5.36 gives another Key.
+  // To an RC of another length, 5.36 gives another Key. To one of the same length, only a station
+  // does that has begun anew.
   // protocol: 13.20
-  const bool repeated =
-      ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || frame.padded);
+  const bool other = frame.padded && ours && wire::padding_of(h).asked != vc->local_max_stu;
+  const bool repeated = ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || other);
   if (repeated || refused) return common.drop(DropReason::kBadState);
   end_ghost(frame);
 }
