@@ -2,7 +2,11 @@
 #include "dpdk_port/link/inventory.h"
 
 #include <linux/capability.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
@@ -95,49 +100,46 @@ void add_daemons(const InventoryRoots& roots, Inventory& all) {
   }
 }
 
-// The program that owns the interface's own address; "": none.
-std::string owner_of(const InventoryRoots& roots, const fs::path& at) {
-  const auto index = number_in<int>(line_of(at / "ifindex"));
-  const auto mac = parse_mac(line_of(at / "address"));
-  return roots.owner && index && mac ? roots.owner(*index, *mac) : std::string();
-}
-
 // "": it can be used.
-std::string why_no_interface(const InventoryRoots& roots, const fs::path& at,
-                             const Candidate& found, bool may) {
-  constexpr unsigned kEthernet = 1, kLoopback = 772, kUp = 1;
-  const auto type = number_in<unsigned>(line_of(at / "type"));
-  if (type == kLoopback) return "frames on it have no addresses: for one process use loop";
-  if (type != kEthernet) return "no Ethernet";
-  const auto flags = number_in<unsigned>(line_of(at / "flags"), 16);
-  if (!flags || (*flags & kUp) == 0) return "it is down: ip link set " + found.name + " up";
-  if (found.mtu && *found.mtu < kMinMtu)
-    return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + found.name +
-           " mtu 1500";
-  if (const auto owner = owner_of(roots, at); !owner.empty())
+std::string why_no_interface(const InventoryRoots& roots, const KernelInterface& at, bool may) {
+  if (at.type == ARPHRD_LOOPBACK) return "frames on it have no addresses: for one process use loop";
+  if (at.type != ARPHRD_ETHER) return "no Ethernet";
+  if (!at.up) return "it is down: ip link set " + at.name + " up";
+  if (at.mtu != 0 && at.mtu < kMinMtu)
+    return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + at.name + " mtu 1500";
+  const auto owner = roots.owner ? roots.owner(at.index, at.mac) : std::string();
+  if (!owner.empty())
     return owner + " owns it: reach its link (stpd:), or take another address (mac=)";
   if (!may)
-    return "this user lacks CAP_NET_RAW: run as root, or start stpd --link iface:" + found.name;
+    return "this user lacks CAP_NET_RAW: run as root, or start stpd --link iface:" + at.name;
   return {};
+}
+
+// Whether sysfs shows this interface, and none of another namespace that has its name.
+bool is_that_of(const fs::path& shown, const KernelInterface& at) {
+  return number_in<int>(line_of(shown / "ifindex")) == at.index &&
+         parse_mac(line_of(shown / "address")).value_or(MacAddr{}) == at.mac;
 }
 
 void add_interfaces(const InventoryRoots& roots, Inventory& all) {
   const auto may = may_use_raw_sockets(roots);
-  for (const auto& at : entries_of(roots.sys + "/class/net")) {
-    if (!fs::is_directory(at)) continue;  // bonding_masters
+  for (const auto& at : roots.interfaces()) {
     Candidate found;
     found.kind = CandidateKind::kInterface;
-    found.name = at.filename().string();
+    found.name = at.name;
     found.link = "iface:" + found.name;
-    found.driver = target_name(at / "device/driver");
-    found.state = line_of(at / "operstate");
-    found.mtu = number_in<unsigned>(line_of(at / "mtu"));
-    // -1 or an error of read(2): unknown.
-    found.megabits = number_in<unsigned>(line_of(at / "speed"));
-    found.note = why_no_interface(roots, at, found, may);
+    found.state = !at.up ? "down" : at.running ? "up" : "lowerlayerdown";
+    if (at.mtu != 0) found.mtu = at.mtu;
+    const auto shown = fs::path(roots.sys) / "class/net" / at.name;
+    if (is_that_of(shown, at)) {
+      found.driver = target_name(shown / "device/driver");
+      found.state = line_of(shown / "operstate");
+      // -1 or an error of read(2): unknown.
+      found.megabits = number_in<unsigned>(line_of(shown / "speed"));
+    }
+    found.note = why_no_interface(roots, at, may);
     found.usable = found.note.empty();
-    if (found.usable && line_of(at / "carrier") == "0")
-      found.note = "no carrier: see the cable, and the other end";
+    if (found.usable && !at.running) found.note = "no carrier: see the cable, and the other end";
     all.candidates.push_back(std::move(found));
   }
 }
@@ -262,6 +264,33 @@ void add_hugepages(const InventoryRoots& roots, Inventory& all) {
 }
 
 }  // namespace
+
+std::vector<KernelInterface> ask_for_interfaces() {
+  std::vector<KernelInterface> all;
+  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> names(
+      ::if_nameindex(), &::if_freenameindex);
+  const int fd = names ? ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+  if (fd < 0) return all;
+  for (const auto* each = names.get(); each->if_index != 0; ++each) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, each->if_name, IFNAMSIZ - 1);
+    KernelInterface at;
+    at.name = each->if_name;
+    at.index = static_cast<int>(each->if_index);
+    if (::ioctl(fd, SIOCGIFFLAGS, &request) != 0) continue;  // it has gone
+    at.up = (request.ifr_flags & IFF_UP) != 0;
+    at.running = (request.ifr_flags & IFF_RUNNING) != 0;
+    if (::ioctl(fd, SIOCGIFMTU, &request) == 0) at.mtu = static_cast<unsigned>(request.ifr_mtu);
+    if (::ioctl(fd, SIOCGIFHWADDR, &request) == 0) {
+      at.type = request.ifr_hwaddr.sa_family;
+      std::memcpy(at.mac.octets.data(), request.ifr_hwaddr.sa_data, at.mac.octets.size());
+    }
+    all.push_back(std::move(at));
+  }
+  ::close(fd);
+  std::ranges::sort(all, {}, &KernelInterface::name);
+  return all;
+}
 
 Inventory take_inventory(const InventoryRoots& roots) {
   Inventory all;

@@ -38,8 +38,23 @@ struct Inventory {
   std::vector<Hugepages> hugepages;
 };
 
-// Where to look. Tests use other directories.
+// An interface of this network namespace, as the kernel knows it. What is mounted at /sys may be
+// that of another namespace.
+struct KernelInterface {
+  std::string name;
+  int index = 0;
+  unsigned type = 0;  // ARPHRD_ETHER, ...
+  bool up = false, running = false;
+  unsigned mtu = 0;  // 0: not known
+  MacAddr mac;
+};
+
+// Sorted by name.
+std::vector<KernelInterface> ask_for_interfaces();
+
+// Where to look. Tests use other directories, and interfaces.
 struct InventoryRoots {
+  std::function<std::vector<KernelInterface>()> interfaces = ask_for_interfaces;
   std::string sys = "/sys";
   std::string proc = "/proc";
   std::string sockets = "/run/stpd";  // of daemons

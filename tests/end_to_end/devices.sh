@@ -55,6 +55,10 @@ prefix=("${without_raw[@]}")
 devices text_without_raw
 devices json_without_raw --json
 
+# Where /sys is that of another namespace, the kernel tells which interfaces this one has.
+nsenter -t "$machine" -n "$bin/stpctl" devices >"$work/elsewhere"
+expect [ "$(awk '/^iface:/ {print $1, $2}' "$work/elsewhere")" = "$(awk '/^iface:/ {print $1, $2}' "$work/text")" ]
+
 # row NAME LINK USABLE NOTE: the columns of text, and the words of its note.
 row() {
   awk -v link="$2" -v usable="$3" '$1 == link && $2 == usable' "$work/$1" | grep -qF -- "$4"

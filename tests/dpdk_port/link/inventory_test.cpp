@@ -2,6 +2,7 @@
 #include "dpdk_port/link/inventory.h"
 
 #include <gtest/gtest.h>
+#include <net/if_arp.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +21,7 @@ class InventoryTest : public ::testing::Test {
     roots_.proc = root_.path() + "/proc";
     roots_.sockets = root_.path() + "/sockets";
     write("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
+    roots_.interfaces = [this] { return interfaces_; };
   }
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((root_ / path).parent_path());
@@ -29,16 +31,26 @@ class InventoryTest : public ::testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::filesystem::create_symlink(target, root_ / path);
   }
-  void interface(const std::string& name, const std::string& type = "1",
-                 const std::string& flags = "0x1003") {
+  // What sysfs shows of an interface with that index.
+  void show(const std::string& name, int index, const std::string& mac) {
     const auto at = "sys/class/net/" + name + "/";
-    write(at + "type", type + "\n");
-    write(at + "flags", flags + "\n");
-    write(at + "operstate", "up\n");
-    write(at + "carrier", "1\n");
-    write(at + "mtu", "9000\n");
+    write(at + "ifindex", std::to_string(index) + "\n");
+    write(at + "address", mac + "\n");
+    write(at + "operstate", "dormant\n");
     write(at + "speed", "25000\n");
     link(at + "device/driver", "../../../bus/pci/drivers/ice");
+  }
+  KernelInterface& interface(const std::string& name, unsigned type = ARPHRD_ETHER) {
+    const int index = static_cast<int>(interfaces_.size()) + 7;
+    show(name, index, "02:00:00:00:00:0a");
+    interfaces_.push_back({.name = name,
+                           .index = index,
+                           .type = type,
+                           .up = true,
+                           .running = true,
+                           .mtu = 9'000,
+                           .mac = parse_mac("02:00:00:00:00:0a").value()});
+    return interfaces_.back();
   }
   void pci(const std::string& address, const std::string& driver,
            const std::string& pci_class = "0x020000") {
@@ -60,6 +72,7 @@ class InventoryTest : public ::testing::Test {
 
   test::TemporaryDirectory root_;
   InventoryRoots roots_;
+  std::vector<KernelInterface> interfaces_;
 };
 
 TEST_F(InventoryTest, a_machine_without_anything_has_udp_and_loop) {
@@ -78,17 +91,30 @@ TEST_F(InventoryTest, an_interface_is_described_as_the_kernel_knows_it) {
   EXPECT_TRUE(found.usable) << found.note;
   EXPECT_EQ(found.note, "");
   EXPECT_EQ(found.driver, "ice");
-  EXPECT_EQ(found.state, "up");
+  EXPECT_EQ(found.state, "dormant");
   EXPECT_EQ(found.mtu, 9000U);
   EXPECT_EQ(found.megabits, 25'000U);
 }
 
+// What is mounted at /sys may be that of another network namespace.
+TEST_F(InventoryTest, interfaces_of_another_namespace_are_not_listed_nor_believed) {
+  auto& ours = interface("eth0");
+  ours.mac = parse_mac("02:00:00:00:00:0b").value();
+  show("eth1", 8, "02:00:00:00:00:0c");
+  EXPECT_EQ(take_inventory(roots_).candidates.size(), 3U) << "eth0, udp: and loop";
+  const auto found = find("iface:eth0");
+  EXPECT_TRUE(found.usable);
+  EXPECT_EQ(found.mtu, 9000U);
+  EXPECT_EQ(found.state, "up");
+  EXPECT_EQ(found.driver, "");
+  EXPECT_EQ(found.megabits, std::nullopt);
+}
+
 TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_remedy) {
-  interface("down0", "1", "0x1002");
-  interface("lo", "772");
-  interface("ib0", "32");
-  interface("short0");
-  write("sys/class/net/short0/mtu", "300\n");
+  interface("down0").up = false;
+  interface("lo", ARPHRD_LOOPBACK);
+  interface("ib0", ARPHRD_INFINIBAND);
+  interface("short0").mtu = 300;
   write("sys/class/net/short0/speed", "-1\n");
   EXPECT_TRUE(has(find("iface:down0").note, "ip link set down0 up"));
   EXPECT_TRUE(has(find("iface:lo").note, "use loop"));
@@ -102,10 +128,6 @@ TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_r
 TEST_F(InventoryTest, what_another_program_owns_cannot_be_used) {
   interface("eth0");
   interface("eth1");
-  write("sys/class/net/eth0/ifindex", "7\n");
-  write("sys/class/net/eth0/address", "02:00:00:00:00:0a\n");
-  write("sys/class/net/eth1/ifindex", "8\n");
-  write("sys/class/net/eth1/address", "02:00:00:00:00:0b\n");
   roots_.owner = [](int index, const MacAddr& mac) {
     return index == 7 && to_string(mac) == "02:00:00:00:00:0a" ? "stpd, pid 5" : "";
   };
@@ -115,8 +137,7 @@ TEST_F(InventoryTest, what_another_program_owns_cannot_be_used) {
 }
 
 TEST_F(InventoryTest, without_a_carrier_an_interface_can_be_used_but_that_is_said) {
-  interface("eth0");
-  write("sys/class/net/eth0/carrier", "0\n");
+  interface("eth0").running = false;
   EXPECT_TRUE(find("iface:eth0").usable);
   EXPECT_TRUE(has(find("iface:eth0").note, "no carrier"));
 }
