@@ -25,22 +25,25 @@ LinkConfig with_own_name(const LinkConfig& config) {
   return out;
 }
 
-LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason) {
+LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason,
+                    bool& is_taken) {
   if (config.kind == LinkKind::kStpd) {
     reason = "this link is a daemon's: it is reached through libst";
     return {};
   }
   if (config.kind == LinkKind::kLoop) return open_loop_ports(config, shards, reason);
-  if (is_internet(config.kind)) return open_udp_ports(config, shards, reason);
+  if (is_internet(config.kind)) return open_udp_ports(config, shards, reason, is_taken);
   return open_ethdev_ports(config, shards, reason);
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
-                                                     std::string& error) try {
+std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config, std::string& error,
+                                                     bool* is_taken) try {
   std::string reason;
-  LinkPorts ports = open_kind(with_own_name(config), shards_of(config), reason);
+  bool taken = false;
+  LinkPorts ports = open_kind(with_own_name(config), shards_of(config), reason, taken);
+  if (is_taken != nullptr) *is_taken = taken;
   if (ports.empty()) error = "link '" + config.text + "': " + reason;
   return {std::make_move_iterator(ports.begin()), std::make_move_iterator(ports.end())};
 } catch (const std::exception& failure) {

@@ -244,9 +244,9 @@ class UdpLink {
         absence_(watch_.absence()) {}
 
   // "": it is open.
-  std::string open(unsigned shards) {
+  std::string open(unsigned shards, bool& is_taken) {
     std::string error;
-    sockets_ = UdpSocket::open(config_, shards, false, troubles, error);
+    sockets_ = UdpSocket::open(config_, shards, false, troubles, error, &is_taken);
     return error;
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
@@ -298,8 +298,10 @@ std::string UdpLink::follow_interface() {
 
 std::string driver_of(const UdpSocket& socket) {
   if (!socket.has_ports()) return "ip";
+  const int failed = socket.not_segmented();
   return std::string("udp") + (socket.segments() ? "+segment" : "") +
-         (socket.joins() ? "+gro" : "");
+         (socket.joins() ? "+gro" : "") +
+         (failed == 0 ? "" : std::string(", one by one (") + std::strerror(failed) + ")");
 }
 
 class UdpPort final : public LinkPort {
@@ -396,10 +398,11 @@ std::string UdpPort::doubt_about(const MacAddr& station, const std::string& host
   } else {
     return "";
   }
+  // What ping sends has a header of its own, as long as that of UDP.
   return text + ", the way carries shorter packets than this link, which has mtu=" +
          std::to_string(info_.mtu + socket_.headers()) +
-         ", and no router says so; see whether 'ping -M do -s " + std::to_string(length) + " " +
-         host +
+         ", and no router says so; see whether 'ping -M do -s " +
+         std::to_string(length - (socket_.has_ports() ? 0 : kUdpHeader)) + " " + host +
          "' is answered, and if not, open the links of both hosts with mtu= of the way, or with "
          "mtu=1280, which most ways carry";
 }
@@ -466,9 +469,10 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
 
 }  // namespace
 
-LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error) {
+LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error,
+                         bool& is_taken) {
   const auto link = std::make_shared<UdpLink>(config, system_random());
-  error = link->open(shards);
+  error = link->open(shards, is_taken);
   if (!error.empty()) return {};
   PortInfo info = describe(config, link->socket(0), link->peers);
   info.interface = link->interface();

@@ -297,7 +297,7 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
       if (socket_.is_of_earlier(alone, attempts, now)) continue;
       return has_no_room(alone) ? 0 : give_up(alone, to, run, now);
     }
-    if (is_about_segments(error)) socket_.stop_segmenting();
+    if (is_about_segments(error)) socket_.stop_segmenting(error, now);
     ++counters_.calls;
     ++counters_.datagrams;
     return 1;

@@ -168,10 +168,10 @@ unsigned raw_sockets_at(const InternetAddress& address) {
 
 std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
                                                         bool again, UdpTroubles& troubles,
-                                                        std::string& error) {
+                                                        std::string& error, bool* is_taken) {
   std::vector<std::unique_ptr<UdpSocket>> all;
   for (unsigned place = 0; place < count; ++place) {
-    auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error);
+    auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error, is_taken);
     if (!next) return {};
     // Only now may others have the port as well: so the first one has seen that nobody has it. The
     // kernel lets in those of the same user.
@@ -180,12 +180,14 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
   }
   if (count > 1) all.front()->steer(count);
   if (!again) error = all.front()->other_raw_sockets();
+  if (!again && error.empty()) error = all.front()->longer_than_interface(config);
   if (!error.empty()) return {};
   return all;
 }
 
 std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSocket* first,
-                                           UdpTroubles& troubles, std::string& error) {
+                                           UdpTroubles& troubles, std::string& error,
+                                           bool* is_taken) {
   const auto address = address_in(config);
   const std::string interface = address ? "" : config.target;
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
@@ -216,7 +218,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   to.port = raw                ? std::uint16_t{0}
             : first != nullptr ? first->address_.port
                                : static_cast<std::uint16_t>(config.port.value_or(wire::kUdpPort));
-  error = out->bind(interface, to);
+  error = out->bind(interface, to, is_taken);
   if (error.empty()) error = out->find_longest(config, interface);
   return error.empty() ? std::move(out) : nullptr;
 }
@@ -275,7 +277,8 @@ void UdpSocket::set_options() {
 }
 
 // `interface`: "" if the link has an address, or all of them.
-std::string UdpSocket::bind(const std::string& interface, const InternetAddress& to) {
+std::string UdpSocket::bind(const std::string& interface, const InternetAddress& to,
+                            bool* is_taken) {
   if (!interface.empty() && ::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
                                          static_cast<socklen_t>(interface.size())) != 0)
     return "cannot be bound to the interface: " + std::string(std::strerror(errno)) +
@@ -284,7 +287,11 @@ std::string UdpSocket::bind(const std::string& interface, const InternetAddress&
   sockaddr_storage name{};
   socklen_t length = to_socket_address(to, family_, name);
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
-  if (::bind(fd_, as_any, length) != 0) return explain_bind(errno, to);
+  if (::bind(fd_, as_any, length) != 0) {
+    const int error = errno;
+    if (is_taken != nullptr && error == EADDRINUSE) *is_taken = true;
+    return explain_bind(error, to);
+  }
   length = sizeof name;
   if (::getsockname(fd_, as_any, &length) != 0) return std::strerror(errno);
   address_ = from_socket_address(as_any).value_or(to);
@@ -374,6 +381,30 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
   if (longest_ >= kMinMtu) return "";
   return "an MTU of " + std::to_string(mtu) + " is too short: STP over " + (raw_ ? "IP" : "UDP") +
          " needs " + std::to_string(kMinMtu + headers()) + (family_ == AF_INET ? "" : " over IPv6");
+}
+
+// Of a link at all addresses nobody can say which interface it will send from. "": it is not.
+std::string UdpSocket::longer_than_interface(const LinkConfig& config) const {
+  const auto address = address_in(config);
+  if (!config.mtu || (address && address->is_unspecified()) || (!address && config.target.empty()))
+    return "";
+  const std::string interface = address ? interface_with(address_) : config.target;
+  const unsigned carries = mtu_of(interface);
+  if (carries == 0 || *config.mtu <= carries) return "";
+  return "mtu=" + std::to_string(*config.mtu) + " is more than interface " + interface +
+         " carries, whose MTU is " + std::to_string(carries) +
+         ": leave mtu= out, or raise that: " + "ip link set " + interface + " mtu " +
+         std::to_string(*config.mtu);
+}
+
+void UdpSocket::stop_segmenting(int error, Time now) {
+  segments_ = false;
+  not_segmented_ = error;
+  std::string text = std::string("datagrams leave one by one, because the kernel does not cut ") +
+                     "several apart (UDP_SEGMENT): " + std::strerror(error);
+  if (error == EIO) text += ": the device computes no checksums (ethtool -k: tx-checksumming)";
+  if (error == EINVAL) text += ": something on the way out, as IPsec, changes packets";
+  troubles_.tell(UdpTroubles::About::kOther, std::move(text), now);
 }
 
 void UdpSocket::count_too_long(std::size_t bytes, Time now) {

@@ -39,10 +39,11 @@ class UdpSocket {
 
   // `count` sockets at one address and port: the kernel gives a datagram to the one whose place
   // among them is its D_Port modulo `count`, if is_steered(). `troubles` outlives them. `again`: in
-  // place of those that the link has. Empty: `error` names the fault and the remedy.
+  // place of those that the link has. Empty: `error` names the fault and the remedy, and `is_taken`
+  // becomes true if it is that another program has the UDP port.
   static std::vector<std::unique_ptr<UdpSocket>> open(const LinkConfig& config, unsigned count,
                                                       bool again, UdpTroubles& troubles,
-                                                      std::string& error);
+                                                      std::string& error, bool* is_taken = nullptr);
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -84,8 +85,9 @@ class UdpSocket {
   // the fault; "": none.
   std::string take_place_of(UdpSocket& other);
 
-  // The device or the kernel cannot do it after all.
-  void stop_segmenting() { segments_ = false; }
+  // The device or the kernel cannot do it after all: this is the error.
+  void stop_segmenting(int error, Time now);
+  [[nodiscard]] int not_segmented() const { return not_segmented_; }  // 0: nothing has failed
 
   // Of one call that is made again and again.
   struct Attempts {
@@ -118,13 +120,14 @@ class UdpSocket {
       : fd_(fd), family_(family), raw_(raw), troubles_(troubles) {}
   // `first`: nullptr, or the one whose port it shares.
   static std::unique_ptr<UdpSocket> open(const LinkConfig& config, const UdpSocket* first,
-                                         UdpTroubles& troubles, std::string& error);
+                                         UdpTroubles& troubles, std::string& error, bool* is_taken);
   // Its address is another program's, too. "": it is not.
   [[nodiscard]] std::string other_raw_sockets() const;
   void steer(unsigned count);
   void set_options();
-  std::string bind(const std::string& interface, const InternetAddress& to);
+  std::string bind(const std::string& interface, const InternetAddress& to, bool* is_taken);
   std::string find_longest(const LinkConfig& config, const std::string& interface);
+  [[nodiscard]] std::string longer_than_interface(const LinkConfig& config) const;
   void read_reports(Time now);
   void note_report(const msghdr& message, Time now);
   void note_length(const InternetAddress& to, unsigned mtu, Time now);
@@ -139,6 +142,7 @@ class UdpSocket {
   unsigned longest_ = 0;
   unsigned carries_ = 0;  // MTU of the interface that refused a datagram last; 0: not known
   bool segments_ = false, joins_ = false;
+  int not_segmented_ = 0;
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard
   UdpErrors errors_;

@@ -112,6 +112,11 @@ TEST_F(UdpFaults, WithoutSegmentationItGoesOnWithOneDatagramEach) {
   send(200);
   ASSERT_NO_FATAL_FAILURE(expect_all());
   EXPECT_FALSE(segments()) << "the link says so";
+  EXPECT_TRUE(a.port->info().driver.ends_with(", one by one (Input/output error)"))
+      << a.port->info().driver;
+  EXPECT_NE(a.port->trouble().find("Input/output error: the device computes no checksums"),
+            std::string::npos)
+      << a.port->trouble();
   EXPECT_EQ(count("udp_tx_refused"), 0U);
 }
 

@@ -85,6 +85,22 @@ TEST_F(IpPort, CarriesFramesWhole) {
   EXPECT_EQ(pair.a.port->name_of_station(pair.b_at_a), own_address(1));
 }
 
+// ping has a header of eight bytes before its data, and this datagram none.
+TEST_F(IpPort, HowToTryTheWayIsTold) {
+  IpPair pair;
+  const auto data = [](const MacAddr& to, const MacAddr& from, std::size_t length) {
+    Frame made = make_frame(to, from, length, 1);
+    made[14] = std::byte{0x1b << 3};  // DATA
+    return made;
+  };
+  pair.a.engine.send(data(pair.b_at_a, pair.a.mac(), 14 + 8'232));
+  ASSERT_TRUE(turn_until(pair.a, pair.b, [&] { return pair.b.engine.received.size() == 1; }));
+  pair.b.engine.send(data(pair.a_at_b, pair.b.mac(), 14 + 40));
+  ASSERT_TRUE(turn_until(pair.a, pair.b, [&] { return pair.a.engine.received.size() == 1; }));
+  const std::string text = pair.a.port->trouble_of(pair.b_at_a);
+  EXPECT_NE(text.find("'ping -M do -s 8224 " + own_address(1) + "'"), std::string::npos) << text;
+}
+
 TEST_F(IpPort, AnAddressInUseIsRefused) {
   LinkEnd first;
   first.open("ip:" + own_address(0));

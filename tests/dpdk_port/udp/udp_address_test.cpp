@@ -141,6 +141,19 @@ TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
   }
 }
 
+TEST_F(UdpAddress, AnMtuAboveThatOfItsInterfaceIsRefused) {
+  for (const std::string link : {"udp:10.9.0.1", "udp:stp0", "ip:10.9.0.1"}) {
+    std::string error;
+    EXPECT_EQ(open_link(link + ",mtu=9000", error), nullptr) << link;
+    EXPECT_NE(error.find("mtu=9000 is more than interface stp0 carries, whose MTU is 1500"),
+              std::string::npos)
+        << error;
+    EXPECT_NE(open_link(link + ",mtu=1500", error), nullptr) << error;
+  }
+  LinkEnd any;
+  any.open("udp:,mtu=9000");  // which interface it will send from, nobody knows
+}
+
 TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.2.1/24 broadcast 10.9.2.77 dev stp0"));
   for (const char* all : {"udp:10.9.0.255", "udp:10.9.2.77"}) {
