@@ -228,8 +228,9 @@ void LocalBackend::leave() {
 
 int open_here(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out) {
   std::string reason;
-  auto ports = port::Port::open_shards(link, reason);
-  if (ports.empty()) return fail(-ENODEV, reason);
+  bool is_taken = false;
+  auto ports = port::Port::open_shards(link, reason, &is_taken);
+  if (ports.empty()) return fail(is_taken ? -EADDRINUSE : -ENODEV, reason);
   for (auto& port : ports) {
     auto backend = std::make_shared<LocalBackend>(std::move(port));
     if (const auto error = backend->greet(); error != 0) return error;

@@ -168,10 +168,18 @@ UdpTarget::UdpTarget(const std::string& link) {
   is_ip = link.substr(0, colon) == "ip";
   if ((!is_udp && !is_ip) || colon == std::string::npos || link[colon] == ',') return;
   auto target = link.substr(colon + 1, link.find(',') - colon - 1);
-  if (target.starts_with('[') && target.ends_with(']'))
-    target = target.substr(1, target.size() - 2);
-  if (!target.empty()) address = resolve(target.c_str(), AF_UNSPEC, true);
-  if (!address) interface = port::name_of_interface(target);
+  if (target.empty()) return;
+  const bool brackets = target.starts_with('[') && target.ends_with(']');
+  if (brackets) target = target.substr(1, target.size() - 2);
+  // The resolver takes 1.2.3 for 1.2.0.3.
+  in_addr four{};
+  if (!brackets && ::inet_pton(AF_INET, target.c_str(), &four) == 1)
+    address = resolve(target.c_str(), AF_INET, true);
+  else
+    address = resolve(target.c_str(), AF_INET6, true);
+  if (address) return;
+  interface = port::name_of_interface(target);
+  is_nothing = brackets || port::index_of_interface(target) == 0;
 }
 
 std::optional<Address> resolve(const char* node, int family, bool numeric) {

@@ -81,7 +81,8 @@ int tell_address(const Address& address, std::uint32_t format, void* to, std::si
 struct UdpTarget {
   bool is_udp = false, is_ip = false;
   std::optional<Address> address;
-  std::string interface;  // as the kernel calls it
+  std::string interface;    // as the kernel calls it
+  bool is_nothing = false;  // neither an address nor an interface of this host
 
   explicit UdpTarget(const std::string& link);
   // The formats that its addresses may have.

@@ -78,7 +78,7 @@ int Fabric::open(const fi_fabric_attr& attr, void* context, fid_fabric*& out) {
   if (attr.name == nullptr) return -FI_EINVAL;
   auto link = std::make_unique<FabricLink>();
   if (const auto error = link->open(attr.name); error != 0)
-    return explain(FI_LOG_FABRIC, std::string("link ").append(attr.name), error);
+    return complain(FI_LOG_FABRIC, "cannot use a link", error);
   out = new Fabric(attr, std::move(link), context);
   return 0;
 }

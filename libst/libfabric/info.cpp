@@ -269,6 +269,12 @@ bool describe(const std::string& text, LinkFacts& link) {
   // These reach beyond one network.
   if (kind == "stpd") return link.six_if_asked = true;
   if (const UdpTarget target(text); target.is_udp || target.is_ip) {
+    if (target.is_nothing) {
+      inform(FI_LOG_CORE, "link " + text +
+                              ": behind the colon stands neither an address (10.0.0.5, "
+                              "[2001:db8::5]) nor an interface of this host");
+      return false;
+    }
     link.four = target.has_ipv4();
     link.six = target.has_ipv6();
     return true;

@@ -63,6 +63,11 @@ int explain(fi_log_subsys subsystem, const std::string& what, int status) {
   return -error_of(status);
 }
 
+int complain(fi_log_subsys subsystem, const std::string& what, int status) {
+  FI_WARN(&provider, subsystem, "%s: %s\n", what.c_str(), st_strerror(status));
+  return -error_of(status);
+}
+
 static const char* why_failed(int status) {
   switch (status) {
     case -ETIMEDOUT:

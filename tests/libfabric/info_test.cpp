@@ -221,6 +221,14 @@ TEST(FiInfo, AFormatThatIsAskedForHoldsOtherAddressesToo) {
   EXPECT_EQ(get_info("::1", "4711", 0, asked, info), -FI_ENODATA);
 }
 
+TEST(FiInfo, ALinkAtNoAddressAndNoInterfaceIsNotListed) {
+  for (const char* none : {"udp:1.2.3", "udp:no-such0", "udp:[10.0.0.5],port=0", "ip:no-such0"}) {
+    const UseLink link(none);
+    Info info;
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, hints(), info), -FI_ENODATA) << none;
+  }
+}
+
 TEST(FiInfo, ALinkAtOneAddressHasAddressesOfThatKind) {
   Info info;
   auto asked = hints();

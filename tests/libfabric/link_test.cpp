@@ -125,6 +125,25 @@ std::string free_udp_port() {
   return std::to_string(ntohs(name.sin6_port));
 }
 
+TEST(FiLink, AUdpPortThatAnotherProgramHasIsTold) {
+  const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_addr = in6addr_loopback;
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  socklen_t size = sizeof name;
+  ASSERT_EQ(::bind(fd, as_any, size), 0);
+  ASSERT_EQ(::getsockname(fd, as_any, &size), 0);
+  const UseLink link("udp:[::1],port=" + std::to_string(ntohs(name.sin6_port)));
+  Info info;
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info), 0);
+  const Log log;
+  fid_fabric* fabric = nullptr;
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), -FI_EADDRINUSE);
+  EXPECT_TRUE(log.says("another program has this UDP port"));
+  ::close(fd);
+}
+
 // Endpoints with IPv6 addresses: a pair of FI_EP_RDM, and who a message is from.
 TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
   const UseLink link("udp:[::1],port=" + free_udp_port());

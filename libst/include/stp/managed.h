@@ -45,10 +45,10 @@ typedef struct stm_domain_attr {
   uint64_t shard;       /* of a link with queues=: 1 is its first; 0: the next in turn */
 } stm_domain_attr_t;
 
-/* `attr` may be NULL. -EINVAL, also where there is no such shard; -ENODEV no such link. What moves
- * on domains of different shards takes no lock in common. stm_domain_close ends, abruptly, all that
- * is on the domain; every handle of it is closed by that. It may block while the link lets go of
- * memory. */
+/* `attr` may be NULL. -EINVAL, also where there is no such shard; -ENODEV no such link, -EADDRINUSE
+ * its UDP port is another program's. What moves on domains of different shards takes no lock in
+ * common. stm_domain_close ends, abruptly, all that is on the domain; every handle of it is closed
+ * by that. It may block while the link lets go of memory. */
 ST_API int stm_domain_open(const stm_domain_attr_t* attr, stm_domain_t* domain);
 ST_API int stm_domain_close(stm_domain_t domain);
 
