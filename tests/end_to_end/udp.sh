@@ -76,12 +76,25 @@ table ip quiet {
     icmp type destination-unreachable drop
   }
 }
+table ip6 quiet {
+  chain out {
+    type filter hook output priority 0
+    icmpv6 type packet-too-big drop
+  }
+}
 RULES
 }
 
-# shorten SIDE: from now on the router's way to 10.9.SIDE.2 carries packets of 1,400 bytes. lengthen SIDE: as before.
-shorten() { within "$router" ip route change "10.9.$1.0/24" dev "stp$1" src "10.9.$1.1" mtu lock 1400; }
-lengthen() { within "$router" ip route change "10.9.$1.0/24" dev "stp$1" src "10.9.$1.1"; }
+# shorten SIDE: from now on the router's ways to 10.9.SIDE.2 and fd00:SIDE::2 carry packets of 1,400 bytes. lengthen SIDE: as
+# before.
+shorten() { change_ways "$1" mtu lock 1400; }
+lengthen() { change_ways "$1"; }
+change_ways() { # SIDE [ATTRIBUTE...]
+  within "$router" ip route change "10.9.$1.0/24" dev "stp$1" src "10.9.$1.1" "${@:2}"
+  if [ -n "$ipv6" ]; then within "$router" ip -6 route replace "fd00:$1::/64" dev "stp$1" metric 256 "${@:2}"; fi
+}
+ipv6=
+if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then ipv6=yes; fi
 
 # moved COUNT: more than so many datagrams have come to b.
 moved() { [ "$(of_daemons b rx_stus)" -gt "$1" ]; }
@@ -95,7 +108,7 @@ expect [ "$(awk '/^CapEff/ { print $2 }' "/proc/$(pgrep -s "$daemon_a" -x stpd)/
 carry "$work/file" 10.9.2.2
 expect [ "$(of_daemons "a b" udp_tx_dropped udp_tx_too_long udp_tx_refused)" -eq 0 ]
 say "$(of_daemons a udp_tx_datagrams) datagrams in $(of_daemons a udp_tx_calls) calls"
-if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then carry "$work/short" '[fd00:2::2]'; fi
+if [ -n "$ipv6" ]; then carry "$work/short" '[fd00:2::2]'; fi
 
 # Nobody is there, and whoever asks learns why.
 nsenter -t "$side_a" -n timeout 30 "$bin/stpctl" --socket "$work/a.sock" ping 10.9.2.2/9:3000 >"$work/nobody" 2>&1 &&
@@ -182,13 +195,22 @@ find_way "$work/some" 10.9.2.2
 stop_both
 expect breaks_no_rule "$work/run_a/trace.pcapng"
 within "$router" ip link set stp2 mtu 9000
-for side in 1 2; do
-  shorten "$side"
-  start_both udp:10.9.1.2 udp:10.9.2.2
-  find_way "$work/some" 10.9.2.2
+find_way_to() { # SIDE LINK-A LINK-B HOST: of the ways that to SIDE alone is short
+  shorten "$1"
+  start_both "$2" "$3"
+  find_way "$work/some" "$4"
   stop_both
-  lengthen "$side"
-done
+  lengthen "$1"
+}
+if [ -n "$ipv6" ]; then
+  find_way_to 1 'udp:[fd00:1::2]' 'udp:[fd00:2::2]' '[fd00:2::2]'
+else
+  find_way_to 1 udp:10.9.1.2 udp:10.9.2.2 10.9.2.2
+fi
+without=("${plain[@]}")
+plain=() # a raw socket needs a capability
+find_way_to 2 ip:10.9.1.2 ip:10.9.2.2 10.9.2.2
+plain=("${without[@]}")
 
 # The way gets shorter under a connection: both learn what that looks like, also from their last words.
 rm -rf "$work/out"
