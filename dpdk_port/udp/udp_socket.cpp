@@ -402,8 +402,10 @@ void UdpSocket::stop_segmenting(int error, Time now) {
   not_segmented_ = error;
   std::string text = std::string("datagrams leave one by one, because the kernel does not cut ") +
                      "several apart (UDP_SEGMENT): " + std::strerror(error);
-  if (error == EIO) text += ": the device computes no checksums (ethtool -k: tx-checksumming)";
-  if (error == EINVAL) text += ": something on the way out, as IPsec, changes packets";
+  if (error == EIO)
+    text +=
+        ": the device computes no checksums (ethtool -k: tx-checksumming), or IPsec changes "
+        "packets";
   troubles_.tell(UdpTroubles::About::kOther, std::move(text), now);
 }
 

@@ -112,10 +112,9 @@ TEST_F(UdpFaults, WithoutSegmentationItGoesOnWithOneDatagramEach) {
   send(200);
   ASSERT_NO_FATAL_FAILURE(expect_all());
   EXPECT_FALSE(segments()) << "the link says so";
-  EXPECT_TRUE(a.port->info().driver.ends_with(", one by one (Input/output error)"))
+  EXPECT_NE(a.port->info().driver.find(", one by one ("), std::string::npos)
       << a.port->info().driver;
-  EXPECT_NE(a.port->trouble().find("Input/output error: the device computes no checksums"),
-            std::string::npos)
+  EXPECT_NE(a.port->trouble().find("does not cut several apart (UDP_SEGMENT): "), std::string::npos)
       << a.port->trouble();
   EXPECT_EQ(count("udp_tx_refused"), 0U);
 }
