@@ -348,6 +348,16 @@ class CheckingLengths : public Checking {
   void expect_nothing() { EXPECT_TRUE(findings.empty()) << line_of(findings.front()); }
 };
 
+// protocol: 13.20, 13.21
+TEST_F(CheckingLengths, are_known_however_often_they_are_repeated) {
+  for (unsigned burst = 0; burst < 6; ++burst) {
+    for (unsigned stu = 13; stu >= 8; --stu) ask(stu, 1 + burst / 3);
+    now += std::int64_t{40'000'000} << burst;
+  }
+  prove(key(9, 2));
+  expect_nothing();
+}
+
 // protocol: 6.4, 13.21
 TEST_F(CheckingLengths, are_proven_by_whom_nobody_has_asked) {
   ask(10, 1);

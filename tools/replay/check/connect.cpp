@@ -139,8 +139,11 @@ void Checker::Impl::on_connection_answer(const Decoded& frame) {
   const auto padding = padding_of(frame);
   if (known != nullptr && !gone && padding.known && side_at(*known, to).key == h.d_key) {
     auto& others = side_at(*known, from).other_lengths;
-    constexpr std::size_t kLengths = wire::kMaxMaxStu - wire::kMinMaxStu + 1;
-    if (others.size() < kLengths) others.push_back({h.offset, padding.asked});
+    // Those of the interval of 5.36 and of the next one, however often they are repeated.
+    constexpr std::size_t kMost = 2 * (wire::kMaxMaxStu - wire::kMinMaxStu + 1);
+    if (std::ranges::find(others, h.offset, &LengthOffer::key) != others.end()) return;
+    if (others.size() == kMost) others.erase(others.begin());
+    others.push_back({h.offset, padding.asked});
     return;
   }
   if (known != nullptr) connections.remove(*known);  // an earlier connection of the same Ports
