@@ -33,6 +33,14 @@ unsigned mtu_of(const std::string& interface) {
   return known ? static_cast<unsigned>(request.ifr_mtu) : 0;
 }
 
+unsigned most_mtu() {
+  unsigned most = 0;
+  for (const auto* at : AllAddresses())
+    if ((at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0)
+      most = std::max(most, mtu_of(at->ifa_name));
+  return most;
+}
+
 std::string interface_with(const InternetAddress& address) {
   for (const auto* at : AllAddresses()) {
     auto found = from_socket_address(at->ifa_addr);

@@ -21,6 +21,9 @@ namespace stp::port {
 // Bytes of the longest packet; 0: there is no such interface.
 unsigned mtu_of(const std::string& interface);
 
+// That of the interface with the longest packets that is up, but for the loopback one; 0: none.
+unsigned most_mtu();
+
 // The interface that has the address, whatever its port; "": none.
 std::string interface_with(const InternetAddress& address);
 

@@ -383,7 +383,8 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
          " needs " + std::to_string(kMinMtu + headers()) + (family_ == AF_INET ? "" : " over IPv6");
 }
 
-// Of a link at all addresses nobody can say which interface it will send from. "": it is not.
+// Of a link at all addresses nobody can say which interface it will send from, and one at an
+// address may send from another one than the address is of. "": it is not.
 std::string UdpSocket::longer_than_interface(const LinkConfig& config) const {
   const auto address = address_in(config);
   if (!config.mtu || (address && address->is_unspecified()) || (!address && config.target.empty()))
@@ -391,6 +392,7 @@ std::string UdpSocket::longer_than_interface(const LinkConfig& config) const {
   const std::string interface = address ? interface_with(address_) : config.target;
   const unsigned carries = mtu_of(interface);
   if (carries == 0 || *config.mtu <= carries) return "";
+  if (address && *config.mtu <= most_mtu()) return "";
   return "mtu=" + std::to_string(*config.mtu) + " is more than interface " + interface +
          " carries, whose MTU is " + std::to_string(carries) +
          ": leave mtu= out, or raise that: " + "ip link set " + interface + " mtu " +

@@ -204,6 +204,7 @@ class AnyEndpoint : public MessageEnd {
                        .tag = head.tag},
              .source = from};
   }
+  [[nodiscard]] bool tells_of_receives() const { return reports_.has_rx_queue(); }
   // The receive waits no longer.
   void give_up(const Receive& receive, int status);
   // The message has not arrived whole, and never will.

@@ -288,10 +288,11 @@ int Srx::close() {
 // The queue of an endpoint that is bound to it tells of that.
 ssize_t Srx::cancel(void* context) {
   const LinkLock lock(link_.mutex());
-  if (users_.empty()) return -FI_ENOCQ;
+  const auto teller = std::ranges::find_if(users_, &Ep::tells_of_receives);
+  if (teller == users_.end()) return -FI_ENOCQ;
   const auto receive = matching_.cancel(context);
   if (!receive) return -FI_ENOENT;
-  users_.front()->give_up(*receive, -ECANCELED);
+  (*teller)->give_up(*receive, -ECANCELED);
   return 0;
 }
 

@@ -63,10 +63,18 @@ std::string why_no_order(const char* name, std::uint64_t asked) {
   return std::string(name) + " asks for an order of completions, and none is offered";
 }
 
-// Capabilities of the other direction are ignored, as libfabric's own providers do.
+// What a context may ask for whose endpoint is asked for `caps`. Capabilities of the other
+// direction are ignored, as libfabric's own providers do, and so are those that only say how.
+std::uint64_t allowed(std::uint64_t caps, std::uint64_t own, std::uint64_t other) {
+  constexpr auto kWhat = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
+                         FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  return caps | (other & ~own) | (own & ~kWhat) | kDomainCaps;
+}
+
 std::string why_not(const Offer& offer, std::uint64_t caps, const fi_tx_attr& tx) {
   return first(std::array{
-      flags_beyond("tx_attr->caps", tx.caps, caps | (offer.rx_caps & ~offer.tx_caps), FI_TYPE_CAPS),
+      flags_beyond("tx_attr->caps", tx.caps, allowed(caps, offer.tx_caps, offer.rx_caps),
+                   FI_TYPE_CAPS),
       flags_beyond("tx_attr->op_flags", tx.op_flags, offer.tx_op_flags, FI_TYPE_OP_FLAGS),
       flags_beyond("tx_attr->msg_order", tx.msg_order, kOrder, FI_TYPE_MSG_ORDER),
       why_no_order("tx_attr->comp_order", tx.comp_order),
@@ -78,7 +86,8 @@ std::string why_not(const Offer& offer, std::uint64_t caps, const fi_tx_attr& tx
 
 std::string why_not(const Offer& offer, std::uint64_t caps, const fi_rx_attr& rx) {
   return first(std::array{
-      flags_beyond("rx_attr->caps", rx.caps, caps | (offer.tx_caps & ~offer.rx_caps), FI_TYPE_CAPS),
+      flags_beyond("rx_attr->caps", rx.caps, allowed(caps, offer.rx_caps, offer.tx_caps),
+                   FI_TYPE_CAPS),
       flags_beyond("rx_attr->op_flags", rx.op_flags, offer.rx_op_flags, FI_TYPE_OP_FLAGS),
       flags_beyond("rx_attr->msg_order", rx.msg_order, kOrder, FI_TYPE_MSG_ORDER),
       why_no_order("rx_attr->comp_order", rx.comp_order),

@@ -235,6 +235,7 @@ class Reports {
   // The queues and counters may be closed.
   void release();
 
+  [[nodiscard]] bool has_rx_queue() const { return rx_cq_ != nullptr; }
   [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
   [[nodiscard]] bool has_counter() const;
   // The program has to read its queue before more is told that none of its operations stands for.

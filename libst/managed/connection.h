@@ -80,14 +80,14 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   // Three steps: look() detects the end, advance() handles everything that came before it,
   // conclude() reports the end. A domain runs each step for all its connections, so it reports no
   // end before what came earlier on another connection.
-  // For many connections in turn: what they use is brought into the caches before, in steps, each
-  // of which reads what the one before it has brought.
-  static constexpr unsigned kFetchSteps = 1 + Sequencer::kFetchSteps;
-  void fetch_ahead(unsigned step) const;
   void progress(Time now);
   bool look();  // true: it has ended, and that has not been handled
   void advance(Time now);
   void conclude(Time now);
+  // For many connections in turn: what they use is brought into the caches before, in steps, each
+  // of which reads what the one before it has brought.
+  static constexpr unsigned kFetchSteps = 1 + Sequencer::kFetchSteps;
+  void fetch_ahead(unsigned step) const;
   // Passes requests to the Node. Returns true if there were some: the caller then tells the
   // backend.
   bool pump(Time now) {

@@ -76,13 +76,13 @@ consumers() {
 }
 
 # examples PREFIX CC PKGCONFIG: all that are installed compile from there, as their README says. In short, of those in C++
-# only the one with the most headers: the others, which the build has compiled as well, find theirs.
+# only the one with the most headers; the others, which the build has compiled as well, are looked at.
 examples() {
   local source compilers count=0
   for source in "$1"/share/doc/stp/examples/*.c "$1"/share/doc/stp/examples/*.cpp; do
     compilers=("$2" -std=c11)
     case $source in *.cpp) compilers=(c++ -std=c++20) ;; esac
-    case $source in */coroutine_server.cpp | *.c) ;; *) [ -n "${STP_LONG-}" ] || compilers+=(-M) ;; esac
+    case $source in */coroutine_server.cpp | *.c) ;; *) [ -n "${STP_LONG-}" ] || compilers+=(-fsyntax-only) ;; esac
     # shellcheck disable=SC2046
     quietly "${compilers[@]}" -Wall -Wextra "$source" -o "$work/example" \
       $(PKG_CONFIG_PATH=$3 pkg-config --cflags --libs libst)

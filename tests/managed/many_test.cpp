@@ -12,7 +12,8 @@ class Many : public LibstTest, protected TwoSides {
 #if defined(__SANITIZE_THREAD__)
   static constexpr int kConnections = 24;  // more may not come up within the patience of the tests
 #else
-  static constexpr int kConnections = 150;  // more than a backlog, and than 5.33 lets ask at once
+  // More than a backlog, than 5.33 lets ask at once, and than are visited without fetching ahead.
+  static constexpr int kConnections = 260;
 #endif
   void SetUp() override {
     listen();

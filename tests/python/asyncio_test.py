@@ -47,7 +47,7 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         told = 0
         with self.assertRaises(asyncio.TimeoutError):
             while True:
-                request = await asyncio.wait_for(self.listener.request(), 0.2)
+                request = await asyncio.wait_for(self.listener.request(), 0.5)
                 request.reject()
                 told += 1
         self.assertGreater(told, 0)

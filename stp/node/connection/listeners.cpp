@@ -149,6 +149,7 @@ void Openings::open(Vc& vc, VcEvent how) {
 void Openings::proven(Vc& vc) {
   vc.waits_for_proof = false;
   expect(vc);
+  use_.timers.update(vc);
   use_.turns.enter(vc);
 }
 
@@ -188,11 +189,10 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
   }
   if (h.d_port == 0) return common.drop(DropReason::kBadPort);
   if (keyless) return common.drop(DropReason::kBadKey);
-  // To an RC of another length, 5.36 gives another Key. To one of the same length, only a station
-  // does that has begun anew.
+  // To an RC of another length, 5.36 gives another Key.
   // protocol: 13.20
-  const bool other = frame.padded && ours && wire::padding_of(h).asked != vc->local_max_stu;
-  const bool repeated = ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || other);
+  const bool repeated =
+      ours && h.s_port == vc->peer_port && (ca.r_key == vc->peer_key || frame.padded);
   if (repeated || refused) return common.drop(DropReason::kBadState);
   end_ghost(frame);
 }

@@ -154,6 +154,16 @@ TEST_F(UdpAddress, AnMtuAboveThatOfItsInterfaceIsRefused) {
   any.open("udp:,mtu=9000");  // which interface it will send from, nobody knows
 }
 
+// As on a router with its address on an interface of its own.
+TEST_F(UdpAddress, AnMtuOfAnotherInterfaceIsOneOfALinkAtAnAddress) {
+  ASSERT_TRUE(NetworkNamespace::ip("link add wide0 mtu 9000 type veth peer name wide1"));
+  std::string error;
+  EXPECT_EQ(open_link("udp:10.9.0.1,mtu=9000", error), nullptr) << "it is down";
+  ASSERT_TRUE(NetworkNamespace::ip("link set wide0 up"));
+  EXPECT_NE(open_link("udp:10.9.0.1,mtu=9000", error), nullptr) << error;
+  EXPECT_EQ(open_link("udp:stp0,mtu=9000", error), nullptr);
+}
+
 TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.2.1/24 broadcast 10.9.2.77 dev stp0"));
   for (const char* all : {"udp:10.9.0.255", "udp:10.9.2.77"}) {

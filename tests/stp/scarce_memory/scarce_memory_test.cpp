@@ -13,20 +13,30 @@ thread_local long left = -1;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size, std::align_val_t alignment) {
   if (left == 0) {
     left = -1;
     throw std::bad_alloc();
   }
   if (left > 0) --left;
-  auto* const made = std::malloc(size);
+  const auto unit = static_cast<std::size_t>(alignment);
+  auto* const made = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
   if (made == nullptr) throw std::bad_alloc();
   return made;
+}
+void* operator new(std::size_t size) {
+  return operator new (size, std::align_val_t{__STDCPP_DEFAULT_NEW_ALIGNMENT__});
 }
 void operator delete(void* made) noexcept {
   std::free(made);
 }
 void operator delete(void* made, std::size_t) noexcept {
+  std::free(made);
+}
+void operator delete(void* made, std::align_val_t) noexcept {
+  std::free(made);
+}
+void operator delete(void* made, std::size_t, std::align_val_t) noexcept {
   std::free(made);
 }
 

@@ -487,31 +487,6 @@ TEST_F(ShortWay, is_proven_for_the_request_whose_answer_has_come) {
   }
 }
 
-// A late RC has made another connection there, with the same Port. protocol: 5.9, 13.20
-TEST_F(ShortWay, of_a_station_that_has_begun_anew_ends_its_new_connection) {
-  EXPECT_EQ(connect_in(0), kMaxStu);
-  VcInfo here{};
-  ASSERT_EQ(a.node.vc_info(ca.id, here), 0);
-  const auto answer = [&](unsigned asked) {
-    auto h = wire::to_header(wire::ConnectionAnswer{
-        .r_slots = 64, .r_bufsize = 12, .r_key = here.remote_key + 1, .r_max_stu = kMaxStu});
-    h.d_port = here.local_port;
-    h.s_port = here.remote_port;
-    h.d_key = here.local_key;
-    h.b_num = wire::Padding{.known = true, .asked = asked, .stu = asked}.word();
-    const std::vector<std::byte> padding(wire::padded_length(asked) - wire::kHeaderSize);
-    inject(a, kMacB, h, padding);
-  };
-  answer(9);
-  EXPECT_FALSE(take(a)) << "to an RC of another length";
-  answer(kMaxStu);
-  const auto end = take(a);
-  ASSERT_TRUE(end);
-  EXPECT_EQ(parsed(*end).header.op(), Op::kRequestDisconnect);
-  EXPECT_EQ(parsed(*end).header.d_key, here.remote_key + 1);
-  EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
-}
-
 // Those of several lengths come together, so one is no repeat of another. protocol: 5.39, 13.20
 TEST(RequestsOfSeveralLengths, are_none_that_came_before) {
   stp::Strangers strangers;
