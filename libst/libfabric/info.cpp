@@ -67,7 +67,8 @@ std::string why_no_order(const char* name, std::uint64_t asked) {
 // direction are ignored, as libfabric's own providers do, and so are those that only say how.
 std::uint64_t allowed(std::uint64_t caps, std::uint64_t own, std::uint64_t other) {
   constexpr auto kWhat = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
-                         FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+                         FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DIRECTED_RECV |
+                         FI_RMA_EVENT;
   return caps | (other & ~own) | (own & ~kWhat) | kDomainCaps;
 }
 

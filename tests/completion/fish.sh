@@ -17,4 +17,15 @@ for name in stpd stp-send stp-recv; do
     grep -qxF -- "$option" <<<"$offered" || { echo "$name: $option is not offered"; wrong=1; }
   done
 done
+# offers LINE WHAT...: they are offered for that command line.
+offers() {
+  local offered
+  offered=$(fish --no-config -c "source tools/completion/stp.fish; complete -C'$1'" | cut -f1)
+  for what in "${@:2}"; do
+    grep -qxF -- "$what" <<<"$offered" || { echo "$1: $what is not offered, but: $offered"; wrong=1; }
+  done
+}
+offers 'stpd --link ' loop udp: ip:
+offers 'stpd --link udp:' udp:lo
+offers 'stpd --link udp:eth0,' udp:eth0,port= udp:eth0,congestion=on
 exit $wrong

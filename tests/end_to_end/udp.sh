@@ -212,6 +212,26 @@ plain=() # a raw socket needs a capability
 find_way_to 2 ip:10.9.1.2 ip:10.9.2.2 10.9.2.2
 plain=("${without[@]}")
 
+# An ordinary user has a network namespace of its own, and no stpd: its programs have their links themselves. The second
+# name has an IPv6 address alone.
+alone=(setpriv --reuid=65534 --clear-groups unshare -rnm)
+send_alone() { # LINK LINK PEER
+  rm -rf "$work/alone/out"
+  expect env -C "$work/alone" "${alone[@]}" timeout -k 5 60 bash -c 'ip link set lo up && mount --bind hosts /etc/hosts && mkdir out
+    ./stp-recv --link "$1" --listen :3000 --out out --once & receiver=$!
+    until ./stp-send --link "$2" some "$3:3000"; do sleep 0.2; done
+    wait "$receiver"' - "$@" >"$work/alone.log" 2>&1
+  expect same "$work/some" "$work/alone/out/some"
+}
+if [ "$user" -ne 0 ] && "${alone[@]}" true 2>/dev/null; then
+  mkdir -m 0777 "$work/alone"
+  cp "$bin/stp-send" "$bin/stp-recv" "$work/some" "$work/alone"
+  printf '127.0.0.1 four\n::1 six\n' >"$work/alone/hosts"
+  chmod a+r "$work/alone"/*
+  send_alone udp:127.0.0.1 udp:127.0.0.2 four
+  [ -z "$ipv6" ] || send_alone 'udp:[::1],port=9001' 'udp:[::1],port=9002' six/9001
+fi
+
 # The way gets shorter under a connection: both learn what that looks like, also from their last words.
 rm -rf "$work/out"
 start_both udp:10.9.1.2 udp:10.9.2.2

@@ -109,11 +109,15 @@ _stp_names() {
 
 # _stp_links CURRENT
 _stp_links() {
-  local interface
+  local interface rest
   case $1 in
     udp:*,*) candidates+=("${1%,*},"{port=,mtu=,queues=,congestion=on}) ;;
     ip:*,*) candidates+=("${1%,*},"{mtu=,congestion=on}) ;;
-    iface:* | udp:* | ip:*) for interface in /sys/class/net/*; do candidates+=("${1%%:*}:${interface##*/}"); done ;;
+    iface:* | udp:* | ip:*)
+      while IFS=' :' read -r interface rest; do
+        [[ $interface$rest = *\|* ]] || candidates+=("${1%%:*}:$interface")
+      done </proc/net/dev
+      ;;
     stpd:* | memif:*) _stp_files "${1#*:}" "${1%%:*}:" ;;
     *) candidates+=(loop stpd: iface: udp: ip: memif: vdev: pci:) ;;
   esac

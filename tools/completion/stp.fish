@@ -21,7 +21,24 @@ function __stp_candidates
     end
 end
 
+# Links, and what may follow.
+function __stp_links
+    set -l current (string replace -r '^--link=' '' -- (commandline -ct))
+    set -l before (string replace -r ',[^,]*$' ',' -- $current)
+    switch $current
+        case 'udp:*,*'
+            printf '%s\n' $before{port=,mtu=,queues=,congestion=on}
+        case 'ip:*,*'
+            printf '%s\n' $before{mtu=,congestion=on}
+        case 'iface:*' 'udp:*' 'ip:*'
+            set -l kind (string replace -r ':.*' ':' -- $current)
+            printf '%s\n' $kind(sed -n 's/^ *\([^ :|]*\):.*/\1/p' /proc/net/dev)
+        case '*'
+            printf '%s\n' loop stpd: iface: udp: ip: memif: vdev: pci:
+    end
+end
+
 for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim
     complete -c $program -a '(__stp_candidates)'
-    complete -c $program -l link -x -a 'loop stpd: iface: udp: ip: memif: vdev: pci:'
+    complete -c $program -l link -x -a '(__stp_links)'
 end

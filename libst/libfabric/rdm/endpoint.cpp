@@ -156,13 +156,21 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
     inform(FI_LOG_EP_CTRL, "the endpoint sends to too many peers");
     return -FI_ENOSPC;
   }
-  auto made = std::make_unique<Outgoing>(*this, place);
-  if (const auto error = made->dial(); error != 0) {
-    made->close();
-    return explain(FI_LOG_EP_CTRL, "a connection", error);
+  const auto made = outgoing_.emplace(place, std::make_unique<Outgoing>(*this, place)).first;
+  const auto forget = [&] {
+    made->second->close();
+    outgoing_.erase(made);
+  };
+  try {
+    if (const auto error = made->second->dial(); error != 0) {
+      forget();
+      return explain(FI_LOG_EP_CTRL, "a connection", error);
+    }
+  } catch (...) {
+    forget();
+    throw;
   }
-  out = made.get();
-  outgoing_.emplace(place, std::move(made));
+  out = made->second.get();
   return 0;
 }
 

@@ -49,7 +49,6 @@ int Outgoing::dial() {
     words_.push_back(word);
   }
   if (const auto error = create(); error != 0) return error;
-  for (auto* const word : words_) lend(*word);
   link.mutex().is_held();
   link.dial(
       {.owner = this,
@@ -233,6 +232,8 @@ int Outgoing::send_note(Op& op) {
 void Outgoing::connection_event(const stm_event_t& event) {
   if (event.kind == STM_CONNECTED) {
     up_ = true;
+    // Not before: one that cannot be dialed has no events, so nothing of it may be posted.
+    for (auto* const word : words_) lend(*word);
     const auto said = cm_data_of(connection_);
     peer_counts_ = said.size() == kListens.size() &&
                    std::memcmp(said.data(), kListens.data(), said.size()) == 0;
