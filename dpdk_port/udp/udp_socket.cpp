@@ -395,7 +395,7 @@ std::string UdpSocket::longer_than_interface(const LinkConfig& config) const {
   if (address && *config.mtu <= most_mtu()) return "";
   return "mtu=" + std::to_string(*config.mtu) + " is more than interface " + interface +
          " carries, whose MTU is " + std::to_string(carries) +
-         ": leave mtu= out, or raise that: " + "ip link set " + interface + " mtu " +
+         ": leave mtu= out, or raise that: ip link set " + interface + " mtu " +
          std::to_string(*config.mtu);
 }
 

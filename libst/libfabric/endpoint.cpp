@@ -74,9 +74,7 @@ void SendingConnection::send_notes() {
     if (error == 0 && connection_ == nullptr) error = -ENOTCONN;
     if (error == 0) error = send_note(first);
     // Its bytes are at the peer already: it does not fail because the queue has no place.
-    if (error == -EAGAIN) {
-      return of_.link().await(*this);
-    }
+    if (error == -EAGAIN) return of_.link().await(*this);
     notes_.pop_front();
     first.owes_note = false;
     if (error != 0) part_done(first, error);

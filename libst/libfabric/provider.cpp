@@ -54,12 +54,9 @@ void inform_seldom(std::uint64_t count, const std::string& what, const std::stri
 }
 
 int explain(fi_log_subsys subsystem, const std::string& what, int status) {
-  const auto text = what + ": " + st_strerror(status);
   // A program tells the number alone, and that does not name what is used up.
-  if (status == -EDQUOT)
-    FI_WARN(&provider, subsystem, "%s\n", text.c_str());
-  else
-    inform(subsystem, text);
+  if (status == -EDQUOT) return complain(subsystem, what, status);
+  inform(subsystem, what + ": " + st_strerror(status));
   return -error_of(status);
 }
 
@@ -71,7 +68,7 @@ int complain(fi_log_subsys subsystem, const std::string& what, int status) {
 static const char* why_failed(int status) {
   switch (status) {
     case -ETIMEDOUT:
-      return "its host is silent (stpctl links there)";
+      return "its host does not answer (stpctl ping; is there a firewall?)";
     case -ECONNRESET:
       return "it has broken the connection off (FI_LOG_LEVEL=info there)";
     case -ECONNREFUSED:

@@ -85,7 +85,7 @@ const char* describe_error(Queue*, int status, const void*, char* buffer, std::s
   return text;
 }
 
-// The same, for what nobody should have to ask the log for.
+// As explain(), but as a warning: for what nobody should have to ask the log for.
 int complain(fi_log_subsys subsystem, const std::string& what, int status);
 
 // The libfabric error number, positive, for a status of the managed API.

@@ -164,7 +164,7 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void take_last();
 
   // What each operation uses stands together, in few cache lines, up to the beginning of
-  // `handshake_`: at the end of `reports_`, and at the beginning of `session_`.
+  // `handshake_`. Within `reports_` it stands at the end, within `session_` at the beginning.
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;
   Reports reports_;

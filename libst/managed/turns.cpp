@@ -11,7 +11,6 @@
 #include "libst/managed/listener.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
-#include "stp/base/fetch_ahead.h"
 
 namespace stp::managed {
 
@@ -219,6 +218,15 @@ void Domain::take_turn(Time now) {
   if (!agenda_.turn().empty()) visit_all(now);
 }
 
+namespace {
+
+// Where there are fewer connections, the caches hold what they use anyway.
+constexpr std::size_t kManyConnections = 256;
+// What so many in a row use is brought at a time.
+constexpr std::size_t kFetchedAhead = 8;
+
+}  // namespace
+
 // What the next connections of the turn use, from number `first` on.
 void Domain::fetch_ahead(std::size_t first) const {
   const auto& turn = agenda_.turn();
@@ -230,7 +238,7 @@ void Domain::fetch_ahead(std::size_t first) const {
 void Domain::visit_all(Time now) {
   look_at_states();
   const auto& turn = agenda_.turn();
-  const bool many = connections_.size() >= kManyObjects;
+  const bool many = connections_.size() >= kManyConnections;
   for (std::size_t i = 0; i < turn.size(); ++i) {
     if (many && i % kFetchedAhead == 0) fetch_ahead(i);
     turn[i]->connection->advance(now);

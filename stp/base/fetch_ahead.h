@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Has the processor bring memory into its caches that is about to be used, while it does something
-// else. Of many objects in turn, each waits for some dozens of lines otherwise, one after the
-// other.
+// Lines of the processor's caches, and having it bring memory there that is about to be used, while
+// it does something else. Of many objects in turn, each waits for some dozens of lines otherwise,
+// one after the other.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,7 @@
 
 namespace stp {
 
-// Where there are fewer objects of a kind, the caches hold them anyway.
-inline constexpr std::size_t kManyObjects = 256;
-// Of so many in a row, what is needed is brought at a time.
-inline constexpr std::size_t kFetchedAhead = 8;
+inline constexpr std::size_t kCacheLine = 64;
 
 // The cache line at that address, which may be any.
 inline void fetch_line(const void* at) {
@@ -20,10 +17,10 @@ inline void fetch_line(const void* at) {
 }
 // All lines from `begin` to before `end`.
 inline void fetch_lines(const void* begin, const void* end) {
-  constexpr std::size_t kLine = 64;
   const auto* const last = static_cast<const std::byte*>(end);
   const auto* at = static_cast<const std::byte*>(begin);
-  for (at -= reinterpret_cast<std::uintptr_t>(at) % kLine; at < last; at += kLine) fetch_line(at);
+  at -= reinterpret_cast<std::uintptr_t>(at) % kCacheLine;
+  for (; at < last; at += kCacheLine) fetch_line(at);
 }
 
 }  // namespace stp

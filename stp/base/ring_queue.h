@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 
 namespace stp {
 
@@ -129,8 +130,7 @@ class RingQueue {
 
  private:
   static constexpr std::uint32_t kFirst = 4;
-  static constexpr std::size_t kLine = 64;  // of a cache
-  static constexpr std::align_val_t kAlignment{std::max(alignof(T), kLine)};
+  static constexpr std::align_val_t kAlignment{std::max(alignof(T), kCacheLine)};
 
   // Empty, with that many places.
   explicit RingQueue(std::uint32_t capacity)

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "stp/base/fetch_ahead.h"
 #include "stp/wire/header.h"
 
 namespace stp {
 
-inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::uint32_t kMaxSlots = 65'535;  // R_Slots is a 16-bit field
 inline constexpr std::uint32_t kMaxCredits = 65'536;
 // Entries beyond the Slots: Request_State_Response uses no Slot but must reach the user.

@@ -138,9 +138,9 @@ void Expiry::expire(Time now) {
 std::size_t Expiry::expire(Vc& vc, Time now) {
   if (!use_.endings.repeat(vc, now) || !use_.listeners.still_decides(vc, now)) return 0;
   if (vc.state != VcState::kOpen) return 0;
-  const auto is_proven = now < VcTimers::proof_deadline(vc);
-  if (is_proven && now >= vc.draining.deadline()) return use_.endings.begin(vc, now), 0;
-  if (!is_proven || !use_.states.repeat(vc, now)) {
+  const auto in_time = now < VcTimers::proof_deadline(vc);
+  if (in_time && now >= vc.draining.deadline()) return use_.endings.begin(vc, now), 0;
+  if (!in_time || !use_.states.repeat(vc, now)) {
     use_.endings.fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now);
     return 0;
   }

@@ -46,7 +46,7 @@ class VcTimers {
   // The silence after which the Node asks whether the peer is alive. A Port without a connection
   // has none.
   static constexpr Time kKeepAlive = 2 * kSecond;
-  // As long as a peer that does not answer has otherwise.
+  // What a silent peer has otherwise: kKeepAlive, and then five RS that are not answered.
   static constexpr Time kProofPatience = 4'500 * kMillisecond;
   [[nodiscard]] static bool keeps_alive(const Vc& vc) {
     return vc.state == VcState::kOpen && vc.endpoint->config.keep_alive && !vc.connectionless() &&

@@ -38,11 +38,13 @@ bool Completions::next(Completion& out) {
   const auto& next = ready_.front();
   if (next.kind == Completion::Kind::kRegion || next.kind == Completion::Kind::kRevoked)
     out = next;
-  else  // a cache line
+  else  // all but what it does not have, which is the last part
     std::memcpy(static_cast<void*>(&out), &next, offsetof(Completion, region));
   ready_.pop_front();
   return true;
 }
+static_assert(offsetof(Completion, region) + sizeof(RemoteRegion) == sizeof(Completion),
+              "whatever follows would be left out of most completions");
 
 void Endings::end(std::uint32_t r_id, std::uint32_t i_id,
                   const std::optional<Completion>& completion, std::uint32_t msn) {

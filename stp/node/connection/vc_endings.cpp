@@ -186,8 +186,10 @@ void VcEndings::close(Vc& vc, bool at_once, Time now, const OptionPayload& optio
     case VcState::kOpen:
       // protocol: 5.32
       vc.option = option;
-      if (at_once && vc.waits_for_proof) stop_traffic(vc);  // the RD waits, too
-      return at_once && !vc.waits_for_proof ? begin(vc, now) : drain(vc, now);
+      if (!at_once) return drain(vc, now);
+      if (!vc.waits_for_proof) return begin(vc, now);
+      stop_traffic(vc);  // the RD waits, too
+      return drain(vc, now);
     case VcState::kAsked:
     case VcState::kClosing:
     case VcState::kBothClosing:

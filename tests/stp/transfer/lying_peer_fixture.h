@@ -50,6 +50,13 @@ class LyingPeer : public ::testing::Test {
     entry.header = h;
     sequencer.receive(entry, now);
   }
+  // It ends what it has asked for by that number.
+  void say_end(std::uint32_t s_id) {
+    auto h = header(Op::kEnd);
+    h.d_id = wire::kNoId;
+    h.s_id = s_id;
+    say(h);
+  }
   void say_state(const wire::Header& to, std::uint32_t b_seq) {
     auto h = header(Op::kRequestStateResponse);
     h.param = kSlots;

@@ -217,10 +217,7 @@ TEST_F(LyingPeer, one_that_opens_and_ends_regions_without_end_makes_no_answers_w
     Completion c{};
     while (sequencer.next_completion(c))
       EXPECT_EQ(sequencer.serve_region(c.request, kLanding, 4, {}), 0);
-    auto end = header(Op::kEnd);
-    end.d_id = wire::kNoId;
-    end.s_id = i;
-    say(end);
+    say_end(i);
   }
   work();
   EXPECT_LE(handed, 10'000U);
@@ -237,10 +234,7 @@ TEST_F(LyingPeer, one_that_asks_to_read_and_takes_it_back_without_end_makes_noth
     Completion c{};
     while (sequencer.next_completion(c))
       if (c.kind == Kind::kReadRequest) EXPECT_EQ(sequencer.serve_read(c.request, 7, {}, 1'000), 0);
-    auto end = header(Op::kEnd);
-    end.d_id = wire::kNoId;
-    end.s_id = i;
-    say(end);
+    say_end(i);
   }
   work();
   EXPECT_LE(handed, 10'000U);

@@ -88,6 +88,14 @@ class StrangersOverIp : public Strangers {
       b.node.kick(id);
     }
   }
+  // The user of that connection of B sends something.
+  void send_from_b(VcId id) {
+    VcInfo info{};
+    ASSERT_EQ(b.node.vc_info(id, info), 0);
+    UserChannel user(b.stocked.at(info.cookie - 1)->data());
+    ASSERT_TRUE(user.send(control(Op::kNoOperation)));
+    b.node.kick(id);
+  }
   void let_pass(Time span) {
     for (const auto until = now + span; now < until; now += 5 * kMillisecond) {
       if (b.node.next_deadline() <= now) b.node.expire(now);
@@ -163,6 +171,7 @@ TEST_F(StrangersOverIp, get_no_more_than_they_send_from_who_decides) {
       VcId id = kNoneId;
       ASSERT_EQ(b.node.accept(from, id), 0);
       ASSERT_EQ(admits ? b.node.admit(id, words(1), now) : b.node.refuse(id, words(1), now), 0);
+      if (admits) accepted_.insert(id);
       count();
       EXPECT_EQ(said_to(mac(50 + i)).size(), 1U);
       ask(mac(50 + i), kKinds[i], h);
@@ -180,11 +189,7 @@ TEST_F(StrangersOverIp, get_what_was_sent_to_them_once_they_have_answered) {
     ask(mac(1), kKinds[0], h);
     serve();
     const auto id = *accepted_.rbegin();
-    VcInfo info{};
-    ASSERT_EQ(b.node.vc_info(id, info), 0);
-    UserChannel user(b.stocked.at(info.cookie - 1)->data());
-    ASSERT_TRUE(user.send(control(Op::kNoOperation)));
-    b.node.kick(id);
+    send_from_b(id);
     b.node.close(id, at_once, now);
     count();
     const auto ca = said_to(mac(1));
@@ -270,11 +275,7 @@ TEST_F(ProofOverIp, is_what_an_initiator_sends_at_once_and_again_until_it_hears_
     SCOPED_TRACE(lost);
     connect_losing(lost);
     const auto id = *accepted_.rbegin();
-    VcInfo info{};
-    ASSERT_EQ(b.node.vc_info(id, info), 0);
-    UserChannel user(b.stocked.at(info.cookie - 1)->data());
-    ASSERT_TRUE(user.send(control(Op::kNoOperation)));
-    b.node.kick(id);
+    send_from_b(id);
     pass(100 * kMillisecond);
     EXPECT_TRUE(get(ca)) << "B may send first";
     seen.clear();
