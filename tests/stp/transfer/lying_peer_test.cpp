@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "stp/wire/operations.h"
 #include "tests/stp/transfer/lying_peer_fixture.h"
 
 namespace stp::test::lying_peer_test {

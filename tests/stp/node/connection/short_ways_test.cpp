@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "stp/node/connection/strangers.h"
 #include "stp/wire/padding.h"
 #include "tests/stp/node/connection/strangers_fixture.h"
 
