@@ -63,10 +63,8 @@ constexpr unsigned max_stu_of(unsigned mtu) {
 
 // Each opens all shards of a link of one kind. Empty: `error` says why.
 using LinkPorts = std::vector<std::unique_ptr<LinkPort>>;
-LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards, std::string& error);
-// `is_taken` becomes true if another program has the UDP port.
-LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error,
-                         bool& is_taken);
+LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards);
+LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, OpenError& error);
 LinkPorts open_ethdev_ports(const LinkConfig& config, unsigned shards, std::string& error);
 
 }  // namespace stp::port

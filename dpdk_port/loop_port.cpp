@@ -95,7 +95,7 @@ bool LoopPort::send(const TxFrame& frame) {
 
 }  // namespace
 
-LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards, std::string&) {
+LinkPorts open_loop_ports(const LinkConfig& config, unsigned shards) {
   PortInfo info;
   info.link = config.text;
   info.device = "loop";

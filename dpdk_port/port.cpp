@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/interface_addresses.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {
@@ -25,29 +25,26 @@ LinkConfig with_own_name(const LinkConfig& config) {
   return out;
 }
 
-LinkPorts open_kind(const LinkConfig& config, unsigned shards, std::string& reason,
-                    bool& is_taken) {
+LinkPorts open_kind(const LinkConfig& config, unsigned shards, OpenError& error) {
   if (config.kind == LinkKind::kStpd) {
-    reason = "this link is a daemon's: it is reached through libst";
+    error.text = "this link is a daemon's: it is reached through libst";
     return {};
   }
-  if (config.kind == LinkKind::kLoop) return open_loop_ports(config, shards, reason);
-  if (is_internet(config.kind)) return open_udp_ports(config, shards, reason, is_taken);
-  return open_ethdev_ports(config, shards, reason);
+  if (config.kind == LinkKind::kLoop) return open_loop_ports(config, shards);
+  if (is_internet(config.kind)) return open_udp_ports(config, shards, error);
+  return open_ethdev_ports(config, shards, error.text);
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config, std::string& error,
-                                                     bool* is_taken) try {
-  std::string reason;
-  bool taken = false;
-  LinkPorts ports = open_kind(with_own_name(config), shards_of(config), reason, taken);
-  if (is_taken != nullptr) *is_taken = taken;
-  if (ports.empty()) error = "link '" + config.text + "': " + reason;
+std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
+                                                     OpenError& error) try {
+  error = {};
+  LinkPorts ports = open_kind(with_own_name(config), shards_of(config), error);
+  if (ports.empty()) error.text = "link '" + config.text + "': " + error.text;
   return {std::make_move_iterator(ports.begin()), std::make_move_iterator(ports.end())};
 } catch (const std::exception& failure) {
-  error = "link '" + config.text + "': " + failure.what();
+  error.text = "link '" + config.text + "': " + failure.what();
   return {};
 }
 
@@ -56,7 +53,9 @@ std::unique_ptr<Port> Port::open(const LinkConfig& config, std::string& error) {
     error = "link '" + config.text + "': this program uses one queue of a link: leave queues= out";
     return nullptr;
   }
-  auto ports = open_shards(config, error);
+  OpenError why;
+  auto ports = open_shards(config, why);
+  error = why.text;
   return ports.empty() ? nullptr : std::move(ports.front());
 }
 

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
-#include "dpdk_port/link/link_state.h"
 #include "stp/node/node.h"
 #include "stp/node/shards.h"
 
@@ -65,11 +64,8 @@ class Port {
   static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
   // Opens all shards that the link asks for, in order; empty: see `error`. Each may run in its own
   // thread. Poll all of them as long as one is polled: the first looks after the device, and each
-  // may hold frames for another. Destroy them in any order. `is_taken`: whether it fails because
-  // another program has the UDP port.
-  static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config,
-                                                        std::string& error,
-                                                        bool* is_taken = nullptr);
+  // may hold frames for another. Destroy them in any order.
+  static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config, OpenError& error);
   virtual ~Port() = default;
 
   [[nodiscard]] virtual const PortInfo& info() const = 0;

@@ -14,9 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpdk_port/link/address_watch.h"
-#include "dpdk_port/link/interface_addresses.h"
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/interfaces.h"
 #include "stp/base/mutex.h"
 
 namespace stp::port {
@@ -51,14 +49,10 @@ std::optional<InternetAddress> address_in(const std::string& target) {
 // Linux has no IPv6 on an interface whose packets are too short for it. "": there is none.
 std::string too_short_for_ipv6() {
   constexpr unsigned kLeast = 1280;  // RFC 8200
-  using Names = std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)>;
-  const Names all(::if_nameindex(), &::if_freenameindex);
-  for (const auto* at = all.get(); at != nullptr && at->if_index != 0; ++at) {
-    const std::string name = at->if_name;
-    const unsigned mtu = mtu_of(name);
-    if (mtu == 0 || mtu >= kLeast) continue;
-    return "; " + name + " has an MTU of " + std::to_string(mtu) +
-           ", and IPv6 needs 1280 (ip link set " + name + " mtu 1280)";
+  for (const KernelInterface& at : ask_for_interfaces()) {
+    if (at.mtu == 0 || at.mtu >= kLeast) continue;
+    return "; " + at.name + " has an MTU of " + std::to_string(at.mtu) +
+           ", and IPv6 needs 1280 (ip link set " + at.name + " mtu 1280)";
   }
   return "";
 }
@@ -121,6 +115,47 @@ std::optional<Absence> absence_of(const LinkConfig& link) {
       break;
   }
   return std::nullopt;
+}
+
+AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
+  std::string target = config_.target;
+  if (target.starts_with('[') && target.ends_with(']'))
+    target = target.substr(1, target.size() - 2);
+  address_ = parse_internet_address(target);
+  const auto percent = target.find('%');
+  if (percent != std::string::npos)
+    interface_ = target.substr(percent + 1);
+  else if (!address_)
+    interface_ = target;
+  ask();
+}
+
+bool AddressWatch::look(Time now) {
+  if (config_.target.empty() || now < look_at_) return false;
+  look_at_ = now + kInterval;
+  if (!news_.look([](int) { return true; }, now)) return false;
+  const auto state = [this] { return absence_ ? absence_->state : LinkState::kUp; };
+  const auto before = std::pair(state(), index_);
+  ask();
+  return std::pair(state(), index_) != before;
+}
+
+void AddressWatch::ask() {
+  index_ = interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str());
+  absence_ = absence_now();
+}
+
+std::optional<Absence> AddressWatch::absence_now() const {
+  if (config_.target.empty() || (address_ && address_->is_unspecified())) return std::nullopt;
+  if (auto missing = absence_of(config_)) return missing;
+  // An address that no interface has may be one of a whole network of this host, as 127.0.0.2 is.
+  const std::string interface = interface_.empty() ? interface_with(*address_) : interface_;
+  if (interface.empty()) return std::nullopt;
+  const InterfaceWatch watch(interface);
+  if (auto missing = absence_of(interface, watch.facts())) return missing;
+  if (watch.state() != LinkState::kNoCarrier) return std::nullopt;
+  return Absence{LinkState::kNoCarrier,
+                 interface + " has no carrier: check the cable, and that the other end is up"};
 }
 
 namespace {

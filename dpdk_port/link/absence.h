@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Links whose interface or address is not there yet: what they lack, and the packet sockets that
-// are kept for them.
+// Links whose interface or address is not there: what they lack, whether they still have it, and
+// the packet sockets that are kept for them.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/link/interface_watch.h"
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/link_state.h"
 
 namespace stp::port {
 
@@ -41,6 +41,34 @@ std::optional<Absence> absence_of(const LinkConfig& link);
 // Why the link's address is none that it can have on this host, now or later; "": it can. What the
 // text of the link alone says is checked by parse_link().
 std::string unfit_here(const LinkConfig& link);
+
+// Watches whether this host still has what a udp: link is bound to: its address, or its interface.
+class AddressWatch {
+ public:
+  // A link at all addresses of the host lacks none.
+  explicit AddressWatch(LinkConfig config);
+
+  // Looks every kInterval, if something has changed at all. True: absence() or index() has changed.
+  bool look(Time now);
+  // kGone, kDown or kNoCarrier, with the remedy. nullopt: all is there.
+  [[nodiscard]] const std::optional<Absence>& absence() const { return absence_; }
+  // Of the interface that the link names; 0: it names none, or there is no such interface.
+  [[nodiscard]] unsigned index() const { return index_; }
+
+  static constexpr Time kInterval = 50 * kMillisecond;
+
+ private:
+  void ask();
+  [[nodiscard]] std::optional<Absence> absence_now() const;
+
+  const LinkConfig config_;
+  std::optional<InternetAddress> address_;  // nullopt: the link names an interface
+  std::string interface_;                   // that the link names; "": none
+  InterfaceNews news_;
+  Time look_at_ = 0;
+  std::optional<Absence> absence_;
+  unsigned index_ = 0;
+};
 
 // Packet sockets kept for links whose interface is not there yet: a daemon opens them before it
 // gives up the right to (CAP_NET_RAW). One that is not bound receives nothing. Thread-safe.

@@ -8,10 +8,10 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -19,31 +19,9 @@
 #include <utility>
 
 #include "dpdk_port/link/absence.h"
-#include "dpdk_port/link/interface_addresses.h"
 
 namespace stp::port {
 namespace {
-
-class Socket {
- public:
-  Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  // Queries an interface. False: see errno.
-  bool ask(unsigned long what, const std::string& name, ifreq& answer) const {
-    answer = {};
-    name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
-    return ::ioctl(fd_, what, &answer) == 0;
-  }
-
- private:
-  int fd_;
-};
 
 bool may_open_raw_sockets(std::string& error) {
   if (may_open_packet_sockets()) return true;
@@ -62,8 +40,8 @@ std::optional<Ipv4> first_address(const std::string& name, int index) {
     }
     return std::nullopt;
   }
-  ifreq answer;
-  if (!Socket(AF_INET, SOCK_DGRAM).ask(SIOCGIFADDR, name, answer)) return std::nullopt;
+  ifreq answer{};
+  if (!InterfaceSocket().ask(SIOCGIFADDR, name, answer)) return std::nullopt;
   sockaddr_in address;
   std::memcpy(&address, &answer.ifr_addr, sizeof address);
   return Ipv4{ntohl(address.sin_addr.s_addr)};
@@ -71,32 +49,29 @@ std::optional<Ipv4> first_address(const std::string& name, int index) {
 
 bool look_up_interface(const std::string& any_name, InterfaceFacts& out, std::string& error) {
   const std::string name = name_of_interface(any_name);
-  const Socket socket(AF_INET, SOCK_DGRAM);
-  ifreq answer;
-  if (!socket.ask(SIOCGIFFLAGS, name, answer)) {
+  const auto found = ask_for_interface(name);
+  if (found.index == 0) {
     error =
         errno == ENODEV ? "there is no such interface: 'ip link' lists them" : std::strerror(errno);
     return false;
   }
-  if ((answer.ifr_flags & IFF_LOOPBACK) != 0) {
+  if (found.has(IFF_LOOPBACK)) {
     error = "frames on it have no addresses: for this host alone use the link 'loop'";
     return false;
   }
-  if ((answer.ifr_flags & IFF_UP) == 0) {
+  if (!found.has(IFF_UP)) {
     error = "the interface is down: ip link set " + name + " up";
     return false;
   }
-  if (!socket.ask(SIOCGIFHWADDR, name, answer) || answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+  if (found.type != ARPHRD_ETHER) {
     error = "this is no Ethernet interface: choose one that 'ip link' shows with link/ether";
     return false;
   }
-  std::memcpy(out.mac.octets.data(), answer.ifr_hwaddr.sa_data, out.mac.octets.size());
-  if (!socket.ask(SIOCGIFMTU, name, answer)) {
+  if (found.mtu == 0) {
     error = std::string("its MTU cannot be read: ") + std::strerror(errno);
     return false;
   }
-  out.mtu = static_cast<unsigned>(answer.ifr_mtu);
-  if (socket.ask(SIOCGIFINDEX, name, answer)) out.address = first_address(name, answer.ifr_ifindex);
+  out = {found.mac, found.mtu, first_address(name, found.index)};
   return may_open_raw_sockets(error);
 }
 
@@ -168,13 +143,8 @@ bool InterfaceNews::told(const std::function<bool(int)>& concerns) const {
   return true;  // more may follow: counts as news
 }
 
-InterfaceWatch::InterfaceWatch(std::string name)
-    : name_(std::move(name)), asking_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+InterfaceWatch::InterfaceWatch(std::string name) : name_(std::move(name)) {
   ask();
-}
-
-InterfaceWatch::~InterfaceWatch() {
-  if (asking_ >= 0) ::close(asking_);
 }
 
 // While the interface is absent, any new one may be it.
@@ -185,19 +155,13 @@ bool InterfaceWatch::look(Time now) {
 
 bool InterfaceWatch::ask() {
   const std::string name = name_of_interface(name_);
-  ifreq answer{};
-  name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
-  const auto asked = [&](unsigned long what) { return ::ioctl(asking_, what, &answer) == 0; };
+  const auto found = asking_.look_up(name);
   Facts now;
-  if (asked(SIOCGIFINDEX)) now.index = answer.ifr_ifindex;
-  if (now.index != 0 && asked(SIOCGIFFLAGS)) {
-    now.up = (answer.ifr_flags & IFF_UP) != 0;
-    now.running = now.up && (answer.ifr_flags & IFF_RUNNING) != 0;
-  }
-  if (now.index != 0 && asked(SIOCGIFMTU)) now.mtu = static_cast<unsigned>(answer.ifr_mtu);
-  if (now.index != 0 && asked(SIOCGIFHWADDR)) {
-    std::memcpy(now.mac.octets.data(), answer.ifr_hwaddr.sa_data, now.mac.octets.size());
-  }
+  now.index = found.index;
+  now.up = found.has(IFF_UP);
+  now.running = found.has(IFF_UP | IFF_RUNNING);
+  now.mtu = found.mtu;
+  now.mac = found.mac;
   if (now.index != 0) now.address = first_address(name, now.index);
   // The kernel takes a lock to answer this. A line does not change its speed while it runs.
   const bool runs_on = facts_.running && facts_.index == now.index;
@@ -208,9 +172,8 @@ bool InterfaceWatch::ask() {
 // `command`: of ethtool's, which gets the answer. False: none.
 bool InterfaceWatch::ask_driver(const std::string& name, void* command) const {
   ifreq question{};
-  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
   question.ifr_data = static_cast<char*>(command);
-  return ::ioctl(asking_, SIOCETHTOOL, &question) == 0;
+  return asking_.ask(SIOCETHTOOL, name, question);
 }
 
 // The kernel names 10 Gbit/s for interfaces that lead to no line.
@@ -234,6 +197,32 @@ LinkState InterfaceWatch::state() const {
   if (facts_.index == 0) return LinkState::kGone;
   if (!facts_.up) return LinkState::kDown;
   return facts_.running ? LinkState::kUp : LinkState::kNoCarrier;
+}
+
+bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
+  // What is told while the list is read is news the next time.
+  const bool changed = news_.look([](int) { return true; }, now);
+  if (changed || !known_) read();
+  InternetAddress wanted = address;
+  wanted.port = 0;
+  auto at = std::ranges::lower_bound(all_, std::pair(wanted, interface));
+  return at != all_.end() && at->first == wanted && (interface == 0 || at->second == interface);
+}
+
+void HostAddresses::read() {
+  const AllAddresses all;
+  known_ = all.are_known();
+  if (!known_) return;
+  all_.clear();
+  const char* name = "";
+  unsigned index = 0;
+  for (const auto* at : all) {
+    const auto found = from_socket_address(at->ifa_addr);
+    if (!found) continue;
+    if (std::strcmp(name, at->ifa_name) != 0) index = ::if_nametoindex(name = at->ifa_name);
+    all_.emplace_back(*found, index);
+  }
+  std::ranges::sort(all_);
 }
 
 }  // namespace stp::port

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel tells of a network interface: facts, news, and its state.
+// What the kernel tells of network interfaces without being asked each time: facts and the state of
+// one, news of all, and the addresses of this host.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "dpdk_port/link/address.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/link_state.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -66,9 +70,6 @@ class InterfaceWatch {
   };
 
   explicit InterfaceWatch(std::string name);
-  ~InterfaceWatch();
-  InterfaceWatch(const InterfaceWatch&) = delete;
-  InterfaceWatch& operator=(const InterfaceWatch&) = delete;
 
   // Reads the kernel's reports. True: facts() have changed.
   bool look(Time now);
@@ -84,9 +85,24 @@ class InterfaceWatch {
   [[nodiscard]] bool has_no_line(const std::string& name) const;
 
   const std::string name_;
-  int asking_ = -1;  // socket for questions
+  const InterfaceSocket asking_;
   InterfaceNews news_;
   Facts facts_;
+};
+
+// The addresses of this host. Asks the kernel for the list only when something about interfaces has
+// changed: on a host with thousands of addresses the list takes milliseconds. One thread at a time.
+class HostAddresses {
+ public:
+  // Whether that interface has the address, whatever its port; 0: any interface.
+  bool has(const InternetAddress& address, unsigned interface, Time now);
+
+ private:
+  void read();
+
+  InterfaceNews news_;
+  bool known_ = false;
+  std::vector<std::pair<InternetAddress, unsigned>> all_;  // in order; ports are 0
 };
 
 }  // namespace stp::port

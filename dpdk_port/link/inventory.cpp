@@ -2,11 +2,8 @@
 #include "dpdk_port/link/inventory.h"
 
 #include <linux/capability.h>
-#include <net/if.h>
 #include <net/if_arp.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
 
+#include "dpdk_port/link/address.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"
 #include "stp/wire/layout.h"
 
@@ -61,15 +59,14 @@ std::string target_name(const fs::path& link) {
   return error ? std::string() : target.filename().string();
 }
 
-bool may_use_raw_sockets(const InventoryRoots& roots) {
-  constexpr unsigned kNetRaw = 13;
-  std::ifstream in(roots.proc + "/self/status");
+// Whether this process has it. `proc`: where that is mounted.
+bool has_capability(unsigned capability, const std::string& proc = "/proc") {
+  std::ifstream in(proc + "/self/status");
   for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("CapEff:")) continue;
-    const auto from = line.find_first_not_of(" \t", std::strlen("CapEff:"));
-    if (from == std::string::npos) return false;
-    const auto set = number_in<std::uint64_t>(line.substr(from), 16);
-    return set && (*set >> kNetRaw & 1) != 0;
+    std::istringstream fields(line);
+    std::string name, set;
+    if (fields >> name >> set && name == "CapEff:")
+      return (number_in<std::uint64_t>(set, 16).value_or(0) >> capability & 1) != 0;
   }
   return false;
 }
@@ -104,7 +101,7 @@ void add_daemons(const InventoryRoots& roots, Inventory& all) {
 std::string why_no_interface(const InventoryRoots& roots, const KernelInterface& at, bool may) {
   if (at.type == ARPHRD_LOOPBACK) return "frames on it have no addresses: for one process use loop";
   if (at.type != ARPHRD_ETHER) return "no Ethernet";
-  if (!at.up) return "it is down: ip link set " + at.name + " up";
+  if (!at.has(IFF_UP)) return "it is down: ip link set " + at.name + " up";
   if (at.mtu != 0 && at.mtu < kMinMtu)
     return "its MTU is below " + std::to_string(kMinMtu) + ": ip link set " + at.name + " mtu 1500";
   const auto owner = roots.owner ? roots.owner(at.index, at.mac) : std::string();
@@ -122,13 +119,13 @@ bool is_that_of(const fs::path& shown, const KernelInterface& at) {
 }
 
 void add_interfaces(const InventoryRoots& roots, Inventory& all) {
-  const auto may = may_use_raw_sockets(roots);
+  const auto may = has_capability(CAP_NET_RAW, roots.proc);
   for (const auto& at : roots.interfaces()) {
     Candidate found;
     found.kind = CandidateKind::kInterface;
     found.name = at.name;
     found.link = "iface:" + found.name;
-    found.state = !at.up ? "down" : at.running ? "up" : "lowerlayerdown";
+    found.state = !at.has(IFF_UP) ? "down" : at.has(IFF_RUNNING) ? "up" : "lowerlayerdown";
     if (at.mtu != 0) found.mtu = at.mtu;
     const auto shown = fs::path(roots.sys) / "class/net" / at.name;
     if (is_that_of(shown, at)) {
@@ -139,7 +136,8 @@ void add_interfaces(const InventoryRoots& roots, Inventory& all) {
     }
     found.note = why_no_interface(roots, at, may);
     found.usable = found.note.empty();
-    if (found.usable && !at.running) found.note = "no carrier: see the cable, and the other end";
+    if (found.usable && !at.has(IFF_RUNNING))
+      found.note = "no carrier: see the cable, and the other end";
     all.candidates.push_back(std::move(found));
   }
 }
@@ -265,33 +263,6 @@ void add_hugepages(const InventoryRoots& roots, Inventory& all) {
 
 }  // namespace
 
-std::vector<KernelInterface> ask_for_interfaces() {
-  std::vector<KernelInterface> all;
-  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> names(
-      ::if_nameindex(), &::if_freenameindex);
-  const int fd = names ? ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
-  if (fd < 0) return all;
-  for (const auto* each = names.get(); each->if_index != 0; ++each) {
-    ifreq request{};
-    std::strncpy(request.ifr_name, each->if_name, IFNAMSIZ - 1);
-    KernelInterface at;
-    at.name = each->if_name;
-    at.index = static_cast<int>(each->if_index);
-    if (::ioctl(fd, SIOCGIFFLAGS, &request) != 0) continue;  // it has gone
-    at.up = (request.ifr_flags & IFF_UP) != 0;
-    at.running = (request.ifr_flags & IFF_RUNNING) != 0;
-    if (::ioctl(fd, SIOCGIFMTU, &request) == 0) at.mtu = static_cast<unsigned>(request.ifr_mtu);
-    if (::ioctl(fd, SIOCGIFHWADDR, &request) == 0) {
-      at.type = request.ifr_hwaddr.sa_family;
-      std::memcpy(at.mac.octets.data(), request.ifr_hwaddr.sa_data, at.mac.octets.size());
-    }
-    all.push_back(std::move(at));
-  }
-  ::close(fd);
-  std::ranges::sort(all, {}, &KernelInterface::name);
-  return all;
-}
-
 Inventory take_inventory(const InventoryRoots& roots) {
   Inventory all;
   add_hugepages(roots, all);
@@ -328,25 +299,6 @@ const char* name_of(CandidateKind kind) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-// The name of a symbolic link's target; "": none.
-std::string target_of(const fs::path& link) {
-  std::error_code missing;
-  return fs::read_symlink(link, missing).filename();
-}
-
-// The first entry whose name begins so; "": none.
-std::string entry_of(const fs::path& directory, const std::string& prefix) {
-  std::error_code missing;
-  std::string first;
-  for (const auto& entry : fs::directory_iterator(directory, missing)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(prefix) && (first.empty() || name < first)) first = name;
-  }
-  return first;
-}
-
 // Some NICs have registers at the second place but not at the first.
 std::string registers_of(const fs::path& device) {
   for (const char place : std::string("012345")) {
@@ -355,23 +307,6 @@ std::string registers_of(const fs::path& device) {
     if (fs::exists(file, missing)) return file;
   }
   return {};
-}
-
-// virtio has its own device in between.
-std::string interface_of(const fs::path& device) {
-  const std::string own = entry_of(device / "net", "");
-  return own.empty() ? entry_of(device / entry_of(device, "virtio") / "net", "") : own;
-}
-
-bool has_capability(unsigned capability) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    std::istringstream fields(line);
-    std::string name;
-    std::uint64_t set = 0;
-    if (fields >> name >> std::hex >> set && name == "CapEff:") return (set >> capability & 1) != 0;
-  }
-  return false;
 }
 
 // Drivers that share the NIC with DPDK.
@@ -410,9 +345,9 @@ PciNic look_up_pci_nic(const std::string& address, const fs::path& sysfs) {
   std::error_code missing;
   nic.address = address;
   nic.exists = fs::exists(device, missing);
-  nic.driver = target_of(device / "driver");
-  nic.interface = interface_of(device);
-  nic.group = target_of(device / "iommu_group");
+  nic.driver = target_name(device / "driver");
+  if (const auto names = interfaces_of(device); !names.empty()) nic.interface = names.front();
+  nic.group = target_name(device / "iommu_group");
   nic.memory = registers_of(device);
   return nic;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dpdk_port/link/interfaces.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -37,20 +38,6 @@ struct Inventory {
   std::vector<Candidate> candidates;  // daemons, interfaces, PCI NICs, memif sockets, udp:, loop
   std::vector<Hugepages> hugepages;
 };
-
-// An interface of this network namespace, as the kernel knows it. What is mounted at /sys may be
-// that of another namespace.
-struct KernelInterface {
-  std::string name;
-  int index = 0;
-  unsigned type = 0;  // ARPHRD_ETHER, ...
-  bool up = false, running = false;
-  unsigned mtu = 0;  // 0: not known
-  MacAddr mac;
-};
-
-// Sorted by name.
-std::vector<KernelInterface> ask_for_interfaces();
 
 // Where to look. Tests use other directories, and interfaces.
 struct InventoryRoots {

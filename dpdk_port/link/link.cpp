@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpdk_port/link/suggestion.h"
+#include "stp/base/suggestion.h"
 
 namespace stp::port {
 namespace {

@@ -35,6 +35,7 @@
 // Any other option is an error.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,6 +43,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dpdk_port/link/address.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -52,15 +54,6 @@ enum class LinkKind { kStpd, kIface, kPci, kMemif, kVdev, kUdp, kIp, kLoop };
 constexpr bool is_internet(LinkKind kind) {
   return kind == LinkKind::kUdp || kind == LinkKind::kIp;
 }
-
-struct Ipv4 {
-  std::uint32_t value = 0;  // host order
-  friend auto operator<=>(const Ipv4&, const Ipv4&) = default;
-};
-std::optional<Ipv4> parse_ipv4(const std::string& text);
-std::string to_string(Ipv4 address);
-std::optional<MacAddr> parse_mac(const std::string& text);  // six octets, ':' or '-' between
-std::string to_string(const MacAddr& mac);
 
 // Stations by IPv4 address.
 using Stations = std::map<Ipv4, MacAddr>;
@@ -116,7 +109,60 @@ inline constexpr unsigned kMinUdpMtu = kMinMtu + 28, kMinUdpMtuOverIpv6 = kMinMt
 // The same of an ip: link.
 inline constexpr unsigned kMinIpMtu = kMinMtu + 20, kMinIpMtuOverIpv6 = kMinMtu + 40;
 
+// Why a link does not open, and the remedy.
+struct OpenError {
+  std::string text;
+  bool is_taken = false;  // another program has the UDP port
+};
+
 // False: `error` names the fault and what would be right.
 bool parse_link(const std::string& text, LinkConfig& out, std::string& error);
+
+// The state of a link: the worst condition that is known.
+
+// The numbers appear in stpd's pages and in programs (stm_link_state in <stp/managed.h>): never
+// change the meaning of one.
+enum class LinkState : std::uint8_t {
+  kUnknown = 0,    // not reported
+  kUp = 1,         // frames go both ways
+  kDown = 2,       // the interface is switched off
+  kNoCarrier = 3,  // no device answers at the other end of the cable
+  kGone = 4,       // the interface, or the NIC, is not there
+  kNoPeer = 5,     // memif: nobody has opened the other side
+  kTaken = 6,      // the interface is back, but another program owns it
+  kMtu = 7,        // the longest frames do not pass
+  kMac = 8,        // frames pass, but the interface's MAC address is not the one peers know
+  kDuplicate = 9,  // frames pass, but another station has the link's IPv4 or MAC address
+};
+
+struct LinkStateName {
+  LinkState state;
+  std::string_view name;
+};
+inline constexpr std::array kLinkStates{
+    LinkStateName{LinkState::kUnknown, "unknown"},
+    LinkStateName{LinkState::kUp, "up"},
+    LinkStateName{LinkState::kDown, "down"},
+    LinkStateName{LinkState::kNoCarrier, "no carrier"},
+    LinkStateName{LinkState::kGone, "gone"},
+    LinkStateName{LinkState::kNoPeer, "no peer"},
+    LinkStateName{LinkState::kTaken, "taken"},
+    LinkStateName{LinkState::kMtu, "mtu mismatch"},
+    LinkStateName{LinkState::kMac, "mac changed"},
+    LinkStateName{LinkState::kDuplicate, "duplicate address"},
+};
+
+constexpr std::string_view name_of(LinkState state) {
+  for (const LinkStateName& each : kLinkStates) {
+    if (each.state == state) return each.name;
+  }
+  return kLinkStates.front().name;
+}
+
+// Whether at least short frames pass.
+constexpr bool carries_frames(LinkState state) {
+  return state == LinkState::kUp || state == LinkState::kMtu || state == LinkState::kMac ||
+         state == LinkState::kDuplicate;
+}
 
 }  // namespace stp::port

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/gate.h"
+#include "dpdk_port/link/crossing.h"
 #include "dpdk_port/memif/control_socket.h"
 #include "dpdk_port/memif/handshake.h"
 #include "dpdk_port/memif/waking.h"

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/port.h"
 
 namespace stp::port {

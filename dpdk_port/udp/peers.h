@@ -27,7 +27,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "stp/base/keyed_hash.h"
 #include "stp/base/mutex.h"
 #include "stp/node/node.h"

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link/address_watch.h"
+#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/frame_buffers.h"
@@ -243,11 +243,8 @@ class UdpLink {
         index_(watch_.index()),
         absence_(watch_.absence()) {}
 
-  // "": it is open.
-  std::string open(unsigned shards, bool& is_taken) {
-    std::string error;
-    sockets_ = UdpSocket::open(config_, shards, false, troubles, error, &is_taken);
-    return error;
+  void open(unsigned shards, OpenError& error) {
+    sockets_ = UdpSocket::open(config_, shards, false, troubles, error);
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
   [[nodiscard]] unsigned interface() const { return index_.load(std::memory_order_relaxed); }
@@ -284,13 +281,13 @@ std::string UdpLink::follow_interface() {
   if (watch_.absence() || watch_.index() == index_) return "";
   LinkConfig config = config_;
   config.port = sockets_.front()->address().port;
-  std::string error;
+  OpenError error;
   const auto anew =
       UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), true, troubles, error);
-  for (std::size_t i = 0; i < anew.size() && error.empty(); ++i)
-    error = anew[i]->take_place_of(*sockets_[i]);
-  if (!error.empty())
-    return "the interface is there again, but the link cannot use it: " + error +
+  for (std::size_t i = 0; i < anew.size() && error.text.empty(); ++i)
+    error.text = anew[i]->take_place_of(*sockets_[i]);
+  if (!error.text.empty())
+    return "the interface is there again, but the link cannot use it: " + error.text +
            "; restart this program";
   index_ = watch_.index();
   return "";
@@ -469,11 +466,10 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
 
 }  // namespace
 
-LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, std::string& error,
-                         bool& is_taken) {
+LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, OpenError& error) {
   const auto link = std::make_shared<UdpLink>(config, system_random());
-  error = link->open(shards, is_taken);
-  if (!error.empty()) return {};
+  link->open(shards, error);
+  if (!error.text.empty()) return {};
   PortInfo info = describe(config, link->socket(0), link->peers);
   info.interface = link->interface();
   const auto crossing =

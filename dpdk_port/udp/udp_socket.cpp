@@ -18,8 +18,8 @@
 #include <fstream>
 
 #include "dpdk_port/link/absence.h"
-#include "dpdk_port/link/address_watch.h"
 #include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/udp/peers.h"
 #include "stp/wire/layout.h"
 
@@ -168,10 +168,10 @@ unsigned raw_sockets_at(const InternetAddress& address) {
 
 std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config, unsigned count,
                                                         bool again, UdpTroubles& troubles,
-                                                        std::string& error, bool* is_taken) {
+                                                        OpenError& error) {
   std::vector<std::unique_ptr<UdpSocket>> all;
   for (unsigned place = 0; place < count; ++place) {
-    auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error, is_taken);
+    auto next = open(config, all.empty() ? nullptr : all.front().get(), troubles, error);
     if (!next) return {};
     // Only now may others have the port as well: so the first one has seen that nobody has it. The
     // kernel lets in those of the same user.
@@ -179,19 +179,18 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
     all.push_back(std::move(next));
   }
   if (count > 1) all.front()->steer(count);
-  if (!again) error = all.front()->other_raw_sockets();
-  if (!again && error.empty()) error = all.front()->longer_than_interface(config);
-  if (!error.empty()) return {};
+  if (!again) error.text = all.front()->other_raw_sockets();
+  if (!again && error.text.empty()) error.text = all.front()->longer_than_interface(config);
+  if (!error.text.empty()) return {};
   return all;
 }
 
 std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSocket* first,
-                                           UdpTroubles& troubles, std::string& error,
-                                           bool* is_taken) {
+                                           UdpTroubles& troubles, OpenError& error) {
   const auto address = address_in(config);
   const std::string interface = address ? "" : config.target;
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
-    error =
+    error.text =
         "'" + config.target + "' is neither an address nor an interface of this host: after " +
         kind_of(config) +
         " stands 10.0.0.5, [2001:db8::5], an interface such as eth0, or nothing for all addresses";
@@ -204,12 +203,12 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   int fd = ::socket(family, type, protocol);
   if (fd < 0 && errno == EAFNOSUPPORT && !address) fd = ::socket(family = AF_INET, type, protocol);
   if (fd < 0) {
-    error = explain_socket(errno, raw);
+    error.text = explain_socket(errno, raw);
     return nullptr;
   }
   std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, raw, troubles));
-  error = unfit_here(config);
-  if (!error.empty()) return nullptr;
+  error.text = unfit_here(config);
+  if (!error.text.empty()) return nullptr;
   out->any_ = !address || address->is_unspecified();
   out->set_options();
   if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -218,9 +217,9 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   to.port = raw                ? std::uint16_t{0}
             : first != nullptr ? first->address_.port
                                : static_cast<std::uint16_t>(config.port.value_or(wire::kUdpPort));
-  error = out->bind(interface, to, is_taken);
-  if (error.empty()) error = out->find_longest(config, interface);
-  return error.empty() ? std::move(out) : nullptr;
+  error = out->bind(interface, to);
+  if (error.text.empty()) error.text = out->find_longest(config, interface);
+  return error.text.empty() ? std::move(out) : nullptr;
 }
 
 // The kernel binds any number of raw sockets to one address.
@@ -277,34 +276,32 @@ void UdpSocket::set_options() {
 }
 
 // `interface`: "" if the link has an address, or all of them.
-std::string UdpSocket::bind(const std::string& interface, const InternetAddress& to,
-                            bool* is_taken) {
+OpenError UdpSocket::bind(const std::string& interface, const InternetAddress& to) {
   if (!interface.empty() && ::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
                                          static_cast<socklen_t>(interface.size())) != 0)
-    return "cannot be bound to the interface: " + std::string(std::strerror(errno)) +
-           ": name its address instead";
+    return {"cannot be bound to the interface: " + std::string(std::strerror(errno)) +
+            ": name its address instead"};
   if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_V6ONLY, any_ ? 0 : 1);
   sockaddr_storage name{};
   socklen_t length = to_socket_address(to, family_, name);
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
   if (::bind(fd_, as_any, length) != 0) {
     const int error = errno;
-    if (is_taken != nullptr && error == EADDRINUSE) *is_taken = true;
-    return explain_bind(error, to);
+    return {explain_bind(error, to), error == EADDRINUSE};
   }
   length = sizeof name;
-  if (::getsockname(fd_, as_any, &length) != 0) return std::strerror(errno);
+  if (::getsockname(fd_, as_any, &length) != 0) return {std::strerror(errno)};
   address_ = from_socket_address(as_any).value_or(to);
   // A raw one has its protocol in the place of the port.
   if (raw_) address_.port = 0;
-  if (!any_) return "";
+  if (!any_) return {};
   const auto own =
       interface.empty() ? usual_address(raw_ ? family_ : AF_UNSPEC) : address_of(interface);
   if (own) {
     address_.ip = own->ip;
     address_.scope = own->scope;
   }
-  return "";
+  return {};
 }
 
 // protocol: 13.2

@@ -13,7 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
+#include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/udp/udp_troubles.h"
 #include "stp/types.h"
@@ -39,11 +40,10 @@ class UdpSocket {
 
   // `count` sockets at one address and port: the kernel gives a datagram to the one whose place
   // among them is its D_Port modulo `count`, if is_steered(). `troubles` outlives them. `again`: in
-  // place of those that the link has. Empty: `error` names the fault and the remedy, and `is_taken`
-  // becomes true if it is that another program has the UDP port.
+  // place of those that the link has. Empty: see `error`.
   static std::vector<std::unique_ptr<UdpSocket>> open(const LinkConfig& config, unsigned count,
                                                       bool again, UdpTroubles& troubles,
-                                                      std::string& error, bool* is_taken = nullptr);
+                                                      OpenError& error);
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -120,12 +120,12 @@ class UdpSocket {
       : fd_(fd), family_(family), raw_(raw), troubles_(troubles) {}
   // `first`: nullptr, or the one whose port it shares.
   static std::unique_ptr<UdpSocket> open(const LinkConfig& config, const UdpSocket* first,
-                                         UdpTroubles& troubles, std::string& error, bool* is_taken);
+                                         UdpTroubles& troubles, OpenError& error);
   // Its address is another program's, too. "": it is not.
   [[nodiscard]] std::string other_raw_sockets() const;
   void steer(unsigned count);
   void set_options();
-  std::string bind(const std::string& interface, const InternetAddress& to, bool* is_taken);
+  OpenError bind(const std::string& interface, const InternetAddress& to);
   std::string find_longest(const LinkConfig& config, const std::string& interface);
   [[nodiscard]] std::string longer_than_interface(const LinkConfig& config) const;
   void read_reports(Time now);

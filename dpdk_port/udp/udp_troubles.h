@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "stp/base/mutex.h"
 #include "stp/types.h"
 

@@ -227,13 +227,12 @@ void LocalBackend::leave() {
 }
 
 int open_here(const port::LinkConfig& link, std::vector<std::shared_ptr<Backend>>& out) {
-  std::string reason;
-  bool is_taken = false;
-  auto ports = port::Port::open_shards(link, reason, &is_taken);
-  if (ports.empty()) return fail(is_taken ? -EADDRINUSE : -ENODEV, reason);
+  port::OpenError error;
+  auto ports = port::Port::open_shards(link, error);
+  if (ports.empty()) return fail(error.is_taken ? -EADDRINUSE : -ENODEV, error.text);
   for (auto& port : ports) {
     auto backend = std::make_shared<LocalBackend>(std::move(port));
-    if (const auto error = backend->greet(); error != 0) return error;
+    if (const auto failed = backend->greet(); failed != 0) return failed;
     out.push_back(std::move(backend));
   }
   return 0;

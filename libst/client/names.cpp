@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/link_state.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/wait.h"

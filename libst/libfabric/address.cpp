@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 
-#include "dpdk_port/link/interface_addresses.h"
+#include "dpdk_port/link/interfaces.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"

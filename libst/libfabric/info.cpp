@@ -9,7 +9,6 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@
 #include <optional>
 #include <utility>
 
-#include "dpdk_port/link/interface_addresses.h"
+#include "dpdk_port/link/interfaces.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
 
@@ -224,14 +223,7 @@ namespace {
 constexpr char kSockets[] = "/run/stpd";
 
 unsigned flags_of(const std::string& any_name) {
-  const auto name = port::name_of_interface(any_name);
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 0;
-  ifreq question{};
-  name.copy(question.ifr_name, sizeof question.ifr_name - 1);
-  const bool known = ::ioctl(fd, SIOCGIFFLAGS, &question) == 0;
-  ::close(fd);
-  return known ? static_cast<unsigned short>(question.ifr_flags) : 0;
+  return port::ask_for_interface(port::name_of_interface(any_name)).flags;
 }
 
 // `needed`: flags. One that is named may be without a carrier for the moment.

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "dpdk_port/link/link_state.h"
+#include "dpdk_port/link/link.h"
 #include "libst/managed/domain.h"
 #include "stp/base/assert.h"
 

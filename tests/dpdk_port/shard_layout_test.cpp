@@ -7,7 +7,6 @@
 
 #include "dpdk_port/dpdk/device_share.h"
 #include "dpdk_port/link/crossing.h"
-#include "dpdk_port/link/gate.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/memif/ring.h"
 

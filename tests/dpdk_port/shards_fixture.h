@@ -22,8 +22,9 @@ struct ShardedEnd {
     LinkConfig config;
     std::string error;
     ASSERT_TRUE(parse_link(text, config, error)) << error;
-    ports = Port::open_shards(config, error);
-    ASSERT_FALSE(ports.empty()) << error;
+    OpenError why;
+    ports = Port::open_shards(config, why);
+    ASSERT_FALSE(ports.empty()) << why.text;
     engines.clear();
     engines.resize(ports.size());
   }

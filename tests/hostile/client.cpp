@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "libst/os/unique_fd.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"

@@ -20,8 +20,9 @@ Ports open_ports(const std::string& text) {
   port::LinkConfig link;
   std::string error;
   if (!port::parse_link(text, link, error)) throw std::runtime_error(error);
-  auto ports = port::Port::open_shards(link, error);
-  if (ports.empty()) throw std::runtime_error(error);
+  port::OpenError why;
+  auto ports = port::Port::open_shards(link, why);
+  if (ports.empty()) throw std::runtime_error(why.text);
   return ports;
 }
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "dpdk_port/link/link_state.h"
+#include "dpdk_port/link/link.h"
 #include "tests/managed/managed_fixture.h"
 #include "tests/managed/scripted_link.h"
 #include "tests/managed/two_sessions.h"

@@ -25,8 +25,9 @@ std::vector<std::unique_ptr<port::Port>> ports() {
   port::LinkConfig link;
   std::string error;
   EXPECT_TRUE(port::parse_link("loop,queues=3", link, error)) << error;
-  auto opened = port::Port::open_shards(link, error);
-  EXPECT_EQ(opened.size(), kShards) << error;
+  port::OpenError why;
+  auto opened = port::Port::open_shards(link, why);
+  EXPECT_EQ(opened.size(), kShards) << why.text;
   return opened;
 }
 

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "dpdk_port/link/suggestion.h"
+#include "stp/base/suggestion.h"
 #include "tools/cli/say.h"
 
 namespace stp::cli {
@@ -575,7 +575,7 @@ std::string App::wrong_command() const {
   auto before = command().substr(app_.get_name().size());  // of the wrong word: " trace"
   before = before.empty() ? before : before.substr(1) + ' ';
   const auto similar =
-      port::similar_word(words.front(), std::vector<std::string_view>(there.begin(), there.end()));
+      similar_word(words.front(), std::vector<std::string_view>(there.begin(), there.end()));
   const auto meant =
       similar.empty() ? "" : "; did you mean '" + before + std::string(similar) + "'?";
   return "there is no command '" + before + words.front() + "'; there are" +

@@ -5,8 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
-#include "dpdk_port/link/link_state.h"
 #include "stp/base/printable.h"
 #include "stp/counters.h"
 

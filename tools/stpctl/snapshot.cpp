@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/link_state.h"
 #include "dpdk_port/link/owners.h"
 #include "libst/host/budgets.h"
 #include "libst/ipc/requests.h"

@@ -13,7 +13,7 @@
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
-#include "dpdk_port/link/interface_addresses.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"
 #include "libst/host/identity.h"
 #include "libst/ipc/socket.h"

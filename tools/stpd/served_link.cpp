@@ -176,7 +176,9 @@ bool ServedLink::open_ports(Ports& ports, std::string& error) {
   port::LinkConfig config;
   if (!port::parse_link(options_.link, config, error)) return false;
   config.queues = queues_of(config, options_);
-  ports = port::Port::open_shards(config, error);
+  port::OpenError why;
+  ports = port::Port::open_shards(config, why);
+  error = why.text;
   return !ports.empty();
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <gtest/gtest.h>
+#include "dpdk_port/link/address.h"
 
-#include "dpdk_port/link/link.h"
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "tests/dpdk_port/network_namespace.h"
 
 namespace stp::port {
 namespace {
@@ -36,6 +39,22 @@ TEST(MacText, WhatIsNoAddressIsRefused) {
         "02:00:5e:10:ff:0g", "02005e10ff01......", "02.00.5e.10.ff.01", "+2:00:5e:10:ff:01"}) {
     EXPECT_FALSE(parse_mac(text)) << text;
   }
+}
+
+TEST(UsualAddress, IsOneOfTheFamilyThatIsAskedFor) {
+  const NetworkNamespace here;
+  if (!here.missing().empty()) GTEST_SKIP() << here.missing();
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  if (!NetworkNamespace::ip("address add fd00:9::1/64 dev stp0 nodad"))
+    GTEST_SKIP() << "no IPv6 here";
+  const auto name = [](int family) { return host_of(usual_address(family).value()); };
+  EXPECT_EQ(name(AF_INET), "10.9.0.1");
+  EXPECT_EQ(name(AF_INET6), "fd00:9::1");
+  EXPECT_EQ(name(AF_UNSPEC), "10.9.0.1");
+  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
+  EXPECT_EQ(name(AF_INET), "127.0.0.1");
+  EXPECT_EQ(name(AF_UNSPEC), "fd00:9::1");
 }
 
 }  // namespace

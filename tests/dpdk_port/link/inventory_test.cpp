@@ -45,9 +45,8 @@ class InventoryTest : public ::testing::Test {
     show(name, index, "02:00:00:00:00:0a");
     interfaces_.push_back({.name = name,
                            .index = index,
+                           .flags = IFF_UP | IFF_RUNNING,
                            .type = type,
-                           .up = true,
-                           .running = true,
                            .mtu = 9'000,
                            .mac = parse_mac("02:00:00:00:00:0a").value()});
     return interfaces_.back();
@@ -111,7 +110,7 @@ TEST_F(InventoryTest, interfaces_of_another_namespace_are_not_listed_nor_believe
 }
 
 TEST_F(InventoryTest, what_keeps_an_interface_from_being_used_is_told_with_the_remedy) {
-  interface("down0").up = false;
+  interface("down0").flags = 0;
   interface("lo", ARPHRD_LOOPBACK);
   interface("ib0", ARPHRD_INFINIBAND);
   interface("short0").mtu = 300;
@@ -137,7 +136,7 @@ TEST_F(InventoryTest, what_another_program_owns_cannot_be_used) {
 }
 
 TEST_F(InventoryTest, without_a_carrier_an_interface_can_be_used_but_that_is_said) {
-  interface("eth0").running = false;
+  interface("eth0").flags = IFF_UP;
   EXPECT_TRUE(find("iface:eth0").usable);
   EXPECT_TRUE(has(find("iface:eth0").note, "no carrier"));
 }

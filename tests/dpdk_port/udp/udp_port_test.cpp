@@ -8,8 +8,8 @@
 #include <array>
 #include <random>
 
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/internet_address.h"
 #include "dpdk_port/udp/udp_ways.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/frame.h"

@@ -183,8 +183,10 @@ TEST_F(UdpShards, NobodyElseGetsThePort) {
     LinkConfig config;
     std::string error;
     ASSERT_TRUE(parse_link(text_of(queues, port), config, error));
-    EXPECT_TRUE(Port::open_shards(config, error).empty());
-    EXPECT_NE(error.find("another program has this UDP port"), std::string::npos) << error;
+    OpenError why;
+    EXPECT_TRUE(Port::open_shards(config, why).empty());
+    EXPECT_NE(why.text.find("another program has this UDP port"), std::string::npos) << why.text;
+    EXPECT_TRUE(why.is_taken);
   }
 }
 

@@ -17,7 +17,7 @@
 #include <set>
 #include <thread>
 
-#include "dpdk_port/link/interface_addresses.h"
+#include "dpdk_port/link/interfaces.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
 #include "stp/wire/operations.h"

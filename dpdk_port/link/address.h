@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An IPv4 or IPv6 address with a UDP port, which is 0 where there are none, and its forms as text
-// and for sockets.
+// Addresses: of IPv4, of Ethernet, and of either IP with a UDP port; their forms as text and for
+// sockets; and which of them this host has, which is that of the network namespace of this process.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,10 +11,20 @@
 #include <optional>
 #include <string>
 
-#include "dpdk_port/link/link.h"
+#include "stp/types.h"
 
 namespace stp::port {
 
+struct Ipv4 {
+  std::uint32_t value = 0;  // host order
+  friend auto operator<=>(const Ipv4&, const Ipv4&) = default;
+};
+std::optional<Ipv4> parse_ipv4(const std::string& text);
+std::string to_string(Ipv4 address);
+std::optional<MacAddr> parse_mac(const std::string& text);  // six octets, ':' or '-' between
+std::string to_string(const MacAddr& mac);
+
+// An IPv4 or IPv6 address with a UDP port, which is 0 where there are none.
 struct InternetAddress {
   std::array<std::uint8_t, 16> ip{};  // an IPv4 address as ::ffff:10.0.0.5
   std::uint16_t port = 0;             // host order; 0: none
@@ -46,5 +56,20 @@ std::string host_of(const InternetAddress& address);
 std::optional<InternetAddress> from_socket_address(const sockaddr* address);
 // For a socket of that family. Returns the length; 0: a socket for IPv4 reaches no IPv6 address.
 socklen_t to_socket_address(const InternetAddress& address, int family, sockaddr_storage& out);
+
+// ---- this host
+
+// The interface that has the address, whatever its port; "": none.
+std::string interface_with(const InternetAddress& address);
+
+// The interface that all hosts of its network are reached at by that IPv4 address; "": none.
+std::string interface_with_broadcast(const InternetAddress& address);
+
+// The first IPv4 address of an interface, or its first IPv6 one that is not link-local.
+std::optional<InternetAddress> address_of(const std::string& interface);
+
+// The address that packets to other networks come from. Without a way to them, that of any
+// interface. AF_UNSPEC: that of IPv4, if there is one. nullopt: this host has none of the family.
+std::optional<InternetAddress> usual_address(int family = AF_UNSPEC);
 
 }  // namespace stp::port

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The addresses of this host, in a network namespace of their own.
-#include "dpdk_port/link/address_watch.h"
+#include "dpdk_port/link/interface_watch.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
 
 #include "tests/dpdk_port/network_namespace.h"
 
-namespace stp::port::address_watch_test {
+namespace stp::port::interface_watch_test {
 namespace {
 
 TEST(HostAddresses, AreThoseThatTheKernelHasAtThatMoment) {
@@ -42,21 +42,5 @@ TEST(HostAddresses, OfOneNetworkOnlyAreTheirInterfacesOwn) {
   EXPECT_TRUE(addresses.has(parse_internet_address("fe80::9%stp1").value(), 0, 0));
 }
 
-TEST(UsualAddress, IsOneOfTheFamilyThatIsAskedFor) {
-  const NetworkNamespace here;
-  if (!here.missing().empty()) GTEST_SKIP() << here.missing();
-  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
-  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
-  if (!NetworkNamespace::ip("address add fd00:9::1/64 dev stp0 nodad"))
-    GTEST_SKIP() << "no IPv6 here";
-  const auto name = [](int family) { return host_of(usual_address(family).value()); };
-  EXPECT_EQ(name(AF_INET), "10.9.0.1");
-  EXPECT_EQ(name(AF_INET6), "fd00:9::1");
-  EXPECT_EQ(name(AF_UNSPEC), "10.9.0.1");
-  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
-  EXPECT_EQ(name(AF_INET), "127.0.0.1");
-  EXPECT_EQ(name(AF_UNSPEC), "fd00:9::1");
-}
-
 }  // namespace
-}  // namespace stp::port::address_watch_test
+}  // namespace stp::port::interface_watch_test

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/suggestion.h"
+#include "stp/base/suggestion.h"
 
 #include <gtest/gtest.h>
 
-namespace stp::port {
+namespace stp {
 namespace {
 
 TEST(Suggestion, FindsWhatASlipOfTheFingersHasChanged) {
@@ -26,4 +26,4 @@ TEST(Suggestion, IsNotMadeWhereItWouldBeAGuess) {
 }
 
 }  // namespace
-}  // namespace stp::port
+}  // namespace stp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel tells of interfaces: all their addresses, as getifaddrs() has them. By rtnetlink
-// their IPv4 addresses, also those with a label (eth0:1), which ioctl and getifaddrs tell as if of
-// another interface; and which one has an alternative name, of up to 127 characters. Needs nothing
-// else of the project.
+// What the kernel tells of interfaces when it is asked. By ioctl what each one is. As getifaddrs()
+// has them all their addresses. By rtnetlink their IPv4 addresses, also those with a label
+// (eth0:1), which ioctl and getifaddrs tell as if of another interface; and which one has an
+// alternative name, of up to 127 characters. Needs no other source of the project.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,9 +11,11 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -23,7 +25,89 @@
 #include <string>
 #include <vector>
 
+#include "stp/types.h"
+
 namespace stp::port {
+
+// An interface of this network namespace, as the kernel knows it. What is mounted at /sys may be
+// that of another namespace.
+struct KernelInterface {
+  std::string name;
+  int index = 0;       // 0: there is no such interface
+  unsigned flags = 0;  // IFF_UP, ...
+  unsigned type = 0;   // ARPHRD_ETHER, ...; not of one without an address
+  unsigned mtu = 0;    // bytes of the longest packet; 0: not known
+  MacAddr mac;
+
+  [[nodiscard]] bool has(unsigned all) const { return (flags & all) == all; }
+};
+
+// A socket for questions by ioctl.
+class InterfaceSocket {
+ public:
+  InterfaceSocket() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+  ~InterfaceSocket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  InterfaceSocket(const InterfaceSocket&) = delete;
+  InterfaceSocket& operator=(const InterfaceSocket&) = delete;
+
+  // `answer` may have what belongs to the question. False: see errno.
+  bool ask(unsigned long what, const std::string& name, ifreq& answer) const {
+    std::memset(answer.ifr_name, 0, sizeof answer.ifr_name);
+    name.copy(answer.ifr_name, sizeof answer.ifr_name - 1);
+    return ::ioctl(fd_, what, &answer) == 0;
+  }
+  // By the kernel's own name. If anything is missing, errno says why the last such thing is.
+  [[nodiscard]] KernelInterface look_up(const std::string& name) const {
+    KernelInterface out;
+    out.name = name;
+    ifreq answer{};
+    if (!ask(SIOCGIFINDEX, name, answer)) return out;
+    out.index = answer.ifr_ifindex;
+    if (ask(SIOCGIFFLAGS, name, answer)) out.flags = static_cast<unsigned short>(answer.ifr_flags);
+    if (ask(SIOCGIFHWADDR, name, answer)) {
+      out.type = answer.ifr_hwaddr.sa_family;
+      std::memcpy(out.mac.octets.data(), answer.ifr_hwaddr.sa_data, out.mac.octets.size());
+    }
+    if (ask(SIOCGIFMTU, name, answer)) out.mtu = static_cast<unsigned>(answer.ifr_mtu);
+    return out;
+  }
+
+ private:
+  int fd_;
+};
+
+// By the kernel's own name.
+inline KernelInterface ask_for_interface(const std::string& name) {
+  return InterfaceSocket().look_up(name);
+}
+
+inline unsigned mtu_of(const std::string& interface) {
+  return ask_for_interface(interface).mtu;
+}
+
+// All of them, sorted by name.
+inline std::vector<KernelInterface> ask_for_interfaces() {
+  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> names(
+      ::if_nameindex(), &::if_freenameindex);
+  const InterfaceSocket socket;
+  std::vector<KernelInterface> all;
+  for (const auto* each = names.get(); each != nullptr && each->if_index != 0; ++each) {
+    all.push_back(socket.look_up(each->if_name));
+    if (all.back().index == 0) all.pop_back();  // it has gone
+  }
+  std::ranges::sort(all, {}, &KernelInterface::name);
+  return all;
+}
+
+// The MTU of the interface with the longest packets that is up, but for the loopback one; 0: none.
+inline unsigned most_mtu() {
+  unsigned most = 0;
+  for (const KernelInterface& at : ask_for_interfaces())
+    if (at.has(IFF_UP) && !at.has(IFF_LOOPBACK)) most = std::max(most, at.mtu);
+  return most;
+}
 
 struct InterfaceAddress {
   int index = 0;           // of the interface

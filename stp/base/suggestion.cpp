@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/suggestion.h"
+#include "stp/base/suggestion.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace stp::port {
+namespace stp {
 namespace {
 
 constexpr std::size_t kLongestWord = 32;  // bounds the work for a text of any length
@@ -53,4 +53,4 @@ std::string_view similar_word(std::string_view word, const std::vector<std::stri
   return best;
 }
 
-}  // namespace stp::port
+}  // namespace stp
