@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands of stpctl, one function each, and the command line that chooses one of them. A
-// command that fails throws Failure.
+// The commands of stpctl, one function each, and what the command line says to them. A command that
+// fails throws Failure.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +39,6 @@ struct Options {
   // dat-conf: uses `link`, or if that is empty the links of all `sockets`
   std::string name = "stp", provider;
 };
-
-// nullopt: the program ends with `exit_status`; help or the error has been printed.
-std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
 
 // The commands. A row has its name, help and an example of its words; its function, which is
 // declared below; what adds options of its own, and what checks them (what is wrong; "": nothing),
