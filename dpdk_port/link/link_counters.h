@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The single list of all counters of links. `stpctl stats`, Prometheus and docs/operations.md use
-// these names: operators rely on them. A row makes a member of the struct that its group is, the
-// counter that a Port reports, the text that stpctl prints, and the type in Prometheus: counters
-// only grow, levels fall as well.
+// The single list of all counters but the Node's: of links, and of stpd. `stpctl stats`, Prometheus
+// and docs/operations.md use these names: operators rely on them. A row makes a member of the
+// struct that its group is, the counter that a Port reports, the text that stpctl prints, and the
+// type in Prometheus: counters only grow, levels fall as well.
 #pragma once
 
 #include <cstdint>
@@ -62,12 +62,25 @@
   X(conflicts,     arp_conflicts,    "times another station was found to have the link's address") \
   X(dropped,       arp_dropped,      "ARP frames not sent: too many waited")
 
+// Of stpd: members of Server::Counts.
+#define STP_SERVER_COUNTERS(X)                                                                     \
+  X(clients,       clients,          "programs that connected")                                    \
+  X(refused,       clients_refused,  "programs turned away: too many were connected, or files open") \
+  X(bad_messages,  clients_bad_messages, "programs disconnected for what no libst sends")          \
+  X(slow_readers,  clients_slow_readers, "programs disconnected for not reading their replies")    \
+  X(slow_sockets,  clients_slow_sockets, "programs disconnected because so many waited for their sockets") \
+  X(stuck_descriptors, descriptors_stuck, "descriptors of programs that could not be closed for a second") \
+  X(torn_memory,   clients_torn_memory, "programs disconnected for taking away memory in use")
+
 // Those that stand alone: whoever counts them reports them by name.
 #define STP_SINGLE_COUNTERS(X)                                                                     \
+  X(_,             bells_silenced,   "times a program that rang for nothing was not listened to")  \
   X(_,             link_changes,     "times the link came into another state: see stpctl links")   \
   X(_,             link_sought,      "times a memif client looked for its server after the first") \
   X(_,             link_tx_refused,  "frames that the kernel did not send: too long, or the link went down") \
   X(_,             looped,           "frames to our own address, which never reach the link")      \
+  X(_,             trace_dropped,    "frames that found the buffer of that trace full")            \
+  X(_,             trace_frames,     "frames written to the trace of --pcap")                      \
   X(_,             tx_no_buffer,     "turns in which no buffer was free for sending")              \
   X(_,             udp_displaced,    "addresses that gave way to others: the table was full")      \
   X(_,             wrong_queue,      "frames that came on another shard's queue, and were handed to theirs")
@@ -75,15 +88,15 @@
 #define STP_LEVELS(X)                                                                              \
   X(_,             udp_peers,        "addresses of peers in the table now")                        \
   X(_,             udp_strangers,    "addresses of others in the table now")
-#define STP_LINK_COUNTERS(X)                                                                       \
+#define STP_OTHER_COUNTERS(X)                                                                      \
   STP_DEVICE_COUNTERS(X) STP_RECEIVE_COUNTERS(X) STP_SEND_COUNTERS(X) STP_SEAT_COUNTERS(X)         \
   STP_UDP_RECEIVE_COUNTERS(X) STP_UDP_SEND_COUNTERS(X) STP_UDP_ERRORS(X) STP_ARP_COUNTERS(X)       \
-  STP_SINGLE_COUNTERS(X)
+  STP_SERVER_COUNTERS(X) STP_SINGLE_COUNTERS(X)
 // clang-format on
 
 namespace stp::port {
 
-// A counter of the link itself, in addition to the Node's.
+// A counter of the link or of stpd, in addition to the Node's.
 struct PortCounter {
   std::string name;  // "link_rx_missed", "arp_requests_sent", ...
   std::uint64_t value;
@@ -145,6 +158,10 @@ inline void add(std::vector<PortCounter>& to, const UdpErrors& from) {
 }
 inline void add(std::vector<PortCounter>& to, const ArpCounters& from) {
   STP_ARP_COUNTERS(STP_REPORT)
+}
+template <typename Counts>
+void add_server_counters(std::vector<PortCounter>& to, const Counts& from) {
+  STP_SERVER_COUNTERS(STP_REPORT)
 }
 
 #undef STP_REPORT

@@ -22,11 +22,8 @@ node_rows() {
     }' stp/counters.h
 }
 
-# Names of the counters of a link, its service and stpd itself: {"tx_kept", ...}, {"clients", ...}.
-other_names() {
-  sed -nE 's/^  X\([a-z_]+, +([a-z_]+), .*$/\1/p' dpdk_port/link/link_counters.h
-  sed -E 's/\{"/\n&/g' tools/stpd/served_link.cpp | sed -nE 's/^\{"([a-z_]+)", .*$/\1/p'
-}
+# Names of the counters of a link, its service and stpd itself.
+other_names() { sed -nE 's/^  X\([a-z_]+, +([a-z_]+), .*$/\1/p' dpdk_port/link/link_counters.h; }
 
 if [ "${2-}" = --print ]; then
   node_rows

@@ -2,7 +2,7 @@
 #include "tools/stpctl/counters.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <optional>
 
 #include "dpdk_port/link/link.h"
@@ -13,58 +13,47 @@
 namespace stp::stpctl {
 namespace {
 
-struct Text {
+enum class Kind { kCount, kDrop, kLevel };
+
+struct Row {
   std::string_view name, text;
-  bool level = false;
+  Kind kind;
 };
 
-// Counters of links and of stpd. Those of the Node have their texts in Counters::description.
-constexpr std::array kTexts{
-#define STP_TEXT(member, name, text) Text{#name, text},
-    STP_LINK_COUNTERS(STP_TEXT)
-#undef STP_TEXT
-#define STP_LEVEL(member, name, text) Text{#name, text, true},
-        STP_LEVELS(STP_LEVEL)
+// All that there are.
+constexpr Row kRows[] = {
+#define STP_COUNT(id, name, text) {#name, text, Kind::kCount},
+#define STP_DROP(id, name, text) {#name, text, Kind::kDrop},
+#define STP_LEVEL(id, name, text) {#name, text, Kind::kLevel},
+    STP_COUNTERS(STP_COUNT, STP_DROP) STP_OTHER_COUNTERS(STP_COUNT) STP_LEVELS(STP_LEVEL)
 #undef STP_LEVEL
-            Text{"clients", "programs that connected"},
-    Text{"clients_refused", "programs turned away: too many were connected, or files open"},
-    Text{"clients_bad_messages", "programs disconnected for what no libst sends"},
-    Text{"clients_slow_readers", "programs disconnected for not reading their replies"},
-    Text{"clients_slow_sockets", "programs disconnected because so many waited for their sockets"},
-    Text{"bells_silenced", "times a program that rang for nothing was not listened to"},
-    Text{"descriptors_stuck", "descriptors of programs that could not be closed for a second"},
-    Text{"clients_torn_memory", "programs disconnected for taking away memory in use"},
-    Text{"trace_frames", "frames written to the trace of --pcap"},
-    Text{"trace_dropped", "frames that found the buffer of that trace full"},
+#undef STP_DROP
+#undef STP_COUNT
 };
 
-std::optional<Counter> counter_named(std::string_view name) {
-  for (std::size_t i = 0; i < kCounterCount; ++i)
-    if (name == Counters::name(static_cast<Counter>(i))) return static_cast<Counter>(i);
-  return std::nullopt;
+const Row* row_of(std::string_view name) {
+  const auto* const row = std::ranges::find(kRows, name, &Row::name);
+  return row == std::end(kRows) ? nullptr : row;
 }
 
-const Text* text_named(std::string_view name) {
-  const auto* const known = std::ranges::find(kTexts, name, &Text::name);
-  return known == kTexts.end() ? nullptr : known;
+bool is_of_kind(std::string_view name, Kind kind) {
+  const auto* const row = row_of(name);
+  return row != nullptr && row->kind == kind;
 }
 
 }  // namespace
 
 std::string_view text_of_counter(std::string_view name) {
-  if (const auto counter = counter_named(name)) return Counters::description(*counter);
-  const auto* const known = text_named(name);
-  return known == nullptr ? std::string_view{} : known->text;
+  const auto* const row = row_of(name);
+  return row == nullptr ? std::string_view{} : row->text;
 }
 
 bool is_level(std::string_view name) {
-  const auto* const known = text_named(name);
-  return known != nullptr && known->level;
+  return is_of_kind(name, Kind::kLevel);
 }
 
 bool counts_drops(std::string_view name) {
-  const auto counter = counter_named(name);
-  return counter && Counters::is_drop(*counter);
+  return is_of_kind(name, Kind::kDrop);
 }
 
 namespace {

@@ -411,17 +411,12 @@ void ServedLink::add_counters() {
 }
 
 std::vector<port::PortCounter> ServedLink::own_counters() {
-  const auto& clients = parts_->server.counts();
-  return {{"clients", clients.clients},
-          {"clients_refused", clients.refused},
-          {"clients_bad_messages", clients.bad_messages},
-          {"clients_slow_readers", clients.slow_readers},
-          {"clients_slow_sockets", clients.slow_sockets},
-          {"bells_silenced", shards().first().silenced_bells()},
-          {"descriptors_stuck", clients.stuck_descriptors},
-          {"clients_torn_memory", clients.torn_memory},
-          {"trace_frames", trace_ ? trace_->frames() : 0},
-          {"trace_dropped", trace_ ? trace_->dropped() : 0}};
+  std::vector<port::PortCounter> all;
+  port::add_server_counters(all, parts_->server.counts());
+  all.push_back({"bells_silenced", shards().first().silenced_bells()});
+  all.push_back({"trace_frames", trace_ ? trace_->frames() : 0});
+  all.push_back({"trace_dropped", trace_ ? trace_->dropped() : 0});
+  return all;
 }
 
 void ServedLink::log_counters() {

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpdk_port/link/link_counters.h"
 #include "libst/host/attachments.h"
 #include "libst/host/identity.h"
 #include "libst/host/poll_loop.h"
@@ -237,15 +238,9 @@ class Server {
   using Log = std::function<void(LogLevel, const std::string&)>;
 
   struct Counts {
-    std::atomic<std::uint64_t> clients{0};  // accepted
-    std::atomic<std::uint64_t> refused{0};  // for lack of places or files, and for other reasons
-    std::atomic<std::uint64_t> bad_messages{0};  // disconnected for an invalid message
-    std::atomic<std::uint64_t> slow_readers{0};  // disconnected for not reading replies
-    // Descriptors of clients on which a thread has been lost for at least a second.
-    std::atomic<std::uint64_t> stuck_descriptors{0};
-    // Disconnected because so many wait for their sockets that each reply takes long.
-    std::atomic<std::uint64_t> slow_sockets{0};
-    std::atomic<std::uint64_t> torn_memory{0};  // disconnected for taking away memory in use
+#define STP_COUNT(member, name, text) std::atomic<std::uint64_t> member{0};
+    STP_SERVER_COUNTERS(STP_COUNT)
+#undef STP_COUNT
   };
 
   // `shards`: the Services of one link, in order, which outlive the Server.
@@ -267,7 +262,9 @@ class Server {
   // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
   int listen(const ipc::SocketAccess& access = {});
   // Instead: takes the socket over from another Server of the same path.
-  void take_over(Listener listener) { listener_ = std::move(listener); }
+  void take_over(Listener listener) {
+    listener_ = std::move(listener);
+  }
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
   // this process, which share its open files and mappings.
   int start(std::size_t links = 1);
@@ -276,9 +273,13 @@ class Server {
   void stop();
   // The same, but keeps the socket: who connects waits for the Server that takes it over.
   Listener stop_and_keep_listening();
-  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] const Counts& counts() const {
+    return counts_;
+  }
   // Beats at least once per second.
-  [[nodiscard]] const host::Heartbeat& heartbeat() const { return heartbeat_; }
+  [[nodiscard]] const host::Heartbeat& heartbeat() const {
+    return heartbeat_;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
