@@ -26,7 +26,7 @@ void WakeUps::enter(Vc& vc) {
   touched_.push_back(vc);
 }
 
-void WakeUps::notify(bool all, Time now) {
+void WakeUps::wake(bool all, Time now) {
   // A channel touched again has left drowsy_: it is checked once per touch.
   if (all) {
     drowsy_.append(touched_);

@@ -34,16 +34,12 @@ class WakeUps {
     wake(now >= wake_by_, now);
   }
   // Notifies users; `all`: also those whose wake-up may be delayed.
-  void wake(bool all, Time now) {
-    if (!touched_.empty() || (all && !drowsy_.empty())) return notify(all, now);
-    if (drowsy_.empty()) wake_by_ = kNever;
-  }
+  void wake(bool all, Time now);
   // When the next delayed wake-up is due.
   [[nodiscard]] Time deadline() const { return wake_by_; }
 
  private:
   void enter(Vc& vc);
-  void notify(bool all, Time now);
 
   RingQueue<Event>& events_;
   LinkedList<Vc, IsTouched> touched_;  // their users are to be told
