@@ -43,7 +43,7 @@ int Ep::close() {
   {
     LinkLock lock(link_.mutex());
     closing_ = true;
-    link_.stop_dialing(lock, *this);
+    link_.dialers().stop(lock, *this);
     linger(lock);
     if (request_) stm_reject(request_->connection, nullptr, 0);
     Connection::close();
@@ -198,12 +198,18 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
     link_.give_back(std::move(block));
     return explain(FI_LOG_EP_CTRL, "a connection", error);
   }
-  state_ = State::kConnecting;
+  try {
+    link_.dialers().dial({.owner = this,
+                          .connection = connection_,
+                          .peer = peer_name(peer_),
+                          .data = pack_request(link_.at_present(name_, format_), data, length)});
+  } catch (...) {  // as if it had not been called: there is no thread that connects, or no memory
+    Connection::close();
+    link_.give_back(std::move(block));
+    throw;
+  }
+  state_ = State::kConnecting;  // who dials waits for the mutex
   use_block(std::move(block));
-  link_.dial({.owner = this,
-              .connection = connection_,
-              .peer = peer_name(peer_),
-              .data = pack_request(link_.at_present(name_, format_), data, length)});
   return 0;
 }
 

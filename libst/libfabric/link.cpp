@@ -15,7 +15,7 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <system_error>
+#include <thread>
 
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
@@ -34,7 +34,6 @@ constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
 constexpr unsigned kPollsWithoutRest = 16;
-constexpr std::size_t kMostDialers = 8;
 
 // The log says why each message that is not copied will cost a registration.
 void tell_of_cache(stm_domain_t domain) {
@@ -51,21 +50,25 @@ void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
 }
 
+int begin_connect(const Dial& dial) {
+  const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
+  return stm_connect(dial.connection, dial.peer.c_str(),
+                     given != 0 ? given : std::int64_t{STM_WHILE_ALIVE}, dial.data.data(),
+                     dial.data.size());
+}
+
 }  // namespace
 
 FabricLink::FabricLink()
     : slots_(kBuffer, kSlotsAtATime),
       notes_(kNote, kNotesAtATime),
       short_laned_(kShortLaned, kSlotsAtATime),
-      laned_(kLaned, kLanedAtATime) {}
+      laned_(kLaned, kLanedAtATime) {
+  dialers_.emplace(mutex_, begin_connect);
+}
 
 FabricLink::~FabricLink() {
-  {
-    const LinkLock lock(mutex_);
-    closing_ = true;
-  }
-  dial_.notify_all();
-  for (auto& dialer : dialers_) dialer.join();
+  dialers_.reset();  // their threads use what follows
   blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
 }
@@ -352,52 +355,6 @@ int FabricLink::take_block(std::size_t count, std::unique_ptr<RxBlock>& out) {
   if (const auto error = block->make(domain_, count, kBuffer); error != 0) return error;
   out = std::move(block);
   return 0;
-}
-
-// ---- dialing ----
-
-void FabricLink::dial(Dial&& dial) {
-  const auto all_busy = dialing_.size() + dials_.size() >= dialers_.size();
-  if (all_busy && dialers_.size() < kMostDialers) {
-    try {
-      dialers_.emplace_back([this] { run_dialer(); });
-    } catch (const std::system_error&) {
-      if (dialers_.empty()) throw;  // else those that there are will do
-    }
-  }
-  dials_.push_back(std::move(dial));
-  dial_.notify_all();
-}
-
-void FabricLink::stop_dialing(LinkLock& lock, const Owner& owner) {
-  std::erase_if(dials_, [&owner](const Dial& dial) { return dial.owner == &owner; });
-  const auto find = [&] {
-    mutex_.is_held();
-    return std::ranges::find(dialing_, &owner, &Dialing::owner);
-  };
-  if (const auto found = find(); found != dialing_.end())
-    stm_connection_close(found->connection);  // so the thread does not wait for the peer any longer
-  while (find() != dialing_.end()) lock.wait(dial_);
-}
-
-void FabricLink::run_dialer() {
-  LinkLock lock(mutex_);
-  for (;;) {
-    while (!closing_ && dials_.empty()) lock.wait(dial_);
-    if (closing_) return;
-    const auto dial = std::move(dials_.front());
-    dials_.pop_front();
-    const auto now = dialing_.insert(dialing_.end(), {dial.owner, dial.connection});
-    const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
-    const auto error = lock.without([&] {
-      return stm_connect(dial.connection, dial.peer.c_str(),
-                         given != 0 ? given : std::int64_t{STM_WHILE_ALIVE}, dial.data.data(),
-                         dial.data.size());
-    });
-    if (error != 0) dial.owner->not_dialed(error);
-    dialing_.erase(now);
-    dial_.notify_all();
-  }
 }
 
 bool sends_quietly(stm_connection_t connection) {

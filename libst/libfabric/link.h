@@ -7,71 +7,24 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/address.h"
+#include "libst/libfabric/dialers.h"
+#include "libst/libfabric/link_mutex.h"
 #include "libst/libfabric/op.h"
 #include "libst/os/shared_core.h"
-#include "stp/base/mutex.h"
 
 namespace stp::fi {
-
-// The mutex of a link. A thread that polls lets those go first that wait for it. Otherwise it would
-// have the mutex again before they are awake, again and again.
-class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
- public:
-  void lock() STP_THREAD_SAFETY(acquire_capability()) {
-    if (mutex_.lock_at_once()) return;
-    waiting_.fetch_add(1);
-    mutex_.lock();
-    waiting_.fetch_sub(1);
-    turns_.fetch_add(1);  // after the line above: who sees this turn does not wait for it
-    turns_.notify_all();
-  }
-  // Of a thread that polls: if others wait, after one of them has had the mutex.
-  void lock_to_poll() STP_THREAD_SAFETY(acquire_capability()) {
-    const auto turn = turns_.load();
-    if (is_awaited()) turns_.wait(turn);
-    lock();
-  }
-  void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
-  // For clang, where it cannot see it: the caller holds this.
-  void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
-  void check_order() const { mutex_.check_order(); }
-  [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
-
- private:
-  Mutex mutex_{LockRank::kIa};
-  std::atomic<std::uint32_t> waiting_{0}, turns_{0};
-};
-
-using LinkLock = LockOf<LinkMutex>;
-
-// For a call that a program repeats until something has happened.
-class STP_THREAD_SAFETY(scoped_lockable) PollLock {
- public:
-  explicit PollLock(LinkMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : mutex_(of) {
-    of.lock_to_poll();
-  }
-  ~PollLock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
-  PollLock(const PollLock&) = delete;
-  PollLock& operator=(const PollLock&) = delete;
-
- private:
-  LinkMutex& mutex_;
-};
 
 using Clock = std::chrono::steady_clock;
 
@@ -142,15 +95,6 @@ struct RxBlock {
   ~RxBlock();
   // Makes so many of that size. 0 or a status.
   int make(stm_domain_t domain, std::size_t count, std::size_t of_size);
-};
-
-// A pending connect. It runs in a thread of its own, because resolving a host may take a second. A
-// few of them run at once: hosts that are not there do not hold up all others.
-struct Dial {
-  Owner* owner;
-  stm_connection_t connection;
-  std::string peer;
-  std::vector<std::byte> data;
 };
 
 // An open link: one domain of the managed API, with one queue for all events. A thread that reads
@@ -234,9 +178,7 @@ class FabricLink {
   // The parameter sets how many, the same each time.
   int take_block(std::size_t count, std::unique_ptr<RxBlock>& out);
   void give_back(std::unique_ptr<RxBlock> block) { blocks_.push_back(std::move(block)); }
-  void dial(Dial&& dial) STP_REQUIRES(mutex_);
-  // Afterwards no thread connects for `owner`. If one does now, the connection is closed.
-  void stop_dialing(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
+  [[nodiscard]] Dialers& dialers() { return *dialers_; }
 
   // Passive endpoints and connection requests that are there: a handle may name one that is not.
   void add_handle(fid_t handle) { handles_.insert(handle); }
@@ -260,7 +202,6 @@ class FabricLink {
   // After a poll that has found nothing.
   void may_rest();
   void wait(std::int64_t microseconds);
-  void run_dialer();
 
   LinkMutex mutex_;
   UdpTarget target_{""};
@@ -281,15 +222,7 @@ class FabricLink {
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;
 
-  std::vector<std::thread> dialers_;
-  std::condition_variable_any dial_;
-  std::deque<Dial> dials_ STP_GUARDED_BY(mutex_);
-  struct Dialing {
-    const Owner* owner;
-    stm_connection_t connection;
-  };
-  std::list<Dialing> dialing_ STP_GUARDED_BY(mutex_);  // now, each in a thread
-  bool closing_ STP_GUARDED_BY(mutex_) = false;
+  std::optional<Dialers> dialers_;
 };
 
 // Whether the program has registered the memory that they are, so that they need no copy.

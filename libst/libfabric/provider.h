@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "libst/include/stp/managed.h"
 
@@ -63,6 +64,8 @@ auto guarded(Call call) noexcept -> decltype(call()) {
     return call();
   } catch (const std::bad_alloc&) {
     return static_cast<decltype(call())>(-FI_ENOMEM);
+  } catch (const std::system_error& error) {  // no thread: another call may get one (-FI_EAGAIN)
+    return static_cast<decltype(call())>(-error.code().value());
   } catch (...) {
     return static_cast<decltype(call())>(-FI_EOTHER);
   }

@@ -12,6 +12,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,15 @@ namespace stp::test {
 
 inline constexpr int kPatience = 20'000;  // ms
 inline constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+
+// Whether `condition` becomes true. Its calls make the progress that it waits for.
+template <class Condition>
+bool becomes_true(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+  while (!condition())
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  return true;
+}
 
 struct FreeInfo {
   void operator()(fi_info* info) const { fi_freeinfo(info); }

@@ -52,7 +52,7 @@ int Endpoint::close() {
     std::vector<const Outgoing*> all;
     for (const auto& [place, connection] : outgoing_) all.push_back(connection.get());
     for (const auto& connection : ended_outgoing_) all.push_back(connection.get());
-    for (const auto* const connection : all) link_.stop_dialing(lock, *connection);
+    for (const auto* const connection : all) link_.dialers().stop(lock, *connection);
     if (listener_ != nullptr) stm_listener_close(listener_);
     // Whatever was posted completes now; nothing refers to the endpoint afterwards.
     for (const auto& [place, connection] : outgoing_) connection->close();

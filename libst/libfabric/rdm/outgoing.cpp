@@ -50,7 +50,7 @@ int Outgoing::dial() {
   }
   if (const auto error = create(); error != 0) return error;
   link.mutex().is_held();
-  link.dial(
+  link.dialers().dial(
       {.owner = this,
        .connection = connection_,
        .peer = peer_name(peer_),
