@@ -7,11 +7,10 @@
 
 #include <cstddef>
 #include <deque>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "libst/libfabric/link.h"
+#include "stp/base/ring_queue.h"
 
 namespace stp::fi {
 
@@ -45,40 +44,6 @@ class Cntr : public fid_cntr {
   unsigned users_ = 0;
 };
 
-// A queue of places that are used again: it grows, and takes no memory for each entry.
-template <class T>
-class Ring {
- public:
-  [[nodiscard]] bool empty() const { return count_ == 0; }
-  [[nodiscard]] std::size_t size() const { return count_; }
-  // The new last one, with what an earlier one has left there.
-  T& add() {
-    if (count_ == size_) grow();
-    return places_[(first_ + count_++) & (size_ - 1)];
-  }
-  [[nodiscard]] T& front() { return places_[first_]; }
-  void pop_front() {
-    first_ = (first_ + 1) & (size_ - 1);
-    --count_;
-  }
-
- private:
-  void grow() {
-    constexpr std::size_t kLeast = 64;
-    const auto size = size_ == 0 ? kLeast : 2 * size_;
-    auto larger = std::make_unique<T[]>(size);
-    for (std::size_t i = 0; i < count_; ++i)
-      larger[i] = std::move(places_[(first_ + i) & (size_ - 1)]);
-    places_ = std::move(larger);
-    size_ = size;
-    first_ = 0;
-  }
-
-  std::unique_ptr<T[]> places_;
-  std::size_t size_ = 0;  // a power of two
-  std::size_t first_ = 0, count_ = 0;
-};
-
 struct Completion {
   fi_cq_tagged_entry entry{};  // other formats are the beginning of it
   fi_addr_t source = FI_ADDR_NOTAVAIL;
@@ -95,7 +60,7 @@ class Cq : public fid_cq {
 
   // ---- under the link's mutex ----
   // The caller fills in all of it, and calls wake().
-  Completion& add() { return completions_.add(); }
+  Completion& add() { return completions_.place(); }
   [[nodiscard]] bool is_full(std::size_t times) const {
     return completions_.size() >= times * size_;
   }
@@ -123,7 +88,7 @@ class Cq : public fid_cq {
   const fi_cq_format format_;
   const std::size_t entry_size_;
   const std::size_t size_;  // completions
-  Ring<Completion> completions_;
+  RingQueue<Completion> completions_;
   Wait wait_;
   bool signaled_ = false;
   unsigned users_ = 0;
