@@ -175,8 +175,8 @@ bool Reports::tells(Direction direction, std::uint64_t flags) const {
   return (!selective || (flags & FI_COMPLETION) != 0) && (flags & kUntold) == 0;
 }
 
-bool Reports::are_full(bool last) const {
-  return rx_cq_ != nullptr && rx_cq_->is_full(last ? 2 : 1);
+bool Reports::are_full() const {
+  return rx_cq_ != nullptr && rx_cq_->is_full();
 }
 
 void Reports::tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source) {

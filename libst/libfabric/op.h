@@ -239,8 +239,7 @@ class Reports {
   [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
   [[nodiscard]] bool has_counter() const;
   // The program has to read its queue before more is told that none of its operations stands for.
-  // `last`: there is no later, so twice as much is told.
-  [[nodiscard]] bool are_full(bool last = false) const;
+  [[nodiscard]] bool are_full() const;
   // A peer has written, with immediate data.
   void tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source);
   // Whether the success of an operation with those flags is told, too.

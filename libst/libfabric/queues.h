@@ -61,9 +61,7 @@ class Cq : public fid_cq {
   // ---- under the link's mutex ----
   // The caller fills in all of it, and calls wake().
   Completion& add() { return completions_.place(); }
-  [[nodiscard]] bool is_full(std::size_t times) const {
-    return completions_.size() >= times * size_;
-  }
+  [[nodiscard]] bool is_full() const { return completions_.size() >= size_; }
   void wake() { wait_.wake(); }
   void use() { ++users_; }
   void unuse() { --users_; }

@@ -183,6 +183,8 @@ class Incoming final : public Connection, public Source {
   void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
   void take_part(const RxBuffer& buffer, std::size_t length);
   bool take_held();
+  [[nodiscard]] bool waits_for_program() const;
+  void end(const stm_event_t& event);
   void read_next();
   bool read_done(Op& op, int status);
   // The bytes to leave out, so that no other read has the same length. Nothing: each is taken.
@@ -215,7 +217,8 @@ class Incoming final : public Connection, public Source {
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
   bool up_ = false;
-  bool ends_ = false;                    // what is held now is taken now, or never
+  // Its end, while the first of what is held waits for the program to read its queue.
+  std::optional<stm_event_t> end_;
   fi_addr_t sender_ = FI_ADDR_NOTAVAIL;  // in the address vector, when that had this version
   std::uint64_t sender_as_of_ = 0;
 };
@@ -307,9 +310,8 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
     return matching_.take_receive(message, least_left_);
   }
   // Whether the program can be told of that message now, if a peer may send any number of its kind.
-  // `last`: it cannot be told later.
-  [[nodiscard]] bool may_tell(Kind kind, const Message& message, bool last) const {
-    if (!reports_.are_full(last) || kind == Kind::kMore) return true;
+  [[nodiscard]] bool may_tell(Kind kind, const Message& message) const {
+    if (!reports_.are_full() || kind == Kind::kMore) return true;
     return kind != Kind::kWritten && !matching_.goes_to_shared(message);
   }
   [[nodiscard]] const Av& av() const { return *av_; }

@@ -75,8 +75,22 @@ void Incoming::connection_event(const stm_event_t& event) {
     up_ = true;
     return;
   }
-  ends_ = true;
   take_held();  // what they waited for may have come meanwhile
+  if (waits_for_program())
+    end_ = event;
+  else
+    end(event);
+}
+
+// The peer knows that its message is here, so it is not lost because the program is slow.
+bool Incoming::waits_for_program() const {
+  if (held_.empty() || ended_ || broken_) return false;
+  const auto& first = held_.front();
+  Message message{.source = source_, .head = load(first.buffer->data), .copy = {}};
+  return !endpoint_.may_tell(first.kind, message);
+}
+
+void Incoming::end(const stm_event_t& event) {
   ended_ = true;
   const auto status = event.status != 0 ? event.status : -ENOTCONN;
   if (event.kind == STM_FAILED) endpoint_.link().suspect();
@@ -153,7 +167,11 @@ void Incoming::came() {
 }
 
 void Incoming::look_again() {
-  if (!take_held()) endpoint_.link().await(*this);
+  if (take_held() || (end_ && !waits_for_program())) {
+    if (end_) end(*std::exchange(end_, std::nullopt));
+    return;
+  }
+  endpoint_.link().await(*this);
 }
 
 // Messages keep their order, so all wait for the first. False: that has to wait further.
@@ -180,7 +198,7 @@ bool Incoming::take(const Arrived& arrived) {
     return true;
   }
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
-  if (!endpoint_.may_tell(kind, message, ends_)) return false;
+  if (!endpoint_.may_tell(kind, message)) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
   take(kind, std::move(message), buffer, size);
   return true;
