@@ -26,12 +26,44 @@ bool is_link_local(const Address& address) {
   return address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
 }
 
+// The mark of a UDP port in sin_zero, which many programs leave as it is on their stack, and that
+// in sin6_flowinfo, whose first 4 bits are 0 else.
+constexpr std::uint32_t kMark = 0x5354'5055, kMark6 = 0xf571;  // "STPU"
+constexpr unsigned kPortBits = 16;
+
+struct MarkedPort {
+  std::uint32_t mark;
+  std::uint16_t port, zero;  // in network order, as the mark
+};
+static_assert(sizeof(MarkedPort) == sizeof(sockaddr_in::sin_zero));
+
+std::uint16_t udp_port_of(const sockaddr_in& four) {
+  MarkedPort read;
+  std::memcpy(&read, four.sin_zero, sizeof read);
+  return read.mark == htonl(kMark) && read.zero == 0 ? ntohs(read.port) : std::uint16_t{0};
+}
+
+void mark_udp_port(sockaddr_in& four, std::uint16_t port) {
+  const MarkedPort marked{.mark = htonl(kMark), .port = htons(port), .zero = 0};
+  if (port != 0) std::memcpy(four.sin_zero, &marked, sizeof marked);
+}
+
+std::uint16_t udp_port_of(const sockaddr_in6& six) {
+  const auto info = ntohl(six.sin6_flowinfo);
+  return info >> kPortBits == kMark6 ? static_cast<std::uint16_t>(info) : std::uint16_t{0};
+}
+
+void mark_udp_port(sockaddr_in6& six, std::uint16_t port) {
+  if (port != 0) six.sin6_flowinfo = htonl(kMark6 << kPortBits | port);
+}
+
 Address read_ipv6(const sockaddr_in6& six) {
   Address out;
   std::memcpy(out.ip.data(), &six.sin6_addr, out.ip.size());
   // Other addresses need no interface, so theirs must not depend on it.
   if (is_link_local(out)) out.scope = six.sin6_scope_id;
   out.port = ntohs(six.sin6_port);
+  out.udp_port = udp_port_of(six);
   return out;
 }
 
@@ -67,7 +99,8 @@ std::size_t HashAddress::operator()(const Address& address) const {
   constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
   std::array<std::uint64_t, 2> words{};
   std::memcpy(words.data(), address.ip.data(), sizeof words);
-  const auto rest = std::uint64_t{address.scope} << 16 | address.port;
+  const auto ports = std::uint32_t{address.udp_port} << 16 | address.port;
+  const auto rest = std::uint64_t{address.scope} << 32 | ports;
   return ((words[0] * kOdd ^ words[1]) * kOdd ^ rest) * kOdd;
 }
 
@@ -83,6 +116,7 @@ bool read_address(const void* from, std::size_t length, Address& out) {
     sockaddr_in four{};
     std::memcpy(&four, from, sizeof four);
     out = Address::of(ntohl(four.sin_addr.s_addr), ntohs(four.sin_port));
+    out.udp_port = udp_port_of(four);
     return true;
   }
   if (family != AF_INET6 || length < sizeof(sockaddr_in6)) return false;
@@ -104,12 +138,14 @@ sockaddr_in6 in_format(const Address& address, std::uint32_t format) {
     std::memcpy(&six.sin6_addr, address.ip.data(), address.ip.size());
     six.sin6_port = htons(address.port);
     six.sin6_scope_id = address.scope;
+    mark_udp_port(six, address.udp_port);
     return six;
   }
   sockaddr_in four{};
   four.sin_family = AF_INET;
   four.sin_addr.s_addr = htonl(address.ipv4().value_or(INADDR_ANY));
   four.sin_port = htons(address.port);
+  mark_udp_port(four, address.udp_port);
   std::memcpy(&six, &four, sizeof four);
   return six;
 }
@@ -138,6 +174,7 @@ std::string peer_name(const Address& address) {
       name.append("%").append(interface.data());
     name += "]";
   }
+  if (address.udp_port != 0) name += "/" + std::to_string(address.udp_port);
   return name + ":" + std::to_string(address.port);
 }
 
@@ -162,6 +199,14 @@ std::optional<Address> own_ipv6(const std::string& interface) {
   return std::nullopt;
 }
 
+std::optional<std::uint16_t> parse_port(const char* text) {
+  std::uint16_t port = 0;
+  const auto* const end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, port);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return port;
+  return std::nullopt;
+}
+
 UdpTarget::UdpTarget(const std::string& link) {
   const auto colon = link.find_first_of(":,");
   is_udp = link.substr(0, colon) == "udp";
@@ -174,15 +219,22 @@ UdpTarget::UdpTarget(const std::string& link) {
   // The resolver takes 1.2.3 for 1.2.0.3.
   in_addr four{};
   if (!brackets && ::inet_pton(AF_INET, target.c_str(), &four) == 1)
-    address = resolve(target.c_str(), AF_INET, true);
+    address = resolve(target, AF_INET, true);
   else
-    address = resolve(target.c_str(), AF_INET6, true);
+    address = resolve(target, AF_INET6, true);
   if (address) return;
   interface = port::name_of_interface(target);
   is_nothing = brackets || port::index_of_interface(target) == 0;
 }
 
-std::optional<Address> resolve(const char* node, int family, bool numeric) {
+std::optional<Address> resolve(const std::string& node, int family, bool numeric) {
+  if (const auto slash = node.rfind('/'); slash != std::string::npos) {
+    auto host = resolve(node.substr(0, slash), family, numeric);
+    const auto port = parse_port(node.c_str() + slash + 1);
+    if (!host || !port || *port == 0) return std::nullopt;
+    host->udp_port = *port;
+    return host;
+  }
   if (family == AF_UNSPEC) {
     const auto four = resolve(node, AF_INET, numeric);
     return four ? four : resolve(node, AF_INET6, numeric);
@@ -191,7 +243,7 @@ std::optional<Address> resolve(const char* node, int family, bool numeric) {
   wanted.ai_family = family;
   wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(node, nullptr, &wanted, &found) != 0) return std::nullopt;
+  if (::getaddrinfo(node.c_str(), nullptr, &wanted, &found) != 0) return std::nullopt;
   Address out;
   const auto read = read_address(found->ai_addr, found->ai_addrlen, out);
   ::freeaddrinfo(found);
@@ -201,10 +253,11 @@ std::optional<Address> resolve(const char* node, int family, bool numeric) {
 std::vector<std::byte> pack_request(const Address& own, const void* data, std::size_t length,
                                     std::uint32_t magic) {
   const auto four = own.ipv4();
+  const auto version = kCmVersion + (four ? 0 : kCmIpv6) + (own.udp_port == 0 ? 0 : kCmUdpPort);
   const CmHead head{.magic = htonl(magic),
                     .ipv4 = htonl(four.value_or(INADDR_ANY)),
                     .port = htons(own.port),
-                    .version = htons(four ? kCmVersion : kCmVersion6)};
+                    .version = htons(static_cast<std::uint16_t>(version))};
   std::vector<std::byte> packed(sizeof head);
   std::memcpy(packed.data(), &head, sizeof head);
   const auto append = [&packed](const void* from, std::size_t size) {
@@ -212,6 +265,8 @@ std::vector<std::byte> pack_request(const Address& own, const void* data, std::s
     packed.insert(packed.end(), bytes, bytes + size);
   };
   if (!four) append(own.ip.data(), own.ip.size());
+  const auto udp_port = htons(own.udp_port);
+  if (own.udp_port != 0) append(&udp_port, sizeof udp_port);
   if (length != 0) append(data, length);
   return packed;
 }
@@ -227,14 +282,17 @@ std::optional<Address> unpack_request(std::vector<std::byte>& data, std::uint32_
   CmHead head{};
   if (data.size() < sizeof head) return std::nullopt;
   std::memcpy(&head, data.data(), sizeof head);
-  const auto is_ipv6 = head.version == htons(kCmVersion6);
-  if (head.magic != htonl(magic) || (!is_ipv6 && head.version != htons(kCmVersion)))
-    return std::nullopt;
+  const auto more = ntohs(head.version) - kCmVersion;
+  if (head.magic != htonl(magic) || more < 0 || more > kCmIpv6 + kCmUdpPort) return std::nullopt;
   auto peer = Address::of(ntohl(head.ipv4), ntohs(head.port));
-  const auto size = sizeof head + (is_ipv6 ? peer.ip.size() : 0);
-  if (data.size() < size) return std::nullopt;
-  if (is_ipv6) std::memcpy(peer.ip.data(), data.data() + sizeof head, peer.ip.size());
-  data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size));
+  std::uint16_t udp_port = 0;
+  const auto ip = (more & kCmIpv6) != 0 ? peer.ip.size() : 0;
+  const auto rest = (more & kCmUdpPort) != 0 ? sizeof udp_port : 0;
+  if (data.size() < sizeof head + ip + rest) return std::nullopt;
+  std::memcpy(peer.ip.data(), data.data() + sizeof head, ip);
+  std::memcpy(&udp_port, data.data() + sizeof head + ip, rest);
+  peer.udp_port = ntohs(udp_port);
+  data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(sizeof head + ip + rest));
   return peer;
 }
 
@@ -385,7 +443,7 @@ fi_addr_t Av::insert_one(const void* address) {
   Address read;
   const auto good =
       read_address(address, address_size(format()), read) && !read.is_any() && read.port != 0;
-  return good ? add(read) : FI_ADDR_NOTAVAIL;
+  return good ? add(link_.canonical(read)) : FI_ADDR_NOTAVAIL;
 }
 
 // With FI_EVENT the insertion is done when the call returns, too, and told by events alone.
@@ -426,10 +484,8 @@ int Av::insert_names(const char* node, std::size_t nodes, const char* service, s
                      fi_addr_t* out, std::uint64_t flags, void* context) {
   if (node == nullptr || service == nullptr) return -FI_EINVAL;
   const auto first = resolve(node, format() == FI_SOCKADDR_IN6 ? AF_UNSPEC : AF_INET, false);
-  std::uint16_t port = 0;
-  const auto* const end = service + std::strlen(service);
-  const auto parsed = std::from_chars(service, end, port);
-  if (!first || parsed.ec != std::errc() || parsed.ptr != end) {
+  const auto port = parse_port(service);
+  if (!first || !port) {
     inform(FI_LOG_AV, std::string("no address: ").append(node).append(":").append(service));
     return -FI_EINVAL;
   }
@@ -440,7 +496,7 @@ int Av::insert_names(const char* node, std::size_t nodes, const char* service, s
   for (std::size_t i = 0; i < nodes; ++i)
     for (std::size_t k = 0; k < services; ++k) {
       auto each = further(*first, i);
-      each.port = static_cast<std::uint16_t>(port + k);
+      each.port = static_cast<std::uint16_t>(*port + k);
       auto size = address_size(format());
       tell_address(each, format(), at, &size);
       at += size;

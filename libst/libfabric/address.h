@@ -24,21 +24,25 @@ class Domain;
 class Eq;
 class FabricLink;
 
-// An address of an endpoint: one of a host, and an upper-layer port of the link. Programs have it
-// in the format of their fi_info: FI_SOCKADDR_IN, or FI_SOCKADDR_IN6 where the link has IPv6.
+// An address of an endpoint: one of a host, an upper-layer port of the link, and over UDP the
+// host's UDP port. Programs have it in the format of their fi_info: FI_SOCKADDR_IN, or
+// FI_SOCKADDR_IN6 where the link has IPv6. These have no field for a second port: one that is not
+// the usual one stands, behind a mark, in sin_zero or sin6_flowinfo, of which nobody makes use.
 struct Address {
   std::array<std::uint8_t, 16> ip{};  // an IPv4 address as ::ffff:10.0.0.5
   std::uint32_t scope = 0;            // the interface of a link-local IPv6 address, by its index
   std::uint16_t port = 0;             // host order
+  std::uint16_t udp_port = 0;         // 0: the usual one of the link
 
   friend auto operator<=>(const Address&, const Address&) = default;
   // Each message that comes is compared with receives that name their sender.
   friend bool operator==(const Address& a, const Address& b) {
-    std::array<std::uint64_t, 2> of_a, of_b;
-    std::memcpy(of_a.data(), a.ip.data(), sizeof of_a);
-    std::memcpy(of_b.data(), b.ip.data(), sizeof of_b);
-    return ((of_a[0] ^ of_b[0]) | (of_a[1] ^ of_b[1]) | (a.scope ^ b.scope)) == 0 &&
-           a.port == b.port;
+    using Words = std::array<std::uint64_t, 3>;
+    static_assert(sizeof(Address) == sizeof(Words));  // no padding
+    Words of_a, of_b;
+    std::memcpy(of_a.data(), &a, sizeof a);
+    std::memcpy(of_b.data(), &b, sizeof b);
+    return ((of_a[0] ^ of_b[0]) | (of_a[1] ^ of_b[1]) | (of_a[2] ^ of_b[2])) == 0;
   }
 
   static Address of(std::uint32_t ipv4, std::uint16_t port);  // host order
@@ -66,7 +70,7 @@ inline constexpr std::size_t kByFamily = sizeof(sockaddr_in6);
 // As in fi_getname: copies as much as fits; -FI_ETOOSMALL if that is not all.
 int tell_address(const Address& address, std::uint32_t format, void* to, std::size_t* length);
 
-// "10.9.0.1:3000", "[2001:db8::5]:3000", as stm_connect names a peer.
+// "10.9.0.1:3000", "[2001:db8::5]/9001:3000", as stm_connect names a peer.
 [[nodiscard]] std::string peer_name(const Address& address);
 
 // Whether an interface of this host has it.
@@ -75,6 +79,9 @@ int tell_address(const Address& address, std::uint32_t format, void* to, std::si
 // The first IPv6 address of the interface, or if that is "" of this host, which hosts of other
 // networks may reach. nullopt: there is none.
 [[nodiscard]] std::optional<Address> own_ipv6(const std::string& interface);
+
+// nullopt: it is no number of a port.
+[[nodiscard]] std::optional<std::uint16_t> parse_port(const char* text);
 
 // What stands behind the kind in the text of a link over UDP or IP: an address, an interface, or
 // neither.
@@ -90,9 +97,9 @@ struct UdpTarget {
   [[nodiscard]] bool has_ipv6() const { return address ? !address->ipv4() : is_udp; }
 };
 
-// `family`: AF_INET, AF_INET6, or AF_UNSPEC for an IPv6 address if there is no other. nullopt: the
-// host has none.
-[[nodiscard]] std::optional<Address> resolve(const char* node, int family, bool numeric);
+// `node`: a host, or host/9001 with its UDP port. `family`: AF_INET, AF_INET6, or AF_UNSPEC for an
+// IPv6 address if there is no other. nullopt: the host has none.
+[[nodiscard]] std::optional<Address> resolve(const std::string& node, int family, bool numeric);
 
 // The data of a connection request, as private data of the managed API: the requester's address,
 // then the program's data.
@@ -104,8 +111,9 @@ struct CmHead {
   std::uint16_t port, version;
 };
 static_assert(sizeof(CmHead) == 12);
-// The second one has 16 bytes of an IPv6 address behind the head.
-inline constexpr std::uint16_t kCmVersion = 1, kCmVersion6 = 2;
+// What the version has beyond the first one: 1 if 16 bytes of an IPv6 address are behind the head,
+// 2 if 2 bytes of a UDP port are behind that, because it is not 8181.
+inline constexpr std::uint16_t kCmVersion = 1, kCmIpv6 = 1, kCmUdpPort = 2;
 
 [[nodiscard]] std::vector<std::byte> pack_request(const Address& own, const void* data,
                                                   std::size_t length,

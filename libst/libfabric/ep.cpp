@@ -451,7 +451,8 @@ void Pep::drop_gone() {
 
 void Pep::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
-  const auto peer = unpack_request(data);
+  auto peer = unpack_request(data);
+  if (peer) peer = link_.canonical_from_peer(*peer);
   if (!peer) {
     inform_seldom(++rejected_, "who asks to connect is rejected", "it is no endpoint of FI_EP_MSG");
     stm_reject(connection, nullptr, 0);

@@ -269,6 +269,7 @@ bool describe(const std::string& text, LinkFacts& link) {
   const auto colon = text.find_first_of(":,");
   const auto kind = text.substr(0, colon);
   // These reach beyond one network.
+  link.may_have_udp_ports = kind == "stpd" || kind == "udp";
   if (kind == "stpd") return link.six_if_asked = true;
   if (const UdpTarget target(text); target.is_udp || target.is_ip) {
     if (target.is_nothing) {
@@ -329,7 +330,7 @@ void find_daemons(std::vector<LinkFacts>& links) {
     const auto path = std::string(kSockets).append("/").append(name);
     if (!name.ends_with(kEnd)) continue;
     if (::access(path.c_str(), W_OK) == 0)
-      links.push_back({.text = "stpd:" + path, .six_if_asked = true});
+      links.push_back({.text = "stpd:" + path, .six_if_asked = true, .may_have_udp_ports = true});
     else
       inform(FI_LOG_CORE, path + ": this user may not connect to it");
   }
@@ -369,7 +370,7 @@ std::vector<LinkFacts> find_links() {
 }
 
 LinkFacts link_for_anybody() {
-  return {.text = "udp:", .six = true};
+  return {.text = "udp:", .six = true, .may_have_udp_ports = true};
 }
 
 bool may_reach(const LinkFacts& link, const Address& address) {
@@ -386,15 +387,6 @@ using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 struct Names {
   std::optional<Address> source, destination;
 };
-
-std::optional<std::uint16_t> parse_port(const char* service) {
-  std::uint16_t port = 0;
-  if (service == nullptr) return port;
-  const auto* const end = service + std::strlen(service);
-  const auto parsed = std::from_chars(service, end, port);
-  if (parsed.ec == std::errc() && parsed.ptr == end) return port;
-  return std::nullopt;
-}
 
 // The family of addresses that the hints ask for. AF_UNSPEC: either.
 int family_of(const fi_info* hints) {
@@ -420,7 +412,7 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
                            !from_hints(hints->dest_addr, hints->dest_addrlen, out.destination)))
     return "an address of the hints is neither a sockaddr_in nor a sockaddr_in6";
   if (node == nullptr && service == nullptr) return {};
-  const auto port = parse_port(service);
+  const auto port = service != nullptr ? parse_port(service) : std::uint16_t{0};
   if (!port) return std::string("a service is a port's number, not ") + service;
   const auto source = (flags & FI_SOURCE) != 0;
   Address named;
@@ -429,8 +421,10 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
     if (!found)
       return std::string(family_of(hints) == AF_INET ? "no IPv4 address is known of "
                                                      : "no address is known of ") +
-             node;
+             node + (std::strchr(node, '/') != nullptr ? " (HOST/UDP-PORT)" : "");
     named = *found;
+    if (source && named.udp_port != 0)
+      return std::string(node) + ": a source has the UDP port of its link (port=)";
   }
   named.port = *port;
   // A service alone is that of a listener.
@@ -477,6 +471,8 @@ std::string why_not(const LinkFacts& link, const Names& names, const fi_info* hi
   if (names.source && !is_source(link, *names.source)) return "it has another address";
   if (names.destination && !may_reach(link, *names.destination))
     return "the destination is not of its network";
+  if (names.destination && names.destination->udp_port != 0 && !link.may_have_udp_ports)
+    return "the destination has a UDP port, and stations of this link have none";
   return {};
 }
 

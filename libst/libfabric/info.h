@@ -94,6 +94,7 @@ struct LinkFacts {
   // What addresses its endpoints may have: of FI_SOCKADDR_IN, of FI_SOCKADDR_IN6. One of stpd may
   // have the latter, so they are listed if they are asked for.
   bool four = true, six = false, six_if_asked = false;
+  bool may_have_udp_ports = false;  // its stations
 };
 
 // The link of FI_STP_LINK or STP_LINK. Without them, each stpd, and each interface where this

@@ -34,12 +34,10 @@ constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
 constexpr unsigned kPollsWithoutRest = 16;
+constexpr std::uint16_t kUdpPort = 8181;  // of the protocol
 
 // The log says why each message that is not copied will cost a registration.
-void tell_of_cache(stm_domain_t domain) {
-  stm_domain_info_t info{};
-  info.size = sizeof info;
-  if (stm_domain_query(domain, &info) != 0) return;
+void tell_of_cache(const stm_domain_info_t& info) {
   if (info.cache == STM_CACHE_OFF)
     inform(FI_LOG_MR, "registrations are not kept: STP_REGISTRATION_CACHE is 0");
   if (info.cache == STM_CACHE_CANNOT)
@@ -80,7 +78,12 @@ int FabricLink::open(const std::string& text) {
   target_ = UdpTarget(text);
   driven_by_stpd_ = text.starts_with("stpd:");
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
-  tell_of_cache(domain_);
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  if (const auto error = stm_domain_query(domain_, &info); error != 0) return error;
+  own_udp_port_ = info.udp_port;
+  peer_udp_port_ = info.peer_udp_port;
+  tell_of_cache(info);
   slots_.set_domain(domain_);
   for (auto* const slots : {&notes_, &short_laned_, &laned_}) slots->set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
@@ -94,12 +97,26 @@ std::uint32_t FabricLink::ipv4() const {
 }
 
 Address FabricLink::at_present(const Address& name, std::uint32_t format) const {
-  if (format != FI_SOCKADDR_IN6) return Address::of(ipv4(), name.port);
-  if (!name.is_any() && !name.ipv4()) return name;
-  auto own = target_.address ? *target_.address
-                             : own_ipv6(target_.interface).value_or(Address::of(ipv4(), 0));
+  auto own = name;
+  if (format != FI_SOCKADDR_IN6)
+    own = Address::of(ipv4(), 0);
+  else if (name.is_any() || name.ipv4())
+    own = target_.address ? *target_.address
+                          : own_ipv6(target_.interface).value_or(Address::of(ipv4(), 0));
   own.port = name.port;
-  return own;
+  own.udp_port = own_udp_port_;
+  return canonical(own);
+}
+
+Address FabricLink::canonical(Address address) const {
+  if (peer_udp_port_ == kUdpPort && address.udp_port == kUdpPort) address.udp_port = 0;
+  if (peer_udp_port_ != kUdpPort && address.udp_port == 0) address.udp_port = peer_udp_port_;
+  return address;
+}
+
+Address FabricLink::canonical_from_peer(Address address) const {
+  if (peer_udp_port_ != 0 && address.udp_port == 0) address.udp_port = kUdpPort;
+  return canonical(address);
 }
 
 bool FabricLink::has_address(const Address& name, std::uint32_t format) const {

@@ -118,6 +118,12 @@ class FabricLink {
   // `name`, of an endpoint with addresses of that format, with the link's present address. An IPv6
   // address that the program has chosen stays.
   [[nodiscard]] Address at_present(const Address& name, std::uint32_t format) const;
+  // An address of a peer as programs give it, so that equal ones are of one peer: on a link whose
+  // peers have the UDP port 8181 if they are named without one, that port does not stand in it; on
+  // others each one does.
+  [[nodiscard]] Address canonical(Address address) const;
+  // The same of an address that a peer has told of itself: without a UDP port it is at 8181.
+  [[nodiscard]] Address canonical_from_peer(Address address) const;
   // Whether such an endpoint may be called that.
   [[nodiscard]] bool has_address(const Address& name, std::uint32_t format) const;
 
@@ -205,6 +211,7 @@ class FabricLink {
 
   LinkMutex mutex_;
   UdpTarget target_{""};
+  std::uint16_t own_udp_port_ = 0, peer_udp_port_ = 0;
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;

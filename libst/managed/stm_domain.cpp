@@ -133,6 +133,8 @@ int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info) {
     known.ipv4 = found->backend().ipv4();
     known.mtu = found->backend().mtu();
     known.cache = found->released().state();
+    known.udp_port = found->backend().udp_port();
+    known.peer_udp_port = found->backend().peer_udp_port();
     return write_info(known, info);
   });
 }

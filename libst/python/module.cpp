@@ -90,7 +90,7 @@ void define_domain(py::module_& module) {
       .def("info",
            [](Domain& d) {
              const auto info = d.info();
-             return py::make_tuple(info.mac, info.ipv4, info.mtu);
+             return py::make_tuple(info.mac, info.ipv4, info.mtu, info.udp_port);
            })
       .def("link",
            [](Domain& d) {

@@ -22,7 +22,8 @@ static void domain_info(void) {
   FIELD(stm_domain_info_t, ipv4, 16, 4);
   FIELD(stm_domain_info_t, mtu, 20, 4);
   FIELD(stm_domain_info_t, cache, 24, 4);
-  FIELD(stm_domain_info_t, reserved, 28, 4);
+  FIELD(stm_domain_info_t, udp_port, 28, 2); /* reserved before, with the next one */
+  FIELD(stm_domain_info_t, peer_udp_port, 30, 2);
 }
 
 static void remote(void) {

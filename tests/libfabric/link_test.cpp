@@ -146,14 +146,15 @@ TEST(FiLink, AUdpPortThatAnotherProgramHasIsTold) {
 
 // Endpoints with IPv6 addresses: a pair of FI_EP_RDM, and who a message is from.
 TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
-  const UseLink link("udp:[::1],port=" + free_udp_port());
+  const auto port = free_udp_port();
+  const UseLink link("udp:[::1],port=" + port);
   Info info;
   const auto asked = rdm_hints();
   ASSERT_EQ(get_info(nullptr, nullptr, 0, asked, info), 0);
   RdmNode a(info), b(info);
   a.others = {&b};
   b.others = {&a};
-  const auto insert = [](const RdmNode& to, const RdmNode& other) {
+  const auto insert = [&](const RdmNode& to, const RdmNode& other) {
     sockaddr_in6 name{};
     auto length = sizeof name;
     EXPECT_EQ(fi_getname(&other.ep->fid, &name, &length), 0);
@@ -164,7 +165,8 @@ TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
     std::array<char, 64> text{};
     auto room = text.size();
     fi_av_straddr(to.av.get(), &name, text.data(), &room);
-    EXPECT_EQ(text.data(), "fi_sockaddr_in6://[::1]:" + std::to_string(ntohs(name.sin6_port)));
+    EXPECT_EQ(text.data(),
+              "fi_sockaddr_in6://[::1]/" + port + ":" + std::to_string(ntohs(name.sin6_port)));
     sockaddr_in6 again{};
     EXPECT_EQ(fi_av_lookup(to.av.get(), number, &again, &(length = sizeof again)), 0);
     EXPECT_EQ(std::memcmp(&again, &name, sizeof name), 0);
@@ -176,6 +178,101 @@ TEST(FiLink, EndpointsHaveIpv6AddressesOverUdp) {
   ASSERT_EQ(fi_tsend(a.ep.get(), "hello", 6, nullptr, to_b, 7, nullptr), 0);
   EXPECT_EQ(b.completed(b.rx.get()).source, to_a);
   EXPECT_STREQ(got, "hello");
+}
+
+// Links of one host that have UDP ports of their own: a name has the port, and a message comes from
+// whom the receiver has that name of.
+void expect_found_by_udp_port(const std::string& address) {
+  const auto node_on = [&](const std::string& options) {
+    const UseLink link("udp:" + address + ",port=0" + options);
+    Info info;
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, rdm_hints(), info), 0);
+    return std::make_unique<RdmNode>(info);
+  };
+  const auto a = node_on(""), b = node_on(",mtu=1500");
+  a->others = {b.get()};
+  b->others = {a.get()};
+  const auto insert = [](const RdmNode& to, const RdmNode& other, std::string& text) {
+    sockaddr_in6 name{};
+    auto length = sizeof name;
+    EXPECT_EQ(fi_getname(&other.ep->fid, &name, &length), 0);
+    fi_addr_t number = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(to.av.get(), &name, 1, &number, 0, nullptr), 1);
+    std::array<char, 64> told{};
+    auto room = told.size();
+    fi_av_straddr(to.av.get(), &name, told.data(), &room);
+    text = told.data();
+    return number;
+  };
+  std::string at_b, at_a;
+  const auto to_b = insert(*a, *b, at_b), to_a = insert(*b, *a, at_a);
+  char got[6]{};
+  ASSERT_EQ(fi_trecv(b->ep.get(), got, sizeof got, nullptr, to_a, 7, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a->ep.get(), "hello", 6, nullptr, to_b, 7, nullptr), 0);
+  EXPECT_EQ(b->completed(b->rx.get()).source, to_a);
+  EXPECT_STREQ(got, "hello");
+
+  // The same by the name of the host.
+  const auto host = at_b.find("//") + 2, slash = at_b.find('/', host), colon = at_b.rfind(':');
+  ASSERT_NE(slash, std::string::npos) << at_b;
+  auto node = at_b.substr(host, colon - host);
+  std::erase_if(node, [](char c) { return c == '[' || c == ']'; });
+  fi_addr_t number = FI_ADDR_NOTAVAIL;
+  const auto service = at_b.substr(colon + 1);
+  ASSERT_EQ(fi_av_insertsvc(a->av.get(), node.c_str(), service.c_str(), &number, 0, nullptr), 1);
+  sockaddr_in6 one{}, other{};
+  auto length = sizeof one;
+  ASSERT_EQ(fi_av_lookup(a->av.get(), to_b, &one, &length), 0);
+  ASSERT_EQ(fi_av_lookup(a->av.get(), number, &other, &length), 0);
+  EXPECT_EQ(std::memcmp(&one, &other, sizeof one), 0);
+  const UseLink link("udp:" + address + ",port=0");
+  Info info;
+  ASSERT_EQ(get_info(node.c_str(), service.c_str(), 0, rdm_hints(), info), 0);
+  EXPECT_EQ(std::memcmp(&one, info->dest_addr, info->dest_addrlen), 0);
+}
+
+TEST(FiLink, PeersHaveUdpPortsOfTheirOwn) {
+  expect_found_by_udp_port("127.0.0.1");
+  expect_found_by_udp_port("[::1]");
+}
+
+TEST(FiLink, AUdpPortIsForLinksThatHaveSome) {
+  const auto refused = [](const char* link, const char* node, std::uint64_t flags,
+                          const char* reason) {
+    const UseLink use(link);
+    const Log log;
+    Info info;
+    EXPECT_EQ(get_info(node, "4711", flags, rdm_hints(), info), -FI_ENODATA);
+    EXPECT_TRUE(log.says(reason)) << reason;
+  };
+  refused("loop", "127.0.0.1/9001", 0, "the destination has a UDP port, and stations of this");
+  refused("udp:127.0.0.1", "127.0.0.1/9001", FI_SOURCE, "a source has the UDP port of its link");
+  refused("udp:127.0.0.1", "127.0.0.1/0", 0, "no address is known of 127.0.0.1/0 (HOST/UDP-PORT)");
+}
+
+// Peers have the port of the link itself (port=9001) if none is named.
+TEST(FiLink, AnAddressWithoutAUdpPortIsOneWithTheUsualPort) {
+  const auto port = free_udp_port();
+  const auto node_at = [&](const std::string& address) {
+    const UseLink link("udp:" + address + ",port=" + port);
+    Info info;
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, rdm_hints(), info), 0);
+    return std::make_unique<RdmNode>(info);
+  };
+  const auto a = node_at("127.0.0.1"), b = node_at("127.0.0.2");
+  a->others = {b.get()};
+  b->others = {a.get()};
+  const auto unmarked = [](const RdmNode& node) {
+    auto name = node.name();
+    EXPECT_NE(std::count(std::begin(name.sin_zero), std::end(name.sin_zero), 0), 8);
+    std::ranges::fill(name.sin_zero, std::uint8_t{0});
+    return name;
+  };
+  const auto to_b = a->insert(unmarked(*b)), to_a = b->insert(unmarked(*a));
+  char got[6]{};
+  ASSERT_EQ(fi_trecv(b->ep.get(), got, sizeof got, nullptr, to_a, 7, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a->ep.get(), "hello", 6, nullptr, to_b, 7, nullptr), 0);
+  EXPECT_EQ(b->completed(b->rx.get()).source, to_a);
 }
 
 // Then each message that is not copied costs a registration.

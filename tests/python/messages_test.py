@@ -71,6 +71,7 @@ class Connections(unittest.TestCase):
 
     def test_the_link_tells_of_itself(self):
         self.assertRegex(self.domain.info().mac, "^02:")
+        self.assertEqual(self.domain.info().udp_port, 0)
         self.assertEqual(self.domain.link().state, "up")
         self.assertEqual(self.domain.link().trouble, "")
 

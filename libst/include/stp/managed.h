@@ -64,7 +64,8 @@ typedef struct stm_domain_info {
   uint32_t ipv4; /* host order; 0: the link has none */
   uint32_t mtu;
   uint32_t cache; /* STM_CACHE_ON, ... */
-  uint32_t reserved;
+  /* Of a link over UDP, else 0: its own port, and that of a peer that is named without one. */
+  uint16_t udp_port, peer_udp_port;
 } stm_domain_info_t;
 ST_API int stm_domain_query(stm_domain_t domain, stm_domain_info_t* info);
 

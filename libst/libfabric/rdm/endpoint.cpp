@@ -177,7 +177,8 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
 void Endpoint::requested(stm_connection_t connection) {
   if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
   auto data = cm_data_of(connection);
-  const auto peer = unpack_request(data, kMagic);
+  auto peer = unpack_request(data, kMagic);
+  if (peer) peer = link_.canonical_from_peer(*peer);
   const auto host = places_.of(host_of(connection));
   const auto why = [&]() -> const char* {
     if (closing_) return "the endpoint is being closed";

@@ -51,11 +51,12 @@ class LinkInfo(NamedTuple):
 
 
 class DomainInfo(NamedTuple):
-    """Addresses of the link. `ipv4` is "" if it has none."""
+    """Addresses of the link. `ipv4` is "" if it has none; `udp_port` is 0 where it is not over UDP."""
 
     mac: str
     ipv4: str
     mtu: int
+    udp_port: int
 
 
 def microseconds(timeout: Optional[float]) -> int:
@@ -195,12 +196,13 @@ class BaseDomain(Owner):
         return Region(self._native.region(buffer, access, of))
 
     def info(self) -> DomainInfo:
-        mac, ipv4, mtu = self._native.info()
+        mac, ipv4, mtu, udp_port = self._native.info()
         octets = mac.to_bytes(8, "big")[2:]
         return DomainInfo(
             ":".join(f"{o:02x}" for o in octets),
             ".".join(str(o) for o in ipv4.to_bytes(4, "big")) if ipv4 else "",
             mtu,
+            udp_port,
         )
 
     def link(self) -> LinkInfo:

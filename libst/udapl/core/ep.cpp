@@ -123,7 +123,8 @@ Result Ep::query(Param& out) {
   const Lock lock(ia().mutex());
   if (freed()) return Result::kInvalidHandle;
   ia().progress().poll();
-  out = {state_.state(), parts_, attr_, remote_ipv4_, info_of(connection_).local_port,
+  out = {state_.state(), parts_,           attr_,
+         remote_ipv4_,   remote_udp_port_, info_of(connection_).local_port,
          remote_qual_};
   return Result::kSuccess;
 }
@@ -197,6 +198,7 @@ Result Ep::connect(const std::string& host, std::uint32_t ipv4, std::uint64_t co
     connection_ = connection;
     host_ = host;
     remote_ipv4_ = ipv4;
+    remote_udp_port_ = udp_port_in(host);
     remote_qual_ = conn_qual;
     ia().add_connection(connection, self<Ep>());
     if (post_pending_receives() != 0) break_connection();
@@ -241,6 +243,7 @@ Result Ep::accept(stm_connection_t connection, std::span<const std::byte> privat
   enter(EpInput::kAccept);
   connection_ = connection;
   remote_ipv4_ = data ? data->ipv4 : 0;
+  remote_udp_port_ = peer_udp_port_of(connection);
   remote_qual_ = info_of(connection).peer_port;
   ia().add_connection(connection, self<Ep>());
   if (error != 0)

@@ -125,6 +125,7 @@ class Ep : public Object {
     Parts parts;
     EpAttr attr;
     std::uint32_t remote_ipv4;
+    std::uint16_t remote_udp_port;  // 0: the usual one, or the link is none over UDP
     std::uint64_t local_qual, remote_qual;
   };
   Result query(Param& out);
@@ -218,6 +219,7 @@ class Ep : public Object {
   PrivateData peer_data_;
   std::string host_;
   std::uint32_t remote_ipv4_ = 0;
+  std::uint16_t remote_udp_port_ = 0;
   std::uint64_t remote_qual_ = 0;
   Ring<Request> requests_;           // in order
   std::uint64_t told_requests_ = 0;  // the number of the first request: contexts are numbers

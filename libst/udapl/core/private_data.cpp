@@ -2,6 +2,7 @@
 #include "libst/udapl/core/private_data.h"
 
 #include <array>
+#include <charconv>
 #include <cstring>
 
 namespace stp::udapl {
@@ -65,6 +66,20 @@ std::optional<PrivateData> unpack(stm_connection_t connection) {
   }
   out.bytes.assign(rest.begin(), rest.end());
   return out;
+}
+
+std::uint16_t udp_port_in(const std::string& host) {
+  std::uint16_t port = 0;
+  const auto slash = host.rfind('/');
+  if (slash != std::string::npos)
+    std::from_chars(host.data() + slash + 1, host.data() + host.size(), port);
+  return port;
+}
+
+std::uint16_t peer_udp_port_of(stm_connection_t connection) {
+  stm_peer_info_t peer{};
+  peer.size = sizeof peer;
+  return stm_peer_query(connection, &peer) == 0 ? udp_port_in(peer.address) : std::uint16_t{0};
 }
 
 }  // namespace stp::udapl

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace stp::udapl {
@@ -55,5 +56,10 @@ inline stm_connection_info_t info_of(stm_connection_t connection) {
   if (connection == nullptr || stm_connection_query(connection, &info) != 0) return {};
   return info;
 }
+
+// The UDP port in the name of a host (10.0.0.5/9001); 0: none.
+[[nodiscard]] std::uint16_t udp_port_in(const std::string& host);
+// Of the peer of a connection; 0: the link is none over UDP. It may wait for stpd.
+[[nodiscard]] std::uint16_t peer_udp_port_of(stm_connection_t connection);
 
 }  // namespace stp::udapl

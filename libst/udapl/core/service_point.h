@@ -61,6 +61,7 @@ class Cr : public Object {
   [[nodiscard]] const PrivateData& data() const { return data_; }
   // The requester's, of this connection.
   [[nodiscard]] std::uint64_t remote_port() const { return remote_port_; }
+  [[nodiscard]] std::uint16_t remote_udp_port() const { return peer_udp_port_of(connection_); }
   [[nodiscard]] const std::shared_ptr<Ep>& reserved() const { return reserved_; }
 
   void abandon() override;

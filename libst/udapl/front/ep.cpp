@@ -145,7 +145,7 @@ DAT_RETURN query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* out
   Ep::Param param{};
   if (const auto result = ep->query(param); result != Result::kSuccess) return to_dat(result);
   auto& shell = shell_of(handle);
-  shell.remote = address_of(param.remote_ipv4);
+  shell.remote = address_of(param.remote_ipv4, param.remote_udp_port);
   *out = {};
   out->ia_handle = consumers_ia(ep->ia());
   out->ep_state = to_dat_state(param.state);
@@ -320,6 +320,15 @@ std::string host_at(DAT_IA_ADDRESS_PTR address, std::uint32_t& ipv4) {
   return std::string("[") + text.data() + (scoped ? "%" : "") + interface.data() + "]";
 }
 
+// What stands behind a host for its UDP port. Many consumers put the qualifier there: then it is
+// none.
+std::string udp_port_at(const Ia& ia, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual) {
+  // Where both families have it.
+  const auto port = ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
+  const bool is_named = port != 0 && port != qual && ia.info().udp_port != 0;
+  return is_named ? "/" + std::to_string(port) : "";
+}
+
 DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual,
                       DAT_TIMEOUT timeout, DAT_COUNT size, const DAT_PVOID data, DAT_QOS,
                       DAT_CONNECT_FLAGS flags) {
@@ -330,7 +339,8 @@ DAT_RETURN ep_connect(DAT_EP_HANDLE handle, DAT_IA_ADDRESS_PTR address, DAT_CONN
   std::uint32_t ipv4 = 0;
   const auto host = host_at(address, ipv4);
   if (host.empty()) return error(DAT_INVALID_ADDRESS);
-  return to_dat(ep->connect(host, ipv4, qual, timeout, bytes(data, size)));
+  return to_dat(ep->connect(host + udp_port_at(ep->ia(), address, qual), ipv4, qual, timeout,
+                            bytes(data, size)));
 }
 
 DAT_RETURN ep_dup_connect(DAT_EP_HANDLE handle, DAT_EP_HANDLE other_handle, DAT_TIMEOUT timeout,
@@ -419,7 +429,7 @@ DAT_RETURN cr_query(DAT_CR_HANDLE handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* 
   if (out == nullptr || (mask & ~DAT_CR_FIELD_ALL) != 0) return bad_parameter();
   auto& shell = shell_of(handle);
   const auto& data = cr->data();
-  shell.remote = address_of(data.ipv4);
+  shell.remote = address_of(data.ipv4, cr->remote_udp_port());
   *out = {reinterpret_cast<DAT_IA_ADDRESS_PTR>(&shell.remote), cr->remote_port(),
           static_cast<DAT_COUNT>(data.bytes.size()), const_cast<std::byte*>(data.bytes.data()),
           handle_of(cr->reserved())};

@@ -129,7 +129,8 @@ void copy_name(char (&to)[kSize], std::string_view from) {
   std::copy_n(from.begin(), length, to);
   to[length] = '\0';
 }
-sockaddr_in address_of(std::uint32_t ipv4);
+// Over UDP its port is the UDP port.
+sockaddr_in address_of(std::uint32_t ipv4, std::uint16_t udp_port);
 // The IA's address, which is the present one as of each of these calls.
 DAT_IA_ADDRESS_PTR local_address(const Ia& ia);
 // Whether `size` bytes of private data may be at `data`.

@@ -80,16 +80,18 @@ DAT_HANDLE publish(DAT_HANDLE ia, const std::shared_ptr<Object>& object) {
   return add_shell(shell_of(ia).provider, object);
 }
 
-sockaddr_in address_of(std::uint32_t ipv4) {
+sockaddr_in address_of(std::uint32_t ipv4, std::uint16_t udp_port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(ipv4 != 0 ? ipv4 : INADDR_LOOPBACK);
+  address.sin_port = htons(udp_port);
   return address;
 }
 
 DAT_IA_ADDRESS_PTR local_address(const Ia& ia) {
   static Mutex mutex;
-  const auto present = address_of(ia.info().ipv4);
+  const auto info = ia.info();
+  const auto present = address_of(info.ipv4, info.udp_port);
   auto& shown = shell_of(ia.handle()).local;
   const Lock guard(mutex);
   if (shown.sin_addr.s_addr != present.sin_addr.s_addr || shown.sin_family != present.sin_family)
