@@ -70,6 +70,9 @@ function(stp_precompile_for group)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${group} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-instantiate-templates>")
   endif()
+  # An upgrade of a package may bring a header that has another date but is older than the build. Ninja sees no reason to
+  # precompile it again, and clang would refuse to compile anything.
+  target_compile_options(${group} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   if(group MATCHES "_test_")
     list(APPEND STP_PRECOMPILED gtest/gtest.h)
     target_compile_definitions(${group} PRIVATE GTEST_HAS_PTHREAD=1)
