@@ -41,27 +41,31 @@ namespace stp::host {
 // may choose another one.
 enum class TotalBy : std::uint8_t { kNumber, kPartOfMemory, kProcess };
 
-// The resources: a name for programs (in JSON and of a metric), words for use in a sentence, the
-// option or setting that an operator raises, its total, and, if that option is for this alone, its
-// help. Their order is that in a list for stpctl.
-#define STP_RESOURCES(X)                                                                      \
-  X(Clients, "clients", "places of programs", "--max-clients", kNumber, 256, nullptr)         \
-  X(Endpoints, "endpoints", "endpoints", "--total-endpoints", kNumber, 65'536, "Endpoints")   \
-  /* With spare ones of listeners: each may take a Port, which is a 16-bit name. */           \
-  X(Connections, "connections", "connections", "--user-share", kNumber, 65'535, nullptr)      \
-  X(QueueBytes, "queue_bytes", "bytes of queues", "--total-queues", kPartOfMemory, 4,         \
-    "Memory of the queues of connections [a quarter of the machine's]")                       \
-  X(Regions, "regions", "regions", "--total-regions", kNumber, 262'144, "Mapped regions")     \
-  X(MappedBytes, "mapped_bytes", "mapped bytes", "--total-mapped", kPartOfMemory, 1,          \
-    "Mapped memory [as much as the machine has]")                                             \
-  X(Mx, "mx", "Mx", "--user-share", kNumber, 65'535, nullptr)                                 \
-  /* Memory of the Node's tables: Bufx entries. */                                            \
-  X(TableBytes, "table_bytes", "bytes of Bufx tables", "--total-tables", kPartOfMemory, 16,   \
-    "Memory of tables of Bufx [a sixteenth of the machine's]")                                \
-  X(WindowBytes, "window_bytes", "bytes of windows", "--total-windows", kPartOfMemory, 16,    \
-    "Memory to track incoming data [a sixteenth of the machine's]")                           \
-  X(Mappings, "mappings", "mappings of the daemon", "vm.max_map_count", kProcess, 0, nullptr) \
-  X(Files, "files", "open files of the daemon", "LimitNOFILE", kProcess, 0, nullptr)
+// The resources: a name for programs (in JSON and of a metric), the heading of a column, words for
+// use in a sentence, the option or setting that an operator raises, its total, and, if that option
+// is for this alone, its help. Their order is that in a list for stpctl.
+#define STP_RESOURCES(X)                                                                          \
+  X(Clients, "clients", "CLIENTS", "places of programs", "--max-clients", kNumber, 256, nullptr)  \
+  X(Endpoints, "endpoints", "ENDPOINTS", "endpoints", "--total-endpoints", kNumber, 65'536,       \
+    "Endpoints")                                                                                  \
+  /* With spare ones of listeners: each may take a Port, which is a 16-bit name. */               \
+  X(Connections, "connections", "CONNECTIONS", "connections", "--user-share", kNumber, 65'535,    \
+    nullptr)                                                                                      \
+  X(QueueBytes, "queue_bytes", "QUEUES", "bytes of queues", "--total-queues", kPartOfMemory, 4,   \
+    "Memory of the queues of connections [a quarter of the machine's]")                           \
+  X(Regions, "regions", "REGIONS", "regions", "--total-regions", kNumber, 262'144,                \
+    "Mapped regions")                                                                             \
+  X(MappedBytes, "mapped_bytes", "MAPPED", "mapped bytes", "--total-mapped", kPartOfMemory, 1,    \
+    "Mapped memory [as much as the machine has]")                                                 \
+  X(Mx, "mx", "MX", "Mx", "--user-share", kNumber, 65'535, nullptr)                               \
+  /* Memory of the Node's tables: Bufx entries. */                                                \
+  X(TableBytes, "table_bytes", "TABLES", "bytes of Bufx tables", "--total-tables", kPartOfMemory, \
+    16, "Memory of tables of Bufx [a sixteenth of the machine's]")                                \
+  X(WindowBytes, "window_bytes", "WINDOWS", "bytes of windows", "--total-windows", kPartOfMemory, \
+    16, "Memory to track incoming data [a sixteenth of the machine's]")                           \
+  X(Mappings, "mappings", "MAPPINGS", "mappings of the daemon", "vm.max_map_count", kProcess, 0,  \
+    nullptr)                                                                                      \
+  X(Files, "files", "FILES", "open files of the daemon", "LimitNOFILE", kProcess, 0, nullptr)
 
 enum class Resource : std::uint8_t {
 #define STP_RESOURCE(Name, ...) k##Name,
@@ -72,6 +76,7 @@ enum class Resource : std::uint8_t {
 struct ResourceRule {
   Resource resource;
   const char* name;
+  const char* heading;
   const char* plural;
   const char* remedy;
   TotalBy by;
@@ -79,8 +84,8 @@ struct ResourceRule {
   const char* help;     // of the option `remedy`; nullptr: that is not for this alone
 };
 inline constexpr std::array kResourceRules = std::to_array<ResourceRule>({
-#define STP_RESOURCE(Name, name, plural, remedy, by, usual, help) \
-  {Resource::k##Name, name, plural, remedy, TotalBy::by, usual, help},
+#define STP_RESOURCE(Name, name, heading, plural, remedy, by, usual, help) \
+  {Resource::k##Name, name, heading, plural, remedy, TotalBy::by, usual, help},
     STP_RESOURCES(STP_RESOURCE)
 #undef STP_RESOURCE
 });

@@ -12,6 +12,7 @@
 
 #include "dpdk_port/link/inventory.h"
 #include "dpdk_port/link/owners.h"
+#include "libst/host/budgets.h"
 #include "libst/host/identity.h"
 #include "libst/ipc/requests.h"
 #include "tools/cli/app.h"
@@ -147,8 +148,9 @@ bool is_bytes(const std::string& budget) {
   return budget.ends_with("_bytes");
 }
 Table table_of_users(const LinkReport& /*link*/) {
-  return Table({"UID>", "CLIENTS>", "ENDPOINTS>", "CONNECTIONS>", "QUEUES>", "REGIONS>", "MAPPED>",
-                "MX>", "TABLES>", "WINDOWS>", "MAPPINGS>", "FILES>"});
+  std::vector<std::string> headings{"UID>"};
+  for (const auto& rule : host::kResourceRules) headings.push_back(std::string(rule.heading) + '>');
+  return Table(std::move(headings));
 }
 void add(Table& table, const User& user, const LinkReport& /*link*/) {
   std::vector<std::string> cells{user.uid == host::kUnknownUser ? "-" : std::to_string(user.uid)};
