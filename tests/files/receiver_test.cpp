@@ -3,27 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include "libst/os/host_of_station.h"
+#include "libst/managed/host_of_peer.h"
 
 namespace stp::files {
 namespace {
 
 TEST(Host, AllUdpPortsOfAnAddressAreOneHost) {
-  EXPECT_EQ(os::host_of_station("10.0.0.5/8181"), os::host_of_station("10.0.0.5/40000"));
-  EXPECT_NE(os::host_of_station("10.0.0.5/8181"), os::host_of_station("10.0.0.6/8181"));
+  EXPECT_EQ(managed::host_of_station("10.0.0.5/8181"), managed::host_of_station("10.0.0.5/40000"));
+  EXPECT_NE(managed::host_of_station("10.0.0.5/8181"), managed::host_of_station("10.0.0.6/8181"));
 }
 
 TEST(Host, AllAddressesOfAnIpv6NetworkAreOneHost) {
-  EXPECT_EQ(os::host_of_station("[2001:db8:0:1::5]/8181"),
-            os::host_of_station("[2001:db8:0:1:ffff::7]/9"));
-  EXPECT_NE(os::host_of_station("[2001:db8:0:1::5]/8181"),
-            os::host_of_station("[2001:db8:0:2::5]/8181"));
-  EXPECT_NE(os::host_of_station("[fe80::1%eth0]/8181"), os::host_of_station("[fe80::2%eth0]/8181"))
+  EXPECT_EQ(managed::host_of_station("[2001:db8:0:1::5]/8181"),
+            managed::host_of_station("[2001:db8:0:1:ffff::7]/9"));
+  EXPECT_NE(managed::host_of_station("[2001:db8:0:1::5]/8181"),
+            managed::host_of_station("[2001:db8:0:2::5]/8181"));
+  EXPECT_NE(managed::host_of_station("[fe80::1%eth0]/8181"),
+            managed::host_of_station("[fe80::2%eth0]/8181"))
       << "all begin alike";
 }
 
 TEST(Host, AStationOnEthernetIsAHost) {
-  EXPECT_EQ(os::host_of_station("[02:00:00:00:00:01]"), "[02:00:00:00:00:01]");
+  EXPECT_EQ(managed::host_of_station("[02:00:00:00:00:01]"), "[02:00:00:00:00:01]");
 }
 
 TEST(Places, OfAHostAreMoreThanItsShareOnlyIfOthersHaveLess) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "libst/os/host_of_station.h"
+#include "libst/managed/host_of_peer.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -277,12 +277,6 @@ namespace {
 
 constexpr std::size_t kWaitingRequests = 16;
 
-std::string host_of(stm_connection_t request) {
-  stm_peer_info_t info{};
-  info.size = sizeof info;
-  return ::stm_peer_query(request, &info) == 0 ? os::host_of_station(info.address) : "";
-}
-
 }  // namespace
 
 bool has_more_than_its_share(const std::vector<std::string>& hosts, const std::string& host,
@@ -309,7 +303,7 @@ bool Receiver::run(bool once) {
   do {
     auto* const request = await_request();
     if (request == nullptr) break;
-    const auto peer = host_of(request);
+    const auto peer = managed::host_of(request);
     if (has_enough_of(peer)) {
       Channel::refuse(request);
       context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");

@@ -430,7 +430,7 @@ class FileReceiver {
   // Not for a sender that compares existing files: its disk may take longer.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
-  // `host` of the sender: see os::host_of_station().
+  // `host` of the sender: see managed::host_of().
   FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence, std::string host)
       : channel_(channel),
         context_(context),

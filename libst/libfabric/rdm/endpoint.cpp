@@ -11,7 +11,7 @@
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
-#include "libst/os/host_of_station.h"
+#include "libst/managed/host_of_peer.h"
 
 namespace stp::fi::rdm {
 namespace {
@@ -19,12 +19,6 @@ namespace {
 constexpr std::size_t kLeastLeft = 4096;
 constexpr std::size_t kWordSize = 64, kPeersOfBlock = 16;
 static_assert(kWordSize >= kHead);
-
-std::string host_of(stm_connection_t connection) {
-  stm_peer_info_t info{};
-  info.size = sizeof info;
-  return stm_peer_query(connection, &info) == 0 ? os::host_of_station(info.address) : "";
-}
 
 }  // namespace
 
@@ -179,7 +173,7 @@ void Endpoint::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
   auto peer = unpack_request(data, kMagic);
   if (peer) peer = link_.canonical_from_peer(*peer);
-  const auto host = places_.of(host_of(connection));
+  const auto host = places_.of(managed::host_of(connection));
   const auto why = [&]() -> const char* {
     if (closing_) return "the endpoint is being closed";
     if (!peer) return "it is no endpoint of FI_EP_RDM";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which stations count as one host, where a host has a bounded number of places.
+// Which peers count as one host, where a host has a bounded number of places.
 #pragma once
 
 #include <arpa/inet.h>
@@ -10,7 +10,9 @@
 #include <iterator>
 #include <string>
 
-namespace stp::os {
+#include "libst/include/stp/managed.h"
+
+namespace stp::managed {
 
 // `station`: the address of a peer (stm_peer_info). On a link over UDP a host can have as many UDP
 // ports as it likes, and as many IPv6 addresses as its network has: all of an IPv4 address are one
@@ -29,4 +31,11 @@ inline std::string host_of_station(const std::string& station) {
   return std::string(text.data()) + "/64";
 }
 
-}  // namespace stp::os
+// Of a connection, or of a request for one. "": it has none any more.
+inline std::string host_of(stm_connection_t connection) {
+  stm_peer_info_t info{};
+  info.size = sizeof info;
+  return ::stm_peer_query(connection, &info) == 0 ? host_of_station(info.address) : "";
+}
+
+}  // namespace stp::managed
