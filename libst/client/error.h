@@ -4,11 +4,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <new>
 #include <string>
-#include <system_error>
 
 #include "libst/include/stp/st.h"
+#include "stp/base/caught.h"
 
 namespace stp::client {
 
@@ -60,24 +59,16 @@ class KeepFailure {
 
 // Runs `body` and turns exceptions into a negative errno.
 template <typename Body>
-int caught(Body&& body) noexcept {
-  try {
-    clear_failure();
-    return body();
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  } catch (const std::system_error& error) {
-    return error.code().value() > 0 ? -error.code().value() : -EIO;
-  } catch (...) {
-    return -EIO;
-  }
+int run(Body&& body) noexcept {
+  clear_failure();
+  return caught(body, [](int error) { return -error; });
 }
 
 // Wraps the body of the API call `call`: turns exceptions into errors, and reports the result to
 // the program's hooks.
 template <typename Body>
 int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
-  const auto result = caught(body);
+  const auto result = run(body);
   call_over(call, result, false);
   return result;
 }
@@ -85,7 +76,7 @@ int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
 // The same for a call that moves frames: only its errors are reported to the hooks.
 template <typename Body>
 int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
-  const auto result = caught(body);
+  const auto result = run(body);
   if (result < 0) call_over(call, result, true);
   return result;
 }

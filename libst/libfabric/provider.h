@@ -11,11 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <string>
-#include <system_error>
 
 #include "libst/include/stp/managed.h"
+#include "stp/base/caught.h"
 
 namespace stp::fi {
 
@@ -57,18 +56,12 @@ T& object_of(fid_t id) {
   return *static_cast<T*>(reinterpret_cast<F*>(id));
 }
 
-// Keeps exceptions out of a C program.
+// Keeps exceptions out of the program.
 template <class Call>
 auto guarded(Call call) noexcept -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return static_cast<decltype(call())>(-FI_ENOMEM);
-  } catch (const std::system_error& error) {  // no thread: another call may get one (-FI_EAGAIN)
-    return static_cast<decltype(call())>(-error.code().value());
-  } catch (...) {
-    return static_cast<decltype(call())>(-FI_EOTHER);
-  }
+  return caught(call, [](int error) {  // without a thread: -FI_EAGAIN, as another call may get one
+    return static_cast<decltype(call())>(error == EIO ? -FI_EOTHER : -error);
+  });
 }
 
 // A call that an object does not support. Converts to the type of the pointer it is assigned to.

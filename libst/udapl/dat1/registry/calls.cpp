@@ -2,10 +2,10 @@
 // The calls of uDAPL 1.2: those that the registry handles itself, which are its own and those that
 // open and close IAs, and those that it gives to the provider of their first handle.
 #include <algorithm>
-#include <new>
 #include <string_view>
 
 #include "libst/udapl/dat1/registry/registry.h"
+#include "stp/base/caught.h"
 
 using namespace stp::udapl::registry;
 
@@ -17,11 +17,7 @@ constexpr std::string_view kRelaxed = "RO_AWARE_";
 // The registry throws only when an allocation fails.
 template <typename Call>
 DAT_RETURN guarded(Call call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return DAT_INSUFFICIENT_RESOURCES;
-  }
+  return stp::caught(call, [](int) -> DAT_RETURN { return DAT_INSUFFICIENT_RESOURCES; });
 }
 
 template <auto kCall, typename... Rest>
