@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "tools/files/failure.h"
 #include "tools/files/metadata.h"
 
 namespace stp::files {
@@ -254,26 +255,22 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
   if (is_there && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
   const auto same_size = is_there && S_ISREG(found.st_mode) && !metadata.stream &&
                          static_cast<std::uint64_t>(found.st_size) == metadata.size;
+  const auto is_there_already = [&] {
+    linked_.found(number, at, name);
+    linked_.arrived(number);
+    over(offer);
+    done(number);
+    ++files_;
+  };
   if (same_size && !metadata.checksum && metadata.resume && has_time(found, metadata)) {
     const auto right = (found.st_mode & 07777U) == permitted(metadata.mode);
     if (const auto error = right ? 0 : correct_mode(at, name, metadata); error != 0)
       return fail(number, offer, result_of(error));
-    linked_.found(number, at, name);
-    linked_.arrived(number);
-    over(offer);
-    done(number);
-    ++files_;
-    return;
+    return is_there_already();
   }
   // Of an empty file there is nothing to compare.
-  if (same_size && metadata.size == 0 && metadata.checksum && correct(at, name, metadata) == 0) {
-    linked_.found(number, at, name);
-    linked_.arrived(number);
-    over(offer);
-    done(number);
-    ++files_;
-    return;
-  }
+  if (same_size && metadata.size == 0 && metadata.checksum && correct(at, name, metadata) == 0)
+    return is_there_already();
   const auto is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
   if ((same_size && metadata.size != 0 && metadata.checksum) || (is_large && has_part(at, name)))
     return want(number, offer, open(offer));
