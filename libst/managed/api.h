@@ -85,6 +85,27 @@ inline int check_part(const Memory* memory, bool given, const void* ptr, std::si
   return good ? 0 : what_is_wrong(memory, given, ptr, length);
 }
 
+int other_domain();
+
+// Gives `post` what a program posts to `object`, a connection or a pool: where to receive a
+// message.
+template <typename Object, typename Post>
+int post_receive(Object& object, std::uint64_t context, stm_memory_t memory, void* ptr,
+                 std::size_t length, Post&& post) {
+  const auto into = find<Memory>(memory);
+  if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
+    return error;
+  auto& domain = *object.domain();
+  if (into && into->domain().get() != &domain) return other_domain();
+  const stp::Lock guard(domain.mutex());
+  PostedReceive receive;
+  receive.context = context;
+  if (into) receive.memory = MemoryUse(into.share());
+  receive.ptr = ptr;
+  receive.length = length;
+  return post(domain, std::move(receive));
+}
+
 // Returns 0 and the queues that `attr` names, or a negative errno.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out);
 int read_private_data(const void* data, std::size_t length, Hello& out);

@@ -8,8 +8,6 @@
 using stp::client::Handle;
 using stp::managed::Connection;
 using stp::managed::Domain;
-using stp::managed::Memory;
-using stp::managed::MemoryUse;
 using stp::managed::Pool;
 using stp::managed::PostedReceive;
 using stp::managed::Queue;
@@ -201,21 +199,14 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
                   size_t length) {
   return guarded([&] {
     const auto found = find<Pool>(pool);
-    const auto into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
-      return error;
-    auto& domain = *found->domain();
-    const stp::Lock guard(domain.mutex());
-    if (found->receives.size() >= found->capacity) return -EAGAIN;
-    PostedReceive receive;
-    receive.context = context;
-    if (into) receive.memory = MemoryUse(into.share());
-    receive.ptr = ptr;
-    receive.length = length;
-    found->receives.push_back(std::move(receive));
-    domain.receive_posted();
-    return 0;
+    return post_receive(*found, context, memory, ptr, length,
+                        [&](Domain& domain, PostedReceive&& receive) {
+                          if (found->receives.size() >= found->capacity) return -EAGAIN;
+                          found->receives.push_back(std::move(receive));
+                          domain.receive_posted();
+                          return 0;
+                        });
   });
 }
 

@@ -7,7 +7,6 @@
 using stp::managed::Connection;
 using stp::managed::Domain;
 using stp::managed::Memory;
-using stp::managed::MemoryUse;
 using stp::managed::Operation;
 using stp::managed::Pieces;
 using stp::managed::PostedReceive;
@@ -23,16 +22,16 @@ namespace stp::managed::api {
   return fail(-EACCES, "the memory was not registered with STM_LOCAL_WRITE");
 }
 
+[[gnu::noinline]] int other_domain() {
+  return fail(-EINVAL, "the memory is of another domain");
+}
+
 }  // namespace stp::managed::api
 
 namespace {
 
 constexpr unsigned kAllFlags = STM_QUIET | STM_FENCE | STM_URGENT | STM_LAZY;
 constexpr std::size_t kWord = 8;
-
-[[gnu::noinline]] int other_domain() {
-  return fail(-EINVAL, "the memory is of another domain");
-}
 
 // Posts what has been filled in. The caller holds the domain's mutex.
 int post(Connection& connection, Operation& draft, stm_memory_t memory, bool written) {
@@ -122,19 +121,10 @@ int stm_receive(stm_connection_t connection, uint64_t context, stm_memory_t memo
                 size_t length) {
   return guarded([&] {
     const auto found = find<Connection>(connection);
-    const auto into = find<Memory>(memory);
     if (!found) return -EBADF;
-    if (const auto error = check_part(into.get(), memory != nullptr, ptr, length, true); error != 0)
-      return error;
-    auto& domain = *found->domain();
-    if (into && into->domain().get() != &domain) return other_domain();
-    const stp::Lock guard(domain.mutex());
-    PostedReceive receive;
-    receive.context = context;
-    if (into) receive.memory = MemoryUse(into.share());
-    receive.ptr = ptr;
-    receive.length = length;
-    return found->post_receive(std::move(receive));
+    return post_receive(
+        *found, context, memory, ptr, length,
+        [&](Domain&, PostedReceive&& receive) { return found->post_receive(std::move(receive)); });
   });
 }
 

@@ -221,6 +221,7 @@ TEST_P(Queues, ConnectionsShareTheReceivesOfAPool) {
     for (int i = 0; i < 2; ++i)
       ASSERT_EQ(stm_send(connection, 0, STM_QUIET, 0, source, mine.data(), i == 0 ? 100 : 9'000),
                 0);
+  EXPECT_EQ(stm_pool_post(pool, 1, source, mine.data(), 1), -EINVAL) << "of another domain";
   EXPECT_EQ(stm_pool_available(pool), 0);
   for (std::uint64_t i = 0; i < 8; ++i)
     ASSERT_EQ(stm_pool_post(pool, 50 + i, sink, to.data() + i * 8'000, i < 6 ? 9'000 : 100), 0);
