@@ -72,6 +72,15 @@ std::uint32_t Outbox::ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uin
   return rs.sync;
 }
 
+void Outbox::add_notice(const wire::Header& header) {
+  if (auto* const waits = waiting(last_notice_)) {
+    waits->header = header;
+    return;
+  }
+  add(header);
+  last_notice_ = last_number_;
+}
+
 SendEntry* Outbox::waiting(std::uint64_t number) {
   const auto found = std::ranges::lower_bound(queue_, number, {}, &Outgoing::number);
   return found != queue_.end() && found->number() == number ? &*found : nullptr;

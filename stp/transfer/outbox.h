@@ -110,6 +110,10 @@ class Outbox {
   // whether it asks for an answer may be decided when it leaves; its Send_state says whether
   // somebody waits.
   SendEntry& add_put(bool short_one);
+  // A notice, in the place of the last one, if that still waits: so at most one waits, however much
+  // a peer sends that gives no Slots for it.
+  // protocol: 9.31
+  void add_notice(const wire::Header& header);
   // Adds an answer to the peer, unless the same one is queued, or too many requests are: however
   // often the peer repeats its request, the queue does not grow. It asks again for what is dropped
   // here.
@@ -136,8 +140,6 @@ class Outbox {
   [[nodiscard]] bool overfull() const { return queue_.size() >= kMaxGranted; }
   // The number of the request added last.
   [[nodiscard]] std::uint64_t last_number() const { return last_number_; }
-  // The request of that number, as long as it has not been handed out.
-  [[nodiscard]] SendEntry* waiting(std::uint64_t number);
   // Takes back the unsent DATA of the Transfer or region with the peer's id `r_id`.
   void forget_data(std::uint32_t r_id);
   // Makes the request added last ask for an answer, if it is DATA of `r_id` that has not left.
@@ -205,6 +207,8 @@ class Outbox {
   // Twice as many as a connection may have Blocks open.
   static constexpr std::size_t kMaxGranted = 8192;
 
+  // The request of that number, as long as it has not been handed out.
+  [[nodiscard]] SendEntry* waiting(std::uint64_t number);
   void hand_out(SendEntry& out);
   void hand_out_put(SendEntry& out);
 
@@ -220,6 +224,7 @@ class Outbox {
   RingQueue<Outgoing> queue_;
   RingQueue<HandedOut> in_ring_;
   Departures departures_;
+  std::uint64_t last_notice_ = 0;  // its number
 };
 
 }  // namespace stp

@@ -50,7 +50,6 @@ struct alignas(kCacheLine) Sequencer::Impl {
   Gets gets{config, clock, outbox, completions, repeats};
   WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
   Asks asks{config, clock, ids, outbox, completions, repeats, endings, puts};
-  std::uint64_t last_notice = 0;  // its number in the outbox
 };
 
 Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
@@ -158,19 +157,12 @@ int Sequencer::no_operation() {
   return impl_->outbox.ended();
 }
 
-// The newest word counts. So one notice waits at most, however much a peer sends that gives no
-// Slots for it.
-// protocol: 9.31
+// The newest word counts.
 int Sequencer::notify(std::uint32_t word) {
   auto& self = *impl_;
   if (self.outbox.ended() != 0) return self.outbox.ended();
-  const auto notice = wire::to_header(wire::NoOperation{.sync = Impl::kNoticeMark, .b_num = word});
-  if (auto* const waits = self.outbox.waiting(self.last_notice)) {
-    waits->header = notice;
-    return 0;
-  }
-  self.outbox.add(notice);
-  self.last_notice = self.outbox.last_number();
+  self.outbox.add_notice(
+      wire::to_header(wire::NoOperation{.sync = Impl::kNoticeMark, .b_num = word}));
   return 0;
 }
 
