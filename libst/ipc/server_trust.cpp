@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/ipc/server_trust.h"
+// Whether whoever serves a socket is to be trusted.
+#include "libst/ipc/socket.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

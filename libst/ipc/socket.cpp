@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "dpdk_port/link/owners.h"
-#include "libst/ipc/server_trust.h"
 
 // Older kernel headers lack it.
 #ifndef SO_PASSRIGHTS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Unix socket between programs and stpd: its file, its messages, and the descriptors that lie
-// in messages nobody has read.
+// The Unix socket between programs and stpd: its file, its messages, whether its server is to be
+// trusted, and the descriptors that lie in messages nobody has read.
 #pragma once
 
 #include <sys/time.h>
@@ -95,8 +95,8 @@ std::string operators_socket_of(const std::string& path);
 
 // Connects to the daemon at `path`. If its backlog is full, waits for `patience`, then -EAGAIN; a
 // zero patience never ends. It stays in force for send_request(). -ENOENT: no such socket;
-// -ECONNREFUSED: nobody listens there; -EPERM: who does is not to be trusted (server_trust.h), and
-// `why` tells the reason and the remedy; or another negative errno.
+// -ECONNREFUSED: nobody listens there; -EPERM: who does is not to be trusted, and `why` tells the
+// reason and the remedy; or another negative errno.
 int connect_to(const std::string& path, os::UniqueFd& out, timeval patience = {},
                std::string* why = nullptr);
 // The same for whoever wants to watch: through the operators' socket, whose backlog no other
@@ -109,6 +109,22 @@ int address_of(const std::string& path, sockaddr_un& out);
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
 int listen_at(const std::string& path, os::UniqueFd& out, SocketFile& file,
               const SocketAccess& access = {});
+
+// Whether a program may believe that whoever serves a Unix socket is the stpd that it looks for.
+
+// Why this user should not trust `server` to serve the socket at `path`; "": it may. A program
+// lends its memory to who serves its socket, and believes what it is told there. Trusted are:
+//   root and this user;
+//   another user, if nobody but root, this user and the server could have put the socket there:
+//   they have each directory on the way, links included, and others may not make files in it. In a
+//   sticky directory (/tmp) others may, but not replace a directory of root or of this user. What
+//   is mounted there is nobody's.
+// So whoever was the first to take a name in /tmp is not trusted, nor is what lies below a
+// directory or a link that it has made there.
+std::string why_distrust(const std::string& path, uid_t server);
+
+// The same of whoever listens at the other end of `connected`, as the kernel tells it.
+std::string why_distrust_server(const std::string& path, int connected);
 
 // Descriptors in messages of a Unix socket that nobody has read. Whoever closes the socket closes
 // them too, and that may block for ever. A socket without any closes at once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whose sockets a program uses: another user serves them, at each kind of place.
-#include "libst/ipc/server_trust.h"
+#include "libst/ipc/socket.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -16,8 +16,6 @@
 #include <fstream>
 #include <string>
 #include <thread>
-
-#include "libst/ipc/socket.h"
 #include "libst/os/unique_fd.h"
 #include "tests/temporary_directory.h"
 
