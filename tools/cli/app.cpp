@@ -600,6 +600,15 @@ std::string App::name_in_help(const std::string& name) const {
   return name;
 }
 
+std::optional<int> App::parse_or_report(int argc, const char* const* argv, int wrong) {
+  try {
+    parse(argc, argv);
+    return std::nullopt;
+  } catch (const ParseError& error) {
+    return report(error, wrong);
+  }
+}
+
 int App::report(const ParseError& error, int status) const {
   auto wrong = wrong_option();
   // The help of a command that there is not would be that of another one.
@@ -622,6 +631,14 @@ int App::report(const ParseError& error, int status) const {
             command() + " --help' shows where it stands";
   if (wrong == error.what()) return usage_errors(app_.get_name(), error.what_each(), status);
   return usage_error(app_.get_name(), wrong, status);
+}
+
+void add_link_option(App& app, std::string& link) {
+  app.add_option("--link", link,
+                 std::string("Link to use: ") + kLinksToOthers +
+                     ", with options after commas; not loop, which reaches only this program")
+      ->type_name("LINK")
+      ->default_str("STP_LINK, else the stpd of this host, if it runs");
 }
 
 std::string reason_against_name(const std::string& text) {

@@ -120,6 +120,9 @@ class App {
   void final_callback(const std::function<void()>& callback);
 
   void parse(int argc, const char* const* argv);  // throws ParseError
+  // The same for a program that need not know what is wrong. The exit status if it has no more to
+  // do: its help or version has been printed, or, with `wrong`, what is wrong.
+  std::optional<int> parse_or_report(int argc, const char* const* argv, int wrong);
   // Options with their values, the last one first.
   void parse(const std::vector<std::string>& arguments);
 
@@ -178,6 +181,9 @@ inline constexpr char kSizeWords[] = "bytes, as 4096, 0x1000, 64K, 1M or 2G";
 // For the help of --link: the links that reach other programs.
 inline constexpr char kLinksToOthers[] =
     "stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:PATH or vdev:DEVICE";
+
+// --link of a program that wants to reach others.
+void add_link_option(App& app, std::string& link);
 
 // The exit status of each program whose command line is wrong. 1: it could not do what was asked.
 inline constexpr int kWrongUsage = 2;

@@ -47,10 +47,8 @@ class Parser {
   }
 
   std::optional<Options> parse(int argc, char** argv, int& exit_status) {
-    try {
-      app_.parse(argc, argv);
-    } catch (const cli::ParseError& error) {
-      exit_status = app_.report(error, kUsageError);
+    if (const auto status = app_.parse_or_report(argc, argv, kUsageError)) {
+      exit_status = *status;
       return std::nullopt;
     }
     if (const auto wrong = complete(); !wrong.empty()) {

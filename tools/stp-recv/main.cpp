@@ -15,7 +15,7 @@
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
-#include "tools/files/command_line.h"
+#include "tools/cli/app.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
 #include "tools/files/progress.h"
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.directory, "Directory for the files; - is standard output")
       ->type_name("DIR")
       ->required();
-  add_link_option(app, options.link);
+  stp::cli::add_link_option(app, options.link);
   app.add_option("--idle-timeout", options.idle_seconds,
                  "Seconds after which a silent sender is disconnected")
       ->type_name("SECONDS")
@@ -162,7 +162,8 @@ int main(int argc, char** argv) {
       "Exit status: 0 if all has arrived that senders offered, 1 if not, 2 for a wrong command "
       "line.\nExample: stp-recv --link iface:eth0 --listen :3000 --out /srv/incoming");
   app.set_version_flag("--version", std::string(st_version()));
-  if (const auto status = parse(app, argc, argv)) return *status;
+  if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage))
+    return stp::os::status_with_output("stp-recv", *status, EXIT_FAILURE);
   const auto to_stdout = options.to_stdout();
   options.once = options.once || to_stdout;
   if (const auto wrong = conflict_of(options, !per_peer->empty()); !wrong.empty())

@@ -387,12 +387,8 @@ int main(int argc, char** argv) {
   play->footer(footer_with("  stp-replay play --as 10.0.0.5/8181 slow.pcapng"));
   rules->footer(
       "Exit status: 0 for success, 2 for a wrong command line.\nExample: stp-replay rules --json");
-  try {
-    app.parse(argc, argv);
-  } catch (const stp::cli::ParseError& error) {
-    const auto status = app.report(error, stp::replay::kCannotRead);
-    return stp::os::status_with_output("stp-replay", status, stp::replay::kCannotRead);
-  }
+  if (const auto status = app.parse_or_report(argc, argv, stp::replay::kCannotRead))
+    return stp::os::status_with_output("stp-replay", *status, stp::replay::kCannotRead);
   const auto command = rules->parsed()    ? stp::replay::list_rules
                        : play->parsed()   ? stp::replay::play
                        : check->parsed()  ? stp::replay::check

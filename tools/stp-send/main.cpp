@@ -18,8 +18,9 @@
 #include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
+#include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/files/arguments.h"
-#include "tools/files/command_line.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
@@ -179,13 +180,14 @@ int main(int argc, char** argv) {
       ->type_name("SECONDS")
       ->between(1, 3600)
       ->capture_default_str();
-  add_link_option(app, link);
+  stp::cli::add_link_option(app, link);
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.footer(
       "Exit status: 0 if the receiver has confirmed every file, 1 if not, 2 for a wrong command "
       "line.\nExample: stp-send -r --link iface:eth0 photos 10.9.0.2:3000");
   app.set_version_flag("--version", std::string(st_version()));
-  if (const auto status = parse(app, argc, argv)) return *status;
+  if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage))
+    return stp::os::status_with_output("stp-send", *status, EXIT_FAILURE);
   if (sending.paths.size() == 1)
     return stp::cli::usage_error(
         "stp-send", "FILE... HOST:PORT is needed, and there is only " + sending.paths.front(),

@@ -166,10 +166,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   CommandsByName commands;
   for (const bool of_others : {false, true}) add_commands(app, options, of_others, commands);
   app.allow_extras();
-  try {
-    app.parse(argc, argv);
-  } catch (const cli::ParseError& error) {
-    exit_status = app.report(error, kUsageError);
+  if (const auto status = app.parse_or_report(argc, argv, kUsageError)) {
+    exit_status = *status;
     return std::nullopt;
   }
   auto wrong = unknown_command(app);

@@ -296,11 +296,8 @@ Choice parse_options(int argc, char** argv) {
   Options scratch;
   Files files;
   describe(app, scratch, files);
-  try {
-    app.parse(argc, argv);
-  } catch (const cli::ParseError& error) {
-    return {std::nullopt, app.report(error, cli::kWrongUsage)};
-  }
+  if (const auto status = app.parse_or_report(argc, argv, cli::kWrongUsage))
+    return {std::nullopt, *status};
   if (!files.check.empty()) return {std::nullopt, check(files.check)};
   std::vector<std::string> errors;
   auto options = put_together(argc, argv, files.config, errors);
