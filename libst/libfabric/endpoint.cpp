@@ -539,7 +539,8 @@ int tell_option(std::size_t option, void* value, std::size_t* length) {
 ssize_t AnyEndpoint::size_left(bool tx) {
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  return static_cast<ssize_t>(tx ? tx_size_ - outstanding_ : rx_size_ - inbox().receives());
+  const auto size = tx ? tx_size_ : rx_size_;
+  return static_cast<ssize_t>(size - std::min(size, tx ? taken() : inbox().receives()));
 }
 
 int AnyEndpoint::set_name(const void* address, std::size_t length) {

@@ -263,7 +263,9 @@ class AnyEndpoint : public MessageEnd {
   // The operation is no longer outstanding.
   virtual void leaves(const Op& op);
 
-  [[nodiscard]] bool has_place() const { return outstanding_ < tx_size_; }
+  // Of the places, those that are taken.
+  [[nodiscard]] std::size_t taken() const { return outstanding_ - placeless_; }
+  [[nodiscard]] bool has_place() const { return taken() < tx_size_ && outstanding_ < kMostPosted; }
   // What is fenced waits for all that was posted before to that peer. The managed API does not know
   // of the steps to come.
   [[nodiscard]] static bool has_to_wait(std::uint64_t flags, const SendingConnection& way) {
@@ -294,8 +296,9 @@ class AnyEndpoint : public MessageEnd {
   const std::uint32_t format_;
   Address name_;
   Matching matching_;
-  std::size_t tx_size_, rx_size_;
+  std::size_t tx_size_, rx_size_;  // places that a program may count on
   std::size_t outstanding_ = 0, injected_ = 0;
+  std::size_t placeless_ = 0;  // of those that are outstanding: announced messages
 
  private:
   // `noted`: the peer is told of it when it is done.

@@ -71,7 +71,7 @@ int Ep::bind_other(fid_t other, std::uint64_t) {
   if (other->fclass != FI_CLASS_SRX_CTX || srx_ != nullptr) return -FI_EINVAL;
   srx_ = &object_of<Srx, fid_ep>(other);
   srx_->use(*this);
-  rx_size_ = srx_->most();
+  rx_size_ = srx_->rx_size();
   return 0;
 }
 

@@ -79,7 +79,7 @@ class Srx final : public MessageEnd {
 
   // ---- under the link's mutex ----
   Matching& matching() { return matching_; }
-  [[nodiscard]] std::size_t most() const { return most_; }
+  [[nodiscard]] std::size_t rx_size() const { return rx_size_; }
   void use(Ep& by) { users_.push_back(&by); }
   void unuse(Ep& by) { std::erase(users_, &by); }
 
@@ -93,7 +93,7 @@ class Srx final : public MessageEnd {
   Domain& domain_;
   FabricLink& link_;
   Matching matching_;
-  std::size_t most_;
+  const std::size_t rx_size_;
   std::vector<Ep*> users_;
 };
 

@@ -126,9 +126,9 @@ Head head_of(MessageKind kind, const std::byte* data, std::size_t length) {
   return head;
 }
 
-// The oldest message goes to the receive, or that waits. -FI_EAGAIN: so many wait already.
-int post(Matching& matching, std::size_t most, const Inbound& inbound) {
-  if (matching.receives() >= most) return -FI_EAGAIN;
+// The oldest message goes to the receive, or that waits.
+int post(Matching& matching, const Inbound& inbound) {
+  if (matching.receives() >= kMostPosted) return -FI_EAGAIN;
   Receive receive;
   read_receive(inbound, {}, receive);
   if (auto message = matching.take_message(receive))
@@ -145,7 +145,7 @@ ssize_t Ep::receive(const Inbound& inbound) {
   const LinkLock lock(link_.mutex());
   if (srx_ != nullptr) return -FI_EINVAL;
   if (ended_ && held_.empty() && matching_.has_none(false)) return -FI_ENOTCONN;
-  return fi::post(matching_, rx_size_, inbound);
+  return fi::post(matching_, inbound);
 }
 
 void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
@@ -265,7 +265,7 @@ Srx::Srx(Domain& domain, const fi_rx_attr* attr, void* context)
                  kMsgOffer, {}),
       domain_(domain),
       link_(domain.link()),
-      most_(attr != nullptr && attr->size != 0 ? attr->size : kRxSize) {
+      rx_size_(attr != nullptr && attr->size != 0 ? attr->size : kRxSize) {
   domain_.use();
 }
 
@@ -299,7 +299,7 @@ ssize_t Srx::cancel(void* context) {
 ssize_t Srx::receive(const Inbound& inbound) {
   if (inbound.count > kSegments) return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
-  return fi::post(matching_, most_, inbound);
+  return fi::post(matching_, inbound);
 }
 
 }  // namespace stp::fi

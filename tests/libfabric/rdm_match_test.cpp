@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives of FI_EP_RDM that look, claim, discard, are cancelled, or take several messages.
+#include <algorithm>
+
 #include "tests/libfabric/rdm_fixture.h"
 
 namespace stp::test::rdm_match_test {
@@ -42,6 +44,26 @@ TEST_F(RdmMatch, TagsAreComparedWhereTheyAreNotIgnored) {
   EXPECT_EQ(told.tag, 0x1fU);
   send_early("y", 0x12);
   EXPECT_EQ(b_->completed(b_->rx.get()).op_context, got.data());
+}
+
+// MPI waits for nothing while it is asked to post one more. Nor do messages that the peer reads
+// take places of others.
+TEST_F(RdmMatch, MoreReceivesAndAnnouncedMessagesMayBePostedThanThereArePlaces) {
+  constexpr std::size_t kMany = 1200;
+  ASSERT_GT(kMany, std::max(info_->rx_attr->size, info_->tx_attr->size));
+  std::vector<char> got(kMany);
+  for (std::size_t i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_trecv(b_->ep.get(), &got[i], 1, nullptr, FI_ADDR_UNSPEC, i, 0, &got[i]), 0);
+  EXPECT_EQ(b_->ep->ops->rx_size_left(b_->ep.get()), 0);
+  const auto sent = pattern(100'000);
+  for (std::size_t i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), sent.size(), nullptr, to_b_, kMany + i, nullptr),
+              0);
+  send_early("x", kMany - 1);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got.back());
+  std::vector<char> whole(sent.size());
+  receive(whole, 2 * kMany - 1);
+  EXPECT_EQ(whole, sent);
 }
 
 TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {

@@ -477,7 +477,7 @@ void Endpoint::accessed(const Head& head) {
     if (source.port == 0) return -FI_EINVAL;
   }
   if ((inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) && losses_.empty() &&
-      matching_.receives() < rx_size_) {
+      matching_.receives() < kMostPosted) {
     read_receive(inbound, source, matching_.add_place(inbound.tagged));
     return 0;
   }
@@ -491,7 +491,7 @@ void Endpoint::accessed(const Head& head) {
   forget_losses();
   if ((receive.flags & FI_PEEK) != 0) return peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));
-  if (matching_.receives() >= rx_size_) return -FI_EAGAIN;
+  if (matching_.receives() >= kMostPosted) return -FI_EAGAIN;
   if ((receive.flags & FI_MULTI_RECV) == 0) {
     auto message = matching_.take_message(receive);
     if (message)

@@ -345,6 +345,7 @@ void Endpoint::leaves(const Op& op) {
   if (op.reported) copied_ -= op.length;
   part_slots_ -= op.more.size();
   if (op.action == Action::kLaned) --laned_;
+  if (op.action == Action::kAnnounce) --placeless_;
 }
 
 void Endpoint::finish(Op& op) {
@@ -450,6 +451,7 @@ void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
 
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
   op.action = Action::kAnnounce;
+  ++placeless_;
   to.add_steps(op);
   auto error = link_.notes().take(op.note);
   if (error != 0) return start(op, to, error);
