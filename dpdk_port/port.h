@@ -37,8 +37,9 @@ struct PortInfo {
   // bound to (0: none), which may change. Another address of the host may be that of another link.
   bool one_address = false;
   unsigned interface = 0;
-  // As in NodeConfig. `sources` lives as long as the Port.
+  // As in NodeConfig. `sources` and `ways` live as long as the Port.
   bool routed = false;
+  SharedWays* ways = nullptr;
   const Sources* sources = nullptr;
   unsigned megabits = 0;  // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.

@@ -29,7 +29,8 @@
 //           qdisc=0|1 (1: what is sent passes tc, and tcpdump sees it)
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
 //   udp:    port=0..65535  the UDP port (8181; 0: a free one)
-//           congestion=on|off  on: what peers may send yields to others who use the way (off)
+//           congestion=auto|on|off  what peers may send yields to others who use the way: of
+//                          peers behind a router or a tunnel (auto), of all, of none
 //   ip:     congestion=
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
@@ -60,6 +61,9 @@ using Stations = std::map<Ipv4, MacAddr>;
 
 enum class IfaceDriver : std::uint8_t { kAfPacket, kAfXdp };
 enum class MemifRole : std::uint8_t { kServer, kClient };
+// Where what peers may send yields to others: on no way, on those that lead through a router or a
+// tunnel, on all.
+enum class Congestion : std::uint8_t { kOff, kAuto, kOn };
 
 // The options of single kinds of links. A row makes the member of LinkConfig and the option's
 // parser: X(which `kind` has it, name, type, the value of `text` or nullopt, "what is right").
@@ -79,7 +83,9 @@ enum class MemifRole : std::uint8_t { kServer, kClient };
     "a number of bytes from 256 to 65535")                                                         \
   X(kind == LinkKind::kUdp, port, unsigned, parse_number(text, 0, 65'535),                         \
     "a UDP port, or 0 for one that is free")                                                       \
-  X(is_internet(kind), congestion, bool, one_of<bool>(text, {{"on", true}, {"off", false}}), "on or off")
+  X(is_internet(kind), congestion, Congestion,                                                     \
+    one_of<Congestion>(text, {{"auto", Congestion::kAuto}, {"on", Congestion::kOn}, {"off", Congestion::kOff}}),\
+    "auto, on or off")
 // clang-format on
 
 struct LinkConfig {

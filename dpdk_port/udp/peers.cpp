@@ -23,9 +23,9 @@ std::optional<Ipv4> ipv4_in(const MacAddr& name) {
 }  // namespace
 
 // Of a name that is one.
-std::optional<InternetAddress> Peers::address_in(const MacAddr& name) const {
+std::optional<Peers::Route> Peers::way_in(const MacAddr& name) const {
   const auto address = InternetAddress::of(*ipv4_in(name), usual_port_);
-  return address.is_host() ? std::optional(address) : std::nullopt;
+  return address.is_host() ? std::optional(Route{address}) : std::nullopt;
 }
 
 MacAddr Peers::name_of(const InternetAddress& address, const OwnAddress& own) const {
@@ -73,10 +73,7 @@ std::optional<MacAddr> Peers::note(const Route& route, Kind kind, Time now) {
 }
 
 std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected, Time now) {
-  if (ipv4_in(name)) {
-    const auto address = address_in(name);
-    return address ? std::optional(Route{*address}) : std::nullopt;
-  }
+  if (ipv4_in(name)) return way_in(name);
   const Lock lock(mutex_);
   const auto found = entries_.find(name.to_u64());
   if (found == entries_.end()) return std::nullopt;
@@ -84,11 +81,11 @@ std::optional<Peers::Route> Peers::route_to(const MacAddr& name, bool connected,
   return found->second->route;
 }
 
-std::optional<InternetAddress> Peers::look_up(const MacAddr& name) const {
-  if (ipv4_in(name)) return address_in(name);
+std::optional<Peers::Route> Peers::way_to(const MacAddr& name) const {
+  if (ipv4_in(name)) return way_in(name);
   const Lock lock(mutex_);
   const auto found = entries_.find(name.to_u64());
-  return found == entries_.end() ? std::nullopt : std::optional(found->second->route.to);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second->route);
 }
 
 MacAddr Peers::source_of(const MacAddr& station) const {

@@ -70,7 +70,11 @@ class Peers final : public Sources {
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const override;
 
   // As route_to(), for somebody who only looks: it counts as no use.
-  [[nodiscard]] std::optional<InternetAddress> look_up(const MacAddr& name) const;
+  [[nodiscard]] std::optional<Route> way_to(const MacAddr& name) const;
+  [[nodiscard]] std::optional<InternetAddress> look_up(const MacAddr& name) const {
+    const auto way = way_to(name);
+    return way ? std::optional(way->to) : std::nullopt;
+  }
 
   [[nodiscard]] std::size_t strangers() const;
   [[nodiscard]] std::size_t known() const;
@@ -79,7 +83,7 @@ class Peers final : public Sources {
   }
 
  private:
-  [[nodiscard]] std::optional<InternetAddress> address_in(const MacAddr& name) const;
+  [[nodiscard]] std::optional<Route> way_in(const MacAddr& name) const;
 
   // A station never comes to be less.
   enum Kind : std::size_t { kStranger, kNamed, kMet, kKinds };

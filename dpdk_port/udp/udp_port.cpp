@@ -20,6 +20,7 @@
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/routes.h"
 #include "dpdk_port/udp/udp_sender.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "dpdk_port/udp/udp_troubles.h"
@@ -248,6 +249,9 @@ class UdpLink {
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
   [[nodiscard]] unsigned interface() const { return index_.load(std::memory_order_relaxed); }
+  [[nodiscard]] Congestion congestion() const {
+    return config_.congestion.value_or(Congestion::kAuto);
+  }
   [[nodiscard]] const std::string& not_steered() const { return sockets_.front()->not_steered(); }
 
   void look(Time now) {
@@ -310,7 +314,10 @@ class UdpPort final : public LinkPort {
         receiver_(socket_, link_->peers, ways_, info_.mac, seat_ ? &*seat_ : nullptr,
                   link_->not_steered().empty()),
         sender_(socket_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
-                seat_ ? &*seat_ : nullptr) {}
+                seat_ ? &*seat_ : nullptr) {
+    // protocol: 13.9
+    if (link_->congestion() == Congestion::kAuto) info_.ways = &routes_;
+  }
 
   unsigned turn(Engine& engine, Time now) override;
 
@@ -344,6 +351,7 @@ class UdpPort final : public LinkPort {
   const std::shared_ptr<UdpLink> link_;
   UdpSocket& socket_;
   UdpWays ways_;
+  Routes routes_{link_->peers};
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says
@@ -356,6 +364,7 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
   socket_.hear_again(now);
   if (info_.shard == Crossing::kOwner) link_->look(now);
   info_.interface = link_->interface();
+  routes_.turn(now, info_.interface);
   unsigned moved = loopback_.deliver(engine, now);
   if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {
@@ -458,8 +467,7 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   const bool named = config.port.value_or(0) != 0;
   info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : wire::kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
-  // protocol: 13.9
-  info.routed = config.congestion.value_or(false);
+  info.routed = config.congestion == Congestion::kOn;
   info.sources = &peers;
   return info;
 }

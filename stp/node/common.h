@@ -164,6 +164,13 @@ struct Common {
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const {
     return config.sources == nullptr ? station : config.sources->source_of(station);
   }
+  // Congestion is controlled on some ways, or on all.
+  [[nodiscard]] bool controls_congestion() const { return config.routed || config.ways != nullptr; }
+  // protocol: 13.9
+  [[nodiscard]] bool is_shared(const MacAddr& station) const {
+    return config.routed ||
+           (config.ways != nullptr && station != config.mac && config.ways->is_shared(station));
+  }
   // The frame has our address as its source but did not come from here.
   // protocol: 5.42
   [[nodiscard]] bool is_spoofed(const wire::Frame& frame) const {

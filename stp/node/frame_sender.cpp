@@ -126,7 +126,7 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
   auto share = std::min(work, kWorkOfTurn);
   work -= share;
   auto* const path = vc.inbound.account().path();
-  const bool bounded_port = use_.common.config.routed && vc.connectionless();
+  const bool bounded_port = vc.connectionless() && use_.common.controls_congestion();
   const auto count = path != nullptr ? send_along(vc, *path, frames, share, now)
                      : bounded_port  ? send_from_port(vc, frames, share, now)
                                      : send_from(vc, frames, share, now);
@@ -228,7 +228,7 @@ bool FrameSender::take_request(Vc& vc, std::size_t& work, Time now) {
     // protocol: 6.3
     const bool slot = wire::consumes_slot(h) && !vc.connectionless();
     if (slot && !use_.states.has_credit(vc, now)) return false;
-    if (vc.connectionless() && use_.common.config.routed &&
+    if (vc.connectionless() && use_.common.controls_congestion() &&
         !use_.rates.may_send(vc, MacAddr::from_u64(vc.sending.entry.destination_mac), now))
       return false;
     if (h.op() == wire::Op::kClearToSend && use_.pacing.hold(vc, vc.sending.entry, now)) {

@@ -56,7 +56,7 @@ struct Node::Impl {
                 common.config.max_stu,
                 vcs,
                 common.counters,
-                common.config.routed};
+                common.controls_congestion()};
   EndpointTable endpoints{{common.config, vcs, pacing}};
   MappedMemory memory{common, vcs};
   PortTable vcs{common.config.shards == nullptr ? PortShare{}
@@ -356,6 +356,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .passive = found->passive,
          .connectionless = found->connectionless(),
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
+         .yields = found->inbound.account().path() != nullptr,
          .traffic = found->traffic};
   return 0;
 }

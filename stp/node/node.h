@@ -51,6 +51,15 @@ class Sources {
   [[nodiscard]] virtual MacAddr source_of(const MacAddr& station) const = 0;
 };
 
+// Which other stations are reached through a network that others use, too.
+class SharedWays {
+ public:
+  virtual ~SharedWays() = default;
+  // The Node asks when it opens a connection with a station that has shown that it is there, and
+  // when one of its connectionless endpoints sends: so it may be asked often.
+  [[nodiscard]] virtual bool is_shared(const MacAddr& station) = 0;
+};
+
 struct NodeConfig {
   MacAddr mac;
   unsigned max_stu = 10;              // exponent: the longest STU the link carries, both ways
@@ -64,9 +73,11 @@ struct NodeConfig {
   std::uint64_t granted_limit = 0;
   // The limit may grow up to here, while what is granted comes soon. Less: it does not grow.
   std::uint64_t granted_most = 0;
-  // The way to other stations leads through a network that others use, too: what is granted is
-  // also limited by what the path from each of them carries.
+  // The ways to all other stations lead through networks that others use, too, or to those of which
+  // `ways` says so: what is granted is also limited by what the path from each of them carries.
   bool routed = false;
+  // Must outlive the Node. nullptr: no others.
+  SharedWays* ways = nullptr;
   // The link is one over IP. What is too long for the way to a station is lost, and nobody says so:
   // RC and CA are as long as the longest datagrams that they promise (stp/wire/padding.h). And
   // whoever has not shown that it is there gets no more bytes than came from it.
@@ -199,6 +210,7 @@ struct VcInfo {
   bool passive;               // the peer requested the connection
   bool connectionless;        // the Port of a connectionless endpoint: no peer
   std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
+  bool yields;                // its way is shared with others, and congestion controlled
   VcTraffic traffic;
 };
 

@@ -215,8 +215,12 @@ HeldGrants::Held all_or_part(const Vc& vc, const SendEntry& entry, const Inbound
 }  // namespace
 
 GrantAccount Pacing::account(Vc& vc, unsigned stu_log2) {
-  auto path = routed_ ? paths_.find(vc.peer_mac, std::uint64_t{1} << stu_log2) : nullptr;
-  return {sums_, vc.endpoint->owner->granted, max_stu_ - stu_log2, std::move(path)};
+  return {sums_, vc.endpoint->owner->granted, max_stu_ - stu_log2};
+}
+
+Path& Pacing::share_path(Vc& vc) {
+  const auto stu = std::uint64_t{1} << vc.inbound.tiles().stu_log2;
+  return vc.inbound.account().join(paths_.find(vc.peer_mac, stu));
 }
 
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {

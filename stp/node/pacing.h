@@ -145,10 +145,10 @@ class Pacing {
 
   // `limit`: of the bytes that may be granted over all connections in STUs of 2^`max_stu` bytes, or
   // in as many shorter STUs. `vcs` and `counters` must outlive this.
-  // `routed`: as in NodeConfig.
+  // `paths`: there may be some.
   Pacing(const GrantLimit& limit, unsigned max_stu, PortTable& vcs, Counters& counters,
-         bool routed = false)
-      : max_stu_(max_stu), routed_(routed), vcs_(vcs), counters_(counters) {
+         bool paths = false)
+      : max_stu_(max_stu), has_paths_(paths), vcs_(vcs), counters_(counters) {
     sums_.limit = limit;
   }
 
@@ -158,7 +158,9 @@ class Pacing {
 
   // account: for the new connection `vc`, whose peer is known, with STUs of 2^`stu_log2` bytes.
   // memory_freed: WindowPurse sets it when memory that was short is free again.
+  // share_path: its way is shared with others. Call before anything is granted.
   GrantAccount account(Vc& vc, unsigned stu_log2);
+  Path& share_path(Vc& vc);
   bool& memory_freed() { return memory_freed_; }
 
   // The user of `vc` wants to send the CTS `entry`. True: it waits here, or the CTS that it repeats
@@ -208,7 +210,7 @@ class Pacing {
 
  private:
   void hold(Vc& vc, const HeldGrants::Held& held);
-  [[nodiscard]] bool is_off() const { return sums_.limit.is_none() && !routed_; }
+  [[nodiscard]] bool is_off() const { return sums_.limit.is_none() && !has_paths_; }
   [[nodiscard]] bool fits_memory(const Vc& vc, std::uint64_t bytes) const {
     return sums_.limit.is_none() || vc.endpoint->owner->granted == 0 ||
            vc.inbound.account().fits(bytes);
@@ -225,7 +227,7 @@ class Pacing {
   void forget_idle_transfers();
 
   const unsigned max_stu_;
-  const bool routed_;
+  const bool has_paths_;
   PortTable& vcs_;
   Counters& counters_;
   NodeGrants sums_;

@@ -16,8 +16,7 @@ constexpr unsigned kMostPlacesDue = 32, kMostEndedPorts = 32;
 
 bool PortRates::may_send(Vc& vc, const MacAddr& station, Time now) {
   const auto place = place_of(station);
-  // What a Node sends to itself takes no way.
-  if (has_budget_at(place) <= now || station == use_.common.config.mac) return true;
+  if (has_budget_at(place) <= now || !is_bounded(station)) return true;
   if (std::exchange(vc.paced.waits_to_send, true)) return false;
   use_.common.counters.add(Counter::kPortHeld);
   auto& ports = waiting_[place];
@@ -27,7 +26,7 @@ bool PortRates::may_send(Vc& vc, const MacAddr& station, Time now) {
 }
 
 void PortRates::sent(const MacAddr& station, std::uint64_t bytes, Time now) {
-  if (station == use_.common.config.mac) return;
+  if (!is_bounded(station)) return;
   auto& until = spent_until_[place_of(station)];
   until = std::max(until, now) + bytes * kPeriod / kBudget;
 }

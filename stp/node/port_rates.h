@@ -44,6 +44,10 @@ class PortRates {
  private:
   // Stations that share a place share a budget: so any number of them needs no memory.
   static constexpr std::size_t kPlaces = 1'024;
+  // What a Node sends to itself takes no way.
+  [[nodiscard]] bool is_bounded(const MacAddr& station) const {
+    return station != use_.common.config.mac && use_.common.is_shared(station);
+  }
   static std::size_t place_of(const MacAddr& station) {
     return (station.to_u64() * 0x9e37'79b9'7f4a'7c15 >> 48) % kPlaces;
   }

@@ -27,5 +27,5 @@ offers() {
 }
 offers 'stpd --link ' loop udp: ip:
 offers 'stpd --link udp:' udp:lo
-offers 'stpd --link udp:eth0,' udp:eth0,port= udp:eth0,congestion=on
+offers 'stpd --link udp:eth0,' udp:eth0,port= udp:eth0,congestion=off
 exit $wrong

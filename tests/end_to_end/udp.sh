@@ -96,6 +96,12 @@ change_ways() { # SIDE [ATTRIBUTE...]
 ipv6=
 if within "$side_a" ip -6 route get fd00:2::2 >/dev/null 2>&1; then ipv6=yes; fi
 
+# ways_are WORD...: of b's connections, in alphabetical order.
+ways_are() {
+  [ "$("$bin/stpctl" --socket "$work/b.sock" connections --json | grep -o '"way":"[a-z]*"' | cut -d'"' -f4 |
+    sort -u | xargs)" = "$*" ]
+}
+
 # moved COUNT: more than so many datagrams have come to b.
 moved() { [ "$(of_daemons b rx_stus)" -gt "$1" ]; }
 
@@ -130,6 +136,7 @@ lost=
 if narrow; then
   carry "$work/some" 10.9.2.2
   widen lost
+  expect [ "$(of_daemons b cts_held)" -gt 0 ]
 fi
 stop_both
 
@@ -155,17 +162,16 @@ done
 expect [ "$(of_daemons "a b" wrong_queue shard_full)" -eq 0 ]
 stop_both
 
-# Ports of one's own, one socket each for IPv4. The receiver asks for what the way carries.
-start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002,congestion=on --pcap "$work/run_a/trace.pcapng"
+# Ports of one's own, one socket each for IPv4. The receiver asks for more than the way carries.
+start_both udp:10.9.1.2,port=9001 udp:10.9.2.2,port=9002,congestion=off --pcap "$work/run_a/trace.pcapng"
 carry "$work/short" 10.9.2.2/9002
 if [ -n "$lost" ]; then
-  lost_now=
+  lost_so=
   narrow
   carry "$work/some" 10.9.2.2/9002
-  widen lost_now
-  say "a queue that is too short: $lost packets lost, with congestion=on $lost_now"
-  expect [ "$((3 * lost_now))" -lt "$lost" ]
-  expect [ "$(of_daemons b cts_held)" -gt 0 ]
+  widen lost_so
+  say "a queue that is too short: $lost packets lost, with congestion=off $lost_so"
+  expect [ "$((3 * lost))" -lt "$lost_so" ]
 fi
 stop_both
 expect breaks_no_rule "$work/run_a/trace.pcapng"
@@ -241,6 +247,17 @@ await_receiver receiver
 STP_LINK=stpd:$work/a.sock start "$work/silent.log" "$bin/stp-send" --bwlimit 2M "$work/file" 10.9.2.2:3000
 sender=$!
 wait_for 20 moved 1000 || fail "nothing moves"
+# A way through a router is shared with others, and one to a host of the own subnet is not.
+start_plain c "$router" udp:10.9.2.1
+daemon_c=$!
+await_stpd c
+start_receiver neighbour c "$work/out_c" 3000 --once
+neighbour=$!
+await_receiver neighbour
+STP_LINK=stpd:$work/b.sock start "$work/next_door.log" "$bin/stp-send" --bwlimit 2M "$work/some" 10.9.2.1:3000
+next_door=$!
+wait_for 20 ways_are own shared || fail "$("$bin/stpctl" --socket "$work/b.sock" connections)"
+stop "$next_door" "$neighbour" "$daemon_c"
 shorten 2
 wait_for 20 contains "$work/silent.log" 'mtu=' || fail "nothing arrives, and stp-send does not say why"
 expect says "$work/silent.log" 'nothing arrives at the receiver any more: 10.9.2.2 answers'

@@ -149,6 +149,7 @@ Connection connection_of(const ask::AdminConnection::Reply& entry, unsigned shar
           .passive = entry.passive != 0,
           .accepted = entry.accepted != 0,
           .connectionless = entry.connectionless != 0,
+          .yields = entry.yields != 0,
           .shard = shard + 1,
           .uport = entry.uport,
           .local_port = facts.local_port,

@@ -76,8 +76,11 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
   const auto stu_log2 = stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize);
   vc.inbound.configure({bufsize, stu_log2}, !vc.endpoint->config.recover,
                        use_.pacing.account(vc, stu_log2), vc.endpoint->owner->windows);
-  if (const auto* const path = vc.inbound.account().path())
-    vc.channel.suggest_block(path->block_log2());
+}
+
+void Openings::find_path(Vc& vc) {
+  if (vc.inbound.account().path() != nullptr || !use_.common.is_shared(vc.peer_mac)) return;
+  vc.channel.suggest_block(use_.pacing.share_path(vc).block_log2());
 }
 
 // What the heads of most of its frames are compared with.
@@ -148,6 +151,7 @@ void Openings::open(Vc& vc, VcEvent how) {
 
 void Openings::proven(Vc& vc) {
   vc.waits_for_proof = false;
+  find_path(vc);
   expect(vc);
   use_.timers.update(vc);
   use_.turns.enter(vc);
@@ -179,6 +183,7 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
     vc->handshake.stop();
     use_.dials.end(*vc, now);
     adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
+    find_path(*vc);
     open(*vc, VcEvent::kAnswer);
     use_.wake_ups.touch(*vc);
     use_.timers.update(*vc);
@@ -558,6 +563,7 @@ void Listeners::make(Endpoint& endpoint, const Requester& asker, bool own, Time 
   if (vc == nullptr) return refuse_for(asker, Counter::kNoResources);
   // protocol: 5.34
   if (!own) use_.newcomers.add(*vc, now);
+  if (!vc->waits_for_proof) use_.openings.find_path(*vc);
   if (endpoint.config.inspect)
     ask_user(*vc, now);
   else
@@ -677,6 +683,7 @@ Vc* Listeners::make_proven(const Requester& asker, const Strangers::Names& names
   if (names.port >= use_.vcs.places() || use_.vcs.full()) return none(DropReason::kBadPort);
   use_.strangers.made(names.port);
   auto* const vc = use_.openings.make_passive(endpoint, asker, names, now);
+  use_.openings.find_path(*vc);
   use_.openings.open(*vc, VcEvent::kBegun);
   use_.common.counters.add(Counter::kRcProven);
   use_.timers.update(*vc);

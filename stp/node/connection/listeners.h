@@ -42,6 +42,9 @@ class Openings {
   // sent already. nullptr: no Port is left.
   Vc* make_passive(Endpoint& endpoint, const Requester& asker, const Strangers::Names& names,
                    Time now);
+  // The peer of `vc` is there: if the way to it is shared with others, `vc` yields to them.
+  // protocol: 13.9
+  void find_path(Vc& vc);
   // `vc` carries data from now on. `how`: the event that opens it.
   void open(Vc& vc, VcEvent how);
   // The peer of `vc`, which waited for that, has shown that it is there: `vc` may send.

@@ -310,13 +310,15 @@ class GrantAccount {
   // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
   // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
   // protocol: 10.8
-  // `path`: if there is one, the bytes are also charged to it, as they are.
-  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0,
-               PathTable::Share path = nullptr)
-      : node_(&node),
-        owner_(&owner),
-        path_(std::move(path)),
-        shorter_(static_cast<std::uint8_t>(shorter)) {}
+  GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0)
+      : node_(&node), owner_(&owner), shorter_(static_cast<std::uint8_t>(shorter)) {}
+
+  // The bytes are also charged to `path`, as they are. Nothing has been granted.
+  Path& join(PathTable::Share path) {
+    STP_ASSERT(outstanding() == 0, "what is granted is charged to its path");
+    path_ = std::move(path);
+    return *path_;
+  }
 
   [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
 

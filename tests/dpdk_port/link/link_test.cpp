@@ -85,7 +85,8 @@ TEST(Link, OptionsOfAKindHaveTheirTypes) {
   EXPECT_EQ(good("iface:eth0,driver=af_xdp").driver, IfaceDriver::kAfXdp);
   EXPECT_EQ(good("iface:eth0,qdisc=0").qdisc, false);
   EXPECT_EQ(good("udp:,port=0").port, 0U);
-  EXPECT_EQ(good("ip:,congestion=on").congestion, true);
+  EXPECT_EQ(good("ip:,congestion=on").congestion, Congestion::kOn);
+  EXPECT_EQ(good("ip:,congestion=auto").congestion, Congestion::kAuto);
 }
 
 TEST(Link, QueuesAreOneUnlessTheLinkSaysHowMany) {
@@ -201,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"udp:0.0.0.1", "address of many hosts, or none"},
         BadLink{"udp:[2001:db8::5],mtu=400", "over IPv6 from 408"},
         BadLink{"udp:,mtu=400", "over IPv6 from 408"},
-        BadLink{"udp:10.0.0.5,congestion=1", "on or off"}));
+        BadLink{"udp:10.0.0.5,congestion=1", "auto, on or off"}));
 
 TEST(Link, ColonsStayWhereTheyBelong) {
   EXPECT_EQ(good("vdev:net_af_xdp0,mac=02:00:00:00:00:01,iface=a:b").target,

@@ -677,10 +677,17 @@ INSTANTIATE_TEST_SUITE_P(
                    "there are mtu, copy, queues, port, congestion"}));
 
 TEST(UdpPort, CongestionIsControlledWhereTheLinkSaysSo) {
-  for (const std::string option : {"", ",congestion=off", ",congestion=on"}) {
+  for (const std::string option : {"", ",congestion=auto", ",congestion=off", ",congestion=on"}) {
     LinkEnd end;
     end.open("udp:127.0.0.1,port=0" + option);
-    EXPECT_EQ(end.port->info().routed, option == ",congestion=on");
+    const PortInfo& info = end.port->info();
+    EXPECT_EQ(info.routed, option == ",congestion=on");
+    const bool by_route = option.empty() || option == ",congestion=auto";
+    ASSERT_EQ(info.ways != nullptr, by_route) << option;
+    if (!by_route) continue;
+    const auto neighbour = parse_internet_address("127.0.0.2").value();
+    const MacAddr station = end.port->find_station(neighbour, now()).value();
+    EXPECT_FALSE(info.ways->is_shared(station)) << "it is on this host";
   }
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/stp/node/some_ways.h"
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -192,6 +193,87 @@ TEST_F(PacingOfPaths, the_window_of_a_long_path_is_granted_in_half_a_round_trip)
     pass(kTrip / 16);
     EXPECT_EQ(take(), granted_then);
   }
+}
+
+// B's peers are A, whose way is shared with others, and C, whose way is not.
+class PacingOfSomeWays : protected HasWays, public Writing {
+ protected:
+  static constexpr std::size_t kBlock = 4'096;
+  static constexpr unsigned kBlocks = 6;
+  static constexpr MacAddr kMacC{{2, 0, 0, 0, 0, 3}};
+  PacingOfSomeWays()
+      : Writing(NodeConfig{
+            .mac = {}, .max_stu = kBufsize, .vlan = {}, .attach_from = 512, .ways = &ways}) {
+    ways.shared = {kMacA};
+    wire = [this](const Frame& frame, bool from_a) -> unsigned {
+      if (from_a || parsed(frame).dst != kMacC) return 1;
+      arrive(c, frame);
+      return 0;
+    };
+  }
+
+  void settle_all() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      settle();
+      for (; const auto frame = take(c); moved = true) arrive(b, *frame);
+    }
+  }
+  void connect_c() {
+    constexpr EndpointConfig kConfig{.bufsize = kBufsize};
+    b.stock(listener);
+    of_c.memory = std::make_unique<ChannelMemory>(ChannelGeometry{kConfig.slots, kConfig.credits});
+    ASSERT_EQ(c.node.connect(c.open(kConfig), kMacB, 3000, of_c.memory->data(), 1, of_c.id, now),
+              0);
+    of_c.user = UserChannel(of_c.memory->data());
+    settle_all();
+    ASSERT_EQ(b.node.accept(listener, to_c.id), 0);
+    to_c.user = UserChannel(b.stocked.back()->data());
+    ASSERT_EQ(b.node.alloc_mx(target_region, to_c.id, permit::kData, mx_of_c), 0);
+  }
+  // The Blocks that B grants at once to the peer at the other end of `ours`.
+  unsigned granted_at_once(Host& peer, Connection& theirs, Connection& ours,
+                           std::uint16_t of_peer) {
+    put(peer, theirs, rts(kBlocks * kBlock));
+    settle_all();
+    EXPECT_TRUE(get(ours));
+    for (std::uint32_t b_num = 0; b_num < kBlocks; ++b_num) {
+      auto permission = cts(b_num, kTargetBufx + b_num, 0, 12);
+      permission.header.mx = of_peer;
+      put(b, ours, permission);
+    }
+    settle_all();
+    unsigned granted = 0;
+    while (get(theirs)) ++granted;
+    return granted;
+  }
+  [[nodiscard]] bool yields(const Connection& at_b) const {
+    VcInfo info{};
+    EXPECT_EQ(b.node.vc_info(at_b.id, info), 0);
+    return info.yields;
+  }
+
+  Host c{kMacC, 3, NodeConfig{.mac = {}, .max_stu = kBufsize, .vlan = {}, .attach_from = 512}};
+  Connection of_c, to_c;  // C's end, and B's
+  std::uint16_t mx_of_c = 0;
+};
+
+// protocol: 13.9
+TEST_F(PacingOfSomeWays, only_peers_whose_way_is_shared_are_asked_for_what_a_path_may_carry) {
+  connect_c();
+  EXPECT_EQ(granted_at_once(c, of_c, to_c, mx_of_c), kBlocks);
+  EXPECT_EQ(b.count(Counter::kCtsHeld), 0U);
+  EXPECT_EQ(granted_at_once(a, ca, cb, mx), 4U) << "the first window is 16 KiB";
+  EXPECT_EQ(b.count(Counter::kCtsHeld), 2U);
+  EXPECT_TRUE(yields(cb));
+  EXPECT_FALSE(yields(to_c));
+}
+
+TEST_F(PacingOfSomeWays, each_connection_asks_once) {
+  connect_c();
+  ASSERT_EQ(granted_at_once(c, of_c, to_c, mx_of_c), kBlocks);
+  EXPECT_EQ(ways.asked_about(kMacA), 1);
+  EXPECT_EQ(ways.asked_about(kMacC), 1);
 }
 
 class PartsOfBlocks : public PacingOfPaths {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/stp/node/endpoints_fixture.h"
+#include "tests/stp/node/some_ways.h"
 
 namespace stp::test {
 namespace {
@@ -12,9 +13,13 @@ constexpr std::size_t kStuOfPort = 1'024, kMostStus = PortRates::kBudget / kStuO
 
 class PortRatesTest : public Endpoints {
  protected:
-  explicit PortRatesTest(bool routed = true)
-      : Endpoints(NodeConfig{
-            .mac = {}, .max_stu = 10, .vlan = {}, .attach_from = 512, .routed = routed}) {}
+  explicit PortRatesTest(bool routed = true, SharedWays* ways = nullptr)
+      : Endpoints(NodeConfig{.mac = {},
+                             .max_stu = 10,
+                             .vlan = {},
+                             .attach_from = 512,
+                             .routed = routed,
+                             .ways = ways}) {}
 
   // A Block of all of the source.
   SendEntry block_to(const MacAddr& station) {
@@ -181,6 +186,26 @@ TEST_F(PortRatesTest, stations_that_have_budgets_again_at_the_same_time_all_get_
   pass(4 * kSecond);
   for (unsigned i = 0; i < kStations; ++i)
     EXPECT_EQ(stus_to(station(i)), 2 * pa.source.size() / kStuOfPort) << i;
+}
+
+class PortRatesOfSomeWays : protected HasWays, public PortRatesTest {
+ protected:
+  PortRatesOfSomeWays() : PortRatesTest(false, &ways) {}
+};
+
+// What went to a station before its way became one that is shared is no debt.
+// protocol: 13.17
+TEST_F(PortRatesOfSomeWays, only_stations_whose_way_is_shared_have_a_budget) {
+  constexpr unsigned kBlocks = 4;
+  send_blocks(kBlocks, kMacB);
+  EXPECT_EQ(stus_to(kMacB), kBlocks * pa.source.size() / kStuOfPort);
+  EXPECT_EQ(a.count(Counter::kPortHeld), 0U);
+  ways.shared = {kMacB};
+  seen.clear();
+  send_blocks(1, kMacB);
+  EXPECT_GE(stus_to(kMacB), kMostStus - 2);
+  EXPECT_LE(stus_to(kMacB), kMostStus);
+  EXPECT_EQ(a.count(Counter::kPortHeld), 1U);
 }
 
 class PortRatesOff : public PortRatesTest {

@@ -6,6 +6,7 @@
 #include "stp/node/connection/strangers.h"
 #include "stp/wire/padding.h"
 #include "tests/stp/node/connection/strangers_fixture.h"
+#include "tests/stp/node/some_ways.h"
 
 namespace stp::test::strangers_over_ip_test {
 namespace {
@@ -34,11 +35,12 @@ constexpr std::array kKinds{
 
 class StrangersOverIp : public Strangers {
  protected:
-  StrangersOverIp()
+  explicit StrangersOverIp(SharedWays* ways = nullptr)
       : Strangers({.mac = {},
                    .max_stu = kMaxStu,
                    .vlan = {},
                    .attach_from = 512,
+                   .ways = ways,
                    .padded_requests = true}) {}
 
   // The bytes of such a datagram, and of the headers of IPv4 and UDP.
@@ -250,6 +252,45 @@ TEST_F(StrangersOverIp, learn_that_they_have_lost_their_place_when_they_answer) 
   EXPECT_EQ(end[0].op(), Op::kRequestDisconnect);
   EXPECT_EQ(end[0].d_key, 4711U);
   EXPECT_EQ(end[0].s_port, ca[0].s_port);
+}
+
+// Some ways are shared with others; a question about one costs calls of the kernel.
+class StrangersFromAfar : protected HasWays, public StrangersOverIp {
+ protected:
+  StrangersFromAfar() : StrangersOverIp(&ways) { ways.shared = {mac(1), mac(77)}; }
+  [[nodiscard]] bool newest_yields() { return newest().yields; }
+};
+
+// protocol: 13.9
+TEST_F(StrangersFromAfar, are_not_asked_about_before_they_have_shown_that_they_are_there) {
+  listen();
+  const auto h = request(kKinds[0], 4711);
+  for (std::uint32_t i = 1; i < 40; ++i) ask(mac(i), kKinds[0], h);
+  EXPECT_TRUE(ways.asked.empty());
+  ask(mac(1), kKinds[0], h);
+  const auto ca = said_to(mac(1));
+  ASSERT_FALSE(ca.empty());
+  inject(b, mac(1), proof(h, ca[0]));
+  EXPECT_EQ(ways.asked, std::vector{mac(1)});
+  VcInfo info{};
+  for (VcId id = b.node.vc_after(0); id != kNoneId; id = b.node.vc_after(info.local_port)) {
+    ASSERT_EQ(b.node.vc_info(id, info), 0);
+    EXPECT_EQ(info.yields, info.peer_mac == mac(1));
+  }
+}
+
+// protocol: 13.9
+TEST_F(StrangersFromAfar, yield_also_if_they_have_shown_it_before_they_had_a_connection) {
+  listen();
+  fill();
+  const auto h = request(kKinds[0], 4711);
+  ask(mac(77), kKinds[0], h);
+  const auto ca = said_to(mac(77));
+  ASSERT_EQ(ca.size(), 1U);
+  EXPECT_EQ(ways.asked_about(mac(77)), 0);
+  inject(b, mac(77), proof(h, ca[0]));
+  ASSERT_EQ(b.count(Counter::kRcProven), 1U);
+  EXPECT_TRUE(newest_yields());
 }
 
 // A connects, over a way that loses some frames.

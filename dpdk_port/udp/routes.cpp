@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/routes.h"
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace stp::port {
+namespace {
+
+// Which route a packet to `to` takes. Its attributes are those of the largest one there is: two
+// addresses and an interface.
+struct Question {
+  nlmsghdr head;
+  rtmsg body;
+  std::array<std::byte, 2 * RTA_SPACE(16) + RTA_SPACE(4)> attributes;
+
+  void add(unsigned short type, std::span<const std::byte> value) {
+    auto* const at = reinterpret_cast<std::byte*>(this) + head.nlmsg_len;
+    const rtattr attribute{static_cast<unsigned short>(RTA_LENGTH(value.size())), type};
+    std::memcpy(at, &attribute, sizeof attribute);
+    std::memcpy(at + RTA_LENGTH(0), value.data(), value.size());
+    head.nlmsg_len += static_cast<std::uint32_t>(RTA_SPACE(value.size()));
+  }
+};
+
+// The last bytes of an address: four of one of IPv4.
+std::span<const std::byte> bytes_of(const std::array<std::uint8_t, 16>& ip, bool four) {
+  return std::as_bytes(std::span(ip)).last(four ? 4 : 16);
+}
+
+Question question(const Peers::Route& way, unsigned interface, std::uint32_t serial) {
+  const bool four = way.to.ipv4().has_value();
+  Question asks{};
+  asks.head.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof asks.body));
+  asks.head.nlmsg_type = RTM_GETROUTE;
+  asks.head.nlmsg_flags = NLM_F_REQUEST;
+  asks.head.nlmsg_seq = serial;
+  asks.body.rtm_family = four ? AF_INET : AF_INET6;
+  asks.body.rtm_dst_len = four ? 32 : 128;
+  asks.add(RTA_DST, bytes_of(way.to.ip, four));
+  if (way.from != OwnAddress{}) {
+    asks.body.rtm_src_len = asks.body.rtm_dst_len;
+    asks.add(RTA_SRC, bytes_of(way.from, four));
+  }
+  const std::uint32_t out = way.to.scope != 0 ? way.to.scope : interface;
+  if (out != 0) asks.add(RTA_OIF, std::as_bytes(std::span(&out, 1)));
+  return asks;
+}
+
+struct Found {
+  bool gateway = false;
+  unsigned interface = 0;
+};
+
+Found read_route(const nlmsghdr& message) {
+  Found found;
+  auto left = static_cast<int>(RTM_PAYLOAD(&message));
+  for (const rtattr* at = RTM_RTA(static_cast<const rtmsg*>(NLMSG_DATA(&message)));
+       RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    switch (at->rta_type) {
+      case RTA_GATEWAY:
+      case RTA_VIA:
+      case RTA_MULTIPATH:
+      case RTA_ENCAP:
+        found.gateway = true;
+        break;
+      case RTA_OIF:
+        if (RTA_PAYLOAD(at) == sizeof found.interface)
+          std::memcpy(&found.interface, RTA_DATA(at), sizeof found.interface);
+        break;
+      default:
+        break;
+    }
+  }
+  return found;
+}
+
+// The answer to the question `serial`. nullopt: none, or that there is no such route.
+std::optional<Found> answer(int fd, std::uint32_t serial) {
+  alignas(nlmsghdr) std::array<std::byte, 4'096> bytes;
+  for (;;) {
+    const ssize_t size = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return std::nullopt;
+    auto left = static_cast<unsigned>(size);
+    const auto* const message = reinterpret_cast<const nlmsghdr*>(bytes.data());
+    if (!NLMSG_OK(message, left) || message->nlmsg_seq != serial) continue;
+    const bool is_route =
+        message->nlmsg_type == RTM_NEWROUTE && message->nlmsg_len >= NLMSG_LENGTH(sizeof(rtmsg));
+    return is_route ? std::optional(read_route(*message)) : std::nullopt;
+  }
+}
+
+// What it sends goes to one other host, or is no Ethernet frame: most of these are tunnels. That
+// of this host itself is none.
+bool is_tunnel(int fd, unsigned interface) {
+  ifreq request{};
+  request.ifr_ifindex = static_cast<int>(interface);
+  if (::ioctl(fd, SIOCGIFNAME, &request) != 0 || ::ioctl(fd, SIOCGIFFLAGS, &request) != 0)
+    return false;
+  const auto flags = static_cast<unsigned>(request.ifr_flags);
+  return (flags & IFF_LOOPBACK) == 0 && (flags & (IFF_POINTOPOINT | IFF_NOARP)) != 0;
+}
+
+}  // namespace
+
+Routes::~Routes() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool Routes::open() {
+  if (fd_ < 0) fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  return fd_ >= 0;
+}
+
+bool Routes::is_shared(const MacAddr& station) {
+  const std::uint64_t name = station.to_u64();
+  Answer& known = answers_[(name * 0x9e37'79b9'7f4a'7c15) >> (64 - kBits)];
+  if (known.station == name && known.asked != kNever && now_ - known.asked < kHolds)
+    return known.shared;
+  const auto way = peers_.way_to(station);
+  known = {.station = name, .asked = now_, .shared = !way || ask(*way)};
+  return known.shared;
+}
+
+// The kernel answers before send() returns.
+bool Routes::ask(const Peers::Route& way) {
+  if (way.to.is_loopback()) return false;
+  ++asked_;
+  if (!open()) return true;
+  const Question asks = question(way, interface_, ++serial_);
+  if (::send(fd_, &asks, asks.head.nlmsg_len, 0) != static_cast<ssize_t>(asks.head.nlmsg_len))
+    return true;
+  const auto found = answer(fd_, serial_);
+  return !found || found->gateway || is_tunnel(fd_, found->interface);
+}
+
+}  // namespace stp::port

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which stations the kernel reaches through a router or a tunnel: the way there is shared with
+// others. For any other station the kernel's route has no gateway: it is on the same subnet, or
+// this host itself. The kernel is asked (rtnetlink) for a station at a time, when the Node needs to
+// know, and its answer counts for kHolds: so changes of routes and interfaces are found out.
+//
+// Of one shard; only its thread uses it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/udp/peers.h"
+#include "stp/node/node.h"
+#include "stp/types.h"
+
+namespace stp::port {
+
+class Routes final : public SharedWays {
+ public:
+  static constexpr Time kHolds = kSecond;
+
+  // `peers` outlives this.
+  explicit Routes(const Peers& peers) : peers_(peers) {}
+  ~Routes() override;
+  Routes(const Routes&) = delete;
+  Routes& operator=(const Routes&) = delete;
+
+  // The time of what follows, and the interface that the link is bound to; 0: none.
+  void turn(Time now, unsigned interface) {
+    now_ = now;
+    interface_ = interface;
+  }
+
+  // True also if the kernel does not tell: a sandbox may forbid rtnetlink, and there may be no way
+  // at all.
+  [[nodiscard]] bool is_shared(const MacAddr& station) override;
+
+  [[nodiscard]] std::uint64_t asked() const { return asked_; }
+
+ private:
+  [[nodiscard]] bool ask(const Peers::Route& way);
+  bool open();
+
+  const Peers& peers_;
+  int fd_ = -1;
+  std::uint32_t serial_ = 0;
+  Time now_ = 0;
+  unsigned interface_ = 0;
+  std::uint64_t asked_ = 0;
+  struct Answer {
+    std::uint64_t station = 0;
+    Time asked = kNever;
+    bool shared = false;
+  };
+  // Of two stations with one place, the one that was asked about last has it.
+  static constexpr unsigned kBits = 8;
+  std::array<Answer, std::size_t{1} << kBits> answers_{};
+};
+
+}  // namespace stp::port

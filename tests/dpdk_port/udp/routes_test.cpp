@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dpdk_port/udp/routes.h"
+
+#include <gtest/gtest.h>
+#include <net/if.h>
+
+#include "dpdk_port/link/engine.h"
+#include "tests/dpdk_port/network_namespace.h"
+
+namespace stp::port::routes_test {
+namespace {
+
+// A host with an interface, in a network namespace.
+class RoutesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!here_.missing().empty()) GTEST_SKIP() << here_.missing();
+    ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+    ip("link set lo up");
+    ip("address add 10.9.0.1/24 dev stp0");
+    ip("address add 10.9.0.3/24 dev stp0");
+    ip("route add 10.8.0.0/16 via 10.9.0.2");
+    ASSERT_FALSE(HasFailure()) << "no routes here";
+    has_ipv6_ = NetworkNamespace::ip("address add fd00:9::1/64 dev stp0 nodad") &&
+                NetworkNamespace::ip("route add fd00:8::/32 via fd00:9::2");
+  }
+  static void ip(const std::string& arguments) {
+    EXPECT_TRUE(NetworkNamespace::ip(arguments)) << arguments;
+  }
+  bool shared(const std::string& station, const std::string& own = "") {
+    auto address = parse_internet_address(station).value();
+    address.port = wire::kUdpPort;
+    return routes.is_shared(
+        peers_.know(address, 0, own.empty() ? OwnAddress{} : parse_internet_address(own)->ip)
+            .value());
+  }
+
+ private:
+  const NetworkNamespace here_;
+  Peers peers_{system_random()};
+
+ protected:
+  bool has_ipv6_ = false;
+  Routes routes{peers_};
+};
+
+// protocol: 13.9
+TEST_F(RoutesTest, WaysThroughARouterAreShared) {
+  EXPECT_TRUE(shared("10.8.0.5"));
+  EXPECT_TRUE(shared("10.8.0.5", "10.9.0.3"));
+  EXPECT_FALSE(shared("10.9.0.2"));
+  EXPECT_FALSE(shared("10.9.0.2", "10.9.0.3"));
+  EXPECT_FALSE(shared("10.9.0.1")) << "this host";
+  EXPECT_FALSE(shared("127.0.0.1"));
+  EXPECT_TRUE(shared("192.0.2.1")) << "nobody knows how it is reached";
+  if (!has_ipv6_) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_TRUE(shared("fd00:8::5"));
+  EXPECT_FALSE(shared("fd00:9::2"));
+  EXPECT_FALSE(shared("fd00:9::1"));
+  EXPECT_FALSE(shared("::1"));
+}
+
+TEST_F(RoutesTest, SoAreWaysThroughATunnel) {
+  ip("link set stp0 arp off");
+  EXPECT_TRUE(shared("10.9.0.2"));
+  EXPECT_FALSE(shared("10.9.0.1"));
+}
+
+TEST_F(RoutesTest, ALinkAtAnInterfaceHasTheRoutesOfThat) {
+  ip("route add 10.8.0.0/16 dev stp1 metric 100");
+  EXPECT_TRUE(shared("10.8.0.5"));
+  routes.turn(Routes::kHolds, ::if_nametoindex("stp1"));
+  EXPECT_FALSE(shared("10.8.0.5"));
+}
+
+TEST_F(RoutesTest, TheKernelIsAskedOnceASecond) {
+  ASSERT_TRUE(shared("10.8.0.5"));
+  ip("route change 10.8.0.0/16 dev stp0");
+  routes.turn(Routes::kHolds - 1, 0);
+  EXPECT_TRUE(shared("10.8.0.5"));
+  EXPECT_EQ(routes.asked(), 1U);
+  routes.turn(Routes::kHolds, 0);
+  EXPECT_FALSE(shared("10.8.0.5"));
+  EXPECT_EQ(routes.asked(), 2U);
+}
+
+}  // namespace
+}  // namespace stp::port::routes_test
