@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "dpdk_port/udp/peers.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
