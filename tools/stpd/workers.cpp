@@ -11,6 +11,7 @@
 #include <deque>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -54,7 +55,80 @@ typename Map::iterator next_in_turn(Map& all, const typename Map::key_type& last
 
 }  // namespace
 
-struct UserWorkers::State {
+// Threads that wait for work together. Any work may hold its thread up for ever, so another thread
+// is started where none is free.
+struct Crew : std::enable_shared_from_this<Crew> {
+  explicit Crew(unsigned most_threads) : most(most_threads) {}
+  virtual ~Crew() = default;
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  [[nodiscard]] virtual bool has_work() STP_REQUIRES(mutex) = 0;
+  // Does what is next, and lets go of the lock meanwhile. Only if has_work().
+  virtual void work() STP_REQUIRES(mutex) = 0;
+
+  // Counts a thread that is about to be started, if one is needed.
+  bool wants_thread() STP_REQUIRES(mutex) {
+    if (free != 0 || threads == most || !has_work()) return false;
+    ++threads;
+    ++free;
+    return true;
+  }
+  // Call without the lock, after wants_thread().
+  void start_thread() {
+    try {
+      std::thread([self = shared_from_this()] { self->run(); }).detach();
+    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
+      const Lock guard(mutex);
+      --threads;
+      --free;
+    }
+  }
+  void tend() {
+    {
+      const Lock guard(mutex);
+      if (!wants_thread()) return;
+    }
+    start_thread();
+  }
+  // No thread takes anything more. Waits for those that are not held up.
+  void stop(std::chrono::nanoseconds patience) {
+    Lock lock(mutex);
+    stopping = true;
+    given.notify_all();
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (threads != 0 && lock.wait_until(done, end)) {
+    }
+  }
+
+  Mutex mutex;
+  std::condition_variable_any given, done;
+  const unsigned most;
+  unsigned threads STP_GUARDED_BY(mutex) = 0;
+  unsigned free STP_GUARDED_BY(mutex) = 0;  // that have no work at present
+  bool stopping STP_GUARDED_BY(mutex) = false;
+
+ private:
+  void run() {
+    Lock lock(mutex);
+    for (;;) {
+      if (has_work())
+        work();
+      else if (!stopping)
+        lock.wait(given);
+      else
+        break;
+    }
+    STP_ASSERT(free > 0 && free <= threads, "a thread that ends was free");
+    --free;
+    --threads;
+    done.notify_all();
+  }
+};
+
+struct UserWorkers::State : Crew {
+  State() : Crew(kThreads + kThreadsPerUser) {}
+
   // The work of one user.
   struct Queue {
     struct Item {
@@ -79,16 +153,11 @@ struct UserWorkers::State {
       return total - (now - when) / kForgiven;
     }
   };
-  Mutex mutex;
-  std::condition_variable_any given, done;
   // Only those with work that waits or is being done.
   Queues queues STP_GUARDED_BY(mutex);
   std::map<uid_t, Sleep> sleeps STP_GUARDED_BY(mutex);  // only what is not forgiven
   uid_t last_served STP_GUARDED_BY(mutex) = 0;
-  unsigned threads STP_GUARDED_BY(mutex) = 0;
-  unsigned free STP_GUARDED_BY(mutex) = 0;       // threads that have no work at present
   unsigned untrusted STP_GUARDED_BY(mutex) = 0;  // threads that work for users who are not trusted
-  bool stopping STP_GUARDED_BY(mutex) = false;
 
   [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const STP_REQUIRES(mutex) {
     const auto& [user, queue] = entry;
@@ -110,86 +179,46 @@ struct UserWorkers::State {
     auto& sleep = sleeps[user];
     sleep = {std::max(sleep.at(now), std::chrono::nanoseconds(0)) + time, now};
   }
-  // Counts a thread that is about to be started, if one is needed.
-  bool wants_thread() STP_REQUIRES(mutex) {
-    if (free != 0 || threads == kThreads + kThreadsPerUser || next() == queues.end()) return false;
-    ++threads;
-    ++free;
-    return true;
-  }
-
-  // Call without the lock, after wants_thread().
-  static void start_thread(const std::shared_ptr<State>& state) {
-    try {
-      std::thread([state] { run(state); }).detach();
-    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const Lock guard(state->mutex);
-      --state->threads;
-      --state->free;
-    }
-  }
-
-  static void run(const std::shared_ptr<State>& state) {
-    Lock lock(state->mutex);
-    for (;;) {
-      const auto at = state->next();
-      if (at != state->queues.end())
-        work_one(state, at);
-      else if (!state->stopping)
-        lock.wait(state->given);
-      else
-        break;
-    }
-    STP_ASSERT(state->free > 0 && state->free <= state->threads, "a thread that ends was free");
-    --state->free;
-    --state->threads;
-    state->done.notify_all();
-  }
-
+  [[nodiscard]] bool has_work() override STP_REQUIRES(mutex) { return next() != queues.end(); }
   // `at` stays valid while the lock is released: nobody erases a queue with a busy thread.
-  static void work_one(const std::shared_ptr<State>& state, Queues::iterator at)
-      STP_REQUIRES(state->mutex) {
+  void work() override STP_REQUIRES(mutex) {
+    const auto at = next();
     auto& queue = at->second;
     const auto counted = is_trusted(at->first) ? 0U : 1U;
-    state->last_served = at->first;
-    auto [work, kind] = std::move(queue.waiting.front());
+    last_served = at->first;
+    auto [item, kind] = std::move(queue.waiting.front());
     queue.waiting.pop_front();
     ++queue.busy;
     auto* const begun = std::find(queue.begun.begin(), queue.begun.end(), std::nullopt);
     STP_ASSERT(begun != queue.begun.end(), "a user has no more threads than that");
     *begun = Queue::Begun{.since = Clock::now()};
-    --state->free;
-    state->untrusted += counted;
-    const auto another = state->wants_thread();  // this one may be held up for long
-    state->mutex.unlock();
-    if (another) start_thread(state);
+    --free;
+    untrusted += counted;
+    const auto another = wants_thread();  // this one may be held up for long
+    mutex.unlock();
+    if (another) start_thread();
     os::MappingTurn::time_off() = {};
     const auto waited_before = wait_for_processor();
-    work();
-    work = nullptr;  // what it holds is released here, too
+    item();
+    item = nullptr;  // what it holds is released here, too
     const auto off = os::MappingTurn::time_off();
     const auto waited = off < kLongSleep ? waited_before : wait_for_processor();
-    state->mutex.lock();
-    if (waited_before && waited) state->add_sleep(at->first, off, *waited - *waited_before);
-    STP_ASSERT(queue.busy > 0 && state->untrusted >= counted, "a thread that worked was counted");
+    mutex.lock();
+    if (waited_before && waited) add_sleep(at->first, off, *waited - *waited_before);
+    STP_ASSERT(queue.busy > 0 && untrusted >= counted, "a thread that worked was counted");
     --queue.busy;
     begun->reset();
     if (kind == Kind::kAsked) --queue.asked;
-    ++state->free;
-    state->untrusted -= counted;
-    if (queue.waiting.empty() && queue.busy == 0) state->queues.erase(at);
+    ++free;
+    untrusted -= counted;
+    if (queue.waiting.empty() && queue.busy == 0) queues.erase(at);
   }
 };
 
 UserWorkers::UserWorkers() : state_(std::make_shared<State>()) {}
 
 UserWorkers::~UserWorkers() {
-  Lock lock(state_->mutex);
-  state_->stopping = true;
-  state_->given.notify_all();
-  const auto end = Clock::now() + kFarewell;
-  while (state_->threads != 0 && lock.wait_until(state_->done, end)) {
-  }
+  state_->stop(kFarewell);
 }
 
 void UserWorkers::give(uid_t user, Work work, Kind kind) {
@@ -202,7 +231,7 @@ void UserWorkers::give(uid_t user, Work work, Kind kind) {
     another = state_->wants_thread();
   }
   state_->given.notify_one();
-  if (another) State::start_thread(state_);
+  if (another) state_->start_thread();
 }
 
 std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, uid_t user,
@@ -228,11 +257,7 @@ bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
 }
 
 void UserWorkers::tend() {
-  {
-    const Lock guard(state_->mutex);
-    if (!state_->wants_thread()) return;
-  }
-  State::start_thread(state_);
+  state_->tend();
 }
 
 std::optional<uid_t> UserWorkers::held_up(Clock::time_point now) {
@@ -330,9 +355,9 @@ struct Lane {
   }
 };
 
-struct Closer::State {
-  Mutex mutex;
-  std::condition_variable_any given, done;
+struct Closer::State : Crew {
+  State() : Crew(kThreads) {}
+
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
   // Only those with a descriptor that waits or is being closed.
@@ -340,20 +365,9 @@ struct Closer::State {
   Key last_served STP_GUARDED_BY(mutex){};
   // Descriptors of all users, including those being closed.
   std::size_t waiting STP_GUARDED_BY(mutex) = 0;
-  unsigned threads STP_GUARDED_BY(mutex) = 0;
-  unsigned free STP_GUARDED_BY(mutex) = 0;  // threads that close nothing at present
   unsigned busy_for_users STP_GUARDED_BY(mutex) =
       0;  // threads that close for others than operators
   const uid_t own = ::geteuid();
-  bool stopping STP_GUARDED_BY(mutex) = false;
-
-  [[nodiscard]] bool needs_thread() STP_REQUIRES(mutex) {
-    return free == 0 && threads < kThreads && next() != lanes.end();
-  }
-  void count_thread() STP_REQUIRES(mutex) {
-    ++threads;
-    ++free;
-  }
 
   [[nodiscard]] bool is_operator(uid_t user) const { return user == 0 || user == own; }
   [[nodiscard]] bool may_close_for(const Lanes::value_type& each) const STP_REQUIRES(mutex) {
@@ -372,78 +386,45 @@ struct Closer::State {
     return at == lanes.end() ? nullptr : &at->second;
   }
 
-  // Call without the lock.
-  static void start_thread(const std::shared_ptr<State>& state) {
-    try {
-      std::thread([state] { work(state); }).detach();
-    } catch (const std::system_error&) {  // the existing threads carry on, and tend() tries again
-      const Lock guard(state->mutex);
-      --state->threads;
-      --state->free;
-    }
-  }
-
-  static void work(const std::shared_ptr<State>& state) {
-    Nudge nudge;
-    Lock lock(state->mutex);
-    for (;;) {
-      const auto at = state->next();
-      if (at != state->lanes.end())
-        close_one(state, at, nudge);
-      else if (!state->stopping)
-        lock.wait(state->given);
-      else
-        break;
-    }
-    STP_ASSERT(state->free > 0 && state->free <= state->threads, "a thread that ends was free");
-    --state->free;
-    --state->threads;
-    state->done.notify_all();
-  }
-
+  [[nodiscard]] bool has_work() override STP_REQUIRES(mutex) { return next() != lanes.end(); }
   // `lane` stays valid while the lock is released: nobody erases a lane with a busy thread.
-  static void close_one(const std::shared_ptr<State>& state, Lanes::iterator at, Nudge& nudge)
-      STP_REQUIRES(state->mutex) {
+  void work() override STP_REQUIRES(mutex) {
+    thread_local Nudge nudge;
+    const auto at = next();
     auto& lane = at->second;
     STP_ASSERT(!lane.waiting.empty() && lane.free_place(),
                "the lane that is next has a descriptor, and a place for a thread");
-    STP_ASSERT(state->free > 0, "the thread that closes was free");
-    state->last_served = at->first;
+    STP_ASSERT(free > 0, "the thread that closes was free");
+    last_served = at->first;
     auto file = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     auto& since = lane.busy[*lane.free_place()];
     since = Clock::now();
-    --state->free;
-    const unsigned of_users = state->is_operator(at->first.first) ? 0 : 1;
-    state->busy_for_users += of_users;
-    const auto another = state->needs_thread();  // this thread may block for ever in close()
-    if (another) state->count_thread();
-    state->mutex.unlock();
-    if (another) start_thread(state);
+    --free;
+    const unsigned of_users = is_operator(at->first.first) ? 0 : 1;
+    busy_for_users += of_users;
+    const auto another = wants_thread();  // this thread may block for ever in close()
+    mutex.unlock();
+    if (another) start_thread();
     {
       Nudge::Span const span(nudge);
       file.reset();
     }
-    state->mutex.lock();
+    mutex.lock();
     since.reset();
-    ++state->free;
-    state->busy_for_users -= of_users;
-    STP_ASSERT(state->waiting > 0 && lane.busy_count() < lane.busy.size(),
+    ++free;
+    busy_for_users -= of_users;
+    STP_ASSERT(waiting > 0 && lane.busy_count() < lane.busy.size(),
                "a descriptor that is closed was counted");
-    --state->waiting;
-    if (lane.waiting.empty() && lane.busy_count() == 0) state->lanes.erase(at);
+    --waiting;
+    if (lane.waiting.empty() && lane.busy_count() == 0) lanes.erase(at);
   }
 };
 
 Closer::Closer() : state_(std::make_shared<State>()) {}
 
 Closer::~Closer() {
-  Lock lock(state_->mutex);
-  state_->stopping = true;
-  state_->given.notify_all();
-  const auto end = Clock::now() + kFarewell;
-  while (state_->threads != 0 && lock.wait_until(state_->done, end)) {
-  }
+  state_->stop(kFarewell);
 }
 
 void Closer::close(uid_t user, os::UniqueFd file, Kind kind) {
@@ -453,20 +434,14 @@ void Closer::close(uid_t user, os::UniqueFd file, Kind kind) {
     const Lock guard(state_->mutex);
     state_->lanes[{user, kind}].waiting.push_back(std::move(file));
     ++state_->waiting;
-    more_threads = state_->needs_thread();
-    if (more_threads) state_->count_thread();
+    more_threads = state_->wants_thread();
   }
   state_->given.notify_one();
-  if (more_threads) State::start_thread(state_);
+  if (more_threads) state_->start_thread();
 }
 
 void Closer::tend() {
-  {
-    const Lock guard(state_->mutex);
-    if (!state_->needs_thread()) return;
-    state_->count_thread();
-  }
-  State::start_thread(state_);
+  state_->tend();
 }
 
 void Closer::close(uid_t user, std::vector<os::UniqueFd>& files) {
