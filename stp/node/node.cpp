@@ -188,7 +188,7 @@ std::size_t Node::transmit(std::span<TxFrame> frames, Time now) {
 void Node::transmitted(const TxToken& token) {
   work::Call const call("Node::transmitted");
   impl_->sender.transmitted(token);
-  impl_->wake_ups.wake(false, impl_->common.seen);
+  impl_->wake_ups.flush(impl_->common.seen);
 }
 Time Node::next_deadline() const {
   return impl_->expiry.next_deadline();
