@@ -87,26 +87,18 @@ void SendingConnection::look_again() {
 
 // ---- FI_MSG ----
 
-namespace {
-
-// Of receives that look for a message that has come.
-constexpr std::uint64_t kLooks = FI_PEEK | FI_CLAIM | FI_DISCARD;
-
-MessageEnd& end_of(fid_ep* ep) {
-  return *static_cast<MessageEnd*>(ep);
-}
-
-// FI_MULTI_RECV is for messages without tags.
-std::uint64_t tagged_rx_flags(fid_ep* ep) {
-  return end_of(ep).rx_flags() & ~FI_MULTI_RECV;
-}
-
-// 0, or what is wrong with the flags of a receive. `known`: those of its kind.
 int check_receive(const Offer& offer, std::uint64_t flags, std::uint64_t known) {
+  constexpr std::uint64_t kLooks = FI_PEEK | FI_CLAIM | FI_DISCARD;
   if (offer.type == FI_EP_RDM) known |= kLooks;
   // FI_TRANSMIT_COMPLETE asks for what each receive is.
   if ((flags & ~(known | FI_MORE | FI_TRANSMIT_COMPLETE)) != 0) return -FI_EBADFLAGS;
   return (flags & FI_DISCARD) != 0 && (flags & (FI_PEEK | FI_CLAIM)) == 0 ? -FI_EBADFLAGS : 0;
+}
+
+namespace {
+
+MessageEnd& end_of(fid_ep* ep) {
+  return *static_cast<MessageEnd*>(ep);
 }
 
 ssize_t send(fid_ep* ep, const Outbound& message) {
@@ -210,107 +202,6 @@ fi_ops_msg msg_calls{
         [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t to) {
           return send(ep, buffer, length, nullptr,
                       {.flags = FI_INJECT | kUntold | FI_REMOTE_CQ_DATA, .data = data, .to = to});
-        },
-};
-
-fi_ops_tagged tagged_calls{
-    .size = sizeof(fi_ops_tagged),
-    .recv =
-        [](fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
-           std::uint64_t tag, std::uint64_t ignore, void* context) {
-          return receive(ep, buffer, length, desc,
-                         {.context = context,
-                          .flags = tagged_rx_flags(ep),
-                          .from = from,
-                          .tagged = true,
-                          .tag = tag,
-                          .ignore = ignore});
-        },
-    .recvv =
-        [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
-           std::uint64_t tag, std::uint64_t ignore, void* context) {
-          return receive(ep, {.iov = iov,
-                              .desc = desc,
-                              .count = count,
-                              .context = context,
-                              .flags = tagged_rx_flags(ep),
-                              .from = from,
-                              .tagged = true,
-                              .tag = tag,
-                              .ignore = ignore});
-        },
-    .recvmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
-      if (const auto error = check_receive(end_of(ep).offer(), flags, kRxOpFlags); error != 0)
-        return error;
-      return receive(ep, {.iov = msg->msg_iov,
-                          .desc = msg->desc,
-                          .count = msg->iov_count,
-                          .context = msg->context,
-                          .flags = flags,
-                          .from = msg->addr,
-                          .tagged = true,
-                          .tag = msg->tag,
-                          .ignore = msg->ignore});
-    },
-    .send =
-        [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
-           std::uint64_t tag, void* context) {
-          return send(ep, buffer, length, desc,
-                      {.context = context,
-                       .flags = end_of(ep).tx_flags(),
-                       .to = to,
-                       .tagged = true,
-                       .tag = tag});
-        },
-    .sendv =
-        [](fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
-           std::uint64_t tag, void* context) {
-          return send(ep, {.iov = iov,
-                           .desc = desc,
-                           .count = count,
-                           .context = context,
-                           .flags = end_of(ep).tx_flags(),
-                           .to = to,
-                           .tagged = true,
-                           .tag = tag});
-        },
-    .sendmsg = [](fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) -> ssize_t {
-      if ((flags & ~kTxCallFlags) != 0) return -FI_EBADFLAGS;
-      return send(ep, {.iov = msg->msg_iov,
-                       .desc = msg->desc,
-                       .count = msg->iov_count,
-                       .context = msg->context,
-                       .flags = flags,
-                       .data = msg->data,
-                       .to = msg->addr,
-                       .tagged = true,
-                       .tag = msg->tag});
-    },
-    .inject =
-        [](fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to, std::uint64_t tag) {
-          return send(ep, buffer, length, nullptr,
-                      {.flags = FI_INJECT | kUntold, .to = to, .tagged = true, .tag = tag});
-        },
-    .senddata =
-        [](fid_ep* ep, const void* buffer, std::size_t length, void* desc, std::uint64_t data,
-           fi_addr_t to, std::uint64_t tag, void* context) {
-          return send(ep, buffer, length, desc,
-                      {.context = context,
-                       .flags = end_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
-                       .data = data,
-                       .to = to,
-                       .tagged = true,
-                       .tag = tag});
-        },
-    .injectdata =
-        [](fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data, fi_addr_t to,
-           std::uint64_t tag) {
-          return send(ep, buffer, length, nullptr,
-                      {.flags = FI_INJECT | kUntold | FI_REMOTE_CQ_DATA,
-                       .data = data,
-                       .to = to,
-                       .tagged = true,
-                       .tag = tag});
         },
 };
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <list>
 #include <utility>
 
@@ -177,7 +178,9 @@ class MessageEnd : public fid_ep {
 };
 
 extern fi_ops_msg msg_calls;
-extern fi_ops_tagged tagged_calls;  // of FI_EP_RDM
+// 0, or what is wrong with the flags of a receive. `known`: those of its kind; receives of
+// FI_EP_RDM may look for messages that have come, too.
+int check_receive(const Offer& offer, std::uint64_t flags, std::uint64_t known);
 
 // An endpoint of either kind.
 class AnyEndpoint : public MessageEnd {
@@ -191,7 +194,11 @@ class AnyEndpoint : public MessageEnd {
   // The bytes of a message go to that receive, which has room for them, and the program is told.
   // `from`: its sender in the address vector.
   void land(const Head& head, const std::byte* bytes, const Receive& receive, fi_addr_t from) {
-    scatter(bytes, receive.segments, head.length);
+    const auto& first = receive.segments.iov[0];
+    if (head.length <= first.iov_len && head.length != 0)
+      std::memcpy(first.iov_base, bytes, head.length);
+    else
+      scatter(bytes, receive.segments, head.length);
     auto* const told = reports_.received(receive.flags);
     if (told == nullptr) return;
     auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);

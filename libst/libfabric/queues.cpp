@@ -245,7 +245,8 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
 }
 
-ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+// Runs once per poll, so it is one function.
+[[gnu::flatten]] ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   const PollLock lock(link_.mutex());
   // Of 0 entries: a program makes progress only.
   if (count == 0)

@@ -289,6 +289,8 @@ class Losses {
   std::map<Address, Loss> of_;
 };
 
+extern fi_ops_tagged tagged_calls;
+
 // An endpoint of FI_EP_RDM. It listens at its port, and connects to a peer when it first sends
 // there. It sends on the connections that it has made (Outgoing) and receives on those that peers
 // have made (Incoming), so two endpoints that connect to each other at once do not meet.
