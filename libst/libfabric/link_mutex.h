@@ -23,8 +23,7 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   }
   // Of a thread that polls: if others wait, after one of them has had the mutex.
   void lock_to_poll() STP_THREAD_SAFETY(acquire_capability()) {
-    const auto turn = turns_.load();
-    if (is_awaited()) turns_.wait(turn);
+    if (is_awaited()) let_go_first();
     lock();
   }
   void unlock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
@@ -34,6 +33,11 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
 
  private:
+  [[gnu::noinline]] void let_go_first() {
+    const auto turn = turns_.load();
+    if (is_awaited()) turns_.wait(turn);
+  }
+
   Mutex mutex_{LockRank::kIa};
   std::atomic<std::uint32_t> waiting_{0}, turns_{0};
 };

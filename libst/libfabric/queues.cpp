@@ -253,8 +253,8 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
     link_.progress();
   else if (completions_.empty())
     link_.poll();
-  if (completions_.empty() && link_.lost() == 0) return -FI_EAGAIN;
-  return take(buffer, count, sources);
+  if (!completions_.empty()) return take(buffer, count, sources);
+  return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
 }
 
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {

@@ -182,6 +182,7 @@ class Incoming final : public Connection, public Source {
   void take_first(Message&& message, RxBuffer& buffer);
   void take_more(const Head& head, RxBuffer& buffer, std::size_t length);
   void take_part(const RxBuffer& buffer, std::size_t length);
+  void hold(const Arrived& message);
   bool take_held();
   [[nodiscard]] bool waits_for_program() const;
   void end(const stm_event_t& event);

@@ -55,7 +55,7 @@ int Incoming::accept() {
   return 0;
 }
 
-int Incoming::add_buffer() {
+[[gnu::noinline]] int Incoming::add_buffer() {
   RxBuffer* buffer = nullptr;
   const auto error = endpoint_.buffers().take(buffers_.size() >= Buffers::kFirst, buffer);
   if (error != 0) return error;
@@ -122,7 +122,8 @@ void Incoming::serve(const stm_event_t& event) {
   break_off("it reads where nothing is announced to it");
 }
 
-void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
+// Runs once per message, so it is one function with take_at_once().
+[[gnu::flatten]] void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   in_use_ += event.status == 0;
   if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
   if (event.status != 0 || ended_ || broken_) return;
@@ -132,13 +133,16 @@ void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   const Arrived message{&buffer, static_cast<Kind>(event.tag),
                         static_cast<std::size_t>(event.length)};
   if (held_.empty() && (take_at_once(message) || take(message))) return;
+  hold(message);
+}
+
+[[gnu::noinline]] void Incoming::hold(const Arrived& message) {
   if (held_.empty()) endpoint_.link().await(*this);
   held_.push_back(message);
   endpoint_.link().watch(*this);
 }
 
-// Runs once per message, so it is one function.
-[[gnu::flatten]] bool Incoming::take_at_once(const Arrived& arrived) {
+bool Incoming::take_at_once(const Arrived& arrived) {
   auto& buffer = *arrived.buffer;
   const auto size = arrived.size;
   if (arrived.kind != Kind::kEager || size < kHead || size > kHead + kRdmInjectMost || assembly_)
@@ -184,7 +188,7 @@ bool Incoming::take_held() {
   return true;
 }
 
-bool Incoming::take(const Arrived& arrived) {
+[[gnu::noinline]] bool Incoming::take(const Arrived& arrived) {
   const auto [place, kind, size] = arrived;
   auto& buffer = *place;
   Message message{.from = this, .source = source_, .head = {}, .copy = {}};
