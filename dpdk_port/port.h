@@ -98,6 +98,9 @@ class Port {
   [[nodiscard]] virtual std::string trouble_of(const MacAddr& /*station*/) const {
     return trouble();
   }
+  // Somebody has reported lately that what is sent to that station does not get there. Anybody may
+  // have forged that.
+  [[nodiscard]] virtual bool is_reported_gone(const MacAddr& /*station*/) const { return false; }
   // How users name that station, without a port of STP: 10.0.0.5/8181, [2001:db8::5]/8181, or its
   // MAC address in brackets.
   [[nodiscard]] virtual std::string name_of_station(const MacAddr& station) const {

@@ -335,6 +335,10 @@ class UdpPort final : public LinkPort {
     const auto absence = link_->absence();
     return absence ? absence->trouble : link_->troubles.text(seen_);
   }
+  [[nodiscard]] bool is_reported_gone(const MacAddr& station) const override {
+    const auto address = link_->peers.look_up(station);
+    return address && link_->troubles.is_gone(*address, seen_);
+  }
   [[nodiscard]] std::string trouble_of(const MacAddr& station) const override;
   [[nodiscard]] std::string name_of_station(const MacAddr& station) const override {
     const auto address =

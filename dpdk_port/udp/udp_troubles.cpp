@@ -93,6 +93,13 @@ std::string UdpTroubles::text_of(const InternetAddress& peer, Time now) const {
   return text;
 }
 
+bool UdpTroubles::is_gone(const InternetAddress& peer, Time now) const {
+  const Lock lock(mutex_);
+  return std::ranges::any_of(peers_, [&](const PeerFault& fault) {
+    return fault.peer == peer && fault.about == About::kOther && fault.is_told(now);
+  });
+}
+
 bool UdpTroubles::are_about_length(Time now) const {
   const Lock lock(mutex_);
   return own_[static_cast<std::size_t>(About::kLength)].is_told(now) ||

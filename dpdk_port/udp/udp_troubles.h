@@ -49,6 +49,8 @@ class UdpTroubles {
   [[nodiscard]] std::string text(Time now) const;
   // Of the link, and of that peer.
   [[nodiscard]] std::string text_of(const InternetAddress& peer, Time now) const;
+  // Whether nothing gets to that peer, whatever its length.
+  [[nodiscard]] bool is_gone(const InternetAddress& peer, Time now) const;
   // Of the link, or of a peer that something was sent to after the report about it: a report about
   // anybody else can only be forged.
   [[nodiscard]] bool are_about_length(Time now) const;

@@ -255,24 +255,67 @@ int Endpoint::inspect(Time deadline, Handle& out, VcFacts& peer) {
 int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out, VcFacts* answer) {
   if (connectionless_) return fail(-EOPNOTSUPP, "a connectionless endpoint does not connect");
   const auto wanted = config().connect_patience * kMillisecond;
-  MacAddr mac;
-  std::vector<std::string> addresses;
-  if (const auto error = resolve(*backend_, peer.host, mac, kNever, {}, &addresses); error != 0)
-    return error;
-  // Starts here, so that a slow resolver leaves time for the attempts.
-  const auto deadline = now() + (wanted != 0 ? wanted : kConnectPatience);
-  const ask::Connect asking{
-      .endpoint = id_, .mac = mac.to_u64(), .uport = peer.uport, .option = ipc::to_wire(option)};
+  const auto patience = wanted != 0 ? wanted : kConnectPatience;
+  Places places;
+  if (const auto error = find_places(*backend_, peer.host, places); error != 0) return error;
+  const auto station = places.station;
+  const bool is_known = places.all.empty();
+  Tries tries(std::move(places));
+  // Starts when a station is known, so that a slow resolver leaves time for the attempts.
+  Time deadline = 0;
+  const auto attempt = [&](const MacAddr& mac) {
+    if (deadline == 0) deadline = now() + patience;
+    if (is_known) return connect_to({mac, peer.uport}, option, deadline, nullptr, out, answer);
+    tries.begin(now(), deadline);
+    return connect_to({mac, peer.uport}, option, tries.limit(), &tries, out, answer);
+  };
+  if (is_known) return attempt(station);
+  int silent = 0;
+  for (;;) {
+    MacAddr mac;
+    auto error = await_station(*backend_, tries.present(), kNever, {}, mac);
+    if (error != 0)
+      tries.give_up(describe(error));
+    else
+      error = attempt(mac);
+    if (!Tries::is_of_address(error)) return error;
+    if (error == -ETIMEDOUT) silent = error;
+    if (!tries.is_over()) continue;
+    if (silent != 0) error = silent;
+    return tries.has_news() ? fail(error, describe(error) + ("; " + tries.text())) : error;
+  }
+}
+
+// Asks the station for a connection, until `deadline` at the longest. `tries`: has others, so
+// reports that it is gone count, and the end is noted there.
+int Endpoint::connect_to(const Asked& whom, const OptionPayload& option, Time deadline,
+                         Tries* tries, Handle& out, VcFacts* answer) {
+  const ask::Connect asking{.endpoint = id_,
+                            .mac = whom.mac.to_u64(),
+                            .uport = whom.uport,
+                            .option = ipc::to_wire(option)};
   ask::Connect::Reply made{};
   Payload payload;
   if (const auto error = backend_->call(asking, made, payload); error != 0) return error;
   const auto connection = std::make_shared<Connection>(shared_from_this(), made.channel, asking.mac,
                                                        false, std::move(payload.memory));
-  const auto error = connection->wait_open(deadline);
+  auto error = 0;
+  bool is_gone = false;
+  for (auto look_at = kNever;;) {
+    if (tries != nullptr) look_at = tries->look_at();
+    error = connection->wait_open(std::min(deadline, look_at));
+    if (error != -ETIMEDOUT || now() < look_at || now() >= deadline) break;
+    is_gone = is_reported_gone(*backend_, whom.mac);
+    if (is_gone) break;
+    tries->looked(now());
+  }
   const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
   if (error == 0) return hand_out(connection, out);
-  fail_at_address(peer.host, addresses, error);
+  if (tries != nullptr && Tries::is_of_address(error)) {
+    const auto why = trouble_of(*backend_, whom.mac);
+    is_gone ? tries->give_up_for_now(why) : tries->give_up(why);
+  }
   connection->abandon();
   return error;
 }

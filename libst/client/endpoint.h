@@ -15,6 +15,7 @@
 #include "libst/client/handle_table.h"
 #include "libst/client/names.h"
 #include "libst/client/options.h"
+#include "libst/client/tries.h"
 #include "stp/base/mutex.h"
 #include "stp/node/node.h"
 
@@ -99,6 +100,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   // Returns the next connection that a peer asks for, before it is accepted or rejected.
   int inspect(Time deadline, Handle& out, VcFacts& peer);
   // `answer`: nullptr, or filled with information about the peer when it has accepted or refused.
+  // Where the host has several addresses, it goes on to the next one if nobody answers.
   int connect(const Name& peer, const OptionPayload& option, Handle& out, VcFacts* answer);
   // Connectionless endpoints: returns the Port and opens it on the first call.
   int open_port(Handle& out);
@@ -130,6 +132,12 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] int not_connectionless() const;
   template <typename Child>
   int publish(const std::shared_ptr<Child>& child, Handle& out);
+  struct Asked {
+    MacAddr mac;
+    std::uint32_t uport;
+  };
+  int connect_to(const Asked& whom, const OptionPayload& option, Time deadline, Tries* tries,
+                 Handle& out, VcFacts* answer);
   bool take_end(Occurrence& out) const;
   int backlog(std::uint64_t& out) const;
   int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);

@@ -183,6 +183,11 @@ std::string trouble_of(Backend& backend, const MacAddr& peer) {
   return text;
 }
 
+bool is_reported_gone(Backend& backend, const MacAddr& peer) {
+  ask::Trouble::Reply reply{};
+  return backend.call(ask::Trouble{.mac = peer.to_u64(), .from = 0}, reply) == 0 && reply.gone != 0;
+}
+
 int fail_in_time(Backend& backend, const MacAddr& peer) {
   constexpr int kError = -ETIMEDOUT;
   if (const auto trouble = trouble_of(backend, peer); !trouble.empty())

@@ -67,20 +67,12 @@ std::string other_way_to(const Backend& backend, int family) {
 
 // `family`: the only one that the link has.
 int fail_to_find(const Backend& backend, const std::string& host, int family) {
-  if (look_up(host.c_str(), nullptr, AF_UNSPEC) == nullptr)
-    return fail(-EHOSTUNREACH, "no host is called '" + host + "'");
   const std::string has = family == AF_INET6
                               ? "' has an IPv4 address only, and this link has an IPv6 address"
                               : "' has an IPv6 address only, and this link has IPv4 addresses";
   return fail(-EHOSTUNREACH,
               "host '" + host + has + ": name another one, " + other_way_to(backend, family));
 }
-
-// A host's address. `zone` is the name of an interface of the host that drives the link.
-struct Place {
-  port::InternetAddress address;
-  std::string zone;
-};
 
 std::string text_of(const Place& place) {
   return port::host_of(place.address) + (place.zone.empty() ? "" : "%" + place.zone);
@@ -127,27 +119,6 @@ ask::Resolve question_for(const Place& place) {
   ipc::set_text(request.zone, place.zone);
   request.udp_port = place.address.port;
   return request;
-}
-
-// The time for an answer begins when there is somebody who could give one.
-int ask_link(Backend& backend, const Place& place, Time deadline,
-             const std::function<bool()>& unwanted, MacAddr& out) {
-  const auto begin = now();
-  const auto limit = std::min(deadline, begin + kPeerPatience);
-  auto answer_by = begin + kArpPatience;
-  for (;;) {
-    ask::Resolve::Reply reply{};
-    const auto error = backend.call(question_for(place), reply);
-    if (error == 0) out = MacAddr::from_u64(reply.mac);
-    if (error == -EHOSTUNREACH) return fail_to_reach(place);
-    if (error == -ENODEV && !place.zone.empty()) return fail_to_find_zone(place);
-    if (error != -EAGAIN) return error;
-    if (unwanted && unwanted()) return -ECANCELED;
-    const auto time = now();
-    if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
-    if (time >= answer_by) return fail_to_ask(backend, place);
-    pause(backend, kArpInterval);
-  }
 }
 
 // host/8182: takes the UDP port off.
@@ -213,19 +184,35 @@ std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
-// Each once, in the resolver's order.
-std::vector<std::string> texts_of(const addrinfo& first) {
-  std::vector<std::string> all;
-  for (const auto* at = &first; at != nullptr; at = at->ai_next)
-    if (auto text = port::host_of(port::from_socket_address(at->ai_addr).value());
-        std::ranges::find(all, text) == all.end())
-      all.push_back(std::move(text));
-  return all;
-}
-
+// AF_UNSPEC: the link has both.
 int family_of(const Backend& backend) {
   if (!backend.ipv6()) return AF_INET;
   return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
+}
+
+// A link over IP looks for both families, to say so where it has only the other one.
+int look_up_places(const Backend& backend, const Host& host, Places& out) {
+  const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
+  const auto family = family_of(backend);
+  const auto found = look_up(name, nullptr, backend.internet() ? AF_UNSPEC : family);
+  std::vector<Place> others;
+  for (const auto* at = found.get(); at != nullptr; at = at->ai_next) {
+    Place place{port::from_socket_address(at->ai_addr).value(), host.zone};
+    place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
+    give_zone(place);
+    auto& to = family == AF_UNSPEC || at->ai_family == family ? out.all : others;
+    if (std::ranges::find(to, name_of(place), name_of) == to.end()) to.push_back(std::move(place));
+  }
+  if (out.all.empty() && others.empty() &&
+      (found != nullptr || look_up(name, nullptr, AF_UNSPEC) == nullptr))
+    return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
+  if (out.all.empty()) return fail_to_find(backend, host.name, family);
+  for (const auto& other : others)
+    out.left_out += (out.left_out.empty() ? "; not " : ", ") + name_of(other);
+  if (!others.empty())
+    out.left_out += std::string(": this link has no IPv") + (family == AF_INET ? "6" : "4") +
+                    " address (udp: has both)";
+  return 0;
 }
 
 }  // namespace
@@ -253,9 +240,14 @@ int parse_name(const std::string& text, Name& out) {
   return parse_port(text.substr(colon + 1), out.uport);
 }
 
-int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
-            const std::function<bool()>& unwanted, std::vector<std::string>* addresses) {
-  out = host.has_mac ? host.mac : backend.mac();
+std::string name_of(const Place& place) {
+  return bracketed(text_of(place));
+}
+
+int find_places(Backend& backend, const Host& host, Places& out) {
+  out = {};
+  out.host = host.name;
+  out.station = host.has_mac ? host.mac : backend.mac();
   if (host.has_mac) return 0;
   const auto own = backend.udp_port();
   if (host.udp_port != 0 && own == 0)
@@ -265,24 +257,43 @@ int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline,
   const auto unnamed = host.name.empty() ? own : backend.peer_udp_port();
   const bool names_us = host.name.empty() || host.name == "localhost";
   if (names_us && (host.udp_port != 0 ? host.udp_port : unnamed) == own) return 0;
-  const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
-  const auto found = look_up(name, nullptr, family_of(backend));
-  if (found == nullptr) return fail_to_find(backend, host.name, family_of(backend));
-  if (addresses != nullptr && backend.internet()) *addresses = texts_of(*found);
-  Place place{port::from_socket_address(found->ai_addr).value(), host.zone};
-  place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
-  give_zone(place);
-  return ask_link(backend, place, deadline, unwanted, out);
+  return look_up_places(backend, host, out);
 }
 
-int fail_at_address(const Host& host, const std::vector<std::string>& addresses, int error) {
-  if (error != -ETIMEDOUT || addresses.size() < 2) return error;
-  std::string others;
-  for (std::size_t i = 1; i < addresses.size(); ++i)
-    others += (i == 1 ? "" : ", ") + bracketed(addresses[i]);
-  return fail(error, std::string(describe(error)) + "; of the addresses of '" + host.name +
-                         "', this link has tried " + bracketed(addresses[0]) +
-                         " only: to try another one, give the address itself: " + others);
+int ask_station(Backend& backend, const Place& place, MacAddr& out) {
+  ask::Resolve::Reply reply{};
+  const auto error = backend.call(question_for(place), reply);
+  if (error == 0) out = MacAddr::from_u64(reply.mac);
+  if (error == -EHOSTUNREACH) return fail_to_reach(place);
+  if (error == -ENODEV && !place.zone.empty()) return fail_to_find_zone(place);
+  return error;
+}
+
+// The time for an answer begins when there is somebody who could give one.
+int await_station(Backend& backend, const Place& place, Time deadline,
+                  const std::function<bool()>& unwanted, MacAddr& out) {
+  const auto begin = now();
+  const auto limit = std::min(deadline, begin + kPeerPatience);
+  auto answer_by = begin + kArpPatience;
+  for (;;) {
+    if (const auto error = ask_station(backend, place, out); error != -EAGAIN) return error;
+    if (unwanted && unwanted()) return -ECANCELED;
+    const auto time = now();
+    if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
+    if (time >= answer_by) return fail_to_ask(backend, place);
+    pause(backend, kArpInterval);
+  }
+}
+
+int resolve(Backend& backend, const Host& host, MacAddr& out) {
+  Places places;
+  auto error = find_places(backend, host, places);
+  out = places.station;
+  for (const auto& place : places.all) {
+    error = await_station(backend, place, kNever, {}, out);
+    if (error == 0) break;
+  }
+  return error;
 }
 
 int check_own(Backend& backend, const Host& host) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpdk_port/link/internet_address.h"
 #include "libst/client/backend.h"
 
 namespace stp::client {
@@ -33,23 +34,42 @@ inline constexpr std::uint32_t kLastUport = 0xffff'ffff;
 int parse_host(const std::string& text, Host& out);
 int parse_name(const std::string& text, Name& out);
 
-// Resolves `host` to a MAC address on the link of `backend`, if necessary by its IP address and
-// ARP. On a link over UDP, that is the name that the link has for the address (-EHOSTUNREACH: it
-// reaches no such address). This process looks names up; what an address or an interface means,
-// also whether it is the link's own, whoever drives the link decides, where it runs. Looking up a
-// name may block for as long as the system's resolver does. -EHOSTUNREACH: the name is unknown;
-// -ETIMEDOUT: no station answers for the address within a second. While a memif has no peer, it
-// waits for one, until `deadline` and for 10 s at most. -ECANCELED: `unwanted` has become true,
-// which it asks every few milliseconds. Of several addresses of a name it takes the first that the
-// resolver gives of a family that the link has. `addresses`: gets all of them, if it is a link over
-// IP and the name was looked up.
-int resolve(Backend& backend, const Host& host, MacAddr& out, Time deadline = kNever,
-            const std::function<bool()>& unwanted = {},
-            std::vector<std::string>* addresses = nullptr);
+// An address of a host. `zone` is the name of an interface of the host that drives the link.
+struct Place {
+  port::InternetAddress address;
+  std::string zone;
+};
 
-// `error`: nobody has answered at the address that resolve() has found. If the name has several,
-// the text of the error tells which one that is, and the others. Returns `error`.
-int fail_at_address(const Host& host, const std::vector<std::string>& addresses, int error);
+// As it stands before a port: 10.0.0.5, [2001:db8::5], [fe80::1%eth0].
+std::string name_of(const Place& place);
+
+// Where a host may be.
+struct Places {
+  std::string host;
+  MacAddr station;         // valid if `all` is empty: no address is needed to know it
+  std::vector<Place> all;  // in the resolver's order, each once
+  // Those that a link over IP does not reach, because it lacks their family, in words that follow
+  // the others; "": none.
+  std::string left_out;
+};
+
+// Looks the host up. This process looks names up; what an address or an interface means, also
+// whether it is the link's own, whoever drives the link decides, where it runs. Looking up a name
+// may block for as long as the system's resolver does. -EHOSTUNREACH: the name is unknown, or has
+// no address that the link could reach.
+int find_places(Backend& backend, const Host& host, Places& out);
+
+// The station there, by ARP if necessary. On a link over UDP, that is the name that the link has
+// for the address (-EHOSTUNREACH: it reaches no such address). -EAGAIN: not known yet; ask again.
+int ask_station(Backend& backend, const Place& place, MacAddr& out);
+// Asks until it is known. -ETIMEDOUT: no station answers for the address within a second. While a
+// memif has no peer, it waits for one, until `deadline` and for 10 s at most. -ECANCELED:
+// `unwanted` has become true, which it asks every few milliseconds.
+int await_station(Backend& backend, const Place& place, Time deadline,
+                  const std::function<bool()>& unwanted, MacAddr& out);
+
+// All of that: the station of the host's first address that has one.
+int resolve(Backend& backend, const Host& host, MacAddr& out);
 
 // 0: the link of `backend` is at `host`. -EADDRNOTAVAIL, or as resolve().
 int check_own(Backend& backend, const Host& host);

@@ -484,6 +484,7 @@ int DrivenService::Impl::answer(From /*from*/, const ask::Trouble& request,
                                 ask::Trouble::Reply& reply) {
   const auto station = MacAddr::from_u64(request.mac);
   const auto text = station.is_zero() ? port->trouble() : port->trouble_of(station);
+  reply.gone = !station.is_zero() && port->is_reported_gone(station) ? 1 : 0;
   ipc::set_text(reply.text, std::string_view(text).substr(std::min(request.from, text.size())));
   return 0;
 }

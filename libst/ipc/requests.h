@@ -39,7 +39,7 @@ std::string_view text_of(const char (&field)[N]) {
 }
 
 // Of all that follows. Programs and stpd of one machine have the same.
-inline constexpr std::uint32_t kProtocolVersion = 13;
+inline constexpr std::uint32_t kProtocolVersion = 14;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 inline constexpr std::uint32_t kMaxBudgets = 16;      // as many as Resource has, and some spare
@@ -308,6 +308,7 @@ struct Trouble {
   std::uint64_t mac;  // 0: any
   std::uint64_t from;
   struct Reply {
+    std::uint32_t gone;  // 1: somebody reports that nothing gets to that station
     char text[kTextSize];
   };
 };

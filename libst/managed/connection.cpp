@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "libst/client/error.h"
+#include "libst/client/links.h"
 #include "libst/client/wait.h"
 #include "libst/ipc/requests.h"
 #include "libst/managed/listener.h"
@@ -192,6 +194,7 @@ bool Connection::waits_for_this_side() const {
 
 void Connection::advance(Time now) {
   if (ending()) return go_on_ending();
+  if (is_dialing() && !channel_.is_taken()) return;  // check_time() asks again
   if (!session_ && seen_ != ChannelState::kConnecting && !opened(now)) return;
   if (session_) {
     // Limits the turns so that other connections make progress too. After the end everything is
@@ -206,9 +209,11 @@ void Connection::advance(Time now) {
 
 void Connection::conclude(Time now) {
   if (over()) return;
-  if (!session_ && seen_ != ChannelState::kConnecting) return;  // it ended when it was opened
+  const bool is_between = is_dialing() && !channel_.is_taken();
+  if (!is_between && !session_ && seen_ != ChannelState::kConnecting)
+    return;  // it ended when it was opened
   settle();
-  if (!over()) check_channel();
+  if (!over() && !is_between) check_channel();
   if (!over()) check_time(now);
 }
 
@@ -342,14 +347,103 @@ void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& g
   domain_->activate(shared_from_this());
 }
 
-void Connection::connect(EndpointId endpoint, const MacAddr& peer,
-                         const client::GivenChannel& given,
-                         std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging,
-                         Hello hello, Time silent, Time deadline) {
-  peer_mac_ = peer;
-  handshake_.connect(std::move(hello), silent, deadline);
+int Connection::ask_for_channel(client::GivenChannel& given,
+                                std::shared_ptr<ipc::SharedMemory>& memory) {
+  const ask::Connect request{.endpoint = domain_->first_endpoint(),
+                             .mac = wanted_->mac.to_u64(),
+                             .uport = wanted_->uport,
+                             .option = {}};
+  ask::Connect::Reply made{};
+  client::Payload payload;
+  const auto error = domain_->backend().call(request, made, payload);
+  given = made.channel;
+  memory = std::move(payload.memory);
+  return error;
+}
+
+int Connection::connect(Wanted wanted, const Staging& staging, Hello hello) {
+  client::GivenChannel given{};
+  std::shared_ptr<ipc::SharedMemory> memory;
+  wanted_ = std::make_unique<Wanted>(std::move(wanted));
+  if (const auto error = ask_for_channel(given, memory); error != 0) {
+    wanted_.reset();
+    return error;
+  }
+  handshake_.connect(std::move(hello), wanted_->silent, wanted_->deadline);
   state_.must(Event::kConnect);
-  take_channel(endpoint, given, std::move(memory), staging);
+  peer_mac_ = wanted_->mac;
+  take_channel(domain_->first_endpoint(), given, std::move(memory), staging);
+  await_answer(domain_->now());
+  return 0;
+}
+
+// The present address is tried from now on: somebody has to answer within its share of the time.
+void Connection::await_answer(Time now) {
+  auto& [mac, uport, silent, deadline, others] = *wanted_;
+  auto until = std::min(silent, deadline);
+  // The host has fallen silent before.
+  if (silent != kNever && domain_->silent_peers().contains(mac, now))
+    until = std::min(until, now + Handshake::kStillSilent);
+  if (others) {
+    others->begin(now, until);
+    until = std::min(others->limit(), others->look_at());
+  }
+  handshake_.wait_until(until);
+}
+
+// Nobody has answered yet; or, if `failed`, the link has given up. Returns true if the connection
+// goes on: it waits for longer, or asks at the next address.
+bool Connection::dials_on(Time now, bool failed) {
+  if (!is_dialing() || !wanted_->others || wanted_->others->is_over()) return false;
+  auto& others = *wanted_->others;
+  auto& backend = domain_->backend();
+  const client::KeepFailure keep;
+  const bool has_time = !failed && now < others.limit();
+  if (has_time && !channel_.is_taken()) return dial(now), true;
+  if (has_time && !client::is_reported_gone(backend, wanted_->mac)) {
+    others.looked(now);
+    handshake_.wait_until(std::min(others.limit(), others.look_at()));
+    return true;
+  }
+  const auto why = channel_.is_taken() ? client::trouble_of(backend, wanted_->mac) : "";
+  has_time ? others.give_up_for_now(why) : others.give_up(why);
+  if (others.is_over()) return false;
+  if (channel_.is_taken()) {
+    channel_.drop();
+    domain_->disown(*this);
+  }
+  await_answer(now);
+  dial(now);
+  return true;
+}
+
+// Asks at the present address of those that are left, or at the next one that the link reaches.
+void Connection::dial(Time now) {
+  constexpr Time kAskedAgain = 5 * kMillisecond;
+  auto& others = *wanted_->others;
+  for (;;) {
+    auto error = client::ask_station(domain_->backend(), others.present(), wanted_->mac);
+    if (error == -EAGAIN) return handshake_.wait_until(std::min(others.limit(), now + kAskedAgain));
+    client::GivenChannel given{};
+    std::shared_ptr<ipc::SharedMemory> memory;
+    if (error == 0) error = ask_for_channel(given, memory);
+    if (error == 0) {
+      channel_.take(given, std::move(memory));
+      peer_mac_ = wanted_->mac;
+      look();
+      await_answer(now);
+      return domain_->readdress(*this);
+    }
+    if (!client::Tries::is_of_address(error)) return end(failure(error));
+    others.give_up(client::describe(error));
+    if (others.is_over()) return end(end_of_patience(state_.state()));
+    await_answer(now);
+  }
+}
+
+std::string Connection::tried() const {
+  const bool any = wanted_ && wanted_->others && over() && wanted_->others->has_news();
+  return any ? wanted_->others->text() : "";
 }
 
 void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
@@ -373,9 +467,12 @@ bool Connection::opened(Time now) {
     }
   seen_ = channel_.state();
   if (seen_ != ChannelState::kOpen) {
-    check_channel();
+    if (seen_ != ChannelState::kFailed || !client::Tries::is_of_address(channel_.error()) ||
+        !dials_on(now, true))
+      check_channel();
     return false;
   }
+  wanted_.reset();
   peer_mac_ = MacAddr::from_u64(info.mac);
   peer_name_ = ipc::text_of(reply.peer);
   local_port_ = static_cast<std::uint16_t>(info.local_port);
@@ -512,6 +609,7 @@ void Connection::check_time(Time now) {
     if (state_.allows(Event::kOpened) && domain_->living_peers().contains(peer_mac_) &&
         handshake_.is_there(now, now + kSecond))
       return;
+    if (dials_on(now, false)) return;
     return end(end_of_patience(state_.state()));
   }
   if (session_ && session_->sequencer.is_stuck()) end(failure(-ETIMEDOUT));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "dpdk_port/link/link.h"
+#include "libst/client/tries.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/life.h"
 #include "libst/managed/operations.h"
@@ -29,11 +30,17 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   ~Connection();
 
   // ---- connecting ----
-  // `given`, `memory`: the channel that the link has made. `silent`: until then the peer's host has
-  // to answer, unless another connection shows that it is there.
-  void connect(EndpointId endpoint, const MacAddr& peer, const client::GivenChannel& given,
-               std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging, Hello hello,
-               Time silent, Time deadline);
+  // Whom to connect to. `silent`: until then the peer's host has to answer, unless another
+  // connection shows that it is there. `others`: nullptr, or the host's addresses, of which `mac`
+  // is the present one: the connection goes on to the next one by itself.
+  struct Wanted {
+    MacAddr mac;
+    std::uint32_t uport = 0;
+    Time silent = kNever, deadline = kNever;
+    std::unique_ptr<client::Tries> others;
+  };
+  // Asks for a Virtual Connection. 0, or the error of the link.
+  int connect(Wanted wanted, const Staging& staging, Hello hello);
   void expect(std::shared_ptr<Listener> listener, EndpointId endpoint, const MacAddr& peer,
               const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory,
               const Staging& staging);
@@ -44,6 +51,8 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   [[nodiscard]] std::string peer_name() const {
     return peer_name_.empty() ? "[" + port::to_string(peer_mac_) + "]" : peer_name_;
   }
+  // Which addresses of the peer were tried, and how that ended; "": it has one, or has answered.
+  [[nodiscard]] std::string tried() const;
   // -EAGAIN: the queues have no free places.
   int set_outlets(Outlets outlets) { return reports_.open(std::move(outlets)); }
   int accept(Outlets outlets, const Hello& hello);
@@ -130,6 +139,11 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   // How it opens.
   void take_channel(EndpointId endpoint, const client::GivenChannel& given,
                     std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging);
+  int ask_for_channel(client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory>& memory);
+  [[nodiscard]] bool is_dialing() const { return wanted_ && state_.allows(Event::kOpened); }
+  bool dials_on(Time now, bool failed);
+  void dial(Time now);
+  void await_answer(Time now);
   bool opened(Time now);
   void decide(Event event, const Hello& hello);
   void on_hello(const Completion& c);
@@ -184,6 +198,7 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
   EndpointId endpoint_ = kNoneId;
   Staging staging_;
+  std::unique_ptr<Wanted> wanted_;  // of one that connects, until the peer has answered
   MacAddr peer_mac_;
   std::string peer_name_;  // of its station; "": not known yet
   std::uint16_t local_port_ = 0, peer_port_ = 0;

@@ -149,6 +149,10 @@ void Domain::activate(std::shared_ptr<Connection> connection) {
   connections_.push_back(std::move(connection));
 }
 
+void Domain::readdress(Connection& connection) {
+  agenda_.take_channel(connection.entry(), connection.channel_number());
+}
+
 void Domain::deactivate(const Listener& listener) {
   std::erase_if(listeners_, [&](const auto& l) { return l.get() == &listener; });
 }

@@ -149,6 +149,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void visit(Connection& connection);
   // The connection has closed its channel and needs no more news.
   void disown(Connection& connection);
+  // It has another one.
+  void readdress(Connection& connection);
   // The connection has something to send. Consecutive posts leave together: the first one at once
   // or with a burst, the others with the next turn of any thread.
   void send_soon(Connection& connection);

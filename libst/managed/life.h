@@ -220,6 +220,8 @@ class Handshake {
     deadline_ = std::min(silent, deadline);
     decided_by_ = deadline;
   }
+  // The peer's host has to answer by then.
+  void wait_until(Time then) { deadline_ = std::min(then, decided_by_); }
   // The host is there, although it has not answered this connection: looks again at `then`.
   // Returns false if the program's deadline has passed.
   bool is_there(Time now, Time then) {

@@ -47,6 +47,13 @@ void Channel::close(bool at_once, const ipc::WireOption& option) {
   backend_.call(ask::Close{.vc = vc_, .at_once = at_once ? 1U : 0U, .option = option});
 }
 
+void Channel::drop() {
+  close(true, {});
+  STP_ASSERT(let_go(), "nothing was sent on a channel that is not open");
+  leave();
+  vc_ = kNoneId;
+}
+
 bool Channel::let_go() const {
   return !is_taken() || rings_.done(rings_.sent()) || rings_.state() == ChannelState::kClosed ||
          backend_.error() != 0;

@@ -58,6 +58,9 @@ class Channel {
   // Closes the Virtual Connection: at once, or after all requests. The peer learns of `option`.
   void close(bool at_once, const ipc::WireOption& option);
   [[nodiscard]] bool let_go() const;
+  // Closes it before the Virtual Connection is open, so that nothing was sent on it. Another one
+  // may be taken.
+  void drop();
   // No news of it are wanted any more.
   void leave() { rings_.leave(); }
 

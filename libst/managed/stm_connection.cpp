@@ -7,6 +7,7 @@
 
 using stp::client::Handle;
 using stp::client::Name;
+using stp::client::Tries;
 using stp::managed::Connection;
 using stp::managed::Domain;
 using stp::managed::Hello;
@@ -63,21 +64,16 @@ int read_private_data(const void* data, std::size_t length, Hello& out) {
 namespace {
 
 constexpr std::int64_t kUsualPatience = 30'000'000;
-// When a connection attempt ends: `silent` if the peer's host has not answered at all, else `last`.
-struct Limits {
-  stp::Time silent, last;
-
-  // The host has fallen silent before.
-  void is_still_silent(stp::Time now) {
-    if (silent != stp::kNever) silent = now + stp::managed::Handshake::kStillSilent;
+// When a connection attempt ends.
+Connection::Wanted wanted_in(std::int64_t timeout) {
+  Connection::Wanted wanted;
+  if (timeout >= 0) {
+    wanted.deadline = deadline_of(timeout);
+    return wanted;
   }
-};
-
-Limits limits_of(std::int64_t timeout) {
-  if (timeout >= 0) return {stp::kNever, deadline_of(timeout)};
-  const auto silent = stp::client::now() + stp::managed::Handshake::kSilence;
-  if (timeout == STM_WHILE_ALIVE) return {silent, stp::kNever};
-  return {silent, deadline_of(kUsualPatience)};
+  wanted.silent = stp::client::now() + stp::managed::Handshake::kSilence;
+  if (timeout != STM_WHILE_ALIVE) wanted.deadline = deadline_of(kUsualPatience);
+  return wanted;
 }
 
 constexpr unsigned kUsualBacklog = 64;
@@ -87,8 +83,7 @@ int no_places() {
 }
 
 // Starts to open the Virtual Connection. The answer comes later.
-int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, Hello hello,
-          Limits limits) {
+int begin(Connection& connection, Connection::Wanted wanted, Hello hello) {
   auto& domain = *connection.domain();
   stp::Lock guard(domain.mutex());
   while (!domain.staging().has_free()) {  // another thread may take what is provided
@@ -98,17 +93,33 @@ int begin(Connection& connection, const stp::MacAddr& mac, std::uint32_t uport, 
   }
   if (!connection.is_new())
     return fail(-EISCONN, "the connection was connected before: create a new one");
-  const stp::ask::Connect request{
-      .endpoint = domain.first_endpoint(), .mac = mac.to_u64(), .uport = uport, .option = {}};
-  stp::ask::Connect::Reply made{};
-  stp::client::Payload payload;
-  if (const auto error = domain.backend().call(request, made, payload); error != 0) return error;
-  if (const auto now = domain.now(); domain.silent_peers().contains(mac, now))
-    limits.is_still_silent(now);
-  connection.connect(request.endpoint, mac, made.channel, std::move(payload.memory),
-                     domain.staging().take(), std::move(hello), limits.silent, limits.last);
+  const auto staging = domain.staging().take();
+  if (const auto error = connection.connect(std::move(wanted), staging, std::move(hello));
+      error != 0) {
+    domain.staging().give_back(staging);
+    return error;
+  }
   domain.look_before(domain.now());
   return 0;
+}
+
+// The first station of the host that there is, with the addresses from there on.
+int find_station(stp::client::Backend& backend, stp::client::Places places,
+                 const std::function<bool()>& closed, Connection::Wanted& out) {
+  out.mac = places.station;
+  if (places.all.empty()) return 0;
+  auto tries = std::make_unique<Tries>(std::move(places));
+  int error = 0;
+  for (; !tries->is_over(); tries->give_up(stp::client::describe(error))) {
+    error = stp::client::await_station(backend, tries->present(), out.deadline, closed, out.mac);
+    if (!Tries::is_of_address(error)) break;
+  }
+  const bool has_news = tries->has_news();
+  if (error == 0 && has_news) out.others = std::move(tries);
+  if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
+  if (!Tries::is_of_address(error)) return error;
+  const std::string why = stp::client::describe(error);
+  return fail(-EHOSTUNREACH, has_news ? why + "; " + tries->text() : why);
 }
 
 }  // namespace
@@ -149,14 +160,14 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     Hello hello;
     if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;
     if (const auto error = read_private_data(private_data, length, hello); error != 0) return error;
-    const auto limits = limits_of(timeout);
-    stp::MacAddr mac;
+    auto wanted = wanted_in(timeout);
+    wanted.uport = name.uport;
+    auto& backend = found->domain()->backend();
+    stp::client::Places places;
+    auto error = stp::client::find_places(backend, name.host, places);
     const auto closed = [connection] { return !find<Connection>(connection); };
-    const auto error =
-        stp::client::resolve(found->domain()->backend(), name.host, mac, limits.last, closed);
-    if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
-    if (error == -ETIMEDOUT) return fail(-EHOSTUNREACH, stp::client::describe(error));
-    return error != 0 ? error : begin(*found, mac, name.uport, std::move(hello), limits);
+    if (error == 0) error = find_station(backend, std::move(places), closed, wanted);
+    return error != 0 ? error : begin(*found, std::move(wanted), std::move(hello));
   });
 }
 
@@ -302,13 +313,15 @@ int stm_peer_query(stm_connection_t connection, stm_peer_info_t* info) {
     if (!found) return -EBADF;
     stm_peer_info_t known{};
     stp::MacAddr peer;
+    std::string trouble;
     {
       const stp::Lock guard(found->domain()->mutex());
       peer = found->peer_mac();
+      trouble = found->tried();
       found->peer_name().copy(known.address, sizeof known.address - 1);
     }
     if (peer.is_zero()) return fail(-ENOTCONN, "the connection has no peer yet");
-    const auto trouble = stp::client::trouble_of(found->domain()->backend(), peer);
+    if (trouble.empty()) trouble = stp::client::trouble_of(found->domain()->backend(), peer);
     trouble.copy(known.trouble, sizeof known.trouble - 1);
     return write_info(known, info);
   });

@@ -17,6 +17,11 @@ namespace stp::managed {
 void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
   STP_ASSERT(!knows(entry), "a connection is added once");
   entry.connection = &connection;
+  take_channel(entry, channel);
+}
+
+void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
+  STP_ASSERT(knows(entry), "a connection that has a channel was added");
   entry.channel = channel;
   if (channel >= by_channel_.size()) {
     by_channel_.resize(channel + 1);

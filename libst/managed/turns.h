@@ -36,6 +36,8 @@ class Agenda {
   // The next turn visits the connection.
   void add(Entry& entry, Connection& connection, std::uint32_t channel);
   void remove(Entry& entry);
+  // The connection has another channel now; it has disowned the one before.
+  void take_channel(Entry& entry, std::uint32_t channel);
   // The connection has closed its channel or is about to. The link may give the number to another
   // connection soon, so news collected for it are rung again for the new owner.
   void disown(Entry& entry, ipc::Doorbells& news);

@@ -57,6 +57,15 @@ class Client {
                                "start stp-perf server there, or correct the port");
     checked_usage(result, "connecting to " + peer_);
   }
+  // The same of one that was begun, whose link may know more.
+  void check_begun(int result, stm_connection_t connection) const {
+    stm_peer_info_t about{};
+    about.size = sizeof about;
+    if (result == -ETIMEDOUT && stm_peer_query(connection, &about) == 0 && about.trouble[0] != '\0')
+      throw std::runtime_error("connecting to " + peer_ + ": " + st_strerror(result) + ": " +
+                               about.trouble);
+    check_connecting(result);
+  }
 
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
@@ -70,7 +79,7 @@ class Client {
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED)
       throw std::runtime_error(peer_ + " has refused: is it serving another client?");
-    check_connecting(event.status);
+    check_begun(event.status, event.connection);
   }
 
   Connection connect(std::uint64_t context, const void* data, std::size_t length) {

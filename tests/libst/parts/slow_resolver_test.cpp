@@ -1,29 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A resolver that takes longer than st_connect waits for an answer. The clock of this program is
 // the test's (time/clock.h).
-#include <dlfcn.h>
-#include <netdb.h>
-
-#include <atomic>
 #include <thread>
 
 #include "tests/libst/libst_fixture.h"
-#include "tests/managed/time/clock.h"
-
-namespace {
-
-std::atomic<stp::Time> takes{0};
-
-}  // namespace
-
-// Replaces the one of the C library.
-extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
-                           addrinfo** found) {
-  stp::test::let_pass(takes);
-  static const auto next =
-      reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
-  return next(host, service, hints, found);
-}
+#include "tests/libst/parts/resolver.h"
 
 namespace stp::test {
 namespace {
@@ -37,9 +18,9 @@ TEST(SlowResolver, LeavesTimeToConnect) {
   std::thread accepting([&] {
     if (st_inspect(server, &accepted, nullptr, nullptr) == 0) st_accept_opt(accepted, nullptr);
   });
-  takes = 60 * kSecond;
+  resolver_takes = 60 * kSecond;
   const auto error = st_connect(client, "127.0.0.1:3000", &connected);
-  takes = 0;
+  resolver_takes = 0;
   EXPECT_EQ(error, 0) << st_strerror(error);
   if (error != 0) server.reset();
   accepting.join();

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The addresses of a host that has several: in the resolver's order, one after the other, until one
+// answers. What RFC 8305 says of two at once would make two connections, and peers count these.
+#pragma once
+
+#include <cerrno>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libst/client/names.h"
+#include "stp/types.h"
+
+namespace stp::client {
+
+class Tries {
+ public:
+  // Of more addresses, the first ones are tried. The longest that one is tried while there are
+  // others: as long as a host may be silent (docs/protocol.md, 5.23).
+  static constexpr std::size_t kMost = 8;
+  static constexpr Time kLongest = 4'500 * kMillisecond;
+  // Between looks for a report that nobody is there, the longer the later.
+  static constexpr Time kFirstLook = 5 * kMillisecond, kLastLook = 250 * kMillisecond;
+
+  explicit Tries(Places places);
+
+  // Whether the host may be reached by its next address after such an error.
+  static bool is_of_address(int error) {
+    return error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH;
+  }
+
+  // There is none left. Else the one that is tried.
+  [[nodiscard]] bool is_over() const { return queue_.empty(); }
+  [[nodiscard]] const Place& present() const { return queue_.front().place; }
+  // It is tried from now on. All that are left have until then together; the last one has the rest.
+  void begin(Time now, Time until);
+  [[nodiscard]] Time limit() const { return limit_; }
+  // When to look whether there is a report that nobody is there. kNever: that would change nothing.
+  [[nodiscard]] Time look_at() const { return look_at_; }
+  void looked(Time now);
+  // Nobody has answered there; `why` may be "".
+  void give_up(const std::string& why);
+  // Somebody has reported that nobody is there. Anybody can forge that, so it is tried again if
+  // nobody answers at the others; no report counts then.
+  void give_up_for_now(const std::string& why);
+
+  // Whether there is more to tell than the error of one address.
+  [[nodiscard]] bool has_news() const { return count_ > 1 || !left_out_.empty(); }
+  // What was tried, and how that ended, for the text of an error.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct Try {
+    Place place;
+    bool again = false;
+  };
+  void note(const std::string& why);
+
+  std::string host_, left_out_;
+  std::size_t count_ = 0;
+  std::deque<Try> queue_;
+  std::vector<std::pair<std::string, std::string>> ends_;  // of each address, the latest
+  Time begun_ = 0, limit_ = kNever, look_at_ = kNever;
+};
+
+}  // namespace stp::client

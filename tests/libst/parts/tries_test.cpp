@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hosts that have several addresses. The clock of this program is the test's (time/clock.h).
+#include "libst/client/tries.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stp/managed.h>
+#include <unistd.h>
+
+#include <optional>
+#include <thread>
+
+#include "libst/client/wait.h"
+#include "libst/os/unique_fd.h"
+#include "tests/libst/libst_fixture.h"
+#include "tests/libst/parts/resolver.h"
+#include "tests/managed/time/clock.h"
+
+namespace stp::test::tries_test {
+namespace {
+
+client::Tries tries_of(const std::vector<const char*>& addresses, std::string left_out = "") {
+  client::Places places;
+  places.host = "several.test";
+  places.left_out = std::move(left_out);
+  for (const auto* const address : addresses)
+    places.all.push_back({port::parse_internet_address(address).value(), ""});
+  return client::Tries(std::move(places));
+}
+
+TEST(Tries, EachHasItsShareOfTheTimeAndTheLastOneTheRest) {
+  auto tries = tries_of({"10.0.0.1", "10.0.0.2", "2001:db8::3"});
+  tries.begin(0, 3 * kSecond);
+  EXPECT_EQ(tries.limit(), kSecond);
+  tries.give_up("");
+  tries.begin(kSecond, 3 * kSecond);
+  EXPECT_EQ(tries.limit(), 2 * kSecond);
+  tries.give_up("no route");
+  tries.begin(kSecond + 5, 3 * kSecond);
+  EXPECT_EQ(tries.limit(), 3 * kSecond);
+  EXPECT_EQ(tries.look_at(), kNever) << "there is no other one";
+  EXPECT_EQ(client::name_of(tries.present()), "[2001:db8::3]");
+  tries.give_up("");
+  EXPECT_TRUE(tries.is_over());
+  EXPECT_EQ(tries.text(),
+            "tried of 'several.test': 10.0.0.1 (no answer), 10.0.0.2 (no route), "
+            "[2001:db8::3] (no answer)");
+}
+
+TEST(Tries, NoneOfSeveralTakesLongerThanAHostMayBeSilent) {
+  auto tries = tries_of({"10.0.0.1", "10.0.0.2"});
+  tries.begin(0, 60 * kSecond);
+  EXPECT_EQ(tries.limit(), client::Tries::kLongest);
+  tries.give_up("");
+  tries.begin(client::Tries::kLongest, 60 * kSecond);
+  EXPECT_EQ(tries.limit(), 60 * kSecond);
+}
+
+TEST(Tries, AReportIsBelievedOnce) {
+  auto tries = tries_of({"10.0.0.1", "10.0.0.2"});
+  for (const auto* const address : {"10.0.0.1", "10.0.0.2"}) {
+    tries.begin(0, 4 * kSecond);
+    EXPECT_EQ(client::name_of(tries.present()), address);
+    EXPECT_EQ(tries.look_at(), client::Tries::kFirstLook);
+    tries.looked(100 * kMillisecond);
+    EXPECT_EQ(tries.look_at(), 200 * kMillisecond);
+    tries.give_up_for_now("gone");
+  }
+  for (const auto* const address : {"10.0.0.1", "10.0.0.2"}) {
+    tries.begin(0, 4 * kSecond);
+    EXPECT_EQ(client::name_of(tries.present()), address);
+    EXPECT_EQ(tries.look_at(), kNever);
+    tries.give_up("");
+  }
+  EXPECT_TRUE(tries.is_over());
+  EXPECT_EQ(tries.text(), "tried of 'several.test': 10.0.0.1 (gone), 10.0.0.2 (gone)");
+}
+
+TEST(Tries, OfManyAddressesTheFirstOnesAreTried) {
+  auto tries = tries_of(std::vector<const char*>(20, "10.0.0.1"));
+  unsigned count = 0;
+  for (; !tries.is_over(); ++count) tries.give_up("");
+  EXPECT_EQ(count, client::Tries::kMost);
+}
+
+// ---- whole connections: the server is at 127.0.0.1, and nobody at 127.0.0.8 and 127.0.0.9
+
+// A socket that hears everything and answers nothing; or what keeps a port from others.
+os::UniqueFd socket_at(const char* address, std::uint16_t port) {
+  os::UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(port);
+  ::inet_pton(AF_INET, address, &name.sin_addr);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  return fd;
+}
+
+std::uint16_t free_port() {
+  const auto fd = socket_at("127.0.0.1", 0);
+  sockaddr_in name{};
+  socklen_t length = sizeof name;
+  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &length);
+  return ntohs(name.sin_port);
+}
+
+std::string as_server(std::uint16_t port) {
+  return "udp:127.0.0.1,port=" + std::to_string(port);
+}
+
+// As long as it lives, time passes until somebody has waited for so long.
+class Waiting {
+ public:
+  explicit Waiting(Time time)
+      : thread_([time] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // most likely it waits then
+          let_pass(time);
+        }) {}
+  ~Waiting() { thread_.join(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+class SeveralAddresses : public testing::TestWithParam<Way> {
+ protected:
+  ~SeveralAddresses() override { several.clear(); }
+  // Of the client.
+  std::string link(const std::string& text) {
+    if (GetParam() == Way::kInProcess) return text;
+    daemon_.emplace(text);
+    return daemon_->link();
+  }
+  const std::uint16_t port_ = free_port();
+  const std::string peer_ = "several.test/" + std::to_string(port_) + ":3000";
+
+ private:
+  std::optional<Daemon> daemon_;
+};
+class Level0 : public SeveralAddresses {
+ protected:
+  Level0() {
+    const UseLink at(as_server(port_));
+    server_.emplace(":3000");
+    EXPECT_EQ(st_listen(*server_), 0);
+    use_.emplace(link("udp:127.0.0.1,port=0"));
+    client_.emplace();
+  }
+  int connect() {
+    st_chandle_t connection = nullptr;
+    return st_connect(*client_, peer_.c_str(), &connection);
+  }
+  std::optional<Endpoint> server_, client_;
+  std::optional<UseLink> use_;
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, Level0, testing::Values(Way::kInProcess, Way::kThroughDaemon),
+                         [](const auto& info) {
+                           return info.param == Way::kInProcess ? "InProcess" : "ThroughDaemon";
+                         });
+
+TEST_P(Level0, TheNextOneIsTriedWhereNobodyIsReportedToBe) {
+  several = {"127.0.0.8", "127.0.0.9", "127.0.0.1"};
+  const auto begin = client::now();
+  EXPECT_EQ(connect(), 0) << st_strerror(-ETIMEDOUT);
+  EXPECT_LT(client::now() - begin, 3 * kSecond) << "their share of the time would be more";
+}
+
+TEST_P(Level0, TheNextOneIsTriedWhereNobodyAnswers) {
+  several = {"127.0.0.9", "127.0.0.1"};
+  const auto silent = socket_at("127.0.0.9", port_);
+  const Waiting waiting(2'600 * kMillisecond);
+  EXPECT_EQ(connect(), 0) << st_strerror(-ETIMEDOUT);
+}
+
+TEST_P(Level0, TheErrorNamesAllOfThem) {
+  several = {"127.0.0.8", "::1", "127.0.0.9"};
+  set_option(*client_, ST_OPT_CONNECT_PATIENCE, 40);
+  ASSERT_EQ(connect(), -ETIMEDOUT);
+  const std::string why = st_strerror(-ETIMEDOUT);
+  for (const auto* const part :
+       {"tried of 'several.test': 127.0.0.8 (", ", 127.0.0.9 (", "127.0.0.8/", "has no socket",
+        "; not [::1]: this link has no IPv6 address"})
+    EXPECT_NE(why.find(part), why.npos) << part << " is missing in: " << why;
+}
+
+// Its Node has answered.
+TEST_P(Level0, ARefusalIsFinal) {
+  several = {"127.0.0.1", "127.0.0.9"};
+  server_->reset();
+  const UseLink at(as_server(port_));
+  const Endpoint another;
+  EXPECT_EQ(connect(), -ECONNREFUSED);
+}
+
+// A domain with a queue, by the managed API.
+struct Domain {
+  explicit Domain(const std::string& link) {
+    stm_domain_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.link = link.c_str();
+    EXPECT_EQ(stm_domain_open(&attr, &domain), 0);
+    EXPECT_EQ(stm_queue_create(domain, 64, &queue), 0);
+  }
+  ~Domain() { stm_domain_close(domain); }
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+  stm_event_t next() const {
+    stm_event_t event{};
+    EXPECT_EQ(stm_queue_wait(queue, 1, &event, 1, 20'000'000), 1);
+    return event;
+  }
+  stm_domain_t domain = nullptr;
+  stm_queue_t queue = nullptr;
+};
+
+class Managed : public SeveralAddresses {
+ protected:
+  Managed() {
+    stm_connection_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.events = client_.queue;
+    EXPECT_EQ(stm_connection_create(client_.domain, &attr, &connection_), 0);
+  }
+  void listen() {
+    server_.emplace(as_server(port_));
+    stm_listener_t listener = nullptr;
+    EXPECT_EQ(stm_listen(server_->domain, ":3000", server_->queue, 0, 0, &listener), 0);
+  }
+  // The server gets the request while the client waits, and accepts.
+  void expect_connected() {
+    stm_event_t event{};
+    std::thread serving([&] {
+      const auto request = server_->next();
+      EXPECT_EQ(request.kind, std::uint32_t{STM_REQUEST});
+      stm_connection_attr_t attr{};
+      attr.size = sizeof attr;
+      attr.events = server_->queue;
+      EXPECT_EQ(stm_accept(request.connection, &attr, nullptr, 0), 0);
+      server_->next();
+    });
+    event = client_.next();
+    EXPECT_EQ(event.kind, std::uint32_t{STM_CONNECTED}) << st_strerror(event.status);
+    if (event.kind != STM_CONNECTED) server_.reset();
+    serving.join();
+  }
+  int connect(std::int64_t timeout) {
+    return stm_connect(connection_, peer_.c_str(), timeout, nullptr, 0);
+  }
+  Domain client_{link("udp:127.0.0.1,port=0")};
+  stm_connection_t connection_ = nullptr;
+  std::optional<Domain> server_;
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, Managed, testing::Values(Way::kInProcess, Way::kThroughDaemon),
+                         [](const auto& info) {
+                           return info.param == Way::kInProcess ? "InProcess" : "ThroughDaemon";
+                         });
+
+TEST_P(Managed, TheNextOneIsTriedWhereNobodyIsReportedToBe) {
+  several = {"127.0.0.8", "127.0.0.9", "127.0.0.1"};
+  listen();
+  const auto begin = client::now();
+  ASSERT_EQ(connect(-1), 0);
+  expect_connected();
+  EXPECT_LT(client::now() - begin, 2 * kSecond) << "their share of the time would be more";
+}
+
+TEST_P(Managed, TheNextOneIsTriedWhereNobodyAnswers) {
+  several = {"127.0.0.9", "127.0.0.1"};
+  const auto silent = socket_at("127.0.0.9", port_);
+  listen();
+  ASSERT_EQ(connect(-1), 0);
+  const Waiting waiting(2'300 * kMillisecond);
+  expect_connected();
+}
+
+// A report may be forged, or true for a moment.
+TEST_P(Managed, OneThatWasReportedGoneIsTriedAgain) {
+  several = {"127.0.0.1", "127.0.0.9"};
+  ASSERT_EQ(connect(-1), 0);
+  std::string told;
+  while (told.find("127.0.0.9") == std::string::npos) {  // so it has been asked for
+    stm_link_info_t info{};
+    info.size = sizeof info;
+    ASSERT_EQ(stm_link_query(client_.domain, &info), 0);
+    told = info.trouble;
+    stm_event_t event{};
+    ASSERT_EQ(stm_queue_poll(client_.queue, &event, 1), 0);
+  }
+  listen();
+  expect_connected();
+}
+
+TEST_P(Managed, WhatIsKnownOfThePeerNamesAllOfThem) {
+  several = {"127.0.0.8", "::1", "127.0.0.9"};
+  ASSERT_EQ(connect(40'000), 0);
+  const auto event = client_.next();
+  EXPECT_EQ(event.kind, std::uint32_t{STM_FAILED});
+  EXPECT_EQ(event.status, -ETIMEDOUT);
+  stm_peer_info_t peer{};
+  peer.size = sizeof peer;
+  ASSERT_EQ(stm_peer_query(connection_, &peer), 0);
+  const std::string why = peer.trouble;
+  for (const auto* const part : {"tried of 'several.test': 127.0.0.8 (", ", 127.0.0.9 (",
+                                 "has no socket", "; not [::1]: this link has no IPv6 address"})
+    EXPECT_NE(why.find(part), why.npos) << part << " is missing in: " << why;
+  EXPECT_EQ(stm_connection_close(connection_), 0);
+}
+
+TEST_P(Managed, AConnectionMayBeClosedBetweenTwoOfThem) {
+  several = {"127.0.0.8", "127.0.0.9"};
+  ASSERT_EQ(connect(-1), 0);
+  for (int turn = 0; turn < 20; ++turn) {
+    stm_event_t event{};
+    EXPECT_EQ(stm_queue_poll(client_.queue, &event, 1), 0);
+  }
+  EXPECT_EQ(stm_connection_close(connection_), 0);
+}
+
+}  // namespace
+}  // namespace stp::test::tries_test
