@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Links over UDP, of users without any capability: through a router, over IPv4 and IPv6, with UDP ports of their own,
-# over a way that is shorter than the interface, and over one that loses, doubles and delays packets. A trace has packets
-# of IP that break no rule.
+# over a way that is shorter than the interface, whether a router reports that or not, and over one that loses, doubles and
+# delays packets. A trace has packets of IP that break no rule.
 . "$(dirname "$0")/setup.sh"
 needs_namespaces
 command -v setpriv >/dev/null || skip "no setpriv here"
@@ -184,8 +184,20 @@ start_both udp:10.9.1.2,mtu=1400 udp:10.9.2.2
 carry "$work/short" 10.9.2.2
 stop_both
 
-# Neither host knows, and no router says so: connections find out what the way carries, there, back, and both ways.
+# Neither host knows, but the router reports it: connections go on with shorter STUs, and the link says why.
 within "$side_b" ip link set stp0 mtu 9000
+start_both udp: udp:
+carry "$work/short" 10.9.2.2
+if [ -n "$ipv6" ]; then carry "$work/short" '[fd00:2::2]'; fi
+"$bin/stpctl" --socket "$work/a.sock" links >"$work/links"
+expect says "$work/links" 'the way to 10.9.2.2/8181 carries packets of 1400 bytes only: open the link with mtu=1400'
+[ -z "$ipv6" ] || expect says "$work/links" 'the way to [fd00:2::2]/8181 carries packets of 1400 bytes only'
+expect [ "$(of_daemons a udp_reports)" -gt 0 ]
+expect [ "$(of_daemons a ways_short)" -gt 0 ]
+expect [ "$(of_daemons a udp_tx_dropped udp_tx_too_long udp_tx_refused)" -eq 0 ]
+stop_both
+
+# No router says so: connections find out what the way carries, there, back, and both ways.
 if ! quiet; then
   say "the kernel here cannot keep a router quiet: not tried"
   passed
