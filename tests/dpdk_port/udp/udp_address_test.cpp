@@ -176,9 +176,11 @@ TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   end.open("udp:10.9.2.1");
 }
 
-// As `about`, which it came from, would report of what was sent there.
+// As `about`, which it came from, would report of what was sent there: a datagram, or without ports
+// a packet of IP protocol 118.
 void forge_report(const InternetAddress& about, const InternetAddress& to, std::uint8_t code,
                   std::uint16_t mtu = 0) {
+  constexpr std::uint8_t kUdp = IPPROTO_UDP, kStp = 118;
   const int fd = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
   ASSERT_GE(fd, 0);
   struct {
@@ -192,7 +194,7 @@ void forge_report(const InternetAddress& about, const InternetAddress& to, std::
   packet.ip.version = 4;
   packet.ip.ihl = sizeof packet.ip / 4;
   packet.ip.tot_len = htons(sizeof packet.ip + sizeof packet.udp);
-  packet.ip.protocol = IPPROTO_UDP;
+  packet.ip.protocol = to.port != 0 ? kUdp : kStp;
   packet.ip.saddr = htonl(to.ipv4()->value);
   packet.ip.daddr = htonl(about.ipv4()->value);
   packet.udp.source = htons(to.port);
@@ -209,13 +211,15 @@ void forge_report(const InternetAddress& about, const InternetAddress& to, std::
   ::close(fd);
 }
 
-class UdpReports : public UdpAddress {
+// To links over UDP, and over IP itself.
+class Reports : public UdpAddress, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
     UdpAddress::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    a_.open("udp:10.9.0.1");
+    a_.open(over_udp() ? "udp:10.9.0.1" : "ip:10.9.0.1");
   }
+  static bool over_udp() { return GetParam(); }
   // What the link says of a forged report about 10.9.1.1.
   std::string say_of(int code, std::uint16_t mtu = 0) {
     const auto own = InternetAddress::of(*a_.port->info().address, a_.port->info().udp_port);
@@ -229,8 +233,12 @@ class UdpReports : public UdpAddress {
   LinkEnd a_;
 };
 
-TEST_F(UdpReports, OfWhatAFirewallRefusesItSaysSo) {
-  const std::string words = "the way to 10.9.1.1/8181 reports: ",
+INSTANTIATE_TEST_SUITE_P(To, Reports, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Udp" : "Ip"; });
+
+TEST_P(Reports, OfWhatAFirewallRefusesItSaysSo) {
+  const std::string words = "the way to 10.9.1.1" + std::string(over_udp() ? "/8181" : "") +
+                            " reports: ",
                     why = "a firewall there forbids it";
   for (const int code : {ICMP_NET_ANO, ICMP_HOST_ANO, ICMP_PKT_FILTERED}) {
     const auto says = say_of(code);
@@ -241,16 +249,31 @@ TEST_F(UdpReports, OfWhatAFirewallRefusesItSaysSo) {
   EXPECT_NE(says.find("see whether it answers ping 10.9.1.1"), says.npos) << says;
 }
 
+TEST_P(Reports, ThatNobodyIsThereAreToldOfThatPeer) {
+  const auto says = say_of(over_udp() ? ICMP_PORT_UNREACH : ICMP_PROT_UNREACH);
+  EXPECT_NE(says.find(over_udp() ? "10.9.1.1/8181 has no socket for that port"
+                                 : "10.9.1.1 has no socket for IP protocol 118"),
+            says.npos)
+      << says;
+  const auto station = [&](const char* address) {
+    return a_.port->find_station(InternetAddress::of(*parse_ipv4(address), 0), now()).value();
+  };
+  EXPECT_TRUE(a_.port->is_reported_gone(station("10.9.1.1")));
+  EXPECT_FALSE(a_.port->is_reported_gone(station("10.9.1.2")));
+}
+
 // protocol: 13.6
-TEST_F(UdpReports, OfALengthThatCannotBeNothingIsAdvised) {
-  for (const int mtu : {0, 1, 68, 387, 1500, 9000}) {
+TEST_P(Reports, OfALengthThatCannotBeNothingIsAdvised) {
+  const int shortest = over_udp() ? 388 : 380;
+  for (const int mtu : {0, 1, 68, shortest - 1, 1500, 9000}) {
     const auto says = say_of(ICMP_FRAG_NEEDED, static_cast<std::uint16_t>(mtu));
     EXPECT_NE(says.find("may be forged"), says.npos) << says;
     EXPECT_EQ(says.find("mtu="), says.npos) << says;
     EXPECT_EQ(a_.port->state(), LinkState::kUp);
   }
-  const auto says = say_of(ICMP_FRAG_NEEDED, 388);
-  EXPECT_NE(says.find("open the link with mtu=388 if that is so: the report may be forged"),
+  const auto says = say_of(ICMP_FRAG_NEEDED, static_cast<std::uint16_t>(shortest));
+  EXPECT_NE(says.find("open the link with mtu=" + std::to_string(shortest) +
+                      " if that is so: the report may be forged"),
             says.npos)
       << says;
   EXPECT_EQ(a_.port->state(), LinkState::kUp) << "nothing was sent there";
