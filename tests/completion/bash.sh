@@ -62,6 +62,13 @@ offers "stp-recv --out tests/comp" tests/completion
 offers "stp-send READ" README.md
 offers "stp-recv --listen :3000 --on" --once
 offers "stpctl trace " start stop status
+host=$(sed -nE 's/#.*//; s/^[0-9a-f.:]+[[:space:]]+([^[:space:]]+).*/\1/p' /etc/hosts | head -n 1)
+if [ -n "$host" ]; then
+  offers "stpctl ping ${host%?}" "$host:"
+  offers "stp-send READ" README.md
+  offers "stp-send README.md ${host%?}" "$host:"
+  offers "stp-perf latency " "$host:"
+fi
 offers "stpctl trace start --out READ" README.md
 offers "stpctl links --js" --json
 offers "stp-replay check READ" README.md

@@ -28,4 +28,6 @@ offers() {
 offers 'stpd --link ' loop udp: ip:
 offers 'stpd --link udp:' udp:lo
 offers 'stpd --link udp:eth0,' udp:eth0,port= udp:eth0,congestion=off
+host=$(sed -nE 's/#.*//; s/^[0-9a-f.:]+[[:space:]]+([^[:space:]]+).*/\1/p' /etc/hosts | head -n 1)
+[ -z "$host" ] || offers "stpctl ping ${host%?}" "$host:"
 exit $wrong

@@ -52,6 +52,9 @@ lines=('stpctl conn' 'stpctl connections'
   "stpctl --socket 'a links b' tra" "stpctl --socket 'a links b' trace"
   "stpd --poll 'b" "stpd --poll 'busy"
   'stp-send --link if' 'stp-send --link iface:')
+if grep -qE '^[0-9a-f.:]+[[:space:]]+localhost([[:space:]]|$)' /etc/hosts; then
+  lines+=('stpctl ping localhos' 'stpctl ping localhost:')
+fi
 for ((i = 0; i < ${#lines[@]}; i += 2)); do
   line=${lines[i]} completed=${lines[i + 1]}
   said=$(in_bash "$line")

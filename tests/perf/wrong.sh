@@ -39,6 +39,7 @@ refuses 2 "--buffer: 25 is too large: write 12 to 24" --link loop --buffer 25 la
 refuses 2 "--working-set 0 holds no copy: write --size (8) or more" memcpy --working-set 0
 refuses 2 "--working-set 4096 holds no copy: write --size (65536) or more" memcpy --size 64K --working-set 4K
 refuses 1 "sends no bare frames" --link loop raw
+refuses 1 "use iperf3 and sockperf" --link udp: raw
 refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
 STP_LINK='' refuses 2 "nonsense" --link nonsense latency
 refuses 1 ":3999 refused the connection: nobody listens on that port; start stp-perf server there" \

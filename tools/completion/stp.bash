@@ -90,7 +90,7 @@ _stp_type() {
 
 # _stp_files BEGINNING [BEFORE]: appends the files whose paths begin so to `candidates`, each behind BEFORE.
 _stp_files() {
-  local path=$1 home='' strict='' file
+  local path=$1 home='' strict='' file before=${#candidates[@]}
   if [[ $path == \~/* ]]; then home=$HOME path=$HOME${path:1}; fi
   # With it, a pattern without a file would be an error.
   if shopt -q failglob; then shopt -u failglob && strict=1; fi
@@ -98,13 +98,24 @@ _stp_files() {
     if [[ -e $file || -L $file ]]; then candidates+=("${2-}${home:+"~"}${file#"$home"}"); fi
   done
   if [ -n "$strict" ]; then shopt -s failglob; fi
-  compopt -o filenames 2>/dev/null
+  # Readline puts a backslash before the colon of what else is offered then.
+  if ((${#candidates[@]} != before)); then compopt -o filenames 2>/dev/null; fi
 }
 
 # _stp_names FILE: appends the first field of each line of /etc/passwd or /etc/group.
 _stp_names() {
   local name
   while IFS=: read -r name _; do candidates+=("$name"); done <"$1"
+}
+
+# _stp_hosts HELP: appends the names of /etc/hosts, where a peer is among the words.
+_stp_hosts() {
+  local line names name
+  [[ $1 == *Usage:*HOST:PORT* && -r /etc/hosts ]] || return 0
+  while read -r line; do
+    read -ra names <<<"${line%%#*}"
+    for name in "${names[@]:1}"; do candidates+=("$name:"); done
+  done </etc/hosts
 }
 
 # _stp_links CURRENT
@@ -171,6 +182,7 @@ _stp() {
     candidates=("${subcommands[@]}")
   else
     _stp_files "$current"
+    _stp_hosts "$help"
   fi
   COMPREPLY=()
   for word in "${candidates[@]}"; do

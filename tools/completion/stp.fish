@@ -17,7 +17,12 @@ function __stp_candidates
     if string match -q -- '-*' (commandline -ct)
         __stp_help | sed -nE 's/^ +(-[a-zA-Z0-9],)?(--[a-z0-9-]+).*/\2/p'
     else
-        __stp_help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
+        set -l help (__stp_help)
+        printf '%s\n' $help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
+        # The names of this host's list, where a peer is among the words.
+        if string match -q '*Usage:*HOST:PORT*' -- "$help"
+            sed -E 's/#.*//; s/^[^[:space:]]+//' /etc/hosts 2>/dev/null | string match -ra '\S+' | string replace -r '$' ':'
+        end
     end
 end
 

@@ -29,8 +29,11 @@ std::unique_ptr<BareLink> open(const std::string& text) {
   port::LinkConfig config;
   std::string error;
   if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
-  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop ||
-      port::is_internet(config.kind))
+  if (port::is_internet(config.kind))
+    throw std::runtime_error("link '" + text +
+                             "' sends datagrams, and raw bare frames: for bare datagrams, and for "
+                             "TCP, on the same way, use iperf3 and sockperf");
+  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop)
     throw std::runtime_error("link '" + text +
                              "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:");
   auto link = BareLink::open(config, error);
