@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/internet_address.h"
+#include "dpdk_port/link/address.h"
 #include "libst/client/backend.h"
 
 namespace stp::client {

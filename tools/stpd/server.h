@@ -237,11 +237,12 @@ class Server {
   // and by stop().
   using Log = std::function<void(LogLevel, const std::string&)>;
 
-  struct Counts {
+  // What the macros declare looks to clang-format like functions.
+  // clang-format off
 #define STP_COUNT(member, name, text) std::atomic<std::uint64_t> member{0};
-    STP_SERVER_COUNTERS(STP_COUNT)
+  struct Counts { STP_SERVER_COUNTERS(STP_COUNT) };
 #undef STP_COUNT
-  };
+  // clang-format on
 
   // `shards`: the Services of one link, in order, which outlive the Server.
   Server(std::vector<host::Service*> shards, std::string path, Log log = {});
@@ -262,9 +263,7 @@ class Server {
   // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
   int listen(const ipc::SocketAccess& access = {});
   // Instead: takes the socket over from another Server of the same path.
-  void take_over(Listener listener) {
-    listener_ = std::move(listener);
-  }
+  void take_over(Listener listener) { listener_ = std::move(listener); }
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
   // this process, which share its open files and mappings.
   int start(std::size_t links = 1);
@@ -273,13 +272,9 @@ class Server {
   void stop();
   // The same, but keeps the socket: who connects waits for the Server that takes it over.
   Listener stop_and_keep_listening();
-  [[nodiscard]] const Counts& counts() const {
-    return counts_;
-  }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
   // Beats at least once per second.
-  [[nodiscard]] const host::Heartbeat& heartbeat() const {
-    return heartbeat_;
-  }
+  [[nodiscard]] const host::Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
   using Clock = std::chrono::steady_clock;
