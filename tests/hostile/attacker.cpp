@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
       {"leave", leave},         {"crowd", crowd},
       {"datagrams", datagrams}, {"sources", sources},
       {"reports", reports},     {"fragments", fragments},
-      {"vacate", vacate},       {"largest", largest}};
+      {"vacate", vacate},       {"largest", largest},
+      {"frames", frames},       {"replays", replays}};
   const auto move = argc > 3 ? moves.find(argv[1]) : moves.end();
   if (move == moves.end() || argc % 2 != 0) {
     std::fprintf(stderr,

@@ -82,5 +82,7 @@ void datagrams(Attack& attack);  // of any length and content
 void sources(Attack& attack);    // under 10,000 forged addresses
 void reports(Attack& attack);    // errors that hosts and routers report (ICMP)
 void fragments(Attack& attack);  // parts of datagrams, and wrong checksums of UDP
+void frames(Attack& attack);     // legal ones of every operation, with ids and Keys that it guesses
+void replays(Attack& attack);  // what the two have sent, from elsewhere, as if a NAT had moved them
 
 }  // namespace stp::hostile

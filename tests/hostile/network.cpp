@@ -2,11 +2,14 @@
 // What anybody in the network may send to two stpd's over UDP, at 127.0.0.1 and 127.0.0.2, or at
 // fd00::1 and fd00::2, which have a connection. No move uses the socket of a stpd.
 #include <arpa/inet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
+#include <netpacket/packet.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -20,7 +23,10 @@
 #include "libst/os/unique_fd.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/checksum.h"
+#include "stp/wire/header.h"
 #include "stp/wire/layout.h"
+#include "stp/wire/operations.h"
+#include "stp/wire/padding.h"
 #include "tests/hostile/cannot.h"
 #include "tests/hostile/moves.h"
 
@@ -295,6 +301,136 @@ void fragments(Attack& attack) {
     if (kind == 1) return send_packet(fd, to, first);
     const bool turned = kind == 2;
     return send_packet(fd, to, turned ? last : first) && send_packet(fd, to, turned ? first : last);
+  });
+}
+
+namespace {
+
+// A request to connect to the honest program, padded as it says or, each fourth one, not at all.
+Packet request_of(std::mt19937_64& dice) {
+  constexpr std::uint32_t kUport = 3'000, kStu = 10;
+  auto rc = wire::to_header(wire::RequestConnection{.i_slots = 64,
+                                                    .i_bufsize = 12,
+                                                    .i_key = static_cast<std::uint32_t>(dice() | 1),
+                                                    .i_max_stu = kStu,
+                                                    .r_uport = kUport});
+  rc.s_port = static_cast<std::uint16_t>(1 + dice() % 64);
+  const bool padded = dice() % 4 != 0;
+  if (padded) rc.b_num = wire::Padding{.known = true, .proves = true, .stu = kStu}.word();
+  Packet bytes(padded ? wire::padded_length(kStu) : wire::kHeaderSize);
+  wire::encode(rc, bytes.data());
+  return bytes;
+}
+
+// A frame for one of the first Ports, which has the form that its operation wants.
+Packet frame_of(std::mt19937_64& dice) {
+  using wire::Op;
+  constexpr std::array kOps{Op::kConnectionAnswer,
+                            Op::kRequestDisconnect,
+                            Op::kDisconnectAnswer,
+                            Op::kDisconnectComplete,
+                            Op::kNoOperation,
+                            Op::kRequestMemoryRegion,
+                            Op::kMemoryRegionAvailable,
+                            Op::kGet,
+                            Op::kRequestToSend,
+                            Op::kRequestAnswer,
+                            Op::kRequestToReceive,
+                            Op::kClearToSend,
+                            Op::kData,
+                            Op::kRequestState,
+                            Op::kRequestStateResponse,
+                            Op::kEnd,
+                            Op::kEndAck};
+  Packet bytes = noise_of(dice, wire::kHeaderSize);
+  const auto op = kOps[dice() % kOps.size()];
+  const bool refuses = dice() % 4 == 0;
+  wire::store16(&bytes[wire::at::kOpFlags],
+                static_cast<std::uint16_t>(wire::op_flags(op) |
+                                           (refuses ? wire::flag::kReject : std::uint16_t{0})));
+  wire::store16(&bytes[wire::at::kDPort], static_cast<std::uint16_t>(dice() % 16));
+  wire::store16(&bytes[wire::at::kSPort], static_cast<std::uint16_t>(dice() % 16));
+  wire::store16(&bytes[wire::at::kCksum], 0);
+  if (op == Op::kData) bytes.resize(bytes.size() + (std::size_t{1} << dice() % 12));
+  return bytes;
+}
+
+}  // namespace
+
+// From the peer, and from many others.
+void frames(Attack& attack) {
+  const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
+  repeat(attack, "frames", [&](std::uint64_t number) {
+    const auto to = either(attack, number);
+    const bool of_peer = attack.dice() % 2 == 0;
+    const auto from = of_peer ? either(attack, number + 1) : somebody(attack, attack.dice());
+    const auto data = attack.dice() % 2 == 0 ? request_of(attack.dice) : frame_of(attack.dice);
+    return send_packet(fd, to, ip_packet(from, to, IPPROTO_UDP, udp_packet(from, to, data)));
+  });
+}
+
+namespace {
+
+// What goes over the loopback interface.
+UniqueFd open_capture(const Attack& attack) {
+  const auto type = htons(attack.ipv6 ? ETH_P_IPV6 : ETH_P_IP);
+  UniqueFd fd(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, type));
+  sockaddr_ll at{};
+  at.sll_family = AF_PACKET;
+  at.sll_protocol = type;
+  at.sll_ifindex = static_cast<int>(::if_nametoindex("lo"));
+  if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+    throw Cannot(std::string("nothing can be recorded: ") + std::strerror(errno));
+  return fd;
+}
+
+// A hop less than all others: what was replayed is not recorded again.
+constexpr std::uint8_t kReplayed = 63;
+std::byte& hops_of(const Attack& attack, Packet& packet) {
+  return packet[attack.ipv6 ? 7 : 8];
+}
+
+// The next datagram from one of the two to the other, whose number comes into `to`; empty: there is
+// none now.
+Packet record(const Attack& attack, const UniqueFd& capture, Packet& room, unsigned& to) {
+  const auto length = ::recv(capture.get(), room.data(), room.size(), 0);
+  const std::size_t head = attack.ipv6 ? sizeof(ip6_hdr) : sizeof(iphdr);
+  const auto whole = static_cast<std::size_t>(std::max<ssize_t>(length, 0));
+  if (whole < head + sizeof(udphdr)) return {};
+  const auto protocol = std::to_integer<int>(room[attack.ipv6 ? 6 : 9]);
+  const bool is_own = std::to_integer<std::uint8_t>(hops_of(attack, room)) == kReplayed;
+  const auto port = wire::load16(&room[head]), to_port = wire::load16(&room[head + 2]);
+  if (protocol != IPPROTO_UDP || is_own || port != kPort || to_port != kPort) return {};
+  to = std::to_integer<unsigned>(room[attack.ipv6 ? 39 : 19]) - 1;
+  return {room.begin() + static_cast<std::ptrdiff_t>(head + sizeof(udphdr)),
+          room.begin() + static_cast<std::ptrdiff_t>(whole)};
+}
+
+}  // namespace
+
+// To whom it came: from the sender with another port, as behind a NAT that has forgotten it, from
+// another host, and from the receiver itself. Who has it come from the sender itself repeats it as
+// any network may, and a program at level 0 sees such frames twice.
+void replays(Attack& attack) {
+  const auto fd = open_socket(attack, SOCK_RAW, IPPROTO_RAW);
+  const auto capture = open_capture(attack);
+  Packet room(1 << 16), heard;
+  unsigned place = 0;
+  repeat(attack, "replays", [&](std::uint64_t /*number*/) {
+    // The newest of those that wait.
+    for (int i = 0; i < 64; ++i)
+      if (auto next = record(attack, capture, room, place); !next.empty()) heard = std::move(next);
+    constexpr std::size_t kMost = 60'000;
+    if (heard.empty() || heard.size() > kMost) return false;
+    const auto to = either(attack, place);
+    auto from = either(attack, place + 1);
+    const auto kind = attack.dice() % 3;
+    if (kind == 0) from.port = static_cast<std::uint16_t>(9'000 + attack.dice() % 16);
+    if (kind == 1) from = somebody(attack, attack.dice());
+    if (kind == 2) from = to;
+    auto packet = ip_packet(from, to, IPPROTO_UDP, udp_packet(from, to, heard));
+    hops_of(attack, packet) = std::byte{kReplayed};
+    return send_packet(fd, to, packet);
   });
 }
 

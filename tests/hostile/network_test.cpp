@@ -81,14 +81,19 @@ TEST_P(FromTheNetwork, DatagramsSourcesAndReportsOfEveryKindHurtNobody) {
   EXPECT_EQ(other_->end(), "");
 }
 
-// What programs do to a stpd on any link, while it serves a peer over UDP, and parts of datagrams
-// come.
-TEST_P(FromTheNetwork, ProgramsOfThisHostAndFragmentsHurtNobodyEither) {
+// What programs do to a stpd on any link, while it serves a peer over UDP; parts of datagrams come,
+// frames as another implementation would send them, and what the two have sent themselves.
+// protocol: 13.4
+TEST_P(FromTheNetwork, ProgramsOfThisHostFragmentsAndFramesHurtNobodyEither) {
   const auto tally = endure({{"flood", kFirst},
                              over_ip("strangers", kSecond),
-                             over_ip("fragments", 0, {"--rate", "1000"})},
+                             over_ip("fragments", 0, {"--rate", "1000"}),
+                             over_ip("frames", 0, {"--rate", "3000"}),
+                             over_ip("replays", 0, {"--rate", "2000"})},
                             1.5);
-  EXPECT_GT(count_of(outputs_, "fragments"), 0U);
+  for (const auto* const move : {"fragments", "frames", "replays"})
+    EXPECT_GT(count_of(outputs_, move), 0U) << outputs_;
+  EXPECT_GT(counter(*daemon, "bad_peer") + counter(*daemon, "bad_key"), 0U);
   EXPECT_LE(counter(*daemon, "udp_peers"), 65'536U + 1);
   EXPECT_EQ(counter(*daemon, "udp_failed"), 0U);
   check(tally);
