@@ -48,15 +48,4 @@ std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
   return {};
 }
 
-std::unique_ptr<Port> Port::open(const LinkConfig& config, std::string& error) {
-  if (config.queues != 1) {
-    error = "link '" + config.text + "': this program uses one queue of a link: leave queues= out";
-    return nullptr;
-  }
-  OpenError why;
-  auto ports = open_shards(config, why);
-  error = why.text;
-  return ports.empty() ? nullptr : std::move(ports.front());
-}
-
 }  // namespace stp::port

@@ -60,12 +60,10 @@ class Tap {
 // may call a Port, not always the same one.
 class Port {
  public:
-  // nullptr: `error` names the link and the reason. Not for LinkKind::kStpd. Opens one shard: a
-  // link that asks for several is an error.
-  static std::unique_ptr<Port> open(const LinkConfig& config, std::string& error);
-  // Opens all shards that the link asks for, in order; empty: see `error`. Each may run in its own
-  // thread. Poll all of them as long as one is polled: the first looks after the device, and each
-  // may hold frames for another. Destroy them in any order.
+  // Opens all shards that the link asks for, in order. Empty: `error` names the link and the
+  // reason. Not for LinkKind::kStpd. Each may run in its own thread. Poll all of them as long as
+  // one is polled: the first looks after the device, and each may hold frames for another. Destroy
+  // them in any order.
   static std::vector<std::unique_ptr<Port>> open_shards(const LinkConfig& config, OpenError& error);
   virtual ~Port() = default;
 

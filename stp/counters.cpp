@@ -7,15 +7,12 @@ namespace {
 struct Row {
   const char* name;
   const char* description;
-  bool is_drop;
 };
 
 constexpr std::array<Row, kCounterCount> kRows = {{
-#define STP_COUNTER_ROW(id, name, text) {#name, text, false},
-#define STP_DROP_ROW(id, name, text) {#name, text, true},
-    STP_COUNTERS(STP_COUNTER_ROW, STP_DROP_ROW)
-#undef STP_DROP_ROW
-#undef STP_COUNTER_ROW
+#define STP_ROW(id, name, text) {#name, text},
+    STP_COUNTERS(STP_ROW, STP_ROW)
+#undef STP_ROW
 }};
 
 }  // namespace
@@ -26,10 +23,6 @@ const char* Counters::name(Counter c) {
 
 const char* Counters::description(Counter c) {
   return kRows[static_cast<std::size_t>(c)].description;
-}
-
-bool Counters::is_drop(Counter c) {
-  return kRows[static_cast<std::size_t>(c)].is_drop;
 }
 
 }  // namespace stp

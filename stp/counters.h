@@ -115,8 +115,6 @@ class Counters {
 
   static const char* name(Counter c);         // "bad_port"
   static const char* description(Counter c);  // "D_Port names no connection or endpoint"
-  // Whether this counter counts dropped frames.
-  static bool is_drop(Counter c);
 
  private:
   std::array<std::uint64_t, kCounterCount> values_{};

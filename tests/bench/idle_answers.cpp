@@ -16,6 +16,7 @@
 
 #include "dpdk_port/link_port.h"
 #include "stp/wire/frame.h"
+#include "tests/dpdk_port/open_port.h"
 
 namespace stp::bench {
 namespace {
@@ -102,7 +103,7 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
   const auto peer = port::parse_mac(peer_text);
   if (!peer) error = "no MAC address: " + peer_text;
   std::unique_ptr<port::Port> port;
-  if (peer && port::parse_link(link_text, config, error)) port = port::Port::open(config, error);
+  if (peer && port::parse_link(link_text, config, error)) port = port::open_port(config, error);
   if (!port) {
     std::fprintf(stderr, "stp-idle-answers: %s\n", error.c_str());
     return 1;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "dpdk_port/link_port.h"
+#include "tests/dpdk_port/open_port.h"
 #include "tests/dpdk_port/script_engine.h"
 
 namespace stp::port {
@@ -15,7 +16,7 @@ namespace stp::port {
 inline std::unique_ptr<LinkPort> open_link(const std::string& text, std::string& error) {
   LinkConfig config;
   if (!parse_link(text, config, error)) return nullptr;
-  std::unique_ptr<Port> port = Port::open(config, error);
+  std::unique_ptr<Port> port = open_port(config, error);
   return std::unique_ptr<LinkPort>(static_cast<LinkPort*>(port.release()));
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dpdk_port/port.h"
+#include "tests/dpdk_port/open_port.h"
 #include "tests/fuzz/frame_maker.h"
 
 namespace stp::fuzz {
@@ -88,7 +89,7 @@ struct Station {
     port::LinkConfig config;
     std::string error;
     EXPECT_TRUE(port::parse_link("udp:127.0.0.1,port=0,mtu=1500", config, error)) << error;
-    port = port::Port::open(config, error);
+    port = port::open_port(config, error);
     EXPECT_TRUE(port) << error;
     host = std::make_unique<test::Host>(
         port->info().mac, seed,
