@@ -85,6 +85,7 @@ int FabricLink::open(const std::string& text) {
   peer_udp_port_ = info.peer_udp_port;
   tell_of_cache(info);
   slots_.set_domain(domain_);
+  registrations_.set_domain(domain_);
   for (auto* const slots : {&notes_, &short_laned_, &laned_}) slots->set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
 }
@@ -325,18 +326,16 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
       if (!out.own) return -ENOMEM;
     }
     out.data = out.own ? out.own.get() : first;
-    const auto access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
-    auto error = stm_memory_register(domain_, out.data, segments.length,
-                                     static_cast<unsigned>(access), &out.memory);
+    const unsigned access = gather ? STM_LOCAL_READ : STM_LOCAL_WRITE;
+    auto error = registrations_.take({out.data, segments.length, access}, out.registered);
     if (error == -EOPNOTSUPP && !out.own) {  // it cannot be lent to a stpd
       out.own = allocate(segments.length);
       if (!out.own) return -ENOMEM;
       out.data = out.own.get();
-      error = stm_memory_register(domain_, out.data, segments.length, static_cast<unsigned>(access),
-                                  &out.memory);
+      error = registrations_.take({out.data, segments.length, access}, out.registered);
     }
     if (error != 0) return error;
-    out.registered = true;
+    out.memory = out.registered->memory();
   }
   if (gather && out.data != first) fi::gather(segments, out.data);
   return 0;

@@ -22,6 +22,7 @@
 #include "libst/libfabric/dialers.h"
 #include "libst/libfabric/link_mutex.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/registrations.h"
 #include "libst/os/shared_core.h"
 
 namespace stp::fi {
@@ -220,6 +221,7 @@ class FabricLink {
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_, notes_, short_laned_, laned_;
+  Registrations registrations_;  // before the operations that have them
   std::vector<Owner*> awaiting_, telling_;
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;

@@ -47,7 +47,7 @@ int Slots::take(Span& out) {
 
 void Span::give_up() {
   if (slots != nullptr) slots->give_back(*this);
-  if (registered) stm_memory_release(memory);
+  if (registered != nullptr) registered->give_back();
   *this = {};
 }
 

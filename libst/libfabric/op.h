@@ -15,6 +15,7 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/info.h"
+#include "libst/libfabric/registrations.h"
 
 namespace stp::fi {
 
@@ -35,7 +36,7 @@ struct Span {
   std::byte* data = nullptr;
   Slots* slots = nullptr;  // the pool of the slot; nullptr: not a slot
   std::unique_ptr<std::byte, FreeBlock> own;
-  bool registered = false;  // for this operation only
+  Registrations::Shared* registered = nullptr;  // for this operation, and others on its bytes
 
   // The link no longer uses the bytes.
   void release() {
