@@ -227,6 +227,13 @@ class Errands {
   const std::shared_ptr<State> state_;  // errands under way keep it alive
 };
 
+// One for each row of STP_SERVER_COUNTERS.
+struct ServerCounts {
+#define STP_COUNT(member, name, text) std::atomic<std::uint64_t> member{0};
+  STP_SERVER_COUNTERS(STP_COUNT)
+#undef STP_COUNT
+};
+
 // The daemon's side of the socket: one thread that accepts clients, checks their requests and
 // passes them to the Services of the link's shards. It trusts no client: it disconnects one that
 // sends what libst would never send, or that does not read its replies. It never waits for one. It
@@ -237,12 +244,7 @@ class Server {
   // and by stop().
   using Log = std::function<void(LogLevel, const std::string&)>;
 
-  // What the macros declare looks to clang-format like functions.
-  // clang-format off
-#define STP_COUNT(member, name, text) std::atomic<std::uint64_t> member{0};
-  struct Counts { STP_SERVER_COUNTERS(STP_COUNT) };
-#undef STP_COUNT
-  // clang-format on
+  using Counts = ServerCounts;
 
   // `shards`: the Services of one link, in order, which outlive the Server.
   Server(std::vector<host::Service*> shards, std::string path, Log log = {});
