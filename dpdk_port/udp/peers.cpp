@@ -98,6 +98,19 @@ MacAddr Peers::source_of(const MacAddr& station) const {
   return MacAddr::from_u64(hash_(std::array{network, std::uint64_t{address->scope}, kNetwork}));
 }
 
+MacAddr Peers::network_of(const MacAddr& station) const {
+  const auto address = look_up(station);
+  if (!address) return station;
+  // No single station has these words.
+  constexpr std::uint64_t kOfIpv4 = ~std::uint64_t{1}, kOfIpv6 = ~std::uint64_t{2};
+  if (const auto four = address->ipv4())
+    return MacAddr::from_u64(hash_(std::array{std::uint64_t{four->value >> 16}, kOfIpv4}));
+  std::uint32_t network = 0;
+  std::memcpy(&network, address->ip.data(), sizeof network);
+  const std::uint64_t scope = address->scope;
+  return MacAddr::from_u64(hash_(std::array{std::uint64_t{network}, scope, kOfIpv6}));
+}
+
 std::size_t Peers::strangers() const {
   const Lock lock(mutex_);
   return orders_[kStranger].size();

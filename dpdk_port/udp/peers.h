@@ -68,6 +68,9 @@ class Peers final : public Sources {
   // All ports of an IPv4 address, and all addresses of an IPv6 network of 64 bits, are one source.
   // protocol: 13.14
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const override;
+  // IPv4 networks of 16 bits, and IPv6 networks of 32.
+  // protocol: 13.14
+  [[nodiscard]] MacAddr network_of(const MacAddr& station) const override;
 
   // As route_to(), for somebody who only looks: it counts as no use.
   [[nodiscard]] std::optional<Route> way_to(const MacAddr& name) const;

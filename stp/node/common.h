@@ -164,6 +164,10 @@ struct Common {
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const {
     return config.sources == nullptr ? station : config.sources->source_of(station);
   }
+  // protocol: 13.14
+  [[nodiscard]] MacAddr network_of(const MacAddr& station) const {
+    return config.sources == nullptr ? station : config.sources->network_of(station);
+  }
   // Congestion is controlled on some ways, or on all.
   [[nodiscard]] bool controls_congestion() const { return config.routed || config.ways != nullptr; }
   // protocol: 13.9

@@ -49,6 +49,11 @@ class Sources {
  public:
   virtual ~Sources() = default;
   [[nodiscard]] virtual MacAddr source_of(const MacAddr& station) const = 0;
+  // Of how many sources somebody may be who sends under false addresses of one provider's network:
+  // they have a name in common.
+  [[nodiscard]] virtual MacAddr network_of(const MacAddr& station) const {
+    return source_of(station);
+  }
 };
 
 // Which other stations are reached through a network that others use, too.

@@ -289,6 +289,7 @@ void Newcomers::add(Vc& vc, Time now) {
   unproven_.add({.vc = vc.id,
                  .listener = vc.endpoint->id,
                  .source = use_.common.source_of(vc.peer_mac),
+                 .network = use_.common.network_of(vc.peer_mac),
                  .made = now});
 }
 
@@ -347,18 +348,38 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const Requester& asker, Tim
   remove_proven();
   const auto source = use_.common.source_of(asker.mac);
   if (!endpoint.stock.empty() && !unproven_.is_full(endpoint.id, source)) return true;
-  const auto goes = std::ranges::find_if(unproven_.entries(), [&](const auto& entry) {
-    return entry.listener == endpoint.id && now - entry.made >= kNotAskedAgain &&
-           use_.vcs.find(entry.vc)->state == VcState::kAsked;
-  });
-  if (goes != unproven_.entries().end()) {
+  const auto goes = giving_way(endpoint, use_.common.network_of(asker.mac), now);
+  if (goes != kNoneId) {
     endpoint.crowded_until = now + kCrowded;
-    give_up(*use_.vcs.find(goes->vc), now);
+    give_up(*use_.vcs.find(goes), now);
     remove_proven();
   }
   if (!unproven_.is_full(endpoint.id, source)) return true;
   use_.common.drop(DropReason::kBacklogFull);
   return false;
+}
+
+// Who gives way to a requester of that network: the oldest of the network that has the most places,
+// if the requester's has at least two fewer; else the oldest for which nobody asks any more, but of
+// no network that has fewer than the requester's. kNoneId: nobody does.
+// protocol: 5.40
+VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Time now) {
+  const auto own = unproven_.held(endpoint.id, network);
+  auto most = own + 1;
+  VcId of_many = kNoneId, forgotten = kNoneId;
+  work::count("unproven connections", unproven_.entries().size());
+  for (const auto& entry : unproven_.entries()) {
+    if (entry.listener != endpoint.id) continue;
+    const auto held = unproven_.held(endpoint.id, entry.network);
+    const bool asked = use_.vcs.find(entry.vc)->state == VcState::kAsked;
+    if (held > most) {
+      most = held;
+      of_many = entry.vc;
+    }
+    if (forgotten == kNoneId && asked && held >= own && now - entry.made >= kNotAskedAgain)
+      forgotten = entry.vc;
+  }
+  return of_many != kNoneId ? of_many : forgotten;
 }
 
 // If the peer exists after all, it learns of the end and may repeat its RC: over IP when it
@@ -372,6 +393,8 @@ void Newcomers::give_up(Vc& vc, Time now) {
   const auto rd = vc.header_for(wire::RequestDisconnect{.i_key = vc.local_key});
   if (!vc.waits_for_proof)
     use_.common.answer_stranger(vc.peer_mac, {rd}, vc.endpoint->config.checksum);
+  // A user that has accepted it learns of it.
+  if (!vc.in<IsInBacklog>()) return use_.endings.fail(vc, VcEvent::kGaveUp, -ETIMEDOUT, now);
   use_.endings.count(vc, Counter::kVcFailed);
   use_.endings.forget(vc, now, false);
 }

@@ -103,7 +103,8 @@ class Newcomers {
   // protocol: 5.40
   bool reclaim(Endpoint& endpoint, Time now);
   // If the user decides before any answer, a requester can show only that it keeps asking: such a
-  // one displaces one that does not. False: the RC has been dropped.
+  // one displaces one that does not, or one of a network that has more places than its own. False:
+  // the RC has been dropped.
   // protocol: 5.40
   bool make_room_to_ask(Endpoint& endpoint, const Requester& asker, Time now);
   // Sends a CA, and an RS whose answer repeats what the RC said.
@@ -122,6 +123,7 @@ class Newcomers {
   [[nodiscard]] bool is_proven(const Unproven::Entry& entry) const;
   void remove_proven();
   void look(Time now);
+  [[nodiscard]] VcId giving_way(const Endpoint& endpoint, const MacAddr& network, Time now);
   void give_up(Vc& vc, Time now);
 
   Uses use_;

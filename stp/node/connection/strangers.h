@@ -30,7 +30,8 @@ class Unproven {
   struct Entry {
     VcId vc = kNoneId;
     EndpointId listener = kNoneId;
-    MacAddr source;  // Common::source_of()
+    MacAddr source;     // Common::source_of()
+    MacAddr network{};  // Common::network_of()
     Time made = 0;
     Time asked = kNever;
   };
@@ -47,6 +48,12 @@ class Unproven {
         from_there += entry.source == source;
       }
     return here >= kOfListener || from_there >= kOfSource;
+  }
+  // How many places of the listener that network has.
+  [[nodiscard]] std::size_t held(EndpointId listener, const MacAddr& network) const {
+    return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const Entry& entry) {
+      return entry.listener == listener && entry.network == network;
+    }));
   }
   void add(const Entry& entry) {
     if (entries_.size() == kOfNode) return;

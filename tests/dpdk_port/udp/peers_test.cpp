@@ -88,6 +88,18 @@ TEST(Peers, NetworksOfIpv6AndHostsOfIpv4AreTheSourcesThatCount) {
   EXPECT_EQ(source(near), source(other));
 }
 
+// protocol: 13.14
+TEST(Peers, NetworksOfProvidersShareThePlacesOfListeners) {
+  Peers peers(system_random());
+  const auto network = [&](const InternetAddress& from) {
+    return peers.network_of(peers.heard(from, 0).value());
+  };
+  EXPECT_EQ(network(address("10.0.0.5")), network(address("10.0.255.6", 9)));
+  EXPECT_NE(network(address("10.0.0.5")), network(address("10.1.0.5")));
+  EXPECT_EQ(network(address("2001:db8::1")), network(address("2001:db8:ffff:1::2", 9)));
+  EXPECT_NE(network(address("2001:db8::1")), network(address("2001:db9::1")));
+}
+
 TEST(Peers, StrangersGiveWayToEachOtherOnly) {
   Peers peers(system_random());
   const auto known = peers.know(stranger(1'000'000), 0).value();

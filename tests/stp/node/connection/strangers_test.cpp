@@ -262,6 +262,9 @@ class Networks final : public Sources {
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const override {
     return MacAddr::from_u64(station.to_u64() >> 16);
   }
+  [[nodiscard]] MacAddr network_of(const MacAddr& station) const override {
+    return MacAddr::from_u64(station.to_u64() >> 32);
+  }
 };
 
 class StrangersOfNetworks : public Strangers {
@@ -290,6 +293,46 @@ TEST_F(StrangersOfNetworks, all_stations_of_one_network_have_the_places_of_one) 
   EXPECT_EQ(b.count(Counter::kAddressFull), 68U);
   inject(b, elsewhere, nobody);
   EXPECT_EQ(answers().size(), 33U);
+}
+
+// One network asks under any number of addresses. One station of another network is shown to the
+// user all the same, and stays until it has repeated its RC.
+// protocol: 5.40, 13.14
+TEST_F(StrangersOfNetworks, each_network_has_its_share_of_the_places_of_a_listener_that_inspects) {
+  const auto of_crowd = [](std::uint64_t number) { return mac(0x10000 * (1 + number)); };
+  const auto elsewhere = mac(0x100000000);
+  listen({.inspect = true});
+  const auto ask_twice = [&](const MacAddr& from) {
+    inject(b, from, rc());
+    inject(b, from, rc());
+    serve();
+  };
+  for (unsigned i = 0; i < kOfListener; ++i) inject(b, of_crowd(i), rc()), serve();
+  ASSERT_EQ(accepted_.size(), kOfListener);
+  const auto crowd = accepted_;
+  for (const auto id : crowd) ASSERT_EQ(b.node.admit(id, {}, now), 0);  // nobody answers the CAs
+  const auto failed = [&] {
+    VcInfo info{};
+    return std::ranges::count_if(crowd, [&](VcId id) {
+      return b.node.vc_info(id, info) == 0 && info.state == VcState::kFailed;
+    });
+  };
+  ask_twice(of_crowd(100));
+  EXPECT_EQ(accepted_.size(), kOfListener) << "its network has all the places that there are";
+  EXPECT_EQ(failed(), 0);
+  ask_twice(elsewhere);
+  ASSERT_EQ(accepted_.size(), kOfListener + 1);
+  EXPECT_EQ(failed(), 1) << "a user learns which one has given way";
+  const auto it = *std::ranges::find_if(accepted_, [&](VcId id) { return !crowd.contains(id); });
+  VcInfo info{};
+  ASSERT_EQ(b.node.vc_info(it, info), 0);
+  EXPECT_EQ(info.peer_mac, elsewhere);
+  for (unsigned i = 0; i < 100; ++i) {
+    now += 40 * kMillisecond;  // whoever is ASKED has not repeated its RC in time
+    ask_twice(of_crowd(200 + i));
+  }
+  ASSERT_EQ(b.node.vc_info(it, info), 0);
+  EXPECT_EQ(info.state, VcState::kAsked);
 }
 
 // protocol: 5.42
