@@ -9,12 +9,6 @@
 namespace stp::port::shards_test {
 namespace {
 
-TEST(Shards, AProgramOfOneQueueRefusesALinkOfSeveral) {
-  std::string error;
-  EXPECT_FALSE(open_link("loop,queues=2", error));
-  EXPECT_NE(error.find("queues="), std::string::npos) << error;
-}
-
 TEST(Shards, ThereAreAsManyAsTheLinkSays) {
   ShardedEnd end;
   end.open("loop,queues=3");
