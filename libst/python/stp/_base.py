@@ -50,13 +50,17 @@ class LinkInfo(NamedTuple):
     trouble: str
 
 
-class DomainInfo(NamedTuple):
-    """Addresses of the link. `ipv4` is "" if it has none; `udp_port` is 0 where it is not over UDP."""
-
+class _Addresses(NamedTuple):
     mac: str
     ipv4: str
     mtu: int
-    udp_port: int
+
+
+class DomainInfo(_Addresses):
+    """Addresses of the link: a tuple of `mac`, `ipv4` ("" if it has none) and `mtu`, which has `udp_port`, too (0
+    where the link is not over UDP)."""
+
+    udp_port: int = 0
 
 
 def microseconds(timeout: Optional[float]) -> int:
@@ -198,12 +202,13 @@ class BaseDomain(Owner):
     def info(self) -> DomainInfo:
         mac, ipv4, mtu, udp_port = self._native.info()
         octets = mac.to_bytes(8, "big")[2:]
-        return DomainInfo(
+        info = DomainInfo(
             ":".join(f"{o:02x}" for o in octets),
             ".".join(str(o) for o in ipv4.to_bytes(4, "big")) if ipv4 else "",
             mtu,
-            udp_port,
         )
+        info.udp_port = udp_port
+        return info
 
     def link(self) -> LinkInfo:
         """The state of the link, and what to do about it."""
