@@ -30,7 +30,8 @@
 //   memif:  role=server|client  id=0..  rsize=1..14 (log2 of the ring)  bsize=256..65535 (bytes)
 //   udp:    port=0..65535  the UDP port (8181; 0: a free one)
 //           congestion=auto|on|off  what peers may send yields to others who use the way: of
-//                          peers behind a router or a tunnel (auto), of all, of none
+//                          peers behind a router or a tunnel of IP packets (auto), of all, of
+//                          none; behind one of Ethernet frames (VXLAN, tap): on
 //   ip:     congestion=
 //   vdev:   shards=  is its queues=; all others belong to the device string and go to the driver
 // Any other option is an error.
@@ -62,7 +63,7 @@ using Stations = std::map<Ipv4, MacAddr>;
 enum class IfaceDriver : std::uint8_t { kAfPacket, kAfXdp };
 enum class MemifRole : std::uint8_t { kServer, kClient };
 // Where what peers may send yields to others: on no way, on those that lead through a router or a
-// tunnel, on all.
+// tunnel of IP packets, on all.
 enum class Congestion : std::uint8_t { kOff, kAuto, kOn };
 
 // The options of single kinds of links. A row makes the member of LinkConfig and the option's

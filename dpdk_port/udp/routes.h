@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which stations the kernel reaches through a router or a tunnel: the way there is shared with
-// others. For any other station the kernel's route has no gateway: it is on the same subnet, or
-// this host itself. The kernel is asked (rtnetlink) for a station at a time, when the Node needs to
-// know, and its answer counts for kHolds: so changes of routes and interfaces are found out.
+// Which stations the kernel reaches through a router or a tunnel of IP packets (WireGuard, IPIP,
+// tun, PPP): the way there is shared with others. For any other station the kernel's route has no
+// gateway: it is on the same subnet, or this host itself. A tunnel of Ethernet frames (VXLAN,
+// GRETAP, tap) looks like a subnet. The kernel is asked (rtnetlink) for a station at a time, when
+// the Node needs to know, and its answer counts for kHolds: so changes of routes and interfaces are
+// found out.
 //
 // Of one shard; only its thread uses it.
 #pragma once
