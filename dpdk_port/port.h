@@ -40,6 +40,7 @@ struct PortInfo {
   // As in NodeConfig. `sources` and `ways` live as long as the Port.
   bool routed = false;
   SharedWays* ways = nullptr;
+  bool marks = false;
   const Sources* sources = nullptr;
   unsigned megabits = 0;  // speed of the line, Mbit/s; 0: not known. May change
   // The shards behind that address, for NodeConfig::shards. nullptr: only this one.

@@ -84,6 +84,7 @@
   X(RxGets,            rx_gets,             "Gets answered")                                       \
   X(RxFetchOps,        rx_fetch_ops,        "FetchOps carried out")                                \
   X(GetRefused,        get_refused,         "Gets and FetchOps refused: no such region, or right") \
+  X(RxMarked,          rx_marked,           "STUs that a router has marked (ECN): its queue is long") \
   X(CtsRepeated,       cts_repeated,        "CTS sent again for Blocks without progress")          \
   X(CtsHeld,           cts_held,            "CTS held: until others' bytes or memory came back")   \
   D(DuplicateBlock,    duplicate_block,     "DATA of a Block that is complete")                    \

@@ -14,6 +14,7 @@
 
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/udp_socket.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
 
@@ -23,8 +24,9 @@ class Routes final : public SharedWays {
  public:
   static constexpr Time kHolds = kSecond;
 
-  // `peers` outlives this.
-  explicit Routes(const Peers& peers) : peers_(peers) {}
+  // They outlive this. `socket`: that of the shard; nullptr: none.
+  explicit Routes(const Peers& peers, UdpSocket* socket = nullptr)
+      : peers_(peers), socket_(socket) {}
   ~Routes() override;
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;
@@ -39,6 +41,10 @@ class Routes final : public SharedWays {
   // at all.
   [[nodiscard]] bool is_shared(const MacAddr& station) override;
 
+  void tell_marks() override {
+    if (socket_ != nullptr) socket_->tell_marks();
+  }
+
   [[nodiscard]] std::uint64_t asked() const { return asked_; }
 
  private:
@@ -46,6 +52,7 @@ class Routes final : public SharedWays {
   bool open();
 
   const Peers& peers_;
+  UdpSocket* const socket_;
   int fd_ = -1;
   std::uint32_t serial_ = 0;
   Time now_ = 0;

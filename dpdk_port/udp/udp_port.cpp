@@ -58,7 +58,7 @@ class UdpReceiver {
   int ask(std::size_t most);
   [[nodiscard]] Bytes data_of(std::size_t message) const;
   unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
-  void add(Bytes datagram, const MacAddr& from);
+  void add(Bytes datagram, const MacAddr& from, bool marked);
   bool hand_over(const LoopedFrame& frame);
   void deliver(Engine& engine, Time now);
 
@@ -73,7 +73,7 @@ class UdpReceiver {
   std::array<sockaddr_storage, kMessages> names_{};
   std::array<iovec, kMessages> pieces_{};
   struct alignas(cmsghdr) Control {
-    std::array<std::byte, 64 + UdpSocket::kOwnControl> bytes;
+    std::array<std::byte, 64 + UdpSocket::kOwnControl + UdpSocket::kMarkControl> bytes;
   };
   std::array<Control, kMessages> controls_{};
   std::array<mmsghdr, kMessages> messages_{};
@@ -183,6 +183,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
     ways_.heard(from->name, length, now);
     socket_.count_heard(from->address, now);
   }
+  const bool marked = UdpSocket::is_marked(header);
   unsigned datagrams = 0;
   std::size_t at = 0;
   do {
@@ -194,7 +195,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
       if (tap != nullptr)
         view_.show(*tap, {from->name, from->address}, {own_, socket_.address(from->own)}, datagram,
                    {}, PacketView::Way::kReceived);
-      add(datagram, from->name);
+      add(datagram, from->name, marked);
     }
     at += size;
   } while (at < all.size());
@@ -205,7 +206,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
 }
 
 // protocol: 13.1
-void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
+void UdpReceiver::add(Bytes datagram, const MacAddr& from, bool marked) {
   STP_ASSERT(count_ < kFrames, "there is a head for each frame");
   std::byte* const head = heads_.at(count_);
   std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
@@ -214,6 +215,7 @@ void UdpReceiver::add(Bytes datagram, const MacAddr& from) {
   LoopedFrame& frame = frames_[count_];
   frame.head = {head, wire::kEthernetSize + first.size()};
   frame.attached = datagram.subspan(first.size());
+  frame.marked = marked;
   if (seat_ == nullptr || !hand_over(frame)) ++count_;
 }
 
@@ -355,7 +357,7 @@ class UdpPort final : public LinkPort {
   const std::shared_ptr<UdpLink> link_;
   UdpSocket& socket_;
   UdpWays ways_;
-  Routes routes_{link_->peers};
+  Routes routes_{link_->peers, &socket_};
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says
@@ -472,6 +474,8 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.peer_udp_port = named || !socket.has_ports() ? info.udp_port : wire::kUdpPort;
   info.ipv6 = socket.family() == AF_INET6;
   info.routed = config.congestion == Congestion::kOn;
+  // protocol: 13.22
+  info.marks = config.congestion != Congestion::kOff;
   info.sources = &peers;
   return info;
 }

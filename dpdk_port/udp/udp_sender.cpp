@@ -141,6 +141,7 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
     }
     waiting_.push_back({to,
                         !frame.for_stranger,
+                        frame.may_be_marked,
                         {{payload.data(), payload.size()},
                          {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
                         payload.data() + payload.size(),
@@ -153,7 +154,9 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
 // What leaves in one call has one length. So a long put and the short message behind it would need
 // two, again and again: those of one length follow each other, as far as no order is lost.
 void UdpSender::bring_together() {
-  const auto differ = [](const Datagram& a, const Datagram& b) { return a.size() != b.size(); };
+  const auto differ = [](const Datagram& a, const Datagram& b) {
+    return a.size() != b.size() || a.may_be_marked != b.may_be_marked;
+  };
   if (std::ranges::adjacent_find(waiting_, differ) == waiting_.end()) return;
   sorted_.clear();
   std::bitset<kBurstSize> sorted;
@@ -166,7 +169,7 @@ void UdpSender::bring_together() {
       const Datagram& next = waiting_[j];
       if (sorted[j]) continue;
       const bool is_like_it =
-          next.to == first.to && next.size() == first.size() &&
+          next.goes_with(first) && next.size() == first.size() &&
           (seat_ == nullptr || port_of(next.pieces[0]) == port_of(first.pieces[0]));
       if (is_like_it && !overtaken.holds_back(next.pieces[0])) {
         sorted_.push_back(next);
@@ -221,7 +224,7 @@ std::size_t UdpSender::next_run() {
   while (next_ + count < waiting_.size()) {
     const Datagram& each = waiting_[next_ + count];
     const std::size_t size = each.size();
-    if (each.to != first.to || size > segment) break;
+    if (!each.goes_with(first) || size > segment) break;
     if (bytes + size > kLongestDatagram) {
       fills_ = count;
       break;
@@ -334,9 +337,17 @@ std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
   return 1;
 }
 
+// What the kernel is told besides the data and the address. Returns how long it is.
+std::size_t UdpSender::begin_control(const Datagram& first) {
+  const std::size_t own = socket_.send_from(to_->own, to_->address, control_);
+  if (!first.may_be_marked) return own;
+  const std::size_t before = CMSG_ALIGN(own);
+  return before + UdpSocket::let_mark(to_->address, std::span(control_).subspan(before));
+}
+
 // Returns the number that was sent, or -1: see errno.
 int UdpSender::send_joined(std::span<Datagram> run) {
-  const std::size_t before = CMSG_ALIGN(socket_.send_from(to_->own, to_->address, control_));
+  const std::size_t before = CMSG_ALIGN(begin_control(run.front()));
   msghdr message{};
   message.msg_name = &to_->name;
   message.msg_namelen = to_->length;
@@ -355,7 +366,7 @@ int UdpSender::send_joined(std::span<Datagram> run) {
 }
 
 int UdpSender::send_singly(std::span<Datagram> run) {
-  const std::size_t control = socket_.send_from(to_->own, to_->address, control_);
+  const std::size_t control = begin_control(run.front());
   for (std::size_t i = 0; i < run.size(); ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message = {};

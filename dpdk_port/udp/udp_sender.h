@@ -49,10 +49,15 @@ class UdpSender {
   struct Datagram {
     MacAddr to;
     bool connected;  // it shows that the Node has a connection with that station
+    bool may_be_marked;
     iovec pieces[2];
     std::byte* end;  // of what was built here: there is room for the rest of the frame
     TxToken token;
     [[nodiscard]] std::size_t size() const { return pieces[0].iov_len + pieces[1].iov_len; }
+    // Whether both may leave in one call, but for their length.
+    [[nodiscard]] bool goes_with(const Datagram& other) const {
+      return to == other.to && may_be_marked == other.may_be_marked;
+    }
   };
 
   unsigned take(Engine& engine, Tap* tap, Time now);
@@ -66,6 +71,7 @@ class UdpSender {
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t list_pieces(std::span<const Datagram> run);
+  std::size_t begin_control(const Datagram& first);
   int send_joined(std::span<Datagram> run);
   int send_singly(std::span<Datagram> run);
 
@@ -86,7 +92,7 @@ class UdpSender {
   std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
-  alignas(cmsghdr) std::array<std::byte, UdpSocket::kOwnControl + 64> control_{};
+  alignas(cmsghdr) std::array<std::byte, UdpSocket::kOwnControl + 96> control_{};
   std::vector<TxToken> tokens_;
   PacketView view_{socket_.has_ports()};
   UdpSendCounters counters_;

@@ -104,6 +104,21 @@ std::string explain_socket(int error, bool raw) {
          (error == EPERM ? ": it needs CAP_NET_RAW; a udp: link needs nothing" : "");
 }
 
+// ECN in the type of service, or the traffic class (RFC 3168).
+constexpr int kMayBeMarked = 2, kMarks = 3;  // ECT(0); the bits, and CE
+
+// Writes a message of control data. Returns its length, without padding behind it.
+template <typename Info>
+std::size_t put_control(std::span<std::byte> control, int level, int type, const Info& info) {
+  std::ranges::fill(control.first(CMSG_SPACE(sizeof info)), std::byte{0});
+  auto* const head = reinterpret_cast<cmsghdr*>(control.data());
+  head->cmsg_level = level;
+  head->cmsg_type = type;
+  head->cmsg_len = CMSG_LEN(sizeof info);
+  std::memcpy(CMSG_DATA(head), &info, sizeof info);
+  return CMSG_LEN(sizeof info);
+}
+
 std::string kind_of(const LinkConfig& config) {
   return config.kind == LinkKind::kIp ? "ip:" : "udp:";
 }
@@ -211,6 +226,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   if (!error.text.empty()) return nullptr;
   out->any_ = !address || address->is_unspecified();
   out->set_options();
+  if (config.congestion == Congestion::kOn) out->tell_marks();
   if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   InternetAddress to = address.value_or(InternetAddress{});
   if (!address) to = any_of(family);
@@ -245,6 +261,7 @@ void UdpSocket::steer(unsigned count) {
 }
 
 std::string UdpSocket::take_place_of(UdpSocket& other) {
+  if (other.tells_marks_) tell_marks();
   return ::dup3(fd_, other.fd_, O_CLOEXEC) < 0 ? std::strerror(errno) : "";
 }
 
@@ -349,24 +366,43 @@ std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& t
   InternetAddress from;
   from.ip = own == OwnAddress{} ? address_.ip : own;
   if (!any_ || from.is_unspecified() || from.ipv4().has_value() != to.ipv4().has_value()) return 0;
-  const auto put = [&](int level, int type, const auto& info) {
-    std::ranges::fill(control.first(CMSG_SPACE(sizeof info)), std::byte{0});
-    auto* const head = reinterpret_cast<cmsghdr*>(control.data());
-    head->cmsg_level = level;
-    head->cmsg_type = type;
-    head->cmsg_len = CMSG_LEN(sizeof info);
-    std::memcpy(CMSG_DATA(head), &info, sizeof info);
-    return CMSG_LEN(sizeof info);
-  };
   if (family_ == AF_INET) {
     in_pktinfo info{};
     info.ipi_spec_dst.s_addr = htonl(from.ipv4()->value);
-    return put(IPPROTO_IP, IP_PKTINFO, info);
+    return put_control(control, IPPROTO_IP, IP_PKTINFO, info);
   }
   in6_pktinfo info{};
   std::memcpy(&info.ipi6_addr, from.ip.data(), from.ip.size());
   info.ipi6_ifindex = to.scope;
-  return put(IPPROTO_IPV6, IPV6_PKTINFO, info);
+  return put_control(control, IPPROTO_IPV6, IPV6_PKTINFO, info);
+}
+
+std::size_t UdpSocket::let_mark(const InternetAddress& to, std::span<std::byte> control) {
+  return to.ipv4() ? put_control(control, IPPROTO_IP, IP_TOS, kMayBeMarked)
+                   : put_control(control, IPPROTO_IPV6, IPV6_TCLASS, kMayBeMarked);
+}
+
+// Not before somebody needs it: it costs each call that receives a tenth of a microsecond.
+void UdpSocket::tell_marks() {
+  if (tells_marks_.exchange(true)) return;
+  set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+  if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+}
+
+bool UdpSocket::is_marked(const msghdr& message) {
+  for (const cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
+       each = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(each))) {
+    const bool tells = (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_TOS) ||
+                       (each->cmsg_level == IPPROTO_IPV6 && each->cmsg_type == IPV6_TCLASS);
+    // One is a byte, the other an int.
+    if (tells && each->cmsg_len >= CMSG_LEN(sizeof(int))) {
+      int type = 0;
+      std::memcpy(&type, CMSG_DATA(each), sizeof type);
+      return (type & kMarks) == kMarks;
+    }
+    if (tells) return (*CMSG_DATA(each) & kMarks) == kMarks;
+  }
+  return false;
 }
 
 // protocol: 13.5

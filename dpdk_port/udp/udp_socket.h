@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdint>
 #include <istream>
 #include <memory>
@@ -77,6 +78,13 @@ class UdpSocket {
   [[nodiscard]] OwnAddress used_for(const InternetAddress& to) const;
   std::size_t send_from(const OwnAddress& own, const InternetAddress& to,
                         std::span<std::byte> control) const;
+  // The same for what lets routers mark a datagram to `to` (ECT(0)), and whether one has marked a
+  // message (CE). Messages tell that from tell_marks() on.
+  // protocol: 13.22
+  static constexpr std::size_t kMarkControl = 48;
+  static std::size_t let_mark(const InternetAddress& to, std::span<std::byte> control);
+  static bool is_marked(const msghdr& message);
+  void tell_marks();
 
   // Why the kernel does not pick the socket, which the first one of several knows; "": it does.
   [[nodiscard]] const std::string& not_steered() const { return not_steered_; }
@@ -142,6 +150,7 @@ class UdpSocket {
   unsigned longest_ = 0;
   unsigned carries_ = 0;  // MTU of the interface that refused a datagram last; 0: not known
   bool segments_ = false, joins_ = false;
+  std::atomic<bool> tells_marks_{false};
   int not_segmented_ = 0;
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard

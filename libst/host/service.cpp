@@ -180,6 +180,7 @@ NodeConfig node_config(const port::PortInfo& info, std::optional<std::uint64_t> 
   config.granted_most = (limit.most + shards - 1) / shards;
   config.routed = info.routed;
   config.ways = info.ways;
+  config.marks = info.marks;
   // protocol: 13.20
   config.padded_requests = info.internet;
   config.sources = info.sources;

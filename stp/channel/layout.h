@@ -43,10 +43,11 @@ struct alignas(kCacheLine) SendEntry {
   std::uint32_t bufx;             // DATA: where they begin
   std::uint32_t offset;
   std::uint8_t payload_length;  // 0, 32 (control) or 64 (DATA)
-  std::uint8_t limited;  // 1: CTS: grants `length` bytes, whatever T_len and Blocksize allow;
-                         // DATA: does not go to the end of its Block, so has no Last
-                         // kInParts: CTS: as 1, and the Node may grant it in parts (13.19)
-  std::uint8_t reserved[2];
+  std::uint8_t limited;        // 1: CTS: grants `length` bytes, whatever T_len and Blocksize allow;
+                               // DATA: does not go to the end of its Block, so has no Last
+                               // kInParts: CTS: as 1, and the Node may grant it in parts (13.19)
+  std::uint8_t may_be_marked;  // 1: DATA: of a Block that the peer has granted, sent first (13.22)
+  std::uint8_t reserved[1];
   std::uint8_t payload[wire::kAppendSize];
 };
 static_assert(sizeof(SendEntry) == 2 * kCacheLine);

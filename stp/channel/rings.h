@@ -41,14 +41,19 @@ class NodeChannel {
     wire::Header header;
     std::uint32_t length, bufx, offset;
     std::uint16_t special;  // 0: it has no payload and is not limited
+    std::uint8_t may_be_marked;
   };
   [[nodiscard]] bool look(Look& out) const {
     const auto& control = *control_;
     const auto waiting = control.tx_head.load(std::memory_order_acquire) - tx_tail_;
     if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
     const auto& entry = oldest(control);
-    out = {entry.header, entry.length, entry.bufx, entry.offset,
-           static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8)};
+    out = {entry.header,
+           entry.length,
+           entry.bufx,
+           entry.offset,
+           static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8),
+           entry.may_be_marked};
     // Stops further reads from the ring: a user may still write there.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return true;

@@ -175,6 +175,9 @@ struct Common {
     return config.routed ||
            (config.ways != nullptr && station != config.mac && config.ways->is_shared(station));
   }
+  // Marks of routers are heeded.
+  // protocol: 13.22
+  [[nodiscard]] bool heeds_marks() const { return config.marks && controls_congestion(); }
   // The frame has our address as its source but did not come from here.
   // protocol: 5.42
   [[nodiscard]] bool is_spoofed(const wire::Frame& frame) const {
@@ -188,6 +191,7 @@ struct Common {
   RingQueue<Event> events;
   Time seen = 0;            // time of the latest call
   bool looped = false;      // the frames being received came from this Node itself
+  bool marked = false;      // a router has marked the frame that is being received
   bool unfinished = false;  // one call could not do all the work
 };
 

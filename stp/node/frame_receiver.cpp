@@ -116,8 +116,10 @@ void FrameReceiver::receive_apart(std::span<const LoopedFrame> burst, Time now) 
   std::size_t bytes = 0;
   for (const auto& frame : burst) {
     bytes += frame.head.size() + frame.attached.size();
+    use_.common.marked = frame.marked;
     receive_frame(frame.head, frame.attached, now);
   }
+  use_.common.marked = false;
   count(burst.size(), bytes);
 }
 

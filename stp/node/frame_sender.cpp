@@ -397,6 +397,7 @@ void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
     }
   }
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attached);
+  frame.may_be_marked = vc.may_be_marked && entry.may_be_marked != 0;
   use_.common.counters.add(Counter::kTxStus);
   use_.common.counters.add(Counter::kTxDataBytes, length);
   vc.traffic.tx_data_bytes += length;
@@ -413,7 +414,7 @@ void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& h
   if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
   auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
   frame.token = {};
-  frame.for_stranger = false;
+  frame.for_stranger = frame.may_be_marked = false;
   frame.attached = attach ? payload : Bytes{};
   if (!attach) {
     auto* const behind = frame.head + size;
@@ -508,6 +509,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   head.param = 0;
   wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
   frame.for_stranger = false;
+  frame.may_be_marked = request.may_be_marked != 0 && vc.may_be_marked;
   if (length < common.config.attach_from) {
     copy_stu(stu, frame.head + kHead);
     frame.head_length = kHead + length;

@@ -86,7 +86,7 @@ struct Node::Impl {
       {common, vcs, strangers, peers, newcomers, openings, endings, timers, turns, wake_ups}};
 
   // Data in, answers to one-sided operations, and frames.
-  Placement placement{{common, memory, states, recovery, wake_ups}};
+  Placement placement{{common, memory, pacing, states, recovery, wake_ups}};
   ConnectionlessPorts ports{{common, placement, wake_ups}};
   PeerGets gets{{common, memory, states, turns}};
   RequestChecks checks{{memory, recovery, pacing, tidying}};

@@ -63,6 +63,8 @@ class SharedWays {
   // The Node asks when it opens a connection with a station that has shown that it is there, and
   // when one of its connectionless endpoints sends: so it may be asked often.
   [[nodiscard]] virtual bool is_shared(const MacAddr& station) = 0;
+  // From now on the link tells which frames routers have marked.
+  virtual void tell_marks() = 0;
 };
 
 struct NodeConfig {
@@ -83,6 +85,10 @@ struct NodeConfig {
   bool routed = false;
   // Must outlive the Node. nullptr: no others.
   SharedWays* ways = nullptr;
+  // The link can tell which frames routers have marked, and lets them mark those that say so (ECN).
+  // With `ways` it does when it is told to.
+  // protocol: 13.22
+  bool marks = false;
   // The link is one over IP. What is too long for the way to a station is lost, and nobody says so:
   // RC and CA are as long as the longest datagrams that they promise (stp/wire/padding.h). And
   // whoever has not shown that it is there gets no more bytes than came from it.
@@ -155,6 +161,7 @@ struct TxFrame {
   Bytes attached;               // out: user memory that follows `head` on the link
   TxToken token;                // out: see Node::transmitted
   bool for_stranger = false;    // out: it answers a station that has proven nothing
+  bool may_be_marked = false;   // out: instead of losing it, routers may mark it (ECN)
 };
 
 // A frame whose bytes from some place after its Schedule Header on lie elsewhere: one that a Node
@@ -163,6 +170,7 @@ struct TxFrame {
 struct LoopedFrame {
   Bytes head;
   Bytes attached;
+  bool marked = false;  // a router has marked it, because its queue is long (ECN)
 };
 
 struct Event {

@@ -313,10 +313,14 @@ struct Vc : TimerNode,
   Endpoint* endpoint = nullptr;
   Machine<kVcTransitions> state;
   int error = 0;
-  bool passive = false;      // made by the peer's RC; found by MAC, Port and `peer_key`
-  bool end_counted = false;  // counted in vc_closed or vc_failed
-  bool user_closed = false;  // the user has closed it
-  bool padded = false;       // the RC that made it was
+  bool passive = false;           // made by the peer's RC; found by MAC, Port and `peer_key`
+  bool end_counted = false;       // counted in vc_closed or vc_failed
+  bool user_closed = false;       // the user has closed it
+  bool padded = false;            // the RC that made it was
+  bool peer_heeds_marks = false;  // and this Node, too
+  // Routers may mark the STUs of Blocks that the peer has granted.
+  // protocol: 13.22
+  bool may_be_marked = false;
   // Its peer has not shown that it is there, and until then gets nothing but CAs.
   // protocol: 13.21
   bool waits_for_proof = false;

@@ -220,7 +220,10 @@ GrantAccount Pacing::account(Vc& vc, unsigned stu_log2) {
 
 Path& Pacing::share_path(Vc& vc) {
   const auto stu = std::uint64_t{1} << vc.inbound.tiles().stu_log2;
-  return vc.inbound.account().join(paths_.find(vc.peer_mac, stu));
+  auto& path = vc.inbound.account().join(paths_.find(vc.peer_mac, stu));
+  vc.channel.suggest_block(path.block_log2());
+  vc.may_be_marked = vc.peer_heeds_marks;
+  return path;
 }
 
 bool Pacing::hold(Vc& vc, const SendEntry& entry, Time now) {

@@ -158,7 +158,7 @@ class Pacing {
 
   // account: for the new connection `vc`, whose peer is known, with STUs of 2^`stu_log2` bytes.
   // memory_freed: WindowPurse sets it when memory that was short is free again.
-  // share_path: its way is shared with others. Call before anything is granted.
+  // share_path: its way is shared with others, and it has no path yet.
   GrantAccount account(Vc& vc, unsigned stu_log2);
   Path& share_path(Vc& vc);
   bool& memory_freed() { return memory_freed_; }

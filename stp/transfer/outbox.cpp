@@ -37,7 +37,7 @@ void Outbox::add(const SendEntry& entry) {
 SendEntry& Outbox::add_put(bool short_one) {
   STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
   auto& out = queue_.place();
-  out.payload_length = out.limited = out.reserved[0] = out.reserved[1] = 0;
+  out.payload_length = out.limited = out.may_be_marked = out.reserved[0] = 0;
   out.mark(++last_number_, short_one);
   return out;
 }

@@ -190,6 +190,8 @@ bool WritesOut::send_part(Outbound& out, const BlockToSend& block, std::uint64_t
   entry.offset = from.offset;
   entry.length = static_cast<std::uint32_t>(end - begin);
   entry.limited = to_end ? 0 : 1;
+  // Some ways lose whatever says that it may be marked. protocol: 13.22
+  entry.may_be_marked = block.repeated ? 0 : 1;
   out.awaited.number = outbox_.last_number();
   if (block.repeated) out.repeated = outbox_.last_number();
   return true;

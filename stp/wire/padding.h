@@ -15,11 +15,13 @@ struct Padding {
   bool known = false;   // the sender pads
   bool option = false;  // an option payload stands before the padding
   bool proves = false;  // RC: the sender will answer the CA (protocol: 13.21)
+  bool heeds = false;   // the sender heeds the marks of routers (protocol: 13.22)
   unsigned asked = 0;   // CA: the I_Max_STU of the RC that it answers
   unsigned stu = 0;     // exponent of the STU whose datagram is as long; 0: there is no padding
 
   [[nodiscard]] constexpr std::uint32_t word() const {
-    return (known ? 1U : 0U) | (option ? 2U : 0U) | (proves ? 4U : 0U) | asked << 8 | stu << 16;
+    return (known ? 1U : 0U) | (option ? 2U : 0U) | (proves ? 4U : 0U) | (heeds ? 8U : 0U) |
+           asked << 8 | stu << 16;
   }
 };
 
@@ -39,6 +41,7 @@ constexpr Padding padding_of(const Header& header) {
   return {.known = (word & 1) != 0,
           .option = (word & 2) != 0,
           .proves = request && (word & 4) != 0,
+          .heeds = (word & 8) != 0,
           .asked = word >> 8 & 0xff,
           .stu = word >> 16 & 0xff};
 }

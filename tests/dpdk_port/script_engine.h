@@ -16,17 +16,25 @@ using Frame = std::vector<std::byte>;
 
 class ScriptEngine final : public Engine {
  public:
-  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, false}); }
-  void send_to_stranger(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, true}); }
+  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, false, false}); }
+  void send_to_stranger(Frame frame) {
+    outgoing_.push_back({std::move(frame), {}, {}, true, false});
+  }
+  void send_to_be_marked(Frame frame) {
+    outgoing_.push_back({std::move(frame), {}, {}, false, true});
+  }
   // The caller must keep the memory until its token is returned.
   void send_attached(Frame head, Bytes memory, RegionId region) {
-    outgoing_.push_back({std::move(head), memory, {1, region}, false});
+    outgoing_.push_back({std::move(head), memory, {1, region}, false, false});
   }
 
   void receive(std::span<const Bytes> burst, Time now) override;
   void receive_looped(std::span<const LoopedFrame> burst, Time now) override;
   void receive_apart(std::span<const LoopedFrame> burst, Time now) override {
-    for (const LoopedFrame& frame : burst) apart += frame.attached.size();
+    for (const LoopedFrame& frame : burst) {
+      apart += frame.attached.size();
+      if (frame.marked) ++marked;
+    }
     receive_looped(burst, now);
   }
   std::size_t transmit(std::span<TxFrame> frames, Time now) override;
@@ -35,6 +43,7 @@ class ScriptEngine final : public Engine {
   void expire(Time now) override;
 
   std::vector<Frame> received;
+  unsigned marked = 0;                    // frames received
   std::size_t apart = 0;                  // bytes received apart from the heads of their frames
   std::map<RegionId, unsigned> returned;  // how often each token was returned
   Frame answer;                           // if not empty, sent for each frame that arrives
@@ -48,7 +57,7 @@ class ScriptEngine final : public Engine {
     Frame head;
     Bytes attached;
     TxToken token;
-    bool for_stranger;
+    bool for_stranger, may_be_marked;
   };
   std::deque<Outgoing> outgoing_;
 };

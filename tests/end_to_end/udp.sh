@@ -39,8 +39,8 @@ start_both() { # LINK-A LINK-B [OPTION-A...]
   await_stpd b
 }
 
-# worsen: from now on the router drops each hundredth packet, doubles each fiftieth, and holds each fiftieth back, where
-# its kernel can. Packets that are still joined count as one.
+# worsen: from now on the router drops each hundredth packet, doubles each fiftieth, holds each fiftieth back, and marks
+# each hundredth of those that may be marked (ECN), where its kernel can. Packets that are still joined count as one.
 worsen() {
   within "$router" tc qdisc add dev stp2 root handle 1: htb default 20 r2q 100000 2>/dev/null &&
     within "$router" tc class add dev stp2 parent 1: classid 1:10 htb rate 50mbit quantum 60000 2>/dev/null &&
@@ -52,6 +52,7 @@ table ip worse {
     meta l4proto udp numgen inc mod 100 7 counter drop
     oifname stp2 meta l4proto udp numgen inc mod 50 11 counter dup to 10.9.2.2 device stp2
     oifname stp2 meta l4proto udp numgen inc mod 50 23 counter meta priority set 1:10
+    oifname stp2 ip ecn ect0 numgen inc mod 100 31 counter ip ecn set ce
   }
 }
 RULES
@@ -126,7 +127,8 @@ STP_LINK=stpd:$work/a.sock nsenter -t "$side_a" -n timeout 6 "$bin/stp-send" "$w
 expect says "$work/soon" '10.9.2.2/9:3000 does not answer; the link says: '
 if worsen; then
   carry "$work/file" 10.9.2.2
-  expect [ "$(within "$router" nft list table ip worse | grep -c 'counter packets [1-9]')" -eq 3 ]
+  expect [ "$(within "$router" nft list table ip worse | grep -c 'counter packets [1-9]')" -eq 4 ]
+  expect [ "$(of_daemons b rx_marked)" -gt 0 ]
   within "$router" nft delete table ip worse
   within "$router" tc qdisc delete dev stp2 root
 else

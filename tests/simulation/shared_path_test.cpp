@@ -30,7 +30,7 @@ TEST(bottleneck, passes_packets_at_its_rate_in_order_after_its_delay) {
   std::vector<int> arrived;
   std::vector<Time> times;
   for (int i = 0; i < 3; ++i)
-    path.bottleneck.send(1, kPacket, [&, i] {
+    path.bottleneck.send(1, kPacket, [&, i](bool) {
       arrived.push_back(i);
       times.push_back(path.run.now() - begin);
     });
@@ -47,7 +47,7 @@ TEST(bottleneck, passes_packets_at_its_rate_in_order_after_its_delay) {
 TEST(bottleneck, drops_what_finds_no_room) {
   Path path({.queue = 2 * kPacket});
   int arrived = 0;
-  for (int i = 0; i < 5; ++i) path.bottleneck.send(1, kPacket, [&] { ++arrived; });
+  for (int i = 0; i < 5; ++i) path.bottleneck.send(1, kPacket, [&](bool) { ++arrived; });
   while (path.run.clock.step()) {
   }
   EXPECT_EQ(arrived, 3);  // one had left the queue at once
@@ -394,6 +394,26 @@ TEST(congestion, ten_writes_share_a_slow_path_behind_any_queue) {
     EXPECT_GT(writes.use, 0.9);
     EXPECT_GT(writes.fair, 0.95);
   }
+}
+
+// Behind CoDel that marks what it would drop, questions of senders (13.16) are all that is lost.
+// protocol: 13.22
+TEST(congestion, what_is_marked_need_not_be_lost) {
+  SharedResult results[2];
+  for (const bool marks : {false, true}) {
+    auto path = path_of(kSlow, kTrip, 10);
+    path.bottleneck.codel = true;
+    path.bottleneck.marks = marks;
+    path.warm_up = 10 * kSecond;
+    results[marks ? 1 : 0] = play_shared(path);
+  }
+  const auto& [drops, marks] = results;
+  EXPECT_EQ(marks.failure, "");
+  EXPECT_GT(marks.marks, 100U);
+  EXPECT_GT(drops.dropped_bytes, 100'000U);
+  EXPECT_LT(5 * marks.dropped_bytes, drops.dropped_bytes);
+  EXPECT_GT(marks.use, 0.9);
+  EXPECT_GT(marks.fair, 0.9);
 }
 
 TEST(congestion, tcp_keeps_its_share_of_a_slow_path) {

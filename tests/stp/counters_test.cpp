@@ -62,7 +62,7 @@ TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
       Counter::kRcRejected,   Counter::kRcUndecided, Counter::kBlocksAbandoned,
       Counter::kRcCookies,    Counter::kRcProven,    Counter::kUnprovenEnded,
       Counter::kAddressFull,  Counter::kWindowsFull, Counter::kPortHeld,
-      Counter::kWaysShort};
+      Counter::kWaysShort,    Counter::kRxMarked};
 #define STP_NO_DROP(id, name, text) EXPECT_TRUE(no_drops.contains(Counter::k##id)) << #name;
 #define STP_DROP(id, name, text) EXPECT_FALSE(no_drops.contains(Counter::k##id)) << #name;
   STP_COUNTERS(STP_NO_DROP, STP_DROP)

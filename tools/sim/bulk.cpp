@@ -17,7 +17,10 @@ class BulkParty : public Party {
         sends_(sends),
         start_(config.workload.bulk.start + (config.number - 1) * config.workload.bulk.every) {}
 
-  void receive(const ReceivedEntry& entry, Time now) override { sequencer_->receive(entry, now); }
+  void receive(const ReceivedEntry& entry, Time now) override {
+    sequencer_->observe_path(end_->cts_repeated(), end_->path_block(), end_->steps());
+    sequencer_->receive(entry, now);
+  }
   void work(Time now) override;
   bool transmit(SendEntry& out, Time now) override { return sequencer_->transmit(out, now); }
   [[nodiscard]] Time next_deadline() const override;

@@ -296,7 +296,11 @@ void Host::take(const Frame& frame) {
   if (liar_) liar_->overhear(frame);
   if (hand_over(frame)) return;
   const Bytes bytes(frame);
-  node_->receive({&bytes, 1}, run_.now());
+  const LoopedFrame marked{.head = bytes, .attached = {}, .marked = true};
+  if (frame.marked)
+    node_->receive_apart({&marked, 1}, run_.now());
+  else
+    node_->receive({&bytes, 1}, run_.now());
   look_again();
   poke();
 }
@@ -344,9 +348,11 @@ bool Host::send_own() {
   if (node_->transmit({&frame, 1}, run_.now()) == 0) return false;
   const auto size = frame.head_length + frame.attached.size();
   head_.resize(frame.head_length);
-  const auto content = [this, token = frame.token, attached = frame.attached, life = life_] {
+  const auto content = [this, token = frame.token, attached = frame.attached,
+                        may_be_marked = frame.may_be_marked, life = life_] {
     if (life != life_) return Frame{};
     Frame whole(std::move(head_));
+    whole.may_be_marked = may_be_marked;
     whole.insert(whole.end(), attached.begin(), attached.end());
     head_ = Frame(node_->frame_room());
     node_->transmitted(token);

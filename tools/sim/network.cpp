@@ -122,13 +122,14 @@ Time codel_pause(unsigned count) {
 
 }  // namespace
 
-void Bottleneck::send(unsigned flow, std::size_t size, std::function<void()> arrive) {
+void Bottleneck::send(unsigned flow, std::size_t size, Arrive arrive, bool may_be_marked) {
   if (bytes_ + size > config_.queue) {
     ++drops_;
+    dropped_bytes_ += size;
     return;
   }
   bytes_ += size;
-  queue_.push_back({flow, size, run_.now(), std::move(arrive)});
+  queue_.push_back({flow, size, run_.now(), std::move(arrive), may_be_marked});
   serve();
 }
 
@@ -139,8 +140,8 @@ Bottleneck::Packet Bottleneck::take() {
   return packet;
 }
 
-// Whether CoDel drops `packet`, which has just left the queue.
-bool Bottleneck::codel_drops(const Packet& packet) {
+// Whether CoDel drops or marks `packet`, which has just left the queue.
+bool Bottleneck::codel_refuses(const Packet& packet) {
   const auto now = run_.now();
   if (now - packet.entered < kCodelTarget || bytes_ <= kCodelLeast) {
     codel_.above_since = kNever;
@@ -166,19 +167,23 @@ void Bottleneck::serve() {
   if (busy_) return;
   while (!queue_.empty()) {
     auto packet = take();
-    if (config_.codel && codel_drops(packet)) {
+    const bool refused = config_.codel && codel_refuses(packet);
+    const bool marked = refused && config_.marks && packet.may_be_marked;
+    if (refused && !marked) {
       ++drops_;
+      dropped_bytes_ += packet.size;
       continue;
     }
+    if (marked) ++marks_;
     busy_ = true;
     waited_ += run_.now() - packet.entered;
     ++packets_;
     const auto lasts = packet.size * 8 * kSecond / config_.bits_per_second;
-    run_.clock.after(lasts, [this, flow = packet.flow, size = packet.size,
+    run_.clock.after(lasts, [this, marked, flow = packet.flow, size = packet.size,
                              arrive = std::move(packet.arrive)]() mutable {
       busy_ = false;
       passed_[flow] += size;
-      run_.clock.after(config_.delay, std::move(arrive));
+      run_.clock.after(config_.delay, [marked, arrive = std::move(arrive)] { arrive(marked); });
       serve();
     });
     return;
@@ -188,7 +193,7 @@ void Bottleneck::serve() {
 void Bottleneck::begin_counting() {
   since_ = run_.now();
   waited_ = 0;
-  packets_ = drops_ = 0;
+  packets_ = drops_ = dropped_bytes_ = marks_ = 0;
   passed_.clear();
 }
 

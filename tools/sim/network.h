@@ -12,7 +12,10 @@
 
 namespace stp::sim {
 
-using Frame = std::vector<std::byte>;
+struct Frame : std::vector<std::byte> {
+  using std::vector<std::byte>::vector;
+  bool may_be_marked = false, marked = false;  // by a router (ECN)
+};
 
 struct LinkConfig {
   std::uint64_t bits_per_second = 10'000'000'000;
@@ -121,8 +124,9 @@ struct BottleneckConfig {
   std::uint64_t bits_per_second = 100'000'000;
   Time delay = 10 * kMillisecond;  // of the path, one way, without the queue
   std::size_t queue = 1 << 20;     // bytes; what finds no room is dropped
-  // Drops early, by the time that packets have waited (RFC 8289).
-  bool codel = false;
+  // Drops early, by the time that packets have waited (RFC 8289). `marks`: marks those that may be,
+  // instead (ECN).
+  bool codel = false, marks = false;
 };
 
 // One direction of a path through a network that others use, too: a router with a rate, a queue and
@@ -133,8 +137,10 @@ class Bottleneck {
   Bottleneck(const Bottleneck&) = delete;
   Bottleneck& operator=(const Bottleneck&) = delete;
 
-  // `arrive` is called when the packet is at the end of the path; never if it is dropped.
-  void send(unsigned flow, std::size_t size, std::function<void()> arrive);
+  // `arrive` is called when the packet is at the end of the path, and whether it was marked on the
+  // way; never if it is dropped.
+  using Arrive = std::function<void(bool marked)>;
+  void send(unsigned flow, std::size_t size, Arrive arrive, bool may_be_marked = false);
 
   // Forgets what was counted until now.
   void begin_counting();
@@ -143,6 +149,8 @@ class Bottleneck {
   [[nodiscard]] double use() const;
   [[nodiscard]] Time queueing_delay() const { return packets_ == 0 ? 0 : waited_ / packets_; }
   [[nodiscard]] std::uint64_t drops() const { return drops_; }
+  [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_bytes_; }
+  [[nodiscard]] std::uint64_t marks() const { return marks_; }
   // Bytes that have passed.
   [[nodiscard]] std::uint64_t bytes_of(unsigned flow) const;
   [[nodiscard]] const BottleneckConfig& config() const { return config_; }
@@ -152,7 +160,8 @@ class Bottleneck {
     unsigned flow;
     std::size_t size;
     Time entered;
-    std::function<void()> arrive;
+    Arrive arrive;
+    bool may_be_marked;
   };
   // State of CoDel.
   struct Codel {
@@ -162,7 +171,7 @@ class Bottleneck {
     unsigned count = 0;  // drops since `dropping`
   };
   void serve();
-  bool codel_drops(const Packet& packet);
+  bool codel_refuses(const Packet& packet);
   Packet take();
 
   Run& run_;
@@ -172,7 +181,7 @@ class Bottleneck {
   bool busy_ = false;
   Codel codel_;
   Time since_ = 0, waited_ = 0;
-  std::uint64_t packets_ = 0, drops_ = 0;
+  std::uint64_t packets_ = 0, drops_ = 0, dropped_bytes_ = 0, marks_ = 0;
   std::map<unsigned, std::uint64_t> passed_;  // bytes by flow
 };
 

@@ -33,7 +33,7 @@ void Cubic::send() {
   while (static_cast<double>(on_the_way_.size()) < window_) {
     const auto number = next_++;
     on_the_way_.push_back({number, run_.now()});
-    path_.send(flow_, config_.segment, [this, number] {
+    path_.send(flow_, config_.segment, [this, number](bool /*marked*/) {
       run_.clock.after(config_.way_back, [this, number] { answered(number); });
     });
   }
@@ -114,6 +114,7 @@ HostConfig host(unsigned number, const SharedPath& path) {
   h.node.attach_from = 1024;
   const bool receives = path.to_one ? number == 0 : number % 2 == 0;
   h.node.routed = path.routed && !(path.greedy && receives);
+  h.node.marks = h.node.padded_requests = path.bottleneck.marks;
   h.node.granted_limit = receives ? path.granted_limit : 0;
   h.node.granted_most = path.granted_most;
   h.endpoint.bufsize = kSharedBufsize;
@@ -179,6 +180,8 @@ SharedResult play_shared(const SharedPath& path) {
   result.use = bottleneck.use();
   result.delay = bottleneck.queueing_delay();
   result.drops = bottleneck.drops();
+  result.dropped_bytes = bottleneck.dropped_bytes();
+  result.marks = bottleneck.marks();
   result.finished = static_cast<unsigned>(finished.size());
   std::vector<std::uint64_t> shares;
   for (unsigned i = 0; i < path.writes; ++i)

@@ -76,8 +76,8 @@ struct SharedResult {
   double fair = 0;         // Jain's index of the writes
   double cubic_share = 0;  // of a flow of TCP on average, in fair shares
   Time delay = 0;          // mean time in the queue
-  std::uint64_t drops = 0;
-  unsigned finished = 0;  // writes
+  std::uint64_t drops = 0, dropped_bytes = 0, marks = 0;  // what the bottleneck did to packets
+  unsigned finished = 0;                                  // writes
 };
 
 SharedResult play_shared(const SharedPath& path);

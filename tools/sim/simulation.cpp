@@ -134,11 +134,16 @@ void World::build() {
 void World::forward(std::size_t from, Frame frame) {
   if (!bottleneck_) return switch_.forward(std::move(frame));
   const auto size = frame.size();
-  auto arrive = [this, frame = std::move(frame)]() mutable { switch_.forward(std::move(frame)); };
+  const bool may_be_marked = frame.may_be_marked;
+  auto arrive = [this, frame = std::move(frame)](bool marked) mutable {
+    frame.marked = marked;
+    switch_.forward(std::move(frame));
+  };
   if (scenario_.to_one ? from == 0 : from % 2 == 0)
-    run_.clock.after(bottleneck_->config().delay, std::move(arrive));
+    run_.clock.after(bottleneck_->config().delay,
+                     [arrive = std::move(arrive)]() mutable { arrive(false); });
   else
-    bottleneck_->send(static_cast<unsigned>(from), size, std::move(arrive));
+    bottleneck_->send(static_cast<unsigned>(from), size, std::move(arrive), may_be_marked);
 }
 
 void World::plan_outages() {

@@ -11,11 +11,13 @@ namespace {
 
 // w7 of a CA whose R_Max_STU is `own`. The RC that made the connection, or makes it, has the
 // I_Max_STU `asked`; this one, a repeat perhaps, has `padded`, and the CA is no longer than it.
+// `heeds`: its sender heeds marks.
 // protocol: 13.20
-std::uint32_t padding_of_answer(unsigned padded, unsigned asked, unsigned own,
+std::uint32_t padding_of_answer(unsigned padded, unsigned asked, unsigned own, bool heeds,
                                 const OptionPayload& option) {
   const wire::Padding padding{.known = true,
                               .option = option.has_value(),
+                              .heeds = heeds,
                               .asked = asked,
                               .stu = std::min({padded, asked, own})};
   return padding.word();
@@ -79,8 +81,10 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
 }
 
 void Openings::find_path(Vc& vc) {
+  if (vc.peer_heeds_marks && use_.common.config.ways != nullptr)
+    use_.common.config.ways->tell_marks();
   if (vc.inbound.account().path() != nullptr || !use_.common.is_shared(vc.peer_mac)) return;
-  vc.channel.suggest_block(use_.pacing.share_path(vc).block_log2());
+  use_.pacing.share_path(vc);
 }
 
 // What the heads of most of its frames are compared with.
@@ -132,6 +136,7 @@ Vc* Openings::make_passive(Endpoint& endpoint, const Requester& asker,
   endpoint.stock.pop_front();
   vc->passive = true;
   vc->padded = asker.padded;
+  vc->peer_heeds_marks = asker.heeds_marks && use_.common.heeds_marks();
   vc->peer_uport = asker.rc.i_uport;
   vc->peer_option = asker.option;
   adopt_peer(*vc, asker.name(), {asker.rc.i_slots, asker.rc.i_bufsize, asker.rc.i_max_stu});
@@ -183,6 +188,7 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
     vc->handshake.stop();
     use_.dials.end(*vc, now);
     adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
+    vc->peer_heeds_marks = frame.padded && wire::padding_of(h).heeds && common.heeds_marks();
     find_path(*vc);
     open(*vc, VcEvent::kAnswer);
     use_.wake_ups.touch(*vc);
@@ -248,7 +254,9 @@ wire::Header Openings::answer_of(const Vc& vc, unsigned padded, const OptionPayl
       .i_uport = vc.peer_uport,
       .r_uport = vc.endpoint->uport,
   });
-  if (padded != 0) ca.b_num = padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, option);
+  if (padded != 0)
+    ca.b_num =
+        padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, vc.peer_heeds_marks, option);
   return ca;
 }
 
@@ -442,7 +450,7 @@ void Newcomers::answer(const Endpoint& endpoint, const Requester& asker, Time no
       .r_uport = endpoint.uport,
   });
   const auto asked = asker.rc.i_max_stu;
-  if (asker.padded) ca.b_num = padding_of_answer(asked, asked, ca.sync, {});
+  if (asker.padded) ca.b_num = padding_of_answer(asked, asked, ca.sync, false, {});
   ca.d_port = asker.port;
   ca.s_port = names.port;
   ca.d_key = asker.rc.i_key;
@@ -542,7 +550,8 @@ void Listeners::on_request(const wire::Frame& frame, Time now) {
                         wire::decode_as<wire::RequestConnection>(frame.header),
                         to_option(frame.option),
                         frame.padded,
-                        frame.padded && wire::padding_of(frame.header).proves};
+                        frame.padded && wire::padding_of(frame.header).proves,
+                        frame.padded && wire::padding_of(frame.header).heeds};
   // It is for older stations. One that is padded comes, too.
   // protocol: 13.20
   if (common.config.padded_requests && !frame.padded && wire::padding_of(frame.header).known)

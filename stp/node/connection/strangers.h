@@ -87,8 +87,9 @@ struct Requester {
   std::uint16_t port = 0;
   wire::RequestConnection rc;
   OptionPayload option;
-  bool padded = false;  // the RC
-  bool proves = false;  // it will answer the CA (protocol: 13.21)
+  bool padded = false;       // the RC
+  bool proves = false;       // it will answer the CA (protocol: 13.21)
+  bool heeds_marks = false;  // protocol: 13.22
 
   [[nodiscard]] PeerName name() const { return {mac, port, rc.i_key}; }
   // The exponent for which the RC is padded; 0: it is not.

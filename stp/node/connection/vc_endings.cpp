@@ -123,7 +123,12 @@ void Dials::send(const Vc& vc, Time now) {
   const bool all = search && !use_.common.answers.is_half_full();
   const auto last = all ? wire::kMinMaxStu : vc.local_max_stu;
   for (auto stu = vc.local_max_stu; stu >= last; --stu)
-    send(vc, stu, {.known = true, .option = vc.option.has_value(), .proves = true, .stu = stu});
+    send(vc, stu,
+         {.known = true,
+          .option = vc.option.has_value(),
+          .proves = true,
+          .heeds = use_.common.heeds_marks() && use_.common.is_shared(vc.peer_mac),
+          .stu = stu});
   if (tries > 1) send(vc, vc.local_max_stu, {.known = true});
 }
 

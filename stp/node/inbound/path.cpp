@@ -13,6 +13,9 @@ constexpr double kQueued = 2;            // pieces that a sender keeps in the qu
 constexpr double kFirstWindow = 16'384;  // about what TCP begins with
 constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
+// A loss also delays its Block. So a mark makes the window smaller, that others get no less.
+// protocol: 13.22
+constexpr double kMarkFactor = 0.6;
 // A sender sees a loss only if it hits a question.
 constexpr double kSentLossFactor = 0.5;
 // A sender keeps no more pieces than that in a queue where they wait for longer: routers drop them.
@@ -171,6 +174,15 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
 }
 
 void PathWindow::lost(Time now) {
+  shrink(is_of_sender() ? kSentLossFactor : kLossFactor, now);
+}
+
+void PathWindow::marked(Time now) {
+  shrink(kMarkFactor, now);
+}
+
+// Once in a round trip.
+void PathWindow::shrink(double factor, Time now) {
   if (now < recovers_until_) return;
   recovers_until_ = now + round_trip_;
   starts_ = carries_more_ = false;
@@ -178,7 +190,7 @@ void PathWindow::lost(Time now) {
   if (const auto standing = standing_.value(); standing != kNever)
     host_delay_ =
         std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay, host_delay_);
-  window_ = std::max(window_ * (is_of_sender() ? kSentLossFactor : kLossFactor), times_ * piece_);
+  window_ = std::max(window_ * factor, times_ * piece_);
   step_ = 1;
   same_ = 0;
 }

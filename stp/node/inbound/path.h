@@ -45,9 +45,10 @@ class PathWindow {
   // the window was in use.
   // protocol: 13.10, 13.11
   void arrived(std::uint64_t bytes, Time delay, bool full, Time now);
-  // Something has been lost on the way.
-  // protocol: 13.12
+  // Something has been lost on the way, or has been marked there.
+  // protocol: 13.12, 13.22
   void lost(Time now);
+  void marked(Time now);
 
   [[nodiscard]] std::uint64_t bytes() const {
     return drains_ ? drained() : static_cast<std::uint64_t>(window_);
@@ -68,6 +69,7 @@ class PathWindow {
   void weigh(std::uint64_t bytes, Time now);
   [[nodiscard]] std::uint64_t drained() const;
   void turn(bool up, Time now);
+  void shrink(double factor, Time now);
 
   const double piece_;
   const double times_;
@@ -215,6 +217,7 @@ class Path : public ListHook<HasRoom>, public TimerNode {
     window_.arrived(bytes, delay, full, now);
   }
   void lost(Time now) { window_.lost(now); }
+  void marked(Time now) { window_.marked(now); }
   [[nodiscard]] Time round_trip() const { return window_.round_trip(); }
   // Exponent of the Block that suits the window: an eighth of it, but a piece at least; four pieces
   // while nothing is known.
@@ -313,10 +316,11 @@ class GrantAccount {
   GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0)
       : node_(&node), owner_(&owner), shorter_(static_cast<std::uint8_t>(shorter)) {}
 
-  // The bytes are also charged to `path`, as they are. Nothing has been granted.
+  // The bytes are also charged to `path`, as they are. There is none yet.
   Path& join(PathTable::Share path) {
-    STP_ASSERT(outstanding() == 0, "what is granted is charged to its path");
+    STP_ASSERT(path_ == nullptr, "a connection has one path");
     path_ = std::move(path);
+    path_->grant(counted_);
     return *path_;
   }
 

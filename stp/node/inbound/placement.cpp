@@ -163,6 +163,7 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   }
   STP_ASSERT(memory != nullptr && block != nullptr, "an STU that is placed has memory and a Block");
   if (!place(vc, frame, *block, memory)) return;
+  if (use_.common.marked) heed_mark(vc, *block, now);
   const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
   if (was_repeated) use_.recovery.look_earlier(vc, now);
@@ -183,6 +184,16 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (transfer != nullptr && !transfer->held.empty()) place_held(vc, *transfer, first);
   // protocol: 6.15
   if (asks) use_.states.answer(vc, sync, h.b_num, h.d_id, 0);
+}
+
+// A way on which a router marks is shared with others, whatever was known of it.
+// protocol: 13.22
+[[gnu::noinline]] void Placement::heed_mark(Vc& vc, const InboundBlock& block, Time now) {
+  const bool granted = block.transfer != nullptr && !block.transfer->region;
+  if (!granted || !use_.common.heeds_marks()) return;
+  use_.common.counters.add(Counter::kRxMarked);
+  auto* const path = vc.inbound.account().path();
+  (path != nullptr ? *path : use_.pacing.share_path(vc)).marked(now);
 }
 
 // Each STU is counted once, so a peer that sends crumbs has no more steps than its Block has.

@@ -37,6 +37,7 @@ class Placement {
   struct Uses {
     Common& common;
     MappedMemory& memory;
+    Pacing& pacing;
     StateExchange& states;
     Recovery& recovery;
     WakeUps& wake_ups;
@@ -52,6 +53,7 @@ class Placement {
   static DropReason find_block(Vc& vc, const wire::Header& header, std::size_t length,
                                InboundBlock*& out);
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
+  void heed_mark(Vc& vc, const InboundBlock& block, Time now);
   static void count_part(Vc& vc, const InboundBlock& block);
   void ask_for_rest(Vc& vc, InboundBlock& block, Time now);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);

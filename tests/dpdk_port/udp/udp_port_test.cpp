@@ -682,6 +682,7 @@ TEST(UdpPort, CongestionIsControlledWhereTheLinkSaysSo) {
     end.open("udp:127.0.0.1,port=0" + option);
     const PortInfo& info = end.port->info();
     EXPECT_EQ(info.routed, option == ",congestion=on");
+    EXPECT_EQ(info.marks, option != ",congestion=off");
     const bool by_route = option.empty() || option == ",congestion=auto";
     ASSERT_EQ(info.ways != nullptr, by_route) << option;
     if (!by_route) continue;
@@ -689,6 +690,103 @@ TEST(UdpPort, CongestionIsControlledWhereTheLinkSaysSo) {
     const MacAddr station = end.port->find_station(neighbour, now()).value();
     EXPECT_FALSE(info.ways->is_shared(station)) << "it is on this host";
   }
+}
+
+// A router marks what it forwards. This program sends datagrams that are marked, and sees which of
+// a link's could be.
+class Router {
+ public:
+  Router(const LinkEnd& link, bool over_ipv6) : ipv6_(over_ipv6) {
+    const int on = 1;
+    ::setsockopt(fd_, ipv6_ ? IPPROTO_IPV6 : IPPROTO_IP, ipv6_ ? IPV6_RECVTCLASS : IP_RECVTOS, &on,
+                 sizeof on);
+    auto address = own(link.port->info().udp_port);
+    ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    socklen_t length = sizeof address;
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length);
+    at_link_ =
+        link.port->find_station(*from_socket_address(reinterpret_cast<sockaddr*>(&address)), now())
+            .value();
+  }
+  ~Router() { ::close(fd_); }
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  [[nodiscard]] MacAddr at_link() const { return at_link_; }
+  void send(int ecn) const {
+    const Frame bytes = make_bytes(100, 1);
+    ::setsockopt(fd_, ipv6_ ? IPPROTO_IPV6 : IPPROTO_IP, ipv6_ ? IPV6_TCLASS : IP_TOS, &ecn,
+                 sizeof ecn);
+    ASSERT_EQ(::send(fd_, bytes.data(), bytes.size(), 0), 100);
+  }
+  // That of the next datagram. -1: there is none.
+  [[nodiscard]] int receive() const {
+    std::array<std::byte, 2'000> bytes;
+    alignas(cmsghdr) std::array<std::byte, 64> control;
+    iovec piece{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (::recvmsg(fd_, &message, MSG_DONTWAIT) < 0) return -1;
+    const cmsghdr* const said = CMSG_FIRSTHDR(&message);
+    return said == nullptr ? -1 : *CMSG_DATA(said);
+  }
+
+ private:
+  [[nodiscard]] sockaddr_storage own(std::uint16_t port) const {
+    sockaddr_storage name{};
+    auto address = parse_internet_address(ipv6_ ? "::1" : "127.0.0.1").value();
+    address.port = port;
+    to_socket_address(address, ipv6_ ? AF_INET6 : AF_INET, name);
+    return name;
+  }
+  const bool ipv6_;
+  const int fd_ = ::socket(ipv6_ ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  MacAddr at_link_;
+};
+
+// `ipv6`: the router's packets.
+void expect_marks(const std::string& link, bool ipv6) {
+  SCOPED_TRACE(link);
+  LinkEnd end;
+  end.open(link + ",port=0");
+  EXPECT_TRUE(end.port->info().marks);
+  end.port->info().ways->tell_marks();
+  const Router router(end, ipv6);
+  constexpr int kNot = 0, kMayBe = 2, kMarked = 3;
+  for (const int ecn : {kMarked, kNot, kMayBe, kMarked}) router.send(ecn);
+  const Time limit = now() + 30 * kSecond;
+  while (end.engine.received.size() < 4 && now() < limit) end.turn();
+  EXPECT_EQ(end.engine.received.size(), 4U);
+  EXPECT_EQ(end.engine.marked, 2U);
+
+  const auto of = [&](unsigned seed) {
+    return frame_of(kData, router.at_link(), end.mac(), 200, seed);
+  };
+  end.engine.send(of(1));
+  for (unsigned seed = 2; seed < 5; ++seed) end.engine.send_to_be_marked(of(seed));
+  end.engine.send(of(5));
+  end.turn();
+  // Those that may be marked leave together.
+  std::array<unsigned, 4> got{};
+  for (int i = 0; i < 5; ++i) {
+    const int ecn = router.receive();
+    ASSERT_TRUE(ecn == kNot || ecn == kMayBe) << ecn;
+    ++got[static_cast<std::size_t>(ecn)];
+  }
+  EXPECT_EQ(got[kNot], 2U);
+  EXPECT_EQ(got[kMayBe], 3U);
+}
+
+// protocol: 13.22
+TEST(UdpPort, TellsWhatRoutersHaveMarkedAndWhatTheyMayMark) {
+  expect_marks("udp:127.0.0.1", false);
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  expect_marks("udp:[::1]", true);
+  expect_marks("udp:", false);
+  expect_marks("udp:", true);
 }
 
 TEST(UdpPort, AnAddressInUseIsRefused) {

@@ -17,12 +17,14 @@ class SomeWays : public SharedWays {
     asked.push_back(station);
     return shared.contains(station);
   }
+  void tell_marks() override { tells_marks = true; }
   [[nodiscard]] auto asked_about(const MacAddr& station) const {
     return std::ranges::count(asked, station);
   }
 
   std::set<MacAddr> shared;
   std::vector<MacAddr> asked;
+  bool tells_marks = false;
 };
 
 struct HasWays {

@@ -110,6 +110,20 @@ TEST_F(WritesOutTest, does_not_repeat_what_the_node_has_not_taken) {
   EXPECT_FALSE(next());
 }
 
+// protocol: 13.22
+TEST_F(WritesOutTest, routers_may_mark_what_is_sent_for_the_first_time) {
+  const auto i_id = offer(4'096);
+  grant(i_id, 0);
+  const auto first = next_entry();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->may_be_marked, 1);
+  taken();
+  grant(i_id, 0);
+  const auto again = next_entry();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->may_be_marked, 0);
+}
+
 // protocol: 9.5, 10.15
 TEST_F(WritesOutTest, repeats_from_the_first_missing_byte) {
   const auto i_id = offer(4'096);
