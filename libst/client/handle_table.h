@@ -38,7 +38,8 @@ using Handle = std::uintptr_t;
 static_assert(sizeof(Handle) == 8, "a handle needs 64 bits");
 
 class HandleTable {
-  struct Slot {
+  // Each is in one cache line.
+  struct alignas(32) Slot {
     // tag (32 bits) | live (1) | pins (31). The tag is the entry's use count and the kind.
     std::atomic<std::uint64_t> word{0};
     std::shared_ptr<void> object;

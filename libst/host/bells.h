@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "dpdk_port/dpdk/turn_clock.h"
 #include "libst/host/client.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/ring_queue.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::host {
@@ -141,7 +141,7 @@ class Wakes {
   static void wake_one(Client& client);
 
   ClientTable& clients_;
-  std::deque<ClientId> waiting_;  // each client once
+  RingQueue<ClientId> waiting_;  // each client once
 };
 
 }  // namespace stp::host

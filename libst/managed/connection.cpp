@@ -63,7 +63,7 @@ int Connection::send_at_once(const Pieces& bytes) {
 void Connection::has_posted() {
   send_soon();
   // Mostly its deadline is that of what was posted before.
-  if (session_->sequencer.next_deadline() < entry_.due) domain_->look_before(*this);
+  if (session_->sequencer.next_deadline() < domain_->due(entry_)) domain_->look_before(*this);
 }
 
 int Connection::post_receive(PostedReceive receive) {
@@ -158,9 +158,10 @@ void Connection::progress(Time now) {
 
 void Connection::fetch_ahead(unsigned step) const {
   if (step == 0) {
-    fetch_lines(this, &session_);
-    fetch_line(&session_);
-    return fetch_line(&handshake_);
+    fetch_line(this);
+    fetch_lines(&state_, &served_regions_);
+    fetch_line(&read_requests_);
+    return fetch_line(&ending_);
   }
   if (!session_) return;
   session_->sequencer.fetch_ahead(step - 1);

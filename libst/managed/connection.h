@@ -177,30 +177,33 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void flush(int status);
   void take_last();
 
-  // What each operation uses stands together, in few cache lines, up to the beginning of
-  // `handshake_`. Within `reports_` it stands at the end, within `session_` at the beginning.
+  // Each operation needs a few words of most members. They are in seven cache lines, because a
+  // member that has its words at the end stands before one that has them at the beginning. What no
+  // operation needs fills the lines between.
   const std::shared_ptr<Domain> domain_;
   Agenda::Entry entry_;
-  Reports reports_;
+  std::uint64_t posted_ = context::kFirstReceive;  // operations and receives so far
+
+  EndpointId endpoint_ = kNoneId;
+  std::string peer_name_;  // of its station; "": not known yet
+  Reports reports_;        // at its end
   Machine<kConnectionTransitions> state_;
   ChannelState seen_ = ChannelState::kConnecting;  // at the last look()
-  std::uint64_t posted_ = context::kFirstReceive;  // operations and receives so far
-  Channel channel_;
-  PeerRegions peer_regions_;
+  Channel channel_;                                // at its beginning
+  PeerRegions peer_regions_;                       // at its end
   Operations operations_{reports_, peer_regions_};
-  Receives receives_{reports_};
-  Ending ending_;
-  ReadRequests read_requests_;
-  std::optional<Session> session_;  // once the Virtual Connection is open
-  Handshake handshake_;
 
   ServedRegions served_regions_;
+  std::optional<Session> session_;      // once the Virtual Connection is open; at its end
+  ReadRequests read_requests_;          // at its beginning
   std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
-  EndpointId endpoint_ = kNoneId;
   Staging staging_;
+  Receives receives_{reports_};  // at its end
+  Ending ending_;
+  Handshake handshake_;  // at its beginning
+
   std::unique_ptr<Wanted> wanted_;  // of one that connects, until the peer has answered
   MacAddr peer_mac_;
-  std::string peer_name_;  // of its station; "": not known yet
   std::uint16_t local_port_ = 0, peer_port_ = 0;
 };
 

@@ -145,7 +145,7 @@ void Domain::free_mx(EndpointId endpoint, std::uint16_t mx) {
 void Domain::activate(std::shared_ptr<Connection> connection) {
   auto& entry = connection->entry();
   agenda_.add(entry, *connection, connection->channel_number());
-  entry.place = connections_.size();
+  entry.place = static_cast<std::uint32_t>(connections_.size());
   connections_.push_back(std::move(connection));
 }
 

@@ -172,6 +172,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
     const unsigned posts_before_;
     std::size_t bytes_ = 0;
   };
+  // The deadline of the connection as the agenda knows it.
+  [[nodiscard]] Time due(const Agenda::Entry& entry) const { return agenda_.due(entry); }
   // Something was posted on the connection: its deadline may be earlier than the thread's next
   // look.
   void look_before(Connection& connection);

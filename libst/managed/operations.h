@@ -149,11 +149,11 @@ class OperationList {
   }
 
   std::unique_ptr<Chunk> first_chunk_;
-  std::vector<std::unique_ptr<Chunk>> chunks_;  // those behind it
   std::size_t places_ = 0;
   Node* free_ = nullptr;  // linked by `next`
   Node *first_ = nullptr, *last_ = nullptr, *waiting_ = nullptr;
   std::size_t size_ = 0;
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // those behind the first one
 };
 
 // The Writes under way on a connection. The peer's Node remembers the newest ones. While the oldest
@@ -270,8 +270,8 @@ class Operations {
 
   Reports& reports_;
   PeerRegions& regions_;
-  OperationList list_;
   RingQueue<Operation*> answers_;  // what the peer reads and has not begun, except behind a fence
+  OperationList list_;
   WriteWindow writes_;
 };
 

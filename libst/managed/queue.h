@@ -164,9 +164,9 @@ struct Outlets {
   std::shared_ptr<Pool> pool;  // receives are taken from it; nullptr: the connection has its own
   std::uint64_t context = 0;
   std::uint64_t group = 0;     // of regions that the peer may access
-  Time receive_wait = kNever;  // timeout of a message that finds no receive
   bool on_arrival = false;     // a message takes a receive from the pool before its turn
-  QueueUse sends;
+  Time receive_wait = kNever;  // timeout of a message that finds no receive
+  QueueUse sends;              // each operation needs this and `receive_wait`
 };
 
 // Owns a connection's places in the queues of the program, and builds its events. It promises that

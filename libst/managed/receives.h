@@ -104,12 +104,12 @@ class Receives {
   void tell(const Session& session);
   void check_watermark();
 
-  Reports& reports_;
-  Time starved_at_ = kNever;
-  std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
   RingQueue<PostedReceive> posted_;           // in order; unused with a pool
   std::optional<std::uint64_t> watermark_;    // has a place among the events
   std::uint64_t last_message_ = 0;            // the last one matched, with a pool; in 64 bits
+  std::map<std::uint64_t, Matched> matched_;  // by id, which is the order of the messages
+  Time starved_at_ = kNever;  // each turn looks at it, and whether what is before it is empty
+  Reports& reports_;
 };
 
 // Owns the peer's requests to read that the program has not been told of yet, because its queue has

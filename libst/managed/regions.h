@@ -32,7 +32,7 @@ inline constexpr Transition<PeerRegionState, PeerRegionEvent> kPeerRegionTransit
     {PeerRegionState::kOpen, PeerRegionEvent::kRevoked, PeerRegionState::kClosed},
 };
 
-struct PeerRegion {
+struct alignas(kCacheLine) PeerRegion {
   using State = PeerRegionState;
   using Event = PeerRegionEvent;
   Machine<kPeerRegionTransitions> state;

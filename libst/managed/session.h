@@ -75,15 +75,15 @@ class Channel {
   void touch_pages();
 
   client::Backend& backend_;
-  VcId vc_ = kNoneId;
   std::uint32_t number_ = 0;
   bool in_use_ = false;
   // What the Sequencer was told of loss. At first nothing: no path has such a Block.
   std::uint32_t cts_repeated_ = 0;
   unsigned path_block_ = ~0U;
   std::uint32_t steps_ = 0;
-  std::shared_ptr<ipc::SharedMemory> memory_;
   UserChannel rings_;
+  VcId vc_ = kNoneId;  // no operation needs what follows
+  std::shared_ptr<ipc::SharedMemory> memory_;
 };
 
 // Messages without a round trip. Each side opens a ring of slots to its peer (docs/protocol.md,
@@ -291,11 +291,11 @@ class EagerIn {
     return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
   }
 
+  std::array<Arrived, kEagerSlots> slots_;
   std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
   std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
-  std::array<Arrived, kEagerSlots> slots_;
 };
 
 // Contexts that a connection gives to its Sequencer. Those of operations have OperationList::kMark.
@@ -320,14 +320,14 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : sequencer(config), endpoint(of), staging(memory) {}
+      : staging(memory), endpoint(of), sequencer(config) {}
 
-  // What each operation uses stands first.
-  Sequencer sequencer;
-  const EndpointId endpoint;
-  EagerIn eager_in;
-  EagerOut eager_out;
+  // What each operation uses stands last.
   const Staging staging;
+  EagerOut eager_out;
+  EagerIn eager_in;
+  const EndpointId endpoint;
+  Sequencer sequencer;
 
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {

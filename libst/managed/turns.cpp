@@ -23,6 +23,14 @@ void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
 void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
   STP_ASSERT(knows(entry), "a connection that has a channel was added");
   entry.channel = channel;
+  if (free_timers_.empty()) {
+    entry.timer = static_cast<std::uint32_t>(timed_.size());
+    timed_.emplace_back();
+  } else {
+    entry.timer = free_timers_.back();
+    free_timers_.pop_back();
+  }
+  timed_[entry.timer].entry = &entry;
   if (channel >= by_channel_.size()) {
     by_channel_.resize(channel + 1);
     own_.resize(channel / 64 + 1);
@@ -38,7 +46,9 @@ void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
 
 void Agenda::remove(Entry& entry) {
   STP_ASSERT(knows(entry), "a connection that is removed was added");
-  timers_.remove(entry);
+  timers_.remove(entry.timer);
+  timed_[entry.timer] = {};
+  free_timers_.push_back(entry.timer);
   if (std::exchange(entry.in_turn, false)) std::erase(turn_, &entry);
   if (std::exchange(entry.again, false)) std::erase(again_, &entry);
   if (std::exchange(entry.parked, false)) std::erase(parked_, &entry);
@@ -67,14 +77,15 @@ void Agenda::gather(ipc::Doorbells& news, Time now) {
     visit(*by_channel_[channel]);
   });
   while (timers_.next() <= now) {
-    auto& entry = static_cast<Entry&>(*timers_.first());
-    if (entry.due > now) {
-      timers_.set(entry, entry.due);
+    const auto timer = timers_.first();
+    auto& [entry, due] = timed_[timer];
+    if (due > now) {
+      timers_.set(timer, due);
       continue;
     }
-    timers_.remove(entry);
-    entry.due = kNever;
-    visit(entry);
+    timers_.remove(timer);
+    due = kNever;
+    visit(*entry);
   }
   for (auto* const entry : again_) {
     entry->again = false;

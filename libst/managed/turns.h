@@ -24,13 +24,13 @@ class Connection;
 class Agenda {
  public:
   // The state that the Agenda keeps per connection.
-  struct Entry : TimerNode {
+  struct Entry {
     Connection* connection = nullptr;
     std::uint32_t channel = 0;
+    std::uint32_t timer = 0;  // its number among the timers, while it is known
+    std::uint32_t place = 0;  // index among the domain's connections
     bool in_turn = false, again = false, parked = false;
-    bool unsent = false;    // has something to send
-    std::size_t place = 0;  // index among the domain's connections
-    Time due = kNever;      // the current deadline; `deadline` may be earlier
+    bool unsent = false;  // has something to send
   };
 
   // The next turn visits the connection.
@@ -56,19 +56,33 @@ class Agenda {
   void call_parked();
   // Moving a deadline to later does not change the heap until the earlier one has passed, and that
   // causes no visit: most deadlines are of operations that complete long before.
-  void expect(Entry& entry, Time deadline) {
-    entry.due = deadline;
-    if (deadline < entry.deadline) timers_.set(entry, deadline);
+  void expect(const Entry& entry, Time deadline) {
+    timed_[entry.timer].due = deadline;
+    if (deadline != kNever && deadline < timers_.of(entry.timer))
+      timers_.set(entry.timer, deadline);
+  }
+  // What expect() was told last, unless that time has passed.
+  [[nodiscard]] Time due(const Entry& entry) const {
+    return knows(entry) ? timed_[entry.timer].due : kNever;
   }
   [[nodiscard]] Time next_deadline() const { return timers_.next(); }
 
  private:
+  // What a timer that has run out needs: mostly it finds a later deadline or none, and the memory
+  // of the connection is not touched.
+  struct Timed {
+    Entry* entry = nullptr;
+    Time due = kNever;  // the current deadline; the timer may be earlier
+  };
+
   void forget_channel(const Entry& entry);
 
   std::vector<Entry*> by_channel_;
   std::vector<std::uint64_t> own_;  // bit per channel: domains of one link share its page
   std::vector<Entry*> turn_, again_, parked_;
-  TimerHeap timers_;
+  DeadlineHeap timers_;
+  std::vector<Timed> timed_;                // by number
+  std::vector<std::uint32_t> free_timers_;  // numbers
 };
 
 // Owns the background thread of a domain. It promises that somebody makes progress: the thread does

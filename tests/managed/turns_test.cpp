@@ -73,6 +73,23 @@ TEST_F(Agendas, ADeadlineThatHasMovedToLaterBringsNoVisitBeforeThat) {
   EXPECT_EQ(agenda.next_deadline(), kNever);
 }
 
+// The timer of one that has gone is given to the next.
+TEST_F(Agendas, ANewConnectionHasNoDeadlineOfOneThatHasGone) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  EXPECT_EQ(agenda.due(entries[7]), kNow + kMillisecond);
+  agenda.remove(entries[7]);
+  EXPECT_EQ(agenda.due(entries[7]), kNever);
+  Agenda::Entry successor;
+  agenda.add(successor, reinterpret_cast<Connection&>(successor), 7);
+  EXPECT_EQ(agenda.due(successor), kNever);
+  EXPECT_EQ(turn(), 1U) << "it is new";
+  EXPECT_EQ(turn(kNow + kMillisecond), 0U);
+  agenda.expect(successor, kNow + kSecond);
+  EXPECT_EQ(turn(kNow + kSecond), 1U);
+  EXPECT_EQ(visited.front(), &successor);
+  agenda.remove(successor);
+}
+
 TEST_F(Agendas, WhoeverAsksIsVisitedAgainAndWhoeverWaitsWhenItIsCalled) {
   agenda.again(entries[1]);
   agenda.park(entries[2]);
