@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "stp/types.h"
 
@@ -22,49 +22,62 @@ inline constexpr Time kUserPatience = 30 * kSecond;
 inline constexpr Time kProgressPatience = 30 * kSecond;
 inline constexpr Time kSeenPatience = 24 * 3600 * kSecond;
 
-// The mechanisms that wait for a time.
+// The mechanisms that wait for a time. The last ones stand beside the time of the call: each Put
+// needs these.
 enum class Alarm : std::uint8_t {
-  kOutbox,
-  kRepeats,
-  kEndings,
-  kPuts,
-  kGets,
   kWritesOut,
   kWritesIn,
   kAsksOut,
+  kRepeats,
+  kEndings,
+  kGets,
+  kPuts,
+  kOutbox,
 };
 inline constexpr std::size_t kAlarms = 8;
 
 class Clock {
  public:
-  Clock() { stop(); }
-
   // Never goes back: a negative round trip would count as an endless one.
   Time tell(Time now) { return now_ = std::max(now_, now); }
   [[nodiscard]] Time now() const { return now_; }
   void due_at(Alarm alarm, Time when) {
     auto& due = due_[static_cast<std::size_t>(alarm)];
-    due = std::min(due, when);
+    due = is_set(alarm) ? std::min(due, when) : when;
+    set_ |= bit(alarm);
     deadline_ = std::min(deadline_, when);
   }
   // The first time that any mechanism asked for.
   [[nodiscard]] Time deadline() const { return deadline_; }
+  // No mechanism waits for anything.
+  [[nodiscard]] bool is_idle() const { return set_ == 0; }
   // The mechanism waits for nothing until it calls due_at() again.
   void stop(Alarm alarm) {
-    const auto due = std::exchange(due_[static_cast<std::size_t>(alarm)], kNever);
-    if (due == deadline_) deadline_ = *std::min_element(due_.begin(), due_.end());
+    if (!is_set(alarm)) return;
+    set_ &= ~bit(alarm);
+    if (due_[static_cast<std::size_t>(alarm)] == deadline_) deadline_ = earliest();
   }
   void stop() {
-    due_.fill(kNever);
+    set_ = 0;
     deadline_ = kNever;
   }
   [[nodiscard]] bool is_due(Alarm alarm) const {
-    return due_[static_cast<std::size_t>(alarm)] <= now_;
+    return is_set(alarm) && due_[static_cast<std::size_t>(alarm)] <= now_;
   }
 
  private:
+  static std::uint32_t bit(Alarm alarm) { return 1U << static_cast<unsigned>(alarm); }
+  [[nodiscard]] bool is_set(Alarm alarm) const { return (set_ & bit(alarm)) != 0; }
+  [[nodiscard]] Time earliest() const {
+    Time first = kNever;
+    for (auto left = set_; left != 0; left &= left - 1)
+      first = std::min(first, due_[static_cast<std::size_t>(std::countr_zero(left))]);
+    return first;
+  }
+
+  std::array<Time, kAlarms> due_{};  // of those that are set
   Time now_ = 0, deadline_ = kNever;
-  std::array<Time, kAlarms> due_{};
+  std::uint32_t set_ = 0;  // bit per alarm
 };
 
 }  // namespace stp

@@ -92,8 +92,8 @@ class MessageOrder {
     return static_cast<std::int32_t>(msn - next_);
   }
 
+  std::uint32_t next_ = 1;  // beside what stands before it in Offers, which is read with it
   std::set<std::uint32_t> skipped_;
-  std::uint32_t next_ = 1;  // beside what follows in Offers, which is read with it
 };
 
 }  // namespace stp

@@ -36,6 +36,7 @@ void Outbox::add(const SendEntry& entry) {
 
 SendEntry& Outbox::add_put(bool short_one) {
   STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
+  if (clock_.is_idle()) departures_.begin_again();
   auto& out = queue_.place();
   out.payload_length = out.limited = out.may_be_marked = out.reserved[0] = 0;
   out.mark(++last_number_, short_one);

@@ -155,6 +155,7 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
 void Puts::ask_about(Stream& stream) {
   const auto sync = outbox_.ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
   stream.question = {.b_num = stream.b_seq, .sync = sync};
+  stream.asks = true;
   stream.awaited.number = outbox_.last_number();
   stream.unasked = {};
 }
@@ -192,9 +193,9 @@ bool Puts::on_state(const wire::RequestStateResponse& rsr, bool refused) {
 void Puts::on_progress(Stream& stream, const wire::RequestStateResponse& rsr) {
   auto done = rsr.b_seq - stream.b_seq;
   if (done > stream.sent) return;  // an old answer
-  const bool answers = stream.question && stream.question->sync == rsr.sync;
-  const bool lost = answers && rsr.b_seq == stream.question->b_num;
-  if (answers) stream.question.reset();
+  const bool answers = stream.asks && stream.question.sync == rsr.sync;
+  const bool lost = answers && rsr.b_seq == stream.question.b_num;
+  if (answers) stream.asks = false;
   if (done == 0) {
     if (!answers) return;
     if (lost) {
@@ -223,7 +224,7 @@ void Puts::complete(Stream& stream, std::uint32_t blocks) {
     --stream.sent;
   }
   stream.unasked.blocks = std::min(stream.unasked.blocks, stream.sent);
-  stream.question.reset();  // it asked about a Block that is complete now
+  stream.asks = false;  // it asked about a Block that is complete now
   stream.stalled_since = clock_.now();
   stop_waiting(stream);
   send(stream);

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 
 #include "stp/base/fetch_ahead.h"
 #include "stp/base/ring_queue.h"
@@ -83,20 +82,23 @@ class Puts {
   struct Question {
     std::uint32_t b_num = 0, sync = 0;
   };
-  // The Puts into one region.
-  struct Stream {
+  // The Puts into one region, in three cache lines.
+  struct alignas(kCacheLine) Stream {
     RemoteRegion region;
     std::uint64_t start = 0;  // of the region, a linear address
     std::uint32_t i_id = 0;   // of our RMR
+    std::uint32_t b_seq = 0;
     RingQueue<Block> blocks;  // from B_seq on; the first `sent` of them have been sent
-    std::uint32_t b_seq = 0, sent = 0;
+    std::uint32_t sent = 0;
+    bool waits = false;        // counted in waiting_: a Block is on its way
+    bool asks = false;         // `question` is open
     Asking::Unasked unasked;   // the last of `sent`, covered by no question
     Time confirm_at = kNever;  // when to ask about them at the latest
+    Question question;
     Awaited awaited{Alarm::kPuts};
     Time stalled_since = 0;
-    bool waits = false;  // counted in waiting_: a Block is on its way
-    std::optional<Question> question;
   };
+  static_assert(sizeof(Stream) == 3 * kCacheLine);
 
   [[nodiscard]] Stream* find(std::uint32_t r_id);
   void forget(Stream& stream);
@@ -112,15 +114,15 @@ class Puts {
   void abandon(Stream& stream, int status);
   void tell(const Block& block, int status);
 
-  const SequencerConfig& config_;
+  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
+  const SequencerConfig& config_;            // each Put needs what follows
   Clock& clock_;
   Outbox& outbox_;
   Completions& completions_;
   Repeats& repeats_;
   Endings& endings_;
-  Stream* recent_ = nullptr;                 // found last
-  std::uint32_t waiting_ = 0;                // streams with a Block on its way
-  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
+  Stream* recent_ = nullptr;   // found last
+  std::uint32_t waiting_ = 0;  // streams with a Block on its way
 };
 
 // Gets and FetchOps of this side: owns their pieces until the answers have arrived, in order of

@@ -66,7 +66,7 @@ class Repeats {
   bool is_lost(const Awaited& awaited, Answerer who);
   void ask_whether_seen();
 
-  Clock& clock_;  // each request needs this and what follows
+  Clock& clock_;  // each request needs this and the beginning of what follows
   RoundTrip round_trip_;
   const std::uint32_t remote_slots_;
   bool in_doubt_ = false;  // a request is unanswered; the peer may or may not have seen it

@@ -24,7 +24,8 @@ struct alignas(kCacheLine) Sequencer::Impl {
   // protocol: 9.31
   static constexpr std::uint32_t kNoticeMark = 0x53544d4e;  // "STMN"
 
-  explicit Impl(const SequencerConfig& sequencer_config) : config(sequencer_config) {}
+  explicit Impl(const SequencerConfig& sequencer_config)
+      : repeats(sequencer_config.remote_slots, clock, outbox), config(sequencer_config) {}
 
   void dispatch(const ReceivedEntry& entry);
   void expire();
@@ -36,18 +37,20 @@ struct alignas(kCacheLine) Sequencer::Impl {
   void on_end(const ReceivedEntry& entry);
   void on_notice(const wire::NoOperation& nop);
 
-  // What a Put and its answer read stands together, so that a connection that is used now and then
-  // brings few cache lines: up to `outbox`, and the beginning of `landings`.
-  const SequencerConfig config;
-  Repeats repeats{config.remote_slots, clock, outbox};
+  // What a Put and its answer need is in seven cache lines: the end of `clock` and the beginning of
+  // `repeats`, from the end of `puts` to the middle of `outbox`, and where `landings` says whether
+  // anything waits.
+  std::uint64_t last_notice = 0;  // its number in the outbox
   Ids ids;
   Clock clock;
-  Completions completions{outbox};
+  Repeats repeats;
   Puts puts{config, clock, outbox, completions, repeats, endings};
+  const SequencerConfig config;
+  Completions completions{outbox};
   Outbox outbox{clock};
+  Gets gets{config, clock, outbox, completions, repeats};
   Landings landings{config, clock, outbox, completions, endings};
   Endings endings{outbox, completions, repeats};
-  Gets gets{config, clock, outbox, completions, repeats};
   WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
   Asks asks{config, clock, ids, outbox, completions, repeats, endings, puts};
 };
@@ -58,8 +61,10 @@ Sequencer::~Sequencer() = default;
 void Sequencer::fetch_ahead(unsigned step) const {
   const auto& self = *impl_;
   if (step == 0) {
-    fetch_lines(&self, &self.landings);
-    return fetch_line(&self.landings);
+    fetch_line(&self.repeats);
+    fetch_lines(&self.puts, &self.outbox.departures());
+    fetch_line(&self.outbox.departures());
+    return fetch_line(&self.landings.offers);
   }
   if (step == 2) return self.puts.fetch_blocks_ahead();
   self.completions.fetch_ahead();
@@ -253,6 +258,8 @@ void Sequencer::Impl::expire() {
     if (is) clock.stop(alarm);
     return is;
   };
+  // Until all have set their alarms again, the clock says that the outbox waits.
+  clock.due_at(Alarm::kOutbox, kNever);
   clock.stop(Alarm::kRepeats);
   repeats.begin_round();
   if (due(Alarm::kWritesOut)) writes.expire();
@@ -262,7 +269,8 @@ void Sequencer::Impl::expire() {
   if (due(Alarm::kGets)) gets.expire();
   if (due(Alarm::kEndings)) endings.expire();
   repeats.end_round();
-  if (due(Alarm::kOutbox)) outbox.expire();
+  clock.stop(Alarm::kOutbox);
+  outbox.expire();
 }
 
 bool Sequencer::is_stuck() const {

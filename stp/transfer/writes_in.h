@@ -267,9 +267,9 @@ class Offers {
   OfferedWrite take_first();
   [[nodiscard]] RingQueue<OfferedWrite>::iterator first_ahead();
 
-  MessageOrder order_;
   RingQueue<OfferedWrite> waiting_;  // by message; without a number, in order of arrival
-  RingQueue<Receive> receives_;      // in order of posting
+  MessageOrder order_;
+  RingQueue<Receive> receives_;  // in order of posting
   Outbox& outbox_;
   Completions& completions_;
   Finished& finished_;

@@ -42,5 +42,22 @@ TEST(Clock, knows_which_mechanism_is_due) {
   EXPECT_EQ(clock.deadline(), kNever);
 }
 
+TEST(Clock, is_idle_while_no_mechanism_waits) {
+  Clock clock;
+  EXPECT_TRUE(clock.is_idle());
+  clock.due_at(Alarm::kPuts, 10);
+  clock.due_at(Alarm::kOutbox, kNever);
+  EXPECT_FALSE(clock.is_idle());
+  clock.stop(Alarm::kPuts);
+  EXPECT_FALSE(clock.is_idle());
+  EXPECT_EQ(clock.deadline(), kNever);
+  clock.stop(Alarm::kOutbox);
+  EXPECT_TRUE(clock.is_idle());
+  clock.due_at(Alarm::kPuts, 50);
+  EXPECT_EQ(clock.deadline(), 50U) << "what was asked for before it stopped is forgotten";
+  clock.tell(20);
+  EXPECT_FALSE(clock.is_due(Alarm::kPuts));
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -247,5 +247,19 @@ TEST(Departures, KnowUntilWhenARequestWaited) {
   EXPECT_EQ(departures.before(10), 200) << "it has not been taken yet";
 }
 
+TEST(Departures, KnowTheLatestOneAfterTheyHaveBegunAgain) {
+  Departures departures;
+  departures.add(5, 100);
+  departures.add(9, 200);
+  departures.begin_again();
+  departures.add(12, 300);
+  EXPECT_EQ(departures.of(12), 300);
+  EXPECT_EQ(departures.of(10), 300);
+  EXPECT_LE(departures.before(12), 200) << "nothing later is known of";
+  departures.add(13, 400);
+  EXPECT_EQ(departures.of(12), 300);
+  EXPECT_EQ(departures.before(13), 300);
+}
+
 }  // namespace
 }  // namespace stp::test
