@@ -14,8 +14,9 @@ namespace stp {
 NodeChannel::NodeChannel(std::byte* memory, const ChannelGeometry& geometry)
     : slots_(geometry.slots),
       rx_mask_(geometry.rx_capacity() - 1),
-      tx_mask_(geometry.tx_capacity() - 1),
-      in_reserve_((geometry.rx_capacity() + 63) / 64) {
+      tx_mask_(geometry.tx_capacity() - 1) {
+  if (geometry.rx_capacity() > kFew)
+    in_reserve_ = std::make_unique<std::uint64_t[]>(geometry.rx_capacity() / 64);
   STP_ASSERT(geometry.slots >= 1 && geometry.slots <= kMaxSlots, "a channel has a Slot");
   STP_ASSERT(geometry.credits >= 1 && geometry.credits <= kMaxCredits, "a channel has a credit");
   STP_ASSERT(reinterpret_cast<std::uintptr_t>(memory) % kCacheLine == 0,

@@ -2,7 +2,8 @@
 // The two ends of a channel's rings: what one of them publishes is what the other one reads.
 #pragma once
 
-#include <vector>
+#include <array>
+#include <memory>
 
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
@@ -107,22 +108,30 @@ class NodeChannel {
   }
   [[gnu::noinline]] std::uint32_t pass_reserve(std::uint32_t tail);
   std::uint32_t queued();  // unread entries of the Schedule Header Queue
-  std::uint64_t& reserve_word(std::uint32_t index) { return in_reserve_[(index & rx_mask_) / 64]; }
+  std::uint64_t& reserve_word(std::uint32_t index) {
+    const auto at = (index & rx_mask_) / 64;
+    return rx_mask_ < kFew ? few_in_reserve_[at] : in_reserve_[at];
+  }
   static std::uint64_t reserve_bit(std::uint32_t index) { return std::uint64_t{1} << index % 64; }
 
+  static constexpr std::uint32_t kFew = 256;  // places of a ring
+
+  std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0, steps_ = 0;
+  // The places of the ring that hold no Slot: here if there are more than kFew of them.
+  std::unique_ptr<std::uint64_t[]> in_reserve_;
+
+  // What each request and each header need: a cache line, and a word of the next one.
   ChannelControl* control_ = nullptr;
   ReceivedEntry* rx_ = nullptr;
   SendEntry* tx_ = nullptr;
   std::uint32_t slots_ = 0;
   std::uint32_t rx_mask_ = 0, tx_mask_ = 0;
   std::uint32_t rx_head_ = 0, rx_first_ = 0, tx_tail_ = 0;
-  std::uint32_t refused_ = 0, over_budget_ = 0, cts_repeated_ = 0, steps_ = 0;
-  std::uint32_t seen_tail_ = 0;  // how far the user had read at the last look
-  // The places of the ring that hold no Slot, and the number of unread ones.
-  std::vector<std::uint64_t> in_reserve_;
-  std::uint32_t reserve_count_ = 0;
+  std::uint32_t seen_tail_ = 0;      // how far the user had read at the last look
+  std::uint32_t reserve_count_ = 0;  // unread entries that hold no Slot
   ChannelState state_ = ChannelState::kConnecting;
   bool broken_ = false;
+  std::array<std::uint64_t, kFew / 64> few_in_reserve_{};
 };
 
 // The user's end, for libst. One thread at a time may receive and one may send.

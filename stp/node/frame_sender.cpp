@@ -125,8 +125,9 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
   auto& vc = use_.turns.next();
   auto share = std::min(work, kWorkOfTurn);
   work -= share;
-  auto* const path = vc.inbound.account().path();
-  const bool bounded_port = vc.connectionless() && use_.common.controls_congestion();
+  const bool controls = use_.common.controls_congestion();  // elsewhere there are no paths
+  auto* const path = controls ? vc.inbound.account().path() : nullptr;
+  const bool bounded_port = controls && vc.connectionless();
   const auto count = path != nullptr ? send_along(vc, *path, frames, share, now)
                      : bounded_port  ? send_from_port(vc, frames, share, now)
                                      : send_from(vc, frames, share, now);

@@ -129,6 +129,8 @@ class PermittedBlocks {
       at = place_of(key);
     }
     blocks_.insert(at, {key, start});
+    lowest_ = blocks_.front().key;
+    highest_ = blocks_.back().key;
   }
   // The linear address of the Block's first byte; nullopt if no CTS permitted it, or too long ago.
   [[nodiscard]] std::optional<std::uint64_t> start_of(std::uint32_t r_id,
@@ -136,8 +138,7 @@ class PermittedBlocks {
     const auto key = key_of(r_id, b_num);
     // Mostly the Block is of a region, which was opened before the Transfers that are remembered,
     // or after them.
-    if (blocks_.empty() || key < blocks_.front().key || blocks_.back().key < key)
-      return std::nullopt;
+    if (key < lowest_ || highest_ < key) return std::nullopt;
     const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), key, before);
     if (at == blocks_.end() || at->key != key) return std::nullopt;
     return at->start;
@@ -167,8 +168,9 @@ class PermittedBlocks {
     keys_[newest] = key;
   }
 
-  std::vector<Block> blocks_;        // by key
-  std::vector<std::uint64_t> keys_;  // in order of arrival, from next_ on
+  std::uint64_t lowest_ = 1, highest_ = 0;  // of blocks_, beside what each Put uses of a connection
+  std::vector<Block> blocks_;               // by key
+  std::vector<std::uint64_t> keys_;         // in order of arrival, from next_ on
   std::size_t next_ = 0;
 };
 
@@ -303,56 +305,60 @@ class PacedVc {
 
 // A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a
 // connection and is always open; its peer is that of the request being sent.
-struct Vc : TimerNode,
-            ListHook<IsReady>,
-            ListHook<IsTouched>,
-            ListHook<IsWatched>,
+//
+// What each Put and its answer use stands together, so that a connection that is used now and then
+// brings few cache lines: four, from IsReady to the beginning of `permitted`, two of `channel`,
+// whose second one has what `credit` needs, and one in `inbound`.
+struct Vc : ListHook<IsWatched>,
             ListHook<IsInBacklog>,
-            ListHook<IsUntidy> {
+            ListHook<IsUntidy>,
+            TimerNode,
+            ListHook<IsReady>,
+            ListHook<IsTouched> {
   VcId id = kNoneId;
   Endpoint* endpoint = nullptr;
+  std::uint64_t cookie = 0;
   Machine<kVcTransitions> state;
+  bool user_closed = false;  // the user has closed it
+  // Its peer has not shown that it is there, and until then gets nothing but CAs.
+  // protocol: 13.21
+  bool waits_for_proof = false;
+  bool is_sending = false;  // a DATA of several STUs is partly sent: see `sending`
+  WakeState wake;
+  DepartingClocks departing;
+
+  wire::ExpectedData expected;  // the peer's names, once it has sent them
+  MacAddr peer_mac;
+  std::uint16_t local_port = 0, peer_port = 0;
+  std::uint8_t peer_bufsize = 0, send_stu_log2 = 0;
+  std::uint32_t local_key = 0, peer_key = 0;
+  std::uint32_t attached = 0;  // frames that still read the user's memory
+  Time heard = 0;              // last frame from the peer
+
+  Draining draining;
+  VcTraffic traffic;
+  std::unique_ptr<OneSided> one_sided;
+  PermittedBlocks permitted;  // at its beginning
+
   int error = 0;
   bool passive = false;           // made by the peer's RC; found by MAC, Port and `peer_key`
   bool end_counted = false;       // counted in vc_closed or vc_failed
-  bool user_closed = false;       // the user has closed it
   bool padded = false;            // the RC that made it was
   bool peer_heeds_marks = false;  // and this Node, too
   // Routers may mark the STUs of Blocks that the peer has granted.
   // protocol: 13.22
   bool may_be_marked = false;
-  // Its peer has not shown that it is there, and until then gets nothing but CAs.
-  // protocol: 13.21
-  bool waits_for_proof = false;
-  WakeState wake;
-  DepartingClocks departing;
-  std::uint64_t cookie = 0;
-
-  // Each Put and its answer use what stands from here to `credit`, and the end of `inbound`: a
-  // connection that is used now and then brings few cache lines.
-  wire::ExpectedData expected;  // the peer's names, once it has sent them
-  MacAddr peer_mac;
-  std::uint16_t local_port = 0, peer_port = 0;
-  std::uint32_t local_key = 0, peer_key = 0;
-  unsigned peer_bufsize = 0, send_stu_log2 = 0;
-  std::uint32_t attached = 0;  // frames that still read the user's memory
-  bool is_sending = false;     // a DATA of several STUs is partly sent: see `sending`
-  Time heard = 0;              // last frame from the peer
-  Draining draining;
-  VcTraffic traffic;
-  NodeChannel channel;
-  std::unique_ptr<OneSided> one_sided;
-  PermittedBlocks permitted;
-  SlotCredit credit;
-
   RoundTrip round_trip;
+  VcMxs mxs;
+  NodeChannel channel;  // at its end
+  SlotCredit credit;    // at its beginning
+
   DialState dial;
   Retry handshake;    // for RC, RD or DA until answered
   Decision decision;  // kAsked
   SlotQuestions questions;
   RecoveryState recovery;
   Proof proof;
-  VcMxs mxs;
   std::unique_ptr<UnscheduledBlocks> unscheduled;  // connectionless only
   std::unique_ptr<KeyGuard> guard;                 // connectionless only
   unsigned local_max_stu = 0, peer_max_stu = 0;

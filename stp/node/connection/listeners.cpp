@@ -69,11 +69,12 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
   vc.peer_port = name.port;
   vc.peer_key = name.key;
   expect(vc);
-  vc.peer_bufsize = sizes.bufsize;
+  vc.peer_bufsize = static_cast<std::uint8_t>(sizes.bufsize);
   vc.peer_max_stu = sizes.max_stu;
   vc.peer_slots = sizes.slots;
   vc.credit.reset(sizes.slots);
-  vc.send_stu_log2 = stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize);
+  vc.send_stu_log2 =
+      static_cast<std::uint8_t>(stu_size_log2(vc.peer_max_stu, vc.local_max_stu, vc.peer_bufsize));
   const auto bufsize = vc.endpoint->config.bufsize;
   const auto stu_log2 = stu_size_log2(vc.local_max_stu, vc.peer_max_stu, bufsize);
   vc.inbound.configure({bufsize, stu_log2}, !vc.endpoint->config.recover,
@@ -116,9 +117,10 @@ int Openings::open_port(Endpoint& endpoint, std::byte* channel, std::uint64_t co
   if (vc == nullptr) return endpoint.config.port != 0 ? -EADDRINUSE : -ENOSPC;
   vc->state.must(VcEvent::kBegun);
   vc->end_counted = true;  // not counted as a connection
-  vc->peer_bufsize = endpoint.config.bufsize;
+  vc->peer_bufsize = static_cast<std::uint8_t>(endpoint.config.bufsize);
   vc->peer_max_stu = vc->local_max_stu;
-  vc->send_stu_log2 = stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize);
+  vc->send_stu_log2 = static_cast<std::uint8_t>(
+      stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize));
   vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2,
                                                         endpoint.owner->windows);
   vc->guard = std::make_unique<KeyGuard>();

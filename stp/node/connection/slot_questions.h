@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <tuple>
 
 #include "stp/channel/retry.h"
 
@@ -33,9 +33,9 @@ class SlotCredit {
   // already counted by spend() leave after it.
   void asked(std::uint32_t sync, std::uint32_t unsent = 0) {
     if (open_ == 0) next_ = 0;  // so few are open at a time that they use the same place
-    if (asks_[next_ % asks_.size()].open) thin_out();
-    asks_[next_++ % asks_.size()] = {sync, spent_ - unsent, true};
-    ++open_;
+    if (is_open(next_)) thin_out();
+    asks_[next_ % kPlaces] = {sync, spent_ - unsent};
+    open_ |= bit(next_++);
   }
 
   // The answer to question `sync`: `free` Slots were free when the peer handled it. False: no such
@@ -43,12 +43,11 @@ class SlotCredit {
   bool answered(std::uint32_t sync, std::uint32_t free) {
     // Mostly none is open: then this looks at none.
     auto left = open_;
-    for (std::size_t i = 0; left > 0 && i < asks_.size(); ++i) {
-      const auto at = (next_ + asks_.size() - 1 - i) % asks_.size();
-      if (!asks_[at].open) continue;
-      --left;
-      if (asks_[at].sync != sync) continue;
-      const auto since = spent_ - asks_[at].spent;
+    for (auto at = next_ - 1; left != 0; --at) {
+      if ((left & bit(at)) == 0) continue;
+      left &= ~bit(at);
+      if (asks_[at % kPlaces].sync != sync) continue;
+      const auto since = spent_ - asks_[at % kPlaces].spent;
       close_older(at);
       credit_ = free > since ? free - since : 0;
       // Prevents a question after each operation when the peer reads slowly.
@@ -59,35 +58,37 @@ class SlotCredit {
   }
 
  private:
+  static constexpr std::uint32_t kPlaces = 16;
   struct Ask {
     std::uint32_t sync = 0, spent = 0;
-    bool open = false;
   };
+  static constexpr std::uint32_t bit(std::uint32_t at) { return 1U << at % kPlaces; }
+  [[nodiscard]] bool is_open(std::uint32_t at) const { return (open_ & bit(at)) != 0; }
   // More questions are under way than have a place. Forgets every second one: if it forgot the
   // oldest ones, it would know none of them when its answer comes, however long that takes.
   void thin_out() {
-    constexpr auto kPlaces = std::tuple_size_v<decltype(asks_)>;
-    for (std::size_t i = 0; i < kPlaces / 2; ++i)
+    std::uint32_t open = 0;
+    for (std::uint32_t i = 0; i < kPlaces / 2; ++i) {
       asks_[(next_ + i) % kPlaces] = asks_[(next_ + 2 * i) % kPlaces];
+      if (is_open(next_ + 2 * i)) open |= bit(next_ + i);
+    }
+    open_ = open;
     next_ += kPlaces / 2;
-    for (std::size_t i = 0; i < kPlaces / 2; ++i) asks_[(next_ + i) % kPlaces].open = false;
-    open_ = static_cast<std::uint32_t>(
-        std::count_if(asks_.begin(), asks_.end(), [](const Ask& ask) { return ask.open; }));
   }
   // Closes this question, and earlier ones: their answers are older. Mostly it is the only one.
-  void close_older(std::size_t at) {
-    for (std::size_t i = 0; open_ > 0 && i < asks_.size(); ++i) {
-      auto& ask = asks_[(at + asks_.size() - i) % asks_.size()];
-      if (!ask.open || static_cast<std::int32_t>(asks_[at].spent - ask.spent) < 0) continue;
-      ask.open = false;
-      --open_;
+  void close_older(std::uint32_t at) {
+    const auto spent = asks_[at % kPlaces].spent;
+    for (auto left = open_; left != 0; left &= left - 1) {
+      const auto place = static_cast<std::uint32_t>(std::countr_zero(left));
+      if (static_cast<std::int32_t>(spent - asks_[place].spent) >= 0) open_ &= ~bit(place);
     }
   }
 
   std::uint32_t slots_ = 0, credit_ = 0, ask_at_ = 0;
   std::uint32_t spent_ = 0;  // wraps at 2^32
-  std::uint32_t next_ = 0, open_ = 0;
-  std::array<Ask, 16> asks_{};
+  std::uint32_t next_ = 0;
+  std::uint32_t open_ = 0;  // bit per place
+  std::array<Ask, kPlaces> asks_{};
 };
 
 // The Syncs of a Node's own last few questions. Answers to them, however often they arrive, are for

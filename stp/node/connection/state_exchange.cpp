@@ -115,7 +115,7 @@ void StateExchange::on_response(Vc& vc, const wire::Frame& frame, Time now) {
   if (own) return use_.timers.update(vc);
   // The fields of the RS that came with the answer to its RC.
   // protocol: 5.37
-  const bool proof = vc.passive && rsr.sync == vc.peer_key && frame.header.has(wire::flag::kReject);
+  const bool proof = frame.header.has(wire::flag::kReject) && rsr.sync == vc.peer_key && vc.passive;
   if (ours || proof || vc.user_closed) return;
   if (!deliver(vc, use_.wake_ups, frame.src, frame.header, frame.option,
                NodeChannel::Place::kReserve))

@@ -501,12 +501,12 @@ class Inbound {
   InboundRemains remains_;
   PeerRequests requests_;
   OpenBlocks open_;
+  GrantAccount account_;
+  TransferTable transfers_;  // each received Block needs its end, and the beginning of what follows
+  Tiles tiles_;
+  ExpectedAnswers answers_;
   InboundBlock* recent_ = nullptr;  // scheduled: consecutive STUs are mostly of one Block
   std::uint64_t tracked_ = 0;       // capacity of all maps, in STUs
-  TransferTable transfers_;         // from its end on, each received Block needs this
-  GrantAccount account_;
-  ExpectedAnswers answers_;
-  Tiles tiles_;
   bool reuses_ids_ = true;
 };
 

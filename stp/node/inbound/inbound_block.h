@@ -234,8 +234,8 @@ class HeldEnds {
     std::memcpy(end.bytes + (first - end.address), newer.data() + (first - address), last - first);
     return false;
   }
-  std::vector<HeldEnd> places_;
   std::vector<Key> order_;  // of the held ends, ascending
+  std::vector<HeldEnd> places_;
 };
 
 struct InboundTransfer;

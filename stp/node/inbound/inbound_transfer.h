@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/work_meter.h"
 #include "stp/node/inbound/inbound_block.h"
 #include "stp/node/node.h"
@@ -182,26 +183,30 @@ class WindowBytes {
 
 // Transfers to this side and regions opened here, with their complete Blocks (section 9), and a
 // table of them that forgets the oldest (section 7).
-struct InboundTransfer {
-  std::uint32_t r_id = 0, i_id = 0;
-  bool region = false;  // opened by MRA
-  std::uint16_t mx = 0;
-  std::uint64_t t_len = 0;      // kUnknownLength: the RTS was not seen
-  std::uint64_t start = 0;      // region: linear address
-  unsigned blocksize = 0;       // scheduled: exponent, fixed by the first CTS
-  std::uint32_t b_seq = 0;      // the first incomplete Block
-  BlocksAhead ahead;            // complete Blocks beyond b_seq
-  std::uint32_t b_win = 0;      // region: the most Blocks on their way
-  std::uint32_t partial = 0;    // region: partly received Blocks
-  std::uint32_t most_stus = 0;  // region: the most STUs of a Block
-  HeldEnds held;                // region: ends of Blocks that must not be visible yet
+struct alignas(kCacheLine) InboundTransfer {
   // Region: places for Blocks of several STUs. Block b uses place b modulo their number, a power of
   // two. Empty until the first such Block; each place is allocated for its first Block.
   std::vector<std::unique_ptr<InboundBlock>> window;
+  std::uint32_t most_stus = 0;  // region: the most STUs of a Block
+  unsigned blocksize = 0;       // scheduled: exponent, fixed by the first CTS
+  std::uint64_t tracked = 0;    // scheduled: capacity of their maps, in STUs
+
+  // A Block of one STU into a region needs one cache line, from the end of `ahead` to the beginning
+  // of `held`.
+  BlocksAhead ahead;  // complete Blocks beyond b_seq
+  std::uint32_t r_id = 0, i_id = 0;
+  bool region = false;  // opened by MRA
+  bool over = false;    // ended; being freed
+  std::uint16_t mx = 0;
+  std::uint32_t b_seq = 0;    // the first incomplete Block
+  std::uint64_t t_len = 0;    // kUnknownLength: the RTS was not seen
+  std::uint64_t start = 0;    // region: linear address
+  std::uint32_t b_win = 0;    // region: the most Blocks on their way
+  std::uint32_t partial = 0;  // region: partly received Blocks
+  HeldEnds held;              // region: ends of Blocks that must not be visible yet
+
   std::unordered_map<std::uint32_t, GrantedBlock> blocks;  // scheduled: granted, incomplete
-  std::uint64_t tracked = 0;      // scheduled: capacity of their maps, in STUs
   std::uint64_t outstanding = 0;  // scheduled: bytes of `blocks` that have not arrived
-  bool over = false;              // ended; being freed
   WindowBytes memory;             // of this and of its Blocks or window
 
   static constexpr std::uint64_t kUnknownLength = ~std::uint64_t{0};

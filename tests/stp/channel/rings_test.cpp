@@ -116,6 +116,30 @@ TEST_F(NodeSide, slots_are_counted_right_wherever_the_ring_begins) {
   EXPECT_FALSE(node.broken());
 }
 
+// 512 places: more than stand in the NodeChannel itself.
+TEST(LargeRings, count_their_slots_in_the_same_way) {
+  constexpr ChannelGeometry kLarge{.slots = 300, .credits = 4};
+  constexpr std::uint32_t kRest = 212;
+  const ChannelMemory memory(kLarge);
+  NodeChannel node(memory.data(), kLarge);
+  UserChannel user(memory.data());
+  ReceivedEntry entry{};
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < kRest; ++i)
+      ASSERT_TRUE(node.deliver(entry, NodeChannel::Place::kReserve));
+    ASSERT_FALSE(node.deliver(entry, NodeChannel::Place::kReserve));
+    for (std::uint32_t i = 0; i < kLarge.slots; ++i)
+      ASSERT_TRUE(node.deliver(entry, NodeChannel::Place::kSlot));
+    ASSERT_EQ(node.free_slots(), 0U);
+    for (std::uint32_t i = 0; i < kRest; ++i) ASSERT_TRUE(user.receive(entry));
+    ASSERT_EQ(node.free_slots(), 0U) << "those that were read held none";
+    while (user.receive(entry)) {
+    }
+    ASSERT_EQ(node.free_slots(), kLarge.slots);
+  }
+  EXPECT_FALSE(node.broken());
+}
+
 TEST_F(NodeSide, who_claims_to_have_read_what_was_not_there_has_broken_the_ring) {
   ASSERT_TRUE(deliver(1));
   words.rx_tail = 2;

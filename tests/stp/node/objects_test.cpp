@@ -30,6 +30,17 @@ TEST(PermittedBlocks, a_repeat_among_few_forgets_nothing) {
   for (const auto k : {1U, 2U, 3U}) EXPECT_EQ(blocks.start_of(kTransfer, k), k);
 }
 
+TEST(PermittedBlocks, the_first_and_the_last_are_found_in_whatever_order_they_came) {
+  PermittedBlocks blocks;
+  EXPECT_FALSE(blocks.start_of(0, 0));
+  for (const auto k : {50U, 10U, 90U}) blocks.remember(kTransfer, k, k);
+  for (const auto k : {50U, 10U, 90U}) EXPECT_EQ(blocks.start_of(kTransfer, k), k);
+  EXPECT_FALSE(blocks.start_of(kTransfer, 9));
+  EXPECT_FALSE(blocks.start_of(kTransfer, 91));
+  blocks.clear();
+  for (const auto k : {50U, 10U, 90U}) EXPECT_FALSE(blocks.start_of(kTransfer, k));
+}
+
 TEST(Turns, go_round_among_owners_however_many_connections_one_has) {
   Vcs many, few;
   auto &a = many.make(1), &b = many.make(2), &c = many.make(3), &d = few.make(1);
