@@ -3,8 +3,16 @@
 // counts instructions (tests/bench/instructions). Each run is a process of its own, forked from
 // this one, which has paid for its start once. Prints the pid, the path and COUNT of each. Does not
 // depend on time, random numbers or threads.
+// stp-paths lines COUNT: one Put on each of COUNT connections, which have been used before, for a
+// tool that simulates caches: it is told when they are to be empty.
 #include <sys/wait.h>
 #include <unistd.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#endif
 
 #include <array>
 #include <cstdio>
@@ -13,6 +21,7 @@
 
 #include "stp/channel/rings.h"
 #include "tests/bench/level0_pair.h"
+#include "tests/bench/lone_puts.h"
 #include "tests/bench/managed_pair.h"
 #include "tests/bench/many_connections.h"
 #include "tests/bench/put_pair.h"
@@ -173,18 +182,35 @@ bool walk_apart(const Path& path, std::uint32_t count) {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
+void lines(std::uint32_t count) {
+  LonePuts puts(count);
+  puts.round();  // opens the region on each connection
+  puts.round();
+  CALLGRIND_START_INSTRUMENTATION;
+  puts.round();
+  CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+std::uint32_t number(const char* word) {
+  return static_cast<std::uint32_t>(std::strtoul(word, nullptr, 10));
+}
+
 }  // namespace
 }  // namespace stp::bench
 
 int main(int argc, char** argv) {
+  using namespace stp::bench;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s COUNT...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s COUNT... | lines COUNT\n", argv[0]);
     return 2;
   }
-  for (const auto& path : stp::bench::kPaths)
+  if (argc == 3 && std::strcmp(argv[1], "lines") == 0) {
+    lines(number(argv[2]));
+    return 0;
+  }
+  for (const auto& path : kPaths)
     for (int i = 1; i < argc; ++i)
-      if (!stp::bench::walk_apart(path,
-                                  static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)))) {
+      if (!walk_apart(path, number(argv[i]))) {
         std::fprintf(stderr, "%s failed with %s rounds\n", path.name, argv[i]);
         return 1;
       }
