@@ -40,9 +40,8 @@ struct alignas(kCacheLine) Sequencer::Impl {
   // What a Put and its answer need is in seven cache lines: the end of `clock` and the beginning of
   // `repeats`, from the end of `puts` to the middle of `outbox`, and where `landings` says whether
   // anything waits.
-  std::uint64_t last_notice = 0;  // its number in the outbox
   Ids ids;
-  Clock clock;
+  alignas(16) Clock clock;  // so what is needed of it begins with a line
   Repeats repeats;
   Puts puts{config, clock, outbox, completions, repeats, endings};
   const SequencerConfig config;
