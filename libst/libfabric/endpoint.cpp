@@ -477,7 +477,7 @@ ssize_t AnyEndpoint::started(Op& op, int error) {
   if (error == 0) return 0;
   leaves(op);
   link_.free_op(op);
-  return -error_of(error);
+  return link_.comes_back(error) ? -FI_EAGAIN : -error_of(error);
 }
 
 void AnyEndpoint::leaves(const Op& op) {

@@ -305,7 +305,7 @@ class AnyEndpoint : public MessageEnd {
   Matching matching_;
   std::size_t tx_size_, rx_size_;  // places that a program may count on
   std::size_t outstanding_ = 0, injected_ = 0;
-  std::size_t placeless_ = 0;  // of those that are outstanding: announced messages
+  std::size_t placeless_ = 0;  // of those that are outstanding
 
  private:
   // `noted`: the peer is told of it when it is done.

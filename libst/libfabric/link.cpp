@@ -341,6 +341,12 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
   return 0;
 }
 
+bool FabricLink::comes_back(int status) const {
+  const auto used_up = status == -EDQUOT || status == -ENOSPC || status == -ENOMEM;
+  return used_up && (registrations_.size() != 0 || slots_.has_lent() || short_laned_.has_lent() ||
+                     laned_.has_lent());
+}
+
 // ---- where short messages land ----
 
 RxBlock::~RxBlock() {

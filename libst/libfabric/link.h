@@ -147,6 +147,9 @@ class FabricLink {
   void free_op(Op& op);
   // Finds or makes registered memory for the segments. `gather`: copies their bytes into it.
   int span_of(const Segments& segments, bool gather, Span& out);
+  // Whether a call with that status found memory, places or registrations used up that operations
+  // under way give back: then who waits gets them.
+  [[nodiscard]] bool comes_back(int status) const;
   Slots& slots() { return slots_; }
   // For headers alone.
   Slots& notes() { return notes_; }

@@ -56,6 +56,7 @@ class Slots {
   int take(Span& out);
   void give_back(const Span& span) { free_.push_back({span.data, span.memory}); }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool has_lent() const { return free_.size() != blocks_.size() * at_a_time_; }
 
  private:
   struct Slot {
@@ -177,6 +178,7 @@ struct OpState : Outcome {
   unsigned stm_flags = 0;
   bool in_steps = false;         // it may take further ones
   bool owes_note = false;        // its put is under way, and its note waits for that
+  bool placeless = false;        // it takes none of the places that a program may count on
   std::uint32_t remote_key = 0;  // what is written, read or changed
 
   // ---- of FI_EP_RDM ----

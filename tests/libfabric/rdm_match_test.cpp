@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives of FI_EP_RDM that look, claim, discard, are cancelled, or take several messages.
 #include <algorithm>
+#include <tuple>
 
 #include "tests/libfabric/rdm_fixture.h"
+#include "tests/libst/libst_fixture.h"
 
 namespace stp::test::rdm_match_test {
 namespace {
@@ -64,6 +66,61 @@ TEST_F(RdmMatch, MoreReceivesAndAnnouncedMessagesMayBePostedThanThereArePlaces) 
   std::vector<char> whole(sent.size());
   receive(whole, 2 * kMany - 1);
   EXPECT_EQ(whole, sent);
+}
+
+// Else a program that posts without an end would take memory without an end.
+TEST_F(RdmMatch, MessagesThatWaitInCopiesTakePlaces) {
+  constexpr std::size_t kPlaces = 16;
+  auto bytes = pattern(100'000);
+  const std::vector<iovec> whole{{bytes.data(), 8}};
+  const std::vector<iovec> halves{{bytes.data(), 50'000}, {&bytes[50'000], 50'000}};
+  for (const auto& [parts, flags, registered] :
+       {std::tuple(whole, std::uint64_t{FI_DELIVERY_COMPLETE}, false),
+        std::tuple(halves, 0UL, false),
+        std::tuple(whole, std::uint64_t{FI_DELIVERY_COMPLETE}, true)}) {
+    make(0, [](fi_info& asked) { asked.tx_attr->size = kPlaces; });
+    const auto memory = a_->memory(bytes.data(), bytes.size(), FI_SEND);
+    void* desc = fi_mr_desc(memory.get());
+    fi_msg_tagged message{};
+    message.msg_iov = parts.data();
+    message.iov_count = parts.size();
+    message.desc = registered ? &desc : nullptr;
+    message.addr = to_b_;
+    for (std::size_t i = 0; i < kPlaces; ++i)
+      ASSERT_EQ(fi_tsendmsg(a_->ep.get(), &message, flags), 0) << i;
+    EXPECT_EQ(fi_tsendmsg(a_->ep.get(), &message, flags), registered ? 0 : -FI_EAGAIN);
+    EXPECT_EQ(a_->ep->ops->tx_size_left(a_->ep.get()), registered ? kPlaces : 0);
+    a_->ep.reset();
+  }
+}
+
+// With a stpd whose operator gives a program so much: MPI would abort where it can wait.
+TEST_F(RdmMatch, WhatOperationsUnderWayHoldIsWaitedFor) {
+  Daemon daemon;
+  const UseLink link(daemon.link());
+  make();
+  auto first = pattern(100'000), second = pattern(110'000, 1);
+  std::vector<char> awaited(second.size()), third(first.size());
+  const auto post = [](RdmNode& from, const std::vector<char>& bytes, fi_addr_t to) {
+    return fi_tsend(from.ep.get(), bytes.data(), bytes.size(), nullptr, to, 1, nullptr);
+  };
+  ASSERT_EQ(post(*b_, first, to_a_), 0);
+  ASSERT_EQ(post(*a_, second, to_b_), 0);
+  await_message(1);
+  daemon.limit_mapped(1);
+  EXPECT_EQ(post(*a_, third, to_b_), -FI_EAGAIN);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), awaited.data(), awaited.size(), nullptr, to_a_, 1, 0, nullptr),
+            0);
+  b_->expect_nothing(b_->rx.get());
+  daemon.limit_mapped(std::uint64_t{1} << 30);
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, awaited.size());
+  EXPECT_EQ(awaited, second);
+  a_->completed(a_->tx.get());
+  // Nothing comes back now.
+  daemon.limit_mapped(1);
+  EXPECT_EQ(post(*a_, third, to_b_), -FI_ENOSPC);
+  a_.reset();
+  b_.reset();
 }
 
 TEST_F(RdmMatch, PeekTellsOfAMessageAndLeavesIt) {

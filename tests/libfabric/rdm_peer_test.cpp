@@ -183,6 +183,25 @@ TEST_F(RdmTellers, OfWritesAreToldThoughThePeerGoesWhileTheQueueIsFull) {
   expect_all_are_told(FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, kFew);
 }
 
+// The receive that names it fails when all is told that it has sent.
+TEST_F(RdmTellers, OfWritesAreToldBeforeThePeersSilence) {
+  constexpr std::uint64_t kFew = 16'384 + 10;
+  ASSERT_EQ(::setenv("FI_STP_CONNECT_TIMEOUT", "20", 1), 0);
+  make();
+  const auto from = b_->insert(stranger_.listen());
+  char named = 0;
+  ASSERT_EQ(fi_trecv(b_->ep.get(), &named, 1, nullptr, from, 7, 0, &named), 0);
+  send_many(kWritten, head(0, 1, 0, 2), kFew);
+  stranger_.leave();
+  ASSERT_EQ(fi_tsend(b_->ep.get(), "x", 1, nullptr, from, 1, this), 0);
+  EXPECT_EQ(b_->failed(b_->tx.get()).err, FI_ETIMEDOUT);
+  ::unsetenv("FI_STP_CONNECT_TIMEOUT");
+  expect_all_are_told(FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, kFew);
+  const auto failed = b_->failed(b_->rx.get());
+  EXPECT_EQ(failed.op_context, &named);
+  EXPECT_EQ(failed.err, FI_ETIMEDOUT);
+}
+
 // They use up nothing of it.
 TEST_F(RdmTellers, OfEmptyMessagesIntoABufferOfManyWaitAsWell) {
   std::vector<char> buffer(10'000);
@@ -758,6 +777,22 @@ TEST_F(RdmPeer, WhoReadsWithoutPullingIsBrokenOffOnce) {
   stranger_.look(10);
   EXPECT_TRUE(log.says("a peer is broken off (1 so far): "));
   EXPECT_FALSE(log.says("a peer is broken off (2 so far): "));
+}
+
+// Each read would be looked for among all of them.
+TEST_F(RdmPeer, WhoPullsWithoutReadingIsBrokenOff) {
+  constexpr std::uint32_t kMany = 65;
+  const auto to = a_->insert(stranger_.listen());
+  const std::vector<char> bytes(100'000);
+  for (std::uint32_t i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to, 1, nullptr), 0);
+  stranger_.accept();
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    while (stranger_.outstanding() != 0) stranger_.look(1);
+    stranger_.send(kPull, head(0, bytes.size(), i, 0), kHead);
+  }
+  EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  a_->ep.reset();
 }
 
 // It keeps the receives that have matched, and no other peer waits.

@@ -158,6 +158,7 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
   try {
     if (const auto error = made->second->dial(); error != 0) {
       forget();
+      if (link_.comes_back(error)) return -FI_EAGAIN;
       return explain(FI_LOG_EP_CTRL, "a connection", error);
     }
   } catch (...) {

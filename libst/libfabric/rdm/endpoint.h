@@ -132,6 +132,12 @@ class Incoming final : public Connection, public Source {
   // What was to be read and has not begun is given up.
   void give_up(int status);
   [[nodiscard]] const Address& source() const { return source_; }
+  // Nothing is heard of the peer. If it has gone, its end tells of that, after what it has sent.
+  void tell_silent(int status) {
+    if (!end_) return;
+    end_->kind = STM_FAILED;
+    end_->status = status;
+  }
 
   void pull(const Message& message, Receive&& receive) override;
   void done_with(Message& message) override;

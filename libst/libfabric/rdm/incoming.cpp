@@ -171,6 +171,7 @@ void Incoming::came() {
 }
 
 void Incoming::look_again() {
+  if (!ended_ && !waiting_.empty()) read_next();
   if (take_held() || (end_ && !waits_for_program())) {
     if (end_) end(*std::exchange(end_, std::nullopt));
     return;
@@ -392,12 +393,21 @@ std::optional<std::size_t> Incoming::free_length(const Pending& pending) const {
   return std::nullopt;
 }
 
-// Of those that wait, each that can have a length of its own among those that are under way.
+// Of those that wait, each that can have a length of its own among those that are under way, and
+// memory.
 void Incoming::read_next() {
+  auto lacks_memory = false;
   for (auto next = waiting_.begin();
        next != waiting_.end() && reading_.size() < kMostReads && !broken_;) {
     const auto length = free_length(*next);
-    if (!length) {
+    if (!length || (lacks_memory && !is_registered(next->op->landing))) {
+      ++next;
+      continue;
+    }
+    auto error = endpoint_.find_place(*next->op);
+    if (endpoint_.link().comes_back(error)) {
+      lacks_memory = true;
+      endpoint_.link().await(*this);
       ++next;
       continue;
     }
@@ -405,7 +415,8 @@ void Incoming::read_next() {
     next = waiting_.erase(next);
     reading_.push_back({pending.op, *length});
     endpoint_.link().watch(*this);
-    const auto error = read(*pending.op, pending, *length);
+    pending.op->parts = 1;
+    if (error == 0) error = read(*pending.op, pending, *length);
     if (error == 0) continue;
     // The sender would wait for the read for ever. One that has gone may have left other messages.
     if (is_there()) break_off("a message cannot be read");
@@ -416,8 +427,6 @@ void Incoming::read_next() {
 // A status: not all of its parts have begun.
 int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
   auto& link = endpoint_.link();
-  op.parts = 1;
-  if (const auto error = endpoint_.find_place(op); error != 0) return error;
   if (length < op.length) {
     const auto left = op.length - length;
     std::memcpy(op.span.data + length, pending.tail.data() + (kTail - left), left);
@@ -604,8 +613,14 @@ void Endpoint::tell_failed(const Address& peer, int status) {
 // Its messages come on another connection, if it has made one since. Receives that are posted later
 // fail, too.
 void Endpoint::fell_silent(const Address& peer, int status) {
-  const auto is_of_peer = [&](const auto& each) { return each.second->source() == peer; };
-  if (closing_ || !can_name(peer) || std::ranges::any_of(incoming_, is_of_peer)) return;
+  if (closing_ || !can_name(peer)) return;
+  auto is_there = false;
+  for (const auto& [key, each] : incoming_) {
+    if (each->source() != peer) continue;
+    is_there = true;
+    each->tell_silent(status);
+  }
+  if (is_there) return;
   if (give_up_receives(peer, status)) tell_failed(peer, status);
   forget_losses();
   losses_.add_silence(peer, status, av_->has_since(peer));

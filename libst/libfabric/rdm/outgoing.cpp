@@ -295,6 +295,7 @@ void Outgoing::pulled(const Head& head) {
   auto* const op = found->second;
   if (head.length == 0 || head.length > std::max<std::size_t>(op->length, 1))
     return break_off("it pulls more than was announced");
+  if (pulls_.size() >= kMostReadsOfPeer) return break_off("it pulls what it does not read");
   announced_.erase(found);
   pulls_.push_back({op, head.length});
   pair();
@@ -345,7 +346,7 @@ void Endpoint::leaves(const Op& op) {
   if (op.reported) copied_ -= op.length;
   part_slots_ -= op.more.size();
   if (op.action == Action::kLaned) --laned_;
-  if (op.action == Action::kAnnounce) --placeless_;
+  if (op.placeless) --placeless_;
 }
 
 void Endpoint::finish(Op& op) {
@@ -451,14 +452,16 @@ void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
 
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
   op.action = Action::kAnnounce;
-  ++placeless_;
   to.add_steps(op);
   auto error = link_.notes().take(op.note);
   if (error != 0) return start(op, to, error);
   store(head, op.note.data);
   auto segments = request.segments;
   if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
-  return start(op, to, link_.span_of(segments, true, op.span));
+  error = link_.span_of(segments, true, op.span);
+  op.placeless = op.span.slots == nullptr && !op.span.own;
+  if (op.placeless) ++placeless_;
+  return start(op, to, error);
 }
 
 // The bytes of the program are its own again. So the operation is complete for it, unless it has
