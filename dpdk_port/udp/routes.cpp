@@ -4,6 +4,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,12 +19,16 @@ namespace stp::port {
 namespace {
 
 // Which route a packet to `to` takes. Its attributes are those of the largest one there is: two
-// addresses and an interface.
+// addresses, an interface, a protocol and two ports.
 struct Question {
   nlmsghdr head;
   rtmsg body;
-  std::array<std::byte, 2 * RTA_SPACE(16) + RTA_SPACE(4)> attributes;
+  std::array<std::byte, 2 * RTA_SPACE(16) + 2 * RTA_SPACE(4) + 2 * RTA_SPACE(2)> attributes;
 
+  void add_port(unsigned short type, std::uint16_t port) {
+    const std::uint16_t value = htons(port);
+    add(type, std::as_bytes(std::span(&value, 1)));
+  }
   void add(unsigned short type, std::span<const std::byte> value) {
     auto* const at = reinterpret_cast<std::byte*>(this) + head.nlmsg_len;
     const rtattr attribute{static_cast<unsigned short>(RTA_LENGTH(value.size())), type};
@@ -38,7 +43,8 @@ std::span<const std::byte> bytes_of(const std::array<std::uint8_t, 16>& ip, bool
   return std::as_bytes(std::span(ip)).last(four ? 4 : 16);
 }
 
-Question question(const Peers::Route& way, unsigned interface, std::uint32_t serial) {
+Question question(const Peers::Route& way, const InternetAddress& own, unsigned interface,
+                  std::uint32_t serial) {
   const bool four = way.to.ipv4().has_value();
   Question asks{};
   asks.head.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof asks.body));
@@ -48,12 +54,19 @@ Question question(const Peers::Route& way, unsigned interface, std::uint32_t ser
   asks.body.rtm_family = four ? AF_INET : AF_INET6;
   asks.body.rtm_dst_len = four ? 32 : 128;
   asks.add(RTA_DST, bytes_of(way.to.ip, four));
-  if (way.from != OwnAddress{}) {
+  const OwnAddress& from = way.from != OwnAddress{} ? way.from : own.ip;
+  if (from != OwnAddress{}) {
     asks.body.rtm_src_len = asks.body.rtm_dst_len;
-    asks.add(RTA_SRC, bytes_of(way.from, four));
+    asks.add(RTA_SRC, bytes_of(from, four));
   }
   const std::uint32_t out = way.to.scope != 0 ? way.to.scope : interface;
   if (out != 0) asks.add(RTA_OIF, std::as_bytes(std::span(&out, 1)));
+  if (own.port != 0) {
+    constexpr std::byte kUdp{IPPROTO_UDP};
+    asks.add(RTA_IP_PROTO, {&kUdp, 1});
+    asks.add_port(RTA_SPORT, own.port);
+    asks.add_port(RTA_DPORT, way.to.port);
+  }
   return asks;
 }
 
@@ -138,7 +151,7 @@ bool Routes::ask(const Peers::Route& way) {
   if (way.to.is_loopback()) return false;
   ++asked_;
   if (!open()) return true;
-  const Question asks = question(way, interface_, ++serial_);
+  const Question asks = question(way, own_, interface_, ++serial_);
   if (::send(fd_, &asks, asks.head.nlmsg_len, 0) != static_cast<ssize_t>(asks.head.nlmsg_len))
     return true;
   const auto found = answer(fd_, serial_);

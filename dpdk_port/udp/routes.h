@@ -24,9 +24,11 @@ class Routes final : public SharedWays {
  public:
   static constexpr Time kHolds = kSecond;
 
-  // They outlive this. `socket`: that of the shard; nullptr: none.
-  explicit Routes(const Peers& peers, UdpSocket* socket = nullptr)
-      : peers_(peers), socket_(socket) {}
+  // `peers` outlives this. `own`: the address of the link's socket, or none if it has all of the
+  // host's; and its port, 0 if it has none. `socket`: that of the shard, which outlives this, too;
+  // nullptr: none.
+  Routes(const Peers& peers, const InternetAddress& own, UdpSocket* socket = nullptr)
+      : peers_(peers), own_(own), socket_(socket) {}
   ~Routes() override;
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;
@@ -52,6 +54,7 @@ class Routes final : public SharedWays {
   bool open();
 
   const Peers& peers_;
+  const InternetAddress own_;
   UdpSocket* const socket_;
   int fd_ = -1;
   std::uint32_t serial_ = 0;

@@ -307,6 +307,13 @@ std::string driver_of(const UdpSocket& socket) {
          (failed == 0 ? "" : std::string(", one by one (") + std::strerror(failed) + ")");
 }
 
+// What all that the socket sends has: its address, unless it has all of the host's, and its port.
+InternetAddress own_part(const UdpSocket& socket) {
+  InternetAddress own = socket.address();
+  if (socket.is_any()) own.ip = {};
+  return own;
+}
+
 class UdpPort final : public LinkPort {
  public:
   UdpPort(PortInfo info, std::shared_ptr<UdpLink> link, const std::shared_ptr<Crossing>& crossing)
@@ -357,7 +364,7 @@ class UdpPort final : public LinkPort {
   const std::shared_ptr<UdpLink> link_;
   UdpSocket& socket_;
   UdpWays ways_;
-  Routes routes_{link_->peers, &socket_};
+  Routes routes_{link_->peers, own_part(socket_), &socket_};
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 
-#include "dpdk_port/link/engine.h"
+#include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 
 namespace stp::port::routes_test {
@@ -27,12 +27,23 @@ class RoutesTest : public ::testing::Test {
   static void ip(const std::string& arguments) {
     EXPECT_TRUE(NetworkNamespace::ip(arguments)) << arguments;
   }
-  bool shared(const std::string& station, const std::string& own = "") {
-    auto address = parse_internet_address(station).value();
+  MacAddr name(const InternetAddress& host, const OwnAddress& own = {}) {
+    auto address = host;
     address.port = wire::kUdpPort;
-    return routes.is_shared(
-        peers_.know(address, 0, own.empty() ? OwnAddress{} : parse_internet_address(own)->ip)
-            .value());
+    return peers_.know(address, 0, own).value();
+  }
+  bool shared(const std::string& station, const std::string& own = "") {
+    return routes.is_shared(name(parse_internet_address(station).value(),
+                                 own.empty() ? OwnAddress{} : parse_internet_address(own)->ip));
+  }
+  // The same, of a link at `own`.
+  bool shared_at(InternetAddress own, std::uint16_t port, const std::string& station) {
+    own.port = port;
+    Routes of_link(peers_, own);
+    return of_link.is_shared(name(parse_internet_address(station).value()));
+  }
+  bool shared_at(const std::string& own, const std::string& station) {
+    return shared_at(parse_internet_address(own).value(), wire::kUdpPort, station);
   }
 
  private:
@@ -41,7 +52,7 @@ class RoutesTest : public ::testing::Test {
 
  protected:
   bool has_ipv6_ = false;
-  Routes routes{peers_};
+  Routes routes{peers_, InternetAddress{}};
 };
 
 // protocol: 13.9
@@ -71,6 +82,28 @@ TEST_F(RoutesTest, ALinkAtAnInterfaceHasTheRoutesOfThat) {
   EXPECT_TRUE(shared("10.8.0.5"));
   routes.turn(Routes::kHolds, ::if_nametoindex("stp1"));
   EXPECT_FALSE(shared("10.8.0.5"));
+}
+
+TEST_F(RoutesTest, ALinkAtAnAddressHasTheRoutesOfThat) {
+  ip("rule add from 10.9.0.3 table 77");
+  ip("route add 10.8.0.0/16 dev stp0 table 77");
+  EXPECT_TRUE(shared("10.8.0.5"));
+  EXPECT_TRUE(shared_at("10.9.0.1", "10.8.0.5"));
+  EXPECT_FALSE(shared_at("10.9.0.3", "10.8.0.5"));
+  LinkEnd end;
+  end.open("udp:10.9.0.3");
+  const MacAddr station =
+      end.port->find_station(parse_internet_address("10.8.0.5").value(), now()).value();
+  EXPECT_FALSE(end.port->info().ways->is_shared(station));
+}
+
+TEST_F(RoutesTest, ALinkHasTheRoutesOfItsPort) {
+  if (!NetworkNamespace::ip("rule add ipproto udp sport 9001 dport 8181 table 77"))
+    GTEST_SKIP() << "no rules for ports here";
+  ip("route add 10.8.0.0/16 dev stp0 table 77");
+  EXPECT_TRUE(shared_at({}, 0, "10.8.0.5"));
+  EXPECT_TRUE(shared_at({}, 9'002, "10.8.0.5"));
+  EXPECT_FALSE(shared_at({}, 9'001, "10.8.0.5"));
 }
 
 TEST_F(RoutesTest, TheKernelIsAskedOnceASecond) {
