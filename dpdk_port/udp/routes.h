@@ -33,6 +33,10 @@ class Routes final : public SharedWays {
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;
 
+  // From now on the kernel's answers are those for the network namespace that this thread has now.
+  // False: it does not open, or not yet; is_shared() tries again.
+  bool open();
+
   // The time of what follows, and the interface that the link is bound to; 0: none.
   void turn(Time now, unsigned interface) {
     now_ = now;
@@ -51,7 +55,6 @@ class Routes final : public SharedWays {
 
  private:
   [[nodiscard]] bool ask(const Peers::Route& way);
-  bool open();
 
   const Peers& peers_;
   const InternetAddress own_;

@@ -325,7 +325,9 @@ class UdpPort final : public LinkPort {
         sender_(socket_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
                 seat_ ? &*seat_ : nullptr) {
     // protocol: 13.9
-    if (link_->congestion() == Congestion::kAuto) info_.ways = &routes_;
+    if (link_->congestion() != Congestion::kAuto) return;
+    info_.ways = &routes_;
+    routes_.open();
   }
 
   unsigned turn(Engine& engine, Time now) override;

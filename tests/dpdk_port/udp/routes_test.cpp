@@ -106,6 +106,16 @@ TEST_F(RoutesTest, ALinkHasTheRoutesOfItsPort) {
   EXPECT_FALSE(shared_at({}, 9'001, "10.8.0.5"));
 }
 
+// Wherever the thread is that asks.
+TEST_F(RoutesTest, ALinkHasTheRoutesOfTheNetworkNamespaceThatItWasOpenedIn) {
+  LinkEnd end;
+  end.open("udp:10.9.0.1");
+  const MacAddr station =
+      end.port->find_station(parse_internet_address("10.9.0.2").value(), now()).value();
+  const NetworkNamespace elsewhere;
+  EXPECT_FALSE(end.port->info().ways->is_shared(station));
+}
+
 TEST_F(RoutesTest, TheKernelIsAskedOnceASecond) {
   ASSERT_TRUE(shared("10.8.0.5"));
   ip("route change 10.8.0.0/16 dev stp0");
