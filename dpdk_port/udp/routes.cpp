@@ -71,15 +71,16 @@ Question question(const Peers::Route& way, const InternetAddress& own, unsigned 
 }
 
 struct Found {
+  bool here = false;  // to this host itself
   bool gateway = false;
   unsigned interface = 0;
 };
 
 Found read_route(const nlmsghdr& message) {
-  Found found;
+  const auto* const body = static_cast<const rtmsg*>(NLMSG_DATA(&message));
+  Found found{.here = body->rtm_type == RTN_LOCAL};
   auto left = static_cast<int>(RTM_PAYLOAD(&message));
-  for (const rtattr* at = RTM_RTA(static_cast<const rtmsg*>(NLMSG_DATA(&message)));
-       RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+  for (const rtattr* at = RTM_RTA(body); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
     switch (at->rta_type) {
       case RTA_GATEWAY:
       case RTA_VIA:
@@ -155,7 +156,8 @@ bool Routes::ask(const Peers::Route& way) {
   if (::send(fd_, &asks, asks.head.nlmsg_len, 0) != static_cast<ssize_t>(asks.head.nlmsg_len))
     return true;
   const auto found = answer(fd_, serial_);
-  return !found || found->gateway || is_tunnel(fd_, found->interface);
+  if (!found) return true;
+  return !found->here && (found->gateway || is_tunnel(fd_, found->interface));
 }
 
 }  // namespace stp::port

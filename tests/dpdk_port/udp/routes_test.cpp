@@ -84,6 +84,16 @@ TEST_F(RoutesTest, ALinkAtAnInterfaceHasTheRoutesOfThat) {
   EXPECT_FALSE(shared("10.8.0.5"));
 }
 
+TEST_F(RoutesTest, ThisHostIsNoTunnelInAVrfEither) {
+  if (!NetworkNamespace::ip("link add vrf0 type vrf table 10")) GTEST_SKIP() << "no VRF here";
+  ip("link set vrf0 up");
+  ip("link set stp1 master vrf0");
+  ip("address add 10.7.0.1/24 dev stp1");
+  routes.turn(0, ::if_nametoindex("vrf0"));
+  EXPECT_FALSE(shared("10.7.0.1"));
+  EXPECT_FALSE(shared("10.7.0.2"));
+}
+
 TEST_F(RoutesTest, ALinkAtAnAddressHasTheRoutesOfThat) {
   ip("rule add from 10.9.0.3 table 77");
   ip("route add 10.8.0.0/16 dev stp0 table 77");
