@@ -115,13 +115,13 @@ std::optional<Found> answer(int fd, std::uint32_t serial) {
   }
 }
 
-// What it sends goes to one other host, or is no Ethernet frame: most of these are tunnels. That
-// of this host itself is none.
+// What it sends goes to one other host, or is no Ethernet frame: most of these are tunnels, and so
+// is one of which the kernel tells nothing. That of this host itself is none.
 bool is_tunnel(int fd, unsigned interface) {
   ifreq request{};
   request.ifr_ifindex = static_cast<int>(interface);
   if (::ioctl(fd, SIOCGIFNAME, &request) != 0 || ::ioctl(fd, SIOCGIFFLAGS, &request) != 0)
-    return false;
+    return true;
   const auto flags = static_cast<unsigned>(request.ifr_flags);
   return (flags & IFF_LOOPBACK) == 0 && (flags & (IFF_POINTOPOINT | IFF_NOARP)) != 0;
 }

@@ -2,13 +2,38 @@
 #include "dpdk_port/udp/routes.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <thread>
 
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 
 namespace stp::port::routes_test {
 namespace {
+
+// Whether this thread can no longer ask for the names of interfaces.
+bool forbid_names_of_interfaces() {
+  std::array filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SIOCGIFNAME, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
 
 // A host with an interface, in a network namespace.
 class RoutesTest : public ::testing::Test {
@@ -82,6 +107,14 @@ TEST_F(RoutesTest, ALinkAtAnInterfaceHasTheRoutesOfThat) {
   EXPECT_TRUE(shared("10.8.0.5"));
   routes.turn(Routes::kHolds, ::if_nametoindex("stp1"));
   EXPECT_FALSE(shared("10.8.0.5"));
+}
+
+TEST_F(RoutesTest, SoAreAllWhereTheKernelDoesNotTellWhatAnInterfaceIs) {
+  std::thread([&] {
+    if (!forbid_names_of_interfaces()) GTEST_SKIP() << "no seccomp here";
+    EXPECT_TRUE(shared("10.9.0.2"));
+    EXPECT_FALSE(shared("127.0.0.1"));
+  }).join();
 }
 
 TEST_F(RoutesTest, ThisHostIsNoTunnelInAVrfEither) {
