@@ -128,6 +128,11 @@ bool is_tunnel(int fd, unsigned interface) {
 
 }  // namespace
 
+Routes::Routes(const Peers& peers, const InternetAddress& own, Random& random, UdpSocket* socket)
+    : peers_(peers), own_(own), socket_(socket) {
+  hash_.draw(random);
+}
+
 Routes::~Routes() {
   if (fd_ >= 0) ::close(fd_);
 }
@@ -139,9 +144,11 @@ bool Routes::open() {
 
 bool Routes::is_shared(const MacAddr& station) {
   const std::uint64_t name = station.to_u64();
-  Answer& known = answers_[(name * 0x9e37'79b9'7f4a'7c15) >> (64 - kBits)];
+  Answer& known = answers_[hash_(std::array{name}) >> (64 - kBits)];
   if (known.station == name && known.asked != kNever && now_ - known.asked < kHolds)
     return known.shared;
+  if (left_ == 0) return known.station != name || known.shared;
+  if (left_ != kNoLimit) --left_;
   const auto way = peers_.way_to(station);
   known = {.station = name, .asked = now_, .shared = !way || ask(*way)};
   return known.shared;

@@ -15,6 +15,7 @@
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
+#include "stp/base/keyed_hash.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
 
@@ -23,12 +24,14 @@ namespace stp::port {
 class Routes final : public SharedWays {
  public:
   static constexpr Time kHolds = kSecond;
+  // Questions for what users send without a connection in one turn, whatever they name.
+  static constexpr unsigned kMostAsked = 8;
 
   // `peers` outlives this. `own`: the address of the link's socket, or none if it has all of the
   // host's; and its port, 0 if it has none. `socket`: that of the shard, which outlives this, too;
   // nullptr: none.
-  Routes(const Peers& peers, const InternetAddress& own, UdpSocket* socket = nullptr)
-      : peers_(peers), own_(own), socket_(socket) {}
+  Routes(const Peers& peers, const InternetAddress& own, Random& random,
+         UdpSocket* socket = nullptr);
   ~Routes() override;
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;
@@ -42,9 +45,13 @@ class Routes final : public SharedWays {
     now_ = now;
     interface_ = interface;
   }
+  // What follows may ask the kernel kMostAsked times, or without end: frames that have come, each
+  // of which costs its sender more.
+  void users_send() { left_ = kMostAsked; }
+  void frames_come() { left_ = kNoLimit; }
 
   // True also if the kernel does not tell: a sandbox may forbid rtnetlink, and there may be no way
-  // at all.
+  // at all. Who may not ask any more has the last answer, or true.
   [[nodiscard]] bool is_shared(const MacAddr& station) override;
 
   void tell_marks() override {
@@ -54,20 +61,24 @@ class Routes final : public SharedWays {
   [[nodiscard]] std::uint64_t asked() const { return asked_; }
 
  private:
+  static constexpr unsigned kNoLimit = ~0U;
+
   [[nodiscard]] bool ask(const Peers::Route& way);
 
   const Peers& peers_;
   const InternetAddress own_;
   UdpSocket* const socket_;
+  KeyedHash hash_;  // nobody knows which stations have one place
   int fd_ = -1;
   std::uint32_t serial_ = 0;
   Time now_ = 0;
   unsigned interface_ = 0;
   std::uint64_t asked_ = 0;
+  unsigned left_ = kNoLimit;
   struct Answer {
     std::uint64_t station = 0;
     Time asked = kNever;
-    bool shared = false;
+    bool shared = true;
   };
   // Of two stations with one place, the one that was asked about last has it.
   static constexpr unsigned kBits = 8;

@@ -366,7 +366,7 @@ class UdpPort final : public LinkPort {
   const std::shared_ptr<UdpLink> link_;
   UdpSocket& socket_;
   UdpWays ways_;
-  Routes routes_{link_->peers, own_part(socket_), &socket_};
+  Routes routes_{link_->peers, own_part(socket_), system_random(), &socket_};
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says
@@ -387,7 +387,9 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
     moved += receiver_.run(engine, tap_, now);
     engine.expire(now);
   }
+  routes_.users_send();
   moved += sender_.run(engine, tap_, now);
+  routes_.frames_come();
   if (segments_ != socket_.segments()) {
     segments_ = socket_.segments();
     info_.driver = driver_of(socket_);

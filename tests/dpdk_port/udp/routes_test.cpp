@@ -20,6 +20,11 @@
 namespace stp::port::routes_test {
 namespace {
 
+// With this secret the stations of a test have places of their own.
+struct FixedRandom : Random {
+  std::uint32_t next() override { return 2; }
+};
+
 // Whether this thread can no longer ask for the names of interfaces.
 bool forbid_names_of_interfaces() {
   std::array filter{
@@ -64,7 +69,7 @@ class RoutesTest : public ::testing::Test {
   // The same, of a link at `own`.
   bool shared_at(InternetAddress own, std::uint16_t port, const std::string& station) {
     own.port = port;
-    Routes of_link(peers_, own);
+    Routes of_link(peers_, own, random_);
     return of_link.is_shared(name(parse_internet_address(station).value()));
   }
   bool shared_at(const std::string& own, const std::string& station) {
@@ -73,11 +78,12 @@ class RoutesTest : public ::testing::Test {
 
  private:
   const NetworkNamespace here_;
-  Peers peers_{system_random()};
+  FixedRandom random_;
+  Peers peers_{random_};
 
  protected:
   bool has_ipv6_ = false;
-  Routes routes{peers_, InternetAddress{}};
+  Routes routes{peers_, InternetAddress{}, random_};
 };
 
 // protocol: 13.9
@@ -157,6 +163,42 @@ TEST_F(RoutesTest, ALinkHasTheRoutesOfTheNetworkNamespaceThatItWasOpenedIn) {
       end.port->find_station(parse_internet_address("10.9.0.2").value(), now()).value();
   const NetworkNamespace elsewhere;
   EXPECT_FALSE(end.port->info().ways->is_shared(station));
+}
+
+TEST_F(RoutesTest, WhatUsersSendCostsFewQuestionsInATurn) {
+  constexpr unsigned kStations = 2 * Routes::kMostAsked;
+  const auto count_own = [&] {
+    unsigned own = 0;
+    for (unsigned i = 0; i < kStations; ++i)
+      if (!shared("10.9.0." + std::to_string(10 + i))) ++own;
+    return own;
+  };
+  routes.users_send();
+  EXPECT_EQ(count_own(), Routes::kMostAsked);
+  EXPECT_EQ(routes.asked(), Routes::kMostAsked);
+  EXPECT_EQ(count_own(), Routes::kMostAsked) << "they are known";
+  routes.users_send();
+  EXPECT_EQ(count_own(), kStations);
+  routes.turn(Routes::kHolds, 0);
+  EXPECT_EQ(routes.asked(), kStations);
+  routes.users_send();
+  EXPECT_EQ(count_own(), kStations) << "the last answers hold until there is a question left";
+  EXPECT_EQ(routes.asked(), kStations + Routes::kMostAsked);
+  routes.frames_come();
+  count_own();
+  EXPECT_EQ(routes.asked(), 2 * kStations);
+}
+
+// Stations that a multiplier which everybody knows would give one place.
+TEST_F(RoutesTest, NobodyKnowsWhichStationsTakeTurnsAtOnePlace) {
+  std::vector<MacAddr> stations;
+  for (std::uint32_t i = 0; stations.size() < 8; ++i) {
+    const auto station = name(InternetAddress::of(Ipv4{0x0a09'0000U + i}, 0));
+    if (station.to_u64() * 0x9e37'79b9'7f4a'7c15 >> 56 == 0) stations.push_back(station);
+  }
+  for (unsigned round = 0; round < 2; ++round)
+    for (const auto& station : stations) (void)routes.is_shared(station);
+  EXPECT_LT(routes.asked(), 2 * stations.size());
 }
 
 TEST_F(RoutesTest, TheKernelIsAskedOnceASecond) {
