@@ -152,18 +152,20 @@ std::size_t FrameSender::send_next(std::span<TxFrame> frames, std::size_t& work,
 }
 
 // As send_from(), for the Port of a connectionless endpoint, whose requests may go to any station:
-// a frame at a time, while that station has a budget. protocol: 13.17
+// a frame at a time, while that station has a budget. A Port that has sent a frame is still there.
+// protocol: 13.17
 [[gnu::noinline]] std::size_t FrameSender::send_from_port(Vc& vc, std::span<TxFrame> frames,
                                                           std::size_t& work, Time now) {
-  // take_request() asks for the first frame of a request.
-  if (vc.is_sending && !use_.rates.may_send(vc, vc.peer_mac, now)) return 0;
-  const auto count = send_from(vc, frames.first(1), work, now);
-  for (const auto& frame : frames.first(count)) {
+  for (std::size_t count = 0; count < frames.size(); ++count) {
+    // take_request() asks for the first frame of a request.
+    if (vc.is_sending && !use_.rates.may_send(vc, vc.peer_mac, now)) return count;
+    if (send_from(vc, frames.subspan(count, 1), work, now) == 0) return count;
+    const auto& frame = frames[count];
     MacAddr station;
     std::memcpy(station.octets.data(), frame.head, station.octets.size());
     use_.rates.sent(station, frame.head_length + frame.attached.size() - wire::kEthernetSize, now);
   }
-  return count;
+  return frames.size();
 }
 
 // Tells the user which requests the Node has taken, and which no longer use its memory.

@@ -36,8 +36,8 @@ class Endpoints : public TwoNodes {
     open(a, pa, both);
     open(b, pb, both);
   }
-  void open(Host& host, Party& party, const EndpointConfig& config) {
-    party.endpoint = host.open(config);
+  void open(Host& host, Party& party, const EndpointConfig& config, std::uint64_t owner = 0) {
+    party.endpoint = host.open(config, owner);
     party.port.memory =
         std::make_unique<ChannelMemory>(ChannelGeometry{config.slots, config.credits});
     ASSERT_EQ(host.node.open_port(party.endpoint, party.port.memory->data(), 5, party.port.id, now),

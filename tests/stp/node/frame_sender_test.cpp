@@ -64,19 +64,6 @@ class TwoOwners : public Nops {
     settle();
     accept();
   }
-  // The S_ids of the frames that A sends in one call with room for `most`.
-  std::vector<std::uint32_t> sent_by_a(std::size_t most) {
-    std::vector<Frame> heads(most, Frame(a.node.frame_room()));
-    std::vector<TxFrame> frames(most);
-    for (std::size_t i = 0; i < most; ++i) frames[i].head = heads[i].data();
-    frames.resize(a.node.transmit(frames, now));
-    std::vector<std::uint32_t> numbers;
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      heads[i].resize(frames[i].head_length);
-      numbers.push_back(parsed(heads[i]).header.s_id);
-    }
-    return numbers;
-  }
 };
 
 TEST_F(TwoOwners, share_a_call_in_turns_of_sixteen_frames) {

@@ -208,6 +208,23 @@ TEST_F(PortRatesOfSomeWays, only_stations_whose_way_is_shared_have_a_budget) {
   EXPECT_EQ(a.count(Counter::kPortHeld), 1U);
 }
 
+TEST_F(PortRatesOfSomeWays, an_own_way_leaves_a_port_turns_of_sixteen_frames) {
+  Party other;
+  open(a, other, {.connectionless = true, .bufsize = kBufsize}, 2);
+  const auto put_nop = [&](Party& party, std::uint32_t number) {
+    auto nop = to_b(wire::Op::kNoOperation);
+    nop.header.s_id = number;
+    put(a, party.port, nop);
+  };
+  std::vector<std::uint32_t> expected;
+  for (std::uint32_t i = 0; i < 24; ++i) put_nop(pa, 100 + i);
+  for (std::uint32_t i = 0; i < 4; ++i) put_nop(other, 200 + i);
+  for (std::uint32_t i = 0; i < 16; ++i) expected.push_back(100 + i);
+  for (std::uint32_t i = 0; i < 4; ++i) expected.push_back(200 + i);
+  for (std::uint32_t i = 16; i < 24; ++i) expected.push_back(100 + i);
+  EXPECT_EQ(sent_by_a(64), expected);
+}
+
 class PortRatesOff : public PortRatesTest {
  protected:
   PortRatesOff() : PortRatesTest(false) {}

@@ -98,9 +98,9 @@ struct Host {
   std::uint64_t attached_frames = 0;
   bool for_stranger = false, may_be_marked = false;  // the last frame that was taken
 
-  EndpointId open(EndpointConfig wanted = {}) {
+  EndpointId open(EndpointConfig wanted = {}, std::uint64_t owner = 0) {
     EndpointId id = kNoneId;
-    EXPECT_EQ(node.open_endpoint(wanted, id), 0);
+    EXPECT_EQ(node.open_endpoint(wanted, id, owner), 0);
     return id;
   }
   void stock(EndpointId endpoint, unsigned count = 1) {
@@ -130,6 +130,20 @@ class TwoNodes : public ::testing::Test {
   Time now = kSecond;
   Wire wire;
   std::vector<Frame> seen;  // every frame that was sent, in order
+
+  // The S_ids of the frames that A sends in one call with room for `most`.
+  std::vector<std::uint32_t> sent_by_a(std::size_t most) {
+    std::vector<Frame> heads(most, Frame(a.node.frame_room()));
+    std::vector<TxFrame> frames(most);
+    for (std::size_t i = 0; i < most; ++i) frames[i].head = heads[i].data();
+    frames.resize(a.node.transmit(frames, now));
+    std::vector<std::uint32_t> numbers;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      heads[i].resize(frames[i].head_length);
+      numbers.push_back(parsed(heads[i]).header.s_id);
+    }
+    return numbers;
+  }
 
   // Moves frames until both sides have nothing more to send.
   void settle() {
