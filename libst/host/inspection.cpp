@@ -165,7 +165,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminConnection& request
     reply.passive = info.passive ? 1 : 0;
     reply.connectionless = info.connectionless ? 1 : 0;
     reply.accepted = owner->channels.of(vc) != nullptr ? 1 : 0;
-    reply.yields = info.yields ? 1 : 0;
+    reply.yields = info.yields ? *info.yields : ask::AdminConnection::kNotAsked;
     reply.credit = info.credit;
     reply.round_trip = info.round_trip;
     reply.rx_control = info.traffic.rx_control;

@@ -359,6 +359,7 @@ struct AdminLink {
 };
 
 struct AdminConnection {
+  static constexpr std::uint32_t kNotAsked = 2;  // nobody knows that yet
   std::uint64_t cursor;
   struct Reply {
     std::uint64_t next;
@@ -366,7 +367,7 @@ struct AdminConnection {
     std::uint32_t pid, uid;  // its owner
     std::uint32_t uport, passive, accepted, credit;
     std::uint32_t connectionless;  // 1: an endpoint without connections
-    std::uint32_t yields;          // 1: congestion is controlled on its way
+    std::uint32_t yields;          // 1: congestion is controlled on its way; kNotAsked
     std::uint64_t round_trip;      // ns
     std::uint64_t rx_control, rx_data_bytes, tx_control, tx_data_bytes;
     char peer[kTextSize];  // as in VcInfo

@@ -158,6 +158,11 @@ int with(const Table& table, std::uint64_t id, Work&& work) {
   return found == nullptr ? -EBADF : work(*found);
 }
 
+std::optional<bool> yields_of(const Vc& vc) {
+  if (vc.connectionless() || vc.peer_port == 0 || vc.waits_for_proof) return std::nullopt;
+  return vc.inbound.account().path() != nullptr;
+}
+
 }  // namespace
 
 Node::Node(const NodeConfig& config, Random& random)
@@ -356,7 +361,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .passive = found->passive,
          .connectionless = found->connectionless(),
          .uport = found->passive ? found->endpoint->uport : found->peer_uport,
-         .yields = found->inbound.account().path() != nullptr,
+         .yields = yields_of(*found),
          .traffic = found->traffic};
   return 0;
 }

@@ -223,7 +223,9 @@ struct VcInfo {
   bool passive;               // the peer requested the connection
   bool connectionless;        // the Port of a connectionless endpoint: no peer
   std::uint32_t uport;        // the listener's upper-layer port, here or at the peer
-  bool yields;                // its way is shared with others, and congestion controlled
+  // Its way is shared with others, and congestion controlled. nullopt: nobody has asked, because
+  // there is no peer, or none that has shown that it is there.
+  std::optional<bool> yields;
   VcTraffic traffic;
 };
 

@@ -53,7 +53,7 @@ struct Reply {
   struct {
     std::uint64_t next, round_trip, rx_control, rx_data_bytes, tx_control, tx_data_bytes;
     std::uint64_t bytes, frames, dropped, written_bytes;
-    std::uint32_t pid, uid, uport, passive, accepted, credit, connectionless;
+    std::uint32_t pid, uid, uport, passive, accepted, credit, connectionless, yields;
     std::uint32_t direction, base, count, mx_count, bufsize, unmapping;
     std::uint32_t clients, connections, regions, link_up, administrator, finished, shown, trusted;
     std::int32_t error;
@@ -163,7 +163,8 @@ void take_admin_fields(const From& from, To& to) {
   STP_TAKE(next) STP_TAKE(round_trip) STP_TAKE(rx_control) STP_TAKE(rx_data_bytes)
   STP_TAKE(tx_control) STP_TAKE(tx_data_bytes) STP_TAKE(bytes) STP_TAKE(frames) STP_TAKE(dropped)
   STP_TAKE(written_bytes) STP_TAKE(pid) STP_TAKE(uid) STP_TAKE(uport) STP_TAKE(passive)
-  STP_TAKE(accepted) STP_TAKE(credit) STP_TAKE(connectionless) STP_TAKE(direction) STP_TAKE(base)
+  STP_TAKE(accepted) STP_TAKE(credit) STP_TAKE(connectionless) STP_TAKE(yields)
+  STP_TAKE(direction) STP_TAKE(base)
   STP_TAKE(count) STP_TAKE(mx_count) STP_TAKE(bufsize) STP_TAKE(unmapping) STP_TAKE(clients)
   STP_TAKE(connections) STP_TAKE(regions) STP_TAKE(link_up) STP_TAKE(administrator)
   STP_TAKE(finished) STP_TAKE(shown) STP_TAKE(trusted) STP_TAKE(error) STP_TAKE(device)

@@ -108,7 +108,11 @@ TEST_F(AdminTest, AnEndpointWithoutConnectionsIsTakenForNoConnection) {
   request.endpoint = reply.endpoint;
   ASSERT_EQ(ask(alice, request), 0);
   unsigned alone = 0;
-  for (const auto& entry : connections(watcher(0, true))) alone += entry.admin.connectionless;
+  for (const auto& entry : connections(watcher(0, true))) {
+    alone += entry.admin.connectionless;
+    EXPECT_EQ(entry.admin.yields,
+              entry.admin.connectionless == 1 ? ask::AdminConnection::kNotAsked : 0);
+  }
   EXPECT_EQ(alone, 1U);
 }
 
@@ -125,6 +129,9 @@ TEST_F(AdminTest, AConnectionThatWaitsToBeAcceptedSaysSo) {
   bob_endpoint = open(bob);
   ASSERT_EQ(on_endpoint(bob, ipc::RequestKind::kListen, bob_endpoint), 0);
   ASSERT_EQ(on_endpoint(alice, ipc::RequestKind::kConnect, alice_endpoint), 0);
+  const auto before = connections(watcher(kAlice, false));
+  ASSERT_EQ(before.size(), 1U);
+  EXPECT_EQ(before[0].admin.yields, ask::AdminConnection::kNotAsked) << "nobody has answered";
   turn();
   const auto of_bob = connections(watcher(kBob, false));
   ASSERT_EQ(of_bob.size(), 1U);

@@ -247,6 +247,19 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
     EXPECT_TRUE(is_json(said.text)) << list;
   }
   EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("state":"open")"));
+  EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("way":"own")"));
+}
+
+TEST_F(StpctlTest, TheWayOfAConnectionIsToldWhenThePeerIsThere) {
+  const auto stpd = serve();
+  const Program pinger(command({"ping", "[02:00:00:00:00:99]:3000"}));
+  Said said;
+  for (int tries = 0; tries < 500 && !contains(said.text, "connecting"); ++tries)
+    said = stpctl({"--json", "connections"});
+  EXPECT_TRUE(contains(said.text, R"("way":null)")) << said.text;
+  const auto table = stpctl({"connections"}).text;
+  EXPECT_TRUE(contains(table, "connecting")) << table;
+  EXPECT_FALSE(contains(table, "own")) << table;
 }
 
 TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {

@@ -83,8 +83,9 @@ std::vector<std::string> with_shard(const LinkReport& link, std::string shard,
 }
 
 // Whether congestion is controlled there.
-const char* way_of(const Connection& c) {
-  return c.yields ? "shared" : "own";
+std::optional<std::string> way_of(const Connection& c) {
+  if (!c.yields) return std::nullopt;
+  return *c.yields ? "shared" : "own";
 }
 
 Table table_of_connections(const LinkReport& link) {
@@ -100,7 +101,7 @@ void add(Table& table, const Connection& c, const LinkReport& link) {
       {std::to_string(c.owner.pid), std::to_string(c.owner.uid),
        alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
        std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
-       state_of(c), of_peer(way_of(c)), std::to_string(1U << c.max_stu),
+       state_of(c), way_of(c).value_or("-"), std::to_string(1U << c.max_stu),
        of_peer(std::to_string(c.credit) + "/" + std::to_string(c.slots)),
        of_peer(std::to_string(c.round_trip / kMicrosecond)),
        std::to_string(c.traffic.rx_data_bytes), std::to_string(c.traffic.tx_data_bytes)}));
@@ -114,7 +115,9 @@ void add(Json& json, const Connection& c) {
   json.value("peer", c.peer).value("peer_mac", c.peer_mac).value("peer_port", c.peer_port);
   json.value("state", ipc::name_of(c.state)).value("accepted", c.accepted);
   c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
-  json.value("way", way_of(c)).value("max_stu_bytes", 1U << c.max_stu);
+  const auto way = way_of(c);
+  way ? json.value("way", *way) : json.null("way");
+  json.value("max_stu_bytes", 1U << c.max_stu);
   json.value("peer_slots", c.slots).value("credit", c.credit);
   json.value("round_trip_ns", c.round_trip);
   json.value("rx_control", c.traffic.rx_control).value("rx_data_bytes", c.traffic.rx_data_bytes);

@@ -149,7 +149,9 @@ Connection connection_of(const ask::AdminConnection::Reply& entry, unsigned shar
           .passive = entry.passive != 0,
           .accepted = entry.accepted != 0,
           .connectionless = entry.connectionless != 0,
-          .yields = entry.yields != 0,
+          .yields = entry.yields == ask::AdminConnection::kNotAsked
+                        ? std::nullopt
+                        : std::optional(entry.yields != 0),
           .shard = shard + 1,
           .uport = entry.uport,
           .local_port = facts.local_port,

@@ -75,8 +75,8 @@ struct Connection {
   VcState state = VcState::kOpen;
   int error = 0;
   bool passive = false, accepted = false, connectionless = false;
-  bool yields = false;  // congestion is controlled on its way
-  unsigned shard = 1;   // from 1 on
+  std::optional<bool> yields;  // congestion is controlled on its way; nullopt: not known
+  unsigned shard = 1;          // from 1 on
   unsigned uport = 0, local_port = 0, peer_port = 0;
   std::string peer;  // 10.0.0.5/8181, or what peer_mac is
   std::string peer_mac;

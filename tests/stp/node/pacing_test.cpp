@@ -250,7 +250,7 @@ class PacingOfSomeWays : protected HasWays, public Writing {
   [[nodiscard]] bool yields(const Connection& at_b) const {
     VcInfo info{};
     EXPECT_EQ(b.node.vc_info(at_b.id, info), 0);
-    return info.yields;
+    return info.yields == true;
   }
 
   Host c{kMacC, 3, NodeConfig{.mac = {}, .max_stu = kBufsize, .vlan = {}, .attach_from = 512}};
