@@ -25,6 +25,7 @@ namespace {
 
 // Places are reserved, not made.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
+static_assert(4 * kMostPosted <= kQueueCapacity);  // so what an endpoint has posted finds them
 constexpr std::size_t kSlotsAtATime = 16;
 constexpr std::size_t kNote = 64, kNotesAtATime = 64;
 // Whole pages, so that what is put from there comes in as few frames as it can.
