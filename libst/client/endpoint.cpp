@@ -280,7 +280,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
       error = attempt(mac);
     if (!Tries::is_of_address(error)) return error;
     if (error == -ETIMEDOUT) silent = error;
-    if (!tries.is_over()) continue;
+    if (!tries.is_over() && (deadline == 0 || now() < deadline)) continue;
     if (silent != 0) error = silent;
     return tries.has_news() ? fail(error, describe(error) + ("; " + tries.text())) : error;
   }

@@ -408,7 +408,7 @@ bool Connection::dials_on(Time now, bool failed) {
   }
   const auto why = channel_.is_taken() ? client::trouble_of(backend, wanted_->mac) : "";
   has_time ? others.give_up_for_now(why) : others.give_up(why);
-  if (others.is_over()) return false;
+  if (others.is_over() || now >= std::min(wanted_->silent, wanted_->deadline)) return false;
   if (channel_.is_taken()) {
     channel_.drop();
     domain_->disown(*this);
