@@ -5,7 +5,7 @@
 # threads, built with Debian's Open MPI. Each runs over Open MPI's own TCP (btl tcp). If it passes there, it has to pass
 # over stp, in at most three times as long, where below a second nothing is compared; unless Open MPI's mtl ofi fails
 # over libfabric's own tcp, too. The ranks are on one stpd, on two, and on memif. mpich.exclude names what is not run, and
-# why. The sources are Debian's (mpich_*.orig.tar.xz), or mpich-tests.tar.*: what is given, in the folder that STP_PEERS
+# why, and mpich_rdma.exclude what is not run by btl ofi. The sources are Debian's (mpich_*.orig.tar.xz), or mpich-tests.tar.*: what is given, in the folder that STP_PEERS
 # names, or Debian's fetched by apt-get. STP_MPICH names those to run, as a regular expression ("rma put", say), STP_MPICH_WAYS how ("one-4 one-2 two-4 two-2 memif-2 rdma-2":
 # the number of ranks is the most that a test gets; "rdma": the set rma on two stpd's, by btl ofi and osc rdma).
 # BUILD-DIRECTORY/consumers/mpich.results has a line for each, with its times.
@@ -73,13 +73,16 @@ build_tests() {
 programs=$(realpath -m "$kept/$(basename "$given" | sed -E 's/(\.orig)?\.tar\..*//')")
 [ -e "$programs/test/mpi/built" ] || build_tests
 
+# without FILE: the lines that are not in that list of tests that are not run.
+without() { grep -vEf <(grep -vE '^(#|$)' "$here/$1"); }
+
 # chosen MOST: a line for each test: its set, name, ranks (at most MOST) and arguments. What their lists say beside that is
 # for MPICH: environment variables of its own, without which some tests are the same ones again, and limits.
 chosen() {
   local set
   for set in "${sets[@]}"; do
     sed -E "/^ *(#|$)/d; s|^ *|$set |; s/ +/ /g" "$programs/test/mpi/$set/testlist"
-  done | grep -vEf <(grep -vE '^(#|$)' "$here/mpich.exclude") |
+  done | without mpich.exclude |
     sed -E 's/ (env|timeLimit|mem|resultTest|mpiversion)=[^ ]*//g; s/ arg=/ /g' |
     awk -v most="$1" 'NF > 2 { if ($3 > most) $3 = most; if (!seen[$0]++) print }' | grep -E "${STP_MPICH:-.}"
 }
@@ -179,10 +182,11 @@ why() {
 
 results=$kept/mpich.results failed=() passes=0 not_built=0
 : >"$results"
+of_rdma() { grep "^rma " | without mpich_rdma.exclude; }
 # go MODE: all tests in one of the ways, such as one-4.
 go() {
-  local way=${1%-*} most=${1#*-} each those=.
-  [ "$way" != rdma ] || those="^rma "
+  local way=${1%-*} most=${1#*-} each those=(cat)
+  [ "$way" != rdma ] || those=(of_rdma)
   while read -r -a each; do
     [ -x "$programs/test/mpi/${each[0]}/${each[1]}" ] || { not_built=$((not_built + 1)) && continue; }
     compare "$way" "${each[@]}"
@@ -195,7 +199,7 @@ go() {
         say "$1: ${each[*]}: $verdict ($stp_took ms, over tcp $tcp_took ms)" && tail -n 20 "$work/stp.log" >&2
         ;;
     esac
-  done < <(chosen "$most" | grep -E "$those")
+  done < <(chosen "$most" | "${those[@]}")
 }
 # What two ranks at most change: tests for more of them run with two.
 for mode in ${STP_MPICH_WAYS:-one-4 two-4 one-2 two-2 memif-2 rdma-2}; do
