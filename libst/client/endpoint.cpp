@@ -258,38 +258,47 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   const auto patience = wanted != 0 ? wanted : kConnectPatience;
   Places places;
   if (const auto error = find_places(*backend_, peer.host, places); error != 0) return error;
-  const auto station = places.station;
-  const bool is_known = places.all.empty();
-  Tries tries(std::move(places));
-  // Starts when a station is known, so that a slow resolver leaves time for the attempts.
-  Time deadline = 0;
-  const auto attempt = [&](const MacAddr& mac) {
-    if (deadline == 0) deadline = now() + patience;
-    if (is_known) return connect_to({mac, peer.uport}, option, deadline, nullptr, out, answer);
-    tries.begin(now(), deadline);
-    return connect_to({mac, peer.uport}, option, tries.limit(), &tries, out, answer);
-  };
-  if (is_known) return attempt(station);
-  int silent = 0;
-  for (;;) {
-    MacAddr mac;
-    auto error = await_station(*backend_, tries.present(), kNever, {}, mac);
-    if (error != 0)
-      tries.give_up(describe(error));
-    else
-      error = attempt(mac);
-    if (!Tries::is_of_address(error)) return error;
-    if (error == -ETIMEDOUT) silent = error;
-    if (!tries.is_over() && (deadline == 0 || now() < deadline)) continue;
-    if (silent != 0) error = silent;
-    return tries.has_news() ? fail(error, describe(error) + ("; " + tries.text())) : error;
-  }
+  const Asked whom{places.station, peer.uport};
+  if (places.all.empty()) return connect_to(whom, option, now() + patience, out, answer);
+  return connect_to_one_of(Tries(std::move(places)), whom.uport, option, patience, out, answer);
 }
 
-// Asks the station for a connection, until `deadline` at the longest. `tries`: has others, so
-// reports that it is gone count, and the end is noted there.
-int Endpoint::connect_to(const Asked& whom, const OptionPayload& option, Time deadline,
-                         Tries* tries, Handle& out, VcFacts* answer) {
+int Endpoint::connect_to(const Asked& whom, const OptionPayload& option, Time deadline, Handle& out,
+                         VcFacts* answer) {
+  std::shared_ptr<Connection> connection;
+  const auto error = ask_for(whom, option, connection);
+  return error != 0 ? error : await_answer(connection, whom.mac, deadline, nullptr, out, answer);
+}
+
+// Their time starts when the name is looked up, so that a slow resolver leaves time for the
+// attempts; that of one address alone, when its station is known.
+int Endpoint::connect_to_one_of(Tries tries, std::uint32_t uport, const OptionPayload& option,
+                                Time patience, Handle& out, VcFacts* answer) {
+  auto until = tries.has_news() ? now() + patience : kNever;
+  int error = 0, silent = 0;
+  do {
+    MacAddr mac;
+    tries.begin(now(), until);
+    error = await_station(*backend_, tries.present(), {kNever, tries.ask_by()}, {}, mac);
+    if (error != 0) {
+      tries.give_up(describe(error));
+    } else {
+      if (until == kNever) until = now() + patience;
+      tries.begin(now(), until);
+      std::shared_ptr<Connection> connection;
+      if (const auto failed = ask_for({mac, uport}, option, connection); failed != 0) return failed;
+      error = await_answer(connection, mac, tries.limit(), &tries, out, answer);
+    }
+    if (!Tries::is_of_address(error)) return error;
+    if (error == -ETIMEDOUT) silent = error;
+  } while (!tries.is_over() && now() < until);
+  if (silent != 0) error = silent;
+  return tries.has_news() ? fail(error, describe(error) + ("; " + tries.text())) : error;
+}
+
+// Asks the station for a connection. An error is that of the service, not of the peer.
+int Endpoint::ask_for(const Asked& whom, const OptionPayload& option,
+                      std::shared_ptr<Connection>& out) {
   const ask::Connect asking{.endpoint = id_,
                             .mac = whom.mac.to_u64(),
                             .uport = whom.uport,
@@ -297,15 +306,22 @@ int Endpoint::connect_to(const Asked& whom, const OptionPayload& option, Time de
   ask::Connect::Reply made{};
   Payload payload;
   if (const auto error = backend_->call(asking, made, payload); error != 0) return error;
-  const auto connection = std::make_shared<Connection>(shared_from_this(), made.channel, asking.mac,
-                                                       false, std::move(payload.memory));
+  out = std::make_shared<Connection>(shared_from_this(), made.channel, asking.mac, false,
+                                     std::move(payload.memory));
+  return 0;
+}
+
+// Waits for the peer until `deadline` at the longest. `tries`: has others, so reports that it is
+// gone count, and the end is noted there.
+int Endpoint::await_answer(const std::shared_ptr<Connection>& connection, const MacAddr& mac,
+                           Time deadline, Tries* tries, Handle& out, VcFacts* answer) {
   auto error = 0;
   bool is_gone = false;
   for (auto look_at = kNever;;) {
     if (tries != nullptr) look_at = tries->look_at();
     error = connection->wait_open(std::min(deadline, look_at));
     if (error != -ETIMEDOUT || now() < look_at || now() >= deadline) break;
-    is_gone = is_reported_gone(*backend_, whom.mac);
+    is_gone = is_reported_gone(*backend_, mac);
     if (is_gone) break;
     tries->looked(now());
   }
@@ -313,7 +329,7 @@ int Endpoint::connect_to(const Asked& whom, const OptionPayload& option, Time de
   if (answered && answer != nullptr) connection->info(*answer);
   if (error == 0) return hand_out(connection, out);
   if (tries != nullptr && Tries::is_of_address(error)) {
-    const auto why = trouble_of(*backend_, whom.mac);
+    const auto why = trouble_of(*backend_, mac);
     is_gone ? tries->give_up_for_now(why) : tries->give_up(why);
   }
   connection->abandon();

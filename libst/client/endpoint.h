@@ -136,8 +136,13 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
     MacAddr mac;
     std::uint32_t uport;
   };
-  int connect_to(const Asked& whom, const OptionPayload& option, Time deadline, Tries* tries,
-                 Handle& out, VcFacts* answer);
+  int connect_to(const Asked& whom, const OptionPayload& option, Time deadline, Handle& out,
+                 VcFacts* answer);
+  int connect_to_one_of(Tries tries, std::uint32_t uport, const OptionPayload& option,
+                        Time patience, Handle& out, VcFacts* answer);
+  int ask_for(const Asked& whom, const OptionPayload& option, std::shared_ptr<Connection>& out);
+  int await_answer(const std::shared_ptr<Connection>& connection, const MacAddr& mac, Time deadline,
+                   Tries* tries, Handle& out, VcFacts* answer);
   bool take_end(Occurrence& out) const;
   int backlog(std::uint64_t& out) const;
   int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);

@@ -16,6 +16,7 @@
 #include "dpdk_port/link/link.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
+#include "libst/client/tries.h"
 #include "libst/client/wait.h"
 
 namespace stp::client {
@@ -190,28 +191,22 @@ int family_of(const Backend& backend) {
   return backend.ipv4() != 0 ? AF_UNSPEC : AF_INET6;
 }
 
-// A link over IP looks for both families, to say so where it has only the other one.
+// Looks for the other family, too, only where that makes a text: a resolver that leaves such
+// questions unanswered would hold up everybody.
 int look_up_places(const Backend& backend, const Host& host, Places& out) {
   const auto* const name = host.name.empty() ? "localhost" : host.name.c_str();
   const auto family = family_of(backend);
-  const auto found = look_up(name, nullptr, backend.internet() ? AF_UNSPEC : family);
-  std::vector<Place> others;
-  for (const auto* at = found.get(); at != nullptr; at = at->ai_next) {
+  const auto found = look_up(name, nullptr, family);
+  if (found == nullptr && (family == AF_UNSPEC || look_up(name, nullptr, AF_UNSPEC) == nullptr))
+    return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
+  if (found == nullptr) return fail_to_find(backend, host.name, family);
+  for (const auto* at = found.get(); at != nullptr && out.all.size() < Places::kMost;
+       at = at->ai_next) {
     Place place{port::from_socket_address(at->ai_addr).value(), host.zone};
     place.address.port = host.udp_port != 0 ? host.udp_port : backend.peer_udp_port();
     give_zone(place);
-    auto& to = family == AF_UNSPEC || at->ai_family == family ? out.all : others;
-    if (std::ranges::find(to, name_of(place), name_of) == to.end()) to.push_back(std::move(place));
+    if (std::ranges::find(out.all, place) == out.all.end()) out.all.push_back(std::move(place));
   }
-  if (out.all.empty() && others.empty() &&
-      (found != nullptr || look_up(name, nullptr, AF_UNSPEC) == nullptr))
-    return fail(-EHOSTUNREACH, "no host is called '" + host.name + "'");
-  if (out.all.empty()) return fail_to_find(backend, host.name, family);
-  for (const auto& other : others)
-    out.left_out += (out.left_out.empty() ? "; not " : ", ") + name_of(other);
-  if (!others.empty())
-    out.left_out += std::string(": this link has no IPv") + (family == AF_INET ? "6" : "4") +
-                    " address (udp: has both)";
   return 0;
 }
 
@@ -270,17 +265,17 @@ int ask_station(Backend& backend, const Place& place, MacAddr& out) {
 }
 
 // The time for an answer begins when there is somebody who could give one.
-int await_station(Backend& backend, const Place& place, Time deadline,
+int await_station(Backend& backend, const Place& place, const Patience& patience,
                   const std::function<bool()>& unwanted, MacAddr& out) {
   const auto begin = now();
-  const auto limit = std::min(deadline, begin + kPeerPatience);
+  const auto opened_by = std::min(patience.deadline, begin + kPeerPatience);
   auto answer_by = begin + kArpPatience;
   for (;;) {
     if (const auto error = ask_station(backend, place, out); error != -EAGAIN) return error;
     if (unwanted && unwanted()) return -ECANCELED;
     const auto time = now();
-    if (has_no_peer(backend) && time < limit) answer_by = time + kArpPatience;
-    if (time >= answer_by) return fail_to_ask(backend, place);
+    if (has_no_peer(backend) && time < opened_by) answer_by = time + kArpPatience;
+    if (time >= std::min(answer_by, patience.limit)) return fail_to_ask(backend, place);
     pause(backend, kArpInterval);
   }
 }
@@ -289,10 +284,14 @@ int resolve(Backend& backend, const Host& host, MacAddr& out) {
   Places places;
   auto error = find_places(backend, host, places);
   out = places.station;
-  for (const auto& place : places.all) {
-    error = await_station(backend, place, kNever, {}, out);
-    if (error == 0) break;
-  }
+  if (places.all.empty()) return error;
+  Tries tries(std::move(places));
+  const auto until = tries.has_news() ? now() + kArpPatience : kNever;
+  do {
+    tries.begin(now(), until);
+    error = await_station(backend, tries.present(), {kNever, tries.ask_by()}, {}, out);
+    if (error != 0) tries.give_up("");
+  } while (error != 0 && !tries.is_over() && now() < until);
   return error;
 }
 

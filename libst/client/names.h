@@ -38,6 +38,7 @@ int parse_name(const std::string& text, Name& out);
 struct Place {
   port::InternetAddress address;
   std::string zone;
+  bool operator==(const Place&) const = default;
 };
 
 // As it stands before a port: 10.0.0.5, [2001:db8::5], [fe80::1%eth0].
@@ -45,12 +46,10 @@ std::string name_of(const Place& place);
 
 // Where a host may be.
 struct Places {
+  static constexpr std::size_t kMost = 8;
   std::string host;
   MacAddr station;         // valid if `all` is empty: no address is needed to know it
-  std::vector<Place> all;  // in the resolver's order, each once
-  // Those that a link over IP does not reach, because it lacks their family, in words that follow
-  // the others; "": none.
-  std::string left_out;
+  std::vector<Place> all;  // the first ones, in the resolver's order, each once
 };
 
 // Looks the host up. This process looks names up; what an address or an interface means, also
@@ -62,13 +61,17 @@ int find_places(Backend& backend, const Host& host, Places& out);
 // The station there, by ARP if necessary. On a link over UDP, that is the name that the link has
 // for the address (-EHOSTUNREACH: it reaches no such address). -EAGAIN: not known yet; ask again.
 int ask_station(Backend& backend, const Place& place, MacAddr& out);
-// Asks until it is known. -ETIMEDOUT: no station answers for the address within a second. While a
-// memif has no peer, it waits for one, until `deadline` and for 10 s at most. -ECANCELED:
-// `unwanted` has become true, which it asks every few milliseconds.
-int await_station(Backend& backend, const Place& place, Time deadline,
+// Asks until it is known, at least once. -ETIMEDOUT: no station answers for the address within a
+// second, or until `limit`. While a memif has no peer, it waits for one, until `deadline` and for
+// 10 s at most. -ECANCELED: `unwanted` has become true, which it asks every few milliseconds.
+struct Patience {
+  Time deadline = kNever, limit = kNever;
+};
+int await_station(Backend& backend, const Place& place, const Patience& patience,
                   const std::function<bool()>& unwanted, MacAddr& out);
 
-// All of that: the station of the host's first address that has one.
+// All of that: the station of the host's first address that has one. Several have a second
+// together.
 int resolve(Backend& backend, const Host& host, MacAddr& out);
 
 // 0: the link of `backend` is at `host`. -EADDRNOTAVAIL, or as resolve().

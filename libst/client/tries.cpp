@@ -5,7 +5,7 @@
 
 namespace stp::client {
 
-Tries::Tries(Places places) : host_(std::move(places.host)), left_out_(std::move(places.left_out)) {
+Tries::Tries(Places places) : host_(std::move(places.host)) {
   count_ = std::min(places.all.size(), kMost);
   for (std::size_t i = 0; i < count_; ++i) queue_.push_back({std::move(places.all[i]), false});
 }
@@ -13,11 +13,14 @@ Tries::Tries(Places places) : host_(std::move(places.host)), left_out_(std::move
 void Tries::begin(Time now, Time until) {
   begun_ = now;
   limit_ = until;
+  ask_by_ = has_news() ? until : kNever;
   look_at_ = kNever;
   if (queue_.size() < 2) return;
   if (!queue_.front().again) look_at_ = now + kFirstLook;
   const auto rest = until - std::min(until, now);
-  limit_ = now + std::min<Time>(rest / queue_.size(), kLongest);
+  const Time share = rest / queue_.size();
+  ask_by_ = now + std::min(share, kLongestAsked);
+  limit_ = now + std::clamp(share, std::min(kShortest, rest / 2), kLongest);
 }
 
 void Tries::looked(Time now) {
@@ -48,7 +51,7 @@ void Tries::note(const std::string& why) {
 std::string Tries::text() const {
   std::string all;
   for (const auto& [name, end] : ends_) all += (all.empty() ? "" : ", ") + name + " (" + end + ")";
-  return "tried of '" + host_ + "': " + all + left_out_;
+  return "tried of '" + host_ + "': " + all;
 }
 
 }  // namespace stp::client

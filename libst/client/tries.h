@@ -17,9 +17,12 @@ namespace stp::client {
 class Tries {
  public:
   // Of more addresses, the first ones are tried. The longest that one is tried while there are
-  // others: as long as a host may be silent (docs/protocol.md, 5.23).
-  static constexpr std::size_t kMost = 8;
-  static constexpr Time kLongest = 4'500 * kMillisecond;
+  // others: as long as a host may be silent (docs/protocol.md, 5.23). The shortest, or half of what
+  // is left: its program may need a moment to decide.
+  static constexpr std::size_t kMost = Places::kMost;
+  static constexpr Time kLongest = 4'500 * kMillisecond, kShortest = 2'500 * kMillisecond;
+  // The same for its station, which needs no decision.
+  static constexpr Time kLongestAsked = kSecond;
   // Between looks for a report that nobody is there, the longer the later.
   static constexpr Time kFirstLook = 5 * kMillisecond, kLastLook = 250 * kMillisecond;
 
@@ -36,6 +39,8 @@ class Tries {
   // It is tried from now on. All that are left have until then together; the last one has the rest.
   void begin(Time now, Time until);
   [[nodiscard]] Time limit() const { return limit_; }
+  // Until when it is asked which station is there. kNever: there is one address only.
+  [[nodiscard]] Time ask_by() const { return ask_by_; }
   // When to look whether there is a report that nobody is there. kNever: that would change nothing.
   [[nodiscard]] Time look_at() const { return look_at_; }
   void looked(Time now);
@@ -46,7 +51,7 @@ class Tries {
   void give_up_for_now(const std::string& why);
 
   // Whether there is more to tell than the error of one address.
-  [[nodiscard]] bool has_news() const { return count_ > 1 || !left_out_.empty(); }
+  [[nodiscard]] bool has_news() const { return count_ > 1; }
   // What was tried, and how that ended, for the text of an error.
   [[nodiscard]] std::string text() const;
 
@@ -57,11 +62,11 @@ class Tries {
   };
   void note(const std::string& why);
 
-  std::string host_, left_out_;
+  std::string host_;
   std::size_t count_ = 0;
   std::deque<Try> queue_;
   std::vector<std::pair<std::string, std::string>> ends_;  // of each address, the latest
-  Time begun_ = 0, limit_ = kNever, look_at_ = kNever;
+  Time begun_ = 0, limit_ = kNever, ask_by_ = kNever, look_at_ = kNever;
 };
 
 }  // namespace stp::client

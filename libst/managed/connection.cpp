@@ -399,11 +399,12 @@ bool Connection::dials_on(Time now, bool failed) {
   auto& others = *wanted_->others;
   auto& backend = domain_->backend();
   const client::KeepFailure keep;
-  const bool has_time = !failed && now < others.limit();
+  const auto limit = channel_.is_taken() ? others.limit() : others.ask_by();
+  const bool has_time = !failed && now < limit;
   if (has_time && !channel_.is_taken()) return dial(now), true;
   if (has_time && !client::is_reported_gone(backend, wanted_->mac)) {
     others.looked(now);
-    handshake_.wait_until(std::min(others.limit(), others.look_at()));
+    handshake_.wait_until(std::min(limit, others.look_at()));
     return true;
   }
   const auto why = channel_.is_taken() ? client::trouble_of(backend, wanted_->mac) : "";
@@ -424,7 +425,8 @@ void Connection::dial(Time now) {
   auto& others = *wanted_->others;
   for (;;) {
     auto error = client::ask_station(domain_->backend(), others.present(), wanted_->mac);
-    if (error == -EAGAIN) return handshake_.wait_until(std::min(others.limit(), now + kAskedAgain));
+    if (error == -EAGAIN)
+      return handshake_.wait_until(std::min(others.ask_by(), now + kAskedAgain));
     client::GivenChannel given{};
     std::shared_ptr<ipc::SharedMemory> memory;
     if (error == 0) error = ask_for_channel(given, memory);
@@ -435,7 +437,8 @@ void Connection::dial(Time now) {
       await_answer(now);
       return domain_->readdress(*this);
     }
-    if (!client::Tries::is_of_address(error)) return end(failure(error));
+    // The service itself may give that, too.
+    if (error == -ETIMEDOUT || !client::Tries::is_of_address(error)) return end(failure(error));
     others.give_up(client::describe(error));
     if (others.is_over()) return end(end_of_patience(state_.state()));
     await_answer(now);

@@ -64,6 +64,11 @@ int read_private_data(const void* data, std::size_t length, Hello& out) {
 namespace {
 
 constexpr std::int64_t kUsualPatience = 30'000'000;
+
+stp::Time silent_by() {
+  return stp::client::now() + stp::managed::Handshake::kSilence;
+}
+
 // When a connection attempt ends.
 Connection::Wanted wanted_in(std::int64_t timeout) {
   Connection::Wanted wanted;
@@ -71,7 +76,7 @@ Connection::Wanted wanted_in(std::int64_t timeout) {
     wanted.deadline = deadline_of(timeout);
     return wanted;
   }
-  wanted.silent = stp::client::now() + stp::managed::Handshake::kSilence;
+  wanted.silent = silent_by();
   if (timeout != STM_WHILE_ALIVE) wanted.deadline = deadline_of(kUsualPatience);
   return wanted;
 }
@@ -109,11 +114,15 @@ int find_station(stp::client::Backend& backend, stp::client::Places places,
   out.mac = places.station;
   if (places.all.empty()) return 0;
   auto tries = std::make_unique<Tries>(std::move(places));
+  const auto until = std::min(out.silent, out.deadline);
   int error = 0;
-  for (; !tries->is_over(); tries->give_up(stp::client::describe(error))) {
-    error = stp::client::await_station(backend, tries->present(), out.deadline, closed, out.mac);
+  do {
+    tries->begin(stp::client::now(), until);
+    error = stp::client::await_station(backend, tries->present(), {out.deadline, tries->ask_by()},
+                                       closed, out.mac);
     if (!Tries::is_of_address(error)) break;
-  }
+    tries->give_up(stp::client::describe(error));
+  } while (!tries->is_over() && stp::client::now() < until);
   const bool has_news = tries->has_news();
   if (error == 0 && has_news) out.others = std::move(tries);
   if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
@@ -165,6 +174,8 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     auto& backend = found->domain()->backend();
     stp::client::Places places;
     auto error = stp::client::find_places(backend, name.host, places);
+    // A slow resolver leaves time for the attempts.
+    if (wanted.silent != stp::kNever) wanted.silent = silent_by();
     const auto closed = [connection] { return !find<Connection>(connection); };
     if (error == 0) error = find_station(backend, std::move(places), closed, wanted);
     return error != 0 ? error : begin(*found, std::move(wanted), std::move(hello));

@@ -12,6 +12,7 @@ namespace stp::test {
 
 std::atomic<Time> resolver_takes{0};
 std::vector<std::string> several;
+std::atomic<unsigned> asked_for_both{0};
 
 }  // namespace stp::test
 
@@ -23,6 +24,7 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
       reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   if (host == nullptr || std::strcmp(host, "several.test") != 0)
     return next(host, service, hints, found);
+  if (hints->ai_family == AF_UNSPEC) ++stp::test::asked_for_both;
   *found = nullptr;
   auto** last = found;
   for (const auto& address : stp::test::several)

@@ -13,5 +13,7 @@ namespace stp::test {
 extern std::atomic<Time> resolver_takes;
 // The addresses of the host several.test, in the resolver's order.
 extern std::vector<std::string> several;
+// How often it was asked for in both families.
+extern std::atomic<unsigned> asked_for_both;
 
 }  // namespace stp::test
