@@ -381,6 +381,8 @@ int Connection::connect(Wanted wanted, const Staging& staging, Hello hello) {
 // The present address is tried from now on: somebody has to answer within its share of the time.
 void Connection::await_answer(Time now) {
   auto& [mac, uport, silent, deadline, others] = *wanted_;
+  // It was over long ago, but another connection has shown that the one before is there.
+  if (others && silent <= now) silent = now + Handshake::kStillSilent;
   auto until = std::min(silent, deadline);
   // The host has fallen silent before.
   if (silent != kNever && domain_->silent_peers().contains(mac, now))
@@ -610,8 +612,8 @@ void Connection::check_time(Time now) {
     return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
                Farewell::kNoReceive);
   if (now >= std::min(handshake_.deadline(), ending_.deadline())) {
-    if (state_.allows(Event::kOpened) && domain_->living_peers().contains(peer_mac_) &&
-        handshake_.is_there(now, now + kSecond))
+    if (state_.allows(Event::kOpened) && channel_.is_taken() &&
+        domain_->living_peers().contains(peer_mac_) && handshake_.is_there(now, now + kSecond))
       return;
     if (dials_on(now, false)) return;
     return end(end_of_patience(state_.state()));

@@ -410,5 +410,31 @@ TEST_F(NoStation, WhoAsksForOneWaitsASecondForAll) {
   EXPECT_LT(client::now() - begin_, 2 * kSecond);
 }
 
+// Another connection shows that the host is there at its first address: no reason to wait for a
+// station at the second one.
+TEST_F(NoStation, ItIsNotWaitedForWhereTheOneBeforeIsThere) {
+  several = {"10.9.0.2", "10.9.0.3"};
+  link_->per_question = 0;
+  link_->cut = true;
+  listen();
+  stm_connection_t connection = nullptr, other = nullptr;
+  create(connection);
+  ASSERT_EQ(stm_connect(connection, "several.test:3000", -1, nullptr, 0), 0);
+  stm_event_t event{};
+  const auto go_on = [&](Time time) {
+    let_pass(time);
+    return stm_queue_wait(client_.queue, 1, &event, 1, 1'000);
+  };
+  while (link_->asked == 0) ASSERT_LE(go_on(100 * kMillisecond), 0);
+  link_->cut = false;
+  create(other);
+  ASSERT_EQ(stm_connect(other, "10.9.0.1:3000", -1, nullptr, 0), 0);
+  while (stm_queue_poll(server_.queue, &event, 1) == 0) ASSERT_LE(go_on(0), 0);
+  while (client::now() - begin_ < 10 * kSecond && go_on(100 * kMillisecond) <= 0) {
+  }
+  EXPECT_EQ(event.connection, connection);
+  EXPECT_EQ(event.status, -ETIMEDOUT);
+}
+
 }  // namespace
 }  // namespace stp::test::tries_test
