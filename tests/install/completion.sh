@@ -52,7 +52,8 @@ lines=('stpctl conn' 'stpctl connections'
   "stpctl --socket 'a links b' tra" "stpctl --socket 'a links b' trace"
   "stpd --poll 'b" "stpd --poll 'busy"
   'stp-send --link if' 'stp-send --link iface:')
-if grep -qE '^[0-9a-f.:]+[[:space:]]+localhost([[:space:]]|$)' /etc/hosts; then
+# Where another name begins so (localhost.localdomain), a shell may stop at what they share.
+if [ "$(sed 's/#.*//' /etc/hosts | awk '{ for (i = 2; i <= NF; ++i) print $i }' | grep '^localhos' | sort -u)" = localhost ]; then
   lines+=('stpctl ping localhos' 'stpctl ping localhost:')
 fi
 for ((i = 0; i < ${#lines[@]}; i += 2)); do
