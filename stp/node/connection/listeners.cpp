@@ -275,6 +275,10 @@ constexpr Time kCrowded = kSecond;
 // protocol: 5.40
 constexpr Time kNotAskedAgain = 35 * kMillisecond;
 
+// Who exists has answered the CA of such a request within this time, however long the way.
+// protocol: 5.40
+constexpr Time kAnswersCa = kSecond;
+
 }  // namespace
 
 // The connection has ended, or a frame with its Key has arrived; if the user decides: its RC has
@@ -369,27 +373,33 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const Requester& asker, Tim
   return false;
 }
 
-// Who gives way to a requester of that network: the oldest of the network that has the most places,
-// if the requester's has at least two fewer; else the oldest for which nobody asks any more, but of
-// no network that has fewer than the requester's. kNoneId: nobody does.
+// Who gives way to a requester of that network. If another one has most of the places, and at least
+// two more: its oldest one that no user has accepted, or one that has been accepted and stayed
+// silent; without a channel for the requester, only one whose channel comes back at once. Else the
+// oldest for which nobody asks any more, but for a network with most of the places none of one that
+// has fewer. kNoneId: nobody does.
 // protocol: 5.40
 VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Time now) {
   const auto own = unproven_.held(endpoint.id, network);
-  auto most = own + 1;
-  VcId of_many = kNoneId, forgotten = kNoneId;
+  VcId asks = kNoneId, silent = kNoneId, forgotten = kNoneId;
+  const auto first = [](VcId& who, const Unproven::Entry& entry) {
+    if (who == kNoneId) who = entry.vc;
+  };
   work::count("unproven connections", unproven_.entries().size());
   for (const auto& entry : unproven_.entries()) {
     if (entry.listener != endpoint.id) continue;
+    const auto& vc = *use_.vcs.find(entry.vc);
     const auto held = unproven_.held(endpoint.id, entry.network);
-    const bool asked = use_.vcs.find(entry.vc)->state == VcState::kAsked;
-    if (held > most) {
-      most = held;
-      of_many = entry.vc;
-    }
-    if (forgotten == kNoneId && asked && held >= own && now - entry.made >= kNotAskedAgain)
-      forgotten = entry.vc;
+    const bool asked = vc.state == VcState::kAsked;
+    const bool frees = !endpoint.stock.empty() || (asked && vc.in<IsInBacklog>());
+    const bool crowd = frees && held > std::max(own + 1, Unproven::kOfSource);
+    if (crowd && asked) first(asks, entry);
+    if (crowd && !asked && now - entry.made >= kAnswersCa) first(silent, entry);
+    const bool may = own <= Unproven::kOfSource || held >= own;
+    if (asked && may && now - entry.made >= kNotAskedAgain) first(forgotten, entry);
   }
-  return of_many != kNoneId ? of_many : forgotten;
+  if (asks != kNoneId) return asks;
+  return silent != kNoneId ? silent : forgotten;
 }
 
 // If the peer exists after all, it learns of the end and may repeat its RC: over IP when it
@@ -397,7 +407,11 @@ VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Tim
 void Newcomers::give_up(Vc& vc, Time now) {
   use_.common.counters.add(Counter::kUnprovenEnded);
   if (vc.state == VcState::kAsked) {
-    refuse(KnownPeers::name_of(vc), vc.peer_uport, vc.endpoint->uport, {});
+    // It had no time to repeat its RC.
+    if (now - vc.heard < kNotAskedAgain)
+      use_.endings.let_ask_again(vc, now);
+    else
+      refuse(KnownPeers::name_of(vc), vc.peer_uport, vc.endpoint->uport, {});
     return use_.endings.fail(vc, VcEvent::kGaveUp, -ECONNABORTED, now);
   }
   const auto rd = vc.header_for(wire::RequestDisconnect{.i_key = vc.local_key});

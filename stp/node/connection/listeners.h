@@ -103,8 +103,8 @@ class Newcomers {
   // protocol: 5.40
   bool reclaim(Endpoint& endpoint, Time now);
   // If the user decides before any answer, a requester can show only that it keeps asking: such a
-  // one displaces one that does not, or one of a network that has more places than its own. False:
-  // the RC has been dropped.
+  // one displaces one that does not, or one of a network that has most of the places. False: the RC
+  // has been dropped.
   // protocol: 5.40
   bool make_room_to_ask(Endpoint& endpoint, const Requester& asker, Time now);
   // Sends a CA, and an RS whose answer repeats what the RC said.

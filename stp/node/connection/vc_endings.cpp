@@ -258,6 +258,11 @@ void VcEndings::fail(Vc& vc, VcEvent why, int error, Time now) {
   use_.timers.update(vc);
 }
 
+void VcEndings::let_ask_again(Vc& vc, Time now) {
+  use_.peers.end(vc, false, now);
+  vc.peer_key = 0;  // it names no requester any more
+}
+
 void VcEndings::count(Vc& vc, Counter how) {
   if (vc.peer_key == 0 || vc.end_counted) return;
   vc.end_counted = true;

@@ -124,6 +124,9 @@ class VcEndings {
   // Ends `vc` with an event that is legal in its state.
   // protocol: 5.25
   void fail(Vc& vc, VcEvent why, int error, Time now);
+  // Before `vc` fails that waits for its user: to a repeated RC its requester is a new one.
+  // protocol: 5.40
+  void let_ask_again(Vc& vc, Time now);
   // Removes `vc`: no frame and no id finds it any more. `remember`: late RCs are to be recognised.
   void forget(Vc& vc, Time now, bool remember = true);
   // Counts the end of a connection that was open, once, however many steps the end takes.

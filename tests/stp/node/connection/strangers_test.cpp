@@ -273,6 +273,14 @@ class StrangersOfNetworks : public Strangers {
   StrangersOfNetworks()
       : Strangers(
             {.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512, .sources = &networks}) {}
+  static MacAddr of_crowd(std::uint64_t number) { return mac(0x10000 * (1 + number)); }
+  static MacAddr of_another(std::uint64_t number) { return mac(0x100000000 + 0x10000 * number); }
+  void ask_twice(const MacAddr& from) {
+    inject(b, from, rc());
+    inject(b, from, rc());
+    serve();
+  }
+  static inline const MacAddr elsewhere = mac(0x200000000);
 };
 
 // protocol: 5.34, 5.41, 13.14
@@ -299,14 +307,7 @@ TEST_F(StrangersOfNetworks, all_stations_of_one_network_have_the_places_of_one) 
 // user all the same, and stays until it has repeated its RC.
 // protocol: 5.40, 13.14
 TEST_F(StrangersOfNetworks, each_network_has_its_share_of_the_places_of_a_listener_that_inspects) {
-  const auto of_crowd = [](std::uint64_t number) { return mac(0x10000 * (1 + number)); };
-  const auto elsewhere = mac(0x100000000);
   listen({.inspect = true});
-  const auto ask_twice = [&](const MacAddr& from) {
-    inject(b, from, rc());
-    inject(b, from, rc());
-    serve();
-  };
   for (unsigned i = 0; i < kOfListener; ++i) inject(b, of_crowd(i), rc()), serve();
   ASSERT_EQ(accepted_.size(), kOfListener);
   const auto crowd = accepted_;
@@ -319,7 +320,9 @@ TEST_F(StrangersOfNetworks, each_network_has_its_share_of_the_places_of_a_listen
   };
   ask_twice(of_crowd(100));
   EXPECT_EQ(accepted_.size(), kOfListener) << "its network has all the places that there are";
-  EXPECT_EQ(failed(), 0);
+  ask_twice(elsewhere);
+  EXPECT_EQ(failed(), 0) << "they have had no time to answer";
+  now += kSecond;
   ask_twice(elsewhere);
   ASSERT_EQ(accepted_.size(), kOfListener + 1);
   EXPECT_EQ(failed(), 1) << "a user learns which one has given way";
@@ -333,6 +336,73 @@ TEST_F(StrangersOfNetworks, each_network_has_its_share_of_the_places_of_a_listen
   }
   ASSERT_EQ(b.node.vc_info(it, info), 0);
   EXPECT_EQ(info.state, VcState::kAsked);
+}
+
+// Many stations of one network ask at once, and are no attack.
+// protocol: 5.40
+TEST_F(StrangersOfNetworks,
+       who_gives_way_before_it_could_ask_again_is_not_refused_and_may_ask_again) {
+  listen({.inspect = true});
+  for (unsigned i = 0; i < kOfListener; ++i) inject(b, of_crowd(i), rc()), serve();
+  now += 5 * kMillisecond;
+  ask_twice(elsewhere);
+  ASSERT_EQ(accepted_.size(), kOfListener + 1);
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
+  EXPECT_TRUE(answers().empty());
+  VcInfo info{};
+  const auto gone = *std::ranges::find_if(accepted_, [&](VcId id) {
+    return b.node.vc_info(id, info) == 0 && info.state == VcState::kFailed;
+  });
+  EXPECT_EQ(info.peer_mac, of_crowd(0));
+  ASSERT_EQ(b.node.refuse(gone, {}, now), 0);
+  now += 5 * kMillisecond;
+  for (unsigned i = 0; i < kOfListener; ++i) inject(b, of_crowd(i), rc());
+  now += 20 * kMillisecond;
+  for (unsigned i = 0; i < kOfListener; ++i) inject(b, of_crowd(i), rc());
+  serve();
+  ASSERT_EQ(accepted_.size(), kOfListener + 2);
+  ASSERT_EQ(b.node.vc_info(*accepted_.rbegin(), info), 0);
+  EXPECT_EQ(info.peer_mac, of_crowd(0));
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
+}
+
+// No matter how many networks ask under false addresses.
+// protocol: 5.40
+TEST_F(StrangersOfNetworks, nobody_gives_way_at_once_whose_network_has_half_of_the_places) {
+  listen({.inspect = true});
+  for (unsigned i = 0; i < kOfListener / 2; ++i) {
+    inject(b, of_crowd(i), rc());
+    inject(b, of_another(i), rc());
+    serve();
+  }
+  ask_twice(elsewhere);
+  EXPECT_EQ(accepted_.size(), kOfListener);
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 0U);
+  now += 40 * kMillisecond;
+  ask_twice(elsewhere);
+  EXPECT_EQ(accepted_.size(), kOfListener + 1) << "they have not asked again";
+  EXPECT_EQ(answers().size(), 1U) << "the one that has gone is refused";
+}
+
+// protocol: 5.40
+TEST_F(StrangersOfNetworks, without_a_channel_only_those_give_way_whose_channel_comes_back) {
+  constexpr unsigned kChannels = 12;
+  accepts_ = false;
+  listen({.inspect = true}, kChannels);
+  for (unsigned i = 0; i < kChannels; ++i) inject(b, of_crowd(i), rc());
+  ASSERT_EQ(b.node.vc_count(), kChannels);
+  ask_twice(elsewhere);
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
+  inject(b, elsewhere, rc());
+  EXPECT_EQ(b.node.vc_count(), kChannels) << "it has the channel that came back";
+  std::vector<VcId> seen_ones(kChannels);
+  for (auto& id : seen_ones) ASSERT_EQ(b.node.accept(listener, id), 0);
+  ask_twice(of_another(0));
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U) << "its user still holds it";
+  for (const auto id : seen_ones) ASSERT_EQ(b.node.admit(id, {}, now), 0);
+  now += 2 * kSecond;
+  ask_twice(of_another(1));
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
 }
 
 // protocol: 5.42
