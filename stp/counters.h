@@ -53,7 +53,7 @@
   X(RcCookies,         rc_cookies,          "connections answered, and made once they are proven") \
   X(RcProven,          rc_proven,           "connections made: the answer has come back")          \
   D(RcFirst,           rc_first,            "Request_Connection left unanswered: not repeated yet")\
-  X(UnprovenEnded,     unproven_ended,      "silent connections ended: others needed their place") \
+  X(UnprovenEnded,     unproven_ended,      "connections ended: silent, or many of one network")  \
   X(GhostCa,           ghost_ca,            "Connection_Answer nobody waits for: answered with RD")\
   X(AnswersFull,       answers_full,        "answer not sent: queue of answers full")              \
   X(AddressFull,       address_full,        "answer not sent: too many to its MAC address wait")   \
