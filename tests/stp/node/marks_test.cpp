@@ -54,7 +54,7 @@ class Marks : protected HasWays, public Writing {
   bool b_yields() {
     VcInfo info{};
     EXPECT_EQ(b.node.vc_info(cb.id, info), 0);
-    return info.yields;
+    return info.yields.value_or(false);
   }
 };
 
