@@ -400,7 +400,7 @@ void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
     }
   }
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attached);
-  frame.may_be_marked = vc.may_be_marked && entry.may_be_marked != 0;
+  frame.may_be_marked = entry.may_be_marked != 0 && vc.may_be_marked;
   use_.common.counters.add(Counter::kTxStus);
   use_.common.counters.add(Counter::kTxDataBytes, length);
   vc.traffic.tx_data_bytes += length;
