@@ -400,7 +400,7 @@ void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
     }
   }
   emit(frame, vc.peer_mac, h, vc.endpoint->config.checksum, payload, append, attached);
-  frame.may_be_marked = entry.may_be_marked != 0 && vc.may_be_marked;
+  frame.may_be_marked = entry.may_be_marked != 0 && vc.marks == Marks::kWanted;
   use_.common.counters.add(Counter::kTxStus);
   use_.common.counters.add(Counter::kTxDataBytes, length);
   vc.traffic.tx_data_bytes += length;
@@ -512,7 +512,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   head.param = 0;
   wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
   frame.for_stranger = false;
-  frame.may_be_marked = request.may_be_marked != 0 && vc.may_be_marked;
+  frame.may_be_marked = request.may_be_marked != 0 && vc.marks == Marks::kWanted;
   if (length < common.config.attach_from) {
     copy_stu(stu, frame.head + kHead);
     frame.head_length = kHead + length;

@@ -303,6 +303,14 @@ class PacedVc {
   Time look_at_ = 0;        // time of the next check, if its grants are watched
 };
 
+// What the marks of routers mean on the way between two stations.
+// protocol: 13.22
+enum class Marks : std::uint8_t {
+  kNone,    // one of them does not heed them
+  kHeeded,  // both do
+  kWanted,  // also, routers may mark the STUs of Blocks that the peer has granted
+};
+
 // A Virtual Connection, or the Port of a connectionless endpoint. Such a Port has a channel like a
 // connection and is always open; its peer is that of the request being sent.
 //
@@ -341,13 +349,10 @@ struct Vc : ListHook<IsWatched>,
   PermittedBlocks permitted;  // at its beginning
 
   int error = 0;
-  bool passive = false;           // made by the peer's RC; found by MAC, Port and `peer_key`
-  bool end_counted = false;       // counted in vc_closed or vc_failed
-  bool padded = false;            // the RC that made it was
-  bool peer_heeds_marks = false;  // and this Node, too
-  // Routers may mark the STUs of Blocks that the peer has granted.
-  // protocol: 13.22
-  bool may_be_marked = false;
+  bool passive = false;      // made by the peer's RC; found by MAC, Port and `peer_key`
+  bool end_counted = false;  // counted in vc_closed or vc_failed
+  bool padded = false;       // the RC that made it was
+  Marks marks = Marks::kNone;
   RoundTrip round_trip;
   VcMxs mxs;
   NodeChannel channel;  // at its end

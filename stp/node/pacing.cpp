@@ -222,7 +222,7 @@ Path& Pacing::share_path(Vc& vc) {
   const auto stu = std::uint64_t{1} << vc.inbound.tiles().stu_log2;
   auto& path = vc.inbound.account().join(paths_.find(vc.peer_mac, stu));
   vc.channel.suggest_block(path.block_log2());
-  vc.may_be_marked = vc.peer_heeds_marks;
+  if (vc.marks == Marks::kHeeded) vc.marks = Marks::kWanted;
   return path;
 }
 

@@ -82,7 +82,7 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
 }
 
 void Openings::find_path(Vc& vc) {
-  if (vc.peer_heeds_marks && use_.common.config.ways != nullptr)
+  if (vc.marks != Marks::kNone && use_.common.config.ways != nullptr)
     use_.common.config.ways->tell_marks();
   if (vc.inbound.account().path() != nullptr || !use_.common.is_shared(vc.peer_mac)) return;
   use_.pacing.share_path(vc);
@@ -138,7 +138,7 @@ Vc* Openings::make_passive(Endpoint& endpoint, const Requester& asker,
   endpoint.stock.pop_front();
   vc->passive = true;
   vc->padded = asker.padded;
-  vc->peer_heeds_marks = asker.heeds_marks && use_.common.heeds_marks();
+  if (asker.heeds_marks && use_.common.heeds_marks()) vc->marks = Marks::kHeeded;
   vc->peer_uport = asker.rc.i_uport;
   vc->peer_option = asker.option;
   adopt_peer(*vc, asker.name(), {asker.rc.i_slots, asker.rc.i_bufsize, asker.rc.i_max_stu});
@@ -190,7 +190,8 @@ void Openings::on_answer(const wire::Frame& frame, Time now) {
     vc->handshake.stop();
     use_.dials.end(*vc, now);
     adopt_peer(*vc, {frame.src, h.s_port, ca.r_key}, {ca.r_slots, ca.r_bufsize, ca.r_max_stu});
-    vc->peer_heeds_marks = frame.padded && wire::padding_of(h).heeds && common.heeds_marks();
+    if (frame.padded && wire::padding_of(h).heeds && common.heeds_marks())
+      vc->marks = Marks::kHeeded;
     find_path(*vc);
     open(*vc, VcEvent::kAnswer);
     use_.wake_ups.touch(*vc);
@@ -257,8 +258,8 @@ wire::Header Openings::answer_of(const Vc& vc, unsigned padded, const OptionPayl
       .r_uport = vc.endpoint->uport,
   });
   if (padded != 0)
-    ca.b_num =
-        padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu, vc.peer_heeds_marks, option);
+    ca.b_num = padding_of_answer(padded, vc.peer_max_stu, vc.local_max_stu,
+                                 vc.marks != Marks::kNone, option);
   return ca;
 }
 
