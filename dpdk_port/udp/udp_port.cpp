@@ -498,6 +498,8 @@ LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, OpenError& e
   link->open(shards, error);
   if (!error.text.empty()) return {};
   PortInfo info = describe(config, link->socket(0), link->peers);
+  // A shard that hands a datagram over does not tell of its mark.
+  info.marks = info.marks && (shards == 1 || link->not_steered().empty());
   info.interface = link->interface();
   const auto crossing =
       shards > 1 ? std::make_shared<Crossing>(shards, frame_room(info.mtu)) : nullptr;

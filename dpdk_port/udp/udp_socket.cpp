@@ -261,8 +261,10 @@ void UdpSocket::steer(unsigned count) {
 }
 
 std::string UdpSocket::take_place_of(UdpSocket& other) {
+  if (::dup3(fd_, other.fd_, O_CLOEXEC) < 0) return std::strerror(errno);
+  // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
-  return ::dup3(fd_, other.fd_, O_CLOEXEC) < 0 ? std::strerror(errno) : "";
+  return "";
 }
 
 UdpSocket::~UdpSocket() {

@@ -381,7 +381,7 @@ int Connection::connect(Wanted wanted, const Staging& staging, Hello hello) {
 // The present address is tried from now on: somebody has to answer within its share of the time.
 void Connection::await_answer(Time now) {
   auto& [mac, uport, silent, deadline, others] = *wanted_;
-  // It was over long ago, but another connection has shown that the one before is there.
+  // It was over before the station was known.
   if (others && silent <= now) silent = now + Handshake::kStillSilent;
   auto until = std::min(silent, deadline);
   // The host has fallen silent before.

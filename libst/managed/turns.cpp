@@ -17,12 +17,6 @@ namespace stp::managed {
 void Agenda::add(Entry& entry, Connection& connection, std::uint32_t channel) {
   STP_ASSERT(!knows(entry), "a connection is added once");
   entry.connection = &connection;
-  take_channel(entry, channel);
-}
-
-void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
-  STP_ASSERT(knows(entry), "a connection that has a channel was added");
-  entry.channel = channel;
   if (free_timers_.empty()) {
     entry.timer = static_cast<std::uint32_t>(timed_.size());
     timed_.emplace_back();
@@ -31,6 +25,12 @@ void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
     free_timers_.pop_back();
   }
   timed_[entry.timer].entry = &entry;
+  take_channel(entry, channel);
+}
+
+void Agenda::take_channel(Entry& entry, std::uint32_t channel) {
+  STP_ASSERT(knows(entry), "a connection that has a channel was added");
+  entry.channel = channel;
   if (channel >= by_channel_.size()) {
     by_channel_.resize(channel + 1);
     own_.resize(channel / 64 + 1);

@@ -73,6 +73,17 @@ TEST_F(Agendas, ADeadlineThatHasMovedToLaterBringsNoVisitBeforeThat) {
   EXPECT_EQ(agenda.next_deadline(), kNever);
 }
 
+// The next address of the peer has a channel of its own.
+TEST_F(Agendas, AConnectionThatChangesItsChannelKeepsItsTimer) {
+  agenda.expect(entries[7], kNow + kMillisecond);
+  agenda.disown(entries[7], *news);
+  agenda.take_channel(entries[7], kMany);
+  EXPECT_EQ(agenda.due(entries[7]), kNow + kMillisecond);
+  EXPECT_EQ(turn(), 1U) << "it is new at that channel";
+  agenda.remove(entries[7]);
+  EXPECT_EQ(turn(kNow + kMillisecond), 0U) << "it has gone";
+}
+
 // The timer of one that has gone is given to the next.
 TEST_F(Agendas, ANewConnectionHasNoDeadlineOfOneThatHasGone) {
   agenda.expect(entries[7], kNow + kMillisecond);

@@ -732,6 +732,7 @@ Vc* Listeners::make_proven(const Requester& asker, const Strangers::Names& names
   if (names.port >= use_.vcs.places() || use_.vcs.full()) return none(DropReason::kBadPort);
   use_.strangers.made(names.port);
   auto* const vc = use_.openings.make_passive(endpoint, asker, names, now);
+  vc->marks = Marks::kNone;  // as its CA said
   use_.openings.find_path(*vc);
   use_.openings.open(*vc, VcEvent::kBegun);
   use_.common.counters.add(Counter::kRcProven);

@@ -163,9 +163,10 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   }
   STP_ASSERT(memory != nullptr && block != nullptr, "an STU that is placed has memory and a Block");
   if (!place(vc, frame, *block, memory)) return;
-  if (use_.common.marked) heed_mark(vc, *block, now);
+  const bool was_marked = use_.common.marked && is_granted(*block);
   const bool was_repeated = block->repeats != 0;
   if (vc.inbound.progress(*block, length, h.sync, now)) vc.channel.count_cts_repeated();
+  if (was_marked) heed_mark(vc, now);  // the path knows of the round trip now
   if (was_repeated) use_.recovery.look_earlier(vc, now);
   if (!block->stus.complete()) {
     if (block->parts != nullptr) count_part(vc, *block);
@@ -186,11 +187,14 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   if (asks) use_.states.answer(vc, sync, h.b_num, h.d_id, 0);
 }
 
+bool Placement::is_granted(const InboundBlock& block) {
+  return block.transfer != nullptr && !block.transfer->region;
+}
+
 // A way on which a router marks is shared with others, whatever was known of it.
 // protocol: 13.22
-[[gnu::noinline]] void Placement::heed_mark(Vc& vc, const InboundBlock& block, Time now) {
-  const bool granted = block.transfer != nullptr && !block.transfer->region;
-  if (!granted || !use_.common.heeds_marks()) return;
+[[gnu::noinline]] void Placement::heed_mark(Vc& vc, Time now) {
+  if (!use_.common.heeds_marks()) return;
   use_.common.counters.add(Counter::kRxMarked);
   auto* const path = vc.inbound.account().path();
   (path != nullptr ? *path : use_.pacing.share_path(vc)).marked(now);

@@ -53,7 +53,8 @@ class Placement {
   static DropReason find_block(Vc& vc, const wire::Header& header, std::size_t length,
                                InboundBlock*& out);
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
-  void heed_mark(Vc& vc, const InboundBlock& block, Time now);
+  static bool is_granted(const InboundBlock& block);
+  void heed_mark(Vc& vc, Time now);
   static void count_part(Vc& vc, const InboundBlock& block);
   void ask_for_rest(Vc& vc, InboundBlock& block, Time now);
   bool place(Vc& vc, const wire::Frame& frame, InboundBlock& block, std::byte* memory);

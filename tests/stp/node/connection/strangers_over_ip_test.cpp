@@ -41,6 +41,7 @@ class StrangersOverIp : public Strangers {
                    .vlan = {},
                    .attach_from = 512,
                    .ways = ways,
+                   .marks = ways != nullptr,
                    .padded_requests = true}) {}
 
   // The bytes of such a datagram, and of the headers of IPv4 and UDP.
@@ -291,6 +292,24 @@ TEST_F(StrangersFromAfar, yield_also_if_they_have_shown_it_before_they_had_a_con
   inject(b, mac(77), proof(h, ca[0]));
   ASSERT_EQ(b.count(Counter::kRcProven), 1U);
   EXPECT_TRUE(newest_yields());
+}
+
+// protocol: 13.22
+TEST_F(StrangersFromAfar, send_and_get_nothing_that_may_be_marked_if_their_ca_did_not_say_so) {
+  listen();
+  fill();
+  auto h = request(kKinds[0], 4711);
+  auto padding = wire::padding_of(h);
+  padding.heeds = true;
+  h.b_num = padding.word();
+  ask(mac(77), kKinds[0], h);
+  const auto ca = said_to(mac(77));
+  ASSERT_EQ(ca.size(), 1U);
+  EXPECT_FALSE(wire::padding_of(ca[0]).heeds);
+  inject(b, mac(77), proof(h, ca[0]));
+  ASSERT_EQ(b.count(Counter::kRcProven), 1U);
+  EXPECT_TRUE(newest_yields());
+  EXPECT_FALSE(ways.tells_marks);
 }
 
 // A connects, over a way that loses some frames.
