@@ -122,8 +122,8 @@ _stp_hosts() {
 _stp_links() {
   local interface rest
   case $1 in
-    udp:*,*) candidates+=("${1%,*},"{port=,mtu=,queues=,congestion=on,congestion=off}) ;;
-    ip:*,*) candidates+=("${1%,*},"{mtu=,congestion=on,congestion=off}) ;;
+    udp:*,*) candidates+=("${1%,*},"{port=,mtu=,queues=,congestion=auto,congestion=on,congestion=off}) ;;
+    ip:*,*) candidates+=("${1%,*},"{mtu=,congestion=auto,congestion=on,congestion=off}) ;;
     iface:* | udp:* | ip:*)
       while IFS=' :' read -r interface rest; do
         [[ $interface$rest = *\|* ]] || candidates+=("${1%%:*}:$interface")

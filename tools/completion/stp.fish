@@ -32,9 +32,9 @@ function __stp_links
     set -l before (string replace -r ',[^,]*$' ',' -- $current)
     switch $current
         case 'udp:*,*'
-            printf '%s\n' $before{port=,mtu=,queues=,congestion=on,congestion=off}
+            printf '%s\n' $before{port=,mtu=,queues=,congestion=auto,congestion=on,congestion=off}
         case 'ip:*,*'
-            printf '%s\n' $before{mtu=,congestion=on,congestion=off}
+            printf '%s\n' $before{mtu=,congestion=auto,congestion=on,congestion=off}
         case 'iface:*' 'udp:*' 'ip:*'
             set -l kind (string replace -r ':.*' ':' -- $current)
             printf '%s\n' $kind(sed -n 's/^ *\([^ :|]*\):.*/\1/p' /proc/net/dev)
