@@ -260,6 +260,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   if (const auto error = find_places(*backend_, peer.host, places); error != 0) return error;
   const Asked whom{places.station, peer.uport};
   if (places.all.empty()) return connect_to(whom, option, now() + patience, out, answer);
+  await_peer(*backend_, places, kNever, {});
   return connect_to_one_of(Tries(std::move(places)), whom.uport, option, patience, out, answer);
 }
 
@@ -289,11 +290,16 @@ int Endpoint::connect_to_one_of(Tries tries, std::uint32_t uport, const OptionPa
       if (const auto failed = ask_for({mac, uport}, option, connection); failed != 0) return failed;
       error = await_answer(connection, mac, tries.limit(), &tries, out, answer);
     }
+    if (error == -ECONNREFUSED && tries.has_news())
+      return fail(error, std::strerror(ECONNREFUSED) + ("; " + tries.text()));
     if (!Tries::is_of_address(error)) return error;
     if (error == -ETIMEDOUT) silent = error;
   } while (!tries.is_over() && now() < until);
-  if (silent != 0) error = silent;
-  return tries.has_news() ? fail(error, describe(error) + ("; " + tries.text())) : error;
+  if (!tries.has_news()) return error;
+  const auto hint = tries.any_silent() ? hint_at_firewalls(*backend_) : "";
+  const std::string what =
+      silent != 0 ? "nobody answered in time; " : "no address can be reached; ";
+  return fail(silent != 0 ? silent : error, what + tries.text() + hint);
 }
 
 // Asks the station for a connection. An error is that of the service, not of the peer.
@@ -327,6 +333,7 @@ int Endpoint::await_answer(const std::shared_ptr<Connection>& connection, const 
   }
   const bool answered = error == 0 || error == -ECONNREFUSED;
   if (answered && answer != nullptr) connection->info(*answer);
+  if (answered && tries != nullptr) tries->answered(error == 0 ? "" : "refused");
   if (error == 0) return hand_out(connection, out);
   if (tries != nullptr && Tries::is_of_address(error)) {
     const auto why = trouble_of(*backend_, mac);

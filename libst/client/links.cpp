@@ -188,15 +188,19 @@ bool is_reported_gone(Backend& backend, const MacAddr& peer) {
   return backend.call(ask::Trouble{.mac = peer.to_u64(), .from = 0}, reply) == 0 && reply.gone != 0;
 }
 
+std::string hint_at_firewalls(const Backend& backend) {
+  if (backend.udp_port() == 0) return "";
+  return ": see also whether firewalls, those of both hosts and between them, let in the UDP ports "
+         "of both links (here " +
+         std::to_string(backend.udp_port()) + ")";
+}
+
 int fail_in_time(Backend& backend, const MacAddr& peer) {
   constexpr int kError = -ETIMEDOUT;
   if (const auto trouble = trouble_of(backend, peer); !trouble.empty())
     return fail_with(trouble, kError, "nobody answered in time");
-  if (backend.udp_port() == 0) return kError;
-  return fail(kError, std::string(std::strerror(ETIMEDOUT)) +
-                          ": see also whether firewalls, those of both hosts and between them, let "
-                          "in the UDP ports of both links (here " +
-                          std::to_string(backend.udp_port()) + ")");
+  const auto hint = hint_at_firewalls(backend);
+  return hint.empty() ? kError : fail(kError, std::strerror(ETIMEDOUT) + hint);
 }
 
 int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what) {

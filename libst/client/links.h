@@ -31,6 +31,8 @@ int use_link(const std::string& text, std::shared_ptr<Backend>& out, const Shard
 std::string trouble_of(Backend& backend, const MacAddr& peer = {});
 // Whether somebody has reported that nothing gets to that station, which may be forged.
 bool is_reported_gone(Backend& backend, const MacAddr& peer);
+// What else to look at if nobody answers, for the end of a text; "": nothing that the link knows.
+std::string hint_at_firewalls(const Backend& backend);
 // Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
 int fail_in_time(Backend& backend, const MacAddr& peer = {});
 // Fails with `error`. If the link has trouble, the text is `what` with it.

@@ -14,6 +14,7 @@
 
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/link/link.h"
+#include "libst/client/answers.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/tries.h"
@@ -207,6 +208,7 @@ int look_up_places(const Backend& backend, const Host& host, Places& out) {
     give_zone(place);
     if (std::ranges::find(out.all, place) == out.all.end()) out.all.push_back(std::move(place));
   }
+  put_answers_first(out.all);
   return 0;
 }
 
@@ -280,11 +282,27 @@ int await_station(Backend& backend, const Place& place, const Patience& patience
   }
 }
 
+// They share what time there is only when somebody could answer. What needs no answer, as the
+// link's own address, is known at once.
+void await_peer(Backend& backend, const Places& places, Time deadline,
+                const std::function<bool()>& unwanted) {
+  if (places.all.size() < 2) return;
+  const auto until = std::min(deadline, now() + kPeerPatience);
+  MacAddr ignored;
+  const auto is_answered = [&](const Place& place) {
+    return ask_station(backend, place, ignored) != -EAGAIN;
+  };
+  while (has_no_peer(backend) && now() < until && !(unwanted && unwanted()) &&
+         std::ranges::none_of(places.all, is_answered))
+    pause(backend, kArpInterval);
+}
+
 int resolve(Backend& backend, const Host& host, MacAddr& out) {
   Places places;
   auto error = find_places(backend, host, places);
   out = places.station;
   if (places.all.empty()) return error;
+  await_peer(backend, places, kNever, {});
   Tries tries(std::move(places));
   const auto until = tries.has_news() ? now() + kArpPatience : kNever;
   do {

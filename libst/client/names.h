@@ -44,7 +44,7 @@ struct Place {
 // As it stands before a port: 10.0.0.5, [2001:db8::5], [fe80::1%eth0].
 std::string name_of(const Place& place);
 
-// Where a host may be.
+// Where a host may be: first where it has answered this program before (libst/client/answers.h).
 struct Places {
   static constexpr std::size_t kMost = 8;
   std::string host;
@@ -69,6 +69,11 @@ struct Patience {
 };
 int await_station(Backend& backend, const Place& place, const Patience& patience,
                   const std::function<bool()>& unwanted, MacAddr& out);
+
+// While a memif has no peer, waits for one as above, if the host has several addresses: then their
+// time begins afterwards.
+void await_peer(Backend& backend, const Places& places, Time deadline,
+                const std::function<bool()>& unwanted);
 
 // All of that: the station of the host's first address that has one. Several have a second
 // together.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The addresses of a host that has several: in the resolver's order, one after the other, until one
-// answers. What RFC 8305 says of two at once would make two connections, and peers count these.
+// The addresses of a host that has several: first the one that has answered this program before,
+// else in the resolver's order, one after the other, until one answers. What RFC 8305 says of two
+// at once would make two connections, and peers count these.
 #pragma once
 
 #include <cerrno>
@@ -17,10 +18,13 @@ namespace stp::client {
 class Tries {
  public:
   // Of more addresses, the first ones are tried. The longest that one is tried while there are
-  // others: as long as a host may be silent (docs/protocol.md, 5.23). The shortest, or half of what
-  // is left: its program may need a moment to decide.
+  // others: as long as a host may be silent (docs/protocol.md, 5.23). The shortest: its program may
+  // need a moment to decide; unless that leaves each of the others less than kLeast, or than an
+  // equal share. Within kTogether the last one is asked, however long it may take itself: users
+  // believe for about ten seconds that somebody answers.
   static constexpr std::size_t kMost = Places::kMost;
   static constexpr Time kLongest = 4'500 * kMillisecond, kShortest = 2'500 * kMillisecond;
+  static constexpr Time kLeast = 500 * kMillisecond, kTogether = 9 * kSecond;
   // The same for its station, which needs no decision.
   static constexpr Time kLongestAsked = kSecond;
   // Between looks for a report that nobody is there, the longer the later.
@@ -49,23 +53,32 @@ class Tries {
   // Somebody has reported that nobody is there. Anybody can forge that, so it is tried again if
   // nobody answers at the others; no report counts then.
   void give_up_for_now(const std::string& why);
+  // Somebody has answered there: it comes first the next time. `how`: "", or for text().
+  void answered(const std::string& how);
 
   // Whether there is more to tell than the error of one address.
   [[nodiscard]] bool has_news() const { return count_ > 1; }
-  // What was tried, and how that ended, for the text of an error.
+  // What was tried, and how that ended, for the text of an error. Those that ended alike stand
+  // together.
   [[nodiscard]] std::string text() const;
+  // Whether one of them has given no sign at all, and no report has come about it.
+  [[nodiscard]] bool any_silent() const;
 
  private:
   struct Try {
     Place place;
     bool again = false;
   };
+  using Ends = std::vector<std::pair<std::string, std::string>>;  // of each address, the latest
   void note(const std::string& why);
+  [[nodiscard]] Ends ends() const;
 
   std::string host_;
   std::size_t count_ = 0;
   std::deque<Try> queue_;
-  std::vector<std::pair<std::string, std::string>> ends_;  // of each address, the latest
+  Ends ends_;
+  bool is_begun_ = false;      // the first one of the queue
+  Time first_begun_ = kNever;  // of the first one of all
   Time begun_ = 0, limit_ = kNever, ask_by_ = kNever, look_at_ = kNever;
 };
 

@@ -448,8 +448,9 @@ void Connection::dial(Time now) {
 }
 
 std::string Connection::tried() const {
-  const bool any = wanted_ && wanted_->others && over() && wanted_->others->has_news();
-  return any ? wanted_->others->text() : "";
+  if (!wanted_ || !wanted_->others || !wanted_->others->has_news()) return "";
+  const auto& others = *wanted_->others;
+  return others.text() + (others.any_silent() ? client::hint_at_firewalls(domain_->backend()) : "");
 }
 
 void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
@@ -473,11 +474,14 @@ bool Connection::opened(Time now) {
     }
   seen_ = channel_.state();
   if (seen_ != ChannelState::kOpen) {
-    if (seen_ != ChannelState::kFailed || !client::Tries::is_of_address(channel_.error()) ||
-        !dials_on(now, true))
+    const bool has_failed = seen_ == ChannelState::kFailed;
+    if (has_failed && channel_.error() == -ECONNREFUSED && wanted_ && wanted_->others)
+      wanted_->others->answered("refused");
+    if (!has_failed || !client::Tries::is_of_address(channel_.error()) || !dials_on(now, true))
       check_channel();
     return false;
   }
+  if (wanted_ && wanted_->others) wanted_->others->answered("");
   wanted_.reset();
   peer_mac_ = MacAddr::from_u64(info.mac);
   peer_name_ = ipc::text_of(reply.peer);

@@ -127,8 +127,8 @@ int find_station(stp::client::Backend& backend, stp::client::Places places,
   if (error == 0 && has_news) out.others = std::move(tries);
   if (error == -ECANCELED) return fail(error, "the connection has been closed meanwhile");
   if (!Tries::is_of_address(error)) return error;
-  const std::string why = stp::client::describe(error);
-  return fail(-EHOSTUNREACH, has_news ? why + "; " + tries->text() : why);
+  return fail(-EHOSTUNREACH, has_news ? "no station answers; " + tries->text()
+                                      : std::string(stp::client::describe(error)));
 }
 
 }  // namespace
@@ -174,9 +174,10 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     auto& backend = found->domain()->backend();
     stp::client::Places places;
     auto error = stp::client::find_places(backend, name.host, places);
-    // A slow resolver leaves time for the attempts.
-    if (wanted.silent != stp::kNever) wanted.silent = silent_by();
     const auto closed = [connection] { return !find<Connection>(connection); };
+    if (error == 0) stp::client::await_peer(backend, places, wanted.deadline, closed);
+    // A slow resolver, and a link whose other side is opened late, leave time for the attempts.
+    if (wanted.silent != stp::kNever) wanted.silent = silent_by();
     if (error == 0) error = find_station(backend, std::move(places), closed, wanted);
     return error != 0 ? error : begin(*found, std::move(wanted), std::move(hello));
   });

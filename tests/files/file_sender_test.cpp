@@ -32,7 +32,7 @@ class FileSenderTest : public ::testing::Test {
     for (const auto& name : names) std::ofstream(directory_ / name) << "content";
     auto sending = std::async(std::launch::async, [this, names] {
       FileLink link;
-      Channel channel(link, "localhost:3000", [] {});
+      Channel channel(link, "localhost:3000", [] {}, {});
       Pace pace;
       FileSender sender(channel, stop_, progress_, pace, [](const Outcome&) {});
       for (const auto& name : names) sender.offer(FileReader::single((directory_ / name).string()));

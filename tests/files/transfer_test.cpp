@@ -51,7 +51,8 @@ class TransferTest : public ::testing::Test {
         : channel(link, "localhost:3000",
                   [&stop] {
                     if (stop) throw Stopped();
-                  }),
+                  },
+                  {}),
           sender(channel, stop, progress, pace, [this](const Outcome& outcome) {
             sent += outcome.sent;
             unchanged += outcome.unchanged ? 1 : 0;
@@ -856,8 +857,7 @@ std::string why_no_channel(const char* link_text, const std::string& peer) {
   ::setenv("STP_LINK", link_text, 1);
   FileLink link;
   try {
-    const Channel channel(
-        link, peer, [] {}, std::chrono::milliseconds(300));
+    const Channel channel(link, peer, [] {}, {.receiver = std::chrono::milliseconds(300)});
   } catch (const LinkFailure& failure) {
     return failure.what();
   }

@@ -97,8 +97,6 @@ std::uint16_t version_in(const Greeting& greeting) {
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
-// Timeout for a host that does not answer at all.
-constexpr Duration kHostPatience = std::chrono::seconds(10);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
 constexpr std::int64_t microseconds(Duration wait) {
@@ -108,7 +106,7 @@ constexpr std::int64_t microseconds(Duration wait) {
 }  // namespace
 
 // `sent_` has the places for content first, then those for control messages.
-Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duration patience,
+Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const Patience& patience,
                  const Tell& tell)
     : attend_(std::move(attend)),
       link_(link),
@@ -122,8 +120,8 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, Duratio
   if (error != 0) throw lost_link(error);
   try {
     for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
-    error = ::stm_connect(connection_, peer.c_str(), microseconds(patience), kGreeting.data(),
-                          kGreeting.size());
+    error = ::stm_connect(connection_, peer.c_str(), microseconds(patience.receiver),
+                          kGreeting.data(), kGreeting.size());
     if (error != 0) throw connect_failure(error, peer, st_strerror(error));
     await_connection(peer, patience, tell);
   } catch (...) {
@@ -200,9 +198,10 @@ int Channel::reason_of_refusal() {
   return said == kEnough ? -EUSERS : -EPROTO;
 }
 
-void Channel::await_connection(const std::string& peer, Duration patience, const Tell& tell) {
+void Channel::await_connection(const std::string& peer, const Patience& patience,
+                               const Tell& tell) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto until = begin + std::min(patience, kHostPatience);
+  const auto until = begin + std::min(patience.receiver, patience.host);
   bool told = !tell;
   while (!connected_) {
     attend_();

@@ -98,8 +98,11 @@ class Channel {
 
   // Timeout: a peer that takes no message for so long counts as gone.
   static constexpr Duration kPatience = std::chrono::seconds(60);
-  // Timeout: a program that may have to wait for a core before it accepts.
-  static constexpr Duration kConnectPatience = std::chrono::seconds(30);
+  // Timeouts: a program that may have to wait for a core before it accepts, and a host that does
+  // not answer at all, at none of its addresses.
+  struct Patience {
+    Duration receiver = std::chrono::seconds(30), host = std::chrono::seconds(10);
+  };
   // Called from time to time while a function waits. An exception from it ends the wait.
   using Attend = std::function<void()>;
   using Tell = std::function<void(const std::string& line)>;
@@ -107,8 +110,8 @@ class Channel {
   // All functions throw LinkFailure once the connection is lost, Closed when the peer closed it.
   // The sender of files: connects, and waits for the answer. It gets only control messages. `tell`:
   // nobody has answered for kStuck, and the link knows why.
-  Channel(FileLink& link, const std::string& peer, Attend attend,
-          Duration patience = kConnectPatience, const Tell& tell = {});
+  Channel(FileLink& link, const std::string& peer, Attend attend, const Patience& patience,
+          const Tell& tell = {});
   // The receiver of files: takes a request. It sends only control messages.
   Channel(FileLink& link, stm_connection_t request, Attend attend);
   // Tells the peer that it has too many connections, or that there are too many in all.
@@ -181,7 +184,7 @@ class Channel {
   void check_ended() const;
   // The connection has ended with that error, or the link below it has.
   [[noreturn]] void fail(int error) const;
-  void await_connection(const std::string& peer, Duration patience, const Tell& tell);
+  void await_connection(const std::string& peer, const Patience& patience, const Tell& tell);
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;

@@ -31,12 +31,24 @@ LinkFailure lost_link(int result) {
   return LinkFailure(text + "; see that it or its stpd is still there");
 }
 
+namespace {
+
+// Of a host with several addresses, the library tells how each was tried.
+bool tells_tried(const std::string& why) {
+  return why.starts_with("tried of ");
+}
+
+}  // namespace
+
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why) {
   switch (-result) {
     case ECONNREFUSED:
       return LinkFailure(peer + " refused the connection: nobody listens on that port; start " +
-                         "stp-recv --listen there");
+                         "stp-recv --listen there" + (tells_tried(why) ? "; " + why : ""));
     case ETIMEDOUT:
+      if (tells_tried(why))
+        return LinkFailure(peer + " does not answer; " + why + "; see that stp-recv and its stpd " +
+                           "are running at one of them");
       if (!why.empty()) return LinkFailure(peer + " does not answer; the link says: " + why);
       return LinkFailure(peer + " does not answer; see that stp-recv and its stpd are running " +
                          "there, and that their link can be reached over this one: both on one "

@@ -172,7 +172,7 @@ class Sender {
       const auto tell = [this](const std::string& line) {
         if (!retrying_) progress_.complain(line);
       };
-      Channel channel(link, sending_.destination, attend, sending_.connect_timeout, tell);
+      Channel channel(link, sending_.destination, attend, sending_.patience, tell);
       const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
       since_ = Clock::now();

@@ -182,7 +182,7 @@ struct Sending {
   std::optional<std::string> name;
   std::uint64_t bytes_per_second = 0;  // 0: no limit
   std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
-  Duration connect_timeout = Channel::kConnectPatience;  // for the receiver to accept
+  Channel::Patience patience;          // with the receiver, until it accepts
 };
 
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure and

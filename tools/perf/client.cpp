@@ -61,10 +61,20 @@ class Client {
   void check_begun(int result, stm_connection_t connection) const {
     stm_peer_info_t about{};
     about.size = sizeof about;
-    if (result == -ETIMEDOUT && stm_peer_query(connection, &about) == 0 && about.trouble[0] != '\0')
-      throw std::runtime_error("connecting to " + peer_ + ": " + st_strerror(result) + ": " +
-                               about.trouble);
+    const std::string why = stm_peer_query(connection, &about) == 0 ? about.trouble : "";
+    const bool is_silent =
+        result == -ETIMEDOUT || result == -EHOSTUNREACH || result == -ENETUNREACH;
+    if (is_silent && !why.empty())
+      throw std::runtime_error("connecting to " + peer_ + ": " + st_strerror(result) + ": " + why);
+    if (result == -ECONNREFUSED && why.starts_with("tried of "))
+      throw std::runtime_error(peer_ + " refused the connection: nobody listens on that port; " +
+                               why);
     check_connecting(result);
+  }
+  [[nodiscard]] static std::string address_of(stm_connection_t connection) {
+    stm_peer_info_t about{};
+    about.size = sizeof about;
+    return stm_peer_query(connection, &about) == 0 ? std::string(" (") + about.address + ")" : "";
   }
 
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
@@ -78,7 +88,8 @@ class Client {
     auto event = next_event(room_.queue(), kPatience);
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED)
-      throw std::runtime_error(peer_ + " has refused: is it serving another client?");
+      throw std::runtime_error(peer_ + address_of(event.connection) +
+                               " has refused: is it serving another client?");
     check_begun(event.status, event.connection);
   }
 

@@ -135,7 +135,8 @@ int main(int argc, char** argv) {
   std::string link;
   bool quiet = false;
   stp::cli::App app("Sends files over Scheduled Transfers to an stp-recv.", "stp-send");
-  long retry = 0, connect_timeout = 30;
+  long retry = 0;
+  std::optional<long> connect_timeout;
   app.usage_end("HOST:PORT");
   app.add_option("FILE", sending.paths, "What to send; - is standard input")
       ->required()
@@ -176,10 +177,10 @@ int main(int argc, char** argv) {
       ->between(0, 31'536'000)
       ->capture_default_str();
   app.add_option("--connect-timeout", connect_timeout,
-                 "Seconds that the receiver may take to accept")
+                 "Seconds that the receiver and its host, at all its addresses, may take to answer")
       ->type_name("SECONDS")
       ->between(1, 3600)
-      ->capture_default_str();
+      ->default_str("30, and 10 if the host does not answer");
   stp::cli::add_link_option(app, link);
   app.add_flag("-q,--quiet", quiet, "Print only errors");
   app.footer(
@@ -220,7 +221,9 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   sending.retry = std::chrono::seconds(retry);
-  sending.connect_timeout = std::chrono::seconds(connect_timeout);
+  if (connect_timeout)
+    sending.patience = {std::chrono::seconds(*connect_timeout),
+                        std::chrono::seconds(*connect_timeout)};
   stp::os::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
   const Signals signals;

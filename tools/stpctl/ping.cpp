@@ -74,7 +74,8 @@ Clock::duration duration_of(double seconds) {
   if (error == -ECONNREFUSED)
     text += ". Its Node has answered: the link works. `stpctl ping --serve :PORT` there listens";
   // Other texts name what is at fault: the name, the link, the daemon of this host.
-  if (why.starts_with(std::strerror(ETIMEDOUT)) || why.starts_with("nobody answers for"))
+  if (why.starts_with(std::strerror(ETIMEDOUT)) || why.starts_with("nobody answers for") ||
+      why.starts_with("nobody answered in time; "))
     text += ". Is its stpd up, with that address, and reachable over this link?";
   throw Failure(text);
 }

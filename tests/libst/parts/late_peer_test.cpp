@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/libst/libst_fixture.h"
+#include "tests/libst/parts/resolver.h"
 #include "tests/managed/time/clock.h"
 
 namespace stp::test {
@@ -22,14 +23,14 @@ class LatePeer : public testing::Test {
   }
   // Asks for the server's address in a thread, while `meanwhile` runs. Returns the result.
   template <typename Meanwhile>
-  int ask(Meanwhile meanwhile) {
+  int ask(Meanwhile meanwhile, const char* host = "10.9.0.2") {
     const UseLink link(this->link("role=client,address=10.9.0.1/24"));
     const Endpoint client;
     EXPECT_EQ(client.error(), 0) << st_strerror(client.error());
     int result = 0;
     std::atomic<bool> over{false};
     std::thread asking([&] {
-      result = st_macaddr(client, "10.9.0.2", &mac_);
+      result = st_macaddr(client, host, &mac_);
       text_ = st_strerror(result);
       over = true;
     });
@@ -43,8 +44,18 @@ class LatePeer : public testing::Test {
   std::string text_;
 };
 
-TEST_F(LatePeer, IsAskedWhenItIsThere) {
-  const auto result = ask([&](const auto& over) {
+class LateNamedPeer : public LatePeer, public testing::WithParamInterface<const char*> {
+ protected:
+  ~LateNamedPeer() override { several.clear(); }
+};
+INSTANTIATE_TEST_SUITE_P(Names, LateNamedPeer, testing::Values("10.9.0.2", "several.test"),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "OneAddress" : "SeveralAddresses");
+                         });
+
+TEST_P(LateNamedPeer, IsAskedWhenItIsThere) {
+  several = {"10.9.0.3", "10.9.0.2"};
+  const auto late = [&](const auto& over) {
     // Longer than an answer may take. Each step is one that the other thread can see.
     for (int step = 0; step < 30 && !over; ++step) {
       let_pass(100 * kMillisecond);
@@ -54,8 +65,8 @@ TEST_F(LatePeer, IsAskedWhenItIsThere) {
     const Endpoint server;
     EXPECT_EQ(server.error(), 0) << st_strerror(server.error());
     while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  });
-  EXPECT_EQ(result, 0) << text_;
+  };
+  EXPECT_EQ(ask(late, GetParam()), 0) << text_;
   EXPECT_EQ(mac_, 0x020000000902U);
 }
 

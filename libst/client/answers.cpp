@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "libst/client/answers.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "stp/base/mutex.h"
+
+namespace stp::client {
+namespace {
+
+struct Answers {
+  Mutex mutex;
+  std::deque<Place> places STP_GUARDED_BY(mutex);  // the latest is first
+};
+
+// Never destroyed: a program may connect while it ends.
+Answers& answers() {
+  static auto* const all = new Answers;
+  return *all;
+}
+
+}  // namespace
+
+void remember_answer(const Place& place) {
+  Answers& all = answers();
+  const Lock guard(all.mutex);
+  std::erase(all.places, place);
+  all.places.push_front(place);
+  if (all.places.size() > kMostAnswers) all.places.pop_back();
+}
+
+void forget_answer(const Place& place) {
+  Answers& all = answers();
+  const Lock guard(all.mutex);
+  std::erase(all.places, place);
+}
+
+void put_answers_first(std::vector<Place>& places) {
+  if (places.size() < 2) return;
+  Answers& all = answers();
+  const Lock guard(all.mutex);
+  std::ranges::stable_sort(places, {}, [&](const Place& place) {
+    return std::ranges::find(all.places, place) - all.places.begin();
+  });
+}
+
+}  // namespace stp::client

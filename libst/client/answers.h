@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which addresses of hosts with several have answered this program: a further connection to such a
+// host does not wait for the silent ones again. Thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "libst/client/names.h"
+
+namespace stp::client {
+
+// Of more, the latest are remembered.
+inline constexpr std::size_t kMostAnswers = 64;
+
+void remember_answer(const Place& place);
+// It has not answered this time.
+void forget_answer(const Place& place);
+// Those that have answered come first, the latest before the others; the rest stays in its order.
+void put_answers_first(std::vector<Place>& places);
+
+}  // namespace stp::client
