@@ -368,7 +368,7 @@ struct AdminConnection {
     std::uint32_t uport, passive, accepted, credit;
     std::uint32_t connectionless;  // 1: an endpoint without connections
     std::uint32_t yields;          // 1: congestion is controlled on its way; kNotAsked
-    std::uint64_t round_trip;      // ns
+    std::uint64_t round_trip;      // ns; 0: not measured yet
     std::uint64_t rx_control, rx_data_bytes, tx_control, tx_data_bytes;
     char peer[kTextSize];  // as in VcInfo
   };

@@ -39,6 +39,8 @@ class RoundTrip {
   void at_most(Time took) {
     if (smoothed_ == 0) variation_ = took;
   }
+  // 0: nothing has been measured.
+  [[nodiscard]] Time measured() const { return smoothed_; }
   [[nodiscard]] Time smoothed() const { return smoothed_ == 0 ? kInitial : smoothed_; }
   [[nodiscard]] Time timeout() const {
     if (smoothed_ == 0) return std::clamp(2 * variation_, kInitial, kMaximum);

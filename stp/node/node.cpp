@@ -355,7 +355,7 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .local_slots = found->channel.slots(),
          .remote_slots = found->peer_slots,
          .credit = found->credit.credit(),
-         .round_trip = found->round_trip.smoothed(),
+         .round_trip = found->round_trip.measured(),
          .peer_uport = found->peer_uport,
          .peer_option = found->peer_option,
          .passive = found->passive,

@@ -217,7 +217,7 @@ struct VcInfo {
   unsigned local_max_stu, remote_max_stu;
   std::uint32_t local_slots, remote_slots;
   std::uint32_t credit;  // Slots believed free at the peer
-  Time round_trip;       // smoothed estimate
+  Time round_trip;       // smoothed; 0: not measured yet
   std::uint32_t peer_uport;
   OptionPayload peer_option;  // from the peer's RC, CA, refusal or RD
   bool passive;               // the peer requested the connection

@@ -248,18 +248,25 @@ TEST_F(StpctlTest, EveryListIsATableAndValidJson) {
   }
   EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("state":"open")"));
   EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("way":"own")"));
+  EXPECT_TRUE(contains(stpctl({"--json", "connections"}).text, R"("accepted":true)"));
 }
 
-TEST_F(StpctlTest, TheWayOfAConnectionIsToldWhenThePeerIsThere) {
+TEST_F(StpctlTest, WhatThePeerTellsOfAConnectionIsShownWhenItIsThere) {
   const auto stpd = serve();
   const Program pinger(command({"ping", "[02:00:00:00:00:99]:3000"}));
   Said said;
   for (int tries = 0; tries < 500 && !contains(said.text, "connecting"); ++tries)
     said = stpctl({"--json", "connections"});
   EXPECT_TRUE(contains(said.text, R"("way":null)")) << said.text;
+  for (const char* unknown : {"accepted", "max_stu_bytes", "round_trip_ns"})
+    EXPECT_TRUE(contains(said.text, std::string("\"") + unknown + "\":null")) << said.text;
   const auto table = stpctl({"connections"}).text;
   EXPECT_TRUE(contains(table, "connecting")) << table;
   EXPECT_FALSE(contains(table, "own")) << table;
+  std::istringstream cells(table.substr(table.find("connecting")));
+  std::string state, way, stu, slots, round_trip;
+  cells >> state >> way >> stu >> slots >> round_trip;
+  EXPECT_EQ(way + stu + slots + round_trip, "----") << table;
 }
 
 TEST_F(StpctlTest, SeveralDaemonsAreShownTogether) {

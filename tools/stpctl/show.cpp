@@ -31,7 +31,7 @@ std::string state_of(const Connection& c) {
   if (c.connectionless) return "connectionless";
   std::string text(ipc::name_of(c.state));
   if (c.error != 0) text += std::string(": ") + std::strerror(std::abs(c.error));
-  if (c.passive && !c.accepted) text += ", not accepted";
+  if (c.passive && !c.accepted.value_or(true)) text += ", not accepted";
   return text;
 }
 
@@ -95,16 +95,18 @@ Table table_of_connections(const LinkReport& link) {
 }
 void add(Table& table, const Connection& c, const LinkReport& link) {
   const bool alone = c.connectionless;
+  // The peer has not answered, so it has told nothing.
+  const bool is_unknown = alone || (c.peer_port == 0 && !c.passive);
   const auto of_peer = [&](const std::string& text) { return alone ? std::string("-") : text; };
-  table.row(with_shard(
-      link, std::to_string(c.shard),
-      {std::to_string(c.owner.pid), std::to_string(c.owner.uid),
-       alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
-       std::to_string(c.local_port), of_peer(c.peer), of_peer(std::to_string(c.peer_port)),
-       state_of(c), way_of(c).value_or("-"), std::to_string(1U << c.max_stu),
-       of_peer(std::to_string(c.credit) + "/" + std::to_string(c.slots)),
-       of_peer(std::to_string(c.round_trip / kMicrosecond)),
-       std::to_string(c.traffic.rx_data_bytes), std::to_string(c.traffic.tx_data_bytes)}));
+  table.row(with_shard(link, std::to_string(c.shard),
+                       {std::to_string(c.owner.pid), std::to_string(c.owner.uid),
+                        alone ? "" : (c.passive ? "<-" : "->"), of_peer(std::to_string(c.uport)),
+                        std::to_string(c.local_port), of_peer(c.peer),
+                        is_unknown ? "-" : std::to_string(c.peer_port), state_of(c),
+                        way_of(c).value_or("-"), c.max_stu ? std::to_string(1U << *c.max_stu) : "-",
+                        is_unknown ? "-" : std::to_string(c.credit) + "/" + std::to_string(c.slots),
+                        of_peer(round_trip_text(c)), std::to_string(c.traffic.rx_data_bytes),
+                        std::to_string(c.traffic.tx_data_bytes)}));
 }
 void add(Json& json, const Connection& c) {
   json.object();
@@ -113,13 +115,14 @@ void add(Json& json, const Connection& c) {
   json.value("direction", c.passive ? "in" : "out").value("uport", c.uport);
   json.value("shard", c.shard).value("local_port", c.local_port);
   json.value("peer", c.peer).value("peer_mac", c.peer_mac).value("peer_port", c.peer_port);
-  json.value("state", ipc::name_of(c.state)).value("accepted", c.accepted);
+  json.value("state", ipc::name_of(c.state));
+  c.accepted ? json.value("accepted", *c.accepted) : json.null("accepted");
   c.error != 0 ? json.value("error", std::strerror(std::abs(c.error))) : json.null("error");
   const auto way = way_of(c);
   way ? json.value("way", *way) : json.null("way");
-  json.value("max_stu_bytes", 1U << c.max_stu);
+  c.max_stu ? json.value("max_stu_bytes", 1U << *c.max_stu) : json.null("max_stu_bytes");
   json.value("peer_slots", c.slots).value("credit", c.credit);
-  json.value("round_trip_ns", c.round_trip);
+  c.round_trip ? json.value("round_trip_ns", *c.round_trip) : json.null("round_trip_ns");
   json.value("rx_control", c.traffic.rx_control).value("rx_data_bytes", c.traffic.rx_data_bytes);
   json.value("tx_control", c.traffic.tx_control).value("tx_data_bytes", c.traffic.tx_data_bytes);
   json.end();

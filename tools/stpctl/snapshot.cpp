@@ -141,31 +141,45 @@ std::string peer_of(const ask::AdminConnection::Reply& entry) {
   return named.empty() || named == "[" + mac + "]" ? mac : named;
 }
 
+// What a peer has not told is 0.
+std::optional<unsigned> max_stu_of(const ipc::VcFacts& facts) {
+  const auto agreed = std::min(facts.local_max_stu, facts.remote_max_stu);
+  return agreed != 0 ? std::optional(agreed) : std::nullopt;
+}
+
+// That a channel exists says nothing about a peer that was asked and has not answered.
+std::optional<bool> accepted_of(const ask::AdminConnection::Reply& entry) {
+  if (entry.connectionless != 0) return std::nullopt;
+  if (entry.passive != 0) return entry.accepted != 0;
+  if (static_cast<VcState>(entry.facts.state) == VcState::kConnecting) return std::nullopt;
+  return entry.facts.remote_port != 0;
+}
+
 Connection connection_of(const ask::AdminConnection::Reply& entry, unsigned shard) {
   const auto& facts = entry.facts;
-  return {.owner = {entry.pid, entry.uid},
-          .state = static_cast<VcState>(facts.state),
-          .error = static_cast<int>(facts.error),
-          .passive = entry.passive != 0,
-          .accepted = entry.accepted != 0,
-          .connectionless = entry.connectionless != 0,
-          .yields = entry.yields == ask::AdminConnection::kNotAsked
-                        ? std::nullopt
-                        : std::optional(entry.yields != 0),
-          .shard = shard + 1,
-          .uport = entry.uport,
-          .local_port = facts.local_port,
-          .peer_port = facts.remote_port,
-          .peer = peer_of(entry),
-          .peer_mac = port::to_string(MacAddr::from_u64(facts.mac)),
-          .max_stu = std::min(facts.local_max_stu, facts.remote_max_stu),
-          .slots = facts.remote_slots,
-          .credit = entry.credit,
-          .round_trip = entry.round_trip,
-          .traffic = {.rx_control = entry.rx_control,
-                      .rx_data_bytes = entry.rx_data_bytes,
-                      .tx_control = entry.tx_control,
-                      .tx_data_bytes = entry.tx_data_bytes}};
+  return {
+      .owner = {entry.pid, entry.uid},
+      .state = static_cast<VcState>(facts.state),
+      .error = static_cast<int>(facts.error),
+      .passive = entry.passive != 0,
+      .connectionless = entry.connectionless != 0,
+      .accepted = accepted_of(entry),
+      .yields = entry.yields == ask::AdminConnection::kNotAsked ? std::nullopt
+                                                                : std::optional(entry.yields != 0),
+      .shard = shard + 1,
+      .uport = entry.uport,
+      .local_port = facts.local_port,
+      .peer_port = facts.remote_port,
+      .peer = peer_of(entry),
+      .peer_mac = port::to_string(MacAddr::from_u64(facts.mac)),
+      .max_stu = max_stu_of(facts),
+      .slots = facts.remote_slots,
+      .credit = entry.credit,
+      .round_trip = entry.round_trip != 0 ? std::optional<Time>(entry.round_trip) : std::nullopt,
+      .traffic = {.rx_control = entry.rx_control,
+                  .rx_data_bytes = entry.rx_data_bytes,
+                  .tx_control = entry.tx_control,
+                  .tx_data_bytes = entry.tx_data_bytes}};
 }
 
 Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {

@@ -74,17 +74,24 @@ struct Connection {
   Owner owner;
   VcState state = VcState::kOpen;
   int error = 0;
-  bool passive = false, accepted = false, connectionless = false;
+  bool passive = false, connectionless = false;
+  // By this side's program, or by the peer. nullopt: not known yet, or there is nothing to accept.
+  std::optional<bool> accepted;
   std::optional<bool> yields;  // congestion is controlled on its way; nullopt: not known
   unsigned shard = 1;          // from 1 on
   unsigned uport = 0, local_port = 0, peer_port = 0;
   std::string peer;  // 10.0.0.5/8181, or what peer_mac is
   std::string peer_mac;
-  unsigned max_stu = 0;  // exponent: the smaller of both sides'
+  std::optional<unsigned> max_stu;  // exponent: the smaller of both sides'
   unsigned slots = 0, credit = 0;
-  Time round_trip = 0;
+  std::optional<Time> round_trip;  // nullopt: not measured yet
   VcTraffic traffic;
 };
+
+// In us. "-": not measured yet.
+inline std::string round_trip_text(const Connection& c) {
+  return c.round_trip ? std::to_string(*c.round_trip / kMicrosecond) : "-";
+}
 
 struct Region {
   Owner owner;

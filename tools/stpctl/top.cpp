@@ -213,12 +213,12 @@ Sheet connections_of(const std::vector<const Sample*>& samples) {
                                      short_rate(busy.rx_bytes),
                                      short_rate(busy.tx_bytes),
                                      short_rate(busy.control),
-                                     std::to_string(c.round_trip / kMicrosecond)};
+                                     round_trip_text(c)};
       places.fill(cells, *sample, c.shard);
       sheet.rows.push_back(
           {std::move(cells),
            {busy.rx_bytes + busy.tx_bytes, busy.rx_bytes, busy.tx_bytes, busy.control,
-            static_cast<double>(c.round_trip), -static_cast<double>(c.owner.pid)}});
+            static_cast<double>(c.round_trip.value_or(0)), -static_cast<double>(c.owner.pid)}});
     }
   }
   return sheet;
@@ -525,7 +525,9 @@ std::string json_of(const Look& look, const Rates& rates) {
     json.value("peer_port", c.peer_port).value("state", ipc::name_of(c.state));
     json.value("rx_bytes_per_second", busy.rx_bytes);
     json.value("tx_bytes_per_second", busy.tx_bytes);
-    json.value("control_per_second", busy.control).value("round_trip_ns", c.round_trip).end();
+    json.value("control_per_second", busy.control);
+    c.round_trip ? json.value("round_trip_ns", *c.round_trip) : json.null("round_trip_ns");
+    json.end();
   }
   return json.end().end().text() + '\n';
 }
