@@ -37,8 +37,11 @@ for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim; do
 done
 
 shows stp-send "memif:PATH or vdev:DEVICE" "not loop" "--bwlimit RATE Bytes of content per second at most, 1 or more" \
-  "(0 to 31536000) [0]" "(1 to 3600) [30]"
-shows stp-recv "memif:PATH or vdev:DEVICE" "(1 to 16; not with --once) [8]"
+  "(0 to 31536000) [0]" "(1 to 3600) [30, and 10 if the host does not answer]" \
+  "port= and congestion=on or off"
+shows "stpctl connections" "WAY (shared with others" "or own)"
+for program in stp-perf stpd "stpctl ping" "stpctl dat-conf"; do shows "$program" "port= and congestion=on or off"; done
+shows stp-recv "port= and congestion=on or off" "memif:PATH or vdev:DEVICE" "(1 to 16; not with --once) [8]"
 shows stpd "End the trace after this many frames (1 or more; needs --pcap) [no limit]" "(1M to 1G; needs --pcap) [64M]" \
   "Endpoints [1024]" "Percentage"
 shows "stpctl trace" "--buffer SIZE How far" "(1M to 1G) [64M]" "(0.001 to 1000000000) [no limit]"

@@ -635,8 +635,8 @@ int App::report(const ParseError& error, int status) const {
 
 void add_link_option(App& app, std::string& link) {
   app.add_option("--link", link,
-                 std::string("Link to use: ") + kLinksToOthers +
-                     ", with options after commas; not loop, which reaches only this program")
+                 std::string("Link to use: ") + kLinksToOthers + kLinkOptions +
+                     "; not loop, which reaches only this program")
       ->type_name("LINK")
       ->default_str("STP_LINK, else the stpd of this host, if it runs");
 }

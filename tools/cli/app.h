@@ -182,6 +182,11 @@ inline constexpr char kSizeWords[] = "bytes, as 4096, 0x1000, 64K, 1M or 2G";
 inline constexpr char kLinksToOthers[] =
     "stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:PATH or vdev:DEVICE";
 
+// What may follow. The commas of a link are no end of it for those who read this.
+inline constexpr char kLinkOptions[] =
+    ", with options after commas: mtu=, queues=, over UDP also port= and congestion=on or off, and "
+    "others of libst(7)";
+
 // --link of a program that wants to reach others.
 void add_link_option(App& app, std::string& link);
 

@@ -19,9 +19,8 @@ class Parser {
  public:
   Parser() : app_("Measures what Scheduled Transfers cost on a link.", "stp-perf") {
     app_.set_version_flag("--version", std::string(st_version()));
-    app_.add_option(
-            "--link", options_.setup.link,
-            std::string("The link: loop, ") + cli::kLinksToOthers + ", with options after commas")
+    app_.add_option("--link", options_.setup.link,
+                    std::string("The link: loop, ") + cli::kLinksToOthers + cli::kLinkOptions)
         ->type_name("LINK")
         ->default_str("STP_LINK, else the stpd of this machine if it runs, else loop");
     app_.add_option("--buffer", options_.setup.buffer_log2,

@@ -52,7 +52,10 @@ struct Options {
 // clang-format off
 #define STP_COMMANDS(X)                                                                            \
   X("links", "List links: state, addresses, clients, connections, driver", "links", show_links, nullptr, nullptr, false) \
-  X("connections", "List connections: owner, peer, state, bytes both ways", "--socket eth1 connections", \
+  X("connections",                                                                                 \
+    "List connections: owner, peer, state, WAY (shared with others, so congestion= of the link "   \
+    "controls it, or own), longest STU, free Slots, round trip, bytes both ways; - is not known yet", \
+    "--socket eth1 connections",                                                                   \
     show_connections, nullptr, nullptr, false)                                                     \
   X("regions", "List memory that programs have mapped", "regions --json", show_regions, nullptr, nullptr, false) \
   X("users", "List what each user holds of each budget, and may hold", "users", show_users, nullptr, nullptr, false) \

@@ -83,7 +83,8 @@ void add_dat_conf(cli::App& conf, Options& options) {
   conf.add_option("--provider", options.provider, "Library of the provider")
       ->type_name("FILE")
       ->default_str("libdaplstp.so.0, where it was installed");
-  conf.add_option("--link", options.link, "Any link, as for STP_LINK")
+  conf.add_option("--link", options.link,
+                  std::string("Any link, as for STP_LINK") + cli::kLinkOptions)
       ->type_name("LINK")
       ->default_str("those of --socket, else STP_LINK, else the daemons'");
 }

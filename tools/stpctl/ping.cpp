@@ -289,7 +289,8 @@ void add_ping(cli::App& ping, Options& options) {
       ->between(kLeastSeconds, kMostSeconds)
       ->capture_default_str()
       ->excludes(serve);
-  ping.add_option("--link", options.link, "Any link, as for STP_LINK")
+  ping.add_option("--link", options.link,
+                  std::string("Any link, as for STP_LINK") + cli::kLinkOptions)
       ->type_name("LINK")
       ->default_str("that of --socket, else STP_LINK, else the daemon's");
 }

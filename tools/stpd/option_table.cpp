@@ -317,8 +317,9 @@ void add_link_options(cli::App& app, LinkOptions& out) {
            check_link(text);
            out.link = text;
          },
-         "The link: iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:SOCKET, vdev:DEVICE or "
-         "loop, with options after commas")
+         std::string("The link: iface:NAME, udp:ADDRESS, ip:ADDRESS, pci:ADDRESS, memif:SOCKET, "
+                     "vdev:DEVICE or loop") +
+             cli::kLinkOptions)
       ->type_name("LINK");
   app.add_text(
          "--socket",
