@@ -14,13 +14,13 @@
 #define STP_COUNTERS(X, D)                                                                         \
   /* traffic */                                                                                    \
   X(RxFrames,          rx_frames,           "frames handed to the Node")                           \
-  X(RxBytes,           rx_bytes,            "bytes of those frames, Ethernet header included")     \
+  X(RxBytes,           rx_bytes,            "bytes of those frames, with an Ethernet header each, over UDP too") \
   X(RxControl,         rx_control,          "control operations accepted")                         \
   X(RxStus,            rx_stus,             "STUs placed in memory")                               \
   X(RxDataBytes,       rx_data_bytes,       "user bytes placed in memory")                         \
   X(RxBlocks,          rx_blocks,           "Blocks completed")                                    \
   X(TxFrames,          tx_frames,           "frames built for the link")                           \
-  X(TxBytes,           tx_bytes,            "bytes of those frames, Ethernet header included")     \
+  X(TxBytes,           tx_bytes,            "bytes of those frames, with an Ethernet header each, over UDP too") \
   X(TxControl,         tx_control,          "control operations sent")                             \
   X(TxStus,            tx_stus,             "STUs sent")                                           \
   X(TxDataBytes,       tx_data_bytes,       "user bytes sent")                                     \
