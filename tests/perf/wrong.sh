@@ -40,6 +40,11 @@ refuses 2 "--working-set 0 holds no copy: write --size (8) or more" memcpy --wor
 refuses 2 "--working-set 4096 holds no copy: write --size (65536) or more" memcpy --size 64K --working-set 4K
 refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "use iperf3 and sockperf" --link udp: raw
+"$bin/stpd" --link udp:127.0.0.1,port=0 --socket "$work/stpd.sock" >"$work/stpd" 2>&1 &
+stpd=$!
+wait_for 60 grep -q ready "$work/stpd"
+refuses 1 "use iperf3 and sockperf" --link "stpd:$work/stpd.sock" raw
+kill "$stpd" && wait "$stpd"
 refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
 STP_LINK='' refuses 2 "nonsense" --link nonsense latency
 refuses 1 ":3999 refused the connection: nobody listens on that port; start stp-perf server there" \

@@ -2,6 +2,7 @@
 #include "tools/perf/commands.h"
 
 #include <sched.h>
+#include <stp/managed.h>
 
 #include <stdexcept>
 #include <thread>
@@ -25,11 +26,25 @@ constexpr std::chrono::milliseconds kLost(50);  // a frame without an answer is 
 constexpr std::chrono::milliseconds kLeaving(500);
 constexpr std::chrono::seconds kPatience(10);  // for a server that is about to start
 
+// Of a stpd. Where that does not answer, its link does not matter.
+bool is_over_udp(const port::LinkConfig& config, const std::string& text) {
+  stm_domain_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.link = text.c_str();
+  stm_domain_t domain = nullptr;
+  if (config.kind != port::LinkKind::kStpd || stm_domain_open(&attr, &domain) != 0) return false;
+  stm_domain_info_t info{};
+  info.size = sizeof info;
+  const bool is_udp = stm_domain_query(domain, &info) == 0 && info.udp_port != 0;
+  stm_domain_close(domain);
+  return is_udp;
+}
+
 std::unique_ptr<BareLink> open(const std::string& text) {
   port::LinkConfig config;
   std::string error;
   if (!port::parse_link(text, config, error)) throw std::runtime_error(error);
-  if (port::is_internet(config.kind))
+  if (port::is_internet(config.kind) || is_over_udp(config, text))
     throw std::runtime_error("link '" + text +
                              "' sends datagrams, and raw bare frames: for bare datagrams, and for "
                              "TCP, on the same way, use iperf3 and sockperf");
