@@ -79,8 +79,11 @@ class Port {
   virtual std::optional<MacAddr> resolve(Ipv4 address, Time now) = 0;
 
   // The same by an address of either kind. Its port may be 0: PortInfo::peer_udp_port. A
-  // link without UDP knows no IPv6 addresses.
-  virtual std::optional<MacAddr> find_station(const InternetAddress& address, Time now) {
+  // link without UDP knows no IPv6 addresses. `is_new`: it got a place in a table of stations,
+  // which has an end.
+  virtual std::optional<MacAddr> find_station(const InternetAddress& address, Time now,
+                                              bool* is_new = nullptr) {
+    if (is_new != nullptr) *is_new = false;
     const auto four = address.ipv4();
     return four ? resolve(*four, now) : std::nullopt;
   }

@@ -46,28 +46,31 @@ MacAddr Peers::name_of(const InternetAddress& address, const OwnAddress& own) co
 }
 
 std::optional<MacAddr> Peers::heard(const InternetAddress& from, Time now, const OwnAddress& own) {
-  return note({from, own}, kStranger, now);
+  return note({from, own}, kStranger, now, nullptr);
 }
 
-std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now,
-                                   const OwnAddress& own) {
-  return note({address, own}, kNamed, now);
+std::optional<MacAddr> Peers::know(const InternetAddress& address, Time now, const OwnAddress& own,
+                                   bool* is_new) {
+  return note({address, own}, kNamed, now, is_new);
 }
 
 // protocol: 13.4, 13.7
-std::optional<MacAddr> Peers::note(const Route& route, Kind kind, Time now) {
+std::optional<MacAddr> Peers::note(const Route& route, Kind kind, Time now, bool* is_new) {
   const InternetAddress& address = route.to;
   if (!address.is_host() || (address.port == 0) != (usual_port_ == 0)) return std::nullopt;
   const MacAddr name = name_of(address, route.from);
+  if (is_new != nullptr) *is_new = false;
   if (ipv4_in(name)) return name;
   const std::uint64_t key = name.to_u64();
   const Lock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
     entries_.emplace(key, enter(key, route, kind, now));
+    if (is_new != nullptr) *is_new = true;
     return name;
   }
   if (found->second->route != route) return std::nullopt;
+  if (is_new != nullptr) *is_new = found->second->kind < kind;
   use(found->second, kind, now);
   return name;
 }

@@ -54,8 +54,10 @@ class Peers final : public Sources {
   // A datagram came from there. nullopt: no host can have that address, or its name belongs to
   // another one.
   std::optional<MacAddr> heard(const InternetAddress& from, Time now, const OwnAddress& own = {});
-  // A user has named it. nullopt: as above.
-  std::optional<MacAddr> know(const InternetAddress& address, Time now, const OwnAddress& own = {});
+  // A user has named it. nullopt: as above. `is_new`, if it is somewhere: whether it took one of
+  // the kMostNamed places, which another station may have lost for it.
+  std::optional<MacAddr> know(const InternetAddress& address, Time now, const OwnAddress& own = {},
+                              bool* is_new = nullptr);
   // Where to send what is for that station. nullopt: not known (any more). `connected`: what is
   // sent there is no answer to a stranger, so the Node has a connection with it.
   struct Route {
@@ -102,7 +104,7 @@ class Peers final : public Sources {
   Order::iterator enter(std::uint64_t name, const Route& route, Kind kind, Time now)
       STP_REQUIRES(mutex_);
   void use(Order::iterator entry, Kind kind, Time now) STP_REQUIRES(mutex_);
-  std::optional<MacAddr> note(const Route& route, Kind kind, Time now);
+  std::optional<MacAddr> note(const Route& route, Kind kind, Time now, bool* is_new);
 
   const std::uint16_t usual_port_;
   KeyedHash hash_;

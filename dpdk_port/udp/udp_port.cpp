@@ -333,9 +333,10 @@ class UdpPort final : public LinkPort {
   unsigned turn(Engine& engine, Time now) override;
 
   std::optional<MacAddr> resolve(Ipv4 address, Time now) override {
-    return find_station(InternetAddress::of(address, 0), now);
+    return find_station(InternetAddress::of(address, 0), now, nullptr);
   }
-  std::optional<MacAddr> find_station(const InternetAddress& address, Time now) override;
+  std::optional<MacAddr> find_station(const InternetAddress& address, Time now,
+                                      bool* is_new) override;
 
   [[nodiscard]] std::vector<PortCounter> counters() const override;
   [[nodiscard]] LinkState state() const override {
@@ -439,7 +440,9 @@ std::string UdpPort::steering() const {
          "; each shard sends on its own";
 }
 
-std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Time now) {
+std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Time now,
+                                             bool* is_new) {
+  if (is_new != nullptr) *is_new = false;
   InternetAddress to = address;
   if (to.port == 0) to.port = info_.peer_udp_port;
   const InternetAddress& own = socket_.address();
@@ -449,7 +452,7 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
   const bool carried =
       to.ipv4() ? socket_.family() == AF_INET || (socket_.is_any() && socket_.has_ports())
                 : socket_.family() == AF_INET6;
-  return carried ? link_->peers.know(to, now, socket_.used_for(to)) : std::nullopt;
+  return carried ? link_->peers.know(to, now, socket_.used_for(to), is_new) : std::nullopt;
 }
 
 std::vector<PortCounter> UdpPort::counters() const {

@@ -509,9 +509,8 @@ static port::InternetAddress address_in(const ask::Resolve& request) {
 }
 
 // Resolving an unknown address costs an ARP broadcast, and a place in a small table that all
-// clients share; over UDP, any address may cost such a place, and a zone a question to the kernel.
-// So a program may ask for 16 at once and for 100 per second. Beyond that it gets -EAGAIN, and
-// nothing is sent.
+// clients share; over UDP a new address costs such a place. So a program may ask for 16 of these at
+// once and for 100 per second. Beyond that it gets -EAGAIN, and nothing is sent.
 int DrivenService::Impl::answer(From from, const ask::Resolve& request,
                                 ask::Resolve::Reply& reply) {
   constexpr Time kPerQuestion = 10 * kMillisecond, kAhead = 16 * kPerQuestion;
@@ -527,10 +526,11 @@ int DrivenService::Impl::answer(From from, const ask::Resolve& request,
   if (asked_until > now + kAhead) return -EAGAIN;
   if (!zone.empty()) address.scope = static_cast<std::uint32_t>(port::index_of_interface(zone));
   const bool is_known = zone.empty() || address.scope != 0;
+  bool is_new = false;
   const auto mac = !is_known                  ? std::nullopt
                    : is_of_link(address, now) ? std::optional(info.mac)
-                                              : port->find_station(address, now);
-  if (info.internet || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
+                                              : port->find_station(address, now, &is_new);
+  if (is_new || !mac) asked_until = std::max(asked_until.load(), now) + kPerQuestion;
   if (!is_known) return -ENODEV;
   if (!mac) return info.internet ? -EHOSTUNREACH : -EAGAIN;
   reply.mac = mac->to_u64();

@@ -306,6 +306,21 @@ TEST_F(ServiceTest, NamesResolveToTheLinksOwnAddressOrByAsking) {
   EXPECT_EQ(reply.mac, 0x020000000009U);
 }
 
+// Who opens many connections asks for one address each time.
+TEST_F(ServiceTest, OverUdpOnlyAddressesThatAreNewCountAgainstTheirRate) {
+  port->becomes_internet();
+  port->neighbour = MacAddr{{2, 0, 0, 0, 0, 9}};
+  auto request = request_for(ipc::RequestKind::kResolve);
+  request.ipv4 = 0x0a090002;
+  for (unsigned i = 0; i < 1'000; ++i) ASSERT_EQ(ask(alice, request), 0) << i;
+  port->new_neighbour = true;
+  unsigned given = 0;
+  while (given < 1'000 && ask(alice, request) == 0) ++given;
+  EXPECT_LT(given, 100U);
+  EXPECT_EQ(reply.result, -EAGAIN);
+  EXPECT_EQ(ask(bob, request), 0) << "it is that of each program";
+}
+
 TEST_F(ServiceTest, TheNameOfAnInterfaceIsLookedUpWhereTheServiceRuns) {
   auto request = request_for(ipc::RequestKind::kResolve);
   request.ip[0] = 0xfe;

@@ -37,6 +37,8 @@ class TestPort : public port::Port {
   int wakes_by = -1;
   // The station that answers address resolution, or nullopt if there is none.
   std::optional<MacAddr> neighbour;
+  // Whether that station takes a place in a table, as those over UDP do that are new.
+  bool new_neighbour = false;
 
   [[nodiscard]] const port::PortInfo& info() const override { return info_; }
 
@@ -55,7 +57,13 @@ class TestPort : public port::Port {
     return static_cast<unsigned>(burst.size()) + sent;
   }
 
+  void becomes_internet() { info_.internet = true; }
+
   std::optional<MacAddr> resolve(port::Ipv4, Time) override { return neighbour; }
+  std::optional<MacAddr> find_station(const port::InternetAddress&, Time, bool* is_new) override {
+    if (is_new != nullptr) *is_new = new_neighbour;
+    return neighbour;
+  }
   void set_tap(port::Tap* tap) override { tap_ = tap; }
   [[nodiscard]] std::vector<port::PortCounter> counters() const override {
     return {{"test_frames", frames_}};

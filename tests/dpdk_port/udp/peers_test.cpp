@@ -140,6 +140,20 @@ TEST(Peers, TheKnownAreBoundedToo) {
   EXPECT_EQ(peers.strangers(), 0U);
 }
 
+TEST(Peers, OnlyWhatTakesAPlaceIsNew) {
+  Peers peers(system_random());
+  bool is_new = true;
+  const auto know = [&](const InternetAddress& host) {
+    EXPECT_TRUE(peers.know(host, 0, {}, &is_new));
+    return is_new;
+  };
+  EXPECT_TRUE(know(stranger(0)));
+  EXPECT_FALSE(know(stranger(0))) << "it has its place";
+  ASSERT_TRUE(peers.heard(stranger(1), 0));
+  EXPECT_TRUE(know(stranger(1))) << "before, it was a stranger";
+  EXPECT_FALSE(know(stranger(1)));
+}
+
 // A program may name as many addresses as it likes.
 TEST(Peers, NobodyNamesAConnectedOneAway) {
   Peers peers(system_random());
