@@ -81,11 +81,14 @@ void Openings::adopt_peer(Vc& vc, const PeerName& name, const PeerSizes& sizes) 
                        use_.pacing.account(vc, stu_log2), vc.endpoint->owner->windows);
 }
 
+// The peer may know of a router where this host sees none: one in its own subnet that translates
+// addresses looks like a neighbour.
+// protocol: 13.9
 void Openings::find_path(Vc& vc) {
-  if (vc.marks != Marks::kNone && use_.common.config.ways != nullptr)
-    use_.common.config.ways->tell_marks();
-  if (vc.inbound.account().path() != nullptr || !use_.common.is_shared(vc.peer_mac)) return;
-  use_.pacing.share_path(vc);
+  const bool peer_shares = vc.marks != Marks::kNone;
+  if (peer_shares && use_.common.config.ways != nullptr) use_.common.config.ways->tell_marks();
+  if (vc.inbound.account().path() != nullptr) return;
+  if (peer_shares || use_.common.is_shared(vc.peer_mac)) use_.pacing.share_path(vc);
 }
 
 // What the heads of most of its frames are compared with.
