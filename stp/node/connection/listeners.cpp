@@ -380,8 +380,8 @@ bool Newcomers::make_room_to_ask(Endpoint& endpoint, const Requester& asker, Tim
 // Who gives way to a requester of that network. If another one has most of the places, and at least
 // two more: its oldest one that no user has accepted, or one that has been accepted and stayed
 // silent; without a channel for the requester, only one whose channel comes back at once. Else the
-// oldest for which nobody asks any more, but for a network with most of the places none of one that
-// has fewer. kNoneId: nobody does.
+// oldest that should have shown itself since it was accepted, or for which nobody asks any more,
+// but for a network with most of the places none of one that has fewer. kNoneId: nobody does.
 // protocol: 5.40
 VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Time now) {
   const auto own = unproven_.held(endpoint.id, network);
@@ -397,9 +397,10 @@ VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Tim
     const bool asked = vc.state == VcState::kAsked;
     const bool frees = !endpoint.stock.empty() || (asked && vc.in<IsInBacklog>());
     const bool crowd = frees && held > std::max(own + 1, Unproven::kOfSource);
-    if (crowd && asked) first(asks, entry);
-    if (crowd && !asked && now - entry.made >= kAnswersCa) first(silent, entry);
     const bool may = own <= Unproven::kOfSource || held >= own;
+    const bool owes = frees && may && vc.waits_for_proof;
+    if (crowd && asked) first(asks, entry);
+    if ((crowd || owes) && !asked && now - entry.made >= kAnswersCa) first(silent, entry);
     if (asked && may && now - entry.made >= kNotAskedAgain) first(forgotten, entry);
   }
   if (asks != kNoneId) return asks;

@@ -140,6 +140,27 @@ class StrangersOverIp : public Strangers {
   std::set<VcId> used_;
 };
 
+// Each request comes once, from a network of its own.
+// protocol: 5.40, 13.21
+TEST_F(StrangersOverIp, who_does_not_show_itself_gives_way_where_a_user_inspects) {
+  const auto& kind = kKinds[0];
+  listen({.inspect = true});
+  for (unsigned i = 0; i < kOfListener; ++i) ask(spoofed(i), kind, request(kind, i + 1)), serve();
+  ASSERT_EQ(accepted_.size(), kOfListener);
+  const auto crowd = accepted_;
+  for (const auto id : crowd) ASSERT_EQ(b.node.admit(id, {}, now), 0);
+  const auto ask_twice = [&] {
+    for (unsigned i = 0; i < 2; ++i) ask(spoofed(100), kind, request(kind, 100));
+    serve();
+  };
+  ask_twice();
+  EXPECT_EQ(accepted_.size(), kOfListener) << "they have had no time to answer";
+  now += kSecond;
+  ask_twice();
+  EXPECT_EQ(accepted_.size(), kOfListener + 1);
+  EXPECT_EQ(b.count(Counter::kUnprovenEnded), 1U);
+}
+
 // protocol: 13.21
 TEST_F(StrangersOverIp, get_no_more_than_they_send_from_who_accepts) {
   listen();
