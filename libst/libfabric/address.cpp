@@ -239,11 +239,15 @@ std::optional<Address> resolve(const std::string& node, int family, bool numeric
     const auto four = resolve(node, AF_INET, numeric);
     return four ? four : resolve(node, AF_INET6, numeric);
   }
+  // As in names of peers: an IPv6 address, with its interface.
+  const bool brackets = node.starts_with('[') && node.ends_with(']');
+  if (brackets && family == AF_INET) return std::nullopt;
+  const auto host = brackets ? node.substr(1, node.size() - 2) : node;
   addrinfo wanted{};
   wanted.ai_family = family;
-  wanted.ai_flags = numeric ? AI_NUMERICHOST : 0;
+  wanted.ai_flags = numeric || brackets ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(node.c_str(), nullptr, &wanted, &found) != 0) return std::nullopt;
+  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return std::nullopt;
   Address out;
   const auto read = read_address(found->ai_addr, found->ai_addrlen, out);
   ::freeaddrinfo(found);

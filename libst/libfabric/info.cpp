@@ -418,6 +418,9 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
   Address named;
   if (node != nullptr) {
     const auto found = resolve(node, hints, (flags & FI_NUMERICHOST) != 0);
+    if (const auto* const slash = std::strrchr(node, '/');
+        !found && slash != nullptr && parse_port(slash + 1).value_or(0) == 0)
+      return std::string(node) + ": a UDP port, 1 to 65535, stands after the slash";
     if (!found)
       return std::string(family_of(hints) == AF_INET ? "no IPv4 address is known of "
                                                      : "no address is known of ") +

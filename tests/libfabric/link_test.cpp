@@ -215,11 +215,12 @@ void expect_found_by_udp_port(const std::string& address) {
   // The same by the name of the host.
   const auto host = at_b.find("//") + 2, slash = at_b.find('/', host), colon = at_b.rfind(':');
   ASSERT_NE(slash, std::string::npos) << at_b;
-  auto node = at_b.substr(host, colon - host);
-  std::erase_if(node, [](char c) { return c == '[' || c == ']'; });
+  const auto node = at_b.substr(host, colon - host);
+  auto bare = node;
+  std::erase_if(bare, [](char c) { return c == '[' || c == ']'; });
   fi_addr_t number = FI_ADDR_NOTAVAIL;
   const auto service = at_b.substr(colon + 1);
-  ASSERT_EQ(fi_av_insertsvc(a->av.get(), node.c_str(), service.c_str(), &number, 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insertsvc(a->av.get(), bare.c_str(), service.c_str(), &number, 0, nullptr), 1);
   sockaddr_in6 one{}, other{};
   auto length = sizeof one;
   ASSERT_EQ(fi_av_lookup(a->av.get(), to_b, &one, &length), 0);
@@ -247,7 +248,9 @@ TEST(FiLink, AUdpPortIsForLinksThatHaveSome) {
   };
   refused("loop", "127.0.0.1/9001", 0, "the destination has a UDP port, and stations of this");
   refused("udp:127.0.0.1", "127.0.0.1/9001", FI_SOURCE, "a source has the UDP port of its link");
-  refused("udp:127.0.0.1", "127.0.0.1/0", 0, "no address is known of 127.0.0.1/0 (HOST/UDP-PORT)");
+  for (const char* node : {"127.0.0.1/0", "127.0.0.1/65536", "[::1]/x", "127.0.0.1/"})
+    refused("udp:127.0.0.1", node, 0, "a UDP port, 1 to 65535, stands after the slash");
+  refused("udp:127.0.0.1", "[::1/9001", 0, "no address is known of [::1/9001 (HOST/UDP-PORT)");
 }
 
 // Peers have the port of the link itself (port=9001) if none is named.
