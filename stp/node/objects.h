@@ -263,6 +263,7 @@ class DialState {
   // Not pending; waits until others are answered; sent.
   enum class State : std::uint8_t { kNone, kWaits, kSent };
   State state_ = State::kNone;
+  bool is_there_ = false;     // the peer's Node has shown itself
   std::uint16_t cut_at_ = 0;  // how often it had been sent when a shortened answer came; 0: none
 };
 

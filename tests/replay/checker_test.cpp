@@ -358,6 +358,26 @@ TEST_F(CheckingLengths, are_known_however_often_they_are_repeated) {
   expect_nothing();
 }
 
+// Until the peer's host shows that it is there, a requester asks for that; it is no connection.
+// protocol: 13.20
+TEST_F(CheckingLengths, are_not_sent_where_nobody_is_there_which_is_asked_for) {
+  ask(10, 1);
+  auto rsr = header_of(Op::kRequestStateResponse, wire::flag::kReject);
+  rsr.s_port = 5;
+  rsr.d_port = 0xff00;
+  rsr.sync = 0xabc;
+  rsr.b_num = rsr.d_id = rsr.s_id = wire::kNoId;
+  say(rsr, kMacA, kMacB);
+  auto rd = header_of(Op::kRequestDisconnect);
+  rd.s_port = 0xff00;
+  rd.d_port = 5;
+  rd.d_key = 0xabc;
+  rd.offset = 0;
+  say(rd, kMacB, kMacA);
+  prove(key(10, 1));
+  expect_nothing();
+}
+
 // protocol: 6.4, 13.21
 TEST_F(CheckingLengths, are_proven_by_whom_nobody_has_asked) {
   ask(10, 1);

@@ -47,6 +47,8 @@ class Dials {
   // It is answered, but the answer is padded for shorter STUs than it and the RC promise. True: so
   // have been others, to earlier repeats, so it is not by chance that the longer one is missing.
   static bool is_cut_again(Vc& vc);
+  // The peer's Node has answered a question of this RC, or may have: what it has not got is sent.
+  void is_there(Vc& vc, Time now);
   // Sends the RC of `vc` anew: with other names, for STUs that the way back carries.
   void begin_shorter(Vc& vc, unsigned max_stu, Time now);
   // It is answered or given up, if it has begun: sends the next one.
@@ -63,6 +65,8 @@ class Dials {
   void hurry(Dialing& to, Time now);
   void send(const Vc& vc, Time now);
   void send(const Vc& vc, unsigned max_stu, wire::Padding padding);
+  [[nodiscard]] static bool only_asks(const Vc& vc);
+  void ask(const Vc& vc);
 
   Uses use_;
   const std::size_t most_;                   // unanswered at a time, of one user to one listener

@@ -214,6 +214,16 @@ Connection* Checker::Impl::ended_from_other_port(const Decoded& frame) {
   return c;
 }
 
+// Whether somebody asks over IP who is there, or is answered: both are without the Key of a
+// connection.
+// protocol: 13.20
+bool is_about_presence(const Decoded& frame) {
+  const auto& h = frame.frame.header;
+  if (!frame.ends) return false;
+  if (h.op() == Op::kRequestDisconnect) return h.offset == 0;
+  return h.op() == Op::kRequestStateResponse && h.has(wire::flag::kReject) && h.d_key == 0;
+}
+
 // Returns the connection of a frame. Returns nullptr after it has reported why there is none.
 // protocol: 5.18
 Connection* Checker::Impl::connection_of(const Decoded& frame) {
@@ -223,7 +233,7 @@ Connection* Checker::Impl::connection_of(const Decoded& frame) {
     report(frame, Rule::kNoPort, "a Port", operation_text(frame));
     return nullptr;
   }
-  if (ends_ghost(frame)) return nullptr;
+  if (ends_ghost(frame) || is_about_presence(frame)) return nullptr;
   const bool ends = h.op() == Op::kRequestDisconnect || h.op() == Op::kDisconnectAnswer ||
                     h.op() == Op::kDisconnectComplete;
   const bool forgot = connecting.forgot() || connections.forgot() || (ends && ghosts.forgot());

@@ -252,13 +252,65 @@ TEST_F(ShortWay, is_not_found_where_the_way_is_long_in_time) {
     return from_a ? 0 : 1;
   };
   pass(200 * kMillisecond);
-  ASSERT_GT(late.size(), 20U);
+  ASSERT_GT(late.size(), 10U);
   wire = {};
   for (const auto& frame : std::exchange(late, {})) arrive(b, frame);
   pass(kSecond);
   EXPECT_EQ(agreed(), kMaxStu);
   EXPECT_EQ(b.node.vc_count(), 1U);
   EXPECT_EQ(a.count(Counter::kGhostCa), 0U);
+}
+
+// All bytes that a dial sends before it gives up. protocol: 13.20
+TEST_F(ShortWay, to_nobody_gets_a_third_of_what_all_repeats_of_all_lengths_are) {
+  std::size_t bytes = 0;
+  wire = [&](const Frame& frame, bool) -> unsigned { return bytes += length(frame), 0; };
+  dial();
+  pass(3 * kSecond);
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  EXPECT_EQ(info.state, VcState::kFailed);
+  EXPECT_LT(bytes, 34U * 1'024);
+}
+
+// protocol: 13.20
+TEST_F(ShortWay, to_a_host_that_is_there_late_is_measured) {
+  const auto opens = [this](Time from) {
+    narrow(kOverlay, kOverlay, [this, from, begin = now](const Frame&, bool) -> unsigned {
+      return now < begin + from ? 0 : 1;
+    });
+    endpoint_a = a.open();
+    const auto stus = connect_in(2 * kSecond);
+    wire = {};
+    return stus;
+  };
+  for (const unsigned ms : {50U, 200U, 400U, 900U}) EXPECT_EQ(opens(ms * kMillisecond), 10U) << ms;
+  EXPECT_EQ(b.count(Counter::kVcFailed), 0U);
+  EXPECT_EQ(a.count(Counter::kBadKey), 0U);
+}
+
+// The answer to the question comes when the connection is open. protocol: 13.20
+TEST_F(ShortWay, ends_nothing_by_an_answer_that_is_late) {
+  Frame answer;
+  wire = [&](const Frame& frame, bool from_a) -> unsigned {
+    const bool asks = parsed(frame).header.op() == Op::kRequestStateResponse;
+    return from_a && !asks ? 0 : 1;
+  };
+  begin_connect();
+  pass(75 * kMillisecond);
+  for (const auto& frame : seen)
+    if (parsed(frame).header.op() == Op::kRequestDisconnect) answer = frame;
+  ASSERT_FALSE(answer.empty());
+  EXPECT_LE(length(answer), wire::kMinPayload);
+  wire = {};
+  pass(kSecond);
+  ASSERT_EQ(agreed(), kMaxStu);
+  arrive(a, answer);
+  pass(kSecond);
+  EXPECT_EQ(agreed(), 0U) << "it is accepted once";
+  VcInfo info{};
+  ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
+  EXPECT_EQ(info.state, VcState::kOpen);
 }
 
 // The longest RC comes when a shorter one has made the connection. protocol: 13.20
