@@ -50,6 +50,7 @@ void Tries::give_up_for_now(const std::string& why) {
 void Tries::answered(const std::string& how) {
   if (!has_news()) return;
   note(how);
+  is_answered_ = true;
   remember_answer(present());
 }
 
@@ -108,8 +109,9 @@ std::string Tries::text() const {
 }
 
 bool Tries::any_silent() const {
-  return std::ranges::find(ends_, kNoAnswer, &std::pair<std::string, std::string>::second) !=
-         ends_.end();
+  const auto silent =
+      std::ranges::find(ends_, kNoAnswer, &std::pair<std::string, std::string>::second);
+  return !is_answered_ && silent != ends_.end();
 }
 
 }  // namespace stp::client

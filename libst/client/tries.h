@@ -61,7 +61,7 @@ class Tries {
   // What was tried, and how that ended, for the text of an error. Those that ended alike stand
   // together.
   [[nodiscard]] std::string text() const;
-  // Whether one of them has given no sign at all, and no report has come about it.
+  // Nobody has answered, and one of them has given no sign at all: no report has come about it.
   [[nodiscard]] bool any_silent() const;
 
  private:
@@ -77,6 +77,7 @@ class Tries {
   std::size_t count_ = 0;
   std::deque<Try> queue_;
   Ends ends_;
+  bool is_answered_ = false;
   bool is_begun_ = false;      // the first one of the queue
   Time first_begun_ = kNever;  // of the first one of all
   Time begun_ = 0, limit_ = kNever, ask_by_ = kNever, look_at_ = kNever;

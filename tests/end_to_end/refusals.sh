@@ -135,7 +135,7 @@ for name in stp-send stp-recv; do
   ! "$bin/$name" --help >/dev/full 2>"$work/said" || fail "$name --help"
   expect says "$work/said" "$name: cannot write to standard output"
   "$bin/$name" --help | tr -s ' \n' ' ' >"$work/said"
-  expect says "$work/said" "memif:PATH or vdev:DEVICE, with options after commas; not loop"
+  expect says "$work/said" "memif:PATH or vdev:DEVICE, with options after commas: mtu="
 done
 ! "$bin/stp-send" --link loop "$work/file" 10.9.0.2:3000 2>"$work/said" || fail "a file is sent on loop"
 expect says "$work/said" "name one with --link or STP_LINK (iface:NAME, udp:, stpd:PATH), or start stpd"

@@ -213,7 +213,7 @@ void Channel::await_connection(const std::string& peer, const Patience& patience
       throw connect_failure(-ETIMEDOUT, peer, trouble());
     if (!told && !answered && std::chrono::steady_clock::now() - begin >= kStuck) {
       const auto why = trouble();
-      if (told = !why.empty(); told) tell(peer + " does not answer; the link says: " + why);
+      if (told = !why.empty(); told) tell(silent_until_now(peer, why));
     }
     step(kAttention);
   }

@@ -68,6 +68,11 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
   }
 }
 
+std::string silent_until_now(const std::string& peer, const std::string& why) {
+  return peer +
+         (tells_tried(why) ? " has not answered yet; " : " does not answer; the link says: ") + why;
+}
+
 LinkFailure busy_failure(const std::string& peer) {
   return LinkFailure(peer +
                      " does not accept: its host answers, but stp-recv there makes no progress; " +

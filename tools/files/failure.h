@@ -49,6 +49,8 @@ LinkFailure lost_link(int result);     // a link that was there
 // `why`: what is known of the cause; "": nothing. For EHOSTUNREACH, st_strerror() knows it. Throws
 // WrongUsage itself for an address that is none: no retry makes it one.
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why);
+// For people who wait for an answer.
+std::string silent_until_now(const std::string& peer, const std::string& why);
 // The peer's host has answered, but its program has not.
 LinkFailure busy_failure(const std::string& peer);
 // The other program speaks another version, or is not one of ours (0).

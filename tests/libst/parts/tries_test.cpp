@@ -91,7 +91,9 @@ TEST(Tries, TheOneThatAnsweredComesFirstTheNextTime) {
   const std::vector<client::Place> all = {place("10.1.0.1"), place("10.1.0.2"), place("10.1.0.3")};
   auto tries = tries_of({"10.1.0.1", "10.1.0.2", "10.1.0.3"});
   tries.give_up("");
+  EXPECT_TRUE(tries.any_silent());
   tries.answered("");
+  EXPECT_FALSE(tries.any_silent()) << "what firewalls do is no news then";
   auto places = all;
   client::put_answers_first(places);
   EXPECT_EQ(places, (std::vector{all[1], all[0], all[2]}));
