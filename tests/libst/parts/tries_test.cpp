@@ -194,6 +194,15 @@ std::uint16_t free_port() {
   return ntohs(name.sin_port);
 }
 
+// How each ended depends on how fast this machine is.
+void expect_once(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const std::string part : parts) {
+    const auto at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part << " is missing in: " << text;
+    EXPECT_EQ(text.find(part, at + 1), std::string::npos) << part << " is there twice: " << text;
+  }
+}
+
 std::string as_server(std::uint16_t port) {
   return "udp:127.0.0.1,port=" + std::to_string(port);
 }
@@ -270,9 +279,9 @@ TEST_P(Level0, TheErrorNamesAllOfThem) {
   set_option(*client_, ST_OPT_CONNECT_PATIENCE, 40);
   ASSERT_EQ(connect(), -ETIMEDOUT);
   const std::string why = st_strerror(-ETIMEDOUT);
-  EXPECT_EQ(why,
-            "nobody answered in time; tried of 'several.test': 127.0.0.8 and 127.0.0.9 (has no "
-            "socket for that port: no udp: link is open there)");
+  EXPECT_TRUE(why.starts_with("nobody answered in time; tried of 'several.test': ")) << why;
+  EXPECT_NE(why.find("has no socket for that port"), std::string::npos) << why;
+  expect_once(why, {"tried of", "127.0.0.8", "127.0.0.9"});
   EXPECT_EQ(asked_for_both, 0U) << "a resolver that drops such questions holds everybody up";
 }
 
@@ -294,10 +303,9 @@ TEST_P(Level0, AllThatAreSilentAreNamedOnce) {
   set_option(*client_, ST_OPT_CONNECT_PATIENCE, 30);
   ASSERT_EQ(connect(), -ETIMEDOUT);
   const std::string why = st_strerror(-ETIMEDOUT);
-  EXPECT_TRUE(
-      why.starts_with("nobody answered in time; tried of 'several.test': 127.0.0.7 and "
-                      "127.0.0.8 and 127.0.0.9 (no answer): see also whether firewalls"))
-      << why;
+  EXPECT_TRUE(why.starts_with("nobody answered in time; tried of 'several.test': ")) << why;
+  expect_once(why,
+              {"tried of", "127.0.0.7", "127.0.0.8", "127.0.0.9", "see also whether firewalls"});
 }
 
 // A domain with a queue, by the managed API.
@@ -408,10 +416,8 @@ TEST_P(Managed, WhatIsKnownOfThePeerNamesAllOfThem) {
   peer.size = sizeof peer;
   ASSERT_EQ(stm_peer_query(connection_, &peer), 0);
   const std::string why = peer.trouble;
-  EXPECT_EQ(
-      why,
-      "tried of 'several.test': 127.0.0.8 and 127.0.0.9 (has no socket for that port: no udp: "
-      "link is open there)");
+  EXPECT_NE(why.find("has no socket for that port"), std::string::npos) << why;
+  expect_once(why, {"tried of", "127.0.0.8", "127.0.0.9"});
   EXPECT_EQ(stm_connection_close(connection_), 0);
 }
 
