@@ -61,12 +61,16 @@ constexpr const char* kNoAnswer = "no answer";
 // Without the address, which stands before it: others may have ended alike.
 std::string without_name(const Place& place, std::string why) {
   const auto name = name_of(place);
-  for (const auto& before : {name + "/" + std::to_string(place.address.port) + " ", name + " "})
+  const auto with_port = name + "/" + std::to_string(place.address.port);
+  for (const auto& before : {with_port + " ", name + " "})
     if (why.starts_with(before)) return why.substr(before.size());
   const auto address = port::host_of(place.address);
-  for (const auto& within : {" for " + name, " for " + address})
-    if (const auto at = why.find(within + " "); at != std::string::npos)
-      return why.erase(at, within.size());
+  for (const auto& within :
+       {" to " + with_port, " to " + name, " for " + name, " for " + address}) {
+    const auto at = why.find(within), behind = at + within.size();
+    if (at == std::string::npos || behind == why.size()) continue;
+    if (why[behind] == ' ' || why[behind] == ':') return why.erase(at, within.size());
+  }
   return why;
 }
 

@@ -82,6 +82,12 @@ TEST(Tries, ATextTellsWhatWasNotAskedOrHasNotAnsweredYet) {
   EXPECT_EQ(tries.text(),
             "tried of 'several.test': 10.0.0.1 (no answer), 10.0.0.2 (nobody answers on the link), "
             "10.0.0.3 (no answer yet), 10.0.0.4 (not asked)");
+  tries.give_up("cannot send to 10.0.0.3/0: Network is unreachable");
+  tries.give_up("the way to 10.0.0.4/0 reports: No route to host");
+  EXPECT_EQ(tries.text(),
+            "tried of 'several.test': 10.0.0.1 (no answer), 10.0.0.2 (nobody answers on the link), "
+            "10.0.0.3 (cannot send: Network is unreachable), 10.0.0.4 (the way reports: No route "
+            "to host)");
 }
 
 TEST(Tries, TheOneThatAnsweredComesFirstTheNextTime) {
