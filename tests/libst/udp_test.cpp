@@ -225,7 +225,7 @@ TEST(UdpLinks, TellWhichAddressesOfANameTheyHaveTried) {
   ASSERT_EQ(st_connect(client, ("localhost/" + closed + ":3000").c_str(), &connected), -ETIMEDOUT);
   const std::string why = st_strerror(-ETIMEDOUT);
   EXPECT_NE(why.find("tried of 'localhost': "), why.npos) << why;
-  for (const auto* const address : {"127.0.0.1 (", "[::1] ("})
+  for (const auto* const address : {"127.0.0.1", "[::1]"})
     EXPECT_NE(why.find(address), why.npos) << why;
 }
 
