@@ -494,7 +494,7 @@ void AnyEndpoint::finish(Op& op) {
 }
 
 int AnyEndpoint::may_access(std::uint64_t flags, fi_addr_t to, SendingConnection*& way) {
-  if (!has_place()) return -FI_EAGAIN;
+  if (!finds_place()) return -FI_EAGAIN;
   if (const auto error = way_to(to, way); error != 0) return error;
   return has_to_wait(flags, *way) ? -FI_EAGAIN : 0;
 }

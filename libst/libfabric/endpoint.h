@@ -273,6 +273,13 @@ class AnyEndpoint : public MessageEnd {
   // Of the places, those that are taken.
   [[nodiscard]] std::size_t taken() const { return outstanding_ - placeless_; }
   [[nodiscard]] bool has_place() const { return taken() < tx_size_ && outstanding_ < kMostPosted; }
+  // The same. If all are taken, it makes progress first: of many threads that send, only one may
+  // read the queue meanwhile (Open MPI), and the others would keep it from the mutex and its core.
+  [[nodiscard]] bool finds_place() {
+    if (has_place()) return true;
+    link_.poll_for_place();
+    return has_place();
+  }
   // What is fenced waits for all that was posted before to that peer. The managed API does not know
   // of the steps to come.
   [[nodiscard]] static bool has_to_wait(std::uint64_t flags, const SendingConnection& way) {

@@ -18,8 +18,9 @@ ssize_t Ep::send(const Outbound& message) {
   if (read_segments(message.iov, message.desc, message.count, request.segments) != 0)
     return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
+  const auto has_room = finds_place();
   if (!is_up()) return -FI_ENOTCONN;
-  if (!has_place() || has_to_wait(request.flags, *this)) return -FI_EAGAIN;
+  if (!has_room || has_to_wait(request.flags, *this)) return -FI_EAGAIN;
   const auto length = request.segments.length;
   if (length > ((request.flags & FI_INJECT) != 0 ? kInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   // Who has read an announced message has it in the memory of its receive.
@@ -39,7 +40,9 @@ ssize_t Ep::send_short(const Request& request) {
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
   op.owner = this;
   if ((copied || !is_registered(segments)) && send_at_once(request, op, flags)) return sent(op, 0);
-  auto error = copied ? link_.slots().take(op.span) : link_.span_of(segments, true, op.span);
+  const auto room = segments.length + kTrailer;
+  auto error =
+      copied ? link_.slots_for(room).take(op.span) : link_.span_of(segments, true, op.span);
   if (error != 0) return sent(op, error);
   if (copied) gather(segments, op.span.data);
   if (with_data) store64(op.span.data + segments.length, request.data);

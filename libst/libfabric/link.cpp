@@ -26,10 +26,13 @@ namespace {
 // Places are reserved, not made.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 static_assert(4 * kMostPosted <= kQueueCapacity);  // so what an endpoint has posted finds them
-constexpr std::size_t kSlotsAtATime = 16;
-constexpr std::size_t kNote = 64, kNotesAtATime = 64;
+// How many are registered together, at first and at most.
+constexpr std::size_t kSlots = 16, kMostSlots = 128;
+constexpr std::size_t kShort = 4096, kMostShort = 256;
+constexpr std::size_t kNote = 64, kNotes = 64, kMostNotes = 1024;
 // Whole pages, so that what is put from there comes in as few frames as it can.
-constexpr std::size_t kShortLaned = 5 * 4096, kLaned = 17 * 4096, kLanedAtATime = 4;
+constexpr std::size_t kShortLaned = 5 * 4096, kLaned = 17 * 4096;
+constexpr std::size_t kMostShortLaned = 64, kFirstLaned = 4, kMostLaned = 16;
 constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
@@ -59,10 +62,11 @@ int begin_connect(const Dial& dial) {
 }  // namespace
 
 FabricLink::FabricLink()
-    : slots_(kBuffer, kSlotsAtATime),
-      notes_(kNote, kNotesAtATime),
-      short_laned_(kShortLaned, kSlotsAtATime),
-      laned_(kLaned, kLanedAtATime) {
+    : slots_(kBuffer, kSlots, kMostSlots),
+      short_slots_(kShort, kSlots, kMostShort),
+      notes_(kNote, kNotes, kMostNotes),
+      short_laned_(kShortLaned, kSlots, kMostShortLaned),
+      laned_(kLaned, kFirstLaned, kMostLaned) {
   dialers_.emplace(mutex_, begin_connect);
 }
 
@@ -87,7 +91,8 @@ int FabricLink::open(const std::string& text) {
   tell_of_cache(info);
   slots_.set_domain(domain_);
   registrations_.set_domain(domain_);
-  for (auto* const slots : {&notes_, &short_laned_, &laned_}) slots->set_domain(domain_);
+  for (auto* const slots : {&short_slots_, &notes_, &short_laned_, &laned_})
+    slots->set_domain(domain_);
   return stm_queue_create(domain_, kQueueCapacity, &queue_);
 }
 
@@ -217,14 +222,23 @@ static std::uint64_t nanoseconds() {
     return;
   }
   look_for_loss();
-  if (driven_by_stpd_) may_rest();
+  if (driven_by_stpd_) may_rest(false);
 }
 
-[[gnu::noinline]] void FabricLink::may_rest() {
-  if (lost_ != 0 || mutex_.is_awaited()) return;
-  if (++empty_polls_ % kPollsWithoutRest != 0) return;
+void FabricLink::poll_for_place() {
+  if (take() != 0) return;
+  look_for_loss();
+  if (driven_by_stpd_) may_rest(true);
+}
+
+[[gnu::noinline]] void FabricLink::may_rest(bool often) {
+  if (lost_ != 0 || (!often && mutex_.is_awaited())) return;
+  const auto in_turn = ++empty_polls_ % kPollsWithoutRest == 0;
+  if (!in_turn && !often) return;
   const auto now = nanoseconds();
-  if (core_.is_shared(now)) return wait(kRest);
+  const auto rest = [this] { wait(kRest); };
+  if (core_.is_shared(now)) return often ? rest() : mutex_.rest_unless_awaited(rest);
+  if (!in_turn) return;
   ::sched_yield();
   core_.yielded(now, nanoseconds());
 }
@@ -320,7 +334,7 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
     return 0;
   }
   if (segments.length <= slots_.size()) {
-    if (const auto error = slots_.take(out); error != 0) return error;
+    if (const auto error = slots_for(segments.length).take(out); error != 0) return error;
   } else {
     if (segments.count > 1) {
       out.own = allocate(segments.length);
@@ -344,8 +358,8 @@ int FabricLink::span_of(const Segments& segments, bool gather, Span& out) {
 
 bool FabricLink::comes_back(int status) const {
   const auto used_up = status == -EDQUOT || status == -ENOSPC || status == -ENOMEM;
-  return used_up && (registrations_.size() != 0 || slots_.has_lent() || short_laned_.has_lent() ||
-                     laned_.has_lent());
+  return used_up && (registrations_.size() != 0 || slots_.has_lent() || short_slots_.has_lent() ||
+                     short_laned_.has_lent() || laned_.has_lent());
 }
 
 // ---- where short messages land ----

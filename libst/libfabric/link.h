@@ -133,6 +133,10 @@ class FabricLink {
   // The same, for a thread that calls it until something has happened. Where stpd drives the link,
   // and more threads spin than there are CPUs, it sleeps for a moment, until an event comes.
   void poll();
+  // The same, for a thread that cannot go on before an operation under way has ended, and calls
+  // again and again until then: it sleeps although others wait for the mutex, as these are mostly
+  // such threads, too.
+  void poll_for_place();
   // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
@@ -151,6 +155,10 @@ class FabricLink {
   // under way give back: then who waits gets them.
   [[nodiscard]] bool comes_back(int status) const;
   Slots& slots() { return slots_; }
+  // The shortest that has so many bytes.
+  Slots& slots_for(std::size_t length) {
+    return length <= short_slots_.size() ? short_slots_ : slots_;
+  }
   // For headers alone.
   Slots& notes() { return notes_; }
   // For a message that is put into a lane, and 64 bytes behind it.
@@ -209,11 +217,11 @@ class FabricLink {
   void look_for_loss();
   void look_around(bool suspected);
   void look_for_late_peers();
-  // After a poll that has found nothing.
-  void may_rest();
+  // After a poll that has found nothing. `often`: it sleeps each time that it may.
+  void may_rest(bool often);
   void wait(std::int64_t microseconds);
 
-  LinkMutex mutex_;
+  LinkMutex mutex_{[this] { stm_queue_post(queue_, 0); }};  // an event that nobody looks at
   UdpTarget target_{""};
   std::uint16_t own_udp_port_ = 0, peer_udp_port_ = 0;
   stm_domain_t domain_ = nullptr;
@@ -223,7 +231,7 @@ class FabricLink {
   bool driven_by_stpd_ = false;
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
-  Slots slots_, notes_, short_laned_, laned_;
+  Slots slots_, short_slots_, notes_, short_laned_, laned_;
   Registrations registrations_;  // before the operations that have them
   std::vector<Owner*> awaiting_, telling_;
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since

@@ -3,53 +3,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"
 
 namespace stp::fi {
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-}  // namespace
-
-void FreeBlock::operator()(std::byte* data) const {
-  std::free(data);
-}
-
-std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size) {
-  const auto whole = (size + kPage - 1) / kPage * kPage;
-  return std::unique_ptr<std::byte, FreeBlock>(
-      static_cast<std::byte*>(std::aligned_alloc(kPage, whole)));
-}
-
-int Slots::take(Span& out) {
-  if (free_.empty()) {
-    auto block = allocate(size_ * at_a_time_);
-    if (!block) return -ENOMEM;
-    free_.reserve(free_.capacity() + at_a_time_);
-    stm_memory_t memory = nullptr;
-    const auto error =
-        stm_memory_register(domain_, block.get(), size_ * at_a_time_, STM_LOCAL_WRITE, &memory);
-    if (error != 0) return error;
-    for (std::size_t i = 0; i < at_a_time_; ++i) free_.push_back({block.get() + i * size_, memory});
-    blocks_.push_back(std::move(block));
-  }
-  out.data = free_.back().data;
-  out.memory = free_.back().memory;
-  out.slots = this;
-  free_.pop_back();
-  return 0;
-}
-
-void Span::give_up() {
-  if (slots != nullptr) slots->give_back(*this);
-  if (registered != nullptr) registered->give_back();
-  *this = {};
-}
 
 int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out) {
   if (count > kSegments) return -FI_EINVAL;

@@ -15,63 +15,13 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
 #include "libst/libfabric/info.h"
-#include "libst/libfabric/registrations.h"
+#include "libst/libfabric/slots.h"
 
 namespace stp::fi {
 
 struct Completion;
 class Cntr;
 class Cq;
-class Slots;
-
-// Registered memory of the provider: for short messages, and for data in several segments or in
-// memory that the program did not register.
-struct FreeBlock {
-  void operator()(std::byte* data) const;
-};
-
-// The bytes that an operation reads or writes, and the registration that covers them.
-struct Span {
-  stm_memory_t memory = nullptr;
-  std::byte* data = nullptr;
-  Slots* slots = nullptr;  // the pool of the slot; nullptr: not a slot
-  std::unique_ptr<std::byte, FreeBlock> own;
-  Registrations::Shared* registered = nullptr;  // for this operation, and others on its bytes
-
-  // The link no longer uses the bytes.
-  void release() {
-    if (data != nullptr) give_up();
-  }
-
- private:
-  void give_up();
-};
-
-// Slots of one size, registered in batches and kept until the domain is closed.
-class Slots {
- public:
-  Slots(std::size_t size, std::size_t at_a_time) : size_(size), at_a_time_(at_a_time) {}
-  void set_domain(stm_domain_t domain) { domain_ = domain; }
-  // The span becomes a slot. Returns 0, or a negative errno if there is none.
-  int take(Span& out);
-  void give_back(const Span& span) { free_.push_back({span.data, span.memory}); }
-  [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] bool has_lent() const { return free_.size() != blocks_.size() * at_a_time_; }
-
- private:
-  struct Slot {
-    std::byte* data = nullptr;
-    stm_memory_t memory = nullptr;
-  };
-
-  const std::size_t size_, at_a_time_;
-  stm_domain_t domain_ = nullptr;
-  std::vector<std::unique_ptr<std::byte, FreeBlock>> blocks_;
-  std::vector<Slot> free_;
-};
-
-// Allocates whole pages. nullptr: no memory.
-std::unique_ptr<std::byte, FreeBlock> allocate(std::size_t size);
 
 // Who is told of what happens on the link. All calls come under the link's mutex.
 struct Op;

@@ -19,4 +19,10 @@ inline void futex_wake(std::atomic<std::uint32_t>& word, int most) {
             0);
 }
 
+// Sleeps while `word` is `seen`, until it is woken. It may return earlier.
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, nullptr, nullptr,
+            0);
+}
+
 }  // namespace stp::os

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -35,6 +36,25 @@ TEST(LinkMutex, WhoPollsLetsThoseGoFirstThatWait) {
     }
     other.join();
   }
+}
+
+// It sleeps with the mutex.
+TEST(LinkMutex, WhoRestsIsRousedByThoseWhoDoNotPoll) {
+  std::atomic<bool> roused = false;
+  fi::LinkMutex mutex{[&] { roused = true; }};
+  std::thread polls, goes_on;
+  mutex.lock();
+  mutex.rest_unless_awaited([&] {
+    polls = std::thread([&] { fi::PollLock const lock(mutex); });
+    while (!mutex.is_awaited()) std::this_thread::yield();
+    EXPECT_FALSE(roused);
+    goes_on = std::thread([&] { fi::LinkLock const lock(mutex); });
+    while (!roused) std::this_thread::yield();
+  });
+  mutex.rest_unless_awaited([] { FAIL() << "others wait"; });
+  mutex.unlock();
+  polls.join();
+  goes_on.join();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages between endpoints of FI_EP_RDM, with tags and without.
 #include <algorithm>
+#include <chrono>
 
 #include "tests/libfabric/rdm_fixture.h"
 
@@ -312,6 +313,22 @@ TEST_F(RdmMessage, InjectedBytesAreFreeAtOnceAndTellNothing) {
   a_->expect_nothing(a_->tx.get());
   const auto longer = pattern(4049);
   EXPECT_EQ(fi_tinject(a_->ep.get(), longer.data(), longer.size(), to_b_, 1), -FI_EMSGSIZE);
+}
+
+// Of many threads of Open MPI that send, one alone reads the queue. The others call again.
+TEST_F(RdmMessage, WhoFindsNoPlaceMakesProgress) {
+  make(0, [](fi_info& info) { info.tx_attr->size = 2; });
+  const auto send = [&] { return fi_tinject(a_->ep.get(), "x", 1, to_b_, 1); };
+  // They wait for the connection.
+  ASSERT_EQ(send(), 0);
+  ASSERT_EQ(send(), 0);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  ssize_t sent = -FI_EAGAIN;
+  while (sent == -FI_EAGAIN && std::chrono::steady_clock::now() < until) {
+    fi_cq_read(b_->rx.get(), nullptr, 0);
+    sent = send();
+  }
+  EXPECT_EQ(sent, 0);
 }
 
 TEST_F(RdmMessage, AReceiveForOneSenderTakesNoMessageOfAnother) {

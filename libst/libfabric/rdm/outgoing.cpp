@@ -392,7 +392,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   const auto length = length_of(message.iov, message.count);
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  if (!has_place()) return -FI_EAGAIN;
+  if (!finds_place()) return -FI_EAGAIN;
   const auto inject = (message.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
@@ -435,7 +435,8 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   if (delivered ||
       (long_one && (length > kPartsMost || lane_is_full || part_slots_ >= kMostPartSlots)))
     return announce(op, to, request, head);
-  if (const auto error = link_.slots().take(op.note); error != 0) return start(op, to, error);
+  auto& slots = link_.slots_for(kHead + length);
+  if (const auto error = slots.take(op.note); error != 0) return start(op, to, error);
   store(head, op.note.data);
   if (long_one) return start_copied(op, to, request.flags, take_parts(op, request.segments, head));
   op.action = Action::kMessage;
