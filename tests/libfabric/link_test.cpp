@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "libst/libfabric/link.h"
 #include "tests/host/test_port.h"
@@ -36,6 +37,27 @@ TEST(LinkMutex, WhoPollsLetsThoseGoFirstThatWait) {
     }
     other.join();
   }
+}
+
+TEST(LinkMutex, EachOfManyHasItInTheEnd) {
+  constexpr int kThreads = 4, kTimes = 5'000;
+  fi::LinkMutex mutex;
+  int had = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, polls = i % 2 == 0] {
+      for (int k = 0; k < kTimes; ++k) {
+        if (polls) {
+          fi::PollLock const lock(mutex);
+          ++had;
+        } else {
+          fi::LinkLock const lock(mutex);
+          ++had;
+        }
+      }
+    });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(had, kThreads * kTimes);
 }
 
 // It sleeps with the mutex.
