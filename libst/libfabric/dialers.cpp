@@ -13,6 +13,8 @@ namespace {
 
 // Of more silent hosts none is remembered: then they hold up others as hosts do that are new.
 constexpr std::size_t kMostRemembered = 4096;
+// Who is there answers sooner.
+constexpr std::chrono::milliseconds kSlow{50};
 
 std::string dialed_host(const Dial& dial) {
   return dial.peer.substr(0, dial.peer.rfind(':'));
@@ -34,15 +36,28 @@ Dialers::~Dialers() {
 
 void Dialers::dial(Dial&& dial) {
   const auto all_busy = now_.size() + waiting_.size() >= threads_.size();
-  if (all_busy && threads_.size() < kMost) {
-    try {
-      threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {
-      if (threads_.empty()) throw;  // else those that there are will do
-    }
-  }
+  if (all_busy && threads_.size() < kMost) add_thread();
   waiting_.push_back(std::move(dial));
   changed_.notify_all();
+}
+
+bool Dialers::add_thread() {
+  try {
+    threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;  // else those that there are will do
+    return false;
+  }
+  return true;
+}
+
+void Dialers::hurry(std::chrono::steady_clock::time_point now) {
+  const auto waits = now_.size() == threads_.size() && next() != waiting_.end();
+  if (!waits || now - begun_at_ < kSlow) return;
+  begun_at_ = now;
+  const auto most = std::min({2 * threads_.size(), threads_.size() + waiting_.size(), kMostSlow});
+  while (threads_.size() < most && add_thread())
+    ;
 }
 
 void Dialers::stop(LinkLock& lock, const Owner& owner) {
@@ -88,6 +103,7 @@ void Dialers::run() {
     if (closing_) return;
     const auto dial = std::move(*first);
     waiting_.erase(first);
+    begun_at_ = std::chrono::steady_clock::now();
     const auto now = now_.insert(now_.end(), {dial.owner, dial.connection, is_silent(dial)});
     const auto status = lock.without([&] { return connect_(dial); });
     note(dial, status);

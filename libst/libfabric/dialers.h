@@ -4,6 +4,7 @@
 // the others for long.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -32,6 +33,8 @@ struct Dial {
 class Dialers {
  public:
   static constexpr std::size_t kMost = 16;
+  // So many at last, if those that there are connect for long (hurry()).
+  static constexpr std::size_t kMostSlow = 128;
   // So many of them connect to hosts that have not answered before.
   static constexpr std::size_t kMostToSilent = kMost / 2;
 
@@ -43,6 +46,9 @@ class Dialers {
 
   // Throws if there is no thread for it: then nothing has changed.
   void dial(Dial&& dial) STP_REQUIRES(mutex_);
+  // Call now and then. If some wait although none has begun for a while, there are twice as many
+  // threads: hosts that are new and not there hold up the others no longer.
+  void hurry(std::chrono::steady_clock::time_point now) STP_REQUIRES(mutex_);
   // Afterwards none connects for `owner`. If one does now, the connection is closed.
   void stop(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
 
@@ -54,6 +60,8 @@ class Dialers {
   };
 
   void run();
+  // False: there is no thread for it.
+  bool add_thread();
   [[nodiscard]] bool is_silent(const Dial& dial) const STP_REQUIRES(mutex_);
   // The one to begin now; the end: there is none.
   std::deque<Dial>::iterator next() STP_REQUIRES(mutex_);
@@ -66,6 +74,8 @@ class Dialers {
   std::deque<Dial> waiting_ STP_GUARDED_BY(mutex_);
   std::list<Dialing> now_ STP_GUARDED_BY(mutex_);        // each in a thread
   std::set<std::string> silent_ STP_GUARDED_BY(mutex_);  // hosts that have not answered before
+  // When the last one of them began, or threads were added.
+  std::chrono::steady_clock::time_point begun_at_ STP_GUARDED_BY(mutex_);
   bool closing_ STP_GUARDED_BY(mutex_) = false;
 };
 

@@ -493,8 +493,9 @@ void AnyEndpoint::finish(Op& op) {
   link_.free_op(op);
 }
 
-int AnyEndpoint::may_access(std::uint64_t flags, fi_addr_t to, SendingConnection*& way) {
-  if (!finds_place()) return -FI_EAGAIN;
+int AnyEndpoint::may_access(LinkLock& lock, std::uint64_t flags, fi_addr_t to,
+                            SendingConnection*& way) {
+  if (!finds_place(lock)) return -FI_EAGAIN;
   if (const auto error = way_to(to, way); error != 0) return error;
   return has_to_wait(flags, *way) ? -FI_EAGAIN : 0;
 }
@@ -514,11 +515,11 @@ void AnyEndpoint::access(Op& op, SendingConnection& way, Action action, const Ta
 
 // A put is complete when it is in the peer's memory: FI_DELIVERY_COMPLETE asks for nothing more.
 ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& target) {
-  const LinkLock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   const auto inject = (request.flags & FI_INJECT) != 0;
   if (request.segments.length > (inject ? offer_.inject_most : kMostMessage)) return -FI_EMSGSIZE;
   SendingConnection* way = nullptr;
-  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
+  if (const auto error = may_access(lock, request.flags, to, way); error != 0) return error;
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
   const auto noted = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   access(op, *way, Action::kWrite, target, noted);
@@ -533,10 +534,10 @@ ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& t
 }
 
 ssize_t AnyEndpoint::read(const Request& request, fi_addr_t to, const Target& target) {
-  const LinkLock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   SendingConnection* way = nullptr;
-  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
+  if (const auto error = may_access(lock, request.flags, to, way); error != 0) return error;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
   access(op, *way, Action::kRead, target);
   if (op.length == 0) {  // there is nothing to get
@@ -550,9 +551,9 @@ ssize_t AnyEndpoint::read(const Request& request, fi_addr_t to, const Target& ta
 
 ssize_t AnyEndpoint::fetch(const Request& request, fi_addr_t to, const Target& target,
                            const Function& function) {
-  const LinkLock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   SendingConnection* way = nullptr;
-  if (const auto error = may_access(request.flags, to, way); error != 0) return error;
+  if (const auto error = may_access(lock, request.flags, to, way); error != 0) return error;
   const auto reads = function.kind != Function::Kind::kPlain;
   auto& op = begin(request, reads ? Direction::kRead : Direction::kWrite,
                    FI_ATOMIC | (reads ? FI_READ : FI_WRITE));

@@ -275,9 +275,9 @@ class AnyEndpoint : public MessageEnd {
   [[nodiscard]] bool has_place() const { return taken() < tx_size_ && outstanding_ < kMostPosted; }
   // The same. If all are taken, it makes progress first: of many threads that send, only one may
   // read the queue meanwhile (Open MPI), and the others would keep it from the mutex and its core.
-  [[nodiscard]] bool finds_place() {
+  [[nodiscard]] bool finds_place(LinkLock& lock) {
     if (has_place()) return true;
-    link_.poll_for_place();
+    link_.poll_for_place(lock);
     return has_place();
   }
   // What is fenced waits for all that was posted before to that peer. The managed API does not know
@@ -286,7 +286,7 @@ class AnyEndpoint : public MessageEnd {
     return (flags & FI_FENCE) != 0 && way.is_in_steps();
   }
   // Where an access with those flags may begin. A libfabric error: it may not.
-  int may_access(std::uint64_t flags, fi_addr_t to, SendingConnection*& way);
+  int may_access(LinkLock& lock, std::uint64_t flags, fi_addr_t to, SendingConnection*& way);
   Op& begin(const Request& request, Direction direction, std::uint64_t kind);
   // Begins it on a connection, unless there is an error.
   ssize_t start(Op& op, SendingConnection& way, int error) {

@@ -133,6 +133,7 @@ int Ep::send_note(Op& op) {
 void Ep::look_again() {
   SendingConnection::look_again();
   end_if_told();
+  if (auto* const op = std::exchange(waits_to_read_, nullptr)) begin_to_read(*op);
   take_held();
   if (holds_written()) link_.await(*this);
 }
@@ -279,6 +280,7 @@ void Ep::ended(int status) {
   link_.stop_watching(*this);
   const auto announced = std::exchange(announced_, {});
   for (auto* const op : announced) part_done(*op, status);
+  if (auto* const op = std::exchange(waits_to_read_, nullptr)) part_done(*op, status);
   for (const auto& receive : matching_.take_receives()) give_up(receive, -ECANCELED);
 }
 

@@ -158,6 +158,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
 
   // A status: it is not on its way.
   int begin_read(Op& op);
+  void begin_to_read(Op& op);
   void has_read(Op& op);
   ssize_t send_short(const Request& request);
   // Copies the message into the peer's ring, as a part of `op`. False: it would have to wait.
@@ -180,11 +181,12 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   bool accepts_ = false;  // the peer has asked for the connection
 
   std::unique_ptr<RxBlock> block_;
-  std::deque<Arrival> held_;   // one that may not be taken yet, and those behind it
-  bool takes_held_ = false;    // now
-  bool is_announced_ = false;  // a message by the peer, which has not been read
-  std::deque<Op*> announced_;  // by this side, not requested yet
-  std::deque<Op*> sends_;      // not reported yet, in posting order
+  std::deque<Arrival> held_;     // one that may not be taken yet, and those behind it
+  bool takes_held_ = false;      // now
+  bool is_announced_ = false;    // a message by the peer, which has not been read
+  Op* waits_to_read_ = nullptr;  // that message, if nothing to read it into is left now
+  std::deque<Op*> announced_;    // by this side, not requested yet
+  std::deque<Op*> sends_;        // not reported yet, in posting order
 };
 
 }  // namespace stp::fi

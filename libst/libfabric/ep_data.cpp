@@ -17,8 +17,8 @@ ssize_t Ep::send(const Outbound& message) {
       .segments = {}, .context = message.context, .flags = message.flags, .data = message.data};
   if (read_segments(message.iov, message.desc, message.count, request.segments) != 0)
     return -FI_EINVAL;
-  const LinkLock lock(link_.mutex());
-  const auto has_room = finds_place();
+  LinkLock lock(link_.mutex());
+  const auto has_room = finds_place(lock);
   if (!is_up()) return -FI_ENOTCONN;
   if (!has_room || has_to_wait(request.flags, *this)) return -FI_EAGAIN;
   const auto length = request.segments.length;
@@ -210,7 +210,17 @@ void Ep::pull(const Message& message, Receive&& receive) {
   op.owner = this;
   op.parts = 1;
   link_.watch(*this);
+  begin_to_read(op);
+}
+
+// Where what it needs is used up, it waits until operations under way have given that back.
+void Ep::begin_to_read(Op& op) {
   auto error = begin_read(op);
+  if (link_.comes_back(error)) {
+    op.span.release();
+    waits_to_read_ = &op;
+    return link_.await(*this);
+  }
   if (error != 0) {
     op.status = error;
     op.length = 0;

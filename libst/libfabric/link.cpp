@@ -190,6 +190,8 @@ void FabricLink::look_for_loss() {
 
 [[gnu::noinline]] void FabricLink::look_around(bool suspected) {
   if (!watched_.empty()) look_for_late_peers();
+  mutex_.is_held();
+  dialers_->hurry(Clock::now());
   if (!suspected && Clock::now() < look_at_) return;
   wait(kLook);
   look_at_ = Clock::now() + kBetweenLooks;
@@ -222,25 +224,28 @@ static std::uint64_t nanoseconds() {
     return;
   }
   look_for_loss();
-  if (driven_by_stpd_) may_rest(false);
+  if (driven_by_stpd_) may_rest();
 }
 
-void FabricLink::poll_for_place() {
-  if (take() != 0) return;
-  look_for_loss();
-  if (driven_by_stpd_) may_rest(true);
+[[gnu::noinline]] void FabricLink::may_rest() {
+  if (lost_ != 0 || mutex_.is_awaited() || ++empty_polls_ % kPollsWithoutRest != 0) return;
+  if (shares_core()) mutex_.rest_unless_awaited([this] { wait(kRest); });
 }
 
-[[gnu::noinline]] void FabricLink::may_rest(bool often) {
-  if (lost_ != 0 || (!often && mutex_.is_awaited())) return;
-  const auto in_turn = ++empty_polls_ % kPollsWithoutRest == 0;
-  if (!in_turn && !often) return;
+bool FabricLink::shares_core() {
   const auto now = nanoseconds();
-  const auto rest = [this] { wait(kRest); };
-  if (core_.is_shared(now)) return often ? rest() : mutex_.rest_unless_awaited(rest);
-  if (!in_turn) return;
+  if (core_.is_shared(now)) return true;
   ::sched_yield();
   core_.yielded(now, nanoseconds());
+  return false;
+}
+
+void FabricLink::poll_for_place(LinkLock& lock) {
+  if (take() != 0) return;
+  look_for_loss();
+  if (!driven_by_stpd_ || lost_ != 0 || !shares_core()) return;
+  lock.without([] { std::this_thread::sleep_for(std::chrono::microseconds(kRest)); });
+  take();
 }
 
 void FabricLink::linger(LinkLock& lock, const std::function<bool()>& sends) {

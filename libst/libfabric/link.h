@@ -134,9 +134,9 @@ class FabricLink {
   // and more threads spin than there are CPUs, it sleeps for a moment, until an event comes.
   void poll();
   // The same, for a thread that cannot go on before an operation under way has ended, and calls
-  // again and again until then: it sleeps although others wait for the mutex, as these are mostly
-  // such threads, too.
-  void poll_for_place();
+  // again and again until then. It sleeps without the mutex, and no event wakes it: many operations
+  // are under way.
+  void poll_for_place(LinkLock& lock);
   // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
@@ -217,8 +217,10 @@ class FabricLink {
   void look_for_loss();
   void look_around(bool suspected);
   void look_for_late_peers();
-  // After a poll that has found nothing. `often`: it sleeps each time that it may.
-  void may_rest(bool often);
+  // After a poll that has found nothing.
+  void may_rest();
+  // Whether others spin on this core. A yield tells it, now and then.
+  bool shares_core();
   void wait(std::int64_t microseconds);
 
   LinkMutex mutex_{[this] { stm_queue_post(queue_, 0); }};  // an event that nobody looks at

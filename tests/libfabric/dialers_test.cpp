@@ -44,6 +44,10 @@ class FiDialers : public testing::Test {
     const LinkLock lock(mutex_);
     dialers_.dial({.owner = &caller_, .connection = nullptr, .peer = host + ":1", .data = {}});
   }
+  void hurry(std::chrono::steady_clock::time_point now) {
+    const LinkLock lock(mutex_);
+    dialers_.hurry(now);
+  }
   void dial_silent(std::size_t hosts) {
     for (std::size_t i = 0; i < hosts; ++i) dial("silent" + std::to_string(i));
   }
@@ -90,6 +94,19 @@ TEST_F(FiDialers, HostsThatDidNotAnswerHoldUpNoOthers) {
   EXPECT_TRUE(begun_.try_acquire_for(kPatience));
   EXPECT_FALSE(waiting_.try_acquire());
   give_up(kHosts);
+}
+
+// Of those that are new nobody knows yet that they are not there.
+TEST_F(FiDialers, NewHostsThatDoNotAnswerHoldUpOthersForAMoment) {
+  dial_silent(Dialers::kMost);
+  EXPECT_TRUE(wait(Dialers::kMost));
+  dial("there");
+  const auto now = std::chrono::steady_clock::now();
+  hurry(now);
+  EXPECT_FALSE(begun_.try_acquire());
+  hurry(now + std::chrono::seconds(1));
+  EXPECT_TRUE(begun_.try_acquire_for(kPatience));
+  give_up(Dialers::kMost);
 }
 
 TEST_F(FiDialers, AHostThatAnswersAgainIsOneOfTheOthers) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/libfabric/fi_fixture.h"
+#include "tests/libst/libst_fixture.h"
 
 namespace stp::test::transfer_test {
 namespace {
@@ -251,6 +252,38 @@ TEST_F(FiTransfer, AReceiveThatCannotBeWrittenFailsAndTheNextOneGetsItsOwnMessag
   EXPECT_EQ(server_->completed(server_->rx.get()).op_context, got.data());
   EXPECT_EQ(got, second);
   for (int i = 0; i < 2; ++i) client_->completed(client_->tx.get());
+}
+
+// With a stpd whose operator gives a program so much. What is under way gives it back.
+TEST_F(FiTransfer, ALongMessageIsReadWhenThereIsMemoryForItAgain) {
+  Daemon daemon;
+  const UseLink link(daemon.link());
+  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info_), 0);
+  client_.reset();
+  server_ = std::make_unique<Side>(info_);
+  client_ = std::make_unique<Side>(info_);
+  server_->other = client_.get();
+  client_->other = server_.get();
+  connect();
+  const auto back = pattern(90'000), sent = pattern(100'000);
+  std::vector<char> got(sent.size());
+  ASSERT_EQ(fi_send(accepted_.get(), back.data(), back.size(), nullptr, 0, nullptr), 0);
+  ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
+  daemon.limit_mapped(1);
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, nullptr), 0);
+  fi_cq_data_entry entry{};
+  for (int i = 0; i < 20; ++i) {
+    fi_cq_read(client_->tx.get(), nullptr, 0);
+    EXPECT_EQ(fi_cq_read(server_->rx.get(), &entry, 1), -FI_EAGAIN);
+  }
+  daemon.limit_mapped(std::uint64_t{1} << 30);
+  EXPECT_EQ(server_->completed(server_->rx.get()).len, sent.size());
+  EXPECT_EQ(got, sent);
+  accepted_.reset();
+  connected_.reset();
+  pep_.reset();
+  client_.reset();
+  server_.reset();
 }
 
 TEST_F(FiTransfer, AReceiveIsCancelled) {

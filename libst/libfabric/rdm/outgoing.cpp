@@ -390,9 +390,9 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
   if (message.count > kSegments) return -FI_EINVAL;
   const auto length = length_of(message.iov, message.count);
-  const LinkLock lock(link_.mutex());
+  LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  if (!finds_place()) return -FI_EAGAIN;
+  if (!finds_place(lock)) return -FI_EAGAIN;
   const auto inject = (message.flags & FI_INJECT) != 0;
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
