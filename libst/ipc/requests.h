@@ -88,6 +88,8 @@ struct TraceOrder {
 
 // Of each frame a trace keeps at least the head of one with a tag.
 inline constexpr std::uint32_t kLeastSnap = 58, kMostSnap = 262'144;
+// With the headers of IPv6 and UDP in front of that of STP: more than asked for, if need be.
+inline constexpr std::uint32_t kLeastSnapOverIp = 102;
 inline constexpr std::uint64_t kLeastTraceBuffer = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostTraceBuffer = std::uint64_t{1} << 30;
 

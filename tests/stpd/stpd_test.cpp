@@ -234,6 +234,22 @@ TEST_F(StpdTest, ATraceHasAsMuchOfEachFrameAsAskedFor) {
   for (const auto& packet : packets) EXPECT_EQ(packet.bytes.size(), 58U);
 }
 
+// The headers of IPv6 and UDP stand in front of that of STP.
+TEST_F(StpdTest, ATraceOfALinkOverUdpHasAtLeastTheHeaders) {
+  const auto trace = directory.path() + "/trace.pcapng";
+  const auto program = stpd(
+      {"--link", "udp:127.0.0.1,port=0", "--socket", socket, "--pcap", trace, "--pcap-snap", "58"});
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
+  connect_to_itself(client.get());
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0) << program->output();
+  const auto packets = test::read_trace(trace, false);
+  ASSERT_FALSE(packets.empty());
+  for (const auto& packet : packets) EXPECT_GE(packet.bytes.size(), 14U + 20U + 8U + 40U);
+}
+
 TEST_F(StpdTest, ATraceThatCannotBeWrittenIsAnError) {
   const auto program =
       stpd({"--link", "loop", "--socket", socket, "--pcap", "/nowhere/trace.pcapng"});

@@ -107,8 +107,14 @@ void tell_of_check_sequences(const Capture& capture, const std::string& file) {
 }
 
 struct Counted {
-  std::uint64_t frames = 0, of_stp = 0;
+  std::uint64_t frames = 0, of_stp = 0, cut_short = 0;
 };
+
+std::string all_cut(std::uint64_t frames) {
+  return "the capture has cut all " + std::to_string(frames) +
+         " frames of STP inside their headers, so there is nothing to check: keep whole frames, or "
+         "the first 80 bytes of each, over UDP or IP 128";
+}
 
 // Reads the capture, and gives each frame to `see` and then to a checker. Returns nullopt after it
 // has said what is wrong.
@@ -133,6 +139,7 @@ std::optional<Counted> run_check(const Options& options, const Checker::Sink& te
   for (; capture->next(captured); ++counted.frames) {
     const auto frame = decoder.decode(captured);
     counted.of_stp += frame.is_stp() ? 1 : 0;
+    counted.cut_short += frame.cut_short ? 1 : 0;
     if (how.at && frame.is_stp()) search.see(frame);
     see(frame);
     if (capture->dropped() != 0) checker.lose(frame, capture->dropped());
@@ -200,6 +207,8 @@ int check(const Options& options) {
   if (!options.json)
     std::printf("%" PRIu64 " frames, %" PRIu64 " of STP, %" PRIu64 " findings, %" PRIu64 " notes\n",
                 counted->frames, counted->of_stp, findings, notes);
+  if (counted->cut_short == counted->of_stp)
+    return cannot_read(options.file + ": " + all_cut(counted->of_stp));
   return findings == 0 ? kNothingWrong : kFindings;
 }
 
@@ -296,9 +305,11 @@ constexpr unsigned kMostUdpPort = 65'535;
 std::string footer_with(const std::string& examples) {
   return "Exit status: 0 nothing wrong, 1 check or play has found something (ladder draws it and "
          "ends\n"
-         "with 0), 2 the file cannot be read, has no frame of STP to check, the output cannot be\n"
-         "written, or the command line is wrong. FILE is pcap or pcapng, or - for standard "
-         "input:\n" +
+         "with 0), 2 the file cannot be read, has no frame of STP to check that has its whole "
+         "header,\n"
+         "the output cannot be written, or the command line is wrong. FILE is pcap or pcapng, or "
+         "-\n"
+         "for standard input:\n" +
          examples + "\nMore in docs/conformance.md.";
 }
 

@@ -159,7 +159,8 @@ void add_trace(cli::App& trace, Options& options) {
   trace.add_flag("--all", options.everything, "Capture all frames, not only STP and ARP");
   trace
       .add_option("--snap", options.snap,
-                  "Keep only the first BYTES of each frame; stp-replay check needs 80")
+                  "Keep only the first BYTES of each frame; stp-replay check needs 80, over UDP or "
+                  "IP 128")
       ->between(ipc::kLeastSnap, ipc::kMostSnap)
       ->type_name("BYTES")
       ->default_str("whole frames");

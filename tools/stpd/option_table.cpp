@@ -373,7 +373,7 @@ void add_link_options(cli::App& app, LinkOptions& out) {
                parse_between("--pcap-snap", parse_count("--pcap-snap", text, ipc::kMostSnap),
                              ipc::kLeastSnap, ipc::kMostSnap));
          },
-         "Keep only the first BYTES of each frame; stp-replay check needs 80")
+         "Keep only the first BYTES of each frame; stp-replay check needs 80, over UDP or IP 128")
       ->type_name("BYTES")
       ->limits(std::to_string(ipc::kLeastSnap) + " to " + std::to_string(ipc::kMostSnap) +
                "; needs --pcap")

@@ -41,6 +41,12 @@ bool is_stp(Bytes head) {
   return wire::unwrap(head, link, payload) != DropReason::kNotStp;
 }
 
+// How many bytes of each frame a trace of this link keeps. 0: all.
+std::uint32_t snap_of(const std::string& link, std::uint32_t asked) {
+  const bool over_ip = link.starts_with("udp:") || link.starts_with("ip:");
+  return over_ip && asked != 0 ? std::max(asked, ipc::kLeastSnapOverIp) : asked;
+}
+
 }  // namespace
 
 Tracer::Tracer(LinkShards& shards, port::Tap* beside, Log log)
@@ -67,7 +73,7 @@ int Tracer::start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd&
                                        .program = "stpd " STP_VERSION};
   if (order.max_frames != 0) options.max_frames = order.max_frames;
   if (order.nanoseconds != 0) options.duration = order.nanoseconds;
-  options.snap_length = order.snap;
+  options.snap_length = snap_of(shards_.first().info().link, order.snap);
   if (order.buffer != 0)
     options.ring_bytes =
         std::bit_ceil(std::clamp(order.buffer, ipc::kLeastTraceBuffer, ipc::kMostTraceBuffer));
@@ -230,7 +236,7 @@ bool ServedLink::start_trace(std::string& error) {
                                        {.interface = options_.link,
                                         .program = "stpd " STP_VERSION,
                                         .max_frames = options_.pcap_frames,
-                                        .snap_length = options_.pcap_snap,
+                                        .snap_length = snap_of(options_.link, options_.pcap_snap),
                                         .ring_bytes = std::bit_ceil(options_.pcap_buffer)},
                                        error);
   if (!trace_) return false;
