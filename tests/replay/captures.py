@@ -187,6 +187,29 @@ def udp():
         stations(path, talk)
         padded(path, talk)
         short_stus(path)
+        joined(path)
+
+
+def joined(path):
+    """What a capture at a host shows as one datagram, because its kernel sends or receives several in one, is read as those
+    that it was joined from."""
+    import frames
+    import sequences  # noqa: F401
+    from catalogue import TRACES
+    talk = TRACES["write-blocks.pcapng"].make().frames
+    content, last = [], b""
+    for time, frame in talk:
+        if len(frame) == 60 and frame[14] >> 3 != 0x1b:  # Ethernet's padding
+            frame = frame[:54]
+        if frame[:14] == last[:14] and len(frame) <= len(last):
+            content[-1] = (content[-1][0], content[-1][1] + frame[14:])
+        else:
+            content.append((time, frame))
+        last = frame
+    path.write_bytes(frames.pcapng([(time, in_datagram(frame, (8181, 9001))) for time, frame in content]))
+    result = run("check", path)
+    if len(content) + 2 > len(talk) or result.stdout != f"{len(talk)} frames, {len(talk)} of STP, 0 findings, 0 notes\n":
+        wrong.append(f"{len(talk)} datagrams joined to {len(content)}: {result.stdout}{result.stderr}")
 
 
 def short_stus(path):

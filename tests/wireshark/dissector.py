@@ -141,11 +141,23 @@ def datagram(folder):
         wrong.append("no NOP is found in a datagram of a port that the preferences name")
     if finds_nop(usual, 8181, "-o", "stp-st.udp_ports:9001"):
         wrong.append("a NOP is found at a port that the preferences no longer name")
+    nop, end = b"\x80" + bytes(6) + b"\x01" + bytes(32), b"\xf0" + bytes(6) + b"\x01" + bytes(32)
+    stu = b"\xd8" + bytes(4) + b"\x07\0\x01" + b"\0\x01\x02\x03" + bytes(28 + 100)
+    for data, operations in ((nop + end + nop, "NOP,END,NOP"), (stu * 2 + stu[:90], "DATA,DATA,DATA"),
+                             (stu * 2 + stu[:20], "DATA")):
+        path = datagram_to(8181, pathlib.Path(folder), data)
+        told = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "stp-st.op"], capture_output=True, text=True)
+        if told.stdout.strip() != operations:
+            wrong.append(f"joined datagrams: {told.stdout}{told.stderr}, not {operations}")
 
 
 def nop_to(port, folder):
     """The file with it."""
-    udp = struct.pack(">HHHH", port, port, 8 + 40, 0) + b"\x80" + bytes(39)
+    return datagram_to(port, folder, b"\x80" + bytes(39))
+
+
+def datagram_to(port, folder, data):
+    udp = struct.pack(">HHHH", port, port, 8 + len(data), 0) + data
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
     frame = bytes(12) + b"\x08\0" + ip + udp
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)

@@ -19,6 +19,7 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
+#include "tools/replay/joined.h"
 
 namespace stp::replay {
 
@@ -251,6 +252,15 @@ unsigned fcs_of(pcap_t* file) {
 
 }  // namespace
 
+Capture::Capture(std::unique_ptr<PcapngStream> stream, pcap* file, std::string name)
+    : stream_(std::move(stream)),
+      file_(file),
+      name_(std::move(name)),
+      joined_(std::make_unique<JoinedDatagrams>()) {}
+Capture::~Capture() = default;
+Capture::Capture(Capture&&) noexcept = default;
+Capture& Capture::operator=(Capture&&) noexcept = default;
+
 void Capture::Close::operator()(pcap* file) const {
   pcap_close(file);
 }
@@ -347,6 +357,13 @@ bool CheckSequences::end(Bytes frame) {
 }
 
 bool Capture::next(CapturedFrame& out) {
+  if (joined_->next(out)) return true;
+  if (!read_frame(out)) return false;
+  joined_->look(out);
+  return true;
+}
+
+bool Capture::read_frame(CapturedFrame& out) {
   pcap_pkthdr* head = nullptr;
   const unsigned char* bytes = nullptr;
   const auto result = pcap_next_ex(file_.get(), &head, &bytes);
@@ -360,6 +377,7 @@ bool Capture::next(CapturedFrame& out) {
   out.dropped = told.dropped;
   out.over_udp = told.over_udp;
   out.udp_ports = udp_ports_;
+  out.perhaps_joined = false;
   out.number = ++count_;
   out.wire_length = std::max<std::size_t>(head->len, head->caplen);
   if (out.wire_length > told.fcs) out.wire_length -= told.fcs;
@@ -447,12 +465,6 @@ bool of_stp(const CapturedFrame& frame, std::uint16_t from, std::uint16_t to) {
   return frame.over_udp || ours(from) || ours(to);
 }
 
-struct Datagram {
-  std::uint16_t from = 0, to = 0;  // UDP ports; 0: there are none
-  std::size_t length = 0;
-  Bytes data;  // as far as it was captured
-};
-
 // nullopt: it is not STP's, or nothing of it was captured.
 // protocol: 13.1, 13.2, 13.15
 std::optional<Datagram> datagram_of(const Packet& packet, const CapturedFrame& frame) {
@@ -477,6 +489,11 @@ MacAddr name_of_end(Bytes address, std::uint16_t port) {
   MacAddr name = MacAddr::from_u64(hash ^ hash >> 32);
   name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfc) | 0x82);
   return name;
+}
+
+std::optional<Datagram> find_datagram(const CapturedFrame& frame) {
+  const auto packet = packet_in(frame.bytes);
+  return packet ? datagram_of(*packet, frame) : std::nullopt;
 }
 
 std::optional<CapturedFrame> datagram_in(const CapturedFrame& frame,
@@ -588,6 +605,7 @@ Decoded Decoder::decode(const CapturedFrame& as_captured) {
   out.wire_length = as_captured.wire_length;
   out.cut = captured.cut();
   out.ends = captured.ends;
+  out.perhaps_joined = captured.perhaps_joined;
   if (!out.cut) {
     decode_whole(captured.bytes, out);
     return out;

@@ -99,6 +99,7 @@ struct CapturedFrame {
   bool over_udp = false;      // captured by stpd at a link over UDP: of STP with any UDP port
   std::span<const std::uint16_t> udp_ports = {};  // of STP, too
   std::optional<DatagramEnds> ends = {};          // of the datagram that this was taken from
+  bool perhaps_joined = false;  // it may be several datagrams, of which only the first is known
 
   [[nodiscard]] bool cut() const { return bytes.size() < wire_length; }
 };
@@ -131,6 +132,8 @@ class CheckSequences {
   std::array<Frames, 256> of_senders_;  // some senders may share a place
 };
 
+class JoinedDatagrams;
+
 class Capture {
  public:
   // Opens a file; "-" is standard input. Returns nullopt if it fails: `error` names the file, the
@@ -140,10 +143,15 @@ class Capture {
   static std::optional<Capture> read(std::FILE* stream, const std::string& name,
                                      std::string& error);
 
+  ~Capture();
+  Capture(Capture&&) noexcept;
+  Capture& operator=(Capture&&) noexcept;
+
   // Datagrams of UDP from or to these ports are of STP, too.
   void set_udp_ports(std::vector<std::uint16_t> ports) { udp_ports_ = std::move(ports); }
 
   // Returns false at the end, or after an error: error() says how far the file could be read.
+  // Datagrams that the file shows as one come apart, with one number.
   bool next(CapturedFrame& out);
   [[nodiscard]] const std::string& error() const { return error_; }
   // How many frames the capturing program dropped, as far as the file has said. For a file that can
@@ -157,8 +165,8 @@ class Capture {
   struct Close {
     void operator()(pcap* file) const;
   };
-  Capture(std::unique_ptr<PcapngStream> stream, pcap* file, std::string name)
-      : stream_(std::move(stream)), file_(file), name_(std::move(name)) {}
+  Capture(std::unique_ptr<PcapngStream> stream, pcap* file, std::string name);
+  bool read_frame(CapturedFrame& out);
   std::int64_t time_of(std::int64_t seconds, std::int64_t nanoseconds);
   [[nodiscard]] std::string explain(const std::string& cause) const;
 
@@ -171,6 +179,7 @@ class Capture {
   unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
   CheckSequences check_sequences_;
   std::vector<std::uint16_t> udp_ports_;
+  std::unique_ptr<JoinedDatagrams> joined_;
 };
 
 enum class Cksum { kNone, kGood, kBad, kUnknown };  // kUnknown: the capture cut what it covers
@@ -190,6 +199,7 @@ struct Decoded {
   std::size_t payload_held = std::numeric_limits<std::size_t>::max();
   Cksum cksum = Cksum::kNone;
   std::optional<DatagramEnds> ends;  // it came in a datagram; they point into the captured frame
+  bool perhaps_joined = false;       // as of the CapturedFrame
   wire::Frame frame;                 // its spans have the lengths on the wire; missing bytes are 0
 
   [[nodiscard]] bool is_stp() const { return cut_short || reason != DropReason::kNotStp; }
@@ -213,6 +223,14 @@ class Decoder {
   CapturedFrame without_outer_tag(const CapturedFrame& captured, Decoded& out);
   std::vector<std::byte> whole_, untagged_, datagram_;
 };
+
+// A datagram of STP in a frame, of UDP or of IP protocol 118.
+struct Datagram {
+  std::uint16_t from = 0, to = 0;  // UDP ports; 0: there are none
+  std::size_t length = 0;
+  Bytes data;  // as far as it was captured
+};
+std::optional<Datagram> find_datagram(const CapturedFrame& frame);
 
 // The captured frame, if it is a datagram over IPv4 or IPv6 from or to the UDP port of STP or one
 // of frame.udp_ports, or of any port in a trace that stpd made of a link over UDP, or one of IP

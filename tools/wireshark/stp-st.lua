@@ -138,6 +138,7 @@ stp.experts = { expert.malformed, expert.checksum, expert.reject, expert.repeate
 
 -- Present if the frame is 802.3 with SNAP, which states its length.
 local snap_type = Field.new("llc.type")
+local udp_length = Field.new("udp.length")
 
 -- Results of the first pass over a file, by frame number. -------------------------------------------
 local facts, connections, requests, blocks, grants, count
@@ -202,7 +203,7 @@ local function note_answer(h, fact)
   local request = key and requests[key]
   if request and (h.name ~= "DATA" or lands_for(h, request)) then
     fact.request_in, fact.response_time = request.frame, h.time - request.time
-    local asked = facts[request.frame]
+    local asked = facts[request.key]
     asked.response_in = asked.response_in or h.frame
     if h.name == "DATA" then fact.grant_in = request.frame end
   elseif key and h.c.whole and h.name ~= "DATA" and h.name ~= "CTS" then
@@ -215,7 +216,7 @@ local function note_request(h, fact)
   if not key then return end
   local before = requests[key]
   if before and h.name ~= "DATA" and before.name == h.name then fact.repeat_of = before.frame end
-  requests[key] = { frame = h.frame, time = h.time, name = h.name, id = h.d_id, mx = h.mx,
+  requests[key] = { frame = h.frame, key = h.key, time = h.time, name = h.name, id = h.d_id, mx = h.mx,
                     bufx = h.sync, offset = h.b_num }
 end
 
@@ -314,7 +315,7 @@ end
 
 local function learn(h, word, option)
   local fact = {}
-  facts[h.frame] = fact
+  facts[h.key] = fact
   if h.name ~= "RC" then
     h.c = connection_of(h)
     fact.connection = h.c.number
@@ -337,11 +338,12 @@ local function checksum_matches(buffer)
   return sum == 0xffff
 end
 
-local function read_header(buffer, pinfo)
+-- `index`: of several datagrams in one packet, the number of this one.
+local function read_header(buffer, pinfo, index)
   local bits = buffer(0, 2):uint()
   local code = bit.rshift(bits, 11)
   return {
-    frame = pinfo.number, time = pinfo.rel_ts, src = tostring(pinfo.dl_src),
+    frame = pinfo.number, key = index == 1 and pinfo.number or pinfo.number .. "/" .. index, time = pinfo.rel_ts, src = tostring(pinfo.dl_src),
     dst = tostring(pinfo.dl_dst), bits = bits, code = code, name = OPS[code] and OPS[code][1],
     func = bit.band(bit.rshift(bits, 8), 7), param = buffer(2, 2):uint(),
     d_port = buffer(4, 2):uint(), s_port = buffer(6, 2):uint(), d_key = buffer(8, 4):uint(),
@@ -482,19 +484,19 @@ local function add_body(tree, buffer, h, body)
   return HEADER
 end
 
-function stp.dissector(buffer, pinfo, parent)
+-- Returns what the frame says in short.
+local function dissect_one(buffer, pinfo, parent, index)
   pinfo.cols.protocol = "STP-ST"
   local tree = parent:add(stp, buffer())
   local function malformed(why)
     tree:add(field.error, why):set_generated()
     tree:add_proto_expert_info(expert.malformed, why)
-    pinfo.cols.info = "[" .. why .. "]"
+    return "[" .. why .. "]"
   end
   if buffer:len() < HEADER then
-    malformed("shorter than a header")
-    return
+    return malformed("shorter than a header")
   end
-  local h = read_header(buffer, pinfo)
+  local h = read_header(buffer, pinfo, index)
   local body = buffer:reported_len() - HEADER
   local snap = snap_type() ~= nil
   local padding = padding_of(h, body)
@@ -503,8 +505,7 @@ function stp.dissector(buffer, pinfo, parent)
   add_header(tree, buffer, h)
   local why = syntax_error(h, body, snap)
   if why then
-    malformed(why .. ": " .. summary(buffer, h))
-    return
+    return malformed(why .. ": " .. summary(buffer, h))
   end
   if not pinfo.visited then
     local function word(i)
@@ -513,8 +514,7 @@ function stp.dissector(buffer, pinfo, parent)
     end
     learn(h, word, h.name ~= "DATA" and body == OPTION)
   end
-  local text = summary(buffer, h) .. managed_text(facts[pinfo.number])
-  pinfo.cols.info = text
+  local text = summary(buffer, h) .. managed_text(facts[h.key])
   tree:append_text(", " .. text)
   if buffer:len() == buffer:reported_len() then
     local covered = add_body(tree, buffer, h, body)
@@ -528,7 +528,56 @@ function stp.dissector(buffer, pinfo, parent)
     end
   end
   if padding > 0 then tree:add(field.padding, padding):set_generated() end
-  add_facts(tree, h, facts[pinfo.number] or {})
+  add_facts(tree, h, facts[h.key] or {})
+  return text
+end
+
+-- Joined datagrams. ----------------------------------------------------------------------------------
+-- A host sends several datagrams of UDP at once, and joins those that come: a capture there has a packet with all of
+-- their data. All but the last are equally long (docs/conformance.md).
+local function divides(buffer, pinfo, length)
+  for at = 0, buffer:len() - 1, length do
+    local size = math.min(length, buffer:len() - at)
+    if size < HEADER then return false end
+    local h = read_header(buffer(at, size):tvb(), pinfo, 1)
+    local body = size - HEADER
+    if syntax_error(h, body - padding_of(h, body), true) then return false end
+  end
+  return true
+end
+
+-- How long each is, or nil if there is one only.
+local function length_of_joined(buffer, pinfo)
+  local size = buffer:len()
+  if not udp_length() or size < 2 * HEADER or size ~= buffer:reported_len() then return nil end
+  local h = read_header(buffer, pinfo, 1)
+  if h.name ~= "DATA" then
+    local padded = bit.lshift(1, math.min(bit.band(bit.rshift(h.b_num, 16), 0xff), 16)) + HEADER + APPEND
+    for _, length in ipairs({ HEADER, HEADER + OPTION, padded }) do
+      if length < size and divides(buffer, pinfo, length) then return length end
+    end
+    return nil
+  end
+  if buffer(12, 2):uint() ~= 0 and checksum_matches(buffer) then return nil end
+  -- The next header of the same connection: its Ports and Key.
+  local raw = buffer:raw()
+  local name, from = raw:sub(5, 12), HEADER + 5
+  while true do
+    local found = raw:find(name, from, true)
+    if not found or found - 5 > size - HEADER then return nil end
+    if divides(buffer, pinfo, found - 5) then return found - 5 end
+    from = found + 1
+  end
+end
+
+function stp.dissector(buffer, pinfo, parent)
+  local length = length_of_joined(buffer, pinfo) or math.max(buffer:len(), 1)
+  local texts = {}
+  for at = 0, math.max(buffer:len() - 1, 0), length do
+    local one = at == 0 and length >= buffer:len() and buffer or buffer(at, math.min(length, buffer:len() - at)):tvb()
+    texts[#texts + 1] = dissect_one(one, pinfo, parent, #texts + 1)
+  end
+  pinfo.cols.info = table.concat(texts, "; ")
 end
 
 DissectorTable.get("ethertype"):add(0x8181, stp)

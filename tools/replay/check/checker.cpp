@@ -124,6 +124,7 @@ void Checker::frame(const Decoded& frame) {
                 "dated " + seconds(between(frame.time, impl.newest)) +
                     " s before the frame in front of it");
   impl.newest = frame.time;
+  if (frame.perhaps_joined) return impl.tell_joined(frame);
   impl.check_form(frame);
   // A frame to a group address belongs to no connection.
   if (!frame.well_formed() || frame.frame.dst.is_group()) return;
@@ -137,6 +138,16 @@ void Checker::lose(const Decoded& frame, std::uint64_t dropped) {
       {frame.number, frame.time, frame.epoch, Rule::kCaptureLoss, "",
        "the capturing program has dropped " + std::to_string(dropped) +
            " frames: faults that a missing frame could explain are notes, as with --lossy"});
+}
+
+// What stands behind the first datagram is missing.
+void Checker::Impl::tell_joined(const Decoded& frame) {
+  if (std::exchange(joined_told, true)) return;
+  options.lossy = true;
+  sink({frame.number, frame.time, frame.epoch, Rule::kCaptureLoss, "",
+        "perhaps joined datagrams (" + std::to_string(frame.wire_length) +
+            " bytes): capture whole packets, with stpctl trace, or with tx-udp-segmentation off "
+            "(ethtool -K); faults that a missing frame could explain are notes, as with --lossy"});
 }
 
 void Checker::finish() {

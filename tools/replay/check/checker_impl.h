@@ -134,6 +134,7 @@ struct Checker::Impl {
   // False: the capture has nothing that the receiver has sent to the sender.
   bool was_answered(const Decoded& frame);
   // Reports it if anything comes from the receiver; else its answer may be what the capture lacks.
+  void tell_joined(const Decoded& frame);
   void report_if_answered(const Decoded& frame, Rule rule, std::string expected, std::string seen);
   void tell_one_sided();
 
@@ -232,6 +233,7 @@ struct Checker::Impl {
   Recent<EndName, Connecting, 65'536, EndHash> connecting;
   Recent<GhostName, Ghost, 1024, GhostHash> ghosts;
   std::array<bool, static_cast<std::size_t>(Kept::kCount)> told_forgotten{};
+  bool joined_told = false;
   std::uint64_t faults = 0;  // reported or suppressed
   bool hushed = false;
   ConnectionTable connections;

@@ -444,6 +444,11 @@ bool Checker::Impl::check_buffer(const Said& said) {
   }
   const auto longest = std::uint64_t{1} << std::min(said.to.max_stu, said.from.max_stu);
   if (length > longest) {
+    // Of several datagrams that were captured as one and cut, nothing tells where the first ends.
+    if (said.frame.cut && said.frame.ends) {
+      tell_joined(said.frame);
+      return false;
+    }
     report(said, Rule::kStuTooLong, "at most " + std::to_string(longest) + " bytes",
            std::to_string(length));
     return false;
