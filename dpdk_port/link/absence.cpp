@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ std::string too_short_for_ipv6() {
   for (const KernelInterface& at : ask_for_interfaces()) {
     if (at.mtu == 0 || at.mtu >= kLeast) continue;
     return "; " + at.name + " has an MTU of " + std::to_string(at.mtu) +
-           ", and IPv6 needs 1280 (ip link set " + at.name + " mtu 1280)";
+           ", and IPv6 needs 1280 (ip link set " + at.name + " mtu 1280, and then add the address)";
   }
   return "";
 }
@@ -65,7 +66,8 @@ std::optional<Absence> absence_of_udp(const std::string& target) {
     if (!address->is_host() || is_of_this_host(*address)) return std::nullopt;
     return Absence{LinkState::kGone, "no interface of this host has the address " +
                                          host_of(*address) +
-                                         ": the link waits for it ('ip address' lists them)" +
+                                         ": the link waits for it ('ip address' lists them, 'ip "
+                                         "address add' adds it)" +
                                          (address->ipv4() ? "" : too_short_for_ipv6())};
   }
   // [fe80::1%eth0] of an interface that is not there is no address.
@@ -134,10 +136,13 @@ bool AddressWatch::look(Time now) {
   if (config_.target.empty() || now < look_at_) return false;
   look_at_ = now + kInterval;
   if (!news_.look([](int) { return true; }, now)) return false;
-  const auto state = [this] { return absence_ ? absence_->state : LinkState::kUp; };
-  const auto before = std::pair(state(), index_);
+  const auto all = [this] {
+    return std::tuple(absence_ ? absence_->state : LinkState::kUp,
+                      absence_ ? absence_->trouble : "", index_);
+  };
+  const auto before = all();
   ask();
-  return std::pair(state(), index_) != before;
+  return all() != before;
 }
 
 void AddressWatch::ask() {

@@ -181,7 +181,7 @@ unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time n
       source_.heard(names_[message], header.msg_namelen, socket_.came_to(header), now);
   if (from != nullptr) {
     ways_.heard(from->name, length, now);
-    socket_.count_heard(from->address, now);
+    socket_.count_heard(from->address, now, UdpWays::answers(all));
   }
   const bool marked = UdpSocket::is_marked(header);
   unsigned datagrams = 0;

@@ -91,6 +91,30 @@ std::string unanswered(const InternetAddress& to) {
          host_of(to);
 }
 
+// How to see what a route says that lets nothing through.
+std::string look_at_route(const InternetAddress& to) {
+  return " (ip route get " + host_of(to) + ")";
+}
+
+// What a report about a peer says.
+std::string explain_report(const sock_extended_err& report, const InternetAddress& to, bool raw) {
+  const std::string whom = to_string(to);
+  const int error = static_cast<int>(report.ee_errno);
+  // Of a protocol that a host does not have, ICMPv6 tells as of a header that is wrong.
+  const bool no_protocol = error == ENOPROTOOPT || error == EPROTO;
+  if (error == ECONNREFUSED && !raw)
+    return whom + " has no socket for that port: no udp: link is open there";
+  if (no_protocol && raw)
+    return whom + " has no socket for IP protocol 118: no ip: link is open there";
+  const std::string text = "the way to " + whom + " reports: " + std::strerror(error);
+  // Hosts do not report so of what has no ports.
+  if (is_of_firewall(report) || error == ECONNREFUSED)
+    return text + ": a firewall there forbids it";
+  if (no_protocol) return text + ": that host, or a firewall there, takes no UDP";
+  if (error == EHOSTUNREACH) return text + unanswered(to);
+  return text + (error == ENETUNREACH ? ": no route leads there (ip route)" : "");
+}
+
 // The shortest datagram whose packet has more than `mtu` bytes.
 std::size_t longer_than(const InternetAddress& to, bool raw, std::size_t mtu) {
   const std::size_t headers = (to.ipv4() ? kIpv4Header : kIpv6Header) + (raw ? 0 : kUdpHeader);
@@ -463,14 +487,18 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   errors_.refused += datagrams;
   std::string text = "cannot send to " + to_string(to) + ": " + std::strerror(error);
   if (error == EPERM) text += ": a firewall of this host forbids it";
-  if (error == EACCES) text += ": it is the address of all hosts of a network";
+  if (error == EACCES)
+    text += ": a route forbids it" + look_at_route(to) +
+            (to.ipv4() ? ", or it is the address of all hosts of a network" : "");
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
   if (error == EHOSTUNREACH) text += unanswered(to);
   if (error == EADDRNOTAVAIL)
     text += std::string(": this host has no address for that") +
             (to.ipv4() ? "" : ": IPv6 may be switched off here") + " (ip address)";
-  if (error == EINVAL && any_)
-    text += ": this host may no longer have the address that the peer knows (ip address)";
+  if (error == EINVAL)
+    text +=
+        ": a route lets nothing through" + look_at_route(to) +
+        (any_ ? ", or this host no longer has the address that the peer knows (ip address)" : "");
   troubles_.tell(UdpTroubles::About::kOther, to, std::move(text), now);
 }
 
@@ -559,22 +587,12 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
       return;
     }
     ++errors_.reports;
-    const std::string whom = to_string(*to);
     const int error = static_cast<int>(report.ee_errno);
     if (error == EMSGSIZE) {
       note_length(*to, report.ee_info, now);
     } else {
-      troubles_.tell(UdpTroubles::About::kOther, *to,
-                     error == ECONNREFUSED && !raw_
-                         ? whom + " has no socket for that port: no udp: link is open there"
-                     : error == ENOPROTOOPT && raw_
-                         ? whom + " has no socket for IP protocol 118: no ip: link is open there"
-                         : "the way to " + whom + " reports: " + std::strerror(error) +
-                               (is_of_firewall(report)  ? ": a firewall there forbids it"
-                                : error == EHOSTUNREACH ? unanswered(*to)
-                                : error == ENETUNREACH  ? ": no route leads there (ip route)"
-                                                        : ""),
-                     now);
+      troubles_.tell(UdpTroubles::About::kOther, *to, explain_report(report, *to, raw_), now, 0,
+                     error == EHOSTUNREACH ? UdpTroubles::kReported : UdpTroubles::kSoonReported);
     }
   }
 }

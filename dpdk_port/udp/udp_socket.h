@@ -116,7 +116,9 @@ class UdpSocket {
   void count_sent(const InternetAddress& to, std::size_t bytes, Time now) {
     troubles_.sent(to, bytes, now);
   }
-  void count_heard(const InternetAddress& from, Time now) { troubles_.heard(from, now); }
+  void count_heard(const InternetAddress& from, Time now, bool answers) {
+    troubles_.heard(from, now, answers);
+  }
   void count_too_long(std::size_t bytes, Time now);
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
   void count_failed(int error, Time now);

@@ -19,7 +19,7 @@ void UdpTroubles::tell(About what, std::string text, Time now, std::size_t bytes
 }
 
 void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text, Time now,
-                       std::size_t bytes) {
+                       std::size_t bytes, Time reported_in) {
   const Lock lock(mutex_);
   any_ = true;
   const auto same = [&](const PeerFault& each) { return each.peer == peer && each.about == what; };
@@ -29,7 +29,8 @@ void UdpTroubles::tell(About what, const InternetAddress& peer, std::string text
     peers_.erase(known);
   else if (peers_.size() == kMostPeers)
     peers_.erase(peers_.begin());
-  peers_.push_back({{std::move(text), now, bytes}, peer, what, kNever, is_sent_to});
+  peers_.push_back(
+      {{std::move(text), now, bytes}, peer, what, reported_in, kNever, kNever, is_sent_to});
 }
 
 // Datagrams that are too long for the interface are refused at once.
@@ -40,16 +41,19 @@ void UdpTroubles::note_sent(const InternetAddress& peer, std::size_t bytes, Time
   for (PeerFault& fault : peers_) {
     if (fault.peer != peer) continue;
     fault.is_sent_to = true;
+    if (fault.sent == kNever && now >= fault.seen) fault.sent = now;
     if (bytes >= fault.bytes && fault.tried == kNever && fault.is_quiet(now)) fault.tried = now;
   }
   forget_old(now);
 }
 
-// Just after a fault it means nothing that the peer is heard: the two directions are not alike.
-void UdpTroubles::note_heard(const InternetAddress& peer, Time now) {
+// Just after a fault it means nothing that the peer is heard: the two directions are not alike. But
+// an answer shows that what was sent after the fault has arrived.
+void UdpTroubles::note_heard(const InternetAddress& peer, Time now, bool answers) {
   const Lock lock(mutex_);
   std::erase_if(peers_, [&](const PeerFault& fault) {
-    return fault.peer == peer && fault.about == About::kOther && fault.is_quiet(now);
+    const bool answered = answers && fault.sent != kNever && now > fault.sent;
+    return fault.peer == peer && fault.about == About::kOther && (answered || fault.is_quiet(now));
   });
   forget_old(now);
 }

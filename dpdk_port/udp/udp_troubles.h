@@ -27,22 +27,23 @@ class UdpTroubles {
 
   // After a fault of a peer, what is sent to it in this time may fail without being reported:
   // routers report seldom. A later datagram that is not reported for some time has got through.
-  // Lengths are reported at once; that an address has no host, after 3 s in which nobody answered
-  // for it.
+  // Most faults, and lengths, are reported at once; that an address has no host, after 3 s in which
+  // nobody answered for it.
   static constexpr Time kQuiet = 3 * kSecond / 2, kLengthReported = kSecond,
-                        kReported = 5 * kSecond;
+                        kSoonReported = kSecond, kReported = 5 * kSecond;
 
   // `bytes`: the shortest datagrams that have the fault; shorter ones do not.
   void tell(About what, std::string text, Time now, std::size_t bytes = 0);
+  // `reported_in`: a later datagram with that fault would be reported by then.
   void tell(About what, const InternetAddress& peer, std::string text, Time now,
-            std::size_t bytes = 0);
+            std::size_t bytes = 0, Time reported_in = kReported);
   // The kernel took a datagram of so many bytes.
   void sent(const InternetAddress& peer, std::size_t bytes, Time now) {
     if (any_.load(std::memory_order_relaxed)) note_sent(peer, bytes, now);
   }
-  // A datagram came from there.
-  void heard(const InternetAddress& peer, Time now) {
-    if (any_.load(std::memory_order_relaxed)) note_heard(peer, now);
+  // A datagram came from there. `answers`: to something that the peer must have got.
+  void heard(const InternetAddress& peer, Time now, bool answers = false) {
+    if (any_.load(std::memory_order_relaxed)) note_heard(peer, now, answers);
   }
 
   // Of the link, and of the peers with the newest faults. "": none was seen lately.
@@ -68,10 +69,12 @@ class UdpTroubles {
   struct PeerFault : Fault {
     InternetAddress peer;
     About about = About::kOther;
-    Time tried = kNever;      // the first datagram after it that would have been reported
+    Time reports_in = kReported;
+    Time sent = kNever;       // the first datagram after it
+    Time tried = kNever;      // the first one that would have been reported
     bool is_sent_to = false;  // since the link has learnt of it
     [[nodiscard]] Time reported_in() const {
-      return about == About::kLength ? kLengthReported : kReported;
+      return about == About::kLength ? kLengthReported : reports_in;
     }
     [[nodiscard]] bool is_told(Time now) const {
       return Fault::is_told(now) && (tried == kNever || now < tried + reported_in());
@@ -81,7 +84,7 @@ class UdpTroubles {
   [[nodiscard]] std::string own_text(Time now) const STP_REQUIRES(mutex_);
 
   void note_sent(const InternetAddress& peer, std::size_t bytes, Time now);
-  void note_heard(const InternetAddress& peer, Time now);
+  void note_heard(const InternetAddress& peer, Time now, bool answers);
   void forget_old(Time now) STP_REQUIRES(mutex_);
 
   std::atomic<bool> any_ = false;  // there may be faults

@@ -66,6 +66,13 @@ class UdpWays {
     const auto op = op_of(frame);
     return op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer;
   }
+  // Whether a frame of STP is sent only by who has got something, and not again by a timer.
+  static bool answers(Bytes frame) {
+    if (frame.size() < wire::kHeaderSize) return false;
+    const auto op = op_of(frame);
+    return op == wire::Op::kConnectionAnswer || op == wire::Op::kRequestStateResponse ||
+           op == wire::Op::kEndAck || op == wire::Op::kDisconnectComplete;
+  }
   // Whether a frame of STP asks for more than one datagram carries everywhere.
   static bool asks_for_long(Bytes frame) {
     if (frame.size() < wire::kHeaderSize) return false;

@@ -255,6 +255,9 @@ TEST_P(Reports, ThatNobodyIsThereAreToldOfThatPeer) {
                                  : "10.9.1.1 has no socket for IP protocol 118"),
             says.npos)
       << says;
+  const auto other = say_of(over_udp() ? ICMP_PROT_UNREACH : ICMP_PORT_UNREACH);
+  EXPECT_NE(other.find(over_udp() ? "takes no UDP" : "a firewall there forbids it"), other.npos)
+      << other;
   const auto station = [&](const char* address) {
     return a_.port->find_station(InternetAddress::of(*parse_ipv4(address), 0), now()).value();
   };
@@ -308,6 +311,30 @@ TEST_F(UdpAddress, BelowTheMtuThatIpv6NeedsItSaysWhyItsAddressIsGone) {
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1000"));
   EXPECT_TRUE(comes_to(a, LinkState::kGone, "stp0 has an MTU of 1000, and IPv6 needs 1280"))
       << a.port->trouble();
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1500"));
+  const Time limit = now() + 30 * kSecond;
+  while (a.port->trouble().find("MTU") != std::string::npos && now() < limit) a.turn();
+  EXPECT_EQ(a.port->state(), LinkState::kGone) << "the kernel has taken it away";
+  EXPECT_NE(a.port->trouble().find("'ip address add' adds it)"), std::string::npos);
+  EXPECT_EQ(a.port->trouble().find("MTU"), std::string::npos) << a.port->trouble();
+}
+
+TEST_F(UdpAddress, OfARouteThatLetsNothingThroughItSaysSo) {
+  ASSERT_TRUE(NetworkNamespace::ip("route add blackhole 192.0.2.1/32"));
+  ASSERT_TRUE(NetworkNamespace::ip("route add prohibit 192.0.2.2/32"));
+  for (const char* link : {"udp:10.9.0.1", "udp:,port=0"}) {
+    LinkEnd a;
+    a.open(link);
+    for (const std::string to : {"192.0.2.1", "192.0.2.2"}) {
+      const auto address = InternetAddress::of(*parse_ipv4(to), 8181);
+      const MacAddr there = a.port->find_station(address, now()).value();
+      const auto refused = counter(*a.port, "udp_tx_refused");
+      a.engine.send(make_frame(there, a.mac(), 100, 1));
+      while (counter(*a.port, "udp_tx_refused") == refused) ASSERT_GT(a.turn(), 0U);
+      EXPECT_NE(a.port->trouble_of(there).find("(ip route get " + to + ")"), std::string::npos)
+          << a.port->trouble_of(there);
+    }
+  }
 }
 
 // No route to a peer is told of that peer, and costs few calls each time.

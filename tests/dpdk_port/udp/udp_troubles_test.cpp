@@ -57,6 +57,34 @@ TEST(UdpTroubles, APeerThatIsHeardHasNoneButThatOfItsWaysLength) {
   EXPECT_EQ(troubles.text_of(peer(2), kSecond), "closed, too");
 }
 
+TEST(UdpTroubles, AnAnswerToWhatWasSentAfterAFaultEndsIt) {
+  UdpTroubles troubles;
+  const auto tell = [&](Time at) { troubles.tell(About::kOther, peer(1), "closed", at); };
+  tell(kSecond);
+  troubles.heard(peer(1), kSecond + 1, true);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond + 1), "closed") << "it was on its way";
+  troubles.sent(peer(1), 40, kSecond + 2);
+  troubles.heard(peer(1), kSecond + 3);
+  troubles.heard(peer(2), kSecond + 3, true);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond + 3), "closed") << "nothing has arrived there";
+  tell(kSecond + 4);
+  troubles.heard(peer(1), kSecond + 5, true);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond + 5), "closed") << "the fault is newer";
+  troubles.sent(peer(1), 40, kSecond + 6);
+  troubles.heard(peer(1), kSecond + 7, true);
+  EXPECT_EQ(troubles.text_of(peer(1), kSecond + 7), "");
+}
+
+// What a firewall refuses it reports at once: if it drops that later, its earlier word is old.
+TEST(UdpTroubles, WhatIsReportedAtOnceIsOverSoonerThanWhatIsReportedLate) {
+  constexpr Time kTried = UdpTroubles::kQuiet, kOver = kTried + UdpTroubles::kSoonReported;
+  UdpTroubles troubles;
+  troubles.tell(About::kOther, peer(1), "forbidden", 0, 0, UdpTroubles::kSoonReported);
+  troubles.sent(peer(1), 100, kTried);
+  EXPECT_EQ(troubles.text_of(peer(1), kOver - 1), "forbidden");
+  EXPECT_EQ(troubles.text_of(peer(1), kOver), "");
+}
+
 // Routers report one of many, so what is sent soon after a report proves nothing.
 TEST(UdpTroubles, WhatIsSentAndNotReportedAgainHasHealed) {
   constexpr Time kTried = UdpTroubles::kQuiet, kHealed = kTried + UdpTroubles::kLengthReported;
@@ -180,6 +208,21 @@ TEST(UdpWays, WhatAsksForMoreThanEveryWayCarriesIsKnown) {
   EXPECT_FALSE(asks(wire::Op::kGet, 8));
   EXPECT_FALSE(asks(wire::Op::kData, 8'192));
   EXPECT_FALSE(UdpWays::asks_for_long({}));
+}
+
+TEST(UdpWays, WhatNobodySendsUnaskedIsAnAnswer) {
+  const auto answers = [](wire::Op op) {
+    wire::Header header;
+    header.op_flags = wire::op_flags(op, 0);
+    std::array<std::byte, wire::kHeaderSize> frame{};
+    wire::encode(header, frame.data());
+    return UdpWays::answers(frame);
+  };
+  for (const auto op : {wire::Op::kConnectionAnswer, wire::Op::kRequestStateResponse})
+    EXPECT_TRUE(answers(op));
+  for (const auto op : {wire::Op::kRequestConnection, wire::Op::kClearToSend, wire::Op::kData})
+    EXPECT_FALSE(answers(op));
+  EXPECT_FALSE(UdpWays::answers({}));
 }
 
 TEST(UdpWays, StrangersTakeNoPlace) {
