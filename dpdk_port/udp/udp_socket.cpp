@@ -592,7 +592,8 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
       note_length(*to, report.ee_info, now);
     } else {
       troubles_.tell(UdpTroubles::About::kOther, *to, explain_report(report, *to, raw_), now, 0,
-                     error == EHOSTUNREACH ? UdpTroubles::kReported : UdpTroubles::kSoonReported);
+                     error == EHOSTUNREACH && !is_of_firewall(report) ? UdpTroubles::kReported
+                                                                      : UdpTroubles::kSoonReported);
     }
   }
 }
