@@ -56,7 +56,7 @@
   X(UnprovenEnded,     unproven_ended,      "connections ended: silent, or many of one network")  \
   X(GhostCa,           ghost_ca,            "Connection_Answer nobody waits for: answered with RD")\
   X(AnswersFull,       answers_full,        "answer not sent: queue of answers full")              \
-  X(AddressFull,       address_full,        "answer not sent: too many to its MAC address wait")   \
+  X(AddressFull,       address_full,        "answer not sent: too many to one station wait")       \
   X(Retries,           retries,             "requests sent again by a timer")                      \
   X(VcOpened,          vc_opened,           "connections established")                             \
   X(VcClosed,          vc_closed,           "connections closed in order")                         \

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -75,7 +76,7 @@ std::optional<Absence> absence_of_udp(const std::string& target) {
   const std::string interface = brackets && percent != std::string::npos
                                     ? target.substr(percent + 1, target.size() - percent - 2)
                                     : target;
-  if (index_of_interface(interface) != 0) return std::nullopt;
+  if (index_of_zone(interface) != 0) return std::nullopt;
   return absence_of(interface, {});
 }
 
@@ -125,7 +126,10 @@ AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
     target = target.substr(1, target.size() - 2);
   address_ = parse_internet_address(target);
   const auto percent = target.find('%');
-  if (percent != std::string::npos)
+  std::array<char, IF_NAMESIZE> name{};
+  if (address_ && address_->scope != 0 && ::if_indextoname(address_->scope, name.data()) != nullptr)
+    interface_ = name.data();
+  else if (percent != std::string::npos)
     interface_ = target.substr(percent + 1);
   else if (!address_)
     interface_ = target;

@@ -106,6 +106,17 @@ bool InternetAddress::is_host() const {
   return ip[0] != 0xff && (!is_link_local() || scope != 0);
 }
 
+unsigned index_of_zone(const std::string& zone) {
+  if (const int named = index_of_interface(zone); named != 0) return static_cast<unsigned>(named);
+  unsigned index = 0;
+  const char* const end = zone.data() + zone.size();
+  const auto [stop, failure] = std::from_chars(zone.data(), end, index);
+  std::array<char, IF_NAMESIZE> name{};
+  const bool known = failure == std::errc{} && stop == end && index != 0 &&
+                     ::if_indextoname(index, name.data()) != nullptr;
+  return known ? index : 0;
+}
+
 std::optional<InternetAddress> parse_internet_address(const std::string& text) {
   if (const auto four = parse_ipv4(text)) return InternetAddress::of(*four, 0);
   InternetAddress out;
@@ -113,7 +124,7 @@ std::optional<InternetAddress> parse_internet_address(const std::string& text) {
   if (::inet_pton(AF_INET6, text.substr(0, percent).c_str(), out.ip.data()) != 1)
     return std::nullopt;
   if (percent == std::string::npos) return out;
-  out.scope = static_cast<std::uint32_t>(index_of_interface(text.substr(percent + 1)));
+  out.scope = index_of_zone(text.substr(percent + 1));
   if (out.scope == 0 || !out.is_link_local()) return std::nullopt;
   return out;
 }

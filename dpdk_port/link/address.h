@@ -45,6 +45,9 @@ struct InternetAddress {
 // One of the addresses of this host, as InternetAddress::ip. All 0: the one that it usually has.
 using OwnAddress = std::array<std::uint8_t, 16>;
 
+// Of the interface that stands behind the % of an address, by its name or its number; 0: none.
+unsigned index_of_zone(const std::string& zone);
+
 // "10.0.0.5", "2001:db8::5", "fe80::1%eth0"; the port is 0.
 std::optional<InternetAddress> parse_internet_address(const std::string& text);
 // As it is written in names: 10.0.0.5/8181, [2001:db8::5]/8181; without a port only the host.

@@ -306,6 +306,8 @@ std::string check_internet_target(const std::string& target, const std::string& 
     const bool legal = ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &six) == 1;
     if (!legal) return wrong("is no IPv6 address");
     if (six.s6_addr[0] == 0xff) return wrong("is an address of many hosts");
+    if (const auto same = parse_internet_address(text); same && same->ipv4())
+      return "'" + target + "' is an IPv4 address: write " + kind + host_of(*same);
     if (IN6_IS_ADDR_LINKLOCAL(&six) && text.find('%') == std::string::npos)
       return wrong("needs its interface, as in [fe80::1%eth0]");
     return "";

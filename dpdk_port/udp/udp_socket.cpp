@@ -438,8 +438,14 @@ std::string UdpSocket::find_longest(const LinkConfig& config, const std::string&
   if (mtu == 0) mtu = kUsualIpMtu;
   longest_ = mtu > headers() ? std::min<unsigned>(mtu - headers(), kLongestDatagram) : 0;
   if (longest_ >= kMinMtu) return "";
+  const bool would_do =
+      any_ && family_ != AF_INET && mtu >= kMinMtu + kIpv4Header + (raw_ ? 0 : kUdpHeader);
   return "an MTU of " + std::to_string(mtu) + " is too short: STP over " + (raw_ ? "IP" : "UDP") +
-         " needs " + std::to_string(kMinMtu + headers()) + (family_ == AF_INET ? "" : " over IPv6");
+         " needs " + std::to_string(kMinMtu + headers()) +
+         (family_ == AF_INET ? "" : " over IPv6") +
+         (would_do ? ", which needs 1280 itself: for IPv4 alone open " + kind_of(config) +
+                         "0.0.0.0, or " + kind_of(config) + " with an IPv4 address"
+                   : "");
 }
 
 // Of a link at all addresses nobody can say which interface it will send from, and one at an

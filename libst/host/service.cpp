@@ -524,7 +524,7 @@ int DrivenService::Impl::answer(From from, const ask::Resolve& request,
   }
   auto& asked_until = from.client.use->asked_until;
   if (asked_until > now + kAhead) return -EAGAIN;
-  if (!zone.empty()) address.scope = static_cast<std::uint32_t>(port::index_of_interface(zone));
+  if (!zone.empty()) address.scope = port::index_of_zone(zone);
   const bool is_known = zone.empty() || address.scope != 0;
   bool is_new = false;
   const auto mac = !is_known                  ? std::nullopt

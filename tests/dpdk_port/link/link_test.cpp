@@ -200,6 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLink{"iface:eth0,driver=pcap", "af_packet or af_xdp"},
         BadLink{"udp:[fe80::1]", "needs its interface, as in [fe80::1%eth0]"},
         BadLink{"udp:0.0.0.1", "address of many hosts, or none"},
+        BadLink{"udp:[::ffff:10.0.0.5]", "is an IPv4 address: write udp:10.0.0.5"},
         BadLink{"udp:[2001:db8::5],mtu=400", "over IPv6 from 408"},
         BadLink{"udp:,mtu=400", "over IPv6 from 408"},
         BadLink{"udp:10.0.0.5,congestion=1", "auto, on or off"}));

@@ -319,6 +319,31 @@ TEST_F(UdpAddress, BelowTheMtuThatIpv6NeedsItSaysWhyItsAddressIsGone) {
   EXPECT_EQ(a.port->trouble().find("MTU"), std::string::npos) << a.port->trouble();
 }
 
+// IPv6 is not on an interface with so short packets.
+TEST_F(UdpAddress, OnAHostWhoseMtuIsTooShortForIpv6ItSaysThatIpv4MayDo) {
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 400"));
+  std::string error;
+  EXPECT_EQ(open_link("udp:stp0,port=0", error), nullptr);
+  EXPECT_NE(error.find("for IPv4 alone open udp:0.0.0.0, or udp: with an IPv4 address"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(open_link("udp:10.9.0.1,port=0", error), nullptr) << error;
+}
+
+TEST_F(UdpAddress, OfALinkLocalOneTheInterfaceMayBeItsNumber) {
+  if (!NetworkNamespace::ip("-6 address add fe80::9/64 dev stp0 nodad"))
+    GTEST_SKIP() << "no IPv6 here";
+  const unsigned number = ::if_nametoindex("stp0");
+  LinkEnd end;
+  end.open("udp:[fe80::9%" + std::to_string(number) + "],port=0");
+  for (unsigned i = 0; i < 10; ++i) end.turn();
+  EXPECT_EQ(end.port->state(), LinkState::kUp) << end.port->trouble();
+  const auto found = parse_internet_address("fe80::9%" + std::to_string(number));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(host_of(*found), "fe80::9%stp0");
+  EXPECT_FALSE(parse_internet_address("fe80::9%54321"));
+}
+
 TEST_F(UdpAddress, OfARouteThatLetsNothingThroughItSaysSo) {
   ASSERT_TRUE(NetworkNamespace::ip("route add blackhole 192.0.2.1/32"));
   ASSERT_TRUE(NetworkNamespace::ip("route add prohibit 192.0.2.2/32"));
