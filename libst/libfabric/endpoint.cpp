@@ -19,9 +19,15 @@ stm_connection_attr_t Connection::attributes() {
   return attr;
 }
 
-int Connection::create() {
+int Connection::dial(const Address& peer, std::vector<std::byte> data) {
+  auto& link = of_.link();
   const auto attr = attributes();
-  return stm_connection_create(of_.link().domain(), &attr, &connection_);
+  const auto error = stm_connection_create(link.domain(), &attr, &connection_);
+  if (error != 0) return error;
+  link.mutex().is_held();
+  link.dialers().dial(
+      {.owner = this, .connection = connection_, .peer = peer_name(peer), .data = std::move(data)});
+  return 0;
 }
 
 bool Connection::is_there() const {
@@ -35,6 +41,11 @@ void Connection::break_off(const char* why) {
   if (ended_ || std::exchange(broken_, true)) return;
   of_.broken_off(why);
   if (connection_ != nullptr) stm_disconnect(connection_, STM_BROKEN);
+}
+
+int Connection::reason_of_end(const stm_event_t& event, int otherwise) {
+  if (event.kind == STM_FAILED) of_.link().suspect();
+  return event.status != 0 ? event.status : otherwise;
 }
 
 int SendingConnection::begin_access(Op& op) {
@@ -52,12 +63,20 @@ int SendingConnection::begin_access(Op& op) {
   return 0;
 }
 
-bool SendingConnection::sends_note(Op& op, int status) {
-  if (!op.owes_note) return false;
+bool SendingConnection::end_part(Op& op, int status) {
+  // With a note it is complete, and the peer is being told.
+  if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return false;
+  if (!op.owes_note) return op.end_part(status);
   op.status = status;
   op.parts = 1;
   send_notes();
-  return true;
+  return false;
+}
+
+int SendingConnection::serve_announced(Op& op, std::uint32_t request, std::uint64_t length) {
+  const auto& from = op.length != 0 ? op.span : op.note;
+  return stm_serve_read(connection_, request, reinterpret_cast<std::uintptr_t>(&op), 0, from.memory,
+                        from.data, static_cast<std::size_t>(length));
 }
 
 void SendingConnection::add_note(Op& op) {
@@ -444,15 +463,21 @@ int AnyEndpoint::set_name(const void* address, std::size_t length) {
   return 0;
 }
 
-void AnyEndpoint::linger(LinkLock& lock) {
-  link_.linger(lock, [this] { return lingers(); });
-}
-
-void AnyEndpoint::leave_queues() {
-  reports_.release();
-  if (eq_ == nullptr) return;
-  eq_->forget(&fid);
-  eq_->unuse();
+int AnyEndpoint::close() {
+  {
+    LinkLock lock(link_.mutex());
+    closing_ = true;
+    link_.linger(lock, [this] { return lingers(); });
+    end_connections(lock);
+    reports_.release();
+    if (eq_ != nullptr) {
+      eq_->forget(&fid);
+      eq_->unuse();
+    }
+  }
+  domain_.unuse();
+  delete this;
+  return 0;
 }
 
 // ---- operations ----
@@ -478,6 +503,18 @@ ssize_t AnyEndpoint::started(Op& op, int error) {
   leaves(op);
   link_.free_op(op);
   return link_.comes_back(error) ? -FI_EAGAIN : -error_of(error);
+}
+
+int AnyEndpoint::take_bytes(Op& op, const Request& request) {
+  auto segments = request.segments;
+  if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
+  return link_.span_of(segments, true, op.span);
+}
+
+int AnyEndpoint::take_announced(Op& op, SendingConnection& way, const Request& request) {
+  way.add_steps(op);
+  const auto error = link_.notes().take(op.note);
+  return error != 0 ? error : take_bytes(op, request);
 }
 
 void AnyEndpoint::leaves(const Op& op) {
@@ -523,9 +560,7 @@ ssize_t AnyEndpoint::write(const Request& request, fi_addr_t to, const Target& t
   auto& op = begin(request, Direction::kWrite, FI_RMA | FI_WRITE);
   const auto noted = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   access(op, *way, Action::kWrite, target, noted);
-  auto segments = request.segments;
-  if (inject) segments.desc = {};  // the bytes are copied
-  auto error = link_.span_of(segments, true, op.span);
+  auto error = take_bytes(op, request);
   if (error == 0 && noted) {
     error = link_.notes().take(op.note);
     if (error == 0) tell_of(op, op.note.data);

@@ -9,11 +9,13 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <list>
 #include <utility>
+#include <vector>
 
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/info.h"
@@ -50,8 +52,8 @@ class Connection : public Owner {
   ~Connection() = default;
 
   [[nodiscard]] stm_connection_attr_t attributes();
-  // 0 or a status of the managed API.
-  int create();
+  // Begins to connect, with that private data. 0 or a status of the managed API.
+  int dial(const Address& peer, std::vector<std::byte> data);
   // The peer's next message may land there.
   void lend(RxBuffer& buffer) {
     if (ended_ || connection_ == nullptr) return;
@@ -59,6 +61,24 @@ class Connection : public Owner {
     stm_receive(connection_, reinterpret_cast<std::uintptr_t>(&buffer), block.memory, buffer.data,
                 block.size);
   }
+  // Sends the first `size` bytes of `from`, as a part of the operation. A status: it is not sent.
+  template <class Kind>
+  int send_part(Op& op, Kind kind, const Span& from, std::size_t size, unsigned flags = 0) {
+    return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), flags,
+                    static_cast<std::uint32_t>(kind), from.memory, from.data, size);
+  }
+  // Reads what the peer's program serves, into the operation's memory from `offset` on.
+  int read_part(Op& op, std::size_t length, std::size_t offset = 0) {
+    return stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
+                    op.span.data + offset, length);
+  }
+  // Whether that event has brought a message to look at.
+  bool has_brought(const stm_event_t& event) {
+    if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
+    return event.status == 0 && !ended_ && !broken_;
+  }
+  // The reason of the connection's end; `otherwise`: the event names none.
+  int reason_of_end(const stm_event_t& event, int otherwise);
   // Neither side has ended it, nor has its link. What is left of its events may be still to be
   // taken.
   [[nodiscard]] bool is_there() const;
@@ -109,10 +129,13 @@ class SendingConnection : public Connection {
   }
   // Begins a write, a read or an atomic operation.
   int begin_access(Op& op);
-  // A part is done. If it is the put of a write with a note, the note follows: a message that no
-  // receive is needed for. Only what is written is told, and in the order of the writes. False: it
-  // is another part.
-  bool sends_note(Op& op, int status);
+  // A part is done. True: it was the last one. After the put of a write with a note, the note
+  // follows: a message that no receive is needed for. Only what is written is told, and in the
+  // order of the writes.
+  bool end_part(Op& op, int status);
+  // Answers the read of a message that the operation has announced. An empty one is read as one
+  // byte of any value.
+  int serve_announced(Op& op, std::uint32_t request, std::uint64_t length);
   // The operation is done but for its note, which waits for those in front of it.
   void add_note(Op& op);
   // Sends the note. A status.
@@ -226,7 +249,7 @@ class AnyEndpoint : public MessageEnd {
   virtual void finish(Op& op);
 
   // ---- calls ----
-  virtual int close() = 0;
+  int close();
   int bind(fid_t other, std::uint64_t flags);
   int control(int command, void* argument);
   virtual int get_option(int name, void* value, std::size_t* length) = 0;
@@ -248,7 +271,7 @@ class AnyEndpoint : public MessageEnd {
  protected:
   AnyEndpoint(Domain& domain, const fi_info& info, const Offer& offer, fi_ops_tagged* tagged,
               void* context);
-  ~AnyEndpoint() = default;
+  virtual ~AnyEndpoint() = default;
   // -FI_EINVAL: it cannot have the sizes of that info.
   static int check_sizes(const fi_info& info);
 
@@ -259,6 +282,8 @@ class AnyEndpoint : public MessageEnd {
   [[nodiscard]] virtual bool has_begun() const = 0;
   // What a close waits for: what was injected and has not arrived.
   [[nodiscard]] virtual bool lingers() const = 0;
+  // Ends its connections: whatever was posted completes, and nothing refers to it afterwards.
+  virtual void end_connections(LinkLock& lock) = 0;
   // The connection to that peer. A libfabric error: there is none.
   virtual int way_to(fi_addr_t to, SendingConnection*& way) = 0;
   // In the address vector.
@@ -294,12 +319,13 @@ class AnyEndpoint : public MessageEnd {
   }
   // It is on its way, or given up because of that error.
   ssize_t started(Op& op, int error);
-  void linger(LinkLock& lock);
+  // Finds the bytes that the operation sends or writes: the program's, or a copy. A status.
+  int take_bytes(Op& op, const Request& request);
+  // The same of a message to be announced, and the memory of its header.
+  int take_announced(Op& op, SendingConnection& way, const Request& request);
   // Completes a receive: of what has arrived, of what is to come, or of what never will.
   void tell(Outcome& told, Shared* shared);
   [[nodiscard]] Outcome outcome_of(const Message& message, const Receive& receive) const;
-  // It tells nobody any more.
-  void leave_queues();
 
   Domain& domain_;
   FabricLink& link_;

@@ -39,27 +39,17 @@ int Ep::open(Domain& domain, const fi_info& info, void* context, fid_ep*& out) {
   return 0;
 }
 
-int Ep::close() {
-  {
-    LinkLock lock(link_.mutex());
-    closing_ = true;
-    link_.dialers().stop(lock, *this);
-    linger(lock);
-    if (request_) stm_reject(request_->connection, nullptr, 0);
-    Connection::close();
-    // Whatever was posted completes now; nothing refers to the endpoint afterwards.
-    link_.drain();
-    ended(-ECANCELED);
-    held_.clear();
-    inbox().drop(*this);
-    if (block_) link_.give_back(std::move(block_));
-    leave_queues();
-    link_.stop_awaiting(*this);
-    if (srx_ != nullptr) srx_->unuse(*this);
-  }
-  domain_.unuse();
-  delete this;
-  return 0;
+void Ep::end_connections(LinkLock& lock) {
+  link_.dialers().stop(lock, *this);
+  if (request_) stm_reject(request_->connection, nullptr, 0);
+  Connection::close();
+  link_.drain();
+  ended(-ECANCELED);
+  held_.clear();
+  inbox().drop(*this);
+  if (block_) link_.give_back(std::move(block_));
+  link_.stop_awaiting(*this);
+  if (srx_ != nullptr) srx_->unuse(*this);
 }
 
 bool Ep::lingers() const {
@@ -110,10 +100,7 @@ void Ep::part_done(Op& op, int status) {
     lost.injected = true;
     return reports_.complete(lost);
   }
-  if (continue_atomic(connection_, op, status)) return;
-  if (sends_note(op, status)) return end_if_told();
-  if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts != 0) return;
+  if (!end_part(op, status)) return end_if_told();
   if (op.direction == Direction::kReceive) return has_read(op);
   if (op.direction != Direction::kSend) return finish(op);
   // In the order of posting, as layers such as ofi_rxm take for granted.
@@ -125,9 +112,7 @@ void Ep::part_done(Op& op, int status) {
 }
 
 int Ep::send_note(Op& op) {
-  return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
-                  static_cast<std::uint32_t>(MessageKind::kWritten), op.note.memory, op.note.data,
-                  kAnnouncement);
+  return send_part(op, MessageKind::kWritten, op.note, kAnnouncement);
 }
 
 void Ep::look_again() {
@@ -195,15 +180,12 @@ int Ep::connect(const void* address, const void* data, std::size_t length) {
   if (peer_.port == 0) return -FI_EINVAL;
   std::unique_ptr<RxBlock> block;
   if (const auto error = prepare(block); error != 0) return error;
-  if (const auto error = create(); error != 0) {
-    link_.give_back(std::move(block));
-    return explain(FI_LOG_EP_CTRL, "a connection", error);
-  }
   try {
-    link_.dialers().dial({.owner = this,
-                          .connection = connection_,
-                          .peer = peer_name(peer_),
-                          .data = pack_request(link_.at_present(name_, format_), data, length)});
+    const auto error = dial(peer_, pack_request(link_.at_present(name_, format_), data, length));
+    if (error != 0) {
+      link_.give_back(std::move(block));
+      return explain(FI_LOG_EP_CTRL, "a connection", error);
+    }
   } catch (...) {  // as if it had not been called: there is no thread that connects, or no memory
     Connection::close();
     link_.give_back(std::move(block));
@@ -260,18 +242,18 @@ void Ep::connection_event(const stm_event_t& event) {
               accepts_ ? std::vector<std::byte>{} : cm_data_of(connection_));
     return;
   }
-  if (event.kind == STM_FAILED) link_.suspect();
+  const auto connecting = state_ == State::kConnecting;
+  const auto status = reason_of_end(event, connecting ? -ECONNREFUSED : -ECANCELED);
   if (ended_) return;
-  if (state_ == State::kConnecting) {
+  if (connecting) {
     const auto refused = event.kind == STM_REFUSED;
-    const auto status = event.status != 0 ? event.status : -ECONNREFUSED;
     tell_unreachable(peer_name(peer_), status);
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
   } else {
     eq_->tell(FI_SHUTDOWN, &fid, nullptr, {});
   }
-  ended(event.status != 0 ? event.status : -ECANCELED);
+  ended(status);
 }
 
 // Nothing comes any more: what waits is given up. Messages that have come stay for receives.

@@ -114,7 +114,6 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   void done_with(Message& message) override;
 
   // ---- calls ----
-  int close() override;
   int get_option(int name, void* value, std::size_t* length) override;
   int get_name(void* address, std::size_t* length) override;
   int get_peer(void* address, std::size_t* length) override;
@@ -143,6 +142,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   }
   [[nodiscard]] Matching& inbox() { return srx_ != nullptr ? srx_->matching() : matching_; }
   [[nodiscard]] bool lingers() const override;
+  void end_connections(LinkLock& lock) override;
   int way_to(fi_addr_t, SendingConnection*& way) override;
   void tell_of(const Op& write, std::byte* note) const override;
   int post(Op& op) override;

@@ -47,9 +47,8 @@ ssize_t Ep::send_short(const Request& request) {
   if (copied) gather(segments, op.span.data);
   if (with_data) store64(op.span.data + segments.length, request.data);
   const auto kind = with_data ? MessageKind::kData : MessageKind::kPlain;
-  return sent(op, stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), flags,
-                           static_cast<std::uint32_t>(kind), op.span.memory, op.span.data,
-                           segments.length + (with_data ? kTrailer : 0)));
+  return sent(op,
+              send_part(op, kind, op.span, segments.length + (with_data ? kTrailer : 0), flags));
 }
 
 ssize_t Ep::sent(Op& op, int error) {
@@ -77,18 +76,12 @@ bool Ep::send_at_once(const Request& request, Op& op, unsigned flags) {
 ssize_t Ep::announce(const Request& request) {
   const auto with_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   auto& op = begin(request, Direction::kSend, FI_SEND | FI_MSG);
-  add_steps(op);
-  auto error = link_.notes().take(op.note);
+  auto error = take_announced(op, *this, request);
   if (error != 0) return sent(op, error);
   store64(op.note.data, request.segments.length);
   store64(op.note.data + 8, with_data ? request.data : 0);
-  auto segments = request.segments;
-  if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
-  error = link_.span_of(segments, true, op.span);
   const auto kind = with_data ? MessageKind::kAnnouncedData : MessageKind::kAnnounced;
-  if (error == 0)
-    error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), op.stm_flags,
-                     static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kAnnouncement);
+  error = send_part(op, kind, op.note, kAnnouncement, op.stm_flags);
   if (error == 0) {
     op.parts = 2;
     announced_.push_back(&op);
@@ -97,7 +90,6 @@ ssize_t Ep::announce(const Request& request) {
 }
 
 void Ep::serve(const stm_event_t& event) {
-  // An empty message is read as one byte of any value.
   if (announced_.empty() || event.length > std::max<std::size_t>(announced_.front()->length, 1)) {
     stm_refuse_read(connection_, event.request);
     break_off("it reads what was not announced");
@@ -105,10 +97,7 @@ void Ep::serve(const stm_event_t& event) {
   }
   auto& op = *announced_.front();
   announced_.pop_front();
-  const auto& from = op.length != 0 ? op.span : op.note;
-  const auto error =
-      stm_serve_read(connection_, event.request, reinterpret_cast<std::uintptr_t>(&op), 0,
-                     from.memory, from.data, static_cast<std::size_t>(event.length));
+  const auto error = serve_announced(op, event.request, event.length);
   if (error != 0) part_done(op, error);
 }
 
@@ -152,8 +141,7 @@ ssize_t Ep::receive(const Inbound& inbound) {
 }
 
 void Ep::arrived(RxBuffer& buffer, const stm_event_t& event) {
-  if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
-  if (event.status != 0) return;
+  if (!has_brought(event)) return;
   const Arrival arrival{&buffer, static_cast<std::size_t>(event.length),
                         static_cast<MessageKind>(event.tag)};
   if (!is_legal(arrival.kind, buffer.data, arrival.length))
@@ -232,8 +220,7 @@ void Ep::begin_to_read(Op& op) {
 
 int Ep::begin_read(Op& op) {
   if (const auto error = find_place(op); error != 0) return error;
-  return stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
-                  op.span.data, std::max<std::size_t>(op.length, 1));
+  return read_part(op, std::max<std::size_t>(op.length, 1));
 }
 
 // ---- shared receive contexts ----

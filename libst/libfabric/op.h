@@ -148,6 +148,11 @@ struct Op : OpState {
   std::shared_ptr<Shared> shared;  // the buffer of FI_MULTI_RECV in which it lands
   Segments landing;                // the destination of the data that arrives in `span`
 
+  // A part of it has ended, with that status. True: it was the last one.
+  bool end_part(int of_part) {
+    if (of_part != 0 && status == 0) status = of_part;
+    return --parts == 0;
+  }
   // As it was made. Many are used again, so what they do not hold is not touched.
   void clear() {
     span.release();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accesses to memory that no link can write: the program that has it makes them, when it is asked.
-#include <endian.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -13,17 +11,6 @@
 
 namespace stp::fi::rdm {
 namespace {
-
-void store_word(std::uint64_t word, std::byte* to) {
-  word = htobe64(word);
-  std::memcpy(to, &word, sizeof word);
-}
-
-std::uint64_t load_word(const std::byte* from) {
-  std::uint64_t word;
-  std::memcpy(&word, from, sizeof word);
-  return be64toh(word);
-}
 
 // The numbers behind the key.
 struct Numbers {
@@ -72,8 +59,8 @@ int Outgoing::ask(Op& op) {
     what = step.op == STM_FETCH_ADD ? Access::kAdd : Access::kSwap;
     head.tag = op.atomic->address();
     head.length = sizeof(std::uint64_t);
-    store_word(step.operand, more);
-    store_word(step.compare, more + sizeof step.operand);
+    store64(more, step.operand);
+    store64(more + sizeof step.operand, step.compare);
     size += kNumbers;
   } else if (op.direction == Direction::kWrite) {
     what = Access::kWrite;
@@ -85,12 +72,10 @@ int Outgoing::ask(Op& op) {
   }
   head.flags = static_cast<std::uint32_t>(what);
   store(head, bytes);
-  store_word(op.asked_key, bytes + kHead);
+  store64(bytes + kHead, op.asked_key);
   const auto flags = std::exchange(op.stm_flags, 0U);  // those of the first step
-  const auto error =
-      stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), flags,
-               static_cast<std::uint32_t>(Kind::kAsk), question_.memory, bytes, size);
-  if (error != 0) return error;
+  if (const auto error = send_part(op, Kind::kAsk, question_, size, flags); error != 0)
+    return error;
   op.parts = 2;  // that message, and the answer
   awaits_answer_ = true;
   may_read_ = what == Access::kRead;
@@ -112,9 +97,7 @@ int Outgoing::go_on_asking(Op& op, bool& done) {
   done = false;
   if (std::exchange(may_read_, false)) {
     op.parts = 1;
-    const auto error =
-        stm_read(connection_, reinterpret_cast<std::uintptr_t>(&op), 0, op.span.memory,
-                 op.span.data + ask_offset_, std::min(kPartsMost, op.length - ask_offset_));
+    const auto error = read_part(op, std::min(kPartsMost, op.length - ask_offset_), ask_offset_);
     if (error != 0) break_off("what it lets be read cannot be read");
     return error;
   }
@@ -132,8 +115,7 @@ int Outgoing::go_on_asking(Op& op, bool& done) {
 
 void Outgoing::ask_done(Op& op, int status) {
   if (asks_.empty() || asks_.front() != &op) return never_asked(op, status);
-  if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts != 0) {
+  if (!op.end_part(status)) {
     // A question that has not arrived has no answer.
     if (status != 0 && std::exchange(awaits_answer_, false)) ask_done(op, status);
     return;
@@ -186,7 +168,7 @@ void Outgoing::give_up_asking(int status) {
 
 void Incoming::access(const Head& head, const std::byte* more) {
   if (asked_) return break_off("it asks while it may read");
-  const auto key = load_word(more);
+  const auto key = load64(more);
   const auto what = static_cast<Access>(head.flags);
   const auto* const memory = endpoint_.domain().served(key);
   auto* const place =
@@ -198,7 +180,7 @@ void Incoming::access(const Head& head, const std::byte* more) {
   else if (what == Access::kRead)
     asked_ = {key, head.tag, head.length};
   else if (what != Access::kWrite)
-    answer.data = step_at(place, what, {load_word(more), load_word(more + sizeof key)});
+    answer.data = step_at(place, what, {load64(more), load64(more + sizeof key)});
   else if (head.length != 0)
     std::memcpy(place, more, head.length);
   tell_peer(Kind::kAnswer, answer);

@@ -37,36 +37,26 @@ int Endpoint::open(Domain& domain, const fi_info& info, void* context, fid_ep*& 
   return 0;
 }
 
-int Endpoint::close() {
-  {
-    LinkLock lock(link_.mutex());
-    closing_ = true;
-    linger(lock);
-    // Meanwhile the thread that dials may end some of them.
-    std::vector<const Outgoing*> all;
-    for (const auto& [place, connection] : outgoing_) all.push_back(connection.get());
-    for (const auto& connection : ended_outgoing_) all.push_back(connection.get());
-    for (const auto* const connection : all) link_.dialers().stop(lock, *connection);
-    if (listener_ != nullptr) stm_listener_close(listener_);
-    // Whatever was posted completes now; nothing refers to the endpoint afterwards.
-    for (const auto& [place, connection] : outgoing_) connection->close();
-    for (const auto& [key, connection] : incoming_) connection->close();
-    link_.drain();
-    for (const auto& [place, connection] : outgoing_) connection->give_up(-ECANCELED);
-    for (const auto& [key, connection] : incoming_) connection->give_up(-ECANCELED);
-    bury();
-    outgoing_.clear();
-    incoming_.clear();
-    buffers_.clear();
-    words_.clear();
-    lanes_.clear();
-    for (const auto& receive : matching_.clear()) give_up(receive, -ECANCELED);
-    leave_queues();
-    if (av_ != nullptr) av_->unuse();
-  }
-  domain_.unuse();
-  delete this;
-  return 0;
+void Endpoint::end_connections(LinkLock& lock) {
+  // The thread that dials may end some of them meanwhile.
+  std::vector<const Outgoing*> all;
+  for (const auto& [place, connection] : outgoing_) all.push_back(connection.get());
+  for (const auto& connection : ended_outgoing_) all.push_back(connection.get());
+  for (const auto* const connection : all) link_.dialers().stop(lock, *connection);
+  if (listener_ != nullptr) stm_listener_close(listener_);
+  for (const auto& [place, connection] : outgoing_) connection->close();
+  for (const auto& [key, connection] : incoming_) connection->close();
+  link_.drain();
+  for (const auto& [place, connection] : outgoing_) connection->give_up(-ECANCELED);
+  for (const auto& [key, connection] : incoming_) connection->give_up(-ECANCELED);
+  bury();
+  outgoing_.clear();
+  incoming_.clear();
+  buffers_.clear();
+  words_.clear();
+  lanes_.clear();
+  for (const auto& receive : matching_.clear()) give_up(receive, -ECANCELED);
+  if (av_ != nullptr) av_->unuse();
 }
 
 bool Endpoint::lingers() const {

@@ -344,7 +344,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   void has_ended(const Incoming& connection);
 
   // ---- calls ----
-  int close() override;
   int get_option(int name, void* value, std::size_t* length) override;
   int set_option(int name, const void* value, std::size_t length) override;
   int get_name(void* address, std::size_t* length) override;
@@ -358,6 +357,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   int enable() override;
   [[nodiscard]] bool has_begun() const override { return enabled_; }
   [[nodiscard]] bool lingers() const override;
+  void end_connections(LinkLock& lock) override;
   int way_to(fi_addr_t to, SendingConnection*& way) override;
   void tell_of(const Op& write, std::byte* note) const override;
   [[nodiscard]] fi_addr_t number_of(const Address& peer) const override;

@@ -92,8 +92,7 @@ bool Incoming::waits_for_program() const {
 
 void Incoming::end(const stm_event_t& event) {
   ended_ = true;
-  const auto status = event.status != 0 ? event.status : -ENOTCONN;
-  if (event.kind == STM_FAILED) endpoint_.link().suspect();
+  const auto status = reason_of_end(event, -ENOTCONN);
   give_up(status);
   endpoint_.has_ended(*this);
   if (event.kind == STM_FAILED && up_) endpoint_.fell_silent(source_, status);
@@ -125,8 +124,7 @@ void Incoming::serve(const stm_event_t& event) {
 // Runs once per message, so it is one function with take_at_once().
 [[gnu::flatten]] void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
   in_use_ += event.status == 0;
-  if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
-  if (event.status != 0 || ended_ || broken_) return;
+  if (!has_brought(event)) return;
   // Who brings messages gets more buffers, while there are some. While all of them hold messages
   // that wait for receives, the peer waits, too.
   if (buffers_.size() < Buffers::kMost && add_buffer() == 0) post(*buffers_.back());
@@ -324,8 +322,7 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
   auto error = link.notes().take(op.note);
   if (error == 0) {
     store(head, op.note.data);
-    error = stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), STM_LAZY,
-                     static_cast<std::uint32_t>(kind), op.note.memory, op.note.data, kHead);
+    error = send_part(op, kind, op.note, kHead, STM_LAZY);
   }
   if (error == 0) {
     answering_ += op.length;
@@ -433,12 +430,9 @@ int Incoming::read(Op& op, const Pending& pending, std::size_t length) {
   }
   if (const auto error = link.notes().take(op.note); error != 0) return error;
   store({.length = length, .id = op.id}, op.note.data);
-  const auto context = reinterpret_cast<std::uintptr_t>(&op);
-  const auto error = stm_send(connection_, context, 0, static_cast<std::uint32_t>(Kind::kPull),
-                              op.note.memory, op.note.data, kHead);
-  if (error != 0) return error;
+  if (const auto error = send_part(op, Kind::kPull, op.note, kHead); error != 0) return error;
   op.parts = 2;
-  return stm_read(connection_, context, 0, op.span.memory, op.span.data, length);
+  return read_part(op, length);
 }
 
 void Incoming::part_done(Op& op, int status) {
@@ -451,8 +445,7 @@ void Incoming::part_done(Op& op, int status) {
 
 // A part of a read is done. True: it was the last one.
 bool Incoming::read_done(Op& op, int status) {
-  if (status != 0 && op.status == 0) op.status = status;
-  if (--op.parts != 0) return false;
+  if (!op.end_part(status)) return false;
   std::erase_if(reading_, [&](const Reading& each) { return each.op == &op; });
   came();
   endpoint_.received(op);

@@ -41,21 +41,14 @@ Outgoing::~Outgoing() {
 }
 
 int Outgoing::dial() {
-  auto& link = endpoint_.link();
   while (words_.size() < kWords) {
     RxBuffer* word = nullptr;
     if (const auto error = endpoint_.words().take(false, word); error != 0) return error;
     word->owner = this;
     words_.push_back(word);
   }
-  if (const auto error = create(); error != 0) return error;
-  link.mutex().is_held();
-  link.dialers().dial(
-      {.owner = this,
-       .connection = connection_,
-       .peer = peer_name(peer_),
-       .data = pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic)});
-  return 0;
+  return Connection::dial(
+      peer_, pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic));
 }
 
 // ---- operations ----
@@ -78,7 +71,6 @@ bool Outgoing::send_at_once(const Head& head, const Outbound& message) {
 }
 
 int Outgoing::begin(Op& op) {
-  const auto context = reinterpret_cast<std::uintptr_t>(&op);
   switch (op.action) {
     case Action::kMessage:
     case Action::kAnnounce: {
@@ -94,9 +86,9 @@ int Outgoing::begin(Op& op) {
       }
       const auto announces = op.action == Action::kAnnounce;
       const auto kind = announces ? Kind::kAnnounced : Kind::kEager;
-      const auto error = stm_send(connection_, context, op.stm_flags,
-                                  static_cast<std::uint32_t>(kind), op.note.memory, op.note.data,
-                                  kHead + (announces ? tail_length(op.length) : op.length));
+      const auto error =
+          send_part(op, kind, op.note, kHead + (announces ? tail_length(op.length) : op.length),
+                    op.stm_flags);
       if (error != 0 || !announces) return error;
       op.parts = 2;
       announced_.emplace(op.id, &op);
@@ -119,16 +111,12 @@ int Outgoing::begin(Op& op) {
 
 // All parts at once: nothing else comes between them.
 int Outgoing::begin_parts(Op& op) {
-  const auto context = reinterpret_cast<std::uintptr_t>(&op);
-  const auto error =
-      stm_send(connection_, context, op.stm_flags, static_cast<std::uint32_t>(Kind::kFirst),
-               op.note.memory, op.note.data, kBuffer);
-  if (error != 0) return error;
+  if (const auto error = send_part(op, Kind::kFirst, op.note, kBuffer, op.stm_flags); error != 0)
+    return error;
   auto offset = kEagerMost;
   for (const auto& span : op.more) {
     const auto length = part_length(op.length, offset);
-    op.status = stm_send(connection_, context, 0, static_cast<std::uint32_t>(Kind::kMore),
-                         span.memory, span.data, kHead + length);
+    op.status = send_part(op, Kind::kMore, span, kHead + length);
     if (op.status != 0) {
       break_off("a part of a message cannot be sent");  // so the others complete
       return 0;
@@ -189,22 +177,18 @@ void Outgoing::part_done(Op& op, int status) {
     return endpoint_.never_arrived(peer_, status);
   }
   if (op.action == Action::kAsk) return ask_done(op, status);
-  // With a note it is complete, and the peer is being told.
-  if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return;
-  if (sends_note(op, status)) return;
-  if (status != 0 && op.status == 0) op.status = status;
   // The peer waits for what has been announced to it.
   if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
     lane_.close();
     break_off("it does not take what is put into its lane");
   }
-  if (--op.parts == 0) {
+  const auto announces = op.action == Action::kAnnounce;
+  if (end_part(op, status)) {
     if (!peer_counts_ || op.status != 0 || !tell_access(op)) endpoint_.finish(op);
     return;
   }
   // Of an announcement that has not arrived no read comes.
-  if (status != 0 && op.action == Action::kAnnounce && announced_.erase(op.id) != 0)
-    part_done(op, status);
+  if (status != 0 && announces && announced_.erase(op.id) != 0) part_done(op, status);
 }
 
 bool Outgoing::tell_access(Op& op) {
@@ -222,9 +206,7 @@ bool Outgoing::tell_access(Op& op) {
 // Of a write with immediate data, or of another access that the peer counts.
 int Outgoing::send_note(Op& op) {
   const auto with_data = (load(op.note.data).flags & kWithData) != 0;
-  return stm_send(connection_, reinterpret_cast<std::uintptr_t>(&op), 0,
-                  static_cast<std::uint32_t>(with_data ? Kind::kWritten : Kind::kAccessed),
-                  op.note.memory, op.note.data, kHead);
+  return send_part(op, with_data ? Kind::kWritten : Kind::kAccessed, op.note, kHead);
 }
 
 // ---- the connection ----
@@ -239,9 +221,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
                    std::memcmp(said.data(), kListens.data(), said.size()) == 0;
     return flush();
   }
-  if (event.kind == STM_FAILED) endpoint_.link().suspect();
-  const auto refused = event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN;
-  const auto status = event.status != 0 ? event.status : refused;
+  const auto status = reason_of_end(event, event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN);
   if (!up_ && !ended_ && status == -ETIMEDOUT)
     tell_unreachable(peer_name(peer_), status);
   else if (!ended_ && (event.kind != STM_DISCONNECTED || has_waiting()))
@@ -275,8 +255,7 @@ void Outgoing::give_up(int status) {
 // ---- announced messages ----
 
 void Outgoing::arrived(RxBuffer& buffer, const stm_event_t& event) {
-  if (event.status == -EMSGSIZE) break_off("a message is longer than a buffer");
-  if (event.status != 0 || ended_) return;
+  if (!has_brought(event)) return;
   const auto kind = static_cast<Kind>(event.tag);
   const auto is_known =
       kind == Kind::kPull || kind == Kind::kLane || kind == Kind::kFreed || kind == Kind::kAnswer;
@@ -329,10 +308,7 @@ void Outgoing::pair() {
 
 void Outgoing::answer(const Pull& pull, const Read& read) {
   auto& op = *pull.op;
-  const auto& from = op.length != 0 ? op.span : op.note;
-  const auto error =
-      stm_serve_read(connection_, read.request, reinterpret_cast<std::uintptr_t>(&op), 0,
-                     from.memory, from.data, static_cast<std::size_t>(read.length));
+  const auto error = serve_announced(op, read.request, read.length);
   if (error == 0) return;
   // The peer would wait for ever.
   break_off("a message cannot be read");
@@ -453,13 +429,9 @@ void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
 
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
   op.action = Action::kAnnounce;
-  to.add_steps(op);
-  auto error = link_.notes().take(op.note);
+  const auto error = take_announced(op, to, request);
   if (error != 0) return start(op, to, error);
   store(head, op.note.data);
-  auto segments = request.segments;
-  if ((request.flags & FI_INJECT) != 0) segments.desc = {};  // the bytes are copied
-  error = link_.span_of(segments, true, op.span);
   op.placeless = op.span.slots == nullptr && !op.span.own;
   if (op.placeless) ++placeless_;
   return start(op, to, error);
