@@ -87,6 +87,22 @@ TEST_F(FiTransfer, LongMessagesAreReadWhileOthersWaitForReceives) {
   for (int i = 0; i < kMany; ++i) client_->completed(client_->tx.get());
 }
 
+// Both send before they receive: what is read of the client needs none of its buffers, which are
+// all full.
+TEST_F(FiTransfer, ALongMessageIsReadThoughItsSenderHasNoBufferFree) {
+  connect();
+  constexpr int kMany = 200;
+  const auto sent = pattern(20'000);
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_send(accepted_.get(), sent.data(), 8, nullptr, 0, nullptr), 0);
+  ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
+  std::vector<char> got(sent.size());
+  ASSERT_EQ(fi_recv(accepted_.get(), got.data(), got.size(), nullptr, 0, got.data()), 0);
+  EXPECT_EQ(server_->completed(server_->rx.get()).op_context, got.data());
+  client_->completed(client_->tx.get());
+  EXPECT_EQ(got, sent);
+}
+
 TEST_F(FiTransfer, ImmediateDataComesAlong) {
   connect();
   constexpr std::uint64_t kData = 0x0123'4567'89ab'cdef;
