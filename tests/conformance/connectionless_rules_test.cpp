@@ -122,19 +122,6 @@ TEST_F(ConnectionlessRules, data_needs_no_grant_and_its_header_is_delivered_once
 }
 
 // protocol: 11.3
-TEST_F(ConnectionlessRules, blocks_of_different_senders_do_not_mix) {
-  auto second = stu(1, 1, 4'096, flag::kLast);
-  inject_stu(stu(1, 0, 0), 0, 4'096);
-  inject_stu(second, 4'096, 4'096, kStranger);
-  second.s_port += 1;
-  inject_stu(second, 4'096, 4'096);
-  EXPECT_FALSE(get(pb.port)) << "neither of the three is complete";
-  inject_stu(stu(1, 1, 4'096, flag::kLast), 4'096, 4'096);
-  EXPECT_TRUE(get(pb.port));
-  EXPECT_TRUE(arrived(8'192));
-}
-
-// protocol: 11.3
 TEST_F(ConnectionlessRules, unfinished_blocks_are_bounded_and_give_way_when_they_stand_still) {
   std::uint32_t b_num = 0;
   for (; b_num < 4'000; ++b_num) inject_stu(stu(b_num, 0, 0), 0, 4'096);

@@ -111,29 +111,6 @@ TEST_F(PeerGetsTest, every_function_does_what_it_says_and_tells_what_was_before)
   EXPECT_EQ(cell(), 0U);
 }
 
-// protocol: 9.15
-TEST_F(PeerGetsTest, a_repeated_fetch_op_is_answered_and_not_carried_out_again) {
-  cell() = 5;
-  put(a, ca, request(Function::kFetchIncrement, 1, 0));
-  const auto frame = take(a);
-  ASSERT_TRUE(frame);
-  arrive(b, *frame);
-  ASSERT_TRUE(take(b));  // the answer is lost
-  for (int i = 0; i < 3; ++i) arrive(b, *frame);
-  settle();
-  EXPECT_EQ(cell(), 6U);
-  ASSERT_TRUE(get(ca));
-  EXPECT_EQ(answer(1), 5U);
-  auto done = control(Op::kGet, flag::kFunction);
-  done.header.d_id = kRegionId;
-  done.header.s_id = 1;
-  put(a, ca, done);
-  settle();
-  arrive(b, *frame);  // a duplicate after the FetchOp is over
-  EXPECT_EQ(cell(), 6U);
-  EXPECT_EQ(b.count(Counter::kRxFetchOps), 1U);
-}
-
 // A peer that repeats a FetchOp with a larger length must not read the bytes behind the result.
 // protocol: 9.15
 TEST_F(PeerGetsTest, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same_eight) {
@@ -148,17 +125,6 @@ TEST_F(PeerGetsTest, a_repeated_fetch_op_that_speaks_of_more_bytes_gets_the_same
   (*repeat)[kParam + 1] = std::byte{0};
   arrive(b, *repeat);
   EXPECT_EQ(take(b), answered);
-}
-
-// protocol: 9.16
-TEST_F(PeerGetsTest, a_fetch_op_from_beyond_the_window_is_dropped) {
-  put(a, ca, request(Function::kFetchIncrement, 36, 0));
-  const auto delayed = take(a);
-  ASSERT_TRUE(delayed);
-  fetch(request(Function::kFetchIncrement, 100, 0));
-  arrive(b, *delayed);
-  EXPECT_EQ(cell(), 1U);
-  EXPECT_EQ(b.count(Counter::kStaleFetch), 1U);
 }
 
 // protocol: 7.15, 7.17, 9.17

@@ -63,21 +63,6 @@ TEST_F(Write, stus_may_arrive_in_any_order_and_twice) {
   EXPECT_EQ(b.count(Counter::kDuplicateStu), 1U);
 }
 
-// protocol: 8.10
-TEST_F(Write, a_late_duplicate_of_a_complete_block_changes_nothing) {
-  const auto permission = grant(8'192);
-  put(a, ca, data(permission, 8'192));
-  std::vector<Frame> held;
-  while (auto f = take(a)) held.push_back(*f);
-  for (const auto& f : held) arrive(b, f);
-  EXPECT_TRUE(get(cb));
-  std::memset(target.data(), 0, target.size());  // the user has taken the bytes and goes on
-  for (const auto& f : held) arrive(b, f);
-  EXPECT_TRUE(untouched());
-  EXPECT_FALSE(get(cb));
-  EXPECT_EQ(b.count(Counter::kDuplicateBlock), held.size());
-}
-
 // protocol: 8.9, 8.12, 9.5
 TEST_F(Write, a_repeated_cts_lets_the_sender_repeat_a_lost_tail) {
   const auto permission = grant(20'000);
@@ -137,30 +122,6 @@ TEST_F(Write, short_blocks_keep_their_length) {
   }
 }
 
-// protocol: 3.5, 8.11
-TEST_F(Write, append_data_travels_with_the_last_stu) {
-  const auto permission = grant(5'000);
-  auto e = data(permission, 5'000);
-  e.payload_length = wire::kAppendSize;
-  for (std::size_t i = 0; i < wire::kAppendSize; ++i) e.payload[i] = static_cast<std::uint8_t>(i);
-  put(a, ca, e);
-  settle();
-  const auto header = get(cb);
-  ASSERT_TRUE(header);
-  EXPECT_EQ(header->payload_length, wire::kAppendSize);
-  EXPECT_EQ(0, std::memcmp(header->payload, e.payload, wire::kAppendSize));
-  EXPECT_TRUE(untouched(5'000)) << "an append is no data";
-}
-
-// protocol: 3.5, 8.9
-TEST_F(Write, a_silent_block_is_placed_and_not_announced) {
-  const auto permission = grant(5'000);
-  put(a, ca, data(permission, 5'000, flag::kSilent));
-  settle();
-  EXPECT_TRUE(arrived(5'000));
-  EXPECT_FALSE(get(cb));
-}
-
 // protocol: 6.13, 6.15, 9.6
 TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
   put(a, ca, rts(3 * 65'536));
@@ -181,43 +142,6 @@ TEST_F(Write, send_state_answers_with_the_first_block_not_complete) {
   answer = get(ca);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->header.offset, 2U);
-}
-
-// protocol: 3.15, 6.13, 6.14, 9.6
-TEST_F(Write, request_state_tells_b_seq_and_a_transfer_unknown_here_is_refused) {
-  const auto permission = grant(4'096);
-  put(a, ca, data(permission, 4'096));
-  settle();
-  auto rs = control(Op::kRequestState);
-  rs.header.sync = 55;
-  rs.header.b_num = wire::kNoId;
-  rs.header.d_id = kRId;
-  rs.header.s_id = kIId;
-  put(a, ca, rs);
-  settle();
-  auto answer = get(ca);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->header.sync, 55U);
-  EXPECT_EQ(answer->header.offset, 1U);
-  EXPECT_EQ(answer->header.s_id, kRId);
-  rs.header.sync = 57;
-  rs.header.b_num = 0;
-  put(a, ca, rs);
-  settle();
-  EXPECT_EQ(get(ca)->header.b_num, 0U) << "Block 0 is complete";
-  rs.header.sync = 58;
-  rs.header.b_num = 1;
-  put(a, ca, rs);
-  settle();
-  EXPECT_EQ(get(ca)->header.b_num, wire::kNoId) << "Block 1 is not";
-  rs.header.b_num = wire::kNoId;
-  rs.header.d_id = 12345;
-  rs.header.sync = 56;
-  put(a, ca, rs);
-  settle();
-  answer = get(ca);
-  ASSERT_TRUE(answer);
-  EXPECT_TRUE(answer->header.has(flag::kReject));
 }
 
 TEST_F(Write, the_same_ids_serve_a_second_transfer_once_a_new_request_came) {

@@ -277,29 +277,6 @@ TEST_F(OpeningsTest, a_key_of_0_makes_no_connection_and_ends_none) {
   EXPECT_FALSE(take(a));
 }
 
-// protocol: 5.6
-TEST_F(OpeningsTest, nobody_listens_is_a_refusal) {
-  endpoint_a = a.open();
-  begin_connect();
-  settle();
-  EXPECT_EQ(ca.user.state(), ChannelState::kFailed);
-  EXPECT_EQ(ca.user.error(), -ECONNREFUSED);
-  EXPECT_EQ(b.count(Counter::kNoListener), 1U);
-  EXPECT_EQ(b.node.vc_count(), 0U);
-}
-
-// protocol: 5.21
-TEST_F(OpeningsTest, nobody_there_is_a_time_out_after_eight_tries) {
-  wire = [](const Frame&, bool) { return 0U; };
-  endpoint_a = a.open();
-  begin_connect();
-  pass(5 * kSecond);
-  EXPECT_EQ(ca.user.state(), ChannelState::kFailed);
-  EXPECT_EQ(ca.user.error(), -ETIMEDOUT);
-  EXPECT_EQ(sent(Op::kRequestConnection), 8U);
-  EXPECT_EQ(a.count(Counter::kVcUnanswered), 1U);
-}
-
 // protocol: 5.4, 5.21
 TEST_F(OpeningsTest, a_lost_request_or_answer_is_repeated_and_makes_one_connection) {
   for (const auto op : {Op::kRequestConnection, Op::kConnectionAnswer}) {
@@ -333,41 +310,6 @@ TEST_F(OpeningsTest, a_full_backlog_leaves_the_request_unanswered_until_there_is
   b.stock(listener);
   pass(100 * kMillisecond);
   EXPECT_EQ(ca.user.state(), ChannelState::kOpen);
-}
-
-// protocol: 5.10
-TEST_F(OpeningsTest, a_late_request_of_a_closed_connection_makes_no_new_one) {
-  connect();
-  const auto late = seen.front();
-  ASSERT_EQ(parsed(late).header.op(), Op::kRequestConnection);
-  ASSERT_EQ(a.node.close(ca.id, false, now), 0);
-  settle();
-  ASSERT_EQ(b.node.close(cb.id, false, now), 0);
-  b.stock(listener);
-  arrive(b, late);
-  EXPECT_EQ(b.count(Counter::kLateRc), 1U);
-  EXPECT_EQ(b.node.vc_count(), 0U);
-  now += 4 * kSecond;
-  arrive(b, late);
-  EXPECT_EQ(b.node.vc_count(), 1U) << "four seconds later nobody remembers";
-}
-
-// protocol: 5.9
-TEST_F(OpeningsTest, an_answer_nobody_waits_for_ends_the_ghost) {
-  listener = b.open();
-  ASSERT_EQ(b.node.listen(listener, 3000), 0);
-  b.stock(listener);
-  endpoint_a = a.open();
-  begin_connect();
-  const auto request = take(a);
-  ASSERT_TRUE(request);
-  ASSERT_EQ(a.node.close(ca.id, true, now), 0);  // gives up before the answer comes
-  arrive(b, *request);
-  ASSERT_EQ(b.node.vc_count(), 1U);
-  settle();
-  EXPECT_EQ(a.count(Counter::kGhostCa), 1U);
-  accept();
-  EXPECT_EQ(cb.user.state(), ChannelState::kPeerClosed);
 }
 
 // protocol: 5.3

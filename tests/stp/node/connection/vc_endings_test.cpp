@@ -48,19 +48,6 @@ TEST_F(VcEndingsTest, requests_dropped_when_the_peer_closes_are_counted) {
   EXPECT_TRUE(ca.user.done(ca.user.sent()));
 }
 
-// protocol: 5.15
-TEST_F(VcEndingsTest, both_sides_may_close_at_once) {
-  connect();
-  ASSERT_EQ(a.node.close(ca.id, true, now), 0);
-  ASSERT_EQ(b.node.close(cb.id, true, now), 0);
-  pass(kSecond);
-  EXPECT_EQ(a.node.vc_count(), 0U);
-  EXPECT_EQ(b.node.vc_count(), 0U);
-  EXPECT_EQ(sent(Op::kDisconnectAnswer), 2U);
-  EXPECT_EQ(a.count(Counter::kVcClosed), 1U);
-  EXPECT_EQ(b.count(Counter::kVcClosed), 1U);
-}
-
 // protocol: 5.11, 5.12, 5.16
 TEST_F(VcEndingsTest, closing_survives_the_loss_of_each_step) {
   for (const auto op : {Op::kRequestDisconnect, Op::kDisconnectAnswer, Op::kDisconnectComplete}) {
@@ -83,38 +70,6 @@ TEST_F(VcEndingsTest, closing_survives_the_loss_of_each_step) {
     EXPECT_EQ(a.node.vc_count(), 0U);
     EXPECT_EQ(b.node.vc_count(), 0U);
   }
-}
-
-// protocol: 5.12
-TEST_F(VcEndingsTest, a_disconnect_to_a_port_long_gone_is_answered_from_its_own_fields) {
-  wire::Header rd;
-  rd.op_flags = wire::op_flags(Op::kRequestDisconnect);
-  rd.d_port = 200;
-  rd.s_port = 7;
-  rd.d_key = 0x1234;
-  rd.offset = 0x5678;
-  inject(b, kMacA, rd);
-  const auto answer = take(b);
-  ASSERT_TRUE(answer);
-  const auto h = parsed(*answer).header;
-  EXPECT_EQ(h.op(), Op::kDisconnectAnswer);
-  EXPECT_EQ(h.d_port, 7);
-  EXPECT_EQ(h.d_key, 0x5678U);
-  EXPECT_EQ(h.offset, 0x1234U);
-}
-
-// protocol: 5.13
-TEST_F(VcEndingsTest, a_disconnect_with_a_wrong_key_is_dropped) {
-  connect();
-  const auto at_b = info(b, cb);
-  wire::Header rd;
-  rd.op_flags = wire::op_flags(Op::kRequestDisconnect);
-  rd.d_port = at_b.local_port;
-  rd.s_port = at_b.remote_port;
-  rd.d_key = at_b.local_key + 1;
-  inject(b, kMacA, rd);
-  EXPECT_EQ(b.count(Counter::kBadKey), 1U);
-  EXPECT_EQ(cb.user.state(), ChannelState::kOpen);
 }
 
 // protocol: 5.2
