@@ -167,7 +167,6 @@ class MemifLink {
   }
 
   [[nodiscard]] memif::Memif& memif() { return *memif_; }
-  [[nodiscard]] const memif::Memif& memif() const { return *memif_; }
   [[nodiscard]] const MemifCounters& counters(unsigned shard) const {
     return parts_[shard].counters;
   }

@@ -91,7 +91,6 @@ class Memif {
 
   // Wakes the peer, and is woken by it, where there is one ring each way.
   [[nodiscard]] Waking& waking() { return waking_; }
-  [[nodiscard]] const Waking& waking() const { return waking_; }
 
   // Open while it is connected. The users are the other threads.
   [[nodiscard]] Gate& gate() { return gate_; }

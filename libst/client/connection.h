@@ -78,7 +78,6 @@ class Connection {
   // Returns, once, why the connection has ended without a call of this side; 0: it has not ended,
   // or the reason was returned before.
   int take_end();
-  [[nodiscard]] Handle handle() const { return handle_; }
   [[nodiscard]] Endpoint& endpoint() const { return *endpoint_; }
   [[nodiscard]] VcId vc() const { return vc_; }
   void set_handle(Handle handle) { handle_ = handle; }

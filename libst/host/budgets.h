@@ -400,7 +400,6 @@ class Allowances {
   void reserve_files_from(int first) { first_reserved_file_ = first; }
   // Returns 0, or -EMFILE: `fd` is in the reserve.
   [[nodiscard]] int check_file(int fd) const { return fd < first_reserved_file_ ? 0 : -EMFILE; }
-  [[nodiscard]] const Quotas& quotas() const { return quotas_; }
   [[nodiscard]] const Budgets& budgets() const { return *budgets_; }
 
   // Only the totals limit root, the user of this process, and kUnknownUser.

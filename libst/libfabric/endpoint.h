@@ -40,7 +40,6 @@ class Connection : public Owner {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  [[nodiscard]] bool has_ended() const { return ended_; }
   // Ends it: what is under way completes. Its events are still to be taken.
   void close() {
     if (connection_ != nullptr) stm_connection_close(std::exchange(connection_, nullptr));

@@ -314,14 +314,12 @@ class Access {
   }
   [[nodiscard]] std::uint32_t key() const { return key_; }
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return memory_->domain(); }
-  [[nodiscard]] Memory& memory() const { return *memory_; }
 
   // Under the domain's mutex. Grants the peer of a connection on `endpoint` access. Returns 0 or a
   // negative errno.
   int landing(EndpointId endpoint, Landing& out);
   // Ends the access of all peers.
   void revoke();
-  [[nodiscard]] bool revoked() const { return revoked_; }
 
  private:
   const std::shared_ptr<Memory> memory_;

@@ -99,7 +99,6 @@ class QueueUse {
   }
 
   [[nodiscard]] explicit operator bool() const { return queue_ != nullptr; }
-  [[nodiscard]] Queue& operator*() const { return *queue_; }
   [[nodiscard]] Queue* operator->() const { return queue_.get(); }
 
   bool reserve(std::size_t places = 1) {
@@ -210,7 +209,6 @@ class Reports {
 
   [[nodiscard]] QueueUse& events() { return outlets_.events; }
   [[nodiscard]] QueueUse& sends() { return outlets_.sends; }
-  [[nodiscard]] const QueueUse& sends() const { return outlets_.sends; }
   [[nodiscard]] QueueUse& receives() { return outlets_.receives; }
   [[nodiscard]] Pool* pool() const { return outlets_.pool.get(); }
   [[nodiscard]] std::uint64_t context() const { return outlets_.context; }

@@ -24,7 +24,6 @@ class NodeChannel {
   // present one. Copies what is in there: what a user has read or posted does not exist yet.
   void move_to(std::byte* memory);
 
-  [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
   // The number of free Slots now: the value of R_Slots.
@@ -139,8 +138,6 @@ class UserChannel {
  public:
   UserChannel() = default;
   explicit UserChannel(std::byte* memory);  // laid out by a NodeChannel before
-
-  [[nodiscard]] explicit operator bool() const { return control_ != nullptr; }
 
   // Brings what the next calls read into the caches.
   void fetch_ahead() const {

@@ -154,7 +154,6 @@ class Pacing {
 
   // The paths that connections share; none if there is no control of congestion.
   PathTable& paths() { return paths_; }
-  [[nodiscard]] const PathTable& paths() const { return paths_; }
 
   // account: for the new connection `vc`, whose peer is known, with STUs of 2^`stu_log2` bytes.
   // memory_freed: WindowPurse sets it when memory that was short is free again.

@@ -513,10 +513,6 @@ bool App::parsed() const {
   return app_.parsed();
 }
 
-std::string App::get_name() const {
-  return app_.get_name();
-}
-
 bool App::has_subcommand() const {
   return !app_.get_subcommands().empty();
 }

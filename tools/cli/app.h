@@ -126,8 +126,7 @@ class App {
   // Options with their values, the last one first.
   void parse(const std::vector<std::string>& arguments);
 
-  [[nodiscard]] bool parsed() const;  // this subcommand was given
-  [[nodiscard]] std::string get_name() const;
+  [[nodiscard]] bool parsed() const;                            // this subcommand was given
   [[nodiscard]] bool has_subcommand() const;                    // one was given
   [[nodiscard]] std::vector<std::string> option_names() const;  // in the order they were added
   [[nodiscard]] bool has_option(const std::string& name) const;

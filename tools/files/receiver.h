@@ -128,7 +128,6 @@ class FileWriter {
   int finish(WholeFile& file);
   void discard();
 
-  [[nodiscard]] bool is_open() const { return is_sink_ || directory_; }
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
@@ -180,8 +179,6 @@ class IncomingFile {
   [[nodiscard]] std::uint64_t began_at() const { return began_at_; }
   // What came of it is not kept for a resumed transfer.
   void forget() { writer_.go_on_from(0); }
-
-  [[nodiscard]] std::uint64_t have() const { return writer_.have(); }
 
  private:
   Metadata metadata_;

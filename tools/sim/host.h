@@ -49,7 +49,6 @@ class End {
       : host_(host), cookie_(cookie), channel_(geometry.size()) {}
 
   [[nodiscard]] std::byte* channel() const { return channel_.data(); }
-  [[nodiscard]] std::uint64_t cookie() const { return cookie_; }
   [[nodiscard]] VcId id() const { return id_; }
   [[nodiscard]] Host& host() const { return host_; }
   [[nodiscard]] Application* application() const { return application_; }
@@ -152,7 +151,6 @@ class Host {
   [[nodiscard]] bool up() const { return up_; }
   // How often the host was booted. Actions on the clock from an earlier life are ignored.
   [[nodiscard]] unsigned life() const { return life_; }
-  [[nodiscard]] EndpointId listener() const { return listener_; }
   [[nodiscard]] std::uint32_t uport() const { return kUport + place_.node; }
   // Frames that it gave to other Nodes of the machine.
   [[nodiscard]] std::uint64_t handed_over() const { return seat_ ? seat_->counters().given : 0; }

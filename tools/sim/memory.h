@@ -96,7 +96,6 @@ class RegionTruth {
   }
 
   void open(std::size_t slot_size, std::uint64_t pattern);
-  [[nodiscard]] bool is_open() const { return slot_size_ != 0; }
   [[nodiscard]] std::size_t slot_size() const { return slot_size_; }
   [[nodiscard]] std::size_t slot_offset(std::size_t slot) const {
     return kWords * kWord + slot * slot_size_;

@@ -140,7 +140,6 @@ class Staging {
   ~Staging() { reset(); }
   void reset();
 
-  [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] stm_memory_t memory() const { return memory_; }
 

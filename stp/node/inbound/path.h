@@ -290,7 +290,6 @@ class PathTable {
   [[nodiscard]] const TimerHeap& due() const { return due_; }
   // Of the SentWindows of its paths.
   [[nodiscard]] TimerHeap& timers() { return timers_; }
-  [[nodiscard]] const TimerHeap& timers() const { return timers_; }
 
  private:
   struct Entry : Path {

@@ -42,8 +42,6 @@ class BufxRange {
   BufxRange(std::uint32_t base, std::uint32_t count, unsigned bufsize)
       : base_(base), count_(count), bufsize_(bufsize) {}
 
-  [[nodiscard]] std::uint32_t base() const { return base_; }
-  [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] unsigned bufsize() const { return bufsize_; }
 
   // The number of entries from `base` on that can be bound.
