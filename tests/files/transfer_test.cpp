@@ -259,7 +259,7 @@ TEST_F(TransferTest, a_sender_that_stops_half_way_leaves_what_can_be_resumed) {
 }
 
 TEST_F(TransferTest, thousands_of_files_arrive_and_the_second_time_none_is_sent) {
-  constexpr int kFiles = 6'000;  // more than may be in progress
+  constexpr int kFiles = kMostOffered + 100;  // more than may be in progress
   std::filesystem::create_directories(directory_ / "tree");
   for (int i = 0; i < kFiles; ++i) {
     const auto below = "tree/d" + std::to_string(i % 100);
