@@ -18,6 +18,7 @@
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
+#include "dpdk_port/udp/favored_peer.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/routes.h"
@@ -41,11 +42,13 @@ namespace {
 class UdpReceiver {
  public:
   // `seat`: nullptr, or that of one of several shards; `steered`: the kernel picks their sockets.
-  UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own, Seat* seat,
-              bool steered);
+  UdpReceiver(UdpSocket& socket, FavoredPeer& favored, Peers& peers, UdpWays& ways,
+              const MacAddr& own, Seat* seat, bool steered);
 
   // Returns the number of datagrams.
   unsigned run(Engine& engine, Tap* tap, Time now);
+  // The next call leaves out no socket.
+  void ask_all() { left_out_ = kLeftOut; }
 
   [[nodiscard]] const UdpReceiveCounters& counters() const { return counters_; }
 
@@ -53,16 +56,36 @@ class UdpReceiver {
   // A call's worth: what it copies is still in the nearest cache when the Node copies it on.
   static constexpr std::size_t kMessages = 4, kBufferSize = 65'536;
   static constexpr std::size_t kFrames = 64;
+  // The link's socket is asked in one of so many calls more while nothing comes to it, and the
+  // favored station's socket had something within so many calls.
+  static constexpr unsigned kLeftOut = 3, kRecent = 64;
+  // A station is favored no more once it has sent many datagrams at a time so often, where kLone
+  // that came alone make up for one such time.
+  static constexpr unsigned kCrowds = 4, kLone = 16;
 
-  int receive(Time now);
-  int ask(std::size_t most);
+  // A socket, and the address of this host that its datagrams come to, unless they tell.
+  struct Source {
+    UdpSocket& socket;
+    const OwnAddress* own = nullptr;
+    bool was_empty = false;  // at the last call
+    bool is_plain = false;   // see FavoredPeer
+  };
+  unsigned run(Source& from, Engine& engine, Tap* tap, Time now);
+  unsigned run_favored(Engine& engine, Tap* tap, Time now);
+  int receive(const Source& from, Time now);
+  int ask(const Source& from, std::size_t most);
+  int ask_for_plain(int fd);
   [[nodiscard]] Bytes data_of(std::size_t message) const;
-  unsigned take(std::size_t message, Engine& engine, Tap* tap, Time now);
+  unsigned take(const Source& source, std::size_t message, Engine& engine, Tap* tap, Time now);
   void add(Bytes datagram, const MacAddr& from, bool marked);
   bool hand_over(const LoopedFrame& frame);
   void deliver(Engine& engine, Time now);
 
   UdpSocket& socket_;
+  FavoredPeer& favored_;
+  Source link_{socket_};
+  bool favored_was_empty_ = false;
+  unsigned left_out_ = kLeftOut, empty_calls_ = 0, crowded_ = 0;
   RecentSource source_;
   UdpWays& ways_;
   const MacAddr own_;
@@ -78,8 +101,7 @@ class UdpReceiver {
   std::array<Control, kMessages> controls_{};
   std::array<mmsghdr, kMessages> messages_{};
   std::array<LoopedFrame, kFrames> frames_;
-  bool was_empty_ = false;  // at the last call
-  std::size_t count_ = 0;   // frames that the Node has not seen
+  std::size_t count_ = 0;  // frames that the Node has not seen
   PacketView view_{socket_.has_ports()};
   UdpReceiveCounters counters_;
 };
@@ -98,9 +120,10 @@ std::size_t segment_of(const msghdr& message) {
   return 0;
 }
 
-UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const MacAddr& own,
-                         Seat* seat, bool steered)
+UdpReceiver::UdpReceiver(UdpSocket& socket, FavoredPeer& favored, Peers& peers, UdpWays& ways,
+                         const MacAddr& own, Seat* seat, bool steered)
     : socket_(socket),
+      favored_(favored),
       source_(peers),
       ways_(ways),
       own_(own),
@@ -118,12 +141,50 @@ UdpReceiver::UdpReceiver(UdpSocket& socket, Peers& peers, UdpWays& ways, const M
 }
 
 unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
+  if (favored_.socket() == nullptr && favored_.former() == nullptr)
+    return run(link_, engine, tap, now);
+  if (!favored_.is_settled(now)) {
+    const unsigned earlier = run(link_, engine, tap, now);
+    return earlier + run_favored(engine, tap, now);
+  }
+  const unsigned moved = run_favored(engine, tap, now);
+  empty_calls_ = moved == 0 ? empty_calls_ + 1 : 0;
+  if (link_.was_empty && empty_calls_ < kRecent && left_out_++ < kLeftOut) return moved;
+  left_out_ = 0;
+  return moved + run(link_, engine, tap, now);
+}
+
+unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now) {
+  unsigned moved = 0;
+  if (UdpSocket* const former = favored_.former()) {
+    Source from{*former, &favored_.own()};
+    moved = run(from, engine, tap, now);
+    if (moved == 0) favored_.let_go();
+  }
+  UdpSocket* const socket = favored_.socket();
+  if (socket == nullptr) return moved;
+  favored_.tell_marks();
+  socket->hear_again(now);
+  Source from{*socket, &favored_.own(), favored_was_empty_, favored_.is_plain(now)};
+  const unsigned taken = run(from, engine, tap, now);
+  favored_was_empty_ = from.was_empty;
+  if (taken >= kMessages) crowded_ += kLone;
+  if (taken == 1 && crowded_ > 0) --crowded_;
+  if (crowded_ >= kCrowds * kLone) {
+    crowded_ = 0;
+    favored_.leave();
+  }
+  return moved + taken;
+}
+
+unsigned UdpReceiver::run(Source& from, Engine& engine, Tap* tap, Time now) {
   unsigned moved = 0;
   while (moved < kBurst * kTurnBursts) {
-    const int count = receive(now);
-    was_empty_ = count <= 0;
-    if (was_empty_) break;
-    for (int i = 0; i < count; ++i) moved += take(static_cast<std::size_t>(i), engine, tap, now);
+    const int count = receive(from, now);
+    from.was_empty = count <= 0;
+    if (from.was_empty) break;
+    for (int i = 0; i < count; ++i)
+      moved += take(from, static_cast<std::size_t>(i), engine, tap, now);
     deliver(engine, now);
     if (seat_ != nullptr) seat_->publish();
     if (count < static_cast<int>(kMessages)) break;
@@ -133,31 +194,44 @@ unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
 
 // A socket that was empty is asked for one message, without a second look at what is left: so a
 // lone datagram, which may be what somebody waits for, is here sooner.
-int UdpReceiver::receive(Time now) {
-  const std::size_t most = was_empty_ ? 1 : kMessages;
+int UdpReceiver::receive(const Source& from, Time now) {
+  const std::size_t most = from.was_empty ? 1 : kMessages;
   for (std::size_t i = 0; i < most; ++i) {
     messages_[i].msg_hdr.msg_namelen = sizeof names_[i];
     messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
   }
   UdpSocket::Attempts attempts;
   for (;;) {
-    const int count = ask(most);
+    const int count = ask(from, most);
     if (count >= 0) return count;
     const int error = errno;
     if (error == EAGAIN) return 0;
-    if (socket_.is_of_earlier(error, attempts, now)) continue;
-    socket_.count_failed(error, now);
+    if (from.socket.is_of_earlier(error, attempts, now)) continue;
+    from.socket.count_failed(error, now);
     return 0;
   }
 }
 
 // Returns the number of messages, or -1: see errno. For one of them recvmsg() takes less time.
-int UdpReceiver::ask(std::size_t most) {
+int UdpReceiver::ask(const Source& from, std::size_t most) {
+  const int fd = from.socket.fd();
   if (most > 1)
-    return ::recvmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT,
-                      nullptr);
-  const auto size = ::recvmsg(socket_.fd(), &messages_[0].msg_hdr, MSG_DONTWAIT);
+    return ::recvmmsg(fd, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT, nullptr);
+  if (from.is_plain) return ask_for_plain(fd);
+  const auto size = ::recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
   if (size < 0) return -1;
+  messages_[0].msg_len = static_cast<unsigned>(size);
+  return 1;
+}
+
+// The call that takes the least time.
+int UdpReceiver::ask_for_plain(int fd) {
+  const auto size = ::recv(fd, buffers_.at(0), kBufferSize, MSG_DONTWAIT);
+  if (size < 0) return -1;
+  const FavoredPeer::SocketName& peer = favored_.peer();
+  std::memcpy(&names_[0], &peer.name, peer.length);
+  messages_[0].msg_hdr.msg_namelen = peer.length;
+  messages_[0].msg_hdr.msg_controllen = 0;
   messages_[0].msg_len = static_cast<unsigned>(size);
   return 1;
 }
@@ -172,13 +246,15 @@ Bytes UdpReceiver::data_of(std::size_t message) const {
   return all.subspan(std::min(head, all.size()));
 }
 
-unsigned UdpReceiver::take(std::size_t message, Engine& engine, Tap* tap, Time now) {
+unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& engine, Tap* tap,
+                           Time now) {
   const Bytes all = data_of(message);
   const std::size_t segment = segment_of(messages_[message].msg_hdr);
   const std::size_t length = segment == 0 ? std::max<std::size_t>(all.size(), 1) : segment;
   const msghdr& header = messages_[message].msg_hdr;
   const auto* const from =
-      source_.heard(names_[message], header.msg_namelen, socket_.came_to(header), now);
+      source_.heard(names_[message], header.msg_namelen,
+                    source.own == nullptr ? socket_.came_to(header) : *source.own, now);
   if (from != nullptr) {
     ways_.heard(from->name, length, now);
     socket_.count_heard(from->address, now, UdpWays::answers(all));
@@ -320,9 +396,10 @@ class UdpPort final : public LinkPort {
       : LinkPort(std::move(info), crossing),
         link_(std::move(link)),
         socket_(link_->socket(info_.shard)),
-        receiver_(socket_, link_->peers, ways_, info_.mac, seat_ ? &*seat_ : nullptr,
+        favored_(socket_, !seat_),
+        receiver_(socket_, favored_, link_->peers, ways_, info_.mac, seat_ ? &*seat_ : nullptr,
                   link_->not_steered().empty()),
-        sender_(socket_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
+        sender_(socket_, favored_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
                 seat_ ? &*seat_ : nullptr) {
     // protocol: 13.9
     if (link_->congestion() != Congestion::kAuto) return;
@@ -358,8 +435,11 @@ class UdpPort final : public LinkPort {
     return address ? to_string(*address) : LinkPort::name_of_station(station);
   }
   [[nodiscard]] std::string steering() const override;
-  [[nodiscard]] int wake_fd() const override { return socket_.fd(); }
-  bool prepare_to_sleep() override { return !sender_.is_waiting() && LinkPort::prepare_to_sleep(); }
+  [[nodiscard]] int wake_fd() const override { return favored_.wake_fd(); }
+  bool prepare_to_sleep() override {
+    receiver_.ask_all();
+    return !sender_.is_waiting() && LinkPort::prepare_to_sleep();
+  }
 
  private:
   [[nodiscard]] std::string doubt_about(const MacAddr& station, const std::string& host) const;
@@ -368,6 +448,7 @@ class UdpPort final : public LinkPort {
   UdpSocket& socket_;
   UdpWays ways_;
   Routes routes_{link_->peers, own_part(socket_), system_random(), &socket_};
+  FavoredPeer favored_;
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says
@@ -379,12 +460,16 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
   seen_ = now;
   socket_.hear_again(now);
   if (info_.shard == Crossing::kOwner) link_->look(now);
-  info_.interface = link_->interface();
+  if (const unsigned index = link_->interface(); index != info_.interface) {
+    info_.interface = index;
+    favored_.begin_again();
+  }
   routes_.turn(now, info_.interface);
   unsigned moved = loopback_.deliver(engine, now);
   if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {
     // This thread may not have run for long: frames that arrived meanwhile end the silence.
+    receiver_.ask_all();
     moved += receiver_.run(engine, tap_, now);
     engine.expire(now);
   }

@@ -91,9 +91,10 @@ bool is_about_segments(int error) {
 
 }  // namespace
 
-UdpSender::UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& loopback,
-                     const MacAddr& own, std::size_t frame_room, Seat* seat)
+UdpSender::UdpSender(UdpSocket& socket, FavoredPeer& favored, Peers& peers, UdpWays& ways,
+                     Loopback& loopback, const MacAddr& own, std::size_t frame_room, Seat* seat)
     : socket_(socket),
+      favored_(favored),
       peers_(peers),
       goal_(peers, socket.family()),
       ways_(ways),
@@ -265,6 +266,12 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
 }
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
+  if (run.size() == 1 && send_lone(run.front())) {
+    ++counters_.calls;
+    ++counters_.datagrams;
+    socket_.count_sent(to, run.front().size(), now);
+    return 1;
+  }
   UdpSocket::Attempts attempts;
   for (;;) {
     const int sent = run.size() > 1 && socket_.segments() ? send_joined(run) : send_singly(run);
@@ -272,11 +279,34 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
       ++counters_.calls;
       counters_.datagrams += static_cast<std::size_t>(sent);
       socket_.count_sent(to, run.front().size(), now);
+      if (run.size() == 1 && run.front().connected) favored_.sent(run.front().to, *to_, now);
       return static_cast<std::size_t>(sent);
     }
     const int error = errno;
     if (!socket_.is_of_earlier(error, attempts, now)) return settle(error, to, run, now);
   }
+}
+
+// To the favored station. False: by the link's socket, which finds out what is wrong, if anything
+// is. What routers may mark needs control data, and so gains nothing.
+bool UdpSender::send_lone(const Datagram& lone) {
+  if (lone.may_be_marked) return false;
+  const UdpSocket* const socket = favored_.socket_to(lone.to);
+  if (socket == nullptr) return false;
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(lone.pieces);
+  message.msg_iovlen = 2;
+  const iovec& head = lone.pieces[0];
+  const ssize_t sent = lone.pieces[1].iov_len == 0
+                           ? ::send(socket->fd(), head.iov_base, head.iov_len, kFlags)
+                           : ::sendmsg(socket->fd(), &message, kFlags);
+  if (sent < 0) {
+    if (!has_no_room(errno)) favored_.leave();
+    return false;
+  }
+  ++counters_.favored;
+  return true;
 }
 
 // The kernel did not send.

@@ -16,6 +16,7 @@
 #include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/port.h"
+#include "dpdk_port/udp/favored_peer.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/udp_socket.h"
@@ -29,8 +30,8 @@ class UdpSender {
   static constexpr Time kPatience = 100 * kMillisecond;
 
   // `seat`: nullptr, or that of one of several shards.
-  UdpSender(UdpSocket& socket, Peers& peers, UdpWays& ways, Loopback& loopback, const MacAddr& own,
-            std::size_t frame_room, Seat* seat);
+  UdpSender(UdpSocket& socket, FavoredPeer& favored, Peers& peers, UdpWays& ways,
+            Loopback& loopback, const MacAddr& own, std::size_t frame_room, Seat* seat);
 
   // Sends what waits, then frames of the engine. Returns the number of frames moved.
   unsigned run(Engine& engine, Tap* tap, Time now);
@@ -68,6 +69,7 @@ class UdpSender {
   std::size_t next_run();
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
+  bool send_lone(const Datagram& lone);
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t list_pieces(std::span<const Datagram> run);
@@ -76,6 +78,7 @@ class UdpSender {
   int send_singly(std::span<Datagram> run);
 
   UdpSocket& socket_;
+  FavoredPeer& favored_;
   Peers& peers_;
   RecentGoal goal_;
   UdpWays& ways_;

@@ -143,6 +143,14 @@ std::size_t put_control(std::span<std::byte> control, int level, int type, const
   return CMSG_LEN(sizeof info);
 }
 
+// The network namespace of a socket. nullopt: the kernel is older than 5.14.
+std::optional<std::uint64_t> network_of(int fd) {
+  std::uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  if (::getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) != 0) return std::nullopt;
+  return cookie;
+}
+
 std::string kind_of(const LinkConfig& config) {
   return config.kind == LinkKind::kIp ? "ip:" : "udp:";
 }
@@ -214,7 +222,7 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
     if (!next) return {};
     // Only now may others have the port as well: so the first one has seen that nobody has it. The
     // kernel lets in those of the same user.
-    if (place == 0 && count > 1) set_option(next->fd_, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (place == 0 && count > 1) next->let_others_in(true);
     all.push_back(std::move(next));
   }
   if (count > 1) all.front()->steer(count);
@@ -251,7 +259,7 @@ std::unique_ptr<UdpSocket> UdpSocket::open(const LinkConfig& config, const UdpSo
   out->any_ = !address || address->is_unspecified();
   out->set_options();
   if (config.congestion == Congestion::kOn) out->tell_marks();
-  if (first != nullptr) set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (first != nullptr) out->let_others_in(true);
   InternetAddress to = address.value_or(InternetAddress{});
   if (!address) to = any_of(family);
   to.port = raw                ? std::uint16_t{0}
@@ -289,6 +297,58 @@ std::string UdpSocket::take_place_of(UdpSocket& other) {
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
   return "";
+}
+
+// Others may have the port only while this one gets its place there. In the moment until it is
+// connected anybody's datagrams may come to it: a message tells whose it is.
+std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const OwnAddress& own) {
+  InternetAddress at = address(own);
+  at.scope = peer.scope;
+  const int family = peer.ipv4() ? AF_INET : AF_INET6;
+  sockaddr_storage name{};
+  const socklen_t length = to_socket_address(peer, family, name);
+  if (raw_ || at.is_unspecified() || at.ipv4().has_value() != peer.ipv4().has_value())
+    return nullptr;
+  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return nullptr;
+  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, false, troubles_));
+  const auto here = network_of(fd);
+  if (!here || here != network_of(fd_)) return nullptr;
+  out->errors_ = errors_;
+  out->longest_ = longest_;
+  out->set_options();
+  set_option(fd, IPPROTO_UDP, UDP_GRO, 0);
+  out->joins_ = false;
+  if (tells_marks_) out->tell_marks();
+  let_others_in(true);
+  out->let_others_in(true);
+  const bool bound = out->bind(device(), at).text.empty();
+  out->let_others_in(false);
+  let_others_in(false);
+  const auto* const as_any = reinterpret_cast<const sockaddr*>(&name);
+  return bound && ::connect(fd, as_any, length) == 0 ? std::move(out) : nullptr;
+}
+
+// Connected to a port of its own address that nobody sends from.
+void UdpSocket::hear_nobody() const {
+  constexpr std::uint16_t kDiscard = 9;  // RFC 863
+  InternetAddress at = address_;
+  at.port = kDiscard;
+  sockaddr_storage name{};
+  const socklen_t length = to_socket_address(at, family_, name);
+  // If that fails, it hears the peer until it is closed.
+  (void)::connect(fd_, reinterpret_cast<const sockaddr*>(&name), length);
+}
+
+void UdpSocket::let_others_in(bool on) const {
+  set_option(fd_, SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0);
+}
+
+std::string UdpSocket::device() const {
+  std::array<char, IF_NAMESIZE> name{};
+  socklen_t length = name.size();
+  return ::getsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, name.data(), &length) == 0 ? name.data()
+                                                                                   : "";
 }
 
 UdpSocket::~UdpSocket() {
@@ -372,13 +432,11 @@ OwnAddress UdpSocket::used_for(const InternetAddress& to) const {
   if (target.port == 0) target.port = wire::kUdpPort;  // of a raw socket, which has none
   sockaddr_storage name{};
   socklen_t length = to_socket_address(target, family_, name);
-  std::array<char, IF_NAMESIZE> device{};
-  socklen_t device_length = device.size();
   const int fd = length == 0 ? -1 : ::socket(family_, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return {};
-  if (::getsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, device.data(), &device_length) == 0 &&
-      device_length > 0)
-    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device.data(), device_length);
+  if (const std::string name_of_device = device(); !name_of_device.empty())
+    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name_of_device.data(),
+                 static_cast<socklen_t>(name_of_device.size()));
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
   const bool known =
       ::connect(fd, as_any, length) == 0 && ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
@@ -477,7 +535,7 @@ void UdpSocket::stop_segmenting(int error, Time now) {
 }
 
 void UdpSocket::count_too_long(std::size_t bytes, Time now) {
-  ++errors_.too_long;
+  ++errors_->too_long;
   troubles_.tell(
       UdpTroubles::About::kLength,
       "a datagram of " + std::to_string(bytes) +
@@ -490,7 +548,7 @@ void UdpSocket::count_too_long(std::size_t bytes, Time now) {
 
 void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, int error,
                               Time now) {
-  errors_.refused += datagrams;
+  errors_->refused += datagrams;
   std::string text = "cannot send to " + to_string(to) + ": " + std::strerror(error);
   if (error == EPERM) text += ": a firewall of this host forbids it";
   if (error == EACCES)
@@ -509,7 +567,7 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
 }
 
 void UdpSocket::count_failed(int error, Time now) {
-  ++errors_.failed;
+  ++errors_->failed;
   troubles_.tell(UdpTroubles::About::kOther,
                  "a socket of the link fails: " + std::string(std::strerror(error)) +
                      ": if it goes on, restart this program",
@@ -527,14 +585,14 @@ bool UdpSocket::is_of_earlier(int error, Attempts& attempts, Time now) {
   if (error == EINTR) return true;
   if (!may_be_reported(error) || attempts.made > kTries + 1) return false;
   const int made = attempts.made++;
-  const std::uint64_t before = errors_.reports;
+  const std::uint64_t before = errors_->reports;
   read_reports(now);
   // A report may have been read just before its error was told: so there is one try without any.
-  attempts.silent = errors_.reports == before ? attempts.silent + 1 : 0;
+  attempts.silent = errors_->reports == before ? attempts.silent + 1 : 0;
   if (attempts.silent > 1) return false;
   if (made < kTries) return true;
   if (muted_until_ == kNever) {
-    if (errors_.reports != before) ++errors_.floods;
+    if (errors_->reports != before) ++errors_->floods;
     mute(true, now + kMuted);
   }
   // Asking for the last one clears it. Another may just be on its way, so there are two more tries.
@@ -592,7 +650,7 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
       if (report.ee_errno == EMSGSIZE) carries_ = report.ee_info;
       return;
     }
-    ++errors_.reports;
+    ++errors_->reports;
     const int error = static_cast<int>(report.ee_errno);
     if (error == EMSGSIZE) {
       note_length(*to, report.ee_info, now);

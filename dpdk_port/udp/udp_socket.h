@@ -45,6 +45,13 @@ class UdpSocket {
   static std::vector<std::unique_ptr<UdpSocket>> open(const LinkConfig& config, unsigned count,
                                                       bool again, UdpTroubles& troubles,
                                                       OpenError& error);
+  // Another one at the same port, connected to `peer`, so that it gets all that comes from there.
+  // It is at `own`, or if that is none, at the usual address, joins no datagrams, and counts where
+  // this one does, which outlives it. nullptr: the kernel refuses, or would mean another network
+  // namespace.
+  std::unique_ptr<UdpSocket> toward(const InternetAddress& peer, const OwnAddress& own);
+  // Of such a socket: what comes from the peer from now on is again for the other one.
+  void hear_nobody() const;
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -85,6 +92,7 @@ class UdpSocket {
   static std::size_t let_mark(const InternetAddress& to, std::span<std::byte> control);
   static bool is_marked(const msghdr& message);
   void tell_marks();
+  [[nodiscard]] bool tells_marks() const { return tells_marks_.load(std::memory_order_relaxed); }
 
   // Why the kernel does not pick the socket, which the first one of several knows; "": it does.
   [[nodiscard]] const std::string& not_steered() const { return not_steered_; }
@@ -123,7 +131,7 @@ class UdpSocket {
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
   void count_failed(int error, Time now);
 
-  [[nodiscard]] const UdpErrors& errors() const { return errors_; }
+  [[nodiscard]] const UdpErrors& errors() const { return *errors_; }
 
  private:
   UdpSocket(int fd, int family, bool raw, UdpTroubles& troubles)
@@ -133,6 +141,9 @@ class UdpSocket {
                                          UdpTroubles& troubles, OpenError& error);
   // Its address is another program's, too. "": it is not.
   [[nodiscard]] std::string other_raw_sockets() const;
+  // The interface that it is bound to; "": none.
+  [[nodiscard]] std::string device() const;
+  void let_others_in(bool on) const;
   void steer(unsigned count);
   void set_options();
   OpenError bind(const std::string& interface, const InternetAddress& to);
@@ -156,7 +167,8 @@ class UdpSocket {
   int not_segmented_ = 0;
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard
-  UdpErrors errors_;
+  UdpErrors own_errors_;
+  UdpErrors* errors_ = &own_errors_;
   std::string not_steered_;
 };
 

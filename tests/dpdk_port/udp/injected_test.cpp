@@ -15,6 +15,7 @@
 #include <deque>
 
 #include "tests/dpdk_port/link_pair.h"
+#include "tests/dpdk_port/udp/socket_of.h"
 
 namespace {
 
@@ -77,7 +78,7 @@ class UdpFaults : public ::testing::Test {
   }
   ~UdpFaults() override { injected = {}; }
 
-  void fail_with(std::deque<int> errors) { injected = {a.port->wake_fd(), std::move(errors)}; }
+  void fail_with(std::deque<int> errors) { injected = {socket_of(*a.port), std::move(errors)}; }
   void send(unsigned count, std::size_t length = 1'000) {
     for (unsigned i = 0; i < count; ++i) a.engine.send(frame(length));
   }
@@ -108,7 +109,7 @@ class UdpFaults : public ::testing::Test {
 TEST_F(UdpFaults, WithoutSegmentationItGoesOnWithOneDatagramEach) {
   if (!segments()) GTEST_SKIP() << "no UDP_SEGMENT here";
   const int on = 1;
-  ASSERT_EQ(::setsockopt(a.port->wake_fd(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+  ASSERT_EQ(::setsockopt(socket_of(*a.port), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
   send(200);
   ASSERT_NO_FATAL_FAILURE(expect_all());
   EXPECT_FALSE(segments()) << "the link says so";
@@ -121,7 +122,7 @@ TEST_F(UdpFaults, WithoutSegmentationItGoesOnWithOneDatagramEach) {
 
 TEST_F(UdpFaults, WithoutJoiningEachDatagramArrivesByItself) {
   const int off = 0;
-  if (::setsockopt(b.port->wake_fd(), IPPROTO_UDP, UDP_GRO, &off, sizeof off) != 0)
+  if (::setsockopt(socket_of(*b.port), IPPROTO_UDP, UDP_GRO, &off, sizeof off) != 0)
     GTEST_SKIP() << "no UDP_GRO here";
   send(200);
   ASSERT_NO_FATAL_FAILURE(expect_all());

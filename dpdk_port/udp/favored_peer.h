@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The station that most lone datagrams of a link go to has a socket of its own, at the same address
+// and port as the link's and connected to it: so the kernel looks for no route and no neighbor for
+// each datagram, neither to the station nor from it, and its calls tell and are told nothing but
+// the datagram. What comes from that station arrives there; all others have the link's socket. It
+// is for lone datagrams: many at a time are joined, and so come to the link's socket.
+//
+// Only of a link with one shard: a connected socket gets all that a station sends, whatever shard
+// it is for. Where the kernel refuses, everything goes on by the link's socket.
+#pragma once
+
+#include <memory>
+
+#include "dpdk_port/link/address.h"
+#include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/udp_socket.h"
+#include "stp/types.h"
+
+namespace stp::port {
+
+class FavoredPeer {
+ public:
+  // How many more lone datagrams a station gets than all others together before it is favored.
+  static constexpr unsigned kEnough = 256;
+  // How long nobody is favored after the kernel has refused.
+  static constexpr Time kAgain = kSecond;
+  // How long a message of its socket tells whose it is: anybody's may have come there before it was
+  // connected.
+  static constexpr Time kSettled = 100 * kMillisecond;
+
+  // `socket`: the link's, which outlives this. `alone`: it is the only one.
+  FavoredPeer(UdpSocket& socket, bool alone);
+  ~FavoredPeer();
+  FavoredPeer(const FavoredPeer&) = delete;
+  FavoredPeer& operator=(const FavoredPeer&) = delete;
+
+  // A lone datagram has left for a station that the Node has a connection with.
+  void sent(const MacAddr& to, const RecentGoal::Address& at, Time now) {
+    if (wake_fd_ < 0) return;
+    if (to != candidate_) {
+      if (lead_ == 0) candidate_ = to;
+      if (lead_ != 0) --lead_;
+    } else if (lead_ < kEnough) {
+      ++lead_;
+    } else if (to != station_) {
+      favor(at, now);
+    }
+  }
+
+  // The socket for that station; nullptr: it has none.
+  [[nodiscard]] UdpSocket* socket_to(const MacAddr& station) const {
+    return station == station_ ? socket_.get() : nullptr;
+  }
+  // Those that datagrams may arrive at besides the link's; nullptr: there is none. What the station
+  // that was favored before has sent is to be read until nothing is left, and let_go() ends that.
+  [[nodiscard]] UdpSocket* socket() const { return socket_.get(); }
+  [[nodiscard]] UdpSocket* former() const { return former_.get(); }
+  void let_go() { former_.reset(); }
+  // The address of this host that they are at, as the table of peers has it.
+  [[nodiscard]] const OwnAddress& own() const { return own_; }
+  // Earlier datagrams of the station may still be at the link's socket.
+  [[nodiscard]] bool is_settled(Time now) const { return now - since_ >= kSettled; }
+  // Whether each message of its socket is a datagram from peer(), and has nothing to tell besides.
+  [[nodiscard]] bool is_plain(Time now) const { return is_settled(now) && !link_.tells_marks(); }
+  struct SocketName {
+    sockaddr_storage name{};
+    socklen_t length = 0;
+  };
+  [[nodiscard]] const SocketName& peer() const { return peer_; }
+
+  // Nobody is favored, until a station has kEnough anew.
+  void leave();
+  // The link's socket is another one.
+  void begin_again();
+  // Messages of its socket tell of marks as those of the link's do.
+  void tell_marks() const {
+    if (socket_ && link_.tells_marks()) socket_->tell_marks();
+  }
+
+  // Readable if a datagram has arrived; the same as long as the link is open.
+  [[nodiscard]] int wake_fd() const { return wake_fd_ < 0 ? link_.fd() : wake_fd_; }
+
+ private:
+  void favor(const RecentGoal::Address& at, Time now);
+  void make_room();
+  bool watch(const UdpSocket& socket) const;
+
+  UdpSocket& link_;
+  int wake_fd_ = -1;  // -1: nobody is ever favored
+  MacAddr candidate_, station_;
+  unsigned lead_ = 0;  // of the candidate
+  Time failed_ = kNever;
+  Time since_ = 0;
+  OwnAddress own_{};
+  SocketName peer_;
+  std::unique_ptr<UdpSocket> socket_, former_;
+};
+
+}  // namespace stp::port

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The station that most lone datagrams go to has a socket of its own.
+#include "dpdk_port/udp/favored_peer.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "tests/dpdk_port/udp/udp_pair.h"
+
+namespace stp::port::favored_peer_test {
+namespace {
+
+constexpr unsigned kEnough = FavoredPeer::kEnough + 3;
+
+MacAddr source(const Frame& frame) {
+  MacAddr from;
+  std::copy_n(frame.begin() + 6, from.octets.size(),
+              reinterpret_cast<std::byte*>(from.octets.data()));
+  return from;
+}
+
+struct FavoredPair : UdpPair {
+  using UdpPair::UdpPair;
+
+  // One datagram each way, one after the other.
+  void exchange(unsigned count) {
+    for (unsigned i = 0; i < count; ++i, ++exchanged) {
+      a.engine.send(frame_of(kData, b_at_a, a.mac(), 100, exchanged));
+      ASSERT_TRUE(turn_until([&] { return b.engine.received.size() > exchanged; }));
+      b.engine.send(frame_of(kData, a_at_b, b.mac(), 100, exchanged));
+      ASSERT_TRUE(turn_until([&] { return a.engine.received.size() > exchanged; }));
+    }
+  }
+  void settle() { a.ahead = b.ahead = a.ahead + FavoredPeer::kSettled; }
+  void favor() {
+    exchange(kEnough);
+    settle();
+    exchange(1);
+    ASSERT_GE(socket_of(*a.port, true), 0);
+    ASSERT_GE(socket_of(*b.port, true), 0);
+  }
+  void expect_all_whole() const {
+    ASSERT_EQ(a.engine.received.size(), exchanged);
+    ASSERT_EQ(b.engine.received.size(), exchanged);
+    for (unsigned i = 0; i < exchanged; ++i) {
+      ASSERT_EQ(a.engine.received[i], frame_of(kData, a.mac(), b_at_a, 100, i)) << i;
+      ASSERT_EQ(b.engine.received[i], frame_of(kData, b.mac(), a_at_b, 100, i)) << i;
+    }
+  }
+  static bool is_readable(const LinkEnd& end) {
+    pollfd waker{.fd = end.port->wake_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&waker, 1, 0) == 1;
+  }
+  static std::uint64_t favored(const LinkEnd& end) { return counter(*end.port, "udp_tx_favored"); }
+
+  unsigned exchanged = 0;
+};
+
+void expect_both_favored(const std::string& host) {
+  SCOPED_TRACE(host);
+  FavoredPair pair(host);
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const std::uint64_t before = FavoredPair::favored(pair.a);
+  ASSERT_NO_FATAL_FAILURE(pair.exchange(100));
+  EXPECT_EQ(FavoredPair::favored(pair.a), before + 100);
+  ASSERT_NO_FATAL_FAILURE(pair.expect_all_whole());
+}
+
+TEST(FavoredPeer, LoneDatagramsPassByItsSocketUnderTheSameNames) {
+  expect_both_favored("127.0.0.1");
+  if (has_ipv6()) expect_both_favored("[::1]");
+}
+
+// Such a link tells of each datagram which address it came to; the socket has one.
+TEST(FavoredPeer, HasTheAddressThatItKnowsTheLinkBy) {
+  LinkEnd any, peer;
+  any.open("udp:0.0.0.0,port=0");
+  peer.open("udp:127.0.0.3,port=0");
+  auto address = *parse_internet_address("127.0.0.2");
+  address.port = any.port->info().udp_port;
+  const MacAddr any_at_peer = peer.port->find_station(address, now()).value();
+  peer.engine.send(frame_of(kData, any_at_peer, peer.mac(), 100, 1));
+  ASSERT_TRUE(turn_until(any, peer, [&] { return !any.engine.received.empty(); }));
+  const MacAddr peer_at_any = source(any.engine.received[0]);
+  for (unsigned i = 0; i < kEnough; ++i) {
+    any.engine.send(frame_of(kData, peer_at_any, any.mac(), 100, i));
+    any.turn();
+  }
+  EXPECT_GT(counter(*any.port, "udp_tx_favored"), 0U);
+  ASSERT_TRUE(turn_until(any, peer, [&] { return peer.engine.received.size() == kEnough; }));
+  for (const Frame& frame : peer.engine.received)
+    ASSERT_EQ(source(frame), any_at_peer) << "all came from there";
+  peer.engine.send(frame_of(kData, any_at_peer, peer.mac(), 100, 2));
+  ASSERT_TRUE(turn_until(any, peer, [&] { return any.engine.received.size() == 2; }));
+  EXPECT_EQ(source(any.engine.received[1]), peer_at_any);
+}
+
+TEST(FavoredPeer, WakesTheLinkAndKeepsNobodyElseOut) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  ASSERT_TRUE(pair.a.port->prepare_to_sleep());
+  EXPECT_FALSE(FavoredPair::is_readable(pair.a));
+  pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), 100, 1));
+  pair.b.turn();
+  EXPECT_TRUE(FavoredPair::is_readable(pair.a));
+  while (pair.a.turn() > 0) continue;
+  ASSERT_TRUE(pair.a.port->prepare_to_sleep());
+  EXPECT_FALSE(FavoredPair::is_readable(pair.a));
+  ASSERT_TRUE(Stranger(pair.a).send(make_bytes(100, 7)));
+  EXPECT_TRUE(FavoredPair::is_readable(pair.a));
+  EXPECT_EQ(pair.a.turn(), 1U) << "the first turn after it has slept leaves nobody out";
+  EXPECT_EQ(pair.a.engine.received.back().size(), 14U + 100);
+}
+
+TEST(FavoredPeer, OthersAreHeardWithinAFewTurns) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  while (pair.a.turn() > 0) continue;
+  const std::size_t before = pair.a.engine.received.size();
+  ASSERT_TRUE(Stranger(pair.a).send(make_bytes(100, 7)));
+  for (unsigned i = 0; i < 4; ++i) pair.a.turn();
+  EXPECT_EQ(pair.a.engine.received.size(), before + 1);
+}
+
+TEST(FavoredPeer, GivesWayToWhoGetsMore) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  LinkEnd other;
+  other.open("udp:127.0.0.1,port=0");
+  const MacAddr other_at_a = UdpPair::know(pair.a, other, "127.0.0.1");
+  const unsigned count = 2 * kEnough;
+  const std::uint64_t before = FavoredPair::favored(pair.a);
+  for (unsigned i = 0; i < count + 4; ++i) {
+    pair.a.engine.send(frame_of(kData, other_at_a, pair.a.mac(), 100, i));
+    pair.a.turn();
+  }
+  EXPECT_GT(FavoredPair::favored(pair.a), before);
+  ASSERT_TRUE(turn_until(pair.a, other, [&] { return other.engine.received.size() == count + 4; }));
+  ASSERT_NO_FATAL_FAILURE(pair.exchange(10));
+  ASSERT_NO_FATAL_FAILURE(pair.expect_all_whole());
+}
+
+// Datagrams by the dozen are joined at the link's socket.
+TEST(FavoredPeer, IsNoneThatSendsMuchAtATime) {
+  FavoredPair pair("127.0.0.1", ",mtu=9000");
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  constexpr unsigned kBursts = 20, kFrames = 32;
+  const std::size_t before = pair.b.engine.received.size();
+  for (unsigned burst = 1; burst <= kBursts; ++burst) {
+    for (unsigned i = 0; i < kFrames; ++i)
+      pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 1'000, i));
+    ASSERT_TRUE(pair.turn_until(
+        [&] { return pair.b.engine.received.size() == before + std::size_t{burst} * kFrames; }));
+  }
+  EXPECT_LT(socket_of(*pair.b.port, true), 0);
+  if (pair.b.port->info().driver.find("gro") != std::string::npos) {
+    EXPECT_GT(counter(*pair.b.port, "udp_rx_joined"), kBursts * kFrames / 2);
+  }
+}
+
+TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const std::string link = "udp:127.0.0.1,port=" + std::to_string(pair.b.port->info().udp_port);
+  pair.b.port.reset();
+  for (unsigned i = 0; i < 4; ++i) {
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+    pair.a.turn();
+  }
+  EXPECT_NE(pair.a.port->trouble().find("has no socket"), std::string::npos);
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_refused"), 0U);
+  pair.b.open(link);
+  const std::size_t before = pair.b.engine.received.size();
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 9));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() > before; }));
+}
+
+// What answers strangers, and what may be marked.
+TEST(FavoredPeer, IsNoStrangerAndGetsNoMarksByThatSocket) {
+  UdpPair pair;
+  for (unsigned i = 0; i < 2 * kEnough; ++i) {
+    pair.a.engine.send_to_stranger(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+    pair.a.turn();
+  }
+  EXPECT_LT(socket_of(*pair.a.port, true), 0);
+  for (unsigned i = 0; i < 2 * kEnough; ++i) {
+    pair.a.engine.send_to_be_marked(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+    pair.a.turn();
+  }
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_favored"), 0U);
+}
+
+// Two sockets of one user could share the port if both ask for it.
+TEST(FavoredPeer, LetsNobodyElseHaveThePort) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  name.sin_port = htons(pair.a.port->info().udp_port);
+  EXPECT_NE(::bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  ::close(fd);
+}
+
+}  // namespace
+}  // namespace stp::port::favored_peer_test
