@@ -51,6 +51,9 @@ struct alignas(kCacheLine) SendEntry {
   std::uint8_t payload[wire::kAppendSize];
 };
 static_assert(sizeof(SendEntry) == 2 * kCacheLine);
+// NodeChannel::look() reads these together.
+static_assert(offsetof(SendEntry, may_be_marked) == offsetof(SendEntry, payload_length) + 2 &&
+              offsetof(SendEntry, payload) == offsetof(SendEntry, payload_length) + 4);
 static_assert(offsetof(SendEntry, payload) == kCacheLine);
 inline constexpr std::uint8_t kInParts = 2;  // SendEntry::limited
 

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 
 #include "stp/base/assert.h"
@@ -40,20 +43,20 @@ class NodeChannel {
   struct Look {
     wire::Header header;
     std::uint32_t length, bufx, offset;
-    std::uint16_t special;  // 0: it has no payload and is not limited
-    std::uint8_t may_be_marked;
+    std::uint32_t special;  // 0: it has no payload, is not limited, and may not be marked
   };
+  // Look::special of a request that only may be marked.
+  static constexpr auto kMayBeMarked =
+      std::bit_cast<std::uint32_t>(std::array<std::uint8_t, 4>{0, 0, 1, 0});
   [[nodiscard]] bool look(Look& out) const {
     const auto& control = *control_;
     const auto waiting = control.tx_head.load(std::memory_order_acquire) - tx_tail_;
     if (waiting == 0 || waiting > tx_mask_ + 1) return false;  // peek() distinguishes them
     const auto& entry = oldest(control);
-    out = {entry.header,
-           entry.length,
-           entry.bufx,
-           entry.offset,
-           static_cast<std::uint16_t>(entry.payload_length | entry.limited << 8),
-           entry.may_be_marked};
+    out = {entry.header, entry.length, entry.bufx, entry.offset, 0};
+    std::memcpy(&out.special,
+                reinterpret_cast<const std::byte*>(&entry) + offsetof(SendEntry, payload_length),
+                sizeof out.special);
     // Stops further reads from the ring: a user may still write there.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return true;

@@ -484,7 +484,8 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
     return false;
   const auto& h = request.header;
   constexpr auto kIllegal = wire::flag::kReserved | wire::flag::kFunction;
-  if (h.op() != wire::Op::kData || h.has(kIllegal) || request.special != 0 ||
+  if (h.op() != wire::Op::kData || h.has(kIllegal) ||
+      (request.special & ~NodeChannel::kMayBeMarked) != 0 ||
       h.offset >= std::uint64_t{1} << vc.peer_bufsize || vc.permitted.start_of(h.d_id, h.b_num))
     return false;
   // The STU ends with its tile, and no tile crosses a buffer: all of it has an address.
@@ -512,7 +513,7 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   head.param = 0;
   wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
   frame.for_stranger = false;
-  frame.may_be_marked = request.may_be_marked != 0 && vc.marks == Marks::kWanted;
+  frame.may_be_marked = request.special != 0 && vc.marks == Marks::kWanted;
   if (length < common.config.attach_from) {
     copy_stu(stu, frame.head + kHead);
     frame.head_length = kHead + length;

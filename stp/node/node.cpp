@@ -205,7 +205,7 @@ void Node::expire(Time now) {
 }
 void Node::idle() {
   work::Call const call("Node::idle");
-  impl_->wake_ups.wake(true, impl_->common.seen);
+  impl_->wake_ups.wake_all(impl_->common.seen);
 }
 bool Node::next_event(Event& out) {
   auto& events = impl_->common.events;

@@ -35,6 +35,11 @@ class WakeUps {
   }
   // Notifies users; `all`: also those whose wake-up may be delayed.
   void wake(bool all, Time now);
+  // All of them. Runs in each turn without work, and mostly nobody is to be notified.
+  void wake_all(Time now) {
+    if (!touched_.empty() || !drowsy_.empty()) return wake(true, now);
+    wake_by_ = kNever;
+  }
   // When the next delayed wake-up is due.
   [[nodiscard]] Time deadline() const { return wake_by_; }
 

@@ -139,16 +139,25 @@ DropReason Placement::find_block(Vc& vc, const wire::Header& h, std::size_t leng
   }
 }
 
-// Runs once per STU, so it is one function.
+// Runs once per STU, so it is one function for the only STU of a Put Block, and one for others.
 [[gnu::flatten]] void Placement::on_data(Vc& vc, const wire::Frame& frame, Time now) {
   const auto& h = frame.header;
   const auto length = frame.stu.size();
   std::byte* memory = nullptr;
   InboundTransfer* region = nullptr;
-  InboundBlock* block = nullptr;
-  auto why = use_.memory.check(vc.reach(), h, length, permit::kData, memory);
+  const auto why = use_.memory.check(vc.reach(), h, length, permit::kData, memory);
   if (why == DropReason::kNone && vc.inbound.find_whole(wire::DataView(h), length, region))
     return place_whole(vc, frame, *region, memory);
+  place_part(vc, frame, why, memory, now);
+}
+
+// `why`: what check() has found.
+[[gnu::flatten, gnu::noinline]] void Placement::place_part(Vc& vc, const wire::Frame& frame,
+                                                           DropReason why, std::byte* memory,
+                                                           Time now) {
+  const auto& h = frame.header;
+  const auto length = frame.stu.size();
+  InboundBlock* block = nullptr;
   if (why == DropReason::kNone) why = find_block(vc, h, length, block);
   if (why != DropReason::kNone) {
     use_.common.drop(why);

@@ -53,6 +53,7 @@ class Placement {
   static DropReason find_block(Vc& vc, const wire::Header& header, std::size_t length,
                                InboundBlock*& out);
   void place_whole(Vc& vc, const wire::Frame& frame, InboundTransfer& region, std::byte* memory);
+  void place_part(Vc& vc, const wire::Frame& frame, DropReason why, std::byte* memory, Time now);
   static bool is_granted(const InboundBlock& block);
   void heed_mark(Vc& vc, Time now);
   static void count_part(Vc& vc, const InboundBlock& block);
