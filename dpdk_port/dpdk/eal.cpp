@@ -26,6 +26,7 @@
 #include "dpdk_port/link/device_plan.h"
 #include "dpdk_port/port.h"
 #include "stp/base/mutex.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::port {
 namespace {
@@ -190,7 +191,7 @@ bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& 
     eal.tried = true;
     eal.has_pci = !pci_address.empty();
     // EAL binds the thread that starts it to its lcore, so it gets its own thread.
-    std::thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
+    start_thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
   }
   error = eal.error;
   return error.empty();

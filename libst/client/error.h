@@ -8,6 +8,7 @@
 
 #include "libst/include/stp/st.h"
 #include "stp/base/caught.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::client {
 
@@ -61,7 +62,14 @@ class KeepFailure {
 template <typename Body>
 int run(Body&& body) noexcept {
   clear_failure();
-  return caught(body, [](int error) { return -error; });
+  const auto or_no_thread = [&body]() -> int {
+    try {
+      return body();
+    } catch (const NoThread& none) {
+      return fail(-none.code().value(), none.what());
+    }
+  };
+  return caught(or_no_thread, [](int error) { return -error; });
 }
 
 // Wraps the body of the API call `call`: turns exceptions into errors, and reports the result to

@@ -19,6 +19,7 @@
 #include "libst/client/shared_pages.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::client {
 
@@ -136,7 +137,7 @@ StpdConnection::~StpdConnection() {
 int StpdConnection::watch() {
   stop_.reset(::eventfd(0, EFD_CLOEXEC));
   if (!stop_) return -errno;
-  watcher_ = std::thread([this] {
+  watcher_ = start_thread([this] {
     const auto pause = static_cast<int>(patience_.count() / 2);
     pollfd fds[] = {{socket_.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
     int ready;

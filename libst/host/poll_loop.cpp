@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "dpdk_port/link/cpus.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::host {
 
@@ -58,7 +59,7 @@ PollLoop::~PollLoop() {
 
 void PollLoop::start() {
   stopping_ = false;
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 void PollLoop::stop() {

@@ -11,6 +11,7 @@
 #include "libst/managed/listener.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::managed {
 
@@ -124,7 +125,7 @@ void Agenda::call_parked() {
 void Background::start(std::function<Time()> turn) {
   STP_ASSERT(!thread_.joinable(), "a domain has one background thread");
   turn_ = std::move(turn);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 void Background::stop() {

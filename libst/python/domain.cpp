@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "libst/python/connection.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::python {
 namespace {
@@ -63,7 +64,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   }
   void begin() {
     const SignalsBlocked blocked;
-    std::thread([self = shared_from_this()] { self->run(); }).detach();
+    start_thread([self = shared_from_this()] { self->run(); }).detach();
   }
   bool wait(std::int64_t patience) {
     return over_.try_acquire_for(std::chrono::microseconds(patience));
@@ -75,6 +76,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   }
   // Once it is over.
   stm_domain_t result() const {
+    if (error_ == -EAGAIN && text_ == NoThread::kText)
+      throw Failed{error_, std::string("opening the link: ") + NoThread::kCause, NoThread::kRemedy};
     if (error_ < 0) throw Failed{error_, "opening the link: " + text_};
     return handle_;
   }
@@ -236,18 +239,24 @@ std::shared_ptr<Operation> Domain::connect(const std::string& peer, std::int64_t
   auto opening = connection->begin_opening("connecting to " + peer);
   auto& dial = *dials_.emplace_back(std::make_unique<Dial>());
   dial.context = connection->context;
+  const auto call = [&dial, peer, timeout, data, queue = queue_, handle = connection->handle] {
+    dial.error = stm_connect(handle, peer.c_str(), timeout, data.data(), data.size());
+    if (dial.error < 0) {
+      dial.text = st_strerror(dial.error);
+      dial.error = error_of_link(dial.error);
+      while (stm_queue_post(queue, dial.context) == -EAGAIN)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    dial.is_over = true;
+  };
   const SignalsBlocked blocked;
-  dial.thread =
-      std::thread([&dial, peer, timeout, data, queue = queue_, handle = connection->handle] {
-        dial.error = stm_connect(handle, peer.c_str(), timeout, data.data(), data.size());
-        if (dial.error < 0) {
-          dial.text = st_strerror(dial.error);
-          dial.error = error_of_link(dial.error);
-          while (stm_queue_post(queue, dial.context) == -EAGAIN)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        dial.is_over = true;
-      });
+  try {
+    dial.thread = start_thread(call);
+  } catch (const NoThread&) {
+    dials_.pop_back();
+    connection->close();
+    throw;
+  }
   return opening;
 }
 

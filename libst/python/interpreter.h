@@ -19,6 +19,7 @@ namespace stp::python {
 struct Failed {
   int error;  // as <stp/managed.h> has it: negative
   std::string text;
+  std::string remedy{};  // "": that of the exception's class
 };
 // The interpreter's own exception is set already.
 struct Raised {};

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "libst/python/connection.h"
+#include "stp/base/start_thread.h"
 
 namespace py = pybind11;
 using namespace stp::python;
@@ -21,7 +22,8 @@ void raise(const Failed& failed) {
     PyErr_SetString(PyExc_OSError, failed.text.c_str());
     return;
   }
-  auto* const error = PyObject_CallFunction(make_error, "is", -failed.error, failed.text.c_str());
+  auto* const error = PyObject_CallFunction(make_error, "iss", -failed.error, failed.text.c_str(),
+                                            failed.remedy.c_str());
   if (error == nullptr) return;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
   Py_DECREF(error);
@@ -162,6 +164,8 @@ PYBIND11_MODULE(_stp, module) {
       std::rethrow_exception(thrown);
     } catch (const Failed& failed) {
       raise(failed);
+    } catch (const stp::NoThread& none) {
+      raise({-none.code().value(), stp::NoThread::kCause, stp::NoThread::kRemedy});
     } catch (const Raised&) {
       // The interpreter knows its exception.
     }

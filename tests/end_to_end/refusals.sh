@@ -189,6 +189,23 @@ timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$w
 expect [ $? -eq 1 ]
 expect says "$work/said" "nobody.sock: no daemon answers there"
 
+# Where no thread is to be had. Root has no such limit, so another user runs them, who runs nothing else.
+# of_few_threads MOST ARGUMENT...: a program that may have so many threads
+of_few_threads() {
+  timeout 20 setpriv --reuid 64321 --regid 64321 --clear-groups bash -c 'ulimit -u "$0" && exec "$@"' "$@" \
+    >"$work/said" 2>&1
+}
+for most in 1 2; do
+  ! of_few_threads "$most" "$bin/stp-send" --link udp:127.0.0.1,port=9731 "$bin/stp-send" 127.0.0.2:3000 ||
+    fail "stp-send sends with $most threads"
+  expect says "$work/said" "no thread can be started: raise ulimit -u, TasksMax or the pids limit"
+  ! of_few_threads "$most" "$bin/stp-recv" --link udp:127.0.0.1,port=9731 --listen :1 --out - ||
+    fail "stp-recv listens with $most threads"
+  expect says "$work/said" "no thread can be started: raise ulimit -u, TasksMax or the pids limit"
+done
+expect of_few_threads 1 "$bin/stp-sim" --jobs 2 --seeds 1..2
+expect says "$work/said" "1 of 2 --jobs: no thread can be started"
+
 # A refusal of the daemon is printed in its words.
 start "$work/strict.log" "$bin/stpd" --link loop --socket "$work/strict.sock" --max-endpoints 1 \
   --listen all:4000

@@ -20,7 +20,9 @@ FileFailure unreadable(int error) {
 
 LinkFailure link_failure(int result) {
   if (result == -EINVAL) throw WrongUsage(st_strerror(result));
-  return LinkFailure(std::string("cannot open the link: ") + st_strerror(result) +
+  const auto text = std::string("cannot open the link: ") + st_strerror(result);
+  if (result == -EAGAIN) return LinkFailure(text);  // no thread: it has a remedy
+  return LinkFailure(text +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
                      "pci:ADDRESS, memif:PATH)");
 }

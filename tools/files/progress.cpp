@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stp/base/printable.h"
+#include "stp/base/start_thread.h"
 #include "tools/cli/say.h"
 #include "tools/files/failure.h"
 
@@ -257,7 +258,7 @@ Progress::Progress(std::string program, bool quiet, std::chrono::milliseconds st
       quiet_(quiet),
       stalled_after_(stalled_after),
       bar_(!quiet && ::isatty(STDERR_FILENO) == 1) {
-  if (bar_) thread_ = std::thread([this] { run(); });
+  if (bar_) thread_ = start_thread([this] { run(); });
 }
 
 Progress::~Progress() {

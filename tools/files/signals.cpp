@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "stp/base/start_thread.h"
+
 namespace stp::files {
 namespace {
 
@@ -30,7 +32,7 @@ Signals::Signals(std::function<void()> on_stop)
     : on_stop_(std::move(on_stop)),
       signal_fd_(block_signals()),
       end_fd_(::eventfd(0, EFD_CLOEXEC)),
-      thread_([this] { wait(); }) {}
+      thread_(start_thread([this] { wait(); })) {}
 
 void Signals::wait() {
   pollfd fds[] = {{signal_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};

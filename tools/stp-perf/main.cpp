@@ -14,6 +14,7 @@
 #include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
 #include "stp/base/mutex.h"
+#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/signals.h"
@@ -56,7 +57,7 @@ class InnerServer {
     serving_.plan = &options.plan;
     serving_.listening = [this] { announce({}); };
     serving_.mishap = say;
-    thread_ = std::thread([this, &usage] { run(usage); });
+    thread_ = start_thread([this, &usage] { run(usage); });
     Lock guard(mutex_);
     while (!ready_) guard.wait(announced_);
     if (failure_) {

@@ -15,7 +15,9 @@
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
+#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
+#include "tools/cli/say.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
 #include "tools/files/progress.h"
@@ -126,6 +128,41 @@ bool receive(const Options& options, ReceiverContext& context) {
   }
 }
 
+// Returns the exit status.
+int receive(const Options& options, bool output_is_closed) {
+  const Signals signals;
+  const auto to_stdout = options.to_stdout();
+  Progress progress("stp-recv", options.quiet || to_stdout);
+  ReceiverContext context{options.directory, progress, signals.stop()};
+  context.idle_timeout = std::chrono::seconds(options.idle_seconds);
+  context.most_per_peer = options.per_peer;
+  context.to_stdout = to_stdout;
+  context.allow_delete = options.allow_delete;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    context.descriptors = descriptors_within(limit.rlim_cur, context.most_senders);
+  const auto choice = stp::ipc::choose_link();
+  if (choice.is_loop()) {
+    progress.complain(no_link(choice));
+    return EXIT_FAILURE;
+  }
+  if (!options.quiet) progress.complain(describe(choice));
+  try {
+    if (to_stdout && output_is_closed)
+      throw std::runtime_error("--out -: standard output is closed: " + error_text(EBADF) +
+                               "; redirect it, or name a directory");
+    if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
+      throw std::runtime_error(reason);
+    const auto complete = receive(options, context);
+    return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const WrongUsage& failure) {
+    return stp::cli::usage_error("stp-recv", failure.what(), stp::cli::kWrongUsage);
+  } catch (const std::exception& failure) {
+    progress.complain(failure.what());
+    return EXIT_FAILURE;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -164,41 +201,16 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(st_version()));
   if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage))
     return stp::os::status_with_output("stp-recv", *status, EXIT_FAILURE);
-  const auto to_stdout = options.to_stdout();
-  options.once = options.once || to_stdout;
+  options.once = options.once || options.to_stdout();
   if (const auto wrong = conflict_of(options, !per_peer->empty()); !wrong.empty())
     return stp::cli::usage_error("stp-recv", wrong, stp::cli::kWrongUsage);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
   stp::os::raise_file_limit();
-  const Signals signals;
-  Progress progress("stp-recv", options.quiet || to_stdout);
-  ReceiverContext context{options.directory, progress, signals.stop()};
-  context.idle_timeout = std::chrono::seconds(options.idle_seconds);
-  context.most_per_peer = options.per_peer;
-  context.to_stdout = to_stdout;
-  context.allow_delete = options.allow_delete;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
-    context.descriptors = descriptors_within(limit.rlim_cur, context.most_senders);
-  const auto choice = stp::ipc::choose_link();
-  if (choice.is_loop()) {
-    progress.complain(no_link(choice));
-    return EXIT_FAILURE;
-  }
-  if (!options.quiet) progress.complain(describe(choice));
   try {
-    if (to_stdout && closed[STDOUT_FILENO])
-      throw std::runtime_error("--out -: standard output is closed: " + error_text(EBADF) +
-                               "; redirect it, or name a directory");
-    if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
-      throw std::runtime_error(reason);
-    const auto complete = receive(options, context);
-    return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongUsage& failure) {
-    return stp::cli::usage_error("stp-recv", failure.what(), stp::cli::kWrongUsage);
-  } catch (const std::exception& failure) {
-    progress.complain(failure.what());
+    return receive(options, closed[STDOUT_FILENO]);
+  } catch (const stp::NoThread& none) {
+    stp::cli::say("stp-recv", none.what());
     return EXIT_FAILURE;
   }
 }

@@ -18,6 +18,7 @@
 #include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
+#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/arguments.h"
@@ -127,6 +128,30 @@ class FilterOptions {
   const stp::cli::Option *exclude_, *include_, *exclude_from_;
 };
 
+// Returns the exit status.
+int send(const Sending& sending, bool quiet, bool has_input) {
+  const Signals signals;
+  Progress progress("stp-send", quiet);
+  const auto choice = stp::ipc::choose_link();
+  if (choice.is_loop()) {
+    progress.complain(no_link(choice));
+    return EXIT_FAILURE;
+  }
+  if (!quiet) progress.complain(describe(choice));
+  try {
+    if (has_stream(sending) && !has_input)
+      throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
+                               "; name a file, or redirect it");
+    const auto failures = send_all(sending, signals.stop(), progress);
+    return failures == 0 && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const WrongUsage& failure) {
+    return stp::cli::usage_error("stp-send", failure.what(), stp::cli::kWrongUsage);
+  } catch (const std::exception& failure) {
+    progress.complain(failure.what());
+    return EXIT_FAILURE;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -226,24 +251,10 @@ int main(int argc, char** argv) {
                         std::chrono::seconds(*connect_timeout)};
   stp::os::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
-  const Signals signals;
-  Progress progress("stp-send", quiet);
-  const auto choice = stp::ipc::choose_link();
-  if (choice.is_loop()) {
-    progress.complain(no_link(choice));
-    return EXIT_FAILURE;
-  }
-  if (!quiet) progress.complain(describe(choice));
   try {
-    if (has_stream(sending) && closed[STDIN_FILENO])
-      throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
-                               "; name a file, or redirect it");
-    const auto failures = send_all(sending, signals.stop(), progress);
-    return failures == 0 && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongUsage& failure) {
-    return stp::cli::usage_error("stp-send", failure.what(), stp::cli::kWrongUsage);
-  } catch (const std::exception& failure) {
-    progress.complain(failure.what());
+    return send(sending, quiet, !closed[STDIN_FILENO]);
+  } catch (const stp::NoThread& none) {
+    stp::cli::say("stp-send", none.what());
     return EXIT_FAILURE;
   }
 }

@@ -18,6 +18,7 @@
 
 #include "libst/os/standard_streams.h"
 #include "stp/base/mutex.h"
+#include "stp/base/start_thread.h"
 #include "stp/node/shards.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
@@ -223,7 +224,12 @@ std::uint64_t play(const Campaign& campaign) {
   };
   {
     std::vector<std::jthread> workers;
-    for (unsigned i = 1; i < campaign.jobs; ++i) workers.emplace_back(work);
+    try {
+      for (unsigned i = 1; i < campaign.jobs; ++i) workers.emplace_back(work);
+    } catch (const std::system_error&) {  // those that there are do it
+      cli::say("stp-sim", std::to_string(workers.size() + 1) + " of " +
+                              std::to_string(campaign.jobs) + " --jobs: " + NoThread::kText);
+    }
     work();
   }
   std::printf("%" PRIu64 " seeds, %" PRIu64 " failures, %.1f s simulated, %" PRIu64

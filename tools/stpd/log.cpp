@@ -22,6 +22,7 @@
 
 #include "stp/base/mutex.h"
 #include "stp/base/printable.h"
+#include "stp/base/start_thread.h"
 #include "tools/json/json.h"
 
 namespace stp::stpd {
@@ -81,7 +82,9 @@ struct LogWriter::State {
 };
 
 LogWriter::LogWriter(int file, Missing missing) : state_(std::make_shared<State>()) {
-  std::thread([state = state_, file, say = std::move(missing)] { state->run(file, say); }).detach();
+  start_thread([state = state_, file, say = std::move(missing)] {
+    state->run(file, say);
+  }).detach();
 }
 
 LogWriter::~LogWriter() {

@@ -21,6 +21,8 @@
 #include "libst/ipc/requests.h"
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
+#include "stp/base/caught.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::stpd {
 
@@ -85,7 +87,8 @@ struct Tracing {
 int answer(Tracing of, const ask::TraceStart& request, ipc::Nothing&) {
   // A pipe or a socket could block the writer until somebody reads from it.
   if (of.fds.size() != 1 || !may_be_written(of.fds[0].get())) return -EINVAL;
-  return of.control.start(request.trace, of.client, of.fds[0]);
+  return caught([&] { return of.control.start(request.trace, of.client, of.fds[0]); },
+                [](int error) { return -error; });
 }
 
 int answer(Tracing of, const ask::TraceStop& /*request*/, ipc::Nothing&) {
@@ -179,7 +182,7 @@ int Server::start(std::size_t links) {
     if (const auto error = watch(shards_[shard]->expelled_fd(), kExpelledKey - shard); error != 0)
       return error;
   listener_.watch(epoll_.get(), kListenerKey);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"
 #include "stp/base/assert.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::udapl {
 namespace {
@@ -175,7 +176,7 @@ void Ia::tell_async(Event event, const Evd* about) {
 }
 
 void Ia::watch() {
-  if (!watcher_.joinable()) watcher_ = std::thread([this] { run_watcher(); });
+  if (!watcher_.joinable()) watcher_ = start_thread([this] { run_watcher(); });
 }
 
 void Ia::call_later(std::function<void()> call) {
