@@ -2,10 +2,12 @@
 // How a trace that somebody has ordered comes to its end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -80,6 +82,29 @@ TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
   std::string error;
   EXPECT_EQ(PcapngWriter::create("/dev/full", {}, error), nullptr);
   EXPECT_EQ(error, "/dev/full: " + std::string(std::strerror(ENOSPC)));
+}
+
+// What the file cannot take is cut off behind the last whole frame, and the counts are those of the
+// file. The limit of file sizes stands for a full disk.
+TEST_F(PcapngEndTest, AFileThatTakesNoMoreHasAsManyFramesAsItsCountSays) {
+  constexpr std::uint64_t kFrames = 100;
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit few{.rlim_cur = 5'000, .rlim_max = before.rlim_max};
+  const auto writer = create({});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  for (std::uint64_t i = 0; i < kFrames; ++i) write(*writer);
+  writer->finish();
+  EXPECT_TRUE(finishes(*writer));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(writer->error(), -EFBIG);
+  EXPECT_GT(writer->frames(), 30U);
+  EXPECT_EQ(writer->frames(), test::read_trace(path).size());
+  EXPECT_EQ(writer->frames() + writer->dropped(), kFrames);
+  EXPECT_EQ(writer->written_bytes(), std::filesystem::file_size(path));
+  write(*writer);
+  EXPECT_EQ(writer->frames() + writer->dropped(), kFrames + 1);
 }
 
 // Nobody reads the pipe: the writer's thread is lost, and nobody else with it.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Traces that are ordered while the daemon runs.
+#include <fcntl.h>
+
 #include "tests/stpctl/stpctl_fixture.h"
 #include "tests/stpd/read_trace.h"
 
@@ -112,6 +114,27 @@ TEST_F(StpctlTrace, SaysWhatItCannotWriteTo) {
   const auto device = stpctl({"trace", "--out", "/dev/null"});
   EXPECT_EQ(device.exit_status, 1);
   EXPECT_TRUE(contains(device.text, "regular files only")) << device.text;
+}
+
+TEST_F(StpctlTrace, StatusTellsThatNobodyHasStartedOne) {
+  const auto stpd = serve();
+  const auto said = stpctl({"trace", "status"});
+  EXPECT_EQ(said.exit_status, 0);
+  EXPECT_TRUE(contains(said.text, "none: nobody has started a trace")) << said.text;
+  const auto json = stpctl({"--json", "trace", "status"});
+  EXPECT_EQ(json.exit_status, 0);
+  EXPECT_TRUE(contains(json.text, R"("running":false,"frames":0)")) << json.text;
+}
+
+// As on a full disk.
+TEST_F(StpctlTrace, OfTheCommandLineThatEndsEarlyIsWarnedOf) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  os::UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const auto stpd = serve({"--pcap", path});
+  reader.reset();
+  make_traffic();
+  EXPECT_TRUE(stpd->says("the trace of --pcap (" + path + ") has ended early: Broken pipe"))
+      << stpd->output();
 }
 
 TEST_F(StpctlTrace, GoesOnBesideTheOneOfTheCommandLine) {

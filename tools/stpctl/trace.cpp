@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "libst/ipc/requests.h"
+#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/json/json.h"
@@ -37,6 +38,8 @@ constexpr double kNanoseconds = 1e9;
       throw Failure("there was no trace since the daemon started");
     case -ENOMEM:
       throw Failure("the daemon has no memory for the buffer: take a smaller --buffer");
+    case -EAGAIN:
+      throw Failure("the daemon cannot trace: " + std::string(NoThread::kText));
     case -EINVAL:
       throw Failure("the daemon writes to regular files only: name one with --out");
     default:
@@ -86,6 +89,13 @@ void stop(DaemonClient& daemon) {
   if (const auto error = daemon.ask(ask::TraceStop{}, none); error != 0) refuse(error);
 }
 
+// Why frames are missing, and the remedy.
+std::string of_the_missing(const ipc::TraceState& status) {
+  if (status.error != 0)
+    return std::string(" (the file takes no more: ") + std::strerror(-status.error) + ")";
+  return status.dropped != 0 ? " (the disk is slower than the link: see --snap and --buffer)" : "";
+}
+
 void report(const Options& options, const ipc::TraceState& status) {
   if (options.json) {
     Json json;
@@ -95,16 +105,22 @@ void report(const Options& options, const ipc::TraceState& status) {
     std::puts(json.end().text().c_str());
     return;
   }
-  std::printf(
-      "%s: %ju frames, %ju bytes in the file, %ju frames dropped%s\n",
-      status.finished != 0 ? "ended" : "running", std::uintmax_t{status.frames},
-      std::uintmax_t{status.written_bytes}, std::uintmax_t{status.dropped},
-      status.dropped != 0 ? " (the disk is slower than the link: see --snap and --buffer)" : "");
+  std::printf("%s: %ju frames, %ju bytes in the file, %ju frames dropped%s\n",
+              status.finished != 0 ? "ended" : "running", std::uintmax_t{status.frames},
+              std::uintmax_t{status.written_bytes}, std::uintmax_t{status.dropped},
+              of_the_missing(status).c_str());
+}
+
+std::string remedy_of(int error) {
+  if (error == -ENOSPC || error == -EDQUOT) return ": make room, or name an --out elsewhere";
+  if (error == -EFBIG) return ": raise the daemon's limit of file sizes (ulimit -f, LimitFSIZE)";
+  return {};
 }
 
 void check_file(const ipc::TraceState& status) {
   if (status.error != 0)
-    throw Failure(std::string("the file ends early: ") + std::strerror(-status.error));
+    throw Failure(std::string("the file ends early: ") + std::strerror(-status.error) +
+                  remedy_of(status.error));
   if (status.finished == 0)
     throw Failure("the daemon has not written all frames yet: see `stpctl trace status` later");
 }
@@ -141,7 +157,15 @@ void trace_stop(const Options& options) {
 
 void trace_status(const Options& options) {
   DaemonClient daemon(options.sockets.front());
-  report(options, status_of(daemon));
+  ask::TraceStatus::Reply reply{};
+  const auto error = daemon.ask(ask::TraceStatus{}, reply);
+  if (error != 0 && error != -ENOENT) refuse(error);
+  if (error == 0) return report(options, reply.trace);
+  reply.trace.finished = 1;
+  if (options.json) return report(options, reply.trace);
+  cli::print(
+      "none: nobody has started a trace since the daemon started; that of --pcap counts as "
+      "trace_frames (stpctl stats)");
 }
 
 void add_trace(cli::App& trace, Options& options) {

@@ -96,8 +96,10 @@ int Tracer::stop() {
   running_ = false;
   shards_.set_tap(beside_);
   writer_->finish();
-  log_("trace ended: " + std::to_string(writer_->frames()) + " frames, " +
-       std::to_string(writer_->dropped()) + " dropped");
+  const auto why = trace::why_it_ends_early(writer_->error());
+  log_("trace ended" + (why.empty() ? "" : " early: " + why) + ": " +
+       std::to_string(writer_->frames()) + " frames, " + std::to_string(writer_->dropped()) +
+       " dropped");
   return 0;
 }
 
@@ -358,7 +360,16 @@ host::LinkChange ServedLink::present_state() {
   return {.state = turn->port().state(), .trouble = turn->port().trouble()};
 }
 
+void ServedLink::warn_of_ended_trace() {
+  if (!trace_ || trace_->error() == 0 || std::exchange(warned_of_trace_, true)) return;
+  log(LogLevel::kWarning, "the trace of --pcap (" + options_.pcap +
+                              ") has ended early: " + trace::why_it_ends_early(trace_->error()) +
+                              "; it has " + std::to_string(trace_->frames()) +
+                              " frames, and begins anew with stpd");
+}
+
 void ServedLink::log_state() {
+  warn_of_ended_trace();
   for (;;) {
     const auto change = shards().first().drive()->next_link_change();
     if (!change) return log_state(present_state());
@@ -387,6 +398,7 @@ ServedLink::~ServedLink() {
   parts_->server.stop();
   if (serving_) wait_for_disconnects();
   end_parts();
+  warn_of_ended_trace();
 }
 
 // The server has stopped.

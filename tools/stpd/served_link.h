@@ -106,6 +106,7 @@ class ServedLink {
   void log_link();
   void log_shards();
   void warn_of_late_frames();
+  void warn_of_ended_trace();
   void warn_of_pages() const;
   void wait_for_disconnects();
   void add_counters();
@@ -122,7 +123,7 @@ class ServedLink {
   std::optional<trace::PcapngTap> tap_;
   std::unique_ptr<Parts> parts_;
   std::size_t links_ = 1;  // that are served together
-  bool absent_ = false, serving_ = false;
+  bool absent_ = false, serving_ = false, warned_of_trace_ = false;
   std::string obstacle_;  // why a link did not open though nothing is missing any more
   std::uint64_t seen_requests_ = 0;
   std::string logged_ = "up";  // the state and the trouble that were logged last

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "stp/base/mutex.h"
+#include "stp/base/start_thread.h"
 
 namespace stp::trace {
 
@@ -181,11 +182,19 @@ struct PcapngWriter::State {
   void put(const void* data, std::size_t size, std::uint64_t& at);
   void run();
   bool drain();
+  [[nodiscard]] std::uint64_t end_of_block(std::uint64_t begin);
   bool write_piece(std::uint64_t from, std::uint64_t end);
+  [[nodiscard]] int write_bytes(std::uint64_t from, std::uint64_t end, std::uint64_t& written);
+  void keep_blocks(std::uint64_t from, std::uint64_t end);
   void write_statistics();
-  bool give_up(ssize_t written);
+  bool give_up(int why);
+  // After an error the file lacks what was in the ring.
+  [[nodiscard]] std::uint64_t frames() const { return error == 0 ? taken : in_file; }
+  [[nodiscard]] std::uint64_t lacking() const {
+    return dropped + (error == 0 ? 0 : taken - in_file);
+  }
   [[nodiscard]] bool at_limit() const {
-    return frames >= max_frames || std::chrono::steady_clock::now() >= until;
+    return taken >= max_frames || std::chrono::steady_clock::now() >= until;
   }
 
   os::UniqueFd file;
@@ -196,7 +205,9 @@ struct PcapngWriter::State {
   RingMemory ring;
   // Positions count on and wrap only in the ring. It holds whole blocks from tail to head.
   std::atomic<std::uint64_t> head{0}, tail{0};
-  std::atomic<std::uint64_t> frames{0}, dropped{0};
+  std::atomic<std::uint64_t> taken{0}, in_file{0};  // frames that came into the ring, the file
+  std::atomic<std::uint64_t> dropped{0};            // frames that did not come into the ring
+  std::uint64_t blocks_before_frames = 0;           // of those in the ring: the file's header
   std::uint64_t lost = 0;  // dropped since the last frame that was taken; of the polling thread
   std::atomic<std::uint64_t> file_size{0};  // of whole blocks
   std::atomic<int> error{0};
@@ -241,11 +252,12 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(os::UniqueFd file, const Opti
   std::uint64_t at = 0;
   state->put(header.data(), header.size(), at);
   state->head = at;
+  state->blocks_before_frames = 2;
   return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
 }
 
 PcapngWriter::PcapngWriter(std::shared_ptr<State> state) : state_(std::move(state)) {
-  std::thread([shared = state_] {
+  start_thread([shared = state_] {
     // If the file is a pipe whose reader ends, write() shall fail instead of ending the program.
     sigset_t pipe;
     ::sigemptyset(&pipe);
@@ -281,16 +293,24 @@ bool PcapngWriter::is_overdue() const {
          std::chrono::steady_clock::now() >= finished_since_ + state_->farewell;
 }
 std::uint64_t PcapngWriter::frames() const {
-  return state_->frames;
+  return state_->frames();
 }
 std::uint64_t PcapngWriter::dropped() const {
-  return state_->dropped;
+  return state_->lacking();
 }
 std::uint64_t PcapngWriter::written_bytes() const {
   return state_->file_size;
 }
 int PcapngWriter::error() const {
   return state_->error;
+}
+
+std::string why_it_ends_early(int error) {
+  if (error == 0) return {};
+  const std::string text = std::strerror(-error);
+  if (error == -ENOSPC || error == -EDQUOT) return text + " (make room, or name another disk)";
+  if (error == -EFBIG) return text + " (raise the limit of file sizes: ulimit -f, LimitFSIZE)";
+  return text;
 }
 
 void PcapngWriter::State::put(const void* data, std::size_t size, std::uint64_t& at) {
@@ -310,7 +330,7 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   };
   if (state.error.load(std::memory_order_relaxed) != 0) return drop();
   if (state.closed.load(std::memory_order_relaxed)) return;
-  if (state.frames.load(std::memory_order_relaxed) >= state.max_frames) return;
+  if (state.taken.load(std::memory_order_relaxed) >= state.max_frames) return;
   const auto size = head.size() + rest.size();
   const auto held = std::min(size, state.longest);
   const auto length = sizeof(PacketHead) + padded(held) + sizeof(PacketFlags) +
@@ -340,7 +360,7 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
   }
   state.put(&end, sizeof end, at);
   state.head.store(at, std::memory_order_release);
-  state.frames.fetch_add(1, std::memory_order_relaxed);
+  state.taken.fetch_add(1, std::memory_order_relaxed);
   // Notified once per filled half, so that a busy link does not cost a system call per frame.
   const auto half = state.ring.size() / 2;
   if (used < half && used + length >= half) state.filling.notify_one();
@@ -375,11 +395,9 @@ bool PcapngWriter::State::drain() {
   const auto all = head.load(std::memory_order_acquire);
   auto from = tail.load(std::memory_order_relaxed);
   while (from != all) {
-    auto end = from;  // of whole blocks: after an error the file is cut behind the last piece
+    auto end = from;
     do {
-      std::uint32_t length = 0;
-      std::memcpy(&length, ring.data() + (end + sizeof length) % ring.size(), sizeof length);
-      end += length;
+      end = end_of_block(end);
     } while (end != all && end - from < kPiece);
     if (!write_piece(from, end)) return false;
     from = end;
@@ -387,31 +405,67 @@ bool PcapngWriter::State::drain() {
   return true;
 }
 
+// A block's length follows its type. Both are whole words, which the ring's end does not split.
+std::uint64_t PcapngWriter::State::end_of_block(std::uint64_t begin) {
+  std::uint32_t length = 0;
+  std::memcpy(&length, ring.data() + (begin + sizeof length) % ring.size(), sizeof length);
+  return begin + length;
+}
+
+// The piece has whole blocks.
 bool PcapngWriter::State::write_piece(std::uint64_t from, std::uint64_t end) {
-  const auto size = end - from;
-  const auto place = from % ring.size();
-  const auto first = std::min<std::size_t>(size, ring.size() - place);
-  std::array<iovec, 2> parts{{{ring.data() + place, first}, {ring.data(), size - first}}};
-  const auto written = ::writev(file.get(), parts.data(), 2);
-  if (written != static_cast<ssize_t>(size)) return give_up(written);
-  file_size += size;
-  tail.store(from + size, std::memory_order_release);
-  return true;
+  auto written = from;
+  const auto why = write_bytes(from, end, written);
+  keep_blocks(from, written);
+  return why == 0 || give_up(why);
+}
+
+// Returns 0 or a negative errno; `written` is how far it came.
+int PcapngWriter::State::write_bytes(std::uint64_t from, std::uint64_t end,
+                                     std::uint64_t& written) {
+  for (written = from; written != end;) {
+    const auto size = end - written;
+    const auto place = written % ring.size();
+    const auto first = std::min<std::size_t>(size, ring.size() - place);
+    std::array<iovec, 2> parts{{{ring.data() + place, first}, {ring.data(), size - first}}};
+    const auto result = ::writev(file.get(), parts.data(), 2);
+    if (result == 0) return -ENOSPC;
+    if (result < 0 && errno != EINTR) return -errno;
+    if (result > 0) written += static_cast<std::uint64_t>(result);
+  }
+  return 0;
+}
+
+// Counts the blocks that are in the file as a whole, and makes room in the ring for others.
+void PcapngWriter::State::keep_blocks(std::uint64_t from, std::uint64_t end) {
+  auto kept = from;
+  std::uint64_t blocks = 0;
+  while (kept != end) {
+    const auto next = end_of_block(kept);
+    if (next > end) break;
+    kept = next;
+    ++blocks;
+  }
+  const auto others = std::min(blocks, blocks_before_frames);
+  blocks_before_frames -= others;
+  in_file += blocks - others;
+  file_size += kept - from;
+  tail.store(kept, std::memory_order_release);
 }
 
 // How many frames there were, and how many of them the file lacks.
 void PcapngWriter::State::write_statistics() {
-  const auto block = statistics(frames, dropped);
+  const auto block = statistics(taken, dropped);
   const auto written = ::write(file.get(), block.data(), block.size());
   if (written != static_cast<ssize_t>(block.size()))
-    give_up(written);
+    give_up(written < 0 ? -errno : -ENOSPC);
   else
     file_size += block.size();
 }
 
 // After an error such as a full disk, cuts the file so that the earlier frames stay readable.
-bool PcapngWriter::State::give_up(ssize_t written) {
-  error = written < 0 ? -errno : -ENOSPC;
+bool PcapngWriter::State::give_up(int why) {
+  error = why;
   [[maybe_unused]] const auto cut = ::ftruncate(file.get(), static_cast<off_t>(file_size.load()));
   return false;
 }

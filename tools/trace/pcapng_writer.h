@@ -55,7 +55,9 @@ class PcapngWriter {
   // Overdue: Options::farewell has passed since finish().
   [[nodiscard]] bool is_overdue() const;
 
+  // Frames that were taken. After an error: those that are in the file.
   [[nodiscard]] std::uint64_t frames() const;
+  // Frames that the file lacks: they found the ring full, or the file took them no more.
   [[nodiscard]] std::uint64_t dropped() const;
   [[nodiscard]] std::uint64_t written_bytes() const;  // of whole blocks
   // Why the file is not complete: 0 or a negative errno.
@@ -71,6 +73,9 @@ class PcapngWriter {
   const std::shared_ptr<State> state_;
   std::chrono::steady_clock::time_point finished_since_{};  // when it was asked to finish
 };
+
+// "": `error` (of PcapngWriter) is 0. Else the cause and its remedy.
+std::string why_it_ends_early(int error);
 
 // Connects a link to a trace. Threads of several shards may bring frames: they wait for each other
 // as long as it takes to copy one.
