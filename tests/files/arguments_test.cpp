@@ -37,6 +37,12 @@ TEST_F(Conflicts, a_name_is_for_one_argument_or_for_standard_input) {
   EXPECT_EQ(found(), "");
   sending_.name = "";
   EXPECT_TRUE(tells("--name is empty"));
+  sending_.name = "d/y";
+  EXPECT_EQ(found(), "");
+  for (const auto* name : {"../y", "/y", "y/", "d//y", "."}) {
+    sending_.name = name;
+    EXPECT_TRUE(tells("--name " + std::string(name) + ": no receiver")) << name;
+  }
 }
 
 TEST_F(Conflicts, a_directory_for_all_is_below_that_of_the_receiver) {

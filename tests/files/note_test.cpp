@@ -84,6 +84,22 @@ TEST(Note, tells_a_file_that_may_not_be_so_long_from_a_directory_without_space) 
             "(ulimit -f), permits no file of that length");
 }
 
+TEST(Note, names_what_is_in_the_way_of_a_file_and_how_it_goes) {
+  const auto says = [](int error, const std::string& part, std::uint64_t have = 0) {
+    auto note = result_of(error);
+    note.have = have;
+    return describe(note).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(says(-EISDIR, "with -r --delete to an stp-recv --allow-delete"));
+  EXPECT_TRUE(says(-EPIPE, "the program that was to read its output has ended"));
+  EXPECT_TRUE(says(-EPERM, "it belongs to another user there"));
+  EXPECT_TRUE(says(-ENOTDIR, "cannot write into it: Not a directory", 1));
+  EXPECT_EQ(beginning("a/bc/d", 1), "a");
+  EXPECT_EQ(beginning("a/bc/d", 2), "a/bc");
+  for (const std::uint64_t names : {std::uint64_t{3}, std::uint64_t{4}, ~std::uint64_t{0}})
+    EXPECT_EQ(beginning("a/bc/d", names), "a/bc/d");
+}
+
 // Appends a file of `length` bytes that all have the value `fill`.
 void append(std::vector<std::byte>& pack, std::uint32_t file, std::size_t length, std::byte fill) {
   Digest digest{};

@@ -579,6 +579,32 @@ TEST_F(DeletionTest, a_directory_in_the_way_of_a_file_goes) {
 }
 
 // A dry run, and one that finds nothing to delete.
+// A symbolic link, for example: said once on each side, and not for each of the files.
+TEST_F(DeletionTest, something_else_where_a_directory_goes_is_named_once) {
+  std::filesystem::remove_all(directory_ / "out/tree/sub");
+  std::filesystem::create_symlink("/nowhere", directory_ / "out/tree/sub");
+  for (int i = 0; i < 9; ++i) std::ofstream(directory_ / "tree/sub" / std::to_string(i)) << i;
+  sending_.remove = false;
+  const auto lines = [this](bool dry) {
+    const auto said = directory_ / (dry ? "dry" : "said");
+    sending_.dry = dry;
+    {
+      const ErrorLog log(said);
+      EXPECT_EQ(send(), 11U);
+    }
+    std::ifstream in(said);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  };
+  const auto once = lines(true);
+  ASSERT_EQ(once.size(), 1U);
+  EXPECT_EQ(once[0].find("test: tree/sub: the receiver cannot write into it: Not a directory"), 0U)
+      << once[0];
+  EXPECT_EQ(lines(false).size(), 2U) << "the receiver's line and the sender's";
+  EXPECT_TRUE(exists("tree/a"));
+}
+
 TEST_F(DeletionTest, looking_for_names_changes_no_permissions) {
   const auto out = (directory_ / "out").string();
   if (::geteuid() == 0) {

@@ -201,7 +201,8 @@ void FileSender::heard(const Note& note) {
       break;
     case NoteKind::kFailed:
       if (note.file >= end || note.reason == Reason::kNone) throw nonsense();
-      over(note.file, note.reason, why_failed(note), note.error);
+      over(note.file, note.reason, why_failed(note), note.error,
+           note.reason == Reason::kWrite ? note.have : 0);
       break;
     case NoteKind::kWanted:
       if (note.file >= end) throw nonsense();
@@ -230,7 +231,8 @@ void FileSender::wanted(std::uint32_t number, const Note& note) {
   wanted_.push_back(number);
 }
 
-void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure, int error) {
+void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure, int error,
+                      std::uint64_t way) {
   auto* const entry = find(number);
   if (entry == nullptr || entry->state == State::kOver) return;  // this side has given it up
   if (reason == Reason::kNone && entry->state == State::kWanted) throw nonsense();
@@ -242,7 +244,8 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
   const auto all_was_there = entry->from != 0 && entry->from == entry->size;
   const auto unchanged = entry->state == State::kOffered || all_was_there;
   entry->state = State::kOver;
-  report_({entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error});
+  report_(
+      {entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error, way});
 }
 
 void FileSender::is_sent(Entry& entry) {

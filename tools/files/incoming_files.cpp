@@ -146,7 +146,7 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   if (const auto error =
           only_make ? directories_.make(above, directory) : directories_.open(above, directory);
       error != 0)
-    return fail(number, offer, result_of(error));
+    return fail(number, offer, no_way(above, error));
   if (only_make) {
     over(offer);
     done(number);
@@ -161,6 +161,16 @@ void IncomingFiles::look_at(std::uint32_t number, Offer& offer) {
   }
 }
 
+// Why there is no such directory: `have` is how many names lead to what is in its way.
+Note IncomingFiles::no_way(std::span<const std::string> names, int error) const {
+  auto note = result_of(error);
+  if (error != -ENOTDIR && error != -ELOOP) return note;
+  Directory directory;
+  for (note.have = 1; note.have < names.size(); ++note.have)
+    if (directories_.find(names.first(note.have), directory) != 0) break;
+  return note;
+}
+
 // Says what would be done, and does nothing.
 void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
   const auto& metadata = offer.metadata;
@@ -172,7 +182,7 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
   const auto error =
       directories_.find(std::span(offer.path).first(offer.path.size() - 1), directory);
   if (error != 0 && error != -ENOENT && error != -EAGAIN)
-    return fail(number, offer, result_of(error));
+    return fail(number, offer, no_way(std::span(offer.path).first(offer.path.size() - 1), error));
   const auto at = error == 0 ? directory->get() : -1;
   const auto is_there = error == 0 && ::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
   const auto in_the_way =
@@ -613,7 +623,11 @@ void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note not
   linked_.forget(number);
   const auto of_output = sink_ >= 0 && note.error != 0;  // not of a directory
   if (of_output) note.reason = Reason::kWrite;
-  const auto line = (name.empty() ? "a file" : name) + ": " +
+  const auto way = note.have == 0 ? std::string() : beginning(name, note.have);
+  const auto line = (!way.empty()   ? way
+                     : name.empty() ? "a file"
+                                    : name) +
+                    ": " +
                     (of_output ? "standard output cannot be written: " + error_text(note.error) +
                                      "; redirect it to where there is room, or to a program that "
                                      "reads all"
@@ -625,7 +639,8 @@ void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note not
     failed_[name] = later ? line : "";
   else
     ++failed_unnamed_;
-  if (!later && (note.reason != Reason::kNoSpace || without_space_++ == 0))
+  const auto told = !way.empty() && std::exchange(told_way_, way) == way;
+  if (!later && !told && (note.reason != Reason::kNoSpace || without_space_++ == 0))
     progress_.complain(line);
   if (number != 0) refuse(number, note);
 }

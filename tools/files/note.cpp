@@ -58,7 +58,10 @@ std::vector<Note> decode_notes(std::span<const std::byte> bytes) {
 namespace {
 
 std::string remedy(int error) {
-  if (error == EISDIR) return "remove the directory of that name there, or send with --delete";
+  if (error == EISDIR)
+    return "remove the directory of that name there, or send with -r --delete to an stp-recv "
+           "--allow-delete";
+  if (error == EPIPE) return "the program that was to read its output has ended";
   if (error == ENOTDIR || error == ELOOP)
     return "a directory is needed there, and something else has its name, perhaps a symbolic link; "
            "remove that";
@@ -69,6 +72,12 @@ std::string remedy(int error) {
 }
 
 }  // namespace
+
+std::string beginning(const std::string& path, std::uint64_t names) {
+  std::size_t end = 0;
+  for (; names != 0 && end != std::string::npos; --names) end = path.find('/', end + 1);
+  return path.substr(0, end);
+}
 
 std::string describe(const Note& note) {
   switch (note.reason) {
@@ -84,6 +93,13 @@ std::string describe(const Note& note) {
       if (note.error == EBUSY)
         return "another transfer writes this file at the receiver; send it again when that has "
                "ended";
+      if (note.error == EPERM)
+        return "the receiver may not change it: " + error_text(EPERM) +
+               "; it belongs to another user there, or is immutable; run stp-recv as that user, or "
+               "remove it";
+      if (note.have != 0)
+        return "the receiver cannot write into it: " + error_text(note.error) + "; " +
+               remedy(note.error);
       return "the receiver cannot write the file: " + error_text(note.error) + "; " +
              remedy(note.error);
     case Reason::kDigest:

@@ -93,7 +93,7 @@ enum class Reason : std::uint16_t {
   kProtocol = 1,  // unknown version, or messages out of order
   kName = 2,      // no file of that name may be written
   kNoSpace = 3,
-  kWrite = 4,      // see errno
+  kWrite = 4,      // see errno; `have` names of the path, if not 0, lead to what is in its way
   kDigest = 5,     // what arrived is not what was sent
   kStopped = 6,    // the receiver was told to end
   kTimeout = 7,    // the content stopped coming
@@ -120,6 +120,8 @@ NoteBytes encode(const Note& note);
 std::optional<Note> decode_note(std::span<const std::byte> bytes);
 // All notes of a message. Empty: one of them is malformed, or there is none.
 std::vector<Note> decode_notes(std::span<const std::byte> bytes);
+// The first names of a path; all of it, if it has no more.
+std::string beginning(const std::string& path, std::uint64_t names);
 // The text for the user: the cause and the remedy.
 std::string describe(const Note& note);
 // The same for the receiver's own user.

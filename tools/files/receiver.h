@@ -334,6 +334,7 @@ class IncomingFiles {
   void look_at(std::uint32_t number, Offer& offer);
   void look_at_file(std::uint32_t number, Offer& offer, const Directory& directory);
   void look_at_for_sink(std::uint32_t number, Offer& offer);
+  [[nodiscard]] Note no_way(std::span<const std::string> names, int error) const;
   void look_at_dry(std::uint32_t number, Offer& offer);
   bool may_be_unchanged(std::uint32_t number, const Metadata& metadata, int directory,
                         bool same_size);
@@ -385,6 +386,7 @@ class IncomingFiles {
   static constexpr std::size_t kMostFailed = 4'096;
   std::map<std::string, std::string> failed_;
   unsigned files_ = 0, failed_unnamed_ = 0, without_space_ = 0;
+  std::string told_way_;  // to a directory: that something else is there was said last
   Settler settler_;
   SmallFiles small_files_;
 };

@@ -75,6 +75,11 @@ class Complaints {
     if (!failed_.insert(path).second) return;
     if (reason != Reason::kNoSpace || without_space_++ == 0) progress_.complain(path + ": " + why);
   }
+  // A directory there is none: told once, for all that goes into it.
+  void add_way(const std::string& path, const std::string& way, const std::string& why) {
+    if (failed_.insert(path).second && no_ways_.insert(way).second)
+      progress_.complain(way + ": " + why);
+  }
   void finish() const {
     if (without_space_ > 1)
       progress_.complain(std::to_string(without_space_ - 1) +
@@ -84,7 +89,7 @@ class Complaints {
 
  private:
   Progress& progress_;
-  std::set<std::string> failed_;
+  std::set<std::string> failed_, no_ways_;
   std::size_t without_space_ = 0;
 };
 
@@ -410,6 +415,10 @@ class Sender {
       if (sending_.dry) return learn_dry_in_the_way(outcome);
       return in_the_way_.push_back(outcome.file.metadata().path);
     }
+    if (outcome.way != 0)
+      return complaints_.add_way(outcome.file.path(),
+                                 beginning(outcome.file.metadata().path, outcome.way),
+                                 outcome.failure);
     if (!outcome.failure.empty())
       return complaints_.add(outcome.file.path(), outcome.failure, outcome.reason);
     if (sending_.dry) return learn_dry(outcome);

@@ -59,8 +59,9 @@ struct Outcome {
   std::uint64_t there = 0;  // bytes with which the transfer went on
   bool unchanged = false;   // the receiver had all of it
   Reason reason = Reason::kNone;
-  std::string failure;  // "": the receiver has it
-  int error = 0;        // errno at the receiver, where there is one
+  std::string failure;    // "": the receiver has it
+  int error = 0;          // errno at the receiver, where there is one
+  std::uint64_t way = 0;  // so many names of its path there lead to what is no directory; 0: all do
 };
 
 class FileSender {
@@ -110,7 +111,8 @@ class FileSender {
   bool hear(Duration wait);
   void heard(const Note& note);
   void wanted(std::uint32_t number, const Note& note);
-  void over(std::uint32_t number, Reason reason, const std::string& failure, int error = 0);
+  void over(std::uint32_t number, Reason reason, const std::string& failure, int error = 0,
+            std::uint64_t way = 0);
   void let_go();
   void is_sent(Entry& entry);
 
