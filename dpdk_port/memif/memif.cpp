@@ -136,6 +136,12 @@ std::unique_ptr<Memif> Memif::open(const Settings& settings, std::string& error)
     // A socket may still come where there is none, but not where something else is.
     error = why_no_socket(settings.socket, "/run/memif.sock");
     if (!error.empty()) return nullptr;
+    // Whoever serves it would have to change that, or this user.
+    if (probe_socket(settings.socket) == EACCES) {
+      error = "this user may not open " + settings.socket +
+              ": let its owner permit that (chmod, chgrp), or run both programs as one user";
+      return nullptr;
+    }
     memif->closer_ = std::make_shared<Closer>();
     return memif;
   }

@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -21,6 +23,7 @@
 #include "tests/held_file.h"
 #include "tests/lingering_socket.h"
 #include "tests/temporary_directory.h"
+#include "tests/unprivileged.h"
 
 namespace stp::port::memif {
 namespace {
@@ -39,6 +42,20 @@ FileDescriptor make_file(std::size_t size, int seals) {
   EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size)), 0);
   EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
   return file;
+}
+
+// Its owner has to permit it: waiting would not help.
+TEST(MemifClient, IsToldAtOnceThatItsUserMayNotOpenTheSocket) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() + "/memif.sock";
+  std::string error;
+  const auto server = Memif::open({.socket = path, .serves = true}, error);
+  ASSERT_TRUE(server) << error;
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const test::Unprivileged other(directory.path());
+  EXPECT_FALSE(Memif::open({.socket = path}, error));
+  EXPECT_NE(error.find("this user may not open " + path + ": "), std::string::npos) << error;
 }
 
 class MemifPeer : public ::testing::Test {
