@@ -22,12 +22,19 @@ offers() {
   local offered
   offered=$(fish --no-config -c "source tools/completion/stp.fish; complete -C'$1'" | cut -f1)
   for what in "${@:2}"; do
-    grep -qxF -- "$what" <<<"$offered" || { echo "$1: $what is not offered, but: $offered"; wrong=1; }
+    grep -qxF -- "$what" <<<"$offered" || { echo "$1: $what is not offered, but: $offered"; wrong=1; return 1; }
   done
 }
 offers 'stpd --link ' loop udp: ip:
 offers 'stpd --link udp:' udp:lo
 offers 'stpd --link udp:eth0,' udp:eth0,port= udp:eth0,congestion=off
+offers 'stpd --poll ' busy adaptive interrupt
+offers 'stpd --log-format ' text timed json
+offers 'stp-perf latency --op ' put level0
+offers 'stpctl ping --l' --link
+for line in 'stpctl links --l' 'stp-sim --l'; do
+  ! (offers "$line" --link) >/dev/null || { echo "$line: --link is offered, which is refused"; wrong=1; }
+done
 host=$(sed -nE 's/#.*//; s/^[0-9a-f.:]+[[:space:]]+([^[:space:]]+).*/\1/p' /etc/hosts | head -n 1)
 [ -z "$host" ] || offers "stpctl ping ${host%?}" "$host:"
 exit $wrong

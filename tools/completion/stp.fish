@@ -13,8 +13,17 @@ function __stp_help
     $words[1] --help 2>/dev/null
 end
 
+# The values of the option in front of the cursor, where the help lists them: "--poll busy|adaptive".
+function __stp_values
+    set -l option (commandline -opc)[-1]
+    string match -q -- '--*' $option
+    and __stp_help | sed -nE "s/^ +(-[a-zA-Z0-9],)?$option ([a-z0-9]+(\|[a-z0-9]+)+)( .*)?\$/\2/p" | string split '|'
+end
+
 function __stp_candidates
-    if string match -q -- '-*' (commandline -ct)
+    if __stp_values
+        return
+    else if string match -q -- '-*' (commandline -ct)
         __stp_help | sed -nE 's/^ +(-[a-zA-Z0-9],)?(--[a-z0-9-]+).*/\2/p'
     else
         set -l help (__stp_help)
@@ -24,6 +33,15 @@ function __stp_candidates
             sed -E 's/#.*//; s/^[^[:space:]]+//' /etc/hosts 2>/dev/null | string match -ra '\S+' | string replace -r '$' ':'
         end
     end
+end
+
+# The command has the option, or the program, in front of its commands.
+function __stp_takes_link
+    set -l words (commandline -opc)
+    begin
+        $words[1] --help
+        __stp_help
+    end 2>/dev/null | string match -qr -- '^ +--link '
 end
 
 # Links, and what may follow.
@@ -45,5 +63,5 @@ end
 
 for program in stpd stpctl stp-perf stp-recv stp-replay stp-send stp-sim
     complete -c $program -a '(__stp_candidates)'
-    complete -c $program -l link -x -a '(__stp_links)'
+    complete -c $program -n __stp_takes_link -l link -x -a '(__stp_links)'
 end
