@@ -577,6 +577,23 @@ print(os.wait()[1])
         )
         self.assertEqual((ended, output), (0, "0\n"))
 
+    @unittest.skipUnless(os.geteuid() == 0, "root alone can be another user, and has no such limit itself")
+    def test_where_no_thread_can_be_started_say_what_to_raise(self):
+        for most in (1, 2):
+            ended, output = program(
+                f"""
+import os, resource, stp
+resource.setrlimit(resource.RLIMIT_NPROC, ({most}, {most}))
+os.setuid(64321)
+try:
+    stp.Domain("loop")
+except stp.Error as error:
+    print(error)
+"""
+            )
+            self.assertEqual(ended, 0, output)
+            self.assertIn("no thread can be started (raise ulimit -u, TasksMax or the pids limit)", output)
+
     def test_of_forgotten_objects_are_told(self):
         output = self.assertEnds("import gc; del domain, listener, a, b, answers, thread; gc.collect()")
         self.assertEqual(output, "")
