@@ -2,7 +2,8 @@
 // stp-paths COUNT...: runs each path of frames through the engine COUNT times, for a tool that
 // counts instructions (tests/bench/instructions). Each run is a process of its own, forked from
 // this one, which has paid for its start once. Prints the pid, the path and COUNT of each. Does not
-// depend on time, random numbers or threads.
+// depend on time or random numbers; only how much of what libst does falls to a thread of its own
+// varies a little.
 // stp-paths lines COUNT: one Put on each of COUNT connections, which have been used before, for a
 // tool that simulates caches: it is told when they are to be empty.
 #include <sys/wait.h>
@@ -25,6 +26,7 @@
 #include "tests/bench/managed_pair.h"
 #include "tests/bench/many_connections.h"
 #include "tests/bench/put_pair.h"
+#include "tests/bench/steps_of_time.h"
 
 namespace stp::bench {
 namespace {
@@ -172,6 +174,7 @@ bool walk_apart(const Path& path, std::uint32_t count) {
   if (child == 0) {
     std::printf("%d %s %u\n", ::getpid(), path.name, count);
     std::fflush(stdout);
+    let_time_step_here();
     if (path.counted_apart)
       path.walk(count);
     else

@@ -64,10 +64,9 @@ void PutPair::send(std::uint32_t length) {
 
 void PutPair::move_frames() {
   while (const auto count = a.node.transmit(frames_, now)) {
-    std::array<LoopedFrame, kBurst> burst;
     for (std::size_t i = 0; i < count; ++i)
-      burst[i] = {Bytes(frames_[i].head, frames_[i].head_length), frames_[i].attached};
-    b.node.receive_looped({burst.data(), count}, now);
+      burst_[i] = {Bytes(frames_[i].head, frames_[i].head_length), frames_[i].attached};
+    b.node.receive_looped({burst_.data(), count}, now);
     let_go(count);
   }
 }

@@ -36,6 +36,7 @@ class PutPair : public test::TwoNodes {
   std::uint32_t next_buffer_ = 0;
   std::vector<std::byte> heads_;
   std::array<TxFrame, kBurst> frames_{};
+  std::array<LoopedFrame, kBurst> burst_{};
 };
 
 }  // namespace stp::bench
