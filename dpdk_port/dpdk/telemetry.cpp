@@ -159,6 +159,14 @@ std::string telemetry_socket() {
   return std::filesystem::exists(path, failure) ? path : "";
 }
 
+std::string telemetry_trouble() {
+  const std::filesystem::path folder(rte_eal_get_runtime_dir());
+  if (!telemetry_enabled() || folder.empty() || !telemetry_socket().empty()) return "";
+  return "no telemetry: no socket could be made in " + folder.string() +
+         "; if another user has made " + folder.parent_path().string() +
+         ", name a directory of this user in XDG_RUNTIME_DIR";
+}
+
 PublishedSource::PublishedSource(TelemetrySource& source) : source_(source) {
   static std::once_flag once;
   std::call_once(once, register_commands);

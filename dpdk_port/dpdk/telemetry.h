@@ -39,6 +39,8 @@ class TelemetrySource {
 void enable_telemetry();
 // "": none.
 std::string telemetry_socket();
+// Why there is none though it was enabled, and DPDK runs; "": there is one, or none is to be.
+std::string telemetry_trouble();
 
 // Publishes a source while this object lives. After destruction the source is not called any more.
 class PublishedSource {

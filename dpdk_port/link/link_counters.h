@@ -80,7 +80,7 @@
   X(_,             link_sought,      "times a memif client looked for its server after the first") \
   X(_,             link_tx_refused,  "frames that the kernel did not send: too long, or the link went down") \
   X(_,             looped,           "frames to our own address, which never reach the link")      \
-  X(_,             trace_dropped,    "frames that found the buffer of that trace full")            \
+  X(_,             trace_dropped,    "frames that the trace of --pcap lacks: buffer or file was full")   \
   X(_,             trace_frames,     "frames written to the trace of --pcap")                      \
   X(_,             tx_no_buffer,     "turns in which no buffer was free for sending")              \
   X(_,             udp_displaced,    "addresses that gave way to others: the table was full")      \

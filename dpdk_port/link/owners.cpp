@@ -238,7 +238,11 @@ int probe_socket(const std::string& path) {
 
 std::string why_no_socket(const std::string& path, const std::string& usual) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || S_ISSOCK(status.st_mode)) return "";
+  if (::stat(path.c_str(), &status) != 0)
+    return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)
+               ? "a symbolic link that leads nowhere is there: remove it, or name another path"
+               : "";
+  if (S_ISSOCK(status.st_mode)) return "";
   if (!S_ISDIR(status.st_mode))
     return "a file that is no socket is there: name another path, as " + usual;
   return "it is a directory: name a file in it, as " + path + (path.ends_with('/') ? "" : "/") +

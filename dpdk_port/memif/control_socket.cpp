@@ -37,7 +37,11 @@ FileDescriptor make_socket(std::string& error) {
 std::string explain(const std::string& path, int error) {
   const auto fault =
       error == EADDRINUSE || error == ECONNREFUSED ? why_no_socket(path, "/run/memif.sock") : "";
-  return fault.empty() ? std::strerror(error) : fault;
+  if (!fault.empty()) return fault;
+  if (error == EADDRINUSE)
+    return "another program serves it: end that, open this link with role=client, or name another "
+           "socket";
+  return std::strerror(error);
 }
 
 }  // namespace

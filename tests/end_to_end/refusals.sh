@@ -34,7 +34,8 @@ for wrong in "stp-send --bwlimt 3 x y:1" "stp-send x" "stp-send --bwlimit no x y
   "stpd --link bogus:x" "stp-send --link bogus:x $work/file a:1" "stp-recv --link bogus:x --listen :1 --out $work" \
   "stp-perf --link bogus:x latency" "stpctl ping --link bogus:x a:1" "stpd --link loop --cpus 9999" \
   "stp-perf --link loop --cpu 9999 latency" "stpd --link loop --pcap-frames 3" "stpd --link loop --socket=" \
-  "stpd --link loop --listen all:0"; do
+  "stpd --link loop --listen all:0" "stpd --link loop --max-clients 0" "stpctl --socket $work/none devices" \
+  "stp-send --name ../x $work/file a:1"; do
   # shellcheck disable=SC2086
   "$bin/"$wrong >"$work/said" 2>&1
   [ $? -eq 2 ] || fail "another status than 2 of: $wrong"
@@ -166,7 +167,7 @@ cp "$work/file" "$work/taken"
 expect refused_with "Is a directory" "$work/taken" 10.9.0.2:3000
 expect wait_for 20 contains "$work/receiver.log" "taken: it is not written: Is a directory"
 truncate -s 1P "$work/huge" 2>/dev/null || truncate -s 8T "$work/huge"
-expect refused_with "not enough space" "$work/huge" 10.9.0.2:3000
+expect refused_with "not enough space in the receiver's directory for its $(stat -c %s "$work/huge") bytes" "$work/huge" 10.9.0.2:3000
 rm -r "$work/out"
 expect refused_with "check its --out directory" "$work/file" 10.9.0.2:3000
 stop "$receiver"
@@ -188,6 +189,19 @@ timeout 20 "$bin/stp-recv" --link "stpd:$work/nobody.sock" --listen :1 --out "$w
   >"$work/said" 2>&1
 expect [ $? -eq 1 ]
 expect says "$work/said" "nobody.sock: no daemon answers there"
+
+# Where no socket can be.
+# no_socket_at PATH TEXT
+no_socket_at() { ! timeout 20 "$bin/stpd" --link loop --socket "$1" >"$work/said" 2>&1 && says "$work/said" "socket $1: $2"; }
+ln -s nowhere "$work/dangling"
+expect no_socket_at "$work/dangling" "a symbolic link that leads nowhere is there: remove it"
+expect no_socket_at /proc/x.sock "no socket can be made in /proc (No such file or directory): name one elsewhere"
+expect no_socket_at "$work/a/b/x.sock" "there is no directory $work/a: make it"
+! timeout 20 "$bin/stpd" --link loop --socket "$work/x.sock" --pcap "$work/a/b" 2>"$work/said" || fail "a trace nowhere"
+expect says "$work/said" "--pcap $work/a/b: No such file or directory: name a file elsewhere"
+for tool in stp-send stp-recv stp-perf; do
+  expect contains <("$bin/$tool" --version) "$tool "
+done
 
 # Where no thread is to be had. Root has no such limit, so another user runs them, who runs nothing else.
 # of_few_threads MOST ARGUMENT...: a program that may have so many threads

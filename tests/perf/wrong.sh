@@ -26,6 +26,8 @@ refuses 2 "--size: '0x4g' is no size" --link loop latency --size 0x4g
 refuses 2 "--window: 5000 is too large: write 1 to 4096" --link loop rate --window 5000
 refuses 2 "--window 1025: write 1 to 1024 for level0" --link loop rate --op level0 --window 1025
 refuses 2 "--connections 2: with --sleep, level0 has one connection only" --link loop rate --op level0 --sleep --connections 2
+refuses 2 "--seconds is an option of 'stp-perf latency': it stands behind that" --link loop --seconds 0.1 latency
+refuses 2 "--link: it is given 2 times, and takes one value" --link loop --link loop latency
 refuses 2 "raw needs a --link" raw
 refuses 2 "a command is missing; there are server latency" --link loop
 refuses 2 "there is no command 'latncy'; there are server latency" --link loop latncy

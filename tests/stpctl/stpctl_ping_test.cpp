@@ -24,6 +24,10 @@ TEST_F(StpctlPing, MeasuresRoundTripsAndSumsThemUp) {
   const auto json = stpctl({"ping", ":3000", "--count", "200", "--interval", "0", "--json"});
   EXPECT_TRUE(is_json(json.text));
   EXPECT_TRUE(contains(json.text, R"("answered":200)")) << json.text;
+  const auto refused = stpctl({"--json", "ping", ":3999"});
+  EXPECT_EQ(refused.exit_status, 1);
+  EXPECT_TRUE(contains(refused.text, R"("answered":0,"lost":0,"error":"Connection refused)"))
+      << refused.text;
 }
 
 TEST_F(StpctlPing, ReachesTheLastPortThatThereIs) {

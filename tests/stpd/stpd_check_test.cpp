@@ -51,6 +51,15 @@ TEST_F(StpdCheck, ShowsNothingOfAFileThatControlsTheTerminal) {
   EXPECT_TRUE(says(4, "'?' is no option")) << program->output();
 }
 
+TEST_F(StpdCheck, NamesTheLineWhereAListOrQuotesBeginThatDoNotEnd) {
+  EXPECT_EQ(check("lisen = all:7\nlink = loop\nlisten = [\n  all:1,\n  \nsocket = /run/x\n"), 1);
+  EXPECT_TRUE(says(1, "did you mean 'listen'?")) << program->output();
+  EXPECT_TRUE(says(3, "a list begins here and does not end")) << program->output();
+  EXPECT_EQ(program->output().find(":6:"), std::string::npos) << program->output();
+  EXPECT_EQ(check("link = \"loop\nlisten = all:7\n"), 1);
+  EXPECT_TRUE(says(1, "the quotes of link do not end")) << program->output();
+}
+
 TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
   EXPECT_EQ(check("log-level = loud\n"
                   "frobnicate = 1\n"
@@ -67,7 +76,8 @@ TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
                   "hello\n"),
             1);
   EXPECT_TRUE(says(1, "error|warning|info|debug")) << program->output();
-  EXPECT_TRUE(says(2, "there is no option")) << program->output();
+  EXPECT_TRUE(says(2, "there is no option 'frobnicate' here; there are: link, "))
+      << program->output();
   EXPECT_TRUE(says(3, "double quotes")) << program->output();
   EXPECT_TRUE(says(4, "write numbers")) << program->output();
   for (const auto* wrong :

@@ -180,6 +180,16 @@ std::string wrong_value_of_flag(const std::string& said) {
          " alone, which takes no value";
 }
 
+// The same of an option with one value that is given several times.
+std::string given_too_often(const std::string& said) {
+  constexpr std::string_view kAtMost = ": At Most 1 required but received ";
+  const auto at = said.find(kAtMost);
+  if (at == said.npos) return {};
+  return said.substr(0, at) + ": it is given " + said.substr(at + kAtMost.size()) +
+         " times, and takes one value" +
+         (said.starts_with("--link:") ? "; several links stand in a file (stpd --config)" : "");
+}
+
 }  // namespace
 
 ValidationError::ValidationError(const std::vector<std::string>& each)
@@ -551,6 +561,11 @@ std::string App::command() const {
 std::string App::wrong_option() const {
   for (const std::string& word : remaining(true)) {
     if (word.size() < 2 || word[0] != '-') continue;
+    const auto name = word.substr(0, word.find('='));
+    const auto* at = &app_;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    if (at != &app_ && at->get_option_no_throw(name) != nullptr)
+      return name + " is an option of '" + command() + "': it stands behind that";
     return "there is no option " + word + ": '" + command() + " --help' lists those there are";
   }
   return {};
@@ -614,6 +629,7 @@ int App::report(const ParseError& error, int status) const {
   const std::string of_cli11 = CLI::RequiredError::Subcommand(1).what();
   if (wrong.empty() && error.what() == of_cli11) wrong = missing_command();
   if (wrong.empty()) wrong = wrong_value_of_flag(error.what());
+  if (wrong.empty()) wrong = given_too_often(error.what());
   if (const auto words = remaining(true); wrong.empty() && !words.empty())
     wrong = "nothing takes '" + words.front() + "': '" + command() +
             " --help' shows what may stand there";

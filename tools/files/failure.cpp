@@ -11,7 +11,8 @@
 namespace stp::files {
 
 std::string error_text(int error) {
-  return std::generic_category().message(error);
+  const auto text = std::generic_category().message(error);
+  return error == EMFILE ? text + " (raise ulimit -n)" : text;
 }
 
 FileFailure unreadable(int error) {
@@ -22,6 +23,7 @@ LinkFailure link_failure(int result) {
   if (result == -EINVAL) throw WrongUsage(st_strerror(result));
   const auto text = std::string("cannot open the link: ") + st_strerror(result);
   if (result == -EAGAIN) return LinkFailure(text);  // no thread: it has a remedy
+  if (result == -EMFILE) return LinkFailure(text + "; raise ulimit -n");
   return LinkFailure(text +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
                      "pci:ADDRESS, memif:PATH)");

@@ -183,7 +183,11 @@ void FileSender::look_at_way() {
 }
 
 // The receiver has given a file up.
-std::string FileSender::why_failed(const Note& note) const {
+std::string FileSender::why_failed(const Note& note) {
+  const auto* const entry = find(note.file);
+  if (note.reason == Reason::kNoSpace && entry != nullptr && entry->size != 0)
+    return "not enough space in the receiver's directory for its " + std::to_string(entry->size) +
+           " bytes; free some";
   if (note.reason != Reason::kTimeout) return describe(note);
   auto why = channel_.trouble();
   if (why.empty()) why = way_;

@@ -189,7 +189,7 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
       is_there && S_ISDIR(found.st_mode) != (metadata.kind == FileKind::kDirectory);
   if (in_the_way && S_ISDIR(found.st_mode)) return fail(number, offer, result_of(-EISDIR));
   if (in_the_way && metadata.kind == FileKind::kDirectory && !S_ISREG(found.st_mode))
-    return fail(number, offer, result_of(-ENOTDIR));
+    return fail(number, offer, no_way(offer.path, -ENOTDIR));
   const auto same_size = is_there && S_ISREG(found.st_mode) &&
                          static_cast<std::uint64_t>(found.st_size) == metadata.size;
   if (is_file && !may_be_unchanged(number, metadata, at, same_size)) return want(number, offer, {});

@@ -35,7 +35,7 @@ struct Tally {
   void begin_again() {
     arrived_before += files - unchanged;
     files = others = names = unchanged = 0;
-    there = 0;
+    there = holes = 0;
   }
   // What an earlier try has sent is found unchanged by a later one.
   [[nodiscard]] std::size_t never_sent() const {
@@ -48,13 +48,16 @@ struct Tally {
   std::size_t arrived_before = 0;     // files that an earlier try has sent
   std::uint64_t sent = 0;             // bytes, of all tries
   std::uint64_t there = 0;            // bytes of other files with which their transfer went on
+  std::uint64_t holes = 0;            // bytes that were told as holes: of a sparse file
   Clock::time_point began = Clock::now();
 };
 
 std::string bytes_text(const Tally& tally) {
   return rate_text(tally.sent, seconds_since(tally.began)) +
-         (tally.there == 0 ? ""
-                           : "; " + std::to_string(tally.there) + " bytes more were there already");
+         (tally.there == 0
+              ? ""
+              : "; " + std::to_string(tally.there) + " bytes more were there already") +
+         (tally.holes == 0 ? "" : "; " + std::to_string(tally.holes) + " bytes more are holes");
 }
 
 std::string summary(const std::string& path, const Tally& tally, bool is_tree, bool dry) {
@@ -440,7 +443,9 @@ class Sender {
       progress_.say(outcome.file.path() + ": " + std::to_string(outcome.size) + " bytes");
     if (outcome.unchanged) ++tally_.unchanged;
     tally_.sent += outcome.sent;
-    if (!outcome.unchanged) tally_.there += outcome.there;
+    if (outcome.unchanged) return;
+    tally_.there += outcome.there;
+    tally_.holes += outcome.size - std::min(outcome.size, outcome.sent + outcome.there);
   }
 
   // It became a further name of another file, or was one.

@@ -133,7 +133,7 @@ class FileSender {
   void say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest);
   void send_control(MessageTag tag, std::span<const std::byte> bytes);
   void look_at_way();
-  [[nodiscard]] std::string why_failed(const Note& note) const;
+  [[nodiscard]] std::string why_failed(const Note& note);
   Entry* find(std::uint32_t number);
   [[nodiscard]] Duration patience() const;
   void check_stop() const;

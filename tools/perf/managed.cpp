@@ -18,6 +18,18 @@ Ping::Ping(const Plan& plan, const Room& room, const stm_remote_t& peer,
   if (plan_.operation == Operation::kWrite) land();
 }
 
+namespace {
+
+constexpr char kEnded[] =
+    "the other side has ended the connection: start stp-perf there again if it has ended";
+
+void posted(int result) {
+  if (result == -ENOTCONN || result == -ECONNRESET) throw std::runtime_error(kEnded);
+  checked(result, "posting an operation");
+}
+
+}  // namespace
+
 // Returns the last 8 aligned bytes of a message. A link that keeps frames in order writes them
 // last.
 std::atomic_ref<std::uint64_t> Ping::sequence_in(unsigned char* part) const {
@@ -35,7 +47,7 @@ void Ping::turn() {
     if (event.connection != connection_ || event.context != kContext) return others_(event);
     // A put is answered by a put, which the peer no longer sends: nothing else would tell.
     if (event.kind == STM_FAILED || event.kind == STM_DISCONNECTED)
-      throw std::runtime_error("the other side has ended the connection");
+      throw std::runtime_error(kEnded);
     if (event.kind < STM_FAILED) return others_(event);
     checked(event.status, "an operation");
     ++completions_;
@@ -66,7 +78,7 @@ void Ping::send() {
     }
     if (result == -EAGAIN) turn();  // places become free when earlier operations are confirmed
   } while (result == -EAGAIN);
-  checked(result, "posting an operation");
+  posted(result);
 }
 
 bool Ping::arrived() {
@@ -109,7 +121,7 @@ void Stream::start() {
 void Stream::begin(std::size_t index) {
   const auto result = post(index);
   if (result == -EAGAIN) return owed_.push_back(index);
-  checked(result, "posting an operation");
+  posted(result);
   ++outstanding_;
 }
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t kBandwidthWindow = 16, kRateWindow = 256;
 class Parser {
  public:
   Parser() : app_("Measures what Scheduled Transfers cost on a link.", "stp-perf") {
-    app_.set_version_flag("--version", std::string(st_version()));
+    app_.set_version_flag("--version", "stp-perf " STP_VERSION);
     app_.add_option("--link", options_.setup.link,
                     std::string("The link: loop, ") + cli::kLinksToOthers + cli::kLinkOptions)
         ->type_name("LINK")

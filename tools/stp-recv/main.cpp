@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 if all has arrived that senders offered, 1 if not, 2 for a wrong command "
       "line.\nExample: stp-recv --link iface:eth0 --listen :3000 --out /srv/incoming");
-  app.set_version_flag("--version", std::string(st_version()));
+  app.set_version_flag("--version", "stp-recv " STP_VERSION);
   if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage))
     return stp::os::status_with_output("stp-recv", *status, EXIT_FAILURE);
   options.once = options.once || options.to_stdout();

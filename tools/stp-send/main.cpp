@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 if the receiver has confirmed every file, 1 if not, 2 for a wrong command "
       "line.\nExample: stp-send -r --link iface:eth0 photos 10.9.0.2:3000");
-  app.set_version_flag("--version", std::string(st_version()));
+  app.set_version_flag("--version", "stp-send " STP_VERSION);
   if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage))
     return stp::os::status_with_output("stp-send", *status, EXIT_FAILURE);
   if (sending.paths.size() == 1)

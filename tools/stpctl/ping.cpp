@@ -67,7 +67,15 @@ Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-[[noreturn]] void cannot_connect(const std::string& peer, int error) {
+// What there is to tell of a peer that was not reached.
+void report_no_connection(const std::string& peer, const std::string& why) {
+  Json json;
+  json.object().value("peer", peer).null("connect_us");
+  for (const auto* count : {"sent", "answered", "lost"}) json.value(count, std::uint64_t{0});
+  std::puts(json.value("error", why).end().text().c_str());
+}
+
+[[noreturn]] void cannot_connect(const std::string& peer, int error, bool as_json) {
   const std::string why = st_strerror(error);
   std::string text = peer + ": " + why;
   if (error == -EINVAL) throw WrongUsage(text);
@@ -77,6 +85,7 @@ Clock::duration duration_of(double seconds) {
   if (why.starts_with(std::strerror(ETIMEDOUT)) || why.starts_with("nobody answers for") ||
       why.starts_with("nobody answered in time; "))
     text += ". Is its stpd up, with that address, and reachable over this link?";
+  if (as_json) report_no_connection(peer, why);
   throw Failure(text);
 }
 
@@ -109,7 +118,7 @@ class Pinger {
     st_chandle_t connection = nullptr;
     const auto start = Clock::now();
     if (const auto error = st_connect(endpoint, options_.peer.c_str(), &connection); error != 0)
-      cannot_connect(options_.peer, error);
+      cannot_connect(options_.peer, error, options_.json);
     connect_time_ = since(start);
     connection_.reset(connection);
     if (!options_.json)

@@ -137,6 +137,16 @@ void add_quota(cli::App& app, const std::string& name, T& out, const std::string
   add_count(app, name, out, description)->default_str(std::to_string(out));
 }
 
+// A limit without which nobody is served.
+template <typename T>
+void add_positive(cli::App& app, const std::string& name, T& out, const std::string& description) {
+  const auto take = [&out, name](const std::string& text) {
+    out = static_cast<T>(parse_count(name, text, std::numeric_limits<T>::max()));
+    if (out == 0) refuse(name + " 0: nobody would be served; write 1 or more");
+  };
+  app.add_text(name, take, description)->type_name("N")->default_str(std::to_string(out));
+}
+
 // ---- checks of values that need more than their text
 
 void check_link(const std::string& text) {
@@ -220,6 +230,8 @@ void add_budgets(cli::App& app, host::Quotas& out) {
     if (rule.help == nullptr) continue;
     if (rule.by == host::TotalBy::kPartOfMemory)
       add_size_of_memory(app, rule.remedy, total, rule.help);
+    else if (rule.resource == host::Resource::kClients)
+      add_positive(app, rule.remedy, total, rule.help);
     else
       add_quota(app, rule.remedy, total, rule.help);
   }

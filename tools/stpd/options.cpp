@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "dpdk_port/link/owners.h"
+#include "stp/base/suggestion.h"
 #include "tools/cli/say.h"
 
 namespace stp::stpd {
@@ -48,11 +49,12 @@ class Reader {
     for (std::string line; std::getline(file, line);) {
       if (number_++ == 0 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
       line = cli::trimmed(line);
+      begin_ = number_;
       if (line.empty() || line.front() == '#') continue;
       if (line.front() == '[')
         begin_section(line);
-      else
-        take(with_rest_of_list(line, file));
+      else if (const auto entry = with_rest_of_list(line, file); !entry.empty())
+        take(entry);
     }
     end_section();
   }
@@ -64,17 +66,17 @@ class Reader {
   }
 
   // A list may continue on further lines, up to its closing bracket. Each line may have a comment.
+  // "": it does not end.
   std::string with_rest_of_list(std::string line, std::istream& file) {
     const auto equals = line.find('=');
     if (equals == std::string::npos) return line;
     const auto opening = line.find_first_not_of(" \t", equals + 1);
     if (opening == std::string::npos || line[opening] != '[') return line;
-    const auto begin = number_;
     line = without_comment(line);
     for (std::string more; line.find(']') == std::string::npos;) {
       if (!std::getline(file, more)) {
-        complain_of(begin, "a list begins here and does not end: close it with ]");
-        break;
+        complain_of(begin_, "a list begins here and does not end: close it with ]");
+        return {};
       }
       ++number_;
       line += " " + cli::trimmed(without_comment(more));
@@ -124,7 +126,7 @@ class Reader {
       return complain(name + " stands in line " + std::to_string(at->second) +
                       " already: keep one of them");
     if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
-      return complain("the quotes of " + name + " do not end in this line; no value holds a #");
+      return complain_of(begin_, "the quotes of " + name + " do not end; no value holds a #");
     if (name == "cpus") values = {joined(values, ",")};
     if (name != "listen" && values.size() != 1)
       return complain(name + " takes one value: put it in double quotes if it holds commas or " +
@@ -155,14 +157,19 @@ class Reader {
     add_daemon_options(of_daemon, ignored);
     if (of_daemon.has_option("--" + name))
       return name + " is about the whole daemon: move it above the first [link.NAME]";
-    return "there is no option '" + name +
-           "' here; there are: " + joined(table.option_names(), ", ");
+    const auto names = table.option_names();
+    const auto similar =
+        similar_word(name, std::vector<std::string_view>(names.begin(), names.end()));
+    return "there is no option '" + name + "' here; " +
+           (similar.empty() ? "there are: " + joined(names, ", ")
+                            : "did you mean '" + std::string(similar) + "'?");
   }
 
   const std::string path_;
   Options& out_;
   std::vector<std::string>& errors_;
-  int number_ = 0;
+  int number_ = 0;   // of the line that was read last
+  int begin_ = 0;    // of the line where the present entry begins
   int section_ = 0;  // the line where the present section begins; 0: none, or an unknown one
   std::map<std::string, int> seen_;  // options of the present section: name -> line
 };

@@ -144,10 +144,18 @@ std::string listen_error(const std::string& path, int error) {
     return "socket " + path +
            ": anybody may replace files in that directory: take write permission from others "
            "(chmod o-w), set its sticky bit, or name another directory";
-  if (error == -ENOENT)
-    return "socket " + path + ": there is no directory " +
-           std::filesystem::path(path).parent_path().parent_path().string() +
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code unknown;
+  if (error == -ENOENT && !std::filesystem::exists(folder, unknown))
+    return "socket " + path + ": there is no directory " + folder.parent_path().string() +
            ": make it (mkdir -p), or name another socket (--socket)";
+  if (error == -ENOENT || error == -EROFS || error == -ENOSPC)
+    return "socket " + path + ": no socket can be made in " + folder.string() + " (" +
+           std::strerror(-error) + "): name one elsewhere (--socket)";
+  if (error == -EPERM)
+    return "socket " + path +
+           ": this user may not give it to another one or to that group: leave out --socket-owner "
+           "and --socket-group, or start stpd as root";
   if (error == -EACCES)
     return "socket " + path +
            ": this user may not make it there: name one elsewhere (--socket), in a directory of "
@@ -215,10 +223,11 @@ bool ServedLink::look_for_what_was_missing(std::string& error) {
   }
   absent_ = false;
   auto listener = parts_->server.stop_and_keep_listening();
+  serving_ = false;  // no frames have passed that counters could tell of
   end_parts();
   make_parts(std::move(ports));
   parts_->server.take_over(std::move(listener));
-  logged_ = "up";
+  logged_.clear();  // logs that it is up
   log_link();
   return start(error);
 }
@@ -241,7 +250,10 @@ bool ServedLink::start_trace(std::string& error) {
                                         .snap_length = snap_of(options_.link, options_.pcap_snap),
                                         .ring_bytes = std::bit_ceil(options_.pcap_buffer)},
                                        error);
-  if (!trace_) return false;
+  if (!trace_) {
+    error = "--pcap " + error + ": name a file elsewhere, which this user may write";
+    return false;
+  }
   tap_.emplace(*trace_);
   return true;
 }
@@ -329,6 +341,7 @@ void ServedLink::log_link() {
   if (trace_) log(LogLevel::kInfo, "trace " + options_.pcap);
   if (const auto path = port::telemetry_socket(); !path.empty())
     log(LogLevel::kInfo, "telemetry " + path);
+  if (const auto why = port::telemetry_trouble(); !why.empty()) log(LogLevel::kWarning, why);
   warn_of_late_frames();
 }
 

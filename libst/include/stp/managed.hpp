@@ -15,6 +15,10 @@
 #ifndef STP_MANAGED_HPP
 #define STP_MANAGED_HPP
 
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "<stp/managed.hpp> needs C++17 or later: compile with -std=c++17"
+#endif
+
 #include <stp/managed.h>
 
 #include <algorithm>

@@ -14,6 +14,7 @@
  * Sizes: Bufsize, Max_STU, Blocksize are exponents of two (14 = 16 KiB). Lengths are bytes.
  * Byte order: every field of st_header_t is in host order; libst converts.
  * The link is chosen by the environment variable STP_LINK, else the default stpd, else `loop`.
+ * Language: C99 or later, C++11 or later.
  */
 #ifndef STP_ST_H
 #define STP_ST_H

@@ -211,6 +211,10 @@ TEST_F(SocketProbe, OtherFilesStay) {
 
 TEST_F(SocketProbe, WhatCanBeNoSocketIsNamed) {
   EXPECT_EQ(why_no_socket(path, "/run/a.sock"), "") << "nothing is there";
+  std::filesystem::create_symlink("nowhere", path);
+  EXPECT_EQ(why_no_socket(path, "/run/a.sock"),
+            "a symbolic link that leads nowhere is there: remove it, or name another path");
+  std::filesystem::remove(path);
   EXPECT_EQ(why_no_socket("/tmp", "/run/a.sock"),
             "it is a directory: name a file in it, as /tmp/a.sock");
   EXPECT_EQ(why_no_socket("/tmp/", "/run/a.sock"),
