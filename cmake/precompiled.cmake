@@ -36,7 +36,7 @@ function(stp_group_by_options folder)
       set(group program)
     endif()
     # Programs that are compiled as tests share the headers of tests.
-    if(LINK_LIBRARIES MATCHES "GTest" OR COMPILE_OPTIONS MATCHES "-O0;-g")
+    if(LINK_LIBRARIES MATCHES "GTest" OR (TYPE STREQUAL EXECUTABLE AND COMPILE_OPTIONS MATCHES "-O0;-g"))
       string(APPEND group _test)
     endif()
     list(FILTER COMPILE_OPTIONS EXCLUDE REGEX "-W|-fno-sanitize=function|NOTFOUND")

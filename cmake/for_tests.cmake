@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How tests are compiled, and tools where there are tests. In the short form the sources of tests are without what takes
+# half of the time: lines for debuggers, and, for AddressSanitizer, coverage and the checks for undefined behaviour, which
+# the code under test has.
+set(STP_TEST_OPTIONS -O0)
+if(STP_ALL_TESTS OR (NOT STP_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Debug"))
+  list(APPEND STP_TEST_OPTIONS -g1)
+else()
+  list(APPEND STP_TEST_OPTIONS -g0)
+  if(STP_SANITIZE MATCHES "address" AND STP_FUZZ)
+    list(APPEND STP_TEST_OPTIONS -fno-sanitize=undefined,fuzzer-no-link)
+  endif()
+endif()
+
+# clang compiles tests in half of the time that GCC needs. GCC compiles them where there is no clang, and with all tests.
+find_program(STP_CLANG clang++-14 DOC "Compiles the tests, which is faster, unless STP_ALL_TESTS is on")
+set(clang_for_tests "")
+if(STP_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STP_SANITIZE AND NOT STP_ALL_TESTS)
+  # CMake puts this before the command of the compiler, which is its first argument. To precompile headers again, clang
+  # would begin with those that it has precompiled before, and is about to replace.
+  set(clang_for_tests ${CMAKE_BINARY_DIR}/by_clang)
+  list(JOIN CMAKE_CXX_COMPILER_LAUNCHER " " launcher)
+  file(CONFIGURE OUTPUT ${clang_for_tests} @ONLY CONTENT "#!/bin/sh
+shift
+for word; do
+  case $before$word in -o*.gch) rm -f \"$word\" ;; esac
+  before=$word
+done
+exec @launcher@ @STP_CLANG@ \"$@\"
+")
+  file(CHMOD ${clang_for_tests} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
+endif()
+function(stp_compiled_by_clang name)
+  if(clang_for_tests)
+    # DAT's headers have compound literals.
+    target_compile_options(
+      ${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion;-Wno-c99-extensions>")
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER ${clang_for_tests})
+  endif()
+endfunction()
+# stp_compiled_as_tests(TARGET...): by the same compiler, with the same options.
+function(stp_compiled_as_tests)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE ${STP_TEST_OPTIONS})
+    stp_compiled_by_clang(${target})
+  endforeach()
+endfunction()
