@@ -15,7 +15,7 @@ endif()
 # clang compiles tests in half of the time that GCC needs. GCC compiles them where there is no clang, and with all tests.
 find_program(STP_CLANG clang++-14 DOC "Compiles the tests, which is faster, unless STP_ALL_TESTS is on")
 set(clang_for_tests "")
-if(STP_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STP_SANITIZE AND NOT STP_ALL_TESTS)
+if(STP_TESTS AND STP_CLANG AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT STP_SANITIZE AND NOT STP_ALL_TESTS)
   # CMake puts this before the command of the compiler, which is its first argument. To precompile headers again, clang
   # would begin with those that it has precompiled before, and is about to replace.
   set(clang_for_tests ${CMAKE_BINARY_DIR}/by_clang)
@@ -44,4 +44,20 @@ function(stp_compiled_as_tests)
     target_compile_options(${target} PRIVATE ${STP_TEST_OPTIONS})
     stp_compiled_by_clang(${target})
   endforeach()
+endfunction()
+
+# Product that is compiled to be tested, in the preset "release": what is beside the path of frames is optimized less. The
+# package has all of it optimized by GCC, and so have all tests.
+set(STP_QUICK OFF)
+if(STP_TESTS AND NOT STP_ALL_TESTS AND NOT STP_WITH_LTO AND NOT STP_SANITIZE
+   AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  set(STP_QUICK ON)
+endif()
+# stp_quick(TARGET...): a fifth to a third less time than with -O2.
+function(stp_quick)
+  if(STP_QUICK)
+    foreach(target IN LISTS ARGN)
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+    endforeach()
+  endif()
 endfunction()
