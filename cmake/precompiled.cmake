@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Most sources include the same headers of the standard library, and tests gtest's, which costs the compiler more than a
 # second each time. Where unity builds are on and clang compiles, it compiles these headers once for all targets with the
-# same options. GCC has no precompiled headers here: it would save a second in each target, but forgets what headers say
-# about warnings, and reports accesses beyond strings that are none. Nor has the preset "single", so that a missing include
-# is found.
+# same options. GCC has no precompiled headers here: it would save less than a second in each target, but forgets what
+# headers say about warnings, and reports accesses beyond strings that are none. Nor has the preset "single", so that a
+# missing include is found.
 set(STP_PRECOMPILED algorithm array atomic cerrno charconv chrono condition_variable cstdint cstring deque filesystem
                     fstream functional map memory mutex optional set span sstream string string_view thread
                     unordered_map utility variant vector)
