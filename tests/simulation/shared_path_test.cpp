@@ -416,6 +416,19 @@ TEST(congestion, what_is_marked_need_not_be_lost) {
   EXPECT_GT(marks.fair, 0.9);
 }
 
+// The two pieces of each sender are more than the queue that the router allows.
+// protocol: 13.22
+TEST(congestion, ten_writes_use_a_long_path_that_marks) {
+  auto path = path_of(kSlow, kLongTrip, 10);
+  path.bottleneck.codel = path.bottleneck.marks = true;
+  path.warm_up = 10 * kSecond;
+  const auto writes = play_shared(path);
+  EXPECT_EQ(writes.failure, "");
+  EXPECT_GT(writes.marks, 10U);
+  EXPECT_GT(writes.use, 0.92);
+  EXPECT_GT(writes.fair, 0.95);
+}
+
 TEST(congestion, tcp_keeps_its_share_of_a_slow_path) {
   for (const Time round_trip : {kTrip, kLongTrip}) {
     const auto both = play_shared(path_of(kSlow, round_trip, 1, 1));

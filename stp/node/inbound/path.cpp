@@ -13,9 +13,11 @@ constexpr double kQueued = 2;            // pieces that a sender keeps in the qu
 constexpr double kFirstWindow = 16'384;  // about what TCP begins with
 constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
-// A loss also delays its Block. So a mark makes the window smaller, that others get no less.
+// Where a router marks, its queue is shorter than what the senders would keep there. So for that
+// many round trips after a mark the window grows by no more than this part of what it would.
 // protocol: 13.22
-constexpr double kMarkFactor = 0.6;
+constexpr unsigned kCalmTrips = 64;
+constexpr double kCalmGrowth = 1.0 / 4;
 // A sender sees a loss only if it hits a question.
 constexpr double kSentLossFactor = 0.5;
 // A sender keeps no more pieces than that in a queue where they wait for longer: routers drop them.
@@ -169,7 +171,8 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   const auto one = kQueued * piece_ / window_;
   // No more than half of the window in a round trip.
   const auto most = up ? std::min(std::max(most_growth(), one), 0.5) : 0.5;
-  const auto change = std::min(step_ * one, most) * came;
+  const auto calm = up && now < calm_until_ ? kCalmGrowth : 1;
+  const auto change = calm * std::min(step_ * one, most) * came;
   window_ = std::clamp(up ? window_ + change : window_ - change, times_ * piece_, kMostWindow);
 }
 
@@ -178,7 +181,8 @@ void PathWindow::lost(Time now) {
 }
 
 void PathWindow::marked(Time now) {
-  shrink(kMarkFactor, now);
+  calm_until_ = now + kCalmTrips * round_trip_;
+  shrink(kLossFactor, now);
 }
 
 // Once in a round trip.

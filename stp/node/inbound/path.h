@@ -98,6 +98,7 @@ class PathWindow {
   Time looked_ = 0;          // when the direction was last looked at
   double window_then_ = 0;   // the window at that time
   Time recovers_until_ = 0;  // losses before that time have been answered
+  Time calm_until_ = 0;      // a router has marked: the window grows slowly until then
 };
 
 // What this station sends along a path, and no answer proves to have arrived. Only the receiver

@@ -202,6 +202,29 @@ TEST_F(PathWindowTest, a_loss_takes_three_tenths_once_in_a_round_trip) {
   EXPECT_LT(window.bytes(), after);
 }
 
+// Its queue is shorter than what the senders would keep there.
+// protocol: 13.22
+TEST_F(PathWindowTest, after_a_mark_it_grows_a_quarter_as_fast_for_64_round_trips) {
+  pass(6, kWindowTrip);
+  const auto grows = [this](unsigned trips) {
+    const auto before = window.bytes();
+    pass(trips, kWindowTrip);
+    return window.bytes() - before;
+  };
+  window.lost(now);
+  const auto after_loss = grows(3);
+  pass(1, kWindowTrip);
+  const auto before = window.bytes();
+  window.marked(now);
+  EXPECT_NEAR(static_cast<double>(window.bytes()), 0.7 * static_cast<double>(before), kWindowStu);
+  const auto after_mark = grows(3);
+  EXPECT_LT(3 * after_mark, after_loss);
+  EXPECT_GT(8 * after_mark, after_loss);
+  now += 64 * kWindowTrip;
+  window.lost(now);
+  EXPECT_GT(grows(3), 3 * after_mark);
+}
+
 // What hosts may need is then taken for waiting, until the path has been looked at again.
 // protocol: 13.12
 TEST_F(PathWindowTest, a_loss_shows_that_the_queue_is_short) {
