@@ -31,6 +31,10 @@ constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosec
 // protocol: 13.11
 constexpr double kMostGrowth = 1.0 / 8;
 constexpr Time kMostDelay = 3'500 * kMicrosecond;
+// The window gets smaller by no more than what makes the queue so much shorter, at first.
+constexpr double kMostDrain = 7 * kMillisecond;
+// Shorter paths are seen often enough, and who has begun late may not know their length yet.
+constexpr Time kLongPath = 20 * kMillisecond;
 constexpr double kSafe = 0.9;  // this part of what the path carries makes no queue
 // So much more than that without a queue shows that it was too little. Then the window may grow by
 // this part of it.
@@ -90,19 +94,27 @@ void PathWindow::look_at_path(Time delay, Time now) {
   host_delay_ = std::min(2 * host_delay_, kHostDelay);
 }
 
+// The part of the standing delay that is taken for waiting in queues.
+Time PathWindow::waits() const {
+  const auto without = shortest_ + host_delay_;
+  return standing_.value() - std::min(standing_.value(), without);
+}
+
+// What of the window waits there.
+double PathWindow::queued() const {
+  return window_ * static_cast<double>(waits()) / static_cast<double>(standing_.value());
+}
+
 // A sender that keeps kQueued pieces in a queue gets them through in the time that they wait there.
 // So its rate is right if it is kQueued pieces in that time.
 bool PathWindow::may_grow() const {
-  const auto standing = standing_.value();
-  const auto without = shortest_ + host_delay_;
-  if (standing <= without) return true;
-  const auto waits = static_cast<double>(standing - without);
-  const auto queued = window_ * waits / static_cast<double>(standing);
-  if (is_of_sender() && waits > kMostSentWait && queued > kSentQueued * piece_) return false;
-  return queued <= times_ * kQueued * piece_;
+  if (is_of_sender() && static_cast<double>(waits()) > kMostSentWait &&
+      queued() > kSentQueued * piece_)
+    return false;
+  return queued() <= times_ * kQueued * piece_;
 }
 
-// By which part the window may grow in a round trip.
+// By which part the window may grow in a round trip, but that two pieces always may.
 double PathWindow::most_growth() const {
   if (carries_more_) return kGrowthAgain;
   if (window_ < kSafe * carried_) return kMostGrowth;
@@ -155,12 +167,31 @@ void PathWindow::turn(bool up, Time now) {
   window_then_ = window_;
 }
 
-void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
+double PathWindow::growth() const {
+  const auto one = kQueued * piece_ / window_;
+  return std::min(step_ * one, std::max(most_growth(), one));
+}
+
+// What is too much in the queue goes within a round trip, so that those with much on the way lose
+// more than others. But not all of a long queue at once: that may have come in a burst. If it is
+// still there after some round trips, steps that double make it go.
+// protocol: 13.11
+double PathWindow::shrinkage() const {
+  const auto one = kQueued * piece_ / window_;
+  const auto steps = step_ * one;
+  if (is_of_sender() || shortest_ < kLongPath) return steps;
+  const auto excess = queued() / window_ - one;
+  const auto trip = static_cast<double>(standing_.value());
+  return std::min(std::max(excess, one), std::max(steps, kMostDrain / trip));
+}
+
+void PathWindow::arrived(std::uint64_t bytes, Time delay, Use use, Time now) {
+  const bool full = use != Use::kLittle;
   if (delay != 0) measure(delay, full, now);
   if (round_trip_ != 0) weigh(bytes, now);
   if (round_trip_ == 0 || drains_) return;
   const bool up = may_grow();
-  if (up && !full) return;
+  if (up ? !full : is_of_sender() && use != Use::kBinds) return;
   const auto came = static_cast<double>(bytes);
   if (starts_ && up) {
     window_ = std::min(window_ + came, kMostWindow);
@@ -168,12 +199,10 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, bool full, Time now) {
   }
   starts_ = false;
   turn(up, now);
-  const auto one = kQueued * piece_ / window_;
+  const auto calm = now < calm_until_ ? kCalmGrowth : 1;
   // No more than half of the window in a round trip.
-  const auto most = up ? std::min(std::max(most_growth(), one), 0.5) : 0.5;
-  const auto calm = up && now < calm_until_ ? kCalmGrowth : 1;
-  const auto change = calm * std::min(step_ * one, most) * came;
-  window_ = std::clamp(up ? window_ + change : window_ - change, times_ * piece_, kMostWindow);
+  const auto part = std::min(up ? calm * growth() : shrinkage(), 0.5);
+  window_ = std::clamp(window_ + (up ? part : -part) * came, times_ * piece_, kMostWindow);
 }
 
 void PathWindow::lost(Time now) {
@@ -230,7 +259,7 @@ bool SentWindow::answered(std::uint32_t sync, Time now) {
       std::ranges::find_if(asks_, [sync](const Ask& ask) { return ask.any && ask.sync == sync; });
   if (found == asks_.end()) return false;
   if (!found->open) return true;  // an answer again, or one to a question that counts as lost
-  const bool full = waits() || kFull * unproven() >= window_.bytes();
+  const bool full = kFull * unproven() >= window_.bytes();
   // The path keeps the order, as a rule: what was asked earlier is lost.
   bool lost = false;
   for (auto& earlier : asks_) {
@@ -239,7 +268,9 @@ bool SentWindow::answered(std::uint32_t sync, Time now) {
     close(earlier);
   }
   close(*found);
-  window_.arrived(found->sent - proven_, std::max<Time>(now - found->left, 1), full, now);
+  using Use = PathWindow::Use;
+  const auto use = waits() ? Use::kBinds : full ? Use::kFull : Use::kLittle;
+  window_.arrived(found->sent - proven_, std::max<Time>(now - found->left, 1), use, now);
   if (lost) window_.lost(now);
   proven_ = found->sent;
   heard_ = now;
@@ -265,12 +296,13 @@ void SentWindow::give_up() {
 // protocol: 13.18
 void Path::leaves(std::uint64_t bytes, Time now) {
   constexpr Time kShort =
-      10 * kMillisecond;           // what is spread there waits no longer than hosts may need
-  constexpr double kOfTrip = 0.5;  // the window leaves in this part of a round trip
+      10 * kMillisecond;  // what is spread there waits no longer than hosts may need
+  // The window leaves in this part of a round trip. While it doubles, it is half of what will.
+  const double of_trip = window_.is_known() ? 0.9 : 0.5;
   const auto trip = window_.round_trip();
   if (trip < kShort) return;
   const auto part = static_cast<double>(bytes) / static_cast<double>(window_.bytes());
-  due_ = std::max(due_, now) + static_cast<Time>(kOfTrip * part * static_cast<double>(trip));
+  due_ = std::max(due_, now) + static_cast<Time>(of_trip * part * static_cast<double>(trip));
 }
 
 namespace {

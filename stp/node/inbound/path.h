@@ -41,10 +41,14 @@ class PathWindow {
   // shares this one is.
   explicit PathWindow(std::uint64_t piece, unsigned times = 1);
 
-  // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known. `full`: all of
-  // the window was in use.
+  // How much of the window is in use: so little that it does not grow, enough for that, or all of
+  // it while more waits. Only what binds a sender shrinks because of a queue: what he sends beside
+  // it is bound by his receivers, and they see the queue, too.
+  enum class Use : std::uint8_t { kLittle, kFull, kBinds };
+
+  // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known.
   // protocol: 13.10, 13.11
-  void arrived(std::uint64_t bytes, Time delay, bool full, Time now);
+  void arrived(std::uint64_t bytes, Time delay, Use use, Time now);
   // Something has been lost on the way, or has been marked there.
   // protocol: 13.12, 13.22
   void lost(Time now);
@@ -63,7 +67,11 @@ class PathWindow {
   [[nodiscard]] bool is_of_sender() const { return times_ != 1; }
   void measure(Time delay, bool full, Time now);
   void look_at_path(Time delay, Time now);
+  [[nodiscard]] Time waits() const;
+  [[nodiscard]] double queued() const;
   [[nodiscard]] bool may_grow() const;
+  [[nodiscard]] double growth() const;
+  [[nodiscard]] double shrinkage() const;
   [[nodiscard]] double most_growth() const;
   [[nodiscard]] bool was_burst(double carries) const;
   void weigh(std::uint64_t bytes, Time now);
@@ -215,7 +223,7 @@ class Path : public ListHook<HasRoom>, public TimerNode {
   // As PathWindow::arrived(), before the bytes are settled.
   void arrived(std::uint64_t bytes, Time delay, Time now) {
     const bool full = !waiting_.empty() || 2 * charged_ >= window_.bytes();
-    window_.arrived(bytes, delay, full, now);
+    window_.arrived(bytes, delay, full ? PathWindow::Use::kBinds : PathWindow::Use::kLittle, now);
   }
   void lost(Time now) { window_.lost(now); }
   void marked(Time now) { window_.marked(now); }

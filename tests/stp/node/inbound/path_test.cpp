@@ -79,6 +79,20 @@ TEST_F(PathTest, the_next_cts_of_a_long_path_is_due_when_the_last_one_has_had_it
   EXPECT_TRUE(path->is_due(kNow)) << "nothing is outstanding";
 }
 
+// The window does not double any more, so nearly all of a round trip is there for it.
+// protocol: 13.18
+TEST_F(PathTest, a_window_that_is_known_leaves_in_nine_tenths_of_a_round_trip) {
+  constexpr Time kTrip = 20 * kMillisecond, kNow = kSecond;
+  path->grant(kPathWindow / 4);
+  path->arrived(kPathStu, kTrip, kNow);
+  path->lost(kNow);
+  ASSERT_TRUE(path->has_room(kPathWindow / 4));
+  path->leaves(kPathWindow / 4, kNow);
+  constexpr double window = 0.7 * kPathWindow;
+  EXPECT_NEAR(static_cast<double>(path->due() - kNow), 0.9 * kPathWindow / 4 / window * kTrip,
+              kMicrosecond * 10);
+}
+
 // protocol: 13.18
 TEST_F(PathTest, of_less_than_ten_milliseconds_is_not_spread) {
   path->grant(kPathWindow / 2);
@@ -139,12 +153,13 @@ constexpr Time kWindowTrip = 20 * kMillisecond;  // without a queue
 class PathWindowTest : public ::testing::Test {
  protected:
   // A window of STUs arrives in each of `trips` round trips of `delay`.
-  void pass(unsigned trips, Time delay, bool full = true) {
+  using Use = PathWindow::Use;
+  void pass(unsigned trips, Time delay, Use use = Use::kBinds) {
     for (; trips > 0; --trips) {
       const auto stus = std::max<std::uint64_t>(window.bytes() / kWindowStu, 1);
       for (std::uint64_t i = 0; i < stus; ++i) {
         now += delay / stus;
-        window.arrived(kWindowStu, delay, full, now);
+        window.arrived(kWindowStu, delay, use, now);
       }
     }
   }
@@ -177,6 +192,24 @@ TEST_F(PathWindowTest, shrinks_while_the_queue_is_long_and_grows_when_it_is_gone
   EXPECT_GT(window.bytes(), less);
 }
 
+// So whoever has more in the queue gives up more. But a queue may have come from a burst.
+// protocol: 13.11
+TEST_F(PathWindowTest,
+       gives_up_what_it_has_in_the_queue_but_no_more_than_seven_milliseconds_of_it) {
+  pass(5, kWindowTrip);
+  window.lost(now);
+  pass(1, kWindowTrip);
+  const auto before = static_cast<double>(window.bytes());
+  pass(2, kWindowTrip + 5 * kMillisecond);
+  const auto then = static_cast<double>(window.bytes());
+  EXPECT_LT(then, 0.85 * before);
+  EXPECT_GT(then, 0.6 * before);
+  pass(1, 5 * kWindowTrip);
+  EXPECT_GT(static_cast<double>(window.bytes()), 0.85 * then);
+  pass(8, 5 * kWindowTrip);
+  EXPECT_LT(static_cast<double>(window.bytes()), then / 2) << "it was no burst";
+}
+
 TEST_F(PathWindowTest, keeps_an_stu_at_least) {
   pass(1, kWindowTrip);
   pass(60, kWindowTrip + 30 * kMillisecond);
@@ -185,7 +218,7 @@ TEST_F(PathWindowTest, keeps_an_stu_at_least) {
 
 TEST_F(PathWindowTest, a_window_that_is_not_used_does_not_grow) {
   const auto first = window.bytes();
-  pass(5, kWindowTrip, false);
+  pass(5, kWindowTrip, Use::kLittle);
   EXPECT_EQ(window.bytes(), first);
 }
 
@@ -298,6 +331,31 @@ TEST_F(SentWindowTest, does_not_grow_while_little_is_sent) {
     pass();
   }
   EXPECT_EQ(fill(), 128U);
+}
+
+// Who paces what he asks for sees the queue, too.
+// protocol: 13.16
+TEST_F(SentWindowTest, shrinks_because_of_a_queue_only_while_it_binds) {
+  fill();
+  pass();
+  window.give_up();
+  const auto room = window.room();
+  for (unsigned i = 0; i < 10; ++i) {
+    fill(100);
+    now += 2 * kWindowTrip;  // in a queue
+    pass();
+  }
+  window.give_up();
+  EXPECT_GE(window.room(), room);
+  for (unsigned i = 0; i < 10; ++i) {
+    fill();
+    window.wait(1);
+    now += 2 * kWindowTrip;
+    pass();
+    EXPECT_EQ(window.next(), 1U);
+  }
+  window.give_up();
+  EXPECT_LT(window.room(), room);
 }
 
 // protocol: 13.16
