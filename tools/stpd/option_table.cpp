@@ -230,8 +230,6 @@ void add_budgets(cli::App& app, host::Quotas& out) {
     if (rule.help == nullptr) continue;
     if (rule.by == host::TotalBy::kPartOfMemory)
       add_size_of_memory(app, rule.remedy, total, rule.help);
-    else if (rule.resource == host::Resource::kClients)
-      add_positive(app, rule.remedy, total, rule.help);
     else
       add_quota(app, rule.remedy, total, rule.help);
   }
@@ -243,6 +241,8 @@ void add_quotas(cli::App& app, host::Quotas& out) {
     if (rule.option == nullptr) continue;
     if (rule.size)
       add_size(app, rule.option, out.*rule.limit, rule.help);
+    else if (rule.limit == &host::Quotas::clients)
+      add_positive(app, rule.option, out.*rule.limit, rule.help);
     else
       add_quota(app, rule.option, out.*rule.limit, rule.help);
   }
