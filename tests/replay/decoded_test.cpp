@@ -4,6 +4,7 @@
 #include "tests/replay/datagram.h"
 #include "tests/replay/frame_file.h"
 #include "tools/replay/check/checker.h"
+#include "tools/replay/text.h"
 
 namespace stp::replay::test {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/replay/checking.h"
 #include "tests/replay/datagram.h"
 #include "tests/replay/frame_file.h"
 #include "tools/replay/check/checker.h"
@@ -122,6 +123,42 @@ TEST(Joined, where_one_ends_unsurely_check_has_a_note_and_finds_nothing) {
   const auto seen = read_all({datagram(with_body(rsr, 50))});
   ASSERT_EQ(seen.findings.size(), 1U) << "nothing behind it looks like a header";
   EXPECT_EQ(seen.findings[0].rule, Rule::kControlLength);
+}
+
+class CheckingJoined : public Checking {};
+
+// Nothing tells where the first of them ends, but DATA is no longer than both sides take.
+TEST_F(CheckingJoined, data_of_several_that_was_cut_is_told_and_not_judged) {
+  over_ip = true;
+  connect(1, 0x11);
+  auto offer = named(Op::kRequestToSend, 1, 0x11);
+  offer.mx = 16;
+  offer.b_num = 4'000;
+  offer.d_id = 0xffff'ffff;
+  offer.s_id = 7;
+  say(offer, kMacA, kMacB);
+  auto grant = named(Op::kClearToSend, 1, 0x11);
+  grant.param = 12;
+  grant.mx = 3;
+  grant.bufx = 0x100;
+  grant.d_id = 7;
+  grant.s_id = 9;
+  say(grant, kMacB, kMacA);
+  ASSERT_TRUE(findings.empty()) << findings[0].seen;
+  auto data = named(Op::kData, 1, 0x11);
+  data.mx = 3;
+  data.bufx = 0x100;
+  data.d_id = 9;
+  std::vector<std::byte> frame(3'000);
+  wire::emit({kMacB, kMacA, {}, false}, data, Bytes(frame).first(1'024), {}, frame);
+  for (unsigned i = 0; i < 2; ++i) {
+    auto decoded = decoder.decode({++number, now, Bytes(frame).first(80), frame.size()});
+    decoded.ends = {Bytes(frame).first<4>(), Bytes(frame).first<4>(), 8181, 8181};
+    checker->frame(decoded);
+  }
+  ASSERT_EQ(findings.size(), 1U) << "once";
+  EXPECT_TRUE(findings[0].is_note());
+  EXPECT_NE(findings[0].seen.find("perhaps joined"), std::string::npos) << findings[0].seen;
 }
 
 }  // namespace
