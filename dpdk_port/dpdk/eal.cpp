@@ -246,6 +246,12 @@ bool telemetry_enabled() {
   return telemetry_wanted();
 }
 
+bool eal_runs() {
+  Eal& eal = this_eal();
+  const Lock lock(eal.mutex);
+  return eal.tried && eal.error.empty();
+}
+
 std::string take_dpdk_message() {
   return log_head().take();
 }

@@ -32,5 +32,7 @@ std::string take_dpdk_message();
 
 // Whether enable_telemetry() came before EAL started.
 bool telemetry_enabled();
+// EAL has started.
+bool eal_runs();
 
 }  // namespace stp::port

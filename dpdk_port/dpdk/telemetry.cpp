@@ -160,11 +160,9 @@ std::string telemetry_socket() {
 }
 
 std::string telemetry_trouble() {
-  const std::filesystem::path folder(rte_eal_get_runtime_dir());
-  if (!telemetry_enabled() || folder.empty() || !telemetry_socket().empty()) return "";
-  return "no telemetry: no socket could be made in " + folder.string() +
-         "; if another user has made " + folder.parent_path().string() +
-         ", name a directory of this user in XDG_RUNTIME_DIR";
+  if (!telemetry_enabled() || !eal_runs() || !telemetry_socket().empty()) return "";
+  return "there is no telemetry: DPDK could make no directory for its socket, perhaps because "
+         "/tmp/dpdk is another user's; name one of this user in XDG_RUNTIME_DIR";
 }
 
 PublishedSource::PublishedSource(TelemetrySource& source) : source_(source) {
