@@ -35,6 +35,9 @@ offers 'stpctl ping --l' --link
 for line in 'stpctl links --l' 'stp-sim --l'; do
   ! (offers "$line" --link) >/dev/null || { echo "$line: --link is offered, which is refused"; wrong=1; }
 done
+# A line that somebody has pasted runs nothing.
+fish --no-config -c "source tools/completion/stp.fish; complete -C\"stpd '--a/b/;e touch $HOME/ran #' \"" >/dev/null 2>&1
+[ ! -e "$HOME/ran" ] || { echo "the word before the cursor was run"; wrong=1; }
 host=$(sed -nE 's/#.*//; s/^[0-9a-f.:]+[[:space:]]+([^[:space:]]+).*/\1/p' /etc/hosts | head -n 1)
 [ -z "$host" ] || offers "stpctl ping ${host%?}" "$host:"
 exit $wrong

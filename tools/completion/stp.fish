@@ -16,7 +16,8 @@ end
 # The values of the option in front of the cursor, where the help lists them: "--poll busy|adaptive".
 function __stp_values
     set -l option (commandline -opc)[-1]
-    string match -q -- '--*' $option
+    # What somebody has typed becomes no part of a program of sed unless it is a name.
+    string match -qr -- '^--[a-z0-9-]+$' "$option"
     and __stp_help | sed -nE "s/^ +(-[a-zA-Z0-9],)?$option ([a-z0-9]+(\|[a-z0-9]+)+)( .*)?\$/\2/p" | string split '|'
 end
 
