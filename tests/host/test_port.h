@@ -60,9 +60,11 @@ class TestPort : public port::Port {
   void becomes_internet() { info_.internet = true; }
 
   std::optional<MacAddr> resolve(port::Ipv4, Time) override { return neighbour; }
-  std::optional<MacAddr> find_station(const port::InternetAddress&, Time, bool* is_new) override {
+  std::optional<MacAddr> find_station(const port::InternetAddress& address, Time now,
+                                      bool* is_new) override {
+    const auto found = Port::find_station(address, now, nullptr);
     if (is_new != nullptr) *is_new = new_neighbour;
-    return neighbour;
+    return found;
   }
   void set_tap(port::Tap* tap) override { tap_ = tap; }
   [[nodiscard]] std::vector<port::PortCounter> counters() const override {

@@ -60,6 +60,7 @@ class Daemon {
   void watch();
   [[nodiscard]] bool await_ready() const;
 
+  const bool over_udp_;
   test::TemporaryDirectory directory_;
   const std::string socket_ = directory_.path() + "/stpd.sock";
   os::UniqueFd notices_;

@@ -176,7 +176,7 @@ TEST_F(StpdCheck, TakesCountsThatAreWholeNumbersInTheirRange) {
   EXPECT_EQ(check("link = loop\nuser-share = 100\ntotal-queues = 1GiB\ntotal-regions = 9\n"), 0);
   refuses("max-connections = 18446744073709551616", "from 0 to 18446744073709551615");
   refuses("pcap-frames = -1", "whole number");
-  EXPECT_EQ(check("link = loop\nmax-clients = 0\nmax-connections = 4294967295\n"), 0);
+  EXPECT_EQ(check("link = loop\nmax-clients = 1\nmax-connections = 4294967295\n"), 0);
 }
 
 TEST_F(StpdCheck, TakesSizesWithUnitsOf1024) {
