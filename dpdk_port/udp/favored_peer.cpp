@@ -8,10 +8,14 @@
 
 namespace stp::port {
 
-FavoredPeer::FavoredPeer(UdpSocket& socket, bool alone) : link_(socket) {
+FavoredPeer::FavoredPeer(UdpSocket& socket, Routes& routes, bool alone)
+    : link_(socket), routes_(routes) {
   if (!alone || !socket.has_ports()) return;
+  routes_.open();
   wake_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (wake_fd_ < 0 || watch(link_)) return;
+  if (wake_fd_ < 0) return;
+  can_favor_ = watch(link_);
+  if (can_favor_) return;
   ::close(wake_fd_);
   wake_fd_ = -1;
 }
@@ -30,12 +34,16 @@ bool FavoredPeer::watch(const UdpSocket& socket) const {
 void FavoredPeer::favor(const RecentGoal::Address& at, Time now) {
   if (former_ || (failed_ != kNever && now - failed_ < kAgain)) return;
   if (socket_) return make_room();
-  socket_ = link_.toward(at.address, at.own);
+  way_ = {at.address, at.own};
+  interface_ = routes_.interface_to(way_);
+  bool for_good = false;
+  if (interface_ != 0) socket_ = link_.toward(at.address, at.own, interface_, for_good);
+  if (for_good) can_favor_ = false;
   if (socket_ && !watch(*socket_)) socket_.reset();
   failed_ = socket_ ? kNever : now;
   if (!socket_) return;
-  own_ = at.own;
-  since_ = now;
+  since_ = looked_ = now;
+  was_empty_ = false;
   peer_.length = to_socket_address(at.address, socket_->family(), peer_.name);
   station_ = candidate_;
 }
@@ -52,8 +60,18 @@ void FavoredPeer::leave() {
   lead_ = 0;
 }
 
-void FavoredPeer::begin_again() {
+void FavoredPeer::look_for_route(Time now) {
+  looked_ = now;
+  if (routes_.interface_to(way_) != interface_) leave();
+}
+
+void FavoredPeer::end() {
   leave();
+  let_go();
+  if (wake_fd_ >= 0) ::epoll_ctl(wake_fd_, EPOLL_CTL_DEL, link_.fd(), nullptr);
+}
+
+void FavoredPeer::begin_again() {
   if (wake_fd_ >= 0) watch(link_);
 }
 

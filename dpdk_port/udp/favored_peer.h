@@ -5,6 +5,9 @@
 // the datagram. What comes from that station arrives there; all others have the link's socket. It
 // is for lone datagrams: many at a time are joined, and so come to the link's socket.
 //
+// Its socket is bound to the interface by which the kernel sends to the station, and so gets
+// nothing that pretends to come from there and comes by another one.
+//
 // Only of a link with one shard: a connected socket gets all that a station sends, whatever shard
 // it is for. Where the kernel refuses, everything goes on by the link's socket.
 #pragma once
@@ -13,6 +16,7 @@
 
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/udp/peers.h"
+#include "dpdk_port/udp/routes.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "stp/types.h"
 
@@ -22,21 +26,23 @@ class FavoredPeer {
  public:
   // How many more lone datagrams a station gets than all others together before it is favored.
   static constexpr unsigned kEnough = 256;
-  // How long nobody is favored after the kernel has refused.
+  // How long nobody is favored after the kernel has refused, but may not the next time.
   static constexpr Time kAgain = kSecond;
+  // How often the kernel is asked by which interface it sends to the station.
+  static constexpr Time kLook = kSecond;
   // How long a message of its socket tells whose it is: anybody's may have come there before it was
   // connected.
   static constexpr Time kSettled = 100 * kMillisecond;
 
-  // `socket`: the link's, which outlives this. `alone`: it is the only one.
-  FavoredPeer(UdpSocket& socket, bool alone);
+  // `socket`: the link's. It and `routes` outlive this. `alone`: it is the only one.
+  FavoredPeer(UdpSocket& socket, Routes& routes, bool alone);
   ~FavoredPeer();
   FavoredPeer(const FavoredPeer&) = delete;
   FavoredPeer& operator=(const FavoredPeer&) = delete;
 
   // A lone datagram has left for a station that the Node has a connection with.
   void sent(const MacAddr& to, const RecentGoal::Address& at, Time now) {
-    if (wake_fd_ < 0) return;
+    if (!can_favor_) return;
     if (to != candidate_) {
       if (lead_ == 0) candidate_ = to;
       if (lead_ != 0) --lead_;
@@ -57,7 +63,7 @@ class FavoredPeer {
   [[nodiscard]] UdpSocket* former() const { return former_.get(); }
   void let_go() { former_.reset(); }
   // The address of this host that they are at, as the table of peers has it.
-  [[nodiscard]] const OwnAddress& own() const { return own_; }
+  [[nodiscard]] const OwnAddress& own() const { return way_.from; }
   // Earlier datagrams of the station may still be at the link's socket.
   [[nodiscard]] bool is_settled(Time now) const { return now - since_ >= kSettled; }
   // Whether each message of its socket is a datagram from peer(), and has nothing to tell besides.
@@ -68,9 +74,18 @@ class FavoredPeer {
   };
   [[nodiscard]] const SocketName& peer() const { return peer_; }
 
+  // Whether the last call found nothing on its socket.
+  [[nodiscard]] bool was_empty() const { return was_empty_; }
+  void note_empty(bool is_empty) { was_empty_ = is_empty; }
+
+  // Once per turn.
+  void look(Time now) {
+    if (socket_ && now - looked_ >= kLook) look_for_route(now);
+  }
   // Nobody is favored, until a station has kEnough anew.
   void leave();
-  // The link's socket is another one.
+  // The link's socket is about to be another one; and is it now, or has stayed.
+  void end();
   void begin_again();
   // Messages of its socket tell of marks as those of the link's do.
   void tell_marks() const {
@@ -83,15 +98,20 @@ class FavoredPeer {
  private:
   void favor(const RecentGoal::Address& at, Time now);
   void make_room();
+  void look_for_route(Time now);
   bool watch(const UdpSocket& socket) const;
 
   UdpSocket& link_;
-  int wake_fd_ = -1;  // -1: nobody is ever favored
+  Routes& routes_;
+  int wake_fd_ = -1;  // -1: the link's is enough
+  bool can_favor_ = false;
   MacAddr candidate_, station_;
   unsigned lead_ = 0;  // of the candidate
   Time failed_ = kNever;
-  Time since_ = 0;
-  OwnAddress own_{};
+  Time since_ = 0, looked_ = 0;
+  Peers::Route way_{};
+  unsigned interface_ = 0;
+  bool was_empty_ = false;
   SocketName peer_;
   std::unique_ptr<UdpSocket> socket_, former_;
 };

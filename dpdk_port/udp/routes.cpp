@@ -70,13 +70,9 @@ Question question(const Peers::Route& way, const InternetAddress& own, unsigned 
   return asks;
 }
 
-struct Found {
-  bool here = false;  // to this host itself
-  bool gateway = false;
-  unsigned interface = 0;
-};
+}  // namespace
 
-Found read_route(const nlmsghdr& message) {
+Routes::Found Routes::read_route(const nlmsghdr& message) {
   const auto* const body = static_cast<const rtmsg*>(NLMSG_DATA(&message));
   Found found{.here = body->rtm_type == RTN_LOCAL};
   auto left = static_cast<int>(RTM_PAYLOAD(&message));
@@ -100,7 +96,7 @@ Found read_route(const nlmsghdr& message) {
 }
 
 // The answer to the question `serial`. nullopt: none, or that there is no such route.
-std::optional<Found> answer(int fd, std::uint32_t serial) {
+std::optional<Routes::Found> Routes::answer(int fd, std::uint32_t serial) {
   alignas(nlmsghdr) std::array<std::byte, 4'096> bytes;
   for (;;) {
     const ssize_t size = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -114,6 +110,8 @@ std::optional<Found> answer(int fd, std::uint32_t serial) {
     return is_route ? std::optional(read_route(*message)) : std::nullopt;
   }
 }
+
+namespace {
 
 // What it sends goes to one other host, or is no Ethernet frame: most of these are tunnels, and so
 // is one of which the kernel tells nothing. That of this host itself is none.
@@ -157,14 +155,23 @@ bool Routes::is_shared(const MacAddr& station) {
 // The kernel answers before send() returns.
 bool Routes::ask(const Peers::Route& way) {
   if (way.to.is_loopback()) return false;
-  ++asked_;
-  if (!open()) return true;
-  const Question asks = question(way, own_, interface_, ++serial_);
-  if (::send(fd_, &asks, asks.head.nlmsg_len, 0) != static_cast<ssize_t>(asks.head.nlmsg_len))
-    return true;
-  const auto found = answer(fd_, serial_);
+  const auto found = find(way);
   if (!found) return true;
   return !found->here && (found->gateway || is_tunnel(fd_, found->interface));
+}
+
+unsigned Routes::interface_to(const Peers::Route& way) {
+  const auto found = find(way);
+  return found ? found->interface : 0;
+}
+
+std::optional<Routes::Found> Routes::find(const Peers::Route& way) {
+  ++asked_;
+  if (!open()) return std::nullopt;
+  const Question asks = question(way, own_, interface_, ++serial_);
+  if (::send(fd_, &asks, asks.head.nlmsg_len, 0) != static_cast<ssize_t>(asks.head.nlmsg_len))
+    return std::nullopt;
+  return answer(fd_, serial_);
 }
 
 }  // namespace stp::port

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/udp/peers.h"
@@ -18,6 +19,8 @@
 #include "stp/base/keyed_hash.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
+
+struct nlmsghdr;
 
 namespace stp::port {
 
@@ -54,6 +57,9 @@ class Routes final : public SharedWays {
   // at all. Who may not ask any more has the last answer, or true.
   [[nodiscard]] bool is_shared(const MacAddr& station) override;
 
+  // The interface by which the kernel sends to that address. 0: it does not tell.
+  [[nodiscard]] unsigned interface_to(const Peers::Route& way);
+
   void tell_marks() override {
     if (socket_ != nullptr) socket_->tell_marks();
   }
@@ -63,7 +69,15 @@ class Routes final : public SharedWays {
  private:
   static constexpr unsigned kNoLimit = ~0U;
 
+  struct Found {
+    bool here = false;  // to this host itself
+    bool gateway = false;
+    unsigned interface = 0;
+  };
+  static Found read_route(const nlmsghdr& message);
+  static std::optional<Found> answer(int fd, std::uint32_t serial);
   [[nodiscard]] bool ask(const Peers::Route& way);
+  std::optional<Found> find(const Peers::Route& way);
 
   const Peers& peers_;
   const InternetAddress own_;

@@ -84,7 +84,6 @@ class UdpReceiver {
   UdpSocket& socket_;
   FavoredPeer& favored_;
   Source link_{socket_};
-  bool favored_was_empty_ = false;
   unsigned left_out_ = kLeftOut, empty_calls_ = 0, crowded_ = 0;
   RecentSource source_;
   UdpWays& ways_;
@@ -165,9 +164,9 @@ unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now) {
   if (socket == nullptr) return moved;
   favored_.tell_marks();
   socket->hear_again(now);
-  Source from{*socket, &favored_.own(), favored_was_empty_, favored_.is_plain(now)};
+  Source from{*socket, &favored_.own(), favored_.was_empty(), favored_.is_plain(now)};
   const unsigned taken = run(from, engine, tap, now);
-  favored_was_empty_ = from.was_empty;
+  favored_.note_empty(from.was_empty);
   if (taken >= kMessages) crowded_ += kLone;
   if (taken == 1 && crowded_ > 0) --crowded_;
   if (crowded_ >= kCrowds * kLone) {
@@ -332,9 +331,9 @@ class UdpLink {
   }
   [[nodiscard]] const std::string& not_steered() const { return sockets_.front()->not_steered(); }
 
-  void look(Time now) {
+  void look(Time now, FavoredPeer& favored) {
     if (!watch_.look(now)) return;
-    const std::string failure = follow_interface();
+    const std::string failure = follow_interface(favored);
     if (!failure.empty()) troubles.tell(UdpTroubles::About::kOther, failure, now);
     const Lock lock(mutex_);
     absence_ = watch_.absence();
@@ -348,7 +347,7 @@ class UdpLink {
   UdpTroubles troubles;
 
  private:
-  std::string follow_interface();
+  std::string follow_interface(FavoredPeer& favored);
 
   const LinkConfig config_;
   AddressWatch watch_;
@@ -359,15 +358,17 @@ class UdpLink {
 };
 
 // An interface that was made anew is another one for the sockets, even with the same name.
-std::string UdpLink::follow_interface() {
+std::string UdpLink::follow_interface(FavoredPeer& favored) {
   if (watch_.absence() || watch_.index() == index_) return "";
   LinkConfig config = config_;
   config.port = sockets_.front()->address().port;
   OpenError error;
+  favored.end();
   const auto anew =
       UdpSocket::open(config, static_cast<unsigned>(sockets_.size()), true, troubles, error);
   for (std::size_t i = 0; i < anew.size() && error.text.empty(); ++i)
     error.text = anew[i]->take_place_of(*sockets_[i]);
+  favored.begin_again();
   if (!error.text.empty())
     return "the interface is there again, but the link cannot use it: " + error.text +
            "; restart this program";
@@ -396,7 +397,7 @@ class UdpPort final : public LinkPort {
       : LinkPort(std::move(info), crossing),
         link_(std::move(link)),
         socket_(link_->socket(info_.shard)),
-        favored_(socket_, !seat_),
+        favored_(socket_, routes_, !seat_),
         receiver_(socket_, favored_, link_->peers, ways_, info_.mac, seat_ ? &*seat_ : nullptr,
                   link_->not_steered().empty()),
         sender_(socket_, favored_, link_->peers, ways_, loopback_, info_.mac, frame_room(info_.mtu),
@@ -459,12 +460,10 @@ class UdpPort final : public LinkPort {
 unsigned UdpPort::turn(Engine& engine, Time now) {
   seen_ = now;
   socket_.hear_again(now);
-  if (info_.shard == Crossing::kOwner) link_->look(now);
-  if (const unsigned index = link_->interface(); index != info_.interface) {
-    info_.interface = index;
-    favored_.begin_again();
-  }
+  if (info_.shard == Crossing::kOwner) link_->look(now, favored_);
+  info_.interface = link_->interface();
   routes_.turn(now, info_.interface);
+  favored_.look(now);
   unsigned moved = loopback_.deliver(engine, now);
   if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {

@@ -266,10 +266,11 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
 }
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
-  if (run.size() == 1 && send_lone(run.front())) {
+  if (run.size() == 1 && send_lone(run.front(), now)) {
     ++counters_.calls;
     ++counters_.datagrams;
     socket_.count_sent(to, run.front().size(), now);
+    favored_.sent(run.front().to, *to_, now);
     return 1;
   }
   UdpSocket::Attempts attempts;
@@ -289,9 +290,9 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
 
 // To the favored station. False: by the link's socket, which finds out what is wrong, if anything
 // is. What routers may mark needs control data, and so gains nothing.
-bool UdpSender::send_lone(const Datagram& lone) {
+bool UdpSender::send_lone(const Datagram& lone, Time now) {
   if (lone.may_be_marked) return false;
-  const UdpSocket* const socket = favored_.socket_to(lone.to);
+  UdpSocket* const socket = favored_.socket_to(lone.to);
   if (socket == nullptr) return false;
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   msghdr message{};
@@ -302,11 +303,19 @@ bool UdpSender::send_lone(const Datagram& lone) {
                            ? ::send(socket->fd(), head.iov_base, head.iov_len, kFlags)
                            : ::sendmsg(socket->fd(), &message, kFlags);
   if (sent < 0) {
-    if (!has_no_room(errno)) favored_.leave();
+    failed_alone(*socket, errno, now);
     return false;
   }
   ++counters_.favored;
   return true;
+}
+
+void UdpSender::failed_alone(UdpSocket& socket, int error, Time now) {
+  if (has_no_room(error) || error == EFAULT) return;
+  // Nobody reads them later.
+  UdpSocket::Attempts attempts;
+  (void)socket.is_of_earlier(error, attempts, now);
+  if (error != EMSGSIZE) favored_.leave();
 }
 
 // The kernel did not send.

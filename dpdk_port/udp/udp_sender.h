@@ -69,7 +69,8 @@ class UdpSender {
   std::size_t next_run();
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
-  bool send_lone(const Datagram& lone);
+  bool send_lone(const Datagram& lone, Time now);
+  void failed_alone(UdpSocket& socket, int error, Time now);
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t list_pieces(std::span<const Datagram> run);

@@ -301,7 +301,11 @@ std::string UdpSocket::take_place_of(UdpSocket& other) {
 
 // Others may have the port only while this one gets its place there. In the moment until it is
 // connected anybody's datagrams may come to it: a message tells whose it is.
-std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const OwnAddress& own) {
+std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const OwnAddress& own,
+                                             unsigned interface, bool& for_good) {
+  const auto bound_to = device();
+  std::array<char, IF_NAMESIZE> device{};
+  if (!bound_to || ::if_indextoname(interface, device.data()) == nullptr) return nullptr;
   InternetAddress at = address(own);
   at.scope = peer.scope;
   const int family = peer.ipv4() ? AF_INET : AF_INET6;
@@ -313,6 +317,7 @@ std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const 
   if (fd < 0) return nullptr;
   std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family, false, troubles_));
   const auto here = network_of(fd);
+  for_good = !here;
   if (!here || here != network_of(fd_)) return nullptr;
   out->errors_ = errors_;
   out->longest_ = longest_;
@@ -320,13 +325,29 @@ std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const 
   set_option(fd, IPPROTO_UDP, UDP_GRO, 0);
   out->joins_ = false;
   if (tells_marks_) out->tell_marks();
-  let_others_in(true);
-  out->let_others_in(true);
-  const bool bound = out->bind(device(), at).text.empty();
-  out->let_others_in(false);
-  let_others_in(false);
+  const int error = out->share(*this, bound_to->empty() ? device.data() : *bound_to, at);
+  // A process that has changed its user shares no port with what it had before.
+  for_good = error == EADDRINUSE || error == EACCES || error == EPERM;
   const auto* const as_any = reinterpret_cast<const sockaddr*>(&name);
-  return bound && ::connect(fd, as_any, length) == 0 ? std::move(out) : nullptr;
+  return error == 0 && ::connect(fd, as_any, length) == 0 ? std::move(out) : nullptr;
+}
+
+// Bound to the port of `other`. Returns the error of the kernel; 0: none.
+int UdpSocket::share(const UdpSocket& other, const std::string& interface,
+                     const InternetAddress& at) {
+  if (::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
+                   static_cast<socklen_t>(interface.size())) != 0)
+    return errno;
+  if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  sockaddr_storage name{};
+  const socklen_t length = to_socket_address(at, family_, name);
+  other.let_others_in(true);
+  let_others_in(true);
+  const int error = ::bind(fd_, reinterpret_cast<const sockaddr*>(&name), length) == 0 ? 0 : errno;
+  let_others_in(false);
+  other.let_others_in(false);
+  address_ = at;
+  return error;
 }
 
 // Connected to a port of its own address that nobody sends from.
@@ -344,11 +365,12 @@ void UdpSocket::let_others_in(bool on) const {
   set_option(fd_, SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0);
 }
 
-std::string UdpSocket::device() const {
+std::optional<std::string> UdpSocket::device() const {
   std::array<char, IF_NAMESIZE> name{};
   socklen_t length = name.size();
-  return ::getsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, name.data(), &length) == 0 ? name.data()
-                                                                                   : "";
+  if (::getsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, name.data(), &length) != 0)
+    return std::nullopt;
+  return name.data();
 }
 
 UdpSocket::~UdpSocket() {
@@ -434,9 +456,9 @@ OwnAddress UdpSocket::used_for(const InternetAddress& to) const {
   socklen_t length = to_socket_address(target, family_, name);
   const int fd = length == 0 ? -1 : ::socket(family_, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return {};
-  if (const std::string name_of_device = device(); !name_of_device.empty())
-    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name_of_device.data(),
-                 static_cast<socklen_t>(name_of_device.size()));
+  if (const auto name_of_device = device(); name_of_device && !name_of_device->empty())
+    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name_of_device->data(),
+                 static_cast<socklen_t>(name_of_device->size()));
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
   const bool known =
       ::connect(fd, as_any, length) == 0 && ::getsockname(fd, as_any, &(length = sizeof name)) == 0;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,9 +48,12 @@ class UdpSocket {
                                                       OpenError& error);
   // Another one at the same port, connected to `peer`, so that it gets all that comes from there.
   // It is at `own`, or if that is none, at the usual address, joins no datagrams, and counts where
-  // this one does, which outlives it. nullptr: the kernel refuses, or would mean another network
-  // namespace.
-  std::unique_ptr<UdpSocket> toward(const InternetAddress& peer, const OwnAddress& own);
+  // this one does, which outlives it. It gets only what comes by the interface of this number, or
+  // the one that this socket is bound to: for a connected socket the kernel does not check sources
+  // against its routes (rp_filter). nullptr: the kernel refuses, or would mean another network
+  // namespace; `for_good`: and always will.
+  std::unique_ptr<UdpSocket> toward(const InternetAddress& peer, const OwnAddress& own,
+                                    unsigned interface, bool& for_good);
   // Of such a socket: what comes from the peer from now on is again for the other one.
   void hear_nobody() const;
   ~UdpSocket();
@@ -141,8 +145,9 @@ class UdpSocket {
                                          UdpTroubles& troubles, OpenError& error);
   // Its address is another program's, too. "": it is not.
   [[nodiscard]] std::string other_raw_sockets() const;
-  // The interface that it is bound to; "": none.
-  [[nodiscard]] std::string device() const;
+  // The interface that it is bound to; "": none. nullopt: that has gone.
+  [[nodiscard]] std::optional<std::string> device() const;
+  int share(const UdpSocket& other, const std::string& interface, const InternetAddress& at);
   void let_others_in(bool on) const;
   void steer(unsigned count);
   void set_options();

@@ -3,12 +3,14 @@
 #include "dpdk_port/udp/favored_peer.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tests/dpdk_port/udp/udp_pair.h"
 
@@ -145,6 +147,35 @@ TEST(FavoredPeer, GivesWayToWhoGetsMore) {
   ASSERT_NO_FATAL_FAILURE(pair.expect_all_whole());
 }
 
+// Its place costs the port a moment in which others may have it.
+TEST(FavoredPeer, KeepsItsPlaceBesideOneThatGetsAsMany) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  LinkEnd other;
+  other.open("udp:127.0.0.1,port=0");
+  const MacAddr other_at_a = UdpPair::know(pair.a, other, "127.0.0.1");
+  const unsigned count = 3 * kEnough;
+  const std::uint64_t before = FavoredPair::favored(pair.a);
+  for (unsigned i = 0; i < count; ++i)
+    for (const MacAddr& to : {pair.b_at_a, other_at_a}) {
+      pair.a.engine.send(frame_of(kData, to, pair.a.mac(), 100, i));
+      pair.a.turn();
+    }
+  EXPECT_EQ(FavoredPair::favored(pair.a), before + count);
+}
+
+// For a connected socket the kernel does not check sources against its routes.
+TEST(FavoredPeer, IsHeardByTheInterfaceOfTheRouteToIt) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  std::array<char, IF_NAMESIZE> name{};
+  socklen_t length = name.size();
+  ASSERT_EQ(::getsockopt(socket_of(*pair.a.port, true), SOL_SOCKET, SO_BINDTODEVICE, name.data(),
+                         &length),
+            0);
+  EXPECT_STREQ(name.data(), "lo");
+}
+
 // Datagrams by the dozen are joined at the link's socket.
 TEST(FavoredPeer, IsNoneThatSendsMuchAtATime) {
   FavoredPair pair("127.0.0.1", ",mtu=9000");
@@ -178,6 +209,16 @@ TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
   const std::size_t before = pair.b.engine.received.size();
   pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 9));
   ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() > before; }));
+}
+
+TEST(FavoredPeer, ReportsThatItsSocketHasAreCounted) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  pair.b.port.reset();
+  ASSERT_EQ(::send(socket_of(*pair.a.port, true), "1", 1, MSG_DONTWAIT), 1);
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 1));
+  for (unsigned i = 0; i < 4; ++i) pair.a.turn();
+  EXPECT_EQ(counter(*pair.a.port, "udp_reports"), 2U) << "one by each socket";
 }
 
 // What answers strangers, and what may be marked.

@@ -115,6 +115,17 @@ TEST_F(RoutesTest, ALinkAtAnInterfaceHasTheRoutesOfThat) {
   EXPECT_FALSE(shared("10.8.0.5"));
 }
 
+TEST_F(RoutesTest, TellTheInterfaceThatLeadsThere) {
+  const auto to = [&](const char* address) {
+    return routes.interface_to({*parse_internet_address(address)});
+  };
+  EXPECT_EQ(to("10.9.0.2"), ::if_nametoindex("stp0"));
+  EXPECT_EQ(to("10.8.0.5"), ::if_nametoindex("stp0"));
+  EXPECT_EQ(to("10.9.0.1"), ::if_nametoindex("lo")) << "its own";
+  EXPECT_EQ(to("127.0.0.1"), ::if_nametoindex("lo"));
+  EXPECT_EQ(to("10.7.0.1"), 0U) << "no route leads there";
+}
+
 TEST_F(RoutesTest, SoAreAllWhereTheKernelDoesNotTellWhatAnInterfaceIs) {
   std::thread([&] {
     if (!forbid_names_of_interfaces()) GTEST_SKIP() << "no seccomp here";
