@@ -66,10 +66,16 @@ class UdpWays {
     const auto op = op_of(frame);
     return op == wire::Op::kRequestConnection || op == wire::Op::kConnectionAnswer;
   }
-  // Whether a frame of STP is sent only by who has got something, and not again by a timer.
+  // Whether a frame of STP is sent only by who has got something, and not again by a timer. An RSR
+  // without a D_Key is the question of a dial.
+  // protocol: 13.20
   static bool answers(Bytes frame) {
     if (frame.size() < wire::kHeaderSize) return false;
     const auto op = op_of(frame);
+    const bool asks =
+        (wire::load16(frame.data() + wire::at::kOpFlags) & wire::flag::kReject) != 0 &&
+        wire::load32(frame.data() + wire::at::kDKey) == 0;
+    if (op == wire::Op::kRequestStateResponse && asks) return false;
     return op == wire::Op::kConnectionAnswer || op == wire::Op::kRequestStateResponse ||
            op == wire::Op::kEndAck || op == wire::Op::kDisconnectComplete;
   }

@@ -211,9 +211,10 @@ TEST(UdpWays, WhatAsksForMoreThanEveryWayCarriesIsKnown) {
 }
 
 TEST(UdpWays, WhatNobodySendsUnaskedIsAnAnswer) {
-  const auto answers = [](wire::Op op) {
+  const auto answers = [](wire::Op op, unsigned flags = 0, std::uint32_t key = 0) {
     wire::Header header;
-    header.op_flags = wire::op_flags(op, 0);
+    header.op_flags = wire::op_flags(op, static_cast<std::uint16_t>(flags));
+    header.d_key = key;
     std::array<std::byte, wire::kHeaderSize> frame{};
     wire::encode(header, frame.data());
     return UdpWays::answers(frame);
@@ -222,6 +223,9 @@ TEST(UdpWays, WhatNobodySendsUnaskedIsAnAnswer) {
     EXPECT_TRUE(answers(op));
   for (const auto op : {wire::Op::kRequestConnection, wire::Op::kClearToSend, wire::Op::kData})
     EXPECT_FALSE(answers(op));
+  EXPECT_FALSE(answers(wire::Op::kRequestStateResponse, wire::flag::kReject))
+      << "it asks who dials";
+  EXPECT_TRUE(answers(wire::Op::kRequestStateResponse, wire::flag::kReject, 7));
   EXPECT_FALSE(UdpWays::answers({}));
 }
 
