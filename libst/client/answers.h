@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which addresses of hosts with several have answered this program: a further connection to such a
-// host does not wait for the silent ones again. Thread-safe.
+// At which addresses of hosts with several this program has opened connections: a further
+// connection to such a host does not wait for the silent ones again. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -13,9 +13,10 @@ namespace stp::client {
 inline constexpr std::size_t kMostAnswers = 64;
 
 void remember_answer(const Place& place);
-// It has not answered this time.
+// It has not answered this time, or has refused.
 void forget_answer(const Place& place);
-// Those that have answered come first, the latest before the others; the rest stays in its order.
+// Before a connection is made. Those that have answered come first, the latest before the others;
+// the rest stays in its order.
 void put_answers_first(std::vector<Place>& places);
 
 }  // namespace stp::client

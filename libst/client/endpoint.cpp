@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/client/endpoint.h"
 
+#include "libst/client/answers.h"
 #include "libst/client/connection.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
@@ -260,6 +261,7 @@ int Endpoint::connect(const Name& peer, const OptionPayload& option, Handle& out
   if (const auto error = find_places(*backend_, peer.host, places); error != 0) return error;
   const Asked whom{places.station, peer.uport};
   if (places.all.empty()) return connect_to(whom, option, now() + patience, out, answer);
+  put_answers_first(places.all);
   await_peer(*backend_, places, kNever, {});
   return connect_to_one_of(Tries(std::move(places)), whom.uport, option, patience, out, answer);
 }

@@ -14,7 +14,6 @@
 
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/link/link.h"
-#include "libst/client/answers.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/tries.h"
@@ -208,7 +207,6 @@ int look_up_places(const Backend& backend, const Host& host, Places& out) {
     give_zone(place);
     if (std::ranges::find(out.all, place) == out.all.end()) out.all.push_back(std::move(place));
   }
-  put_answers_first(out.all);
   return 0;
 }
 

@@ -44,7 +44,7 @@ struct Place {
 // As it stands before a port: 10.0.0.5, [2001:db8::5], [fe80::1%eth0].
 std::string name_of(const Place& place);
 
-// Where a host may be: first where it has answered this program before (libst/client/answers.h).
+// Where a host may be.
 struct Places {
   static constexpr std::size_t kMost = 8;
   std::string host;

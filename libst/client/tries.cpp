@@ -51,7 +51,7 @@ void Tries::answered(const std::string& how) {
   if (!has_news()) return;
   note(how);
   is_answered_ = true;
-  remember_answer(present());
+  how.empty() ? remember_answer(present()) : forget_answer(present());
 }
 
 namespace {

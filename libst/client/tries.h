@@ -53,7 +53,8 @@ class Tries {
   // Somebody has reported that nobody is there. Anybody can forge that, so it is tried again if
   // nobody answers at the others; no report counts then.
   void give_up_for_now(const std::string& why);
-  // Somebody has answered there: it comes first the next time. `how`: "", or for text().
+  // Somebody has answered there. `how`: "", so a connection is open, and it comes first the next
+  // time; or for text().
   void answered(const std::string& how);
 
   // Whether there is more to tell than the error of one address.

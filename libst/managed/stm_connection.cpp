@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: connections.
+#include "libst/client/answers.h"
 #include "libst/client/links.h"
 #include "libst/client/names.h"
 #include "libst/managed/api.h"
@@ -175,6 +176,7 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     stp::client::Places places;
     auto error = stp::client::find_places(backend, name.host, places);
     const auto closed = [connection] { return !find<Connection>(connection); };
+    stp::client::put_answers_first(places.all);
     if (error == 0) stp::client::await_peer(backend, places, wanted.deadline, closed);
     // A slow resolver, and a link whose other side is opened late, leave time for the attempts.
     if (wanted.silent != stp::kNever) wanted.silent = silent_by();

@@ -103,10 +103,14 @@ TEST(Tries, TheOneThatAnsweredComesFirstTheNextTime) {
   auto places = all;
   client::put_answers_first(places);
   EXPECT_EQ(places, (std::vector{all[1], all[0], all[2]}));
-  tries.give_up("");  // it is silent now
-  places = all;
-  client::put_answers_first(places);
-  EXPECT_EQ(places, all);
+  for (const bool refuses : {false, true}) {
+    client::remember_answer(all[1]);
+    auto next = tries_of({"10.1.0.2", "10.1.0.1"});
+    refuses ? next.answered("refused") : next.give_up("");
+    places = all;
+    client::put_answers_first(places);
+    EXPECT_EQ(places, all) << refuses;
+  }
 }
 
 TEST(Tries, TheLatestAnswersAreRemembered) {
