@@ -283,6 +283,10 @@ constexpr Time kNotAskedAgain = 35 * kMillisecond;
 // protocol: 5.40
 constexpr Time kAnswersCa = kSecond;
 
+// The same where it gives way to any network: its answer, or the CA, may have been lost once.
+// protocol: 5.40
+constexpr Time kAnswersAgain = 2 * kSecond;
+
 }  // namespace
 
 // The connection has ended, or a frame with its Key has arrived; if the user decides: its RC has
@@ -400,8 +404,10 @@ VcId Newcomers::giving_way(const Endpoint& endpoint, const MacAddr& network, Tim
     const bool may = own <= Unproven::kOfSource || held >= own;
     const bool owes = frees && may && vc.waits_for_proof;
     if (crowd && asked) first(asks, entry);
-    if ((crowd || owes) && !asked && now - entry.made >= kAnswersCa) first(silent, entry);
-    if (asked && may && now - entry.made >= kNotAskedAgain) first(forgotten, entry);
+    const Time age = now - entry.made;
+    const bool late = (crowd && age >= kAnswersCa) || (owes && age >= kAnswersAgain);
+    if (late && !asked) first(silent, entry);
+    if (asked && may && age >= kNotAskedAgain) first(forgotten, entry);
   }
   if (asks != kNoneId) return asks;
   return silent != kNoneId ? silent : forgotten;
