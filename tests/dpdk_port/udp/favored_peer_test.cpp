@@ -8,9 +8,12 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "tests/dpdk_port/udp/udp_pair.h"
 
@@ -174,6 +177,29 @@ TEST(FavoredPeer, IsHeardByTheInterfaceOfTheRouteToIt) {
                          &length),
             0);
   EXPECT_STREQ(name.data(), "lo");
+}
+
+// Each try lets others have the port for a moment.
+TEST(FavoredPeer, IsNoneForGoodWhereTheUserIsAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  UdpPair pair;
+  const auto send = [&] {
+    for (unsigned i = 0; i < kEnough; ++i) {
+      pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+      pair.a.turn();
+    }
+  };
+  bool is_nobody = false;
+  // Of this thread alone.
+  std::thread([&] {
+    constexpr int kNobody = 65'534;
+    is_nobody = ::syscall(SYS_setresuid, kNobody, kNobody, kNobody) == 0;
+    send();
+  }).join();
+  if (!is_nobody) GTEST_SKIP() << "this process may not be another user";
+  pair.a.ahead += 2 * FavoredPeer::kAgain;
+  send();
+  EXPECT_LT(socket_of(*pair.a.port, true), 0);
 }
 
 // Datagrams by the dozen are joined at the link's socket.
