@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What captures do to a trace: formats, cuts, losses, a late start."""
 from catalogue import trace
-from frames import NONE, pcap, pcapng
+from frames import NONE, in_datagram, pcap, pcapng
 from managed import managed_messages
 from talk import MILLISECOND, SECOND, Talk
 
@@ -106,6 +106,25 @@ def clock_backwards():
     t.frames = [(time - (10 * SECOND if i >= 5 else 0), frame)
                 for i, (time, frame) in enumerate(t.frames)]
     return t
+
+
+def joined(talk, ports):
+    """As a capture at a host shows these frames over UDP: those that are equally long as one, with a shorter last one."""
+    content, last = [], b""
+    for time, frame in talk:
+        if len(frame) == 60 and frame[14] >> 3 != 0x1b:  # Ethernet's padding
+            frame = frame[:54]
+        if frame[:14] == last[:14] and len(frame) <= len(last):
+            content[-1] = (content[-1][0], content[-1][1] + frame[14:])
+        else:
+            content.append((time, frame))
+        last = frame
+    return [(time, in_datagram(frame, ports)) for time, frame in content]
+
+
+@trace("over UDP, with datagrams that the sending host has joined", play="-")
+def joined_datagrams():
+    return File(pcapng(joined(small().frames, (8181, 9001))))
 
 
 @trace("frames of other protocols between those of STP")

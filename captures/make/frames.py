@@ -87,6 +87,15 @@ def pattern(length, start=0):
     return bytes((start + i) * 7 + (start + i) // 251 & 0xFF for i in range(length))
 
 
+def in_datagram(frame, ports):
+    """What a link over UDP sends for a frame of Ethernet: from 10.0.0.N with the N-th port to the other station."""
+    to, source = frame[5], frame[11]
+    data = frame[14:]
+    udp = struct.pack(">HHHH", ports[source - 1], ports[to - 1], 8 + len(data), 0) + data
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0)
+    return frame[:12] + b"\x08\0" + head + bytes([10, 0, 0, source, 10, 0, 0, to]) + udp
+
+
 def pcapng(frames, order="<", nano=True, snaplen=0, link_types=(1,), dropped=0):
     """`frames`: pairs of nanoseconds and bytes. They take turns on the interfaces, one for each of
     `link_types`; 1 is Ethernet. `dropped`: as the statistics at the end say."""

@@ -151,15 +151,6 @@ def check_sequences(path):
                 wrong.append(f"{name} with check sequences: {result.stdout}{result.stderr}")
 
 
-def in_datagram(frame, ports):
-    """What a link over UDP sends for a frame of Ethernet: from 10.0.0.N with the N-th port to the other station."""
-    to, source = frame[5], frame[11]
-    data = frame[14:]
-    udp = struct.pack(">HHHH", ports[source - 1], ports[to - 1], 8 + len(data), 0) + data
-    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0)
-    return frame[:12] + b"\x08\0" + head + bytes([10, 0, 0, source, 10, 0, 0, to]) + udp
-
-
 def udp():
     """A conversation over UDP reads as the same one on Ethernet, whatever its ports, if they are named."""
     sys.dont_write_bytecode = True
@@ -171,7 +162,7 @@ def udp():
     with tempfile.TemporaryDirectory() as directory:
         path, drawing = pathlib.Path(directory, "udp.pcapng"), pathlib.Path(directory, "udp.svg")
         for ports, options in ((8181, 9001), ()), ((9001, 9002), named):
-            path.write_bytes(frames.pcapng([(time, in_datagram(frame, ports)) for time, frame in talk]))
+            path.write_bytes(frames.pcapng([(time, frames.in_datagram(frame, ports)) for time, frame in talk]))
             read = objects(run("decode", "--json", *options, path).stdout)
             if [frame.get("op") for frame in read] != [frame["op"] for frame in objects(
                     run("decode", "--json", HOME / "format-pcap-micro.pcap").stdout)]:
@@ -193,20 +184,13 @@ def udp():
 def joined(path):
     """What a capture at a host shows as one datagram, because its kernel sends or receives several in one, is read as those
     that it was joined from."""
+    import files
     import frames
     import sequences  # noqa: F401
     from catalogue import TRACES
     talk = TRACES["write-blocks.pcapng"].make().frames
-    content, last = [], b""
-    for time, frame in talk:
-        if len(frame) == 60 and frame[14] >> 3 != 0x1b:  # Ethernet's padding
-            frame = frame[:54]
-        if frame[:14] == last[:14] and len(frame) <= len(last):
-            content[-1] = (content[-1][0], content[-1][1] + frame[14:])
-        else:
-            content.append((time, frame))
-        last = frame
-    path.write_bytes(frames.pcapng([(time, in_datagram(frame, (8181, 9001))) for time, frame in content]))
+    content = files.joined(talk, (8181, 9001))
+    path.write_bytes(frames.pcapng(content))
     result = run("check", path)
     if len(content) + 2 > len(talk) or result.stdout != f"{len(talk)} frames, {len(talk)} of STP, 0 findings, 0 notes\n":
         wrong.append(f"{len(talk)} datagrams joined to {len(content)}: {result.stdout}{result.stderr}")
@@ -221,7 +205,7 @@ def short_stus(path):
 
     def plain(frame):
         length = struct.unpack(">H", frame[12:14])[0]
-        return in_datagram(frame if length > 1500 else frame[:14] + frame[22:14 + length], (8181, 9001))
+        return frames.in_datagram(frame if length > 1500 else frame[:14] + frame[22:14 + length], (8181, 9001))
     talk = TRACES["write-short.pcapng"].make().frames
     path.write_bytes(frames.pcapng([(time, plain(frame)) for time, frame in talk]))
     result = run("check", path)
@@ -258,7 +242,7 @@ def padded(path, talk):
         return result.stdout + result.stderr
 
     def datagram(frame):
-        return in_datagram(frame, (8181, 9001))
+        return frames.in_datagram(frame, (8181, 9001))
     text = said(right, datagram)
     if ", 0 findings" not in text:
         wrong.append(f"padded requests: {text}")
@@ -280,7 +264,7 @@ def padded(path, talk):
 def stations(path, talk):
     """A station that is not in the capture is refused with those that are; so is one that talks to itself."""
     import frames
-    path.write_bytes(frames.pcapng([(time, in_datagram(frame, (8181, 9001))) for time, frame in talk]))
+    path.write_bytes(frames.pcapng([(time, frames.in_datagram(frame, (8181, 9001))) for time, frame in talk]))
     for option in ("check", "--at"), ("play", "--as"), ("ladder", "-o", path.with_suffix(".svg"), "--at"):
         for station in "10.0.0.3/8181", "10.0.0.2", "[2001:db8::1]/8181", "02:00:00:00:00:09":
             result = run(*option, station, path)
@@ -293,7 +277,7 @@ def stations(path, talk):
         result = run(*option, "10.0.0.2/9001", path)
         if result.returncode != 0:
             wrong.append(f"{option[0]} of a station: {result.returncode} {result.stdout}{result.stderr}")
-    one = [(time, in_datagram(frame, (8181, 8181)).replace(bytes([10, 0, 0, 2]), bytes([10, 0, 0, 1])))
+    one = [(time, frames.in_datagram(frame, (8181, 8181)).replace(bytes([10, 0, 0, 2]), bytes([10, 0, 0, 1])))
            for time, frame in talk]
     path.write_bytes(frames.pcapng(one))
     result = run("play", "--as", "10.0.0.1/8181", path)

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kShortest = wire::kHeaderSize;
 // A capture of more connections than that is one of which the oldest are over.
 constexpr std::size_t kMostKnown = 65'536;
+// An STU may name its connection everywhere, and each length that is tried costs a pass over it.
+constexpr unsigned kMostTries = 64;
 constexpr std::size_t kUdpLengthAt = 4, kHeadOfUdp = 8;  // in the header of UDP; how long that is
 
 std::uint64_t name_in(const std::byte* header) {
@@ -53,13 +55,6 @@ bool is_longer(Bytes data, std::size_t length) {
   return length > std::ranges::max(own_lengths(data));
 }
 
-// Whether something that looks like a header stands behind the first one.
-bool has_second(Bytes data) {
-  return std::ranges::any_of(own_lengths(data), [&](std::size_t at) {
-    return data.size() >= at + kShortest && may_begin(data.data() + at);
-  });
-}
-
 }  // namespace
 
 void JoinedDatagrams::look(CapturedFrame& frame) {
@@ -73,11 +68,10 @@ void JoinedDatagrams::look(CapturedFrame& frame) {
         !is_data(data) && may_begin(data.data()) && is_longer(data, found->length);
     return;
   }
-  know(data);
+  if (is_data(data) || is_one(data)) know(data);
   const auto length = find_length(data);
   if (length == 0) {
-    frame.perhaps_joined = !is_data(data) && may_begin(data.data()) &&
-                           is_longer(data, data.size()) && has_second(data);
+    frame.perhaps_joined = has_second(data);
     return;
   }
   head_ = static_cast<std::size_t>(data.data() - frame.bytes.data());
@@ -121,6 +115,18 @@ bool JoinedDatagrams::is_known(const std::byte* header) const {
   return wire::syntax_of(static_cast<wire::Op>(code)).known && known_.contains(name_in(header));
 }
 
+// Whether a control operation has headers behind it at equal distances, all of connections that
+// others have shown, and the first of a right form. Other bytes there are a fault of the operation.
+bool JoinedDatagrams::has_second(Bytes data) const {
+  if (is_data(data) || !may_begin(data.data()) || !is_longer(data, data.size())) return false;
+  return std::ranges::any_of(own_lengths(data), [&](std::size_t length) {
+    if (data.size() < length + kShortest || !may_begin(data.data() + length)) return false;
+    for (auto at = length; at + kShortest <= data.size(); at += length)
+      if (!is_known(data.data() + at)) return false;
+    return true;
+  });
+}
+
 // How long each is; 0: it is one datagram, or that is not sure. A control operation says how long
 // it is. Of DATA it takes a header behind it whose connection was seen before.
 std::size_t JoinedDatagrams::find_length(Bytes data) const {
@@ -132,8 +138,12 @@ std::size_t JoinedDatagrams::find_length(Bytes data) const {
   }
   const bool has_sum = wire::load16(data.data() + wire::at::kCksum) != 0;
   if (has_sum && is_one(data)) return 0;
-  for (auto length = kShortest; length + kShortest <= data.size(); ++length)
-    if (is_known(data.data() + length) && divides(data, length)) return length;
+  unsigned tries = 0;
+  for (auto length = kShortest; length + kShortest <= data.size(); ++length) {
+    if (!is_known(data.data() + length)) continue;
+    if (divides(data, length)) return length;
+    if (++tries == kMostTries) return 0;
+  }
   return 0;
 }
 

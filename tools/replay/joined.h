@@ -23,6 +23,7 @@ class JoinedDatagrams {
 
  private:
   [[nodiscard]] std::size_t find_length(Bytes data) const;
+  [[nodiscard]] bool has_second(Bytes data) const;
   [[nodiscard]] bool divides(Bytes data, std::size_t length) const;
   [[nodiscard]] bool is_known(const std::byte* header) const;
   void know(Bytes data);
