@@ -143,7 +143,9 @@ def datagram(folder):
         wrong.append("a NOP is found at a port that the preferences no longer name")
     nop, end = b"\x80" + bytes(6) + b"\x01" + bytes(32), b"\xf0" + bytes(6) + b"\x01" + bytes(32)
     stu = b"\xd8" + bytes(4) + b"\x07\0\x01" + b"\0\x01\x02\x03" + bytes(28 + 100)
-    for data, operations in ((nop + end + nop, "NOP,END,NOP"), (stu * 2 + stu[:90], "DATA,DATA,DATA"),
+    # A connection named after every 32 bytes: so many lengths are not tried.
+    everywhere = stu[:40] + (stu[:12] + b"\xff" * 20) * 80 + b"\xff" * 7
+    for data, operations in ((everywhere * 2, "DATA"), (nop + end + nop, "NOP,END,NOP"), (stu * 2 + stu[:90], "DATA,DATA,DATA"),
                              (stu * 2 + stu[:20], "DATA")):
         path = datagram_to(8181, pathlib.Path(folder), data)
         told = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "stp-st.op"], capture_output=True, text=True)

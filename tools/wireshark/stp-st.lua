@@ -559,10 +559,10 @@ local function length_of_joined(buffer, pinfo)
     return nil
   end
   if buffer(12, 2):uint() ~= 0 and checksum_matches(buffer) then return nil end
-  -- The next header of the same connection: its Ports and Key.
+  -- The next header of the same connection: its Ports and Key. Who writes these everywhere is not followed.
   local raw = buffer:raw()
   local name, from = raw:sub(5, 12), HEADER + 5
-  while true do
+  for _ = 1, 64 do
     local found = raw:find(name, from, true)
     if not found or found - 5 > size - HEADER then return nil end
     if divides(buffer, pinfo, found - 5) then return found - 5 end
