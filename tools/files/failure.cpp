@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "stp/base/start_thread.h"
 #include "tools/files/note.h"
 
 namespace stp::files {
@@ -21,8 +22,9 @@ FileFailure unreadable(int error) {
 
 LinkFailure link_failure(int result) {
   if (result == -EINVAL) throw WrongUsage(st_strerror(result));
-  const auto text = std::string("cannot open the link: ") + st_strerror(result);
-  if (result == -EAGAIN) return LinkFailure(text);  // no thread: it has a remedy
+  const std::string why = st_strerror(result);
+  const auto text = "cannot open the link: " + why;
+  if (why == NoThread::kText) return LinkFailure(text);  // it has a remedy
   if (result == -EMFILE) return LinkFailure(text + "; raise ulimit -n");
   return LinkFailure(text +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "libst/managed/host_of_peer.h"
+#include "stp/base/start_thread.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -374,10 +375,7 @@ void Receiver::begin(stm_connection_t request, const std::string& peer) {
   } catch (const std::system_error&) {
     places_.pop_back();
     Channel::refuse(request);
-    context_.progress.complain(
-        "a sender is refused: no thread can be made for it; raise the limit of processes (ulimit "
-        "-u, "
-        "TasksMax of systemd)");
+    context_.progress.complain(std::string("a sender is refused: ") + NoThread::kText);
   }
 }
 
