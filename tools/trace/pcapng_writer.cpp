@@ -359,8 +359,9 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
     state.lost = 0;
   }
   state.put(&end, sizeof end, at);
-  state.head.store(at, std::memory_order_release);
+  // Counted first, so that the writer never has more in the file than were taken.
   state.taken.fetch_add(1, std::memory_order_relaxed);
+  state.head.store(at, std::memory_order_release);
   // Notified once per filled half, so that a busy link does not cost a system call per frame.
   const auto half = state.ring.size() / 2;
   if (used < half && used + length >= half) state.filling.notify_one();
