@@ -50,6 +50,7 @@ void Ep::end_connections(LinkLock& lock) {
   if (block_) link_.give_back(std::move(block_));
   link_.stop_awaiting(*this);
   if (srx_ != nullptr) srx_->unuse(*this);
+  link_.stop_watching(*this);
 }
 
 bool Ep::lingers() const {
@@ -118,9 +119,10 @@ int Ep::send_note(Op& op) {
 void Ep::look_again() {
   SendingConnection::look_again();
   end_if_told();
-  if (auto* const op = std::exchange(waits_to_read_, nullptr)) begin_to_read(*op);
+  if (waits_to_read_ != nullptr && link_.may_have_memory(lack_))
+    begin_to_read(*std::exchange(waits_to_read_, nullptr));
   take_held();
-  if (holds_written()) link_.await(*this);
+  if (waits_to_read_ != nullptr || holds_written()) link_.await(*this);
 }
 
 void Ep::end_if_told() {

@@ -185,6 +185,7 @@ class Ep final : public AnyEndpoint, public SendingConnection, public Source {
   bool takes_held_ = false;      // now
   bool is_announced_ = false;    // a message by the peer, which has not been read
   Op* waits_to_read_ = nullptr;  // that message, if nothing to read it into is left now
+  FabricLink::Lack lack_;        // of what it needs
   std::deque<Op*> announced_;    // by this side, not requested yet
   std::deque<Op*> sends_;        // not reported yet, in posting order
 };

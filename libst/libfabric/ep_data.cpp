@@ -201,26 +201,31 @@ void Ep::pull(const Message& message, Receive&& receive) {
   begin_to_read(op);
 }
 
-// Where what it needs is used up, it waits until operations under way have given that back.
+// Where what it needs is used up, it waits until other operations under way have given that back.
 void Ep::begin_to_read(Op& op) {
   auto error = begin_read(op);
-  if (link_.comes_back(error)) {
-    op.span.release();
+  if (!ended_ && link_.comes_back(error)) {
     waits_to_read_ = &op;
-    return link_.await(*this);
+    link_.await(*this);
+    lack_ = link_.lack();
+    return;
   }
   if (error != 0) {
     op.status = error;
     op.length = 0;
-    op.span.release();
     error = begin_read(op);
   }
   if (error != 0) part_done(op, error);
 }
 
 int Ep::begin_read(Op& op) {
-  if (const auto error = find_place(op); error != 0) return error;
-  return read_part(op, std::max<std::size_t>(op.length, 1));
+  const auto landing = op.landing;
+  auto error = find_place(op);
+  if (error == 0) error = read_part(op, std::max<std::size_t>(op.length, 1));
+  if (error == 0) return 0;
+  op.span.release();  // as before
+  op.landing = landing;
+  return error;
 }
 
 // ---- shared receive contexts ----

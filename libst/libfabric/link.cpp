@@ -367,6 +367,11 @@ bool FabricLink::comes_back(int status) const {
                      short_laned_.has_lent() || laned_.has_lent());
 }
 
+FabricLink::Lack FabricLink::lack() const {
+  const auto rest = look_again_in().value_or(std::chrono::milliseconds{0});
+  return {.released = registrations_.released(), .again = Clock::now() + rest};
+}
+
 // ---- where short messages land ----
 
 RxBlock::~RxBlock() {

@@ -154,6 +154,18 @@ class FabricLink {
   // Whether a call with that status found memory, places or registrations used up that operations
   // under way give back: then who waits gets them.
   [[nodiscard]] bool comes_back(int status) const;
+  // When a call found it used up.
+  struct Lack {
+    std::uint64_t released = 0;  // registrations, until then
+    Clock::time_point again{};
+  };
+  // Call after await(), which tells how long it has been used up.
+  [[nodiscard]] Lack lack() const;
+  // Whether to try again, which costs milliseconds through a stpd: something has been given back,
+  // or whoever else has memory may have done so.
+  [[nodiscard]] bool may_have_memory(const Lack& lack) const {
+    return lack.released != registrations_.released() || Clock::now() >= lack.again;
+  }
   Slots& slots() { return slots_; }
   // The shortest that has so many bytes.
   Slots& slots_for(std::size_t length) {

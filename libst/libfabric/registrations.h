@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "libst/include/stp/managed.h"
@@ -56,15 +57,19 @@ class Registrations {
     return 0;
   }
   [[nodiscard]] std::size_t size() const { return in_use_.size(); }
+  // How many have ended.
+  [[nodiscard]] std::uint64_t released() const { return released_; }
 
  private:
   stm_domain_t domain_ = nullptr;
   std::map<Bytes, Shared> in_use_;
+  std::uint64_t released_ = 0;
 };
 
 inline void Registrations::Shared::give_back() {
   if (--users_ != 0) return;
   stm_memory_release(memory_);
+  ++of_->released_;
   of_->in_use_.erase(Bytes(bytes_));  // the last access to this
 }
 

@@ -41,8 +41,10 @@ TEST_F(FiRegistrations, OfTheSameBytesForTheSameAccessThereIsOne) {
   EXPECT_EQ(registrations_.size(), 3U);
   first->give_back();
   EXPECT_EQ(registrations_.size(), 3U) << "another one uses it";
+  EXPECT_EQ(registrations_.released(), 0U);
   for (auto* const each : {first, shorter, written}) each->give_back();
   EXPECT_EQ(registrations_.size(), 0U);
+  EXPECT_EQ(registrations_.released(), 3U);
 }
 
 TEST_F(FiRegistrations, OneThatIsRefusedLeavesNothing) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages, writes, reads and atomic operations of connected endpoints.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -21,6 +22,22 @@ std::vector<char> pattern(std::size_t size) {
 
 class FiTransfer : public FiTest {
  protected:
+  // On the link that STP_LINK names now.
+  void open_sides() {
+    ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info_), 0);
+    client_.reset();
+    server_ = std::make_unique<Side>(info_);
+    client_ = std::make_unique<Side>(info_);
+    server_->other = client_.get();
+    client_->other = server_.get();
+  }
+  void close_all() {
+    accepted_.reset();
+    connected_.reset();
+    pep_.reset();
+    client_.reset();
+    server_.reset();
+  }
   // The client sends `sent`; what the server has received of it.
   void exchange(std::size_t size, bool registered) {
     auto sent = pattern(size);
@@ -274,12 +291,7 @@ TEST_F(FiTransfer, AReceiveThatCannotBeWrittenFailsAndTheNextOneGetsItsOwnMessag
 TEST_F(FiTransfer, ALongMessageIsReadWhenThereIsMemoryForItAgain) {
   Daemon daemon;
   const UseLink link(daemon.link());
-  ASSERT_EQ(get_info(nullptr, nullptr, 0, hints(), info_), 0);
-  client_.reset();
-  server_ = std::make_unique<Side>(info_);
-  client_ = std::make_unique<Side>(info_);
-  server_->other = client_.get();
-  client_->other = server_.get();
+  open_sides();
   connect();
   const auto back = pattern(90'000), sent = pattern(100'000);
   std::vector<char> got(sent.size());
@@ -295,11 +307,37 @@ TEST_F(FiTransfer, ALongMessageIsReadWhenThereIsMemoryForItAgain) {
   daemon.limit_mapped(std::uint64_t{1} << 30);
   EXPECT_EQ(server_->completed(server_->rx.get()).len, sent.size());
   EXPECT_EQ(got, sent);
+  close_all();
+}
+
+// The memory that is awaited is another endpoint's.
+TEST_F(FiTransfer, LongMessagesThatWaitForMemoryFailAtTheEnd) {
+  Daemon daemon;
+  const UseLink link(daemon.link());
+  open_sides();
+  connect();
+  auto to_other = std::move(connected_), other = std::move(accepted_);
+  connect();
+  const auto back = pattern(90'000), sent = pattern(100'000);
+  std::array<std::vector<char>, 2> got;
+  ASSERT_EQ(fi_send(other.get(), back.data(), back.size(), nullptr, 0, nullptr), 0);
+  for (auto& each : got) {
+    ASSERT_EQ(fi_send(connected_.get(), sent.data(), sent.size(), nullptr, 0, nullptr), 0);
+    each.resize(sent.size());
+  }
+  daemon.limit_mapped(1);
+  for (auto& each : got)
+    ASSERT_EQ(fi_recv(accepted_.get(), each.data(), each.size(), nullptr, 0, &each), 0);
+  fi_cq_data_entry entry{};
+  for (int i = 0; i < 20; ++i) {
+    fi_cq_read(client_->tx.get(), nullptr, 0);
+    EXPECT_EQ(fi_cq_read(server_->rx.get(), &entry, 1), -FI_EAGAIN);
+  }
   accepted_.reset();
-  connected_.reset();
-  pep_.reset();
-  client_.reset();
-  server_.reset();
+  for (auto& each : got) EXPECT_EQ(server_->failed(server_->rx.get()).op_context, &each);
+  other.reset();
+  to_other.reset();
+  close_all();
 }
 
 TEST_F(FiTransfer, AReceiveIsCancelled) {

@@ -212,6 +212,7 @@ class Incoming final : public Connection, public Source {
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin
   std::vector<Reading> reading_;
+  FabricLink::Lack lack_;  // of memory for them
   // What the peer may read now, of memory that this program accesses.
   struct Asked {
     std::uint64_t key, address, length;

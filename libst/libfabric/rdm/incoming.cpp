@@ -393,25 +393,29 @@ std::optional<std::size_t> Incoming::free_length(const Pending& pending) const {
 // Of those that wait, each that can have a length of its own among those that are under way, and
 // memory.
 void Incoming::read_next() {
-  auto lacks_memory = false;
+  auto& link = endpoint_.link();
+  auto lacks_memory = !link.may_have_memory(lack_), waits_for_memory = false;
   for (auto next = waiting_.begin();
        next != waiting_.end() && reading_.size() < kMostReads && !broken_;) {
     const auto length = free_length(*next);
-    if (!length || (lacks_memory && !is_registered(next->op->landing))) {
+    const auto lacks = lacks_memory && !is_registered(next->op->landing);
+    if (!length || lacks) {
+      waits_for_memory = waits_for_memory || lacks;
       ++next;
       continue;
     }
     auto error = endpoint_.find_place(*next->op);
-    if (endpoint_.link().comes_back(error)) {
-      lacks_memory = true;
-      endpoint_.link().await(*this);
+    if (link.comes_back(error)) {
+      lacks_memory = waits_for_memory = true;
+      link.await(*this);
+      lack_ = link.lack();
       ++next;
       continue;
     }
     const auto pending = *next;
     next = waiting_.erase(next);
     reading_.push_back({pending.op, *length});
-    endpoint_.link().watch(*this);
+    link.watch(*this);
     pending.op->parts = 1;
     if (error == 0) error = read(*pending.op, pending, *length);
     if (error == 0) continue;
@@ -419,6 +423,7 @@ void Incoming::read_next() {
     if (is_there()) break_off("a message cannot be read");
     read_done(*pending.op, error);
   }
+  if (waits_for_memory) link.await(*this);
 }
 
 // A status: not all of its parts have begun.
