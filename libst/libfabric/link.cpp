@@ -229,21 +229,21 @@ static std::uint64_t nanoseconds() {
 
 [[gnu::noinline]] void FabricLink::may_rest() {
   if (lost_ != 0 || mutex_.is_awaited() || ++empty_polls_ % kPollsWithoutRest != 0) return;
-  if (shares_core()) mutex_.rest_unless_awaited([this] { wait(kRest); });
+  if (!core_.is_shared(nanoseconds())) return yield();
+  mutex_.rest_unless_awaited([this] { wait(kRest); });
 }
 
-bool FabricLink::shares_core() {
-  const auto now = nanoseconds();
-  if (core_.is_shared(now)) return true;
+void FabricLink::yield() {
+  const auto begin = nanoseconds();
   ::sched_yield();
-  core_.yielded(now, nanoseconds());
-  return false;
+  core_.yielded(begin, nanoseconds());
 }
 
 void FabricLink::poll_for_place(LinkLock& lock) {
   if (take() != 0) return;
   look_for_loss();
-  if (!driven_by_stpd_ || lost_ != 0 || !shares_core()) return;
+  if (!driven_by_stpd_ || lost_ != 0) return;
+  if (!core_.is_shared(nanoseconds())) return lock.without([this] { yield(); });
   lock.without([] { std::this_thread::sleep_for(std::chrono::microseconds(kRest)); });
   take();
 }

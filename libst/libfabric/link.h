@@ -231,8 +231,8 @@ class FabricLink {
   void look_for_late_peers();
   // After a poll that has found nothing.
   void may_rest();
-  // Whether others spin on this core. A yield tells it, now and then.
-  bool shares_core();
+  // Its length tells whether others spin on this core.
+  void yield();
   void wait(std::int64_t microseconds);
 
   LinkMutex mutex_{[this] { stm_queue_post(queue_, 0); }};  // an event that nobody looks at
