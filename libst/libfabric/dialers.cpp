@@ -13,8 +13,6 @@ namespace {
 
 // Of more silent hosts none is remembered: then they hold up others as hosts do that are new.
 constexpr std::size_t kMostRemembered = 4096;
-// Who is there answers sooner.
-constexpr std::chrono::milliseconds kSlow{50};
 
 std::string dialed_host(const Dial& dial) {
   return dial.peer.substr(0, dial.peer.rfind(':'));
@@ -51,13 +49,15 @@ bool Dialers::add_thread() {
   return true;
 }
 
-void Dialers::hurry(std::chrono::steady_clock::time_point now) {
-  const auto waits = now_.size() == threads_.size() && next() != waiting_.end();
-  if (!waits || now - begun_at_ < kSlow) return;
+bool Dialers::hurry(std::chrono::steady_clock::time_point now) {
+  if (waiting_.empty()) return false;
+  const auto all_busy = now_.size() == threads_.size() && next() != waiting_.end();
+  if (!all_busy || now - begun_at_ < kSlow) return true;
   begun_at_ = now;
   const auto most = std::min({2 * threads_.size(), threads_.size() + waiting_.size(), kMostSlow});
   while (threads_.size() < most && add_thread())
     ;
+  return true;
 }
 
 void Dialers::stop(LinkLock& lock, const Owner& owner) {

@@ -35,6 +35,8 @@ class Dialers {
   static constexpr std::size_t kMost = 16;
   // So many at last, if those that there are connect for long (hurry()).
   static constexpr std::size_t kMostSlow = 128;
+  // Who is there answers sooner.
+  static constexpr std::chrono::milliseconds kSlow{50};
   // So many of them connect to hosts that have not answered before.
   static constexpr std::size_t kMostToSilent = kMost / 2;
 
@@ -48,7 +50,8 @@ class Dialers {
   void dial(Dial&& dial) STP_REQUIRES(mutex_);
   // Call now and then. If some wait although none has begun for a while, there are twice as many
   // threads: hosts that are new and not there hold up the others no longer.
-  void hurry(std::chrono::steady_clock::time_point now) STP_REQUIRES(mutex_);
+  // True: call again before kSlow has passed.
+  bool hurry(std::chrono::steady_clock::time_point now) STP_REQUIRES(mutex_);
   // Afterwards none connects for `owner`. If one does now, the connection is closed.
   void stop(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
 

@@ -508,8 +508,11 @@ int Wait::control(int command, void* argument, bool has_events) {
 }
 
 int Wait::sleep(LinkLock& lock, Clock::time_point deadline) const {
+  constexpr auto kSlow = static_cast<int>(Dialers::kSlow.count());
   const auto look = link_.look_again_in();
   auto limit = look ? static_cast<int>(look->count()) : -1;
+  link_.mutex().is_held();
+  if (link_.dialers().hurry(Clock::now())) limit = limit < 0 ? kSlow : std::min(limit, kSlow);
   if (deadline != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return 0;
