@@ -188,10 +188,11 @@ bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& 
   Eal& eal = this_eal();
   const Lock lock(eal.mutex);
   if (!eal.tried) {
+    // EAL binds the thread that starts it to its lcore, so it gets its own thread. Where there is
+    // none, EAL has not begun.
+    start_thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
     eal.tried = true;
     eal.has_pci = !pci_address.empty();
-    // EAL binds the thread that starts it to its lcore, so it gets its own thread.
-    start_thread(initialise, std::ref(eal), std::cref(pci_address), megabytes).join();
   }
   error = eal.error;
   return error.empty();

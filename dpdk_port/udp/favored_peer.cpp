@@ -35,7 +35,7 @@ void FavoredPeer::favor(const RecentGoal::Address& at, Time now) {
   if (former_ || (failed_ != kNever && now - failed_ < kAgain)) return;
   if (socket_) return make_room();
   way_ = {at.address, at.own};
-  interface_ = routes_.interface_to(way_);
+  interface_ = find_interface();
   bool for_good = false;
   if (interface_ != 0) socket_ = link_.toward(at.address, at.own, interface_, for_good);
   if (for_good) can_favor_ = false;
@@ -62,7 +62,13 @@ void FavoredPeer::leave() {
 
 void FavoredPeer::look_for_route(Time now) {
   looked_ = now;
-  if (routes_.interface_to(way_) != interface_) leave();
+  if (find_interface() != interface_) leave();
+}
+
+// Rules may give packets another way by the address that they come from, so the kernel is asked
+// for that of the socket.
+unsigned FavoredPeer::find_interface() {
+  return routes_.interface_to({way_.to, link_.address(way_.from).ip});
 }
 
 void FavoredPeer::end() {

@@ -98,6 +98,7 @@ class FavoredPeer {
  private:
   void favor(const RecentGoal::Address& at, Time now);
   void make_room();
+  unsigned find_interface();
   void look_for_route(Time now);
   bool watch(const UdpSocket& socket) const;
 

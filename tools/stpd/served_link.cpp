@@ -411,6 +411,15 @@ ServedLink::~ServedLink() {
   parts_->server.stop();
   if (serving_) wait_for_disconnects();
   end_parts();
+  finish_trace();
+}
+
+// What is written last may find no room.
+void ServedLink::finish_trace() {
+  if (!trace_) return;
+  trace_->finish();
+  while (!trace_->finished() && !trace_->is_overdue())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   warn_of_ended_trace();
 }
 

@@ -107,6 +107,7 @@ class ServedLink {
   void log_shards();
   void warn_of_late_frames();
   void warn_of_ended_trace();
+  void finish_trace();
   void warn_of_pages() const;
   void wait_for_disconnects();
   void add_counters();

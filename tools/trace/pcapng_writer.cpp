@@ -328,9 +328,9 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
     ++state.lost;
     state.dropped.fetch_add(1, std::memory_order_relaxed);
   };
-  if (state.error.load(std::memory_order_relaxed) != 0) return drop();
   if (state.closed.load(std::memory_order_relaxed)) return;
   if (state.taken.load(std::memory_order_relaxed) >= state.max_frames) return;
+  if (state.error.load(std::memory_order_relaxed) != 0) return drop();
   const auto size = head.size() + rest.size();
   const auto held = std::min(size, state.longest);
   const auto length = sizeof(PacketHead) + padded(held) + sizeof(PacketFlags) +
@@ -381,8 +381,11 @@ void PcapngWriter::State::run() {
     }
     last = last || stopping;
   }
-  closed = true;
-  if (error == 0) write_statistics();
+  // What comes after an error is lacking, and counts.
+  if (error == 0) {
+    closed = true;
+    write_statistics();
+  }
   file.reset();
   const Lock guard(mutex);
   finished.store(true, std::memory_order_release);
