@@ -40,8 +40,9 @@ void put_answers_first(std::vector<Place>& places) {
   if (places.size() < 2) return;
   Answers& all = answers();
   const Lock guard(all.mutex);
-  std::ranges::stable_sort(places, {}, [&](const Place& place) {
-    return std::ranges::find(all.places, place) - all.places.begin();
+  const std::deque<Place>& known = all.places;
+  std::ranges::stable_sort(places, {}, [&known](const Place& place) {
+    return std::ranges::find(known, place) - known.begin();
   });
 }
 
