@@ -36,11 +36,15 @@ void forget_answer(const Place& place) {
   std::erase(all.places, place);
 }
 
-void put_answers_first(std::vector<Place>& places) {
-  if (places.size() < 2) return;
+static std::deque<Place> answers_by_now() {
   Answers& all = answers();
   const Lock guard(all.mutex);
-  const std::deque<Place>& known = all.places;
+  return all.places;
+}
+
+void put_answers_first(std::vector<Place>& places) {
+  if (places.size() < 2) return;
+  const auto known = answers_by_now();
   std::ranges::stable_sort(places, {}, [&known](const Place& place) {
     return std::ranges::find(known, place) - known.begin();
   });
