@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The addresses of a host that has several: first the one that has answered this program before,
-// else in the resolver's order, one after the other, until one answers. What RFC 8305 says of two
-// at once would make two connections, and peers count these.
+// The addresses of a host that has several: first those at which this program has opened
+// connections, else in the resolver's order, one after the other, until one answers. What RFC 8305
+// says of two at once would make two connections, and peers count these.
 #pragma once
 
 #include <cerrno>
