@@ -50,7 +50,6 @@ class Loops(unittest.IsolatedAsyncioTestCase):
                 request = await asyncio.wait_for(self.listener.request(), 0.5)
                 request.reject()
                 told += 1
-        self.assertGreater(told, 0)
         self.assertLess(told, asked / 2)
         await self.pair()
 
