@@ -2,6 +2,8 @@
 #include "libst/ipc/socket.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -219,6 +221,11 @@ int receive_request(int socket, RequestMessage& request, std::vector<os::UniqueF
 
 int send_reply(int socket, const ReplyMessage& reply, std::span<const int> fds, Wait wait) {
   return send_message(socket, &reply, size_of(reply.head), fds, dont_wait(wait));
+}
+
+bool has_unread_by_peer(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes != 0;
 }
 
 int address_of(const std::string& path, sockaddr_un& out) {

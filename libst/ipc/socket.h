@@ -84,7 +84,12 @@ enum class Descriptors { kTake, kRefuse };
 // them and the caller closes them.
 int receive_request(int socket, RequestMessage& request, std::vector<os::UniqueFd>& fds, Wait wait,
                     Descriptors descriptors = Descriptors::kTake);
+// -ETOOMANYREFS: too many descriptors that this user has sent are not received yet, on any socket.
 int send_reply(int socket, const ReplyMessage& reply, std::span<const int> fds, Wait wait);
+// Whether the peer has not read all that was sent to it. Until it has, or has closed its end, the
+// kernel charges the sender for it: its memory, and its descriptors even if the sender has closed
+// the socket.
+bool has_unread_by_peer(int socket);
 
 // Returns the path of a daemon's socket. `target`: what follows "stpd:" in a link string: a path
 // (contains '/'), the name of one of the daemon's links, or nothing for the link named stpd.

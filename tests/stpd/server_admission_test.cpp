@@ -2,6 +2,7 @@
 // Many clients connect at once: each user has its turn, and those who have gone again take
 // nobody's.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -120,6 +121,30 @@ TEST_F(ServerAdmission, TheLogSaysWhyAClientGetsNoPages) {
   EXPECT_EQ(result, -EFBIG);
   EXPECT_EQ(lines_of("gets no pages: File too large: stpd may not make files so large; raise "),
             1U);
+}
+
+// What they have not read is in the daemon's memory, and its descriptors count as the daemon's.
+TEST_F(ServerAdmission, AUserWhoseProgramsLeaveRepliesUnreadGetsNoMoreInUntilTheyAreRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as somebody else";
+  ASSERT_EQ(logging.start(), 0);
+  std::vector<std::unique_ptr<RawClient>> deaf;
+  const auto hello = host::request_for(ipc::RequestKind::kHello);
+  for (std::size_t i = 0; i < ForeignFiles::kMostUnread; ++i) {
+    deaf.push_back(client_of(kCrowd));
+    ASSERT_TRUE(deaf.back() && deaf.back()->connected);
+    for (int twice = 0; twice < 2; ++twice) send_request(deaf.back()->socket.get(), hello, {});
+    pollfd end{.fd = deaf.back()->socket.get(), .events = 0, .revents = 0};
+    ASSERT_EQ(::poll(&end, 1, 30'000), 1) << "who asks again before it reads is disconnected";
+  }
+  EXPECT_TRUE(
+      host::eventually([&] { return lines_of("does not read its replies") == deaf.size(); }));
+  EXPECT_EQ(logging.counts().slow_readers, deaf.size());
+  EXPECT_NE(client_of(kCrowd)->ask(ipc::RequestKind::kHello), 0);
+  EXPECT_EQ(lines_of("have not read their last replies"), 1U);
+  EXPECT_EQ(client_of(kCrowd + 1)->ask(ipc::RequestKind::kHello), 0);
+  std::vector<os::UniqueFd> fds;
+  EXPECT_EQ(receive_reply(deaf.front()->socket.get(), deaf.front()->reply, fds), 0);
+  EXPECT_EQ(client_of(kCrowd)->ask(ipc::RequestKind::kHello), 0);
 }
 
 TEST_F(ServerAdmission, NobodySendsDescriptorsBeforeItIsAdmitted) {

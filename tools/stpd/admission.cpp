@@ -225,11 +225,13 @@ void Server::admit(WaitingRoom::Guest guest) {
 // many takes long. Any other one is closed here, so that no client keeps a descriptor after it was
 // refused.
 void Server::hang_up(uid_t user, os::UniqueFd socket) {
-  if (slow_sockets_.costs_too_much(user) && !foreign_->has_left_sockets(user))
-    return foreign_->close_socket(user, std::move(socket));
-  const auto time = time_of([&] { ::shutdown(socket.get(), SHUT_RDWR); });
+  const bool by_another = slow_sockets_.costs_too_much(user) && !foreign_->has_left_sockets(user);
+  SlowSockets::Time time{0};
+  if (!by_another) time = time_of([&] { ::shutdown(socket.get(), SHUT_RDWR); });
   slow_sockets_.took(user, time);
-  if (time >= SlowSockets::kSlow || ipc::has_unread_files(socket.get()))
+  if (ipc::has_unread_by_peer(socket.get()))
+    foreign_->keep_until_read(user, std::move(socket));
+  else if (by_another || time >= SlowSockets::kSlow || ipc::has_unread_files(socket.get()))
     foreign_->close_socket(user, std::move(socket));
 }
 
@@ -242,6 +244,8 @@ void Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::Un
     return refuse(who, "programs of its user have kept files locked that they share");
   if (!who.administrator && slow_sockets_.costs_too_much(who.uid))
     return refuse(who, "too many wait for sockets of programs of its user");
+  if (!who.administrator && foreign_->has_too_many_unread(who.uid))
+    return refuse(who, "programs of its user that are gone here have not read their last replies");
   if (!who.administrator && is_crowded())
     return refuse(who, "too many descriptors of clients wait to be closed");
   if (const auto error = host::open_process(socket.get(), who.pid, process); error != 0)

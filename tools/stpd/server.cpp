@@ -346,6 +346,10 @@ void Server::judge(std::uint64_t key, int result) {
       return drop(key,
                   "so many wait for its socket that each reply takes stpd long; its user is "
                   "served no more for a hundred times as long");
+    case -ENFILE:
+      return drop(key,
+                  "no descriptors can be sent to it: so many wait in sockets of programs that do "
+                  "not read their replies; raise LimitNOFILE");
     case -EAGAIN:
       ++counts_.slow_readers;
       return drop(key, "does not read its replies");
@@ -373,6 +377,8 @@ int Server::answer(Peer& peer, int received, const ipc::RequestMessage& request,
                    std::span<os::UniqueFd> fds) {
   const auto kind = request.head.kind;
   if (received == -EAGAIN) return 0;
+  // Libst reads each reply before it asks again. Who does not would have the daemon pay for many.
+  if (ipc::has_unread_by_peer(peer.socket.get())) return -EAGAIN;
   if (received == -EMFILE) return refuse_descriptors(peer, kind);
   if (received != 0) return received;
   if (request.head.version != ipc::kProtocolVersion)  // its other fields may mean anything
@@ -482,6 +488,7 @@ int Server::reply_to(Peer& peer, host::Attachments& attachments, const ipc::Repl
     result = ipc::send_reply(peer.socket.get(), reply, std::span(reply_fds).first(fd_count),
                              ipc::Wait::kDontWait);
   });
+  if (result == -ETOOMANYREFS) result = -ENFILE;
   const bool costs = slow_sockets_.replied(peer.identity.uid, time, peer.last_reply);
   return costs && result == 0 ? -ETIME : result;
 }

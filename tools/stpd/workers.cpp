@@ -482,6 +482,11 @@ std::optional<uid_t> Closer::who_holds_up() const {
   return std::nullopt;
 }
 
+ForeignFiles::~ForeignFiles() {
+  for (auto& [user, sockets] : unread_)
+    for (auto& socket : sockets) close_socket(user, std::move(socket));
+}
+
 bool ForeignFiles::may_take(uid_t user) const {
   const auto waiting = closer_.waiting();
   return waiting == 0 || (waiting + ipc::kMostFds <= room_ && !is_stuck(user));
@@ -501,8 +506,32 @@ void ForeignFiles::hang_up(uid_t user, os::UniqueFd socket) {
   close_socket(user, std::move(socket));
 }
 
+void ForeignFiles::keep_until_read(uid_t user, os::UniqueFd socket) {
+  unread_[user].push_back(std::move(socket));
+}
+
+void ForeignFiles::close_those_read(uid_t user, std::vector<os::UniqueFd>& sockets) {
+  std::erase_if(sockets, [&](os::UniqueFd& socket) {
+    if (ipc::has_unread_by_peer(socket.get())) return false;
+    close_socket(user, std::move(socket));
+    return true;
+  });
+}
+
+bool ForeignFiles::has_too_many_unread(uid_t user) {
+  const auto at = unread_.find(user);
+  if (at == unread_.end()) return false;
+  std::size_t all = 0;
+  for (const auto& [of, sockets] : unread_) all += sockets.size();
+  if (at->second.size() < kMostUnread && all < kMostUnreadOfAll) return false;
+  close_those_read(user, at->second);
+  return at->second.size() >= kMostUnread || (all >= kMostUnreadOfAll && !at->second.empty());
+}
+
 std::optional<ForeignFiles::Lost> ForeignFiles::tend() {
   closer_.tend();
+  for (auto& [user, sockets] : unread_) close_those_read(user, sockets);
+  std::erase_if(unread_, [](const auto& entry) { return entry.second.empty(); });
   const auto before = std::exchange(lost_, closer_.lost());
   if (lost_ <= before) return std::nullopt;
   return Lost{lost_ - before, closer_.who_holds_up().value_or(0)};

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -164,6 +165,9 @@ class ForeignFiles {
  public:
   // `room`: how many may be attached to requests or wait to be closed.
   explicit ForeignFiles(std::size_t room) : room_(room) {}
+  ~ForeignFiles();
+  ForeignFiles(const ForeignFiles&) = delete;
+  ForeignFiles& operator=(const ForeignFiles&) = delete;
 
   // The thread that calls receive() calls these first and last.
   void begin_receiving() { nudge_.emplace(); }
@@ -179,6 +183,15 @@ class ForeignFiles {
   void close_socket(uid_t user, os::UniqueFd socket) {
     closer_.close(user, std::move(socket), Closer::Kind::kSocket);
   }
+
+  // Keeps a socket that was shut down until the client has read its last reply or closed its end:
+  // till then the reply is in the daemon's memory and its descriptors count, whether the daemon
+  // has closed the socket or not.
+  void keep_until_read(uid_t user, os::UniqueFd socket);
+  // Clients of this user that are gone have left so many of them that no more of its are admitted:
+  // kMostUnread, or one if all users together have left kMostUnreadOfAll.
+  static constexpr std::size_t kMostUnread = 16, kMostUnreadOfAll = 256;
+  [[nodiscard]] bool has_too_many_unread(uid_t user);
 
   // Too many of this user wait to be closed, or one cannot be closed.
   [[nodiscard]] bool is_stuck(uid_t user) const {
@@ -203,8 +216,11 @@ class ForeignFiles {
  private:
   [[nodiscard]] bool may_take(uid_t user) const;
 
+  void close_those_read(uid_t user, std::vector<os::UniqueFd>& sockets);
+
   const std::size_t room_;
   Closer closer_;
+  std::map<uid_t, std::vector<os::UniqueFd>> unread_;  // no entry is empty after tend()
   std::optional<Nudge> nudge_;
   std::size_t lost_ = 0;  // at the last tend()
 };
