@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/link/owners.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,7 +19,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 #include "dpdk_port/link/link.h"
@@ -91,56 +93,71 @@ int unix_socket() {
   return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-struct Holder {
-  pid_t pid = 0;              // 0: not visible from here
-  std::optional<uid_t> user;  // nullopt: its queue is full, so it does not show its user
-};
-
-// The process that listens at that name; nullopt: none.
-std::optional<Holder> listener_at(const Address& address) {
+// The process that listens at that name; 0: none that shows itself.
+pid_t listener_at(const Address& address) {
   const int fd = unix_socket();
-  if (fd < 0) return std::nullopt;
-  std::optional<Holder> holder;
+  if (fd < 0) return 0;
   ucred owner{};
   socklen_t size = sizeof owner;
-  if (::connect(fd, address.get(), address.size) == 0) {
-    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0)
-      holder = Holder{owner.pid, owner.uid};
-  } else if (errno == EAGAIN) {
-    holder = Holder{};
-  }
+  if (::connect(fd, address.get(), address.size) != 0 ||
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0)
+    owner.pid = 0;
   ::close(fd);
-  return holder;
+  return owner.pid;
 }
 
-// Anybody may listen at a name, but not open a packet socket on an interface.
-bool has_packet_socket(std::optional<uid_t> user, int index) {
+// Anybody may listen at a name, but not open a packet socket on an interface. So each owner has one
+// more, the mark, which tells the address by the protocol that it asks for and receives nothing.
+constexpr int kMarkType = SOCK_DGRAM;
+
+std::uint16_t protocol_of_mark(const MacAddr& mac) {
+  const auto pair = [&](std::size_t i) { return mac.octets[i] << 8 | mac.octets[i + 1]; };
+  return static_cast<std::uint16_t>((pair(0) ^ pair(2) ^ pair(4)) | 0x8000);
+}
+
+// -1: no packet socket can be opened.
+int open_mark(int index, const MacAddr& mac) {
+  const int fd = ::socket(AF_PACKET, kMarkType | SOCK_CLOEXEC, 0);
+  sock_filter nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  const sock_fprog filter{.len = 1, .filter = nothing};
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(protocol_of_mark(mac));
+  address.sll_ifindex = index;
+  if (fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 &&
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return fd;
+  if (fd >= 0) ::close(fd);
+  return -1;
+}
+
+bool has_mark(int index, const MacAddr& mac) {
   std::ifstream table("/proc/self/net/packet");
   std::string line;
   std::getline(table, line);  // sk RefCnt Type Proto Iface R Rmem User Inode
   while (std::getline(table, line)) {
     std::istringstream fields(line);
     std::string skipped;
-    int on = 0;
-    uid_t owner = 0;
-    fields >> skipped >> skipped >> skipped >> skipped >> on >> skipped >> skipped >> owner;
-    if (fields && on == index && (!user || owner == *user)) return true;
+    int type = 0, on = 0;
+    unsigned protocol = 0;
+    fields >> skipped >> skipped >> type >> std::hex >> protocol >> std::dec >> on;
+    if (fields && on == index && type == kMarkType && protocol == protocol_of_mark(mac))
+      return true;
   }
   return false;
 }
 
-// Whoever owns that address; "": nobody, or only a name without a packet socket.
-std::string owner_of(const Address& address, int index) {
-  const std::optional<Holder> holder = listener_at(address);
-  if (!holder || !has_packet_socket(holder->user, index)) return {};
-  if (holder->pid == 0) return "another program";
-  return program_of(holder->pid);
+// Whoever owns that address; "": nobody, or only a name without a mark.
+std::string owner_of(int index, const MacAddr& mac) {
+  if (!has_mark(index, mac)) return {};
+  const pid_t holder = listener_at(Address(index, mac));
+  return holder == 0 ? "another program" : program_of(holder);
 }
 
 }  // namespace
 
 std::string InterfaceOwner::find(int index, const MacAddr& mac) {
-  return owner_of(Address(index, mac), index);
+  return owner_of(index, mac);
 }
 
 std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interface, int index,
@@ -148,16 +165,20 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
   const Address address(index, mac);
   const int fd = unix_socket();
   std::unique_ptr<InterfaceOwner> owner(new InterfaceOwner(fd));
-  if (fd >= 0 && ::bind(fd, address.get(), address.size) == 0 && ::listen(fd, 1) == 0) return owner;
-  if (fd < 0 || errno != EADDRINUSE) {
-    error = std::string("no socket to say who owns the interface: ") + std::strerror(errno);
-    return nullptr;
+  if (fd < 0 || ::bind(fd, address.get(), address.size) != 0 || ::listen(fd, 1) != 0) {
+    if (fd < 0 || errno != EADDRINUSE) {
+      error = std::string("no socket to say who owns the interface: ") + std::strerror(errno);
+      return nullptr;
+    }
+    const std::string other = owner_of(index, mac);
+    if (!other.empty()) {
+      error = "interface " + interface + " has an owner: " + other +
+              "; end it, reach its link (stpd:) instead, or take another address here (mac=)";
+      return nullptr;
+    }
   }
-  const std::string other = owner_of(address, index);
-  if (other.empty()) return owner;
-  error = "interface " + interface + " has an owner: " + other +
-          "; end it, reach its link (stpd:) instead, or take another address here (mac=)";
-  return nullptr;
+  owner->mark_ = open_mark(index, mac);
+  return owner;
 }
 
 void InterfaceOwner::tend() const {
@@ -171,6 +192,7 @@ void InterfaceOwner::tend() const {
 
 InterfaceOwner::~InterfaceOwner() {
   if (fd_ >= 0) ::close(fd_);
+  if (mark_ >= 0) ::close(mark_);
 }
 
 namespace {

@@ -20,8 +20,8 @@ std::string program_of(pid_t pid);
 class InterfaceOwner {
  public:
   // Owns this address on the interface while the object lives. An abstract Unix socket announces it
-  // to all programs of the network namespace, and ends with the program. nullptr: `error` names the
-  // program that owns it already.
+  // to all programs of the network namespace, and ends with the program; a packet socket, which not
+  // everybody may open, confirms it. nullptr: `error` names the program that owns it already.
   static std::unique_ptr<InterfaceOwner> claim(const std::string& interface, int index,
                                                const MacAddr& mac, std::string& error);
   // The program that owns the address: "stpd, pid 4711"; "": none does.
@@ -36,6 +36,7 @@ class InterfaceOwner {
  private:
   explicit InterfaceOwner(int fd) : fd_(fd) {}
   const int fd_;
+  int mark_ = -1;
 };
 
 // Ensures one program per NIC. VFIO enforces this itself; uio gives a NIC to any number of

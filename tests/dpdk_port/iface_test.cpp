@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/owners.h"
+#include "libst/os/unique_fd.h"
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 
@@ -519,7 +521,20 @@ TEST_F(Iface, ANameWithoutALinkBehindItKeepsNobodyOut) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   ASSERT_EQ(::bind(squatter, reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(squatter, 1), 0);
+  // Its queue is full, so that it does not show its user, and root has a packet socket there as
+  // tcpdump has.
+  std::vector<os::UniqueFd> askers;
+  do askers.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  while (::connect(askers.back().get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  sockaddr_ll all{};
+  all.sll_family = AF_PACKET;
+  all.sll_protocol = htons(ETH_P_ALL);
+  all.sll_ifindex = static_cast<int>(if_nametoindex("stp0"));
+  const os::UniqueFd other(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<const sockaddr*>(&all), sizeof all), 0);
   a.open("iface:stp0");
+  // The second link is told of the first all the same.
+  EXPECT_NE(error_of("iface:stp0").find("has an owner"), std::string::npos);
   ::close(squatter);
 }
 
