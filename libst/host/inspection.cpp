@@ -123,7 +123,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminLink& /*request*/,
   ipc::set_text(reply.link, info.link);
   ipc::set_text(reply.device, info.device);
   ipc::set_text(reply.driver, info.driver);
-  ipc::set_text(reply.trouble, port_.trouble());
+  ipc::set_text(reply.trouble, all_trouble());
   reply.mac = info.mac.to_u64();
   reply.mtu = info.mtu;
   reply.max_stu = info.max_stu;
@@ -136,6 +136,13 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminLink& /*request*/,
   reply.regions = static_cast<std::uint32_t>(regions_.count());
   reply.administrator = viewer.identity.administrator ? 1 : 0;
   return 0;
+}
+
+std::string Inspection::all_trouble() const {
+  auto text = port_.trouble();
+  const auto more = more_trouble_ ? more_trouble_() : "";
+  if (!text.empty() && !more.empty()) text += "; ";
+  return text + more;
 }
 
 int Inspection::answer(const Viewer& /*viewer*/, const ask::AdminSteering& /*request*/,

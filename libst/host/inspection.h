@@ -76,6 +76,8 @@ class Inspection {
   void add_counters(std::function<std::vector<port::PortCounter>()> counters) {
     more_counters_ = std::move(counters);
   }
+  // Appends the result of `trouble` to that of the link, for who asks for the link.
+  void add_trouble(std::function<std::string()> trouble) { more_trouble_ = std::move(trouble); }
   // The Node's counters first, then the link's, then those that were added.
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
 
@@ -94,6 +96,7 @@ class Inspection {
 
  private:
   [[nodiscard]] std::vector<port::PortCounter> other_counters() const;
+  [[nodiscard]] std::string all_trouble() const;
 
   const port::Port& port_;
   const Node& node_;
@@ -102,6 +105,7 @@ class Inspection {
   const Allowances& allow_;
   const LinkWatch& link_;
   std::function<std::vector<port::PortCounter>()> more_counters_;
+  std::function<std::string()> more_trouble_;
 };
 
 }  // namespace stp::host

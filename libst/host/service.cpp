@@ -308,6 +308,9 @@ std::optional<LinkChange> DrivenService::next_link_change() {
 void DrivenService::add_counters(std::function<std::vector<port::PortCounter>()> counters) {
   impl_->inspection.add_counters(std::move(counters));
 }
+void DrivenService::add_trouble(std::function<std::string()> trouble) {
+  impl_->inspection.add_trouble(std::move(trouble));
+}
 std::vector<port::PortCounter> DrivenService::all_counters() const {
   return impl_->inspection.all_counters();
 }

@@ -166,6 +166,8 @@ class DrivenService {
   // Appends the result of `counters` to the counters in kStats.
   void add_counters(std::function<std::vector<port::PortCounter>()> counters);
   [[nodiscard]] std::vector<port::PortCounter> all_counters() const;
+  // Appends what `trouble` returns, "" for none, to the link's trouble in kAdminLink.
+  void add_trouble(std::function<std::string()> trouble);
 
   // The eventfd that `client` writes while the service sleeps, to hand to the client. Created on
   // the first call. Returns 0 or a negative errno.

@@ -356,7 +356,7 @@ struct AdminLink {
     char link[kTextSize];
     char device[64];
     char driver[32];
-    char trouble[kLongTextSize];  // Port::trouble
+    char trouble[kLongTextSize];  // Port::trouble, and what stpd adds
   };
 };
 

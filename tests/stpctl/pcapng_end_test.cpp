@@ -84,6 +84,18 @@ TEST_F(PcapngEndTest, AFullDiskIsReportedAndWhatDidNotFitIsCounted) {
   EXPECT_EQ(error, "/dev/full: " + std::string(std::strerror(ENOSPC)));
 }
 
+TEST_F(PcapngEndTest, OnAFullDiskWhatComesAfterTheLastFrameThatWasOrderedIsNotLacking) {
+  constexpr std::uint64_t kMost = 3;
+  os::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const auto writer = PcapngWriter::create(
+      std::move(full), {.interface = "test", .program = "test", .max_frames = kMost});
+  for (std::uint64_t i = 0; i < kMost; ++i) write(*writer);
+  ASSERT_TRUE(finishes(*writer));
+  for (int i = 0; i < 10; ++i) write(*writer);
+  EXPECT_EQ(writer->frames(), 0U);
+  EXPECT_EQ(writer->dropped(), kMost);
+}
+
 // What the file cannot take is cut off behind the last whole frame, and the counts are those of the
 // file. The limit of file sizes stands for a full disk.
 TEST_F(PcapngEndTest, AFileThatTakesNoMoreHasAsManyFramesAsItsCountSays) {

@@ -127,14 +127,28 @@ TEST_F(StpctlTrace, StatusTellsThatNobodyHasStartedOne) {
 }
 
 // As on a full disk.
-TEST_F(StpctlTrace, OfTheCommandLineThatEndsEarlyIsWarnedOf) {
+TEST_F(StpctlTrace, OfTheCommandLineThatEndsEarlyIsWarnedOfAndTroubleOfTheLink) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   os::UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   const auto stpd = serve({"--pcap", path});
   reader.reset();
   make_traffic();
-  EXPECT_TRUE(stpd->says("the trace of --pcap (" + path + ") has ended early: Broken pipe"))
-      << stpd->output();
+  const std::string trouble = "the trace of --pcap has ended early: Broken pipe; it has 0 frames (";
+  EXPECT_TRUE(stpd->says(trouble + path)) << stpd->output();
+  const auto links = stpctl({"links"});
+  EXPECT_TRUE(contains(links.text, "\nloop: " + trouble + path + "), and begins anew with stpd\n"))
+      << links.text;
+}
+
+// What the file begins with fits, and what it ends with does not.
+TEST_F(StpctlTrace, OfTheCommandLineThatFindsNoRoomAtItsEndIsWarnedOf) {
+  Program stpd({"/usr/bin/prlimit", "--fsize=100", STPD_PATH, "--link", "loop", "--socket", socket,
+                "--pcap", path});
+  ASSERT_TRUE(stpd.says("stpd: ready\n")) << stpd.output();
+  stpd.signal(SIGTERM);
+  EXPECT_EQ(stpd.wait(), 0);
+  EXPECT_TRUE(contains(stpd.output(), "the trace of --pcap has ended early: File too large"))
+      << stpd.output();
 }
 
 TEST_F(StpctlTrace, GoesOnBesideTheOneOfTheCommandLine) {

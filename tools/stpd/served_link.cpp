@@ -373,12 +373,17 @@ host::LinkChange ServedLink::present_state() {
   return {.state = turn->port().state(), .trouble = turn->port().trouble()};
 }
 
+// Any thread. The cause first: readers may cut the text.
+std::string ServedLink::trouble_of_trace() const {
+  if (!trace_ || trace_->error() == 0) return {};
+  return "the trace of --pcap has ended early: " + trace::why_it_ends_early(trace_->error()) +
+         "; it has " + std::to_string(trace_->frames()) + " frames (" + options_.pcap +
+         "), and begins anew with stpd";
+}
+
 void ServedLink::warn_of_ended_trace() {
-  if (!trace_ || trace_->error() == 0 || std::exchange(warned_of_trace_, true)) return;
-  log(LogLevel::kWarning, "the trace of --pcap (" + options_.pcap +
-                              ") has ended early: " + trace::why_it_ends_early(trace_->error()) +
-                              "; it has " + std::to_string(trace_->frames()) +
-                              " frames, and begins anew with stpd");
+  const auto text = trouble_of_trace();
+  if (!text.empty() && !std::exchange(warned_of_trace_, true)) log(LogLevel::kWarning, text);
 }
 
 void ServedLink::log_state() {
@@ -441,9 +446,10 @@ void ServedLink::wait_for_disconnects() {
   }
 }
 
-// Counters of stpd as a whole are reported with those of the first shard.
+// What concerns stpd as a whole is reported with the first shard.
 void ServedLink::add_counters() {
   shards().first().drive()->add_counters([this] { return own_counters(); });
+  shards().first().drive()->add_trouble([this] { return trouble_of_trace(); });
   for (unsigned i = 1; i < shards().count(); ++i)
     shards().at(i).drive()->add_counters([&service = shards().at(i)] {
       return std::vector<port::PortCounter>{{"bells_silenced", service.silenced_bells()}};

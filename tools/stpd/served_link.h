@@ -106,6 +106,7 @@ class ServedLink {
   void log_link();
   void log_shards();
   void warn_of_late_frames();
+  [[nodiscard]] std::string trouble_of_trace() const;
   void warn_of_ended_trace();
   void finish_trace();
   void warn_of_pages() const;

@@ -460,11 +460,15 @@ void PcapngWriter::State::keep_blocks(std::uint64_t from, std::uint64_t end) {
 // How many frames there were, and how many of them the file lacks.
 void PcapngWriter::State::write_statistics() {
   const auto block = statistics(taken, dropped);
-  const auto written = ::write(file.get(), block.data(), block.size());
-  if (written != static_cast<ssize_t>(block.size()))
-    give_up(written < 0 ? -errno : -ENOSPC);
-  else
-    file_size += block.size();
+  for (std::size_t written = 0; written < block.size();) {
+    const auto result = ::write(file.get(), block.data() + written, block.size() - written);
+    if (result <= 0) {
+      give_up(result < 0 ? -errno : -ENOSPC);
+      return;
+    }
+    written += static_cast<std::size_t>(result);
+  }
+  file_size += block.size();
 }
 
 // After an error such as a full disk, cuts the file so that the earlier frames stay readable.
