@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Passive endpoints, connection requests, what comes along, and how connections end.
-#include <pthread.h>
-
 #include "tests/libfabric/stranger.h"
+#include "tests/no_threads.h"
 
 namespace stp::test::connect_test {
 namespace {
@@ -61,34 +60,12 @@ TEST_F(FiConnect, NobodyListensThere) {
   EXPECT_EQ(client_->event_error(data).err, FI_ECONNREFUSED);
 }
 
-// No thread begins while this exists: none has room for such a stack.
-class NoThreads {
- public:
-  NoThreads() {
-    EXPECT_EQ(pthread_getattr_default_np(&saved_), 0);
-    pthread_attr_t huge;
-    EXPECT_EQ(pthread_attr_init(&huge), 0);
-    EXPECT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 47), 0);
-    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoThreads() {
-    EXPECT_EQ(pthread_setattr_default_np(&saved_), 0);
-    pthread_attr_destroy(&saved_);
-  }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t saved_;
-};
-
 TEST_F(FiConnect, AConnectForWhichThereIsNoThreadMayBeRepeated) {
   listen();
   const auto to = destination();
   connected_ = client_->endpoint(to.get());
   {
-    const NoThreads now;
+    const test::NoThreads now;
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(fi_connect(connected_.get(), to->dest_addr, nullptr, 0), -FI_EAGAIN);
   }

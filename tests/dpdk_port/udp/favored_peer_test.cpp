@@ -3,18 +3,30 @@
 #include "dpdk_port/udp/favored_peer.h"
 
 #include <gtest/gtest.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "stp/wire/checksum.h"
+#include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/udp/udp_pair.h"
 
 namespace stp::port::favored_peer_test {
@@ -177,6 +189,119 @@ TEST(FavoredPeer, IsHeardByTheInterfaceOfTheRouteToIt) {
                          &length),
             0);
   EXPECT_STREQ(name.data(), "lo");
+}
+
+// A host with two interfaces, each of which leads elsewhere.
+class FavoredPeerOfTwoWays : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!space_.missing().empty()) GTEST_SKIP() << space_.missing();
+    ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+    ASSERT_TRUE(ip("link add side0 type veth peer name side1"));
+    for (const char* each : {"side0", "side1"})
+      ASSERT_TRUE(ip(std::string("link set up dev ") + each));
+    ASSERT_TRUE(ip("address add 10.9.0.1/24 dev stp0"));
+    ASSERT_TRUE(ip("route add default dev stp0"));
+    link_.open("udp:0.0.0.0");
+  }
+  static bool ip(const std::string& words) { return NetworkNamespace::ip(words); }
+  // So that it is favored. It need not answer.
+  void favor(const std::string& peer) {
+    auto address = *parse_internet_address(peer);
+    address.port = wire::kUdpPort;
+    const MacAddr there = link_.port->find_station(address, now()).value();
+    const Time limit = now() + 30 * kSecond;
+    for (unsigned i = 0; counter(*link_.port, "udp_tx_favored") == 0 && now() < limit; ++i) {
+      link_.engine.send(frame_of(kData, there, link_.mac(), 100, i));
+      link_.turn();
+    }
+    ASSERT_GE(socket_of(*link_.port, true), 0);
+  }
+  std::string device_of_its_socket() const {
+    std::array<char, IF_NAMESIZE> name{};
+    socklen_t length = name.size();
+    ::getsockopt(socket_of(*link_.port, true), SOL_SOCKET, SO_BINDTODEVICE, name.data(), &length);
+    return name.data();
+  }
+  // Whether each packet that comes by the interface has to come from where its source is.
+  static bool check_sources(const char* interface) {
+    std::ofstream out("/proc/sys/net/ipv4/conf/" + std::string(interface) + "/rp_filter");
+    return static_cast<bool>(out << "1" << std::flush);
+  }
+  // The frame as a datagram of 10.9.0.2, which goes out by `from` and comes in by `to`.
+  static void send_by(const char* from, const char* to, const Frame& frame) {
+    const int fd = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    ifreq request{};
+    std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", to);
+    ASSERT_EQ(::ioctl(fd, SIOCGIFHWADDR, &request), 0);
+    ether_header link{};
+    std::memcpy(link.ether_dhost, request.ifr_hwaddr.sa_data, sizeof link.ether_dhost);
+    link.ether_type = htons(ETHERTYPE_IP);
+    std::vector<std::byte> packet;
+    append(packet, std::as_bytes(std::span(&link, 1)));
+    const auto payload = after_ethernet(frame);
+    const auto [ip, udp] = heads_of_datagram(payload.size());
+    append(packet, std::as_bytes(std::span(&ip, 1)));
+    append(packet, std::as_bytes(std::span(&udp, 1)));
+    append(packet, payload);
+    sockaddr_ll name{};
+    name.sll_family = AF_PACKET;
+    name.sll_ifindex = static_cast<int>(::if_nametoindex(from));
+    EXPECT_EQ(::sendto(fd, packet.data(), packet.size(), 0,
+                       reinterpret_cast<const sockaddr*>(&name), sizeof name),
+              static_cast<ssize_t>(packet.size()));
+    ::close(fd);
+  }
+  static void append(std::vector<std::byte>& packet, Bytes bytes) {
+    packet.insert(packet.end(), bytes.begin(), bytes.end());
+  }
+  static std::pair<iphdr, udphdr> heads_of_datagram(std::size_t length) {
+    iphdr ip{};
+    udphdr udp{};
+    udp.source = udp.dest = htons(wire::kUdpPort);
+    udp.len = htons(static_cast<std::uint16_t>(sizeof udp + length));
+    ip.version = 4;
+    ip.ihl = sizeof ip / 4;
+    ip.ttl = 64;
+    ip.protocol = IPPROTO_UDP;
+    ip.tot_len = htons(static_cast<std::uint16_t>(sizeof ip + sizeof udp + length));
+    ip.saddr = htonl(0x0a09'0002);
+    ip.daddr = htonl(0x0a09'0001);
+    wire::Checksum sum;
+    sum.add(std::as_bytes(std::span(&ip, 1)));
+    wire::store16(reinterpret_cast<std::byte*>(&ip.check), sum.wire_value());
+    return {ip, udp};
+  }
+
+  NetworkNamespace space_;
+  LinkEnd link_;
+};
+
+// Rules may send what comes from one address elsewhere.
+TEST_F(FavoredPeerOfTwoWays, HasTheRouteOfTheAddressThatItsSocketIsAt) {
+  ASSERT_TRUE(ip("route add 10.8.0.0/16 dev side0 table 77"));
+  if (!ip("rule add from 10.9.0.1 table 77")) GTEST_SKIP() << "no rules for sources here";
+  ASSERT_NO_FATAL_FAILURE(favor("10.8.0.5"));
+  EXPECT_EQ(device_of_its_socket(), "side0");
+}
+
+// The kernel remembers by which way the first one came, and checks no source of later ones.
+TEST_F(FavoredPeerOfTwoWays, WhatPretendsToBeFromItByAnotherInterfaceIsNotHeard) {
+  if (!check_sources("all") || !check_sources("side0")) GTEST_SKIP() << "no rp_filter here";
+  ASSERT_NO_FATAL_FAILURE(favor("10.9.0.2"));
+  const Frame first = frame_of(kData, link_.mac(), {}, 100, 1);
+  const Frame forged = frame_of(kData, link_.mac(), {}, 100, 2);
+  const Frame last = frame_of(kData, link_.mac(), {}, 100, 3);
+  send_by("stp1", "stp0", first);
+  send_by("side1", "side0", forged);
+  send_by("stp1", "stp0", last);
+  const auto& received = link_.engine.received;
+  const Time limit = now() + 30 * kSecond;
+  while (received.size() < 2 && now() < limit) link_.turn();
+  for (unsigned i = 0; i < 8; ++i) link_.turn();
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_TRUE(std::ranges::equal(after_ethernet(received[0]), after_ethernet(first)));
+  EXPECT_TRUE(std::ranges::equal(after_ethernet(received[1]), after_ethernet(last)));
 }
 
 // Each try lets others have the port for a moment.
