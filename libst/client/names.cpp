@@ -275,7 +275,8 @@ int await_station(Backend& backend, const Place& place, const Patience& patience
     if (unwanted && unwanted()) return -ECANCELED;
     const auto time = now();
     if (has_no_peer(backend) && time < opened_by) answer_by = time + kArpPatience;
-    if (time >= std::min(answer_by, patience.limit)) return fail_to_ask(backend, place);
+    if (time >= std::min({answer_by, patience.limit, patience.deadline}))
+      return fail_to_ask(backend, place);
     pause(backend, kArpInterval);
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "libst/client/wait.h"
 #include "tests/libst/libst_fixture.h"
 #include "tests/libst/parts/resolver.h"
 #include "tests/managed/time/clock.h"
@@ -81,21 +82,46 @@ TEST_F(LatePeer, IsNamedInTheTextIfItNeverComes) {
   EXPECT_NE(text_.find("no memif server has opened " + socket_), std::string::npos) << text_;
 }
 
-// No time passes here: only the close can end the wait.
-TEST_F(LatePeer, IsNotWaitedForByAConnectionThatIsClosed) {
+// A program of the managed API, and its connection.
+class LatePeerOfManaged : public LatePeer {
+ protected:
+  void SetUp() override {
+    const auto name = link("role=client,address=10.9.0.1/24");
+    stm_domain_attr_t on{};
+    on.size = sizeof on;
+    on.link = name.c_str();
+    ASSERT_EQ(stm_domain_open(&on, &domain), 0);
+    ASSERT_EQ(stm_queue_create(domain, 8, &queue), 0);
+    stm_connection_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.events = queue;
+    ASSERT_EQ(stm_connection_create(domain, &attr, &connection), 0);
+  }
+  void TearDown() override { EXPECT_EQ(stm_domain_close(domain), 0); }
+
   stm_domain_t domain = nullptr;
   stm_queue_t queue = nullptr;
   stm_connection_t connection = nullptr;
-  const auto name = link("role=client,address=10.9.0.1/24");
-  stm_domain_attr_t on{};
-  on.size = sizeof on;
-  on.link = name.c_str();
-  ASSERT_EQ(stm_domain_open(&on, &domain), 0);
-  ASSERT_EQ(stm_queue_create(domain, 8, &queue), 0);
-  stm_connection_attr_t attr{};
-  attr.size = sizeof attr;
-  attr.events = queue;
-  ASSERT_EQ(stm_connection_create(domain, &attr, &connection), 0);
+};
+
+TEST_F(LatePeerOfManaged, IsWaitedForNoLongerThanTheProgramHasTime) {
+  const auto begin = client::now();
+  std::atomic<bool> over{false};
+  std::thread connecting([&] {
+    EXPECT_EQ(stm_connect(connection, "10.9.0.2:1", 2'000'000, nullptr, 0), -EHOSTUNREACH);
+    EXPECT_LT(client::now() - begin, 3 * kSecond);
+    over = true;
+  });
+  while (!over) {
+    let_pass(100 * kMillisecond);
+    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+  }
+  connecting.join();
+  EXPECT_EQ(stm_connection_close(connection), 0);
+}
+
+// No time passes here: only the close can end the wait.
+TEST_F(LatePeerOfManaged, IsNotWaitedForByAConnectionThatIsClosed) {
   int result = 0;
   std::atomic<bool> over{false};
   std::thread connecting([&] {
@@ -110,7 +136,6 @@ TEST_F(LatePeer, IsNotWaitedForByAConnectionThatIsClosed) {
   while (!over) let_pass(kSecond);
   connecting.join();
   EXPECT_EQ(result, -ECANCELED);
-  EXPECT_EQ(stm_domain_close(domain), 0);
 }
 
 }  // namespace
