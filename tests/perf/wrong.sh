@@ -42,11 +42,21 @@ refuses 2 "--working-set 0 holds no copy: write --size (8) or more" memcpy --wor
 refuses 2 "--working-set 4096 holds no copy: write --size (65536) or more" memcpy --size 64K --working-set 4K
 refuses 1 "sends no bare frames" --link loop raw
 refuses 1 "use iperf3 and sockperf" --link udp: raw
-"$bin/stpd" --link udp:127.0.0.1,port=0 --socket "$work/stpd.sock" >"$work/stpd" 2>&1 &
+start "$work/stpd" "$bin/stpd" --link udp:127.0.0.1,port=0 --socket "$work/stpd.sock"
 stpd=$!
 wait_for 60 grep -q ready "$work/stpd"
 refuses 1 "use iperf3 and sockperf" --link "stpd:$work/stpd.sock" raw
-kill "$stpd" && wait "$stpd"
+start "$work/recv" "$bin/stp-recv" --link udp:127.0.7.14 --listen :3000 --out "$work"
+recv=$!
+wait_for 60 grep -q listening "$work/recv"
+refuses 1 "127.0.7.14/8181) is an stp-recv: name the port of an stp-perf server" --link "stpd:$work/stpd.sock" \
+  latency 127.0.7.14/8181:3000
+stop "$recv" "$stpd"
+start "$work/loop" "$bin/stpd" --link loop --socket "$work/stpd.sock"
+stpd=$!
+wait_for 60 grep -q ready "$work/loop"
+refuses 1 "raw needs iface:, memif:, pci: or vdev:; on the way of an ip: link, use iperf3 and sockperf" --link "stpd:$work/stpd.sock" raw
+stop "$stpd"
 refuses 2 "--cpu 9999: this process cannot run on that CPU" --link loop --cpu 9999 latency
 STP_LINK='' refuses 2 "nonsense" --link nonsense latency
 refuses 1 ":3999 refused the connection: nobody listens on that port; start stp-perf server there" \
@@ -57,7 +67,10 @@ refuses 1 "connecting to no-such-host.invalid:3000: no host is called 'no-such-h
 for name in 10.9.0.2:abc fe80::1:3000 10.9.0.2/99999:3000; do
   refuses 2 "connecting to $name: " --link udp:127.0.0.1,port=0 latency "$name"
 done
-refuses 2 "listening on :abc: no service is called 'abc'" --link udp:127.0.7.13 server --port :abc
+# Before a link is looked for.
+nowhere=stpd:$work/none.sock
+refuses 2 "listening on :abc: no service is called 'abc'" --link "$nowhere" server --port :abc
+refuses 2 "connecting to 10.9.0.2:abc: no service is called 'abc'" --link "$nowhere" latency 10.9.0.2:abc
 STP_LINK=nonsense refuses 2 "nonsense" latency
 # Level 0 takes the port behind that of the server, which has to be a number then.
 start "$work/server.log" "$bin/stp-perf" --link udp:127.0.7.13 server --port :4294967295

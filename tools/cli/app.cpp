@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/cli/app.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -653,13 +656,29 @@ void add_link_option(App& app, std::string& link) {
       ->default_str("STP_LINK, else the stpd of this host, if it runs");
 }
 
+namespace {
+
+// As libst looks for it.
+bool is_service(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(nullptr, name.c_str(), &hints, &found) != 0) return false;
+  ::freeaddrinfo(found);
+  return true;
+}
+
+}  // namespace
+
 std::string reason_against_name(const std::string& text) {
   const auto colon = text.rfind(':'), bracket = text.rfind(']');
   const auto is_inside = bracket != std::string::npos && colon < bracket;
   if (colon == std::string::npos || colon + 1 == text.size() || is_inside)
     return "'" + text + "' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)";
   const auto port = text.substr(colon + 1);
-  if (port.find_first_not_of("0123456789") != std::string::npos) return {};  // a service's name
+  if (port.find_first_not_of("0123456789") != std::string::npos)
+    return is_service(port) ? "" : "no service is called '" + port + "'";
   std::uint32_t number = 0;
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
   if (parsed.ec == std::errc() && number >= 1) return {};

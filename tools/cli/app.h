@@ -167,8 +167,8 @@ class App {
   CLI::App& app_;
 };
 
-// What is wrong with the form HOST:PORT of a name, or with the number of its port; "": nothing.
-// libst tells the rest.
+// What is wrong with the form HOST:PORT of a name, or with its port; "": nothing. libst tells the
+// rest.
 std::string reason_against_name(const std::string& text);
 
 // The bytes that a text stands for: 4096, or 0x1000; with a unit of powers of 1024 (4K, 4KB, 4KiB,

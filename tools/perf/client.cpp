@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/perf/commands.h"
 
+#include <array>
 #include <cerrno>
 #include <stdexcept>
 
@@ -77,6 +78,13 @@ class Client {
     return stm_peer_query(connection, &about) == 0 ? std::string(" (") + about.address + ")" : "";
   }
 
+  // Programs that exchange files greet so, whatever their version.
+  [[nodiscard]] static bool is_of_files(stm_connection_t connection) {
+    std::array<char, 4> said{};
+    const auto length = stm_private_data(connection, said.data(), said.size());
+    return length >= static_cast<int>(said.size()) && said == std::array{'S', 'T', 'P', 'F'};
+  }
+
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
     check_connecting(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length));
@@ -89,7 +97,9 @@ class Client {
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED)
       throw std::runtime_error(peer_ + address_of(event.connection) +
-                               " has refused: is it serving another client?");
+                               (is_of_files(event.connection)
+                                    ? " is an stp-recv: name the port of an stp-perf server"
+                                    : " has refused: is it serving another client?"));
     check_begun(event.status, event.connection);
   }
 

@@ -149,6 +149,15 @@ class Parser {
     add_pace(sub);
   }
 
+  // What is wrong with the peer, or where to listen, before the link is opened; "": nothing.
+  [[nodiscard]] std::string of_name() const {
+    const bool serves = options_.command == Command::kServer;
+    const auto& name = serves ? options_.port : options_.peer;
+    const auto wrong = name.empty() ? "" : cli::reason_against_name(name);
+    if (wrong.empty()) return {};
+    return (serves ? "listening on " : "connecting to ") + name + ": " + wrong;
+  }
+
   // Returns "" or what is wrong.
   std::string complete() {
     using Seconds = std::chrono::duration<double>;
@@ -174,8 +183,7 @@ class Parser {
                                                                  : kRateSize);
     plan.window = window_.value_or(bandwidth ? kBandwidthWindow : rate ? kRateWindow : 1);
     const bool measures_stp = bandwidth || rate || options_.command == Command::kLatency;
-    if (measures_stp && !options_.peer.empty())
-      if (auto wrong = cli::reason_against_name(options_.peer); !wrong.empty()) return wrong;
+    if (auto wrong = of_name(); !wrong.empty()) return wrong;
     if (measures_stp) return complaint(plan);
     if (options_.command == Command::kMemcpy && plan.size == 0) return "--size 0: write 1 or more";
     options_.working_set = working_set_.value_or(plan.size);

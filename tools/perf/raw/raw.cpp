@@ -48,9 +48,11 @@ std::unique_ptr<BareLink> open(const std::string& text) {
     throw std::runtime_error("link '" + text +
                              "' sends datagrams, and raw bare frames: for bare datagrams, and for "
                              "TCP, on the same way, use iperf3 and sockperf");
-  if (config.kind == port::LinkKind::kStpd || config.kind == port::LinkKind::kLoop)
-    throw std::runtime_error("link '" + text +
-                             "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:");
+  const bool is_stpd = config.kind == port::LinkKind::kStpd;
+  if (is_stpd || config.kind == port::LinkKind::kLoop)
+    throw std::runtime_error(
+        "link '" + text + "' sends no bare frames: raw needs iface:, memif:, pci: or vdev:" +
+        (is_stpd ? "; on the way of an ip: link, use iperf3 and sockperf" : ""));
   auto link = BareLink::open(config, error);
   if (!link) throw std::runtime_error(error);
   return link;
