@@ -23,11 +23,14 @@ namespace stp::port {
 namespace {
 
 // Whether a socket can be bound to it says more than a list of addresses: the kernel permits one of
-// IPv6 only when it knows that nobody else has it.
-bool is_of_this_host(const InternetAddress& address) {
+// IPv6 only when it knows that nobody else has it. `interface`: of a socket that is bound to that.
+bool is_of_this_host(const InternetAddress& address, const std::string& interface = "") {
   const int family = address.ipv4() ? AF_INET : AF_INET6;
   const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return true;  // something else is missing
+  if (!interface.empty())
+    ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
+                 static_cast<socklen_t>(interface.size()));
   InternetAddress any_port = address;
   any_port.port = 0;
   sockaddr_storage name{};
@@ -59,17 +62,21 @@ std::string too_short_for_ipv6() {
   return "";
 }
 
+std::string text_of_absent(const InternetAddress& address) {
+  const auto vrf = hint_at_vrf(address);
+  if (!vrf.empty()) return host_of(address) + vrf;
+  return "no interface of this host has the address " + host_of(address) +
+         ": the link waits for it ('ip address' lists them, 'ip address add' adds it)" +
+         (address.ipv4() ? "" : too_short_for_ipv6());
+}
+
 std::optional<Absence> absence_of_udp(const std::string& target) {
   if (target.empty()) return std::nullopt;
   const bool brackets = has_brackets(target);
   const auto address = address_in(target);
   if (address) {
     if (!address->is_host() || is_of_this_host(*address)) return std::nullopt;
-    return Absence{LinkState::kGone, "no interface of this host has the address " +
-                                         host_of(*address) +
-                                         ": the link waits for it ('ip address' lists them, 'ip "
-                                         "address add' adds it)" +
-                                         (address->ipv4() ? "" : too_short_for_ipv6())};
+    return Absence{LinkState::kGone, text_of_absent(*address)};
   }
   // [fe80::1%eth0] of an interface that is not there is no address.
   const auto percent = target.find('%');
@@ -89,6 +96,18 @@ std::optional<Absence> absence_of_folder(const std::string& socket) {
 }
 
 }  // namespace
+
+// Who has such an interface in mind seldom thinks of it: sockets that are bound to no interface
+// have the addresses of those that belong to no VRF.
+std::string hint_at_vrf(const InternetAddress& address) {
+  for (const auto* at : AllAddresses()) {
+    const auto found = from_socket_address(at->ifa_addr);
+    if (!found || found->ip != address.ip || !is_of_this_host(address, at->ifa_name)) continue;
+    return std::string(" is an address of ") + at->ifa_name +
+           ", which belongs to a VRF: name that interface in its place (udp:" + at->ifa_name + ")";
+  }
+  return "";
+}
 
 std::string unfit_here(const LinkConfig& link) {
   const auto address = is_internet(link.kind) ? address_in(link.target) : std::nullopt;

@@ -79,8 +79,12 @@ std::string explain_bind(int error, const InternetAddress& to) {
   if (error == EADDRINUSE)
     return text +
            ": another program has this UDP port: name another one (port=), or 0 for a free one";
-  if (error == EADDRNOTAVAIL)
-    return text + ": no interface of this host has the address (ip address)";
+  if (error == EADDRNOTAVAIL) {
+    const auto vrf = hint_at_vrf(to);
+    return text + ": " +
+           (vrf.empty() ? "no interface of this host has the address (ip address)"
+                        : host_of(to) + vrf);
+  }
   if (error == EACCES) return text + ": ports below 1024 are for root: name another one (port=)";
   return text;
 }

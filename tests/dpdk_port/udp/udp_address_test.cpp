@@ -119,6 +119,22 @@ TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
 
 // The kernel would send from another one, and the peer would take that for another station.
 // protocol: 13.2
+// Only a link at the interface has such an address.
+TEST_F(UdpAddress, OfAVrfItSaysWhichInterfaceHasItsAddress) {
+  if (!NetworkNamespace::ip("link add vrf0 type vrf table 10")) GTEST_SKIP() << "no VRF here";
+  LinkEnd a;
+  a.open("udp:10.9.0.1");
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 master vrf0"));
+  const std::string words = "10.9.0.1 is an address of stp0, which belongs to a VRF: name that";
+  EXPECT_TRUE(comes_to(a, LinkState::kGone, words)) << a.port->trouble();
+  std::string error;
+  EXPECT_FALSE(open_link("udp:10.9.0.1", error));
+  EXPECT_NE(error.find(words), std::string::npos) << error;
+  LinkEnd b;
+  b.open("udp:stp0");
+  EXPECT_EQ(*b.port->info().address, *parse_ipv4("10.9.0.1"));
+}
+
 TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.9.9/32 dev lo"));
   ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::9/128 dev lo nodad"));
