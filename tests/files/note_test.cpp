@@ -67,6 +67,18 @@ TEST(Note, several_in_a_message_are_all_understood_or_none_is) {
   EXPECT_TRUE(decode_notes({}).empty());
 }
 
+TEST(Note, a_file_that_is_wanted_as_a_whole_may_come_with_the_room_for_it) {
+  Note note;
+  note.kind = NoteKind::kWanted;
+  EXPECT_EQ(room_in(note), std::nullopt);
+  put_room(note, 0x0123'4567'89ab'cdef);
+  const auto read = decode_note(encode(note));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(room_in(*read), 0x0123'4567'89ab'cdefU);
+  note.have = 1;  // then it is a digest
+  EXPECT_EQ(room_in(note), std::nullopt);
+}
+
 TEST(Note, every_reason_names_the_cause_and_the_remedy) {
   for (unsigned reason = 1; reason <= static_cast<unsigned>(Reason::kKeeps); ++reason) {
     Note note;

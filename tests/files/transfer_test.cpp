@@ -2,6 +2,8 @@
 // A sender and a receiver in one process, over the loop link.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -135,6 +137,56 @@ TEST_F(TransferTest, files_of_every_size_arrive) {
   await_receiver();
   EXPECT_TRUE(complete_);
   for (const auto size : sizes) EXPECT_TRUE(arrived("f" + std::to_string(size))) << size;
+}
+
+// The receiver's directory is a disk of a MiB.
+class SmallDiskTest : public TransferTest {
+ protected:
+  SmallDiskTest() : TransferTest(true, [](ReceiverContext& context) { mount_at(context); }) {
+    struct statvfs space {};
+    small_ = ::statvfs(context_.directory.c_str(), &space) == 0 &&
+             space.f_blocks * space.f_frsize == kRoom;
+  }
+  ~SmallDiskTest() override {
+    if (small_) ::umount2(context_.directory.c_str(), MNT_DETACH);
+  }
+  // For this thread, and those that it starts.
+  static void mount_at(const ReceiverContext& context) {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+      return;
+    ::mount("", context.directory.c_str(), "tmpfs", 0, "size=1m");
+  }
+  static constexpr std::uint64_t kRoom = std::uint64_t{1} << 20;
+  bool small_ = false;
+};
+
+TEST_F(SmallDiskTest, has_too_little_room_for_all_files_which_is_told_before_they_come) {
+  if (!small_) GTEST_SKIP() << "only root may mount a small disk";
+  const ErrorLog log(directory_.path() + "/log");
+  Client client(stop_sender_);
+  for (const char* name : {"a", "b", "c"})
+    client.sender.offer(FileReader::single(make_file(name, 400'000)));
+  client.sender.finish();
+  EXPECT_TRUE(
+      log.says("the receiver's directory has room for 1048576 bytes, and what is to come "
+               "takes 12"));
+  EXPECT_NE(client.failure.find("not enough space"), std::string::npos) << client.failure;
+}
+
+TEST_F(SmallDiskTest, has_room_for_one_after_the_other_and_for_what_is_mostly_a_hole) {
+  if (!small_) GTEST_SKIP() << "only root may mount a small disk";
+  const ErrorLog log(directory_.path() + "/log");
+  Client client(stop_sender_);
+  for (const char* name : {"a", "b"})
+    EXPECT_EQ(client.send(FileReader::single(make_file(name, 400'000))), 400'000U);
+  for (const char* name : {"c", "d"}) {
+    const auto path = make_file(name, 1'000);
+    std::filesystem::resize_file(path, 200'000);
+    client.sender.offer(FileReader::single(path));
+  }
+  client.sender.finish();
+  EXPECT_EQ(client.failure, "");
+  EXPECT_FALSE(log.says("has room for"));
 }
 
 TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {

@@ -192,14 +192,23 @@ int correct(int directory, const std::string& name, const Metadata& metadata) {
              : -errno;
 }
 
-bool has_room(const struct statvfs& space, std::uint64_t bytes) {
-  const auto known = space.f_frsize != 0 && space.f_blocks != 0;
-  return !known || bytes == 0 || bytes / space.f_frsize < space.f_bavail;
+namespace {
+
+bool knows_room(const struct statvfs& space) {
+  return space.f_frsize != 0 && space.f_blocks != 0;
 }
 
-int refuse_size(int directory, std::uint64_t bytes) {
+}  // namespace
+
+bool has_room(const struct statvfs& space, std::uint64_t bytes) {
+  return !knows_room(space) || bytes == 0 || bytes / space.f_frsize < space.f_bavail;
+}
+
+int refuse_size(int directory, std::uint64_t bytes, std::optional<std::uint64_t>* room) {
   struct statvfs space {};
-  return ::fstatvfs(directory, &space) != 0 || has_room(space, bytes) ? 0 : -ENOSPC;
+  if (::fstatvfs(directory, &space) != 0) return 0;
+  if (room != nullptr && knows_room(space)) *room = space.f_bavail * space.f_frsize;
+  return has_room(space, bytes) ? 0 : -ENOSPC;
 }
 
 int refuse_directory(int directory, const std::string& name) {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -84,7 +85,8 @@ int refuse_directory(int directory, const std::string& name);
 // False: the file system has no room for so many bytes. Some file systems have no notion of blocks
 // (ramfs, tmpfs without a limit, some of FUSE): they have none at all, and may have room.
 bool has_room(const struct statvfs& space, std::uint64_t bytes);
-// -ENOSPC where the file system of `directory` has no room for so many bytes.
-int refuse_size(int directory, std::uint64_t bytes);
+// -ENOSPC where the file system of `directory` has no room for so many bytes. `room`: what it has;
+// nullopt: that is not known.
+int refuse_size(int directory, std::uint64_t bytes, std::optional<std::uint64_t>* room = nullptr);
 
 }  // namespace stp::files

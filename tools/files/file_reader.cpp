@@ -71,6 +71,12 @@ void describe_content(const struct stat& found, Metadata& metadata) {
   metadata.modified = found.st_mtim;
 }
 
+std::uint64_t stored_bytes(const struct stat& found) {
+  constexpr std::uint64_t kBlock = 512;  // of st_blocks
+  return std::min(static_cast<std::uint64_t>(found.st_size),
+                  static_cast<std::uint64_t>(found.st_blocks) * kBlock);
+}
+
 // Why no receiver accepts a file of that name.
 std::string reason_against(std::string_view path_there) {
   for (std::size_t begin = 0; begin <= path_there.size();) {
@@ -110,6 +116,7 @@ FileReader FileReader::single(const std::string& path, const std::optional<std::
   auto& metadata = reader.metadata_;
   metadata.path = checked(name.value_or(base_name(path)));
   describe_content(found, metadata);
+  reader.stored_ = stored_bytes(found);
   metadata.keep_times = metadata.resume = true;
   return reader;
 }
@@ -129,6 +136,7 @@ FileReader FileReader::in_tree(const TreeEntry& entry) {
   } else {
     refuse_others(found);
     metadata.size = static_cast<std::uint64_t>(found.st_size);
+    reader.stored_ = stored_bytes(found);
     reader.directory_ = entry.directory;
     reader.name_ = entry.name;
   }

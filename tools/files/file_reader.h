@@ -45,6 +45,9 @@ class FileReader {
   // For messages.
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  // Bytes that its file system keeps for it: of a file with holes less than its size.
+  [[nodiscard]] std::uint64_t stored() const { return stored_; }
+
   // Throws FileFailure if this user cannot open the file.
   void check_opens() const;
   // Call before read(). From then on metadata() is that of the open file. False: it differs from
@@ -83,6 +86,7 @@ class FileReader {
   std::uint64_t data_until_ = 0;  // no hole comes before that offset
   const ModeChanges* mode_changes_ = nullptr;
   bool unsized_ = false;  // its size is not that of its content, as below /proc and /sys
+  std::uint64_t stored_ = 0;
   Metadata metadata_;
 };
 

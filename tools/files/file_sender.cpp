@@ -62,7 +62,7 @@ std::uint32_t FileSender::offer(FileReader file) {
     ++unsettled_;  // sent after its files
   }
   const auto bytes = file.metadata().size;
-  entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, 0, {}});
+  entries_.push_back({std::move(file), State::kOffered, 0, 0, bytes, 0, {}, 0});
   return first_ + static_cast<std::uint32_t>(entries_.size()) - 1;
 }
 
@@ -232,7 +232,27 @@ void FileSender::wanted(std::uint32_t number, const Note& note) {
   entry->state = State::kWanted;
   entry->have = note.have;
   entry->digest = note.digest;
+  if (const auto room = room_in(note)) compare_with_room(*entry, *room);
   wanted_.push_back(number);
+}
+
+// Tells once that not all will fit. What is under way to the receiver counts as if it had its room
+// already.
+void FileSender::compare_with_room(Entry& entry, std::uint64_t room) {
+  entry.to_come = entry.file.stored();
+  to_come_ += entry.to_come;
+  if (to_come_ <= room || std::exchange(told_room_, true)) return;
+  progress_.complain("the receiver's directory has room for " + std::to_string(room) +
+                     " bytes, and what is to come takes " + std::to_string(to_come_) +
+                     " or more: free some there, or not all will fit");
+}
+
+// Where nothing is sent, all that is wanted is to come.
+void FileSender::came(Entry& entry, std::uint64_t bytes) {
+  if (entry.file.metadata().dry) return;
+  const auto counted = std::min(bytes, entry.to_come);
+  entry.to_come -= counted;
+  to_come_ -= counted;
 }
 
 void FileSender::over(std::uint32_t number, Reason reason, const std::string& failure, int error,
@@ -248,12 +268,14 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
   const auto all_was_there = entry->from != 0 && entry->from == entry->size;
   const auto unchanged = entry->state == State::kOffered || all_was_there;
   entry->state = State::kOver;
+  came(*entry, entry->to_come);
   report_(
       {entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error, way});
 }
 
 void FileSender::is_sent(Entry& entry) {
   entry.state = State::kSent;
+  came(entry, entry.to_come);
   progress_.sent(++sent_);
 }
 
@@ -420,6 +442,7 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
       entry->file.read(piece);
     }
     entry->sent += piece.size();
+    came(*entry, piece.size());
     if (piece.empty()) return at;
     digest.add(piece);
     channel_.send_content(MessageTag::kContent, piece);

@@ -199,9 +199,8 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
                     : is_file ? same_size && (metadata.checksum || has_time(found, metadata))
                               : is_there && S_ISLNK(found.st_mode) && has_time(found, metadata) &&
                                     is_link_to(at, name, metadata.target);
-  if (!same)
-    return want(number, offer,
-                result_of(is_file && error == 0 ? refuse_size(at, metadata.size) : 0));
+  if (!same && is_file && error == 0) return want_all(number, offer, at, is_there);
+  if (!same) return want(number, offer, {});
   over(offer);
   done(number);
   ++files_;
@@ -284,7 +283,16 @@ void IncomingFiles::look_at_file(std::uint32_t number, Offer& offer, const Direc
   const auto is_large = metadata.size > kMostPacked && metadata.resume && !metadata.stream;
   if ((same_size && metadata.size != 0 && metadata.checksum) || (is_large && has_part(at, name)))
     return want(number, offer, open(offer));
-  want(number, offer, result_of(metadata.stream ? 0 : refuse_size(at, metadata.size)));
+  metadata.stream ? want(number, offer, {}) : want_all(number, offer, at, is_there);
+}
+
+// Nothing of it is there. A file that it replaces makes room in the end, so how much there is says
+// little.
+void IncomingFiles::want_all(std::uint32_t number, Offer& offer, int directory, bool replaces) {
+  std::optional<std::uint64_t> room;
+  auto note = result_of(refuse_size(directory, offer.metadata.size, &room));
+  if (room && !replaces && note.reason == Reason::kNone) put_room(note, *room);
+  want(number, offer, note);
 }
 
 // False: what it is a further name of is not settled yet. If that has not arrived, or cannot get

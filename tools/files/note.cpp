@@ -2,6 +2,7 @@
 #include "tools/files/note.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -53,6 +54,23 @@ std::vector<Note> decode_notes(std::span<const std::byte> bytes) {
     notes.push_back(*note);
   }
   return notes;
+}
+
+namespace {
+
+constexpr std::array<std::uint8_t, 8> kRoomMark{'f', 'r', 'e', 'e', 'r', 'o', 'o', 'm'};
+
+}  // namespace
+
+void put_room(Note& note, std::uint64_t bytes) {
+  put_big_endian(reinterpret_cast<std::byte*>(note.digest.data()), bytes);
+  std::ranges::copy(kRoomMark, note.digest.begin() + sizeof bytes);
+}
+
+std::optional<std::uint64_t> room_in(const Note& note) {
+  const auto mark = std::span(note.digest).last(kRoomMark.size());
+  if (note.have != 0 || !std::ranges::equal(mark, kRoomMark)) return std::nullopt;
+  return get_big_endian<std::uint64_t>(reinterpret_cast<const std::byte*>(note.digest.data()));
 }
 
 namespace {

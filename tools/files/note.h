@@ -115,6 +115,12 @@ struct Note {
   Digest digest{};
 };
 
+// A kWanted of `have` 0 needs no digest, and may have in its place how many bytes the receiver's
+// file system has room for. Who does not know that does not look there.
+void put_room(Note& note, std::uint64_t bytes);
+// nullopt: it does not say.
+std::optional<std::uint64_t> room_in(const Note& note);
+
 NoteBytes encode(const Note& note);
 // nullopt: not one of our messages, or of a version that this program does not know.
 std::optional<Note> decode_note(std::span<const std::byte> bytes);

@@ -348,6 +348,7 @@ class IncomingFiles {
   void finish_directory(std::uint32_t number, Offer& offer);
   Note open(Offer& offer);
   void want(std::uint32_t number, Offer& offer, Note note);
+  void want_all(std::uint32_t number, Offer& offer, int directory, bool replaces);
   void go(std::uint32_t number, Offer& offer, std::uint64_t at);
   void commit(std::uint32_t number, Offer& offer, const Note& note);
   void abandon(std::uint32_t number, Offer& offer);

@@ -99,8 +99,9 @@ class FileSender {
     FileReader file;
     State state = State::kOffered;
     std::uint64_t have = 0, sent = 0, size = 0;
-    std::uint64_t from = 0;  // where the content began
-    Digest digest{};         // of what the receiver has
+    std::uint64_t from = 0;     // where the content began
+    Digest digest{};            // of what the receiver has
+    std::uint64_t to_come = 0;  // of its bytes, of which the receiver has said how much room it has
   };
 
   // Works, and waits for more work, until `enough` is true.
@@ -115,6 +116,8 @@ class FileSender {
             std::uint64_t way = 0);
   void let_go();
   void is_sent(Entry& entry);
+  void compare_with_room(Entry& entry, std::uint64_t room);
+  void came(Entry& entry, std::uint64_t bytes);
 
   void send(std::uint32_t number);
   void only_compare(std::uint32_t number);
@@ -158,6 +161,8 @@ class FileSender {
   std::vector<std::byte> offers_;  // that were not sent yet
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
+  std::uint64_t to_come_ = 0;  // of all entries
+  bool told_room_ = false;
   bool told_stuck_ = false;  // since something arrived
   std::string way_;          // what was told then; "": nothing
   // Of the receiver's directory.
