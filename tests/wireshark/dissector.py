@@ -145,7 +145,8 @@ def datagram(folder):
     stu = b"\xd8" + bytes(4) + b"\x07\0\x01" + b"\0\x01\x02\x03" + bytes(28 + 100)
     # A connection named after every 32 bytes: so many lengths are not tried.
     everywhere = stu[:40] + (stu[:12] + b"\xff" * 20) * 80 + b"\xff" * 7
-    for data, operations in ((everywhere * 2, "DATA"), (nop + end + nop, "NOP,END,NOP"), (stu * 2 + stu[:90], "DATA,DATA,DATA"),
+    # More than a host joins take too long.
+    for data, operations in ((everywhere * 2, "DATA"), (nop * 129, "NOP"), (nop + end + nop, "NOP,END,NOP"), (stu * 2 + stu[:90], "DATA,DATA,DATA"),
                              (stu * 2 + stu[:20], "DATA")):
         path = datagram_to(8181, pathlib.Path(folder), data)
         told = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "stp-st.op"], capture_output=True, text=True)
