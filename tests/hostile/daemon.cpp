@@ -65,6 +65,11 @@ std::size_t lines_of(const std::string& path) {
 
 }  // namespace
 
+std::string usual_link() {
+  const auto* const wanted = std::getenv("STP_HOSTILE_LINK");
+  return wanted != nullptr ? wanted : "loop";
+}
+
 Daemon::Daemon(const std::vector<std::string>& options, const std::string& link)
     : over_udp_(link.starts_with("udp:")) {
   ::chmod(directory_.path().c_str(), 0711);  // other users have to reach the socket by its name

@@ -31,9 +31,13 @@ struct Usage {
   std::size_t files = 0, threads = 0, mappings = 0;
 };
 
+// Of tests that do not care: STP_HOSTILE_LINK, or loop.
+std::string usual_link();
+
 class Daemon {
  public:
-  explicit Daemon(const std::vector<std::string>& options = {}, const std::string& link = "loop");
+  explicit Daemon(const std::vector<std::string>& options = {},
+                  const std::string& link = usual_link());
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
