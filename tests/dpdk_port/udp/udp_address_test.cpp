@@ -130,8 +130,9 @@ TEST_F(UdpAddress, OfAVrfItSaysWhichInterfaceHasItsAddress) {
   std::string error;
   EXPECT_FALSE(open_link("udp:10.9.0.1", error));
   EXPECT_NE(error.find(words), std::string::npos) << error;
+  a.port.reset();
   LinkEnd b;
-  b.open("udp:stp0");
+  ASSERT_NO_FATAL_FAILURE(b.open("udp:stp0"));
   EXPECT_EQ(*b.port->info().address, *parse_ipv4("10.9.0.1"));
 }
 
