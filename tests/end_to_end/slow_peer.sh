@@ -34,6 +34,6 @@ done
 
 kill -STOP $(session_of "$receiver")
 ! send_from a 60 --connect-timeout 2 "$work/file" 10.9.0.2:3000 >"$work/said" 2>&1 || fail "it waited for ever"
-expect says "$work/said" "its host answers, but stp-recv there makes no progress"
+expect says "$work/said" "its host answers, but the program there makes no progress"
 kill -CONT $(session_of "$receiver")
 passed

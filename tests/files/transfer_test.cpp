@@ -173,6 +173,19 @@ TEST_F(SmallDiskTest, has_too_little_room_for_all_files_which_is_told_before_the
   EXPECT_NE(client.failure.find("not enough space"), std::string::npos) << client.failure;
 }
 
+TEST_F(SmallDiskTest, is_asked_how_much_room_it_has_where_nothing_is_sent) {
+  if (!small_) GTEST_SKIP() << "only root may mount a small disk";
+  const ErrorLog log(directory_.path() + "/log");
+  Client client(stop_sender_);
+  for (const char* name : {"a", "b", "c"}) {
+    auto file = FileReader::single(make_file(name, 400'000), "missing/" + std::string(name));
+    file.only_ask();
+    client.sender.offer(std::move(file));
+  }
+  client.sender.finish();
+  EXPECT_TRUE(log.says("the receiver's directory has room for 1048576 bytes"));
+}
+
 TEST_F(SmallDiskTest, has_room_for_one_after_the_other_and_for_what_is_mostly_a_hole) {
   if (!small_) GTEST_SKIP() << "only root may mount a small disk";
   const ErrorLog log(directory_.path() + "/log");

@@ -80,9 +80,9 @@ std::string silent_until_now(const std::string& peer, const std::string& why) {
 }
 
 LinkFailure busy_failure(const std::string& peer) {
-  return LinkFailure(peer +
-                     " does not accept: its host answers, but stp-recv there makes no progress; " +
-                     "check that it is not stopped, and the load of its host");
+  return LinkFailure(
+      peer + " does not accept: its host answers, but the program there makes no progress; " +
+      "check that it is an stp-recv and not stopped, and the load of its host");
 }
 
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version) {

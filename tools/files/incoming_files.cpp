@@ -199,7 +199,9 @@ void IncomingFiles::look_at_dry(std::uint32_t number, Offer& offer) {
                     : is_file ? same_size && (metadata.checksum || has_time(found, metadata))
                               : is_there && S_ISLNK(found.st_mode) && has_time(found, metadata) &&
                                     is_link_to(at, name, metadata.target);
-  if (!same && is_file && error == 0) return want_all(number, offer, at, is_there);
+  // A directory that is missing would be where the root is.
+  if (!same && is_file && (error == 0 || directories_.find({}, directory) == 0))
+    return want_all(number, offer, directory->get(), is_there);
   if (!same) return want(number, offer, {});
   over(offer);
   done(number);
