@@ -103,8 +103,8 @@ std::string hint_at_vrf(const InternetAddress& address) {
   for (const auto* at : AllAddresses()) {
     const auto found = from_socket_address(at->ifa_addr);
     if (!found || found->ip != address.ip || !is_of_this_host(address, at->ifa_name)) continue;
-    return std::string(" is an address of ") + at->ifa_name +
-           ", which belongs to a VRF: name that interface in its place (udp:" + at->ifa_name + ")";
+    return std::string(" is an address of ") + at->ifa_name + ", which belongs to a VRF: name " +
+           at->ifa_name + " in its place";
   }
   return "";
 }

@@ -125,7 +125,7 @@ TEST_F(UdpAddress, OfAVrfItSaysWhichInterfaceHasItsAddress) {
   LinkEnd a;
   a.open("udp:10.9.0.1");
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 master vrf0"));
-  const std::string words = "10.9.0.1 is an address of stp0, which belongs to a VRF: name that";
+  const std::string words = "10.9.0.1 is an address of stp0, which belongs to a VRF: name stp0";
   EXPECT_TRUE(comes_to(a, LinkState::kGone, words)) << a.port->trouble();
   std::string error;
   EXPECT_FALSE(open_link("udp:10.9.0.1", error));
