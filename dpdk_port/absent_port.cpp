@@ -7,9 +7,9 @@
 #include <array>
 #include <span>
 
-#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/arp.h"
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link_port.h"
 
 namespace stp::port {

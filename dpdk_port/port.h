@@ -137,7 +137,7 @@ class Port {
 // nothing.
 std::string take_notice();
 
-// The Port of a link for which something is absent (link/absence.h): one shard that carries
+// The Port of a link for which something is absent (link/interfaces.h): one shard that carries
 // nothing, until a daemon opens the link in its place.
 std::vector<std::unique_ptr<Port>> absent_link(const LinkConfig& config);
 

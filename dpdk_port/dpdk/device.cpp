@@ -15,8 +15,7 @@
 
 #include "dpdk_port/dpdk/eal.h"
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/inventory.h"
 #include "stp/wire/layout.h"
 

@@ -22,7 +22,7 @@
 #include "dpdk_port/dpdk/device_share.h"
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/device_plan.h"
-#include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/owners.h"
 #include "dpdk_port/memif/memif.h"
 #include "stp/types.h"

@@ -13,7 +13,6 @@
 #include "dpdk_port/link/arp.h"
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/port.h"

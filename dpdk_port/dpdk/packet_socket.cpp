@@ -23,7 +23,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/interfaces.h"
 #include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 #include "stp/base/assert.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/frame_buffers.h"
 #include "dpdk_port/link/link_counters.h"
 #include "stp/base/mutex.h"
 #include "stp/node/shards.h"

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dpdk_port/link/frame_buffers.h"
-#include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/engine.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/owners.h"
 #include "stp/node/shards.h"
 

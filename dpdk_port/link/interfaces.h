@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernel tells of interfaces when it is asked. By ioctl what each one is. As getifaddrs()
-// has them all their addresses. By rtnetlink their IPv4 addresses, also those with a label
-// (eth0:1), which ioctl and getifaddrs tell as if of another interface; and which one has an
-// alternative name, of up to 127 characters. Needs no other source of the project.
+// Network interfaces of this host: what each one is, what changes, what links lack that need one,
+// and the packet sockets that are kept for them.
 #pragma once
 
 #include <arpa/inet.h>
@@ -20,14 +18,23 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "dpdk_port/link/address.h"
+#include "dpdk_port/link/link.h"
 #include "stp/types.h"
 
 namespace stp::port {
+
+// ---- What the kernel tells when it is asked. By ioctl what each one is. As getifaddrs() has them
+// all their addresses. By rtnetlink their IPv4 addresses, also those with a label (eth0:1), which
+// ioctl and getifaddrs tell as if of another interface; and which one has an alternative name, of
+// up to 127 characters. Needs no source of the project.
 
 // An interface of this network namespace, as the kernel knows it. What is mounted at /sys may be
 // that of another namespace.
@@ -260,5 +267,173 @@ class AllAddresses {
   std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list_{nullptr, &::freeifaddrs};
   std::vector<const ifaddrs*> all_;
 };
+
+// ---- What it tells without being asked each time.
+
+// Facts of the kernel about a network interface.
+struct InterfaceFacts {
+  MacAddr mac;
+  unsigned mtu = 0;
+  std::optional<Ipv4> address;  // its first IPv4 address
+};
+
+// The first IPv4 address of an interface, also one with a label. `name`: for systems without
+// rtnetlink.
+std::optional<Ipv4> first_address(const std::string& name, int index);
+
+// False: `error` names the fault and the remedy: the interface is missing, down or not Ethernet, or
+// this user may not open raw sockets.
+bool look_up_interface(const std::string& name, InterfaceFacts& out, std::string& error);
+
+// Tells that something about the interfaces of this host has changed: one of them, or an address.
+// The kernel reports it by rtnetlink, so without news this costs one read of an empty socket.
+// Without rtnetlink (a sandbox may forbid it) there is news at intervals.
+class InterfaceNews {
+ public:
+  InterfaceNews();
+  ~InterfaceNews();
+  InterfaceNews(const InterfaceNews&) = delete;
+  InterfaceNews& operator=(const InterfaceNews&) = delete;
+
+  // True: there is news of an interface whose index `concerns`, or some was lost.
+  bool look(const std::function<bool(int)>& concerns, Time now);
+
+  // The interval without reports.
+  static constexpr Time kInterval = 100 * kMillisecond;
+
+ private:
+  [[nodiscard]] bool told(const std::function<bool(int)>& concerns) const;
+
+  const int fd_;  // -1: no rtnetlink
+  Time ask_at_ = 0;
+};
+
+// Watches the state of one interface. The kernel reports changes by rtnetlink, so an unchanged
+// interface costs one read of an empty socket. Without rtnetlink (a sandbox may forbid it) this
+// asks the kernel at intervals.
+class InterfaceWatch {
+ public:
+  struct Facts {
+    int index = 0;  // 0: no such interface
+    bool up = false, running = false;
+    unsigned mtu = 0;
+    unsigned megabits = 0;  // speed, Mbit/s; 0: not known
+    MacAddr mac;
+    std::optional<Ipv4> address;  // its first IPv4 address
+    friend bool operator==(const Facts&, const Facts&) = default;
+  };
+
+  explicit InterfaceWatch(std::string name);
+
+  // Reads the kernel's reports. True: facts() have changed.
+  bool look(Time now);
+  // Asks the kernel, even without a report. True as for look().
+  bool ask();
+  [[nodiscard]] const Facts& facts() const { return facts_; }
+  // kUp, kDown, kNoCarrier or kGone.
+  [[nodiscard]] LinkState state() const;
+
+ private:
+  bool ask_driver(const std::string& name, void* command) const;
+  [[nodiscard]] unsigned ask_speed(const std::string& name) const;
+  [[nodiscard]] bool has_no_line(const std::string& name) const;
+
+  const std::string name_;
+  const InterfaceSocket asking_;
+  InterfaceNews news_;
+  Facts facts_;
+};
+
+// The addresses of this host. Asks the kernel for the list only when something about interfaces has
+// changed: on a host with thousands of addresses the list takes milliseconds. One thread at a time.
+class HostAddresses {
+ public:
+  // Whether that interface has the address, whatever its port; 0: any interface.
+  bool has(const InternetAddress& address, unsigned interface, Time now);
+
+ private:
+  void read();
+
+  InterfaceNews news_;
+  bool known_ = false;
+  std::vector<std::pair<InternetAddress, unsigned>> all_;  // in order; ports are 0
+};
+
+// ---- Links whose interface or address is not there.
+
+// Why a link cannot be opened yet: what it needs is not there, and may come.
+struct Absence {
+  LinkState state;      // kGone or kDown
+  std::string trouble;  // with the remedy
+};
+
+// Of an interface. nullopt: it is there, and up.
+inline std::optional<Absence> absence_of(const std::string& interface,
+                                         const InterfaceWatch::Facts& facts) {
+  if (facts.index == 0)
+    return Absence{LinkState::kGone, "there is no interface " + interface +
+                                         ": the link waits for it ('ip link' lists them)"};
+  if (!facts.up)
+    return Absence{LinkState::kDown, "the interface is down: ip link set " + interface + " up"};
+  return std::nullopt;
+}
+
+inline std::optional<Absence> absence_of(const std::string& interface) {
+  return absence_of(interface, InterfaceWatch(interface).facts());
+}
+
+// Of a link: the interface of iface: with driver=af_packet, which must be up; the address or
+// interface of udp:; the folder for the socket of a memif: server. nullopt: all is there, or links
+// of this kind do not wait.
+std::optional<Absence> absence_of(const LinkConfig& link);
+
+// Of an address that no socket of this host can be bound to: " is an address of eth0, ..." with the
+// remedy, if that interface belongs to a VRF. "": no interface has it.
+std::string hint_at_vrf(const InternetAddress& address);
+
+// Why the link's address is none that it can have on this host, now or later; "": it can. What the
+// text of the link alone says is checked by parse_link().
+std::string unfit_here(const LinkConfig& link);
+
+// Watches whether this host still has what a udp: link is bound to: its address, or its interface.
+class AddressWatch {
+ public:
+  // A link at all addresses of the host lacks none.
+  explicit AddressWatch(LinkConfig config);
+
+  // Looks every kInterval, if something has changed at all. True: absence() or index() has changed.
+  bool look(Time now);
+  // kGone, kDown or kNoCarrier, with the remedy. nullopt: all is there.
+  [[nodiscard]] const std::optional<Absence>& absence() const { return absence_; }
+  // Of the interface that the link names; 0: it names none, or there is no such interface.
+  [[nodiscard]] unsigned index() const { return index_; }
+
+  static constexpr Time kInterval = 50 * kMillisecond;
+
+ private:
+  void ask();
+  [[nodiscard]] std::optional<Absence> absence_now() const;
+
+  const LinkConfig config_;
+  std::optional<InternetAddress> address_;  // nullopt: the link names an interface
+  std::string interface_;                   // that the link names; "": none
+  InterfaceNews news_;
+  Time look_at_ = 0;
+  std::optional<Absence> absence_;
+  unsigned index_ = 0;
+};
+
+// Packet sockets kept for links whose interface is not there yet: a daemon opens them before it
+// gives up the right to (CAP_NET_RAW). One that is not bound receives nothing. Thread-safe.
+
+// Keeps one more. False: `error` says why it cannot be opened.
+bool keep_packet_socket(std::string& error);
+// Whether open_packet_socket() can succeed; errno if not.
+bool may_open_packet_sockets();
+// Returns a descriptor that is not bound, or -1 with errno.
+int open_packet_socket();
+// Closes one of open_packet_socket(). One that had been kept is kept again, without its rings,
+// which must not be mapped.
+void close_packet_socket(int fd);
 
 }  // namespace stp::port

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/memif/closer.h"
 #include "dpdk_port/memif/protocol.h"
 #include "stp/types.h"

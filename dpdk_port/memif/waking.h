@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/memif/closer.h"
 #include "stp/types.h"
 

@@ -12,10 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/crossing.h"
 #include "dpdk_port/link/engine.h"
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/udp/favored_peer.h"

@@ -17,8 +17,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "dpdk_port/link/absence.h"
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/udp/peers.h"
 #include "stp/wire/layout.h"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
-#include "dpdk_port/link/interface_watch.h"
 #include "dpdk_port/link/interfaces.h"
 #include "libst/host/attachments.h"
 #include "libst/host/bells.h"

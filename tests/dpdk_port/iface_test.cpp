@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/owners.h"
 #include "libst/os/unique_fd.h"
 #include "tests/dpdk_port/link_pair.h"

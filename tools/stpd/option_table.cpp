@@ -11,7 +11,6 @@
 #include <sstream>
 #include <utility>
 
-#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "dpdk_port/link/absence.h"
 #include "dpdk_port/link/cpus.h"
+#include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/owners.h"
 #include "libst/host/identity.h"
 #include "libst/host/poll_loop.h"

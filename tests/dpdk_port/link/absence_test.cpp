@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/absence.h"
+#include "dpdk_port/link/interfaces.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "dpdk_port/link/address.h"
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 #include "dpdk_port/udp/udp_ways.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/frame.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The addresses of this host, in a network namespace of their own.
-#include "dpdk_port/link/interface_watch.h"
+#include "dpdk_port/link/interfaces.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dpdk_port/link/frame_buffers.h"
+#include "dpdk_port/link/engine.h"
 
 #include <gtest/gtest.h>
 
