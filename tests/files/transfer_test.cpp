@@ -15,7 +15,6 @@
 
 #include "tests/temporary_directory.h"
 #include "tests/unprivileged.h"
-#include "tools/files/arguments.h"
 #include "tools/files/directory.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"

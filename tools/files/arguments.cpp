@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/files/arguments.h"
+#include "tools/files/send_all.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

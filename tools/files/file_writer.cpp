@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/files/digest.h"
 #include "tools/files/metadata.h"
+#include "tools/files/note.h"
 
 namespace stp::files {
 namespace {

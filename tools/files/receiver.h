@@ -27,7 +27,6 @@
 #include "stp/base/mutex.h"
 #include "tools/files/batch.h"
 #include "tools/files/channel.h"
-#include "tools/files/digest.h"
 #include "tools/files/directory.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"

@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "tools/files/arguments.h"
 #include "tools/files/failure.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/metadata.h"

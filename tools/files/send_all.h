@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending side: a connection with stp-recv, and the files and directories of stp-send's command
-// line.
+// The sending side: a connection with stp-recv, the files and directories of stp-send's command
+// line, and what is wrong with that line.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "tools/files/channel.h"
-#include "tools/files/digest.h"
 #include "tools/files/file_reader.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
@@ -195,5 +194,31 @@ struct Sending {
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure and
 // Stopped. `sending` has no conflicts, and no two names are the same (arguments.h).
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
+
+// ---- What can be known of the arguments of stp-send before a receiver is asked (arguments.cpp).
+
+// Options of stp-send that contradict each other, or would have no effect.
+
+// What is wrong, and the remedy; "": nothing. `filters`: which of --exclude, --include and
+// --exclude-from were given, in that order. No file is looked at.
+std::string conflict_of(const Sending& sending, const std::vector<std::string>& filters,
+                        bool quiet);
+
+// The names that the arguments of stp-send get at the receiver.
+
+// Standard input is one of the arguments.
+bool has_stream(const Sending& sending);
+// The name of one argument, with the directory that --into names. Empty: the root of a tree whose
+// content arrives without a prefix (".").
+std::string name_there(const Sending& sending, const std::string& path);
+// One of the arguments is, or lies below, another one.
+bool overlap(const std::vector<std::string>& paths);
+// Throws std::runtime_error where two arguments would arrive under one name.
+void check_names(const Sending& sending);
+
+// Calls `failed` for each argument that is missing, cannot be opened, or is nothing that is sent,
+// and for each such path that --files-from lists. Returns the other arguments. What directories
+// hold is not looked at.
+std::vector<std::string> first_look(const Sending& sending, const Failed& failed);
 
 }  // namespace stp::files

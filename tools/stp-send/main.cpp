@@ -21,7 +21,6 @@
 #include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
-#include "tools/files/arguments.h"
 #include "tools/files/failure.h"
 #include "tools/files/send_all.h"
 #include "tools/files/signals.h"
