@@ -413,10 +413,7 @@ int Av::close() {
   {
     const LinkLock lock(link_.mutex());
     if (users_ != 0) return -FI_EBUSY;
-    if (eq_ != nullptr) {
-      eq_->forget(&fid);
-      eq_->unuse();
-    }
+    Eq::unbind(eq_, &fid);
   }
   domain_.unuse();
   delete this;

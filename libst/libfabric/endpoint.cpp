@@ -470,10 +470,7 @@ int AnyEndpoint::close() {
     link_.linger(lock, [this] { return lingers(); });
     end_connections(lock);
     reports_.release();
-    if (eq_ != nullptr) {
-      eq_->forget(&fid);
-      eq_->unuse();
-    }
+    Eq::unbind(eq_, &fid);
   }
   domain_.unuse();
   delete this;

@@ -394,10 +394,7 @@ int Pep::close() {
       link_.remove_handle(handle);
     }
     link_.remove_handle(&fid);
-    if (eq_ != nullptr) {
-      eq_->forget(&fid);
-      eq_->unuse();
-    }
+    Eq::unbind(eq_, &fid);
   }
   fabric_.unuse();
   delete this;

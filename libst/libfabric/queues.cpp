@@ -435,6 +435,12 @@ int Eq::bind(Eq*& place, fid_t other, std::uint64_t flags) {
   return 0;
 }
 
+void Eq::unbind(Eq* from, fid_t object) {
+  if (from == nullptr) return;
+  from->forget(object);
+  --from->users_;
+}
+
 bool Eq::knows_of(fid_t about) const {
   return std::ranges::find(news_, about, &News::about) != news_.end();
 }

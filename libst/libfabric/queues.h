@@ -125,9 +125,10 @@ class Eq : public fid_eq {
   // Reports no further events of it.
   void forget(fid_t about);
   // For an object that is bound to the event queue `other` and keeps it in `place` until it calls
-  // unuse().
+  // unbind().
   static int bind(Eq*& place, fid_t other, std::uint64_t flags);
-  void unuse() { --users_; }
+  // That object ends. `from`: the queue that it is bound to, or nullptr.
+  static void unbind(Eq* from, fid_t object);
   int try_wait();
 
   int close();
