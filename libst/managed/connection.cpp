@@ -672,6 +672,7 @@ void Connection::go_on_ending() {
   STP_ASSERT(operations_.empty() && !receives_.has_matched(), "all is told before the end is");
   state_.must(Event::kLetGo);
   if (channel_.is_taken()) channel_.leave();
+  if (session_) session_->leave_rings();
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
   // If the program has not accepted or rejected the connection yet, it learns of the end when it

@@ -15,6 +15,7 @@
 #include "libst/client/shared_pages.h"
 #include "libst/client/wait.h"
 #include "libst/include/stp/managed.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
 #include "stp/base/assert.h"
@@ -293,6 +294,11 @@ std::shared_ptr<Memory> MemoryCache::remove(Kept::iterator at) {
   return memory;
 }
 
+// Where it fails, as of memory that is locked, the pages stay.
+void Staging::give_back(std::byte* pages, std::size_t size) const {
+  if (keepers != nullptr) ::madvise(pages, size, MADV_DONTNEED);
+}
+
 void StagingArea::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, size);
 }
@@ -311,12 +317,15 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   auto left = room;
   std::align(align, size, start, left);
   auto* const base = static_cast<std::byte*>(start);
+  // What is lent to a stpd is allocated at once, and the stpd has it, too.
+  const auto here = !domain->backend().lends_memory() && ipc::page_size() == kEagerSlot;
+  if (here) ::madvise(mapped, room, MADV_NOHUGEPAGE);  // a touch allocates a page, not 512
   chunk.memory = std::make_shared<Memory>(domain, MutableBytes{base, size}, STM_LOCAL_WRITE);
   if (const auto error = domain->add_memory(chunk.memory); error != 0) return error;
   const Lock guard(domain->mutex());
   blocks_ += blocks;
   for (std::size_t i = 0; i < blocks; ++i)
-    free_.push_back({base + i * kStagingBlock, chunk.memory.get()});
+    free_.push_back({base + i * kStagingBlock, chunk.memory.get(), here ? &keepers_ : nullptr});
   chunks_.push_back(std::move(chunk));
   return 0;
 }

@@ -240,10 +240,37 @@ inline constexpr std::size_t kEagerCell = 256;
 inline constexpr std::size_t kStagingBlock =
     2 * kHelloSize + 2 * kEagerSlots * kEagerSlot + kEagerSlots * kEagerCell;
 
+// Who keeps the pages of a ring. Where the link is in this process, a page is there once something
+// has been written into it. The rings of a domain that are used first keep theirs, so that messages
+// cost no system call. The others give back those of each message that is taken, or sent: so many
+// peers cost little, however much they send.
+class RingKeepers {
+ public:
+  static constexpr std::size_t kMost = 256;  // 16 MiB
+
+  // False: there are as many as there may be.
+  [[nodiscard]] bool add() {
+    if (count_ == kMost) return false;
+    ++count_;
+    return true;
+  }
+  void remove() {
+    STP_ASSERT(count_ > 0, "who no longer keeps its pages has kept them");
+    --count_;
+  }
+
+ private:
+  std::size_t count_ = 0;
+};
+
 // One connection's block.
 struct Staging {
   std::byte* base = nullptr;
   Memory* memory = nullptr;
+  RingKeepers* keepers = nullptr;  // nullptr: its pages are there for good
+
+  // Nobody needs what is in these whole pages any more, and nobody writes there now.
+  void give_back(std::byte* pages, std::size_t size) const;
 
   [[nodiscard]] std::byte* hello_out() const { return base; }
   [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
@@ -270,6 +297,7 @@ class StagingArea {
   void give_back(const Staging& block) {
     STP_ASSERT(block.base != nullptr && free_.size() < blocks_,
                "a block that comes back was taken");
+    block.give_back(block.base, kStagingBlock);
     free_.push_back(block);
   }
   // Under the control mutex. No block is in use.
@@ -290,6 +318,7 @@ class StagingArea {
   std::size_t blocks_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<Staging> free_;
+  RingKeepers keepers_;
 };
 
 // A part of registered memory that peers may access by its key.

@@ -89,7 +89,10 @@ Receives::Progress Receives::match(Session& session) {
   Progress progress;
   const bool nothing_came =
       matched_.empty() && !session.eager_in.any() && !session.sequencer.has_offers();
-  if (!nothing_came) progress = match_some(session);
+  if (!nothing_came) {
+    progress = match_some(session);
+    session.eager_in.rest();
+  }
   if (progress.breach == Breach::kNone && session.eager_in.should_tell())
     session.eager_in.tell(session.sequencer);
   return progress;

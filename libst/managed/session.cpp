@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/session.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "libst/client/wait.h"
 #include "libst/managed/operations.h"
@@ -72,6 +74,25 @@ EagerHead decode_eager(const std::byte* slot) {
           wire::load32(slot + 12)};
 }
 
+void RingPages::give_back(std::byte* first, std::uint32_t count) {
+  if (of_ == nullptr) return;
+  if (of_->keepers->add())
+    keeps_by_ = std::exchange(of_, nullptr)->keepers;
+  else
+    of_->give_back(first, count * kEagerSlot);
+}
+
+void RingPages::leave() {
+  of_ = nullptr;
+  if (keeps_by_ != nullptr) std::exchange(keeps_by_, nullptr)->remove();
+}
+
+// Messages leave from the first pages that are free.
+void EagerOut::give_back_pages() {
+  own_pages_.give_back(first_page_, static_cast<std::uint32_t>(std::bit_width(touched_pages_)));
+  touched_pages_ = 0;
+}
+
 void EagerOut::ask(Sequencer& sequencer) {
   sequencer.request_region(context::kKeyMark | kEagerKey, kEagerSlots * kEagerSlot, kEagerSlots,
                            kEagerKey);
@@ -135,6 +156,15 @@ bool EagerIn::serve(Sequencer& sequencer, std::uint32_t request, const Staging& 
   const RegionTerms terms{.base = kEagerSpan};
   if (sequencer.serve_region(request, ring, kEagerSlots, terms) == 0) served_ = request;
   return true;
+}
+
+void EagerIn::give_back_pages() {
+  const auto first = rested_ % kEagerSlots;
+  const auto count = taken_ - rested_;
+  const auto to_end = std::min(count, kEagerSlots - first);
+  own_pages_.give_back(first_page_ + first * kEagerSlot, to_end);
+  if (count != to_end) own_pages_.give_back(first_page_, count - to_end);
+  rested_ = taken_;
 }
 
 // protocol: 9.31, 9.41

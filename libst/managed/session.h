@@ -129,6 +129,24 @@ EagerHead decode_eager(const std::byte* slot);
 
 class EagerIn;
 
+// The pages of a ring. Those that nobody needs go back to the system, unless the ring keeps them.
+class RingPages {
+ public:
+  // Where they are.
+  void lie_in(const Staging& staging) {
+    if (staging.keepers != nullptr) of_ = &staging;
+  }
+  [[nodiscard]] bool go_back() const { return of_ != nullptr; }
+  // So many of them are not needed now.
+  void give_back(std::byte* first, std::uint32_t count);
+  // None is needed any more.
+  void leave();
+
+ private:
+  const Staging* of_ = nullptr;      // nullptr: they stay
+  RingKeepers* keeps_by_ = nullptr;  // it is one of these
+};
+
 // The bytes of a message: a header, then parts.
 struct Pieces {
   const void* head = nullptr;
@@ -145,6 +163,11 @@ struct Pieces {
 // uses little memory, however much it sends.
 class EagerOut {
  public:
+  // Where messages leave from.
+  void lies_in(const Staging& staging) {
+    first_page_ = staging.page_out(0);
+    own_pages_.lie_in(staging);
+  }
   // Asks the peer for its ring. As long as the peer has not opened it, messages go as Writes.
   static void ask(Sequencer& sequencer);
   // The peer's answer.
@@ -189,6 +212,7 @@ class EagerOut {
       const auto page = static_cast<std::uint32_t>(std::countr_zero(free_pages(slots)));
       pages_[slot] = static_cast<std::uint8_t>(page);
       used_pages_ |= eager_bits(page, slots);
+      touched_pages_ |= used_pages_;
     }
     return slot;
   }
@@ -203,7 +227,10 @@ class EagerOut {
     const auto bits = eager_bits(slot, slots);
     STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
     in_flight_ &= ~bits;
-    if (!fits_cell(length)) used_pages_ &= ~eager_bits(pages_[slot], slots);
+    if (fits_cell(length)) return;
+    used_pages_ &= ~eager_bits(pages_[slot], slots);
+    if (used_pages_ == 0 && own_pages_.go_back()) [[unlikely]]
+      give_back_pages();
   }
   // The peer's program has received the message that ends at that position.
   [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
@@ -220,8 +247,11 @@ class EagerOut {
   [[nodiscard]] const RemoteRegion& ring() const { return ring_; }
   // How many messages of the ring it has taken. Each was one Block.
   [[nodiscard]] std::uint32_t messages_taken() const { return messages_taken_; }
+  // The connection has ended, and no frame of it is under way.
+  void leave() { own_pages_.leave(); }
 
  private:
+  void give_back_pages();
   static bool fits_cell(std::uint64_t length) { return kEagerHead + length <= kEagerCell; }
   // The pages, as bits, that are the first ones of so many free pages in a row.
   [[nodiscard]] std::uint32_t free_pages(std::uint32_t count) const {
@@ -231,6 +261,9 @@ class EagerOut {
     return first;
   }
 
+  RingPages own_pages_;
+  std::byte* first_page_ = nullptr;
+  std::uint32_t touched_pages_ = 0;  // bit per page that may be there
   RemoteRegion ring_;
   std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
@@ -279,7 +312,22 @@ class EagerIn {
   }
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
   // Returns the count to report to the peer now.
-  std::uint32_t tell() { return told_ = taken_; }
+  std::uint32_t tell() {
+    rest();  // the peer may write there from now on
+    return told_ = taken_;
+  }
+  // Where the ring is.
+  void lies_in(const Staging& staging) {
+    first_page_ = staging.eager_in(0);
+    own_pages_.lie_in(staging);
+  }
+  // Gives back the pages of what is taken.
+  void rest() {
+    if (own_pages_.go_back() && rested_ != taken_) [[unlikely]]
+      give_back_pages();
+  }
+  // The connection has ended, and the peer cannot write any more.
+  void leave() { own_pages_.leave(); }
   // Reports it in a notice.
   void tell(Sequencer& sequencer) { sequencer.notify(tell()); }
   // Enough is unreported to send a notice.
@@ -291,7 +339,12 @@ class EagerIn {
     return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
   }
 
+  void give_back_pages();
+
   std::array<Arrived, kEagerSlots> slots_;
+  RingPages own_pages_;
+  std::byte* first_page_ = nullptr;
+  std::uint32_t rested_ = 0;  // the pages of slots before that have been given back
   std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
@@ -320,7 +373,10 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : staging(memory), endpoint(of), sequencer(config) {}
+      : staging(memory), endpoint(of), sequencer(config) {
+    eager_out.lies_in(staging);
+    eager_in.lies_in(staging);
+  }
 
   // What each operation uses stands last.
   const Staging staging;
@@ -329,6 +385,11 @@ struct Session {
   const EndpointId endpoint;
   Sequencer sequencer;
 
+  // The link has let go of the rings.
+  void leave_rings() {
+    eager_out.leave();
+    eager_in.leave();
+  }
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {
     return eager_in.any() ? eager_in.find(sequencer.expected_message()) : nullptr;

@@ -8,6 +8,7 @@
 #include <stp/managed.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -48,6 +49,17 @@ class Stranger : public StrangeProgram {
       all_.pop_back();
     }
     return kind;
+  }
+  // The same, of many, in parts of 64. How many are connected.
+  int connect_all(const sockaddr_in& to, int count) {
+    int connected = 0;
+    for (int i = 1; i <= count; ++i) {
+      dial(ntohs(to.sin_port), kMagic);
+      all_.push_back(connection_);
+      if (i % 64 != 0 && i != count) continue;
+      while (connected < i && next().kind == STM_CONNECTED) ++connected;
+    }
+    return connected;
   }
   // Listens, and accepts the endpoint that connects.
   sockaddr_in listen() {
@@ -166,6 +178,20 @@ class RdmPeer : public RdmTest {
     stranger_.accept();
     stranger_.send(kind, header, kHead);
     EXPECT_EQ(stranger_.ended(), -ECONNRESET);
+  }
+
+  // So many messages of that length have come to `b`.
+  void receive_all(int count, std::size_t length) {
+    std::array<fi_cq_tagged_entry, 64> told{};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    while (count > 0) {
+      const auto result = fi_cq_read(b_->rx.get(), told.data(), told.size());
+      for (ssize_t i = 0; i < result; ++i) ASSERT_EQ(told[static_cast<std::size_t>(i)].len, length);
+      if (result > 0) count -= static_cast<int>(result);
+      ASSERT_TRUE(result > 0 || result == -FI_EAGAIN);
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      stranger_.drop_all();
+    }
   }
 
   Stranger stranger_;

@@ -60,6 +60,12 @@ class StrangeProgram {
       stm_queue_wait(queue_, 1, &event, 1, 0);
     }
   }
+  // What has come is dropped.
+  void drop_all() {
+    std::array<stm_event_t, 64> events{};
+    while (stm_queue_poll(queue_, events.data(), events.size()) > 0) {
+    }
+  }
   // Lets the endpoint's side go on.
   std::function<void()> progress;
 

@@ -272,6 +272,19 @@ TEST_F(Stagings, ABlockThatComesBackIsTakenAgain) {
   EXPECT_FALSE(area.has_free());
 }
 
+TEST_F(Stagings, ABlockThatComesBackHoldsNoPages) {
+  endpoint();
+  ASSERT_EQ(grow(), 0);
+  const auto block = area.take(), other = area.take();
+  std::fill_n(block.base, kStagingBlock, std::byte{1});
+  std::fill_n(other.base, kStagingBlock, std::byte{1});
+  area.give_back(block);
+  EXPECT_EQ(std::count(block.base, block.base + kStagingBlock, std::byte{}),
+            std::ptrdiff_t{kStagingBlock});
+  EXPECT_EQ(std::count(other.base, other.base + kStagingBlock, std::byte{1}),
+            std::ptrdiff_t{kStagingBlock});
+}
+
 TEST_F(Stagings, WhatTheLinkRefusesChangesNothing) {
   endpoint();
   ASSERT_EQ(grow(), 0);

@@ -254,6 +254,106 @@ class Eager : public testing::Test {
 
 constexpr auto kLongest = static_cast<std::uint32_t>(eager_most(kEagerSpan));
 
+// The ring of a link in this process.
+class RingHere : public Eager {
+ protected:
+  RingHere() {
+    staging.base = static_cast<std::byte*>(
+        ::mmap(nullptr, kStagingBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    staging.keepers = &keepers;
+    out.open(kEagerSpan);
+    out.lies_in(staging);
+    in.lies_in(staging);
+  }
+  ~RingHere() override { ::munmap(staging.base, kStagingBlock); }
+  void fill_keepers() {
+    while (keepers.add()) {
+    }
+  }
+  // That message comes and is taken.
+  void pass(std::uint32_t message, std::uint32_t length) {
+    const auto put = send(message, length);
+    const auto slots = static_cast<std::uint32_t>(eager_slots(length));
+    for (auto slot = put.slot; slot < put.slot + slots; ++slot) *last_of(slot) = std::byte{1};
+    ASSERT_TRUE(arrives(put));
+    out.delivered(put.slot, length);
+    ASSERT_TRUE(take(message));
+  }
+  std::byte* last_of(std::uint32_t slot) { return staging.eager_in(slot) + kEagerSlot - 1; }
+  // The slots that hold what once came.
+  std::vector<std::uint32_t> held() {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot)
+      if (*last_of(slot) != std::byte{}) all.push_back(slot);
+    return all;
+  }
+  using Slots = std::vector<std::uint32_t>;
+
+  RingKeepers keepers;
+};
+
+TEST_F(RingHere, PagesGoBackBeforeThePeerHearsThatTheyAreTaken) {
+  fill_keepers();
+  pass(0, 10);
+  pass(1, 5'000);  // two slots
+  const auto waits = send(2, 10);
+  ASSERT_TRUE(arrives(waits));
+  *last_of(waits.slot) = std::byte{1};
+  EXPECT_EQ(held(), (Slots{0, 1, 2, 3}));
+  EXPECT_EQ(in.tell(), 3U);
+  EXPECT_EQ(held(), Slots{3}) << "that of a message that waits stays";
+  ASSERT_TRUE(take(2));
+  in.rest();
+  EXPECT_EQ(held(), Slots{});
+}
+
+TEST_F(RingHere, PagesOnBothSidesOfItsEndGoBack) {
+  fill_keepers();
+  for (std::uint32_t i = 0; i < 3; ++i) pass(i, 16'384);  // five slots each
+  out.taken(in.tell());
+  *last_of(15) = std::byte{1};  // is left out
+  *last_of(5) = std::byte{1};   // free
+  pass(3, 16'384);
+  in.rest();
+  EXPECT_EQ(held(), Slots{5});
+}
+
+TEST_F(RingHere, PagesThatMessagesLeaveFromGoBackOnceAllHaveArrived) {
+  fill_keepers();
+  std::vector<Put> puts;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    puts.push_back(send(i, 5'000));
+    *out.source(staging, puts[i].slot, 5'000) = std::byte{1};
+  }
+  const auto count = [&] {
+    return std::count(staging.page_out(0), staging.page_out(kEagerSlots), std::byte{1});
+  };
+  out.delivered(puts[0].slot, 5'000);
+  out.delivered(puts[2].slot, 5'000);
+  EXPECT_EQ(count(), 3);
+  out.delivered(puts[1].slot, 5'000);
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(RingHere, TheFirstThatAreUsedKeepTheirPagesUntilTheyEnd) {
+  EagerIn others;
+  others.lies_in(staging);
+  ASSERT_TRUE(keepers.add());
+  pass(0, 10);
+  in.rest();
+  EXPECT_EQ(held(), Slots{0});
+  std::size_t more = 0;
+  while (keepers.add()) ++more;
+  EXPECT_EQ(more, RingKeepers::kMost - 2) << "this connection is one of them";
+  pass(1, 10);
+  in.rest();
+  EXPECT_EQ(held(), (Slots{0, 1}));
+  others.leave();  // it has kept none
+  EXPECT_FALSE(keepers.add());
+  in.leave();
+  EXPECT_TRUE(keepers.add());
+}
+
 TEST_F(Eager, AMessageTakesAsManySlotsAsItNeeds) {
   EXPECT_EQ(eager_slots(0), 1U);
   EXPECT_EQ(eager_slots(4'080), 1U);
