@@ -489,6 +489,7 @@ bool Connection::opened(Time now) {
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(SequencerConfig::of(info), staging_, endpoint_);
+  if (reports_.frugal()) session_->be_frugal();
   domain_->living_peers().add(peer_mac_);
   domain_->silent_peers().remove(peer_mac_);
   if (state_.advance(Event::kOpened)) handshake_.ask(*session_, now);
@@ -519,6 +520,7 @@ int Connection::accept(Outlets outlets, const Hello& hello) {
     reports_.close();
     return 0;
   }
+  if (reports_.frugal()) session_->be_frugal();
   decide(Event::kAccept, hello);
   return 0;
 }

@@ -241,9 +241,9 @@ inline constexpr std::size_t kStagingBlock =
     2 * kHelloSize + 2 * kEagerSlots * kEagerSlot + kEagerSlots * kEagerCell;
 
 // Who keeps the pages of a ring. Where the link is in this process, a page is there once something
-// has been written into it. The rings of a domain that are used first keep theirs, so that messages
-// cost no system call. The others give back those of each message that is taken, or sent: so many
-// peers cost little, however much they send.
+// has been written into it. Of connections that are to be frugal, the rings that are used first
+// keep theirs, so that messages cost no system call. The others give back those of each message
+// that is taken, or sent: so many peers cost little, however much they send.
 class RingKeepers {
  public:
   static constexpr std::size_t kMost = 256;  // 16 MiB
@@ -297,7 +297,7 @@ class StagingArea {
   void give_back(const Staging& block) {
     STP_ASSERT(block.base != nullptr && free_.size() < blocks_,
                "a block that comes back was taken");
-    block.give_back(block.base, kStagingBlock);
+    if (!chunks_.empty()) block.give_back(block.base, kStagingBlock);  // else it is unmapped
     free_.push_back(block);
   }
   // Under the control mutex. No block is in use.

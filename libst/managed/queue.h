@@ -164,6 +164,7 @@ struct Outlets {
   std::uint64_t context = 0;
   std::uint64_t group = 0;     // of regions that the peer may access
   bool on_arrival = false;     // a message takes a receive from the pool before its turn
+  bool frugal = false;         // pages of the rings go back
   Time receive_wait = kNever;  // timeout of a message that finds no receive
   QueueUse sends;              // each operation needs this and `receive_wait`
 };
@@ -215,6 +216,7 @@ class Reports {
   [[nodiscard]] std::uint64_t group() const { return outlets_.group; }
   [[nodiscard]] Time receive_wait() const { return outlets_.receive_wait; }
   [[nodiscard]] bool on_arrival() const { return outlets_.on_arrival; }
+  [[nodiscard]] bool frugal() const { return outlets_.frugal; }
 
  private:
   Outlets outlets_;

@@ -261,9 +261,6 @@ class EagerOut {
     return first;
   }
 
-  RingPages own_pages_;
-  std::byte* first_page_ = nullptr;
-  std::uint32_t touched_pages_ = 0;  // bit per page that may be there
   RemoteRegion ring_;
   std::uint32_t span_ = 0;  // 0: closed
   std::uint32_t sent_ = 0, taken_ = 0;
@@ -272,6 +269,9 @@ class EagerOut {
   std::array<std::uint8_t, kEagerSlots> pages_{};  // the first one of a message, by its slot
   std::uint32_t messages_ = 0, messages_taken_ = 0;
   std::array<std::uint32_t, kEagerSlots> ends_{};  // where those end that are not taken
+  std::uint32_t touched_pages_ = 0;                // bit per page that may be there
+  std::byte* first_page_ = nullptr;
+  RingPages own_pages_;
 };
 static_assert(kEagerSlots < 32);
 
@@ -373,10 +373,7 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : staging(memory), endpoint(of), sequencer(config) {
-    eager_out.lies_in(staging);
-    eager_in.lies_in(staging);
-  }
+      : staging(memory), endpoint(of), sequencer(config) {}
 
   // What each operation uses stands last.
   const Staging staging;
@@ -385,6 +382,11 @@ struct Session {
   const EndpointId endpoint;
   Sequencer sequencer;
 
+  // Pages of the rings go back. Before the program's first message.
+  void be_frugal() {
+    eager_out.lies_in(staging);
+    eager_in.lies_in(staging);
+  }
   // The link has let go of the rings.
   void leave_rings() {
     eager_out.leave();

@@ -87,9 +87,9 @@ class Stranger : public StrangeProgram {
     EXPECT_EQ(stm_send(connection_, 0, 0, kind, memory_, from, size), 0);
   }
   // The same, on the connection that was made as the `i`th one.
-  void send_on(int i, std::uint32_t kind, const std::array<std::uint64_t, 4>& header,
+  void send_on(std::size_t i, std::uint32_t kind, const std::array<std::uint64_t, 4>& header,
                std::size_t size) {
-    connection_ = all_[static_cast<std::size_t>(i)];
+    connection_ = all_[i];
     send(kind, header, size);
   }
   // Sends a message that the peer lends a lane for, and waits for that.

@@ -86,6 +86,7 @@ class StrangeProgram {
     stm_connection_attr_t attr{};
     attr.size = sizeof attr;
     attr.events = queue_;
+    attr.flags = STM_FRUGAL;
     return attr;
   }
   // Connects to that port, as an endpoint does whose protocol begins with `magic`.

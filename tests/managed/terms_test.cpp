@@ -118,7 +118,7 @@ TEST_P(Terms, AWatermarkNeedsAPool) {
 
 TEST_P(Terms, FlagsThatMeanNothingAreRefused) {
   auto terms = client.attr();
-  terms.flags = 2;
+  terms.flags = 4;
   EXPECT_EQ(stm_connection_create(client.domain, &terms, &client.connection), -EINVAL);
 }
 
