@@ -425,6 +425,7 @@ fi_addr_t Av::add(const Address& address) {
   fi_addr_t number = places_.size();
   if (free_.empty()) {
     places_.push_back(address);
+    count_ = places_.size();
   } else {
     number = free_.back();
     free_.pop_back();

@@ -37,18 +37,21 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
   // Each message that comes is compared with receives that name their sender.
   friend bool operator==(const Address& a, const Address& b) {
-    using Words = std::array<std::uint64_t, 3>;
-    static_assert(sizeof(Address) == sizeof(Words));  // no padding
-    Words of_a, of_b;
-    std::memcpy(of_a.data(), &a, sizeof a);
-    std::memcpy(of_b.data(), &b, sizeof b);
-    return ((of_a[0] ^ of_b[0]) | (of_a[1] ^ of_b[1]) | (of_a[2] ^ of_b[2])) == 0;
+    static_assert(sizeof(Address) == 24);  // no padding
+    return ((a.word(0) ^ b.word(0)) | (a.word(8) ^ b.word(8)) | (a.word(16) ^ b.word(16))) == 0;
   }
 
   static Address of(std::uint32_t ipv4, std::uint16_t port);  // host order
   [[nodiscard]] std::optional<std::uint32_t> ipv4() const;    // nullopt: it is IPv6
   [[nodiscard]] bool is_any() const;                          // 0.0.0.0 or ::
   [[nodiscard]] bool is_loopback() const;
+
+ private:
+  [[nodiscard]] std::uint64_t word(std::size_t at) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(this) + at, sizeof word);
+    return word;
+  }
 };
 
 struct HashAddress {
@@ -133,8 +136,8 @@ class Av : public fid_av {
 
   // ---- under the link's mutex ----
   // Its port is 0: there is none.
-  [[nodiscard]] Address at(fi_addr_t address) const {
-    return address < places_.size() ? places_[address] : Address{};
+  [[nodiscard]] const Address& at(fi_addr_t address) const {
+    return address < count_ ? places_[address] : kNowhere;
   }
   // FI_ADDR_NOTAVAIL: it is not in the vector.
   [[nodiscard]] fi_addr_t find(const Address& address) const {
@@ -173,7 +176,9 @@ class Av : public fid_av {
   FabricLink& link_;
   const bool by_event_;  // FI_EVENT: an event tells of each insertion
   Eq* eq_ = nullptr;
+  static inline const Address kNowhere{};
   std::vector<Address> places_;
+  std::size_t count_ = 0;  // of them
   std::vector<fi_addr_t> free_;
   struct Number {
     fi_addr_t number;

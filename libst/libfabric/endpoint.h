@@ -225,13 +225,13 @@ class AnyEndpoint : public MessageEnd {
     if (told == nullptr) return;
     auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
     if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
-    *told = {.entry = {.op_context = receive.context,
-                       .flags = flags,
-                       .len = head.length,
-                       .buf = nullptr,
-                       .data = head.data,
-                       .tag = head.tag},
-             .source = from};
+    told->succeed({.op_context = receive.context,
+                   .flags = flags,
+                   .len = head.length,
+                   .buf = nullptr,
+                   .data = head.data,
+                   .tag = head.tag},
+                  from);
   }
   [[nodiscard]] bool tells_of_receives() const { return reports_.has_rx_queue(); }
   // The receive waits no longer.

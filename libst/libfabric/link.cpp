@@ -141,16 +141,24 @@ bool FabricLink::has_address(const Address& name, std::uint32_t format) const {
 }
 
 int FabricLink::take() {
-  if (!telling_.empty()) tell();
+  if (owes_calls_) [[unlikely]]
+    tell();
   std::array<stm_event_t, kTurn> events;
   const auto count = stm_queue_poll(queue_, events.data(), kTurn);
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
-  if (!awaiting_.empty()) let_look_again();
-  if (count == 0 && !telling_.empty()) tell();  // the program may sleep next
+  if (owes_calls_) [[unlikely]]
+    call_owners(count == 0);
   return count;
 }
 
-[[gnu::noinline]] void FabricLink::let_look_again() {
+// `idle`: the program may sleep next.
+[[gnu::noinline]] void FabricLink::call_owners(bool idle) {
+  if (!awaiting_.empty()) let_look_again();
+  if (idle) tell();
+  owes_calls_ = !awaiting_.empty() || !telling_.empty();
+}
+
+void FabricLink::let_look_again() {
   for (auto* const owner : std::exchange(awaiting_, {})) {
     owner->awaits_ = false;
     owner->look_again();
@@ -184,11 +192,14 @@ void FabricLink::wait(std::int64_t microseconds) {
 }
 
 void FabricLink::look_for_loss() {
-  const auto suspected = look_at_ == Clock::time_point{};
-  if (lost_ == 0 && (suspected || ++empty_turns_ % kTurnsWithoutLook == 0)) look_around(suspected);
+  if (--turns_until_look_ == 0) [[unlikely]]
+    look_around();
 }
 
-[[gnu::noinline]] void FabricLink::look_around(bool suspected) {
+[[gnu::noinline]] void FabricLink::look_around() {
+  turns_until_look_ = kTurnsWithoutLook;
+  if (lost_ != 0) return;
+  const auto suspected = look_at_ == Clock::time_point{};
   if (!watched_.empty()) look_for_late_peers();
   mutex_.is_held();
   dialers_->hurry(Clock::now());
@@ -266,6 +277,10 @@ void FabricLink::drain() {
 
 void FabricLink::dispatch(const stm_event_t& event) {
   auto* const about = pointer_of(event.context);
+  if (event.kind == STM_RECEIVE) {
+    auto& buffer = *static_cast<RxBuffer*>(about);
+    return buffer.owner->arrived(buffer, event);
+  }
   switch (event.kind) {
     case STM_REQUEST:
       static_cast<Acceptor*>(about)->requested(event.connection);
@@ -279,11 +294,6 @@ void FabricLink::dispatch(const stm_event_t& event) {
     case STM_READ_REQUEST:
       static_cast<Owner*>(about)->serve(event);
       break;
-    case STM_RECEIVE: {
-      auto& buffer = *static_cast<RxBuffer*>(about);
-      buffer.owner->arrived(buffer, event);
-      break;
-    }
     case STM_SEND:
     case STM_SERVED:
     case STM_READ:
@@ -482,7 +492,7 @@ int Wait::open() {
   return -error;
 }
 
-void Wait::ring() {
+[[gnu::noinline]] void Wait::ring() {
   awake_ = true;
   ::eventfd_write(event_, 1);
 }

@@ -140,7 +140,10 @@ class FabricLink {
   // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
-  void suspect() { look_at_ = {}; }
+  void suspect() {
+    look_at_ = {};
+    turns_until_look_ = 1;
+  }
   // Before an endpoint is closed: makes progress as long as it sends what was injected, but for 2 s
   // at most. Then the log tells of it.
   void linger(LinkLock& lock, const std::function<bool()>& sends);
@@ -183,6 +186,7 @@ class FabricLink {
     if (std::exchange(owner.awaits_, true)) return;
     if (awaiting_since_ == Clock::time_point{}) awaiting_since_ = Clock::now();
     awaiting_.push_back(&owner);
+    owes_calls_ = true;
   }
   void stop_awaiting(Owner& owner) {
     if (std::exchange(owner.awaits_, false)) std::erase(awaiting_, &owner);
@@ -199,7 +203,10 @@ class FabricLink {
   }
   // Calls tell() before the next events are taken: what the program sends until then, perhaps as an
   // answer, leaves first.
-  void tell_later(Owner& owner) { telling_.push_back(&owner); }
+  void tell_later(Owner& owner) {
+    telling_.push_back(&owner);
+    owes_calls_ = true;
+  }
   void stop_telling(const Owner& owner) { std::erase(telling_, &owner); }
   // How long to sleep at most. nullopt: for ever.
   [[nodiscard]] std::optional<std::chrono::milliseconds> look_again_in() const;
@@ -225,9 +232,10 @@ class FabricLink {
   static void dispatch(const stm_event_t& event);
   int take();
   void tell();
+  void call_owners(bool idle);
   void let_look_again();
   void look_for_loss();
-  void look_around(bool suspected);
+  void look_around();
   void look_for_late_peers();
   // After a poll that has found nothing.
   void may_rest();
@@ -241,13 +249,15 @@ class FabricLink {
   stm_domain_t domain_ = nullptr;
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;
-  unsigned empty_turns_ = 0, empty_polls_ = 0;
+  unsigned turns_until_look_ = 1;  // that find nothing
+  unsigned empty_polls_ = 0;
   bool driven_by_stpd_ = false;
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_, short_slots_, notes_, short_laned_, laned_;
   Registrations registrations_;  // before the operations that have them
   std::vector<Owner*> awaiting_, telling_;
+  bool owes_calls_ = false;             // to some of these
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;
   std::set<fid_t> handles_;

@@ -61,7 +61,7 @@ void gather(const Segments& from, std::byte* to) {
   }
 }
 
-void scatter(const std::byte* from, const Segments& to, std::size_t length) {
+[[gnu::noinline]] void scatter(const std::byte* from, const Segments& to, std::size_t length) {
   for (std::size_t i = 0; i < to.count && length != 0; ++i) {
     const auto part = std::min(length, to.iov[i].iov_len);
     if (part == 0) continue;
@@ -154,9 +154,9 @@ void Reports::sent(void* context, std::uint64_t kind, std::uint64_t flags) {
       counter != nullptr)
     counter->count(false);
   if (tx_cq_ == nullptr || !tells(Direction::kSend, flags)) return;
-  tx_cq_->add() = {
-      .entry = {
-          .op_context = context, .flags = kind, .len = 0, .buf = nullptr, .data = 0, .tag = 0}};
+  tx_cq_->add().succeed(
+      {.op_context = context, .flags = kind, .len = 0, .buf = nullptr, .data = 0, .tag = 0},
+      FI_ADDR_NOTAVAIL);
   tx_cq_->wake();
 }
 

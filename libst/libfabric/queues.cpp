@@ -80,7 +80,7 @@ int Cntr::close() {
   return 0;
 }
 
-void Cntr::count(bool failed) {
+[[gnu::noinline]] void Cntr::count(bool failed) {
   ++(failed ? errors_ : value_);
   wait_.wake();
 }
@@ -136,7 +136,7 @@ Cq& cq_of(fid_t id) {
   return object_of<Cq, fid_cq>(id);
 }
 Cq& cq_of(fid_cq* cq) {
-  return *static_cast<Cq*>(cq);
+  return static_cast<Cq&>(*cq);
 }
 
 // Of a completion queue, which a program may want longer.
@@ -161,16 +161,19 @@ fi_ops cq_object_calls{
     .ops_set = refuse,
 };
 
+// Run once per poll, so each is one function.
+[[gnu::flatten]] ssize_t call_read(fid_cq* cq, void* buffer, std::size_t count) {
+  return guarded([&] { return cq_of(cq).read(buffer, count, nullptr); });
+}
+[[gnu::flatten]] ssize_t call_readfrom(fid_cq* cq, void* buffer, std::size_t count,
+                                       fi_addr_t* sources) {
+  return guarded([&] { return cq_of(cq).read(buffer, count, sources); });
+}
+
 fi_ops_cq cq_calls{
     .size = sizeof(fi_ops_cq),
-    .read =
-        [](fid_cq* cq, void* buffer, std::size_t count) {
-          return guarded([&] { return cq_of(cq).read(buffer, count, nullptr); });
-        },
-    .readfrom =
-        [](fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources) {
-          return guarded([&] { return cq_of(cq).read(buffer, count, sources); });
-        },
+    .read = call_read,
+    .readfrom = call_readfrom,
     .readerr = [](fid_cq* cq, fi_cq_err_entry* entry,
                   std::uint64_t) { return guarded([&] { return cq_of(cq).read_error(*entry); }); },
     .sread =
@@ -245,8 +248,7 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
 }
 
-// Runs once per poll, so it is one function.
-[[gnu::flatten]] ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   const PollLock lock(link_.mutex());
   // Of 0 entries: a program makes progress only.
   if (count == 0)

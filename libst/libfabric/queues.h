@@ -47,9 +47,15 @@ class Cntr : public fid_cntr {
 struct Completion {
   fi_cq_tagged_entry entry{};  // other formats are the beginning of it
   fi_addr_t source = FI_ADDR_NOTAVAIL;
-  int error = 0;  // libfabric's, positive; 0: success
-  int status = 0;
+  int error = 0;   // libfabric's, positive; 0: success
+  int status = 0;  // of an error, as what follows
   std::size_t overflow = 0;
+
+  void succeed(const fi_cq_tagged_entry& what, fi_addr_t from) {
+    entry = what;
+    source = from;
+    error = 0;
+  }
 };
 
 // A completion queue. It grows with the number of posted operations, so it loses no completion.

@@ -151,12 +151,10 @@ inline void store(const Head& head, std::byte* to) {
 }
 
 inline Head load(const std::byte* from) {
-  std::uint64_t words[4];
-  std::memcpy(words, from, kHead);
-  const auto last = be64toh(words[3]);
-  return {.tag = be64toh(words[0]),
-          .data = be64toh(words[1]),
-          .length = be64toh(words[2]),
+  const auto last = load64(from + 24);
+  return {.tag = load64(from),
+          .data = load64(from + 8),
+          .length = load64(from + 16),
           .id = static_cast<std::uint32_t>(last >> 32),
           .flags = static_cast<std::uint32_t>(last)};
 }

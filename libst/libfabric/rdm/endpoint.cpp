@@ -124,7 +124,9 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
   return error;
 }
 
-[[gnu::noinline]] int Endpoint::find_connection_to(fi_addr_t to, Outgoing*& out) {
+[[gnu::noinline]] int Endpoint::connection_to(fi_addr_t to, Outgoing*& out) {
+  out = recent_to(to);
+  if (out != nullptr) return 0;
   if (!ended_outgoing_.empty() || !ended_incoming_.empty()) bury();
   const auto place = av_->at(to);
   if (place.port == 0) return -FI_EINVAL;
@@ -133,7 +135,7 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
   if (const auto found = outgoing_.find(place); found != outgoing_.end()) {
     out = recent_ = found->second.get();
     recent_to_ = to;
-    recent_as_of_ = av_->version();
+    recent_as_of_ = losses_.empty() ? av_->version() : 0;
     return 0;
   }
   if (outgoing_.size() >= kMostConnections) {
@@ -191,6 +193,7 @@ void Endpoint::has_ended(const Outgoing& connection) {
   const auto found = outgoing_.find(connection.peer());
   if (found == outgoing_.end() || found->second.get() != &connection) return;
   recent_ = nullptr;
+  forget_recent();
   ended_outgoing_.push_back(std::move(found->second));
   outgoing_.erase(found);
 }
@@ -198,6 +201,7 @@ void Endpoint::has_ended(const Outgoing& connection) {
 void Endpoint::has_ended(const Incoming& connection) {
   const auto found = incoming_.find(&connection);
   if (found == incoming_.end()) return;
+  forget_recent();
   ended_incoming_.push_back(std::move(found->second));
   incoming_.erase(found);
 }

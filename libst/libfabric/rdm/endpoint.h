@@ -170,10 +170,14 @@ class Incoming final : public Connection, public Source {
 
   void came();
   // A short message that a receive waits for goes there at once: nothing else is made of it.
-  bool take_at_once(const Arrived& arrived);
+  bool take_at_once(RxBuffer& buffer, const stm_event_t& event);
+  void arrived_otherwise(RxBuffer& buffer, const stm_event_t& event);
   fi_addr_t sender();
+  void find_sender();
   // One buffer more, which gets a message.
   int add_buffer();
+  // One buffer more for the peer's messages, if there is one.
+  void post_another();
   void post(RxBuffer& buffer);
   // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
   // answers to what it asked before, or the program has to read its queue first.
@@ -349,6 +353,9 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   int set_option(int name, const void* value, std::size_t length) override;
   int get_name(void* address, std::size_t* length) override;
 
+  // Sends a short message if nothing has to be waited for or looked at: 0. Otherwise nothing is
+  // done.
+  int send_at_once(const Outbound& message);
   ssize_t send(const Outbound& message) override;
   ssize_t receive(const Inbound& inbound) override;
 
@@ -366,15 +373,14 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   void bury();
   void bury_incoming();
 
-  int connection_to(fi_addr_t to, Outgoing*& out) {
-    const auto is_recent = recent_ != nullptr && to == recent_to_ &&
-                           recent_as_of_ == av_->version() && losses_.empty() &&
-                           ended_outgoing_.empty() && ended_incoming_.empty();
-    if (!is_recent) return find_connection_to(to, out);
-    out = recent_;
-    return 0;
+  // The connection to that peer, if it is the one sent to last, and nothing has to be looked at
+  // before; else nullptr.
+  [[nodiscard]] Outgoing* recent_to(fi_addr_t to) const {
+    return to == recent_to_ && recent_as_of_ == av_->version() ? recent_ : nullptr;
   }
-  int find_connection_to(fi_addr_t to, Outgoing*& out);
+  // Something has to be looked at.
+  void forget_recent() { recent_as_of_ = 0; }
+  int connection_to(fi_addr_t to, Outgoing*& out);
   // The message has to wait, is long, or is complete later.
   ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);
   // Fills in what a message consists of that goes in parts. A status.
@@ -407,7 +413,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   Lanes lanes_;
   std::unordered_map<Address, std::unique_ptr<Outgoing>, HashAddress> outgoing_;
   Outgoing* recent_ = nullptr;  // of outgoing_, sent to last
-  // Its number in the address vector, when that had this version.
+  // Its number in the address vector, when that had this version. 0: it has to be found again.
   fi_addr_t recent_to_ = FI_ADDR_NOTAVAIL;
   std::uint64_t recent_as_of_ = 0;
   std::unordered_map<const Incoming*, std::unique_ptr<Incoming>> incoming_;

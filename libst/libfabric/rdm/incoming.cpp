@@ -17,6 +17,8 @@ namespace {
 // So much memory of the provider holds what a peer has asked for and not taken. Then its next
 // question waits.
 constexpr std::size_t kMostAnswering = std::size_t{128} << 10;
+// Any sender.
+constexpr Address kAny{};
 
 // One byte is read for an empty message.
 std::size_t read_length(const Op& op) {
@@ -123,15 +125,23 @@ void Incoming::serve(const stm_event_t& event) {
 
 // Runs once per message, so it is one function with take_at_once().
 [[gnu::flatten]] void Incoming::arrived(RxBuffer& buffer, const stm_event_t& event) {
+  if (!take_at_once(buffer, event)) arrived_otherwise(buffer, event);
+}
+
+[[gnu::noinline]] void Incoming::arrived_otherwise(RxBuffer& buffer, const stm_event_t& event) {
   in_use_ += event.status == 0;
   if (!has_brought(event)) return;
-  // Who brings messages gets more buffers, while there are some. While all of them hold messages
-  // that wait for receives, the peer waits, too.
-  if (buffers_.size() < Buffers::kMost && add_buffer() == 0) post(*buffers_.back());
+  if (buffers_.size() < Buffers::kMost) post_another();
   const Arrived message{&buffer, static_cast<Kind>(event.tag),
                         static_cast<std::size_t>(event.length)};
-  if (held_.empty() && (take_at_once(message) || take(message))) return;
+  if (held_.empty() && take(message)) return;
   hold(message);
+}
+
+// Who brings messages gets more buffers, while there are some. While all of them hold messages that
+// wait for receives, the peer waits, too.
+[[gnu::noinline]] void Incoming::post_another() {
+  if (add_buffer() == 0) post(*buffers_.back());
 }
 
 [[gnu::noinline]] void Incoming::hold(const Arrived& message) {
@@ -140,26 +150,31 @@ void Incoming::serve(const stm_event_t& event) {
   endpoint_.link().watch(*this);
 }
 
-bool Incoming::take_at_once(const Arrived& arrived) {
-  auto& buffer = *arrived.buffer;
-  const auto size = arrived.size;
-  if (arrived.kind != Kind::kEager || size < kHead || size > kHead + kRdmInjectMost || assembly_)
-    return false;
+bool Incoming::take_at_once(RxBuffer& buffer, const stm_event_t& event) {
+  const auto size = static_cast<std::size_t>(event.length);
+  const auto is_short = static_cast<Kind>(event.tag) == Kind::kEager && event.status == 0 &&
+                        size >= kHead && size <= kHead + kRdmInjectMost;
+  if (!is_short || ended_ || broken_ || assembly_ || !held_.empty()) return false;
   const auto head = load(buffer.data);
-  if (!is_legal(arrived.kind, head, size)) return false;
-  return endpoint_.matching().serve(head, source_, [&](const Receive& receive) {
+  if (!is_legal(Kind::kEager, head, size)) return false;
+  const auto is_taken = endpoint_.matching().serve(head, source_, [&](const Receive& receive) {
     endpoint_.land(head, buffer.data + kHead, receive, sender());
-    post(buffer);
   });
+  if (!is_taken) return false;
+  lend(buffer);
+  if (buffers_.size() < Buffers::kMost) post_another();
+  return true;
 }
 
 fi_addr_t Incoming::sender() {
-  const auto& av = endpoint_.av();
-  if (sender_as_of_ != av.version()) {
-    sender_as_of_ = av.version();
-    sender_ = av.find(source_);
-  }
+  if (sender_as_of_ != endpoint_.av().version()) [[unlikely]]
+    find_sender();
   return sender_;
+}
+
+[[gnu::noinline]] void Incoming::find_sender() {
+  sender_as_of_ = endpoint_.av().version();
+  sender_ = endpoint_.av().find(source_);
 }
 
 // The peer has sent something that was awaited.
@@ -482,18 +497,18 @@ void Endpoint::accessed(const Head& head) {
   if (inbound.count > kSegments) return -FI_EINVAL;
   const LinkLock lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
-  Address source;  // any
+  const auto* source = &kAny;
   if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
-    source = av_->at(inbound.from);
-    if (source.port == 0) return -FI_EINVAL;
+    source = &av_->at(inbound.from);
+    if (source->port == 0) return -FI_EINVAL;
   }
   if ((inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) && losses_.empty() &&
       matching_.receives() < kMostPosted) {
-    read_receive(inbound, source, matching_.add_place(inbound.tagged));
+    read_receive(inbound, *source, matching_.add_place(inbound.tagged));
     return 0;
   }
   Receive receive;
-  read_receive(inbound, source, receive);
+  read_receive(inbound, *source, receive);
   return receive_specially(std::move(receive));
 }
 
@@ -602,6 +617,7 @@ void Endpoint::lost(const Address& peer, int status) {
   forget_losses();
   if (!give_up_receives(peer, status) && can_name(peer))
     losses_.add_sent(peer, status, av_->has_since(peer));
+  forget_recent();
 }
 
 void Endpoint::tell_failed(const Address& peer, int status) {
@@ -622,6 +638,7 @@ void Endpoint::fell_silent(const Address& peer, int status) {
   if (give_up_receives(peer, status)) tell_failed(peer, status);
   forget_losses();
   losses_.add_silence(peer, status, av_->has_since(peer));
+  forget_recent();
 }
 
 }  // namespace stp::fi::rdm

@@ -28,6 +28,18 @@ constexpr std::size_t kMostCopied = std::size_t{4} << 20;
 // A peer has fewer reads under way at a time.
 constexpr std::size_t kMostReadsOfPeer = 64;
 constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
+// A message with one of these is complete later than when it has been copied.
+constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+
+Head header_of(const Outbound& message, std::size_t length) {
+  Head head{.tag = message.tagged ? message.tag : 0, .length = length};
+  if (message.tagged) head.flags |= kTagged;
+  if ((message.flags & FI_REMOTE_CQ_DATA) != 0) {
+    head.flags |= kWithData;
+    head.data = message.data;
+  }
+  return head;
+}
 
 }  // namespace
 
@@ -360,10 +372,20 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   return 0;
 }
 
-// Runs once per message, so it is one function.
-[[gnu::flatten]] ssize_t Endpoint::send(const Outbound& message) {
-  // A message with one of these is complete later than when it has been copied.
-  constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+int Endpoint::send_at_once(const Outbound& message) {
+  if (message.count > kSegments || (message.flags & kLater) != 0) return -FI_EAGAIN;
+  const auto length = length_of(message.iov, message.count);
+  if (length > kRdmInjectMost) return -FI_EAGAIN;
+  const LinkLock lock(link_.mutex());
+  if (!enabled_ || !has_place()) return -FI_EAGAIN;
+  auto* const to = recent_to(message.to);
+  if (to == nullptr || !to->send_at_once(header_of(message, length), message)) return -FI_EAGAIN;
+  reports_.sent(message.context, FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG), message.flags);
+  return 0;
+}
+
+ssize_t Endpoint::send(const Outbound& message) {
+  if (send_at_once(message) == 0) return 0;
   if (message.count > kSegments) return -FI_EINVAL;
   const auto length = length_of(message.iov, message.count);
   LinkLock lock(link_.mutex());
@@ -373,12 +395,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   if (length > (inject ? kRdmInjectMost : kMostMessage)) return -FI_EMSGSIZE;
   Outgoing* to = nullptr;
   if (const auto error = connection_to(message.to, to); error != 0) return error;
-  Head head{.tag = message.tagged ? message.tag : 0, .length = length};
-  if (message.tagged) head.flags |= kTagged;
-  if ((message.flags & FI_REMOTE_CQ_DATA) != 0) {
-    head.flags |= kWithData;
-    head.data = message.data;
-  }
+  const auto head = header_of(message, length);
   const auto is_short =
       length <= kRdmInjectMost || (length <= kEagerMost && !to->has_lane_for(length));
   if (!is_short || (message.flags & kLater) != 0 || !to->send_at_once(head, message))
@@ -387,8 +404,7 @@ int Endpoint::take_parts(Op& op, const Segments& segments, const Head& head) {
   return 0;
 }
 
-[[gnu::noinline]] ssize_t Endpoint::send_later(const Outbound& message, const Head& head,
-                                               Outgoing& to) {
+ssize_t Endpoint::send_later(const Outbound& message, const Head& head, Outgoing& to) {
   if (has_to_wait(message.flags, to)) return -FI_EAGAIN;
   Request request{
       .segments = {}, .context = message.context, .flags = message.flags, .data = message.data};
@@ -440,7 +456,6 @@ ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const H
 // The bytes of the program are its own again. So the operation is complete for it, unless it has
 // asked for more. From then on it is like one that was injected.
 ssize_t Endpoint::start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error) {
-  constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
   const auto early = error == 0 && (flags & kLater) == 0 && !op.injected && to.is_up() &&
                      copied_ + op.length <= kMostCopied;
   if (early) op.stm_flags |= STM_LAZY;
