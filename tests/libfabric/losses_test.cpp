@@ -34,6 +34,21 @@ TEST(RdmLosses, SilenceIsToldToEachReceiveUntilTheProgramSends) {
   losses.add_silence(peer(1), -ETIMEDOUT, kSince);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(losses.take_for_receive(peer(1)), -ETIMEDOUT);
   EXPECT_EQ(losses.take_for_send(peer(1)), 0);
+  EXPECT_EQ(losses.take_for_receive(peer(1)), 0);
+  losses.end_silence(peer(1));
+  EXPECT_TRUE(losses.empty());
+}
+
+// Whoever repeats what has failed hears of it by a call, not by its operations alone.
+TEST(RdmLosses, WhoIsSilentAndIsNotReachedIsToldByTheNextCall) {
+  Losses losses;
+  losses.add_unreached(peer(1), -ETIMEDOUT);  // it was not silent before
+  EXPECT_TRUE(losses.empty());
+  losses.add_silence(peer(1), -ETIMEDOUT, kSince);
+  EXPECT_EQ(losses.take_for_send(peer(1)), 0);
+  losses.add_unreached(peer(1), -EHOSTUNREACH);
+  EXPECT_EQ(losses.take_for_send(peer(1)), -EHOSTUNREACH);
+  EXPECT_EQ(losses.take_for_send(peer(1)), 0);
   EXPECT_TRUE(losses.empty());
 }
 

@@ -238,7 +238,9 @@ class Incoming final : public Connection, public Source {
 // Losses that no operation of the program tells of. The program hears of a lost message by its next
 // call that names the peer, once. Of a peer that is not heard any more each receive tells that
 // names it, until the peer connects, or the program sends to it: a program that goes on after an
-// error (Open MPI's collective operations) would else wait for ever for a peer that waits, too.
+// error (Open MPI's collective operations) would else wait for ever for a peer that waits, too. If
+// what it has sent does not reach the peer either, its next call tells, too: Open MPI looks whether
+// a call has failed, but in MPI_Comm_dup not whether an operation has.
 // `since` is when the peer's address got into the address vector (Av::has_since): who takes it out
 // and inserts it again hears of nothing older.
 class Losses {
@@ -251,27 +253,36 @@ class Losses {
   void add_silence(const Address& peer, int status, std::uint64_t since) {
     of(peer, since).silent = status;
   }
+  // The program has sent to it since, and no connection to it could be made.
+  void add_unreached(const Address& peer, int status) {
+    const auto found = of_.find(peer);
+    if (found != of_.end() && std::exchange(found->second.tried, false))
+      found->second.sent = status;
+  }
   // Forgets those of peers that are not in the vector, or only again: `has_since` tells.
   template <class HasSince>
   void forget_removed(HasSince has_since) {
     std::erase_if(of_,
                   [&](const auto& each) { return has_since(each.first) != each.second.since; });
   }
-  // The peer is heard again, or may be.
+  // The peer is heard again.
   void end_silence(const Address& peer) {
     const auto found = of_.find(peer);
     if (found == of_.end()) return;
     found->second.silent = 0;
-    if (found->second.sent == 0) of_.erase(found);
+    found->second.tried = false;
+    forget_if_told(found);
   }
 
   [[nodiscard]] bool empty() const { return of_.empty(); }
   // For who sends to the peer, or receives from it. A status; 0: there is nothing to tell.
   int take_for_send(const Address& peer) {
     if (of_.empty()) return 0;
-    const auto status = take_sent(peer);
-    if (status == 0) end_silence(peer);
-    return status;
+    if (const auto status = take_sent(peer); status != 0) return status;
+    const auto found = of_.find(peer);
+    if (found != of_.end() && std::exchange(found->second.silent, 0) != 0)
+      found->second.tried = true;
+    return 0;
   }
   int take_for_receive(const Address& peer) {
     if (of_.empty()) return 0;
@@ -284,6 +295,7 @@ class Losses {
   struct Loss {
     std::uint64_t since = 0;
     int sent = 0, silent = 0;  // statuses
+    bool tried = false;        // it was silent, and the program has sent to it since
   };
   Loss& of(const Address& peer, std::uint64_t since) {
     auto& loss = of_[peer];
@@ -294,8 +306,12 @@ class Losses {
     const auto found = of_.find(peer);
     if (found == of_.end()) return 0;
     const auto status = std::exchange(found->second.sent, 0);
-    if (found->second.silent == 0) of_.erase(found);
+    forget_if_told(found);
     return status;
+  }
+  void forget_if_told(std::map<Address, Loss>::iterator loss) {
+    const auto& left = loss->second;
+    if (left.sent == 0 && left.silent == 0 && !left.tried) of_.erase(loss);
   }
 
   std::map<Address, Loss> of_;
@@ -344,6 +360,9 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   void tell_failed(const Address& peer, int status);
   // A connection of that peer has failed: it fell silent, or broke the connection off.
   void fell_silent(const Address& peer, int status);
+  // A connection to it is up, or could not be made.
+  void reached(const Address& peer) { losses_.end_silence(peer); }
+  void not_reached(const Address& peer, int status) { losses_.add_unreached(peer, status); }
   // Connections that have ended are closed with the next call.
   void has_ended(const Outgoing& connection);
   void has_ended(const Incoming& connection);

@@ -523,7 +523,7 @@ void Endpoint::accessed(const Head& head) {
     if (message)
       deliver(std::move(*message), std::move(receive));
     else if (const auto status = losses_.take_for_receive(receive.source); status != 0)
-      give_up(receive, status);
+      return -error_of(status);
     else
       matching_.add(std::move(receive));
     return 0;

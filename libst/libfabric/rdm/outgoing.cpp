@@ -231,6 +231,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
     const auto said = cm_data_of(connection_);
     peer_counts_ = said.size() == kListens.size() &&
                    std::memcmp(said.data(), kListens.data(), said.size()) == 0;
+    endpoint_.reached(peer_);
     return flush();
   }
   const auto status = reason_of_end(event, event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN);
@@ -243,6 +244,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
          "the connection to " + peer_name(peer_) + " has ended: " + fi_strerror(error_of(status)));
   give_up(status);
   endpoint_.has_ended(*this);
+  if (!up_) endpoint_.not_reached(peer_, status);
   if (status == -ETIMEDOUT) endpoint_.fell_silent(peer_, status);
 }
 
@@ -252,6 +254,7 @@ void Outgoing::not_dialed(int status) {
   ended_ = true;
   give_up(status);
   endpoint_.has_ended(*this);
+  endpoint_.not_reached(peer_, status);
   if (status == -EHOSTUNREACH) endpoint_.fell_silent(peer_, status);
 }
 
