@@ -95,6 +95,7 @@ void gather(const Segments& from, std::byte* to);
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
 enum class Action : std::uint8_t {
   kMessage,
+  kSeveral,  // messages
   kParts,
   kLaned,
   kAnnounce,

@@ -34,6 +34,11 @@
 // receiver knows whether the put is there already. kFreed gives pages back. Nobody has to use a
 // lane.
 //
+// Short messages that find no room in the peer's ring wait for each other: kSeveral brings several
+// of them, each as one of kEager is, one behind the other. An endpoint that may send that says so
+// when it connects, behind kKnowsLanes (kSendsSeveral), and only then its peer says that it may
+// (kTakesSeveral, in front of kListens).
+//
 // An endpoint with FI_RMA_EVENT says so when it accepts a connection (kListens). Only then its peer
 // sends kAccessed after each write, read and atomic operation without immediate data: when it is
 // complete, with kReads or without.
@@ -54,6 +59,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "libst/libfabric/info.h"
 
@@ -110,6 +116,7 @@ enum class Kind : std::uint32_t {
   kFreed = 0x109,
   kAsk = 0x10a,
   kAnswer = 0x10b,
+  kSeveral = 0x10c,
 };
 
 inline constexpr std::size_t kHead = 32;
@@ -137,6 +144,18 @@ inline constexpr std::size_t kAskMost = kBuffer - kAskHead;
 inline constexpr std::string_view kListens = "accesses";
 // What one that knows lanes asks for a connection with, behind its address.
 inline constexpr std::string_view kKnowsLanes = "lanes";
+// What one that may send several messages as one says behind that, and who accepts it answers.
+inline constexpr std::string_view kSendsSeveral = "several", kTakesSeveral = "several";
+
+// What is said with a connection: words, one behind the other.
+inline std::string_view words_in(const std::vector<std::byte>& data) {
+  return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
+inline bool take_word(std::string_view& words, std::string_view word) {
+  if (!words.starts_with(word)) return false;
+  words.remove_prefix(word.size());
+  return true;
+}
 
 struct Head {
   std::uint64_t tag = 0, data = 0, length = 0;
@@ -195,6 +214,8 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
   switch (kind) {
     case Kind::kEager:
       return head.length == size - kHead && head.length <= kEagerMost;
+    case Kind::kSeveral:  // the first of them
+      return head.length <= std::min(kRdmInjectMost, size - kHead);
     case Kind::kFirst:
       return size == kBuffer && head.length > kEagerMost && head.length <= kPartsMost;
     case Kind::kMore:

@@ -331,6 +331,37 @@ TEST_F(RdmMessage, WhoFindsNoPlaceMakesProgress) {
   EXPECT_EQ(sent, 0);
 }
 
+// Far more than have a place, or than are kept: they go together, and all kinds keep their order.
+TEST_F(RdmMessage, ShortMessagesThatFindNoRoomLeaveTogether) {
+  ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "100000", 1), 0);
+  make();
+  ::unsetenv("FI_STP_RDM_KEPT");
+  send_early("x", 0);
+  std::vector<char> got(20'000);
+  receive(got, 0);
+  const auto length_of = [](std::uint64_t i) -> std::size_t {
+    return i % 1'000 == 999 ? 20'000 : i * 7 % 300;
+  };
+  constexpr std::uint64_t kMany = 5'000;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const auto sent = pattern(length_of(i), static_cast<unsigned>(i));
+    if (i % 2 == 0)
+      ASSERT_EQ(fi_tinject(a_->ep.get(), sent.data(), sent.size(), to_b_, i), 0);
+    else
+      ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), sent.size(), nullptr, to_b_, i, nullptr), 0);
+  }
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const auto told = receive(got, 0, ~0ULL);
+    ASSERT_EQ(told.tag, i);
+    ASSERT_EQ(told.len, length_of(i));
+    const auto sent = pattern(told.len, static_cast<unsigned>(i));
+    ASSERT_TRUE(std::equal(sent.begin(), sent.end(), got.begin()));
+  }
+  for (std::uint64_t i = 0; i < kMany / 2; ++i) a_->completed(a_->tx.get());
+  // What waited is told to those that count, too: nothing is under way.
+  EXPECT_EQ(fi_close(&a_->ep.release()->fid), 0);
+}
+
 TEST_F(RdmMessage, AReceiveForOneSenderTakesNoMessageOfAnother) {
   RdmNode c(info_);
   a_->others.push_back(&c);

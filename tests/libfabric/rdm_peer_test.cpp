@@ -76,6 +76,31 @@ TEST_F(RdmPeer, AFirstPartOfAMessageWithoutOthersEndsTheConnection) {
 TEST_F(RdmPeer, AFirstPartOfAMessageTooLongEndsTheConnection) {
   expect_broken_off(kFirst, head(1, 4 * kPart + 1, 0, 1), kHead + kPart);
 }
+TEST_F(RdmPeer, SeveralMessagesOfWhoHasNotSaidSoEndTheConnection) {
+  expect_broken_off(kSeveral, head(1, 10, 0, 1), kHead + 10);
+}
+TEST_F(RdmPeer, SeveralMessagesOfWhichTheFirstIsLongerThanAllEndTheConnection) {
+  expect_broken_off(kSeveral, head(1, 11, 0, 1), kHead + 10, kSendsSeveral);
+}
+TEST_F(RdmPeer, SeveralMessagesOfWhichOneIsLongEndTheConnection) {
+  expect_broken_off(kSeveral, head(1, 4'049, 0, 1), kHead + 4'049, kSendsSeveral);
+}
+TEST_F(RdmPeer, SeveralMessagesOfWhichOneHasNoHeaderEndTheConnection) {
+  expect_broken_off(kSeveral, head(9, 10, 0, 1), kHead + 10 + kHead - 1, kSendsSeveral);
+}
+// The second one is 't's.
+TEST_F(RdmPeer, SeveralMessagesOfWhichALaterOneIsNoneEndTheConnection) {
+  expect_broken_off(kSeveral, head(9, 10, 0, 1), kHead + 10 + kHead, kSendsSeveral);
+}
+TEST_F(RdmPeer, WhoDoesNotTakeSeveralMessagesAsOneIsSentEachAlone) {
+  const auto to = a_->insert(stranger_.listen());
+  ASSERT_EQ(fi_tinject(a_->ep.get(), "x", 1, to, 1), 0);
+  stranger_.accept();
+  ssize_t sent = 0;
+  std::size_t count = 0;
+  for (; sent == 0 && count < 3'000; ++count) sent = fi_tinject(a_->ep.get(), "x", 1, to, 1);
+  EXPECT_EQ(sent, -FI_EAGAIN);  // they have used up the places
+}
 TEST_F(RdmPeer, APartOfNothingEndsTheConnection) {
   expect_broken_off(kMore, head(0, kPart, 0, 0), kHead + 10);
 }

@@ -20,7 +20,10 @@ namespace stp::test::rdm_stranger {
 
 inline constexpr std::uint32_t kEager = 0x100, kAnnounced = 0x101, kPull = 0x102, kWritten = 0x103,
                                kAccessed = 0x104, kFirst = 0x105, kMore = 0x106, kLaned = 0x107,
-                               kLane = 0x108, kFreed = 0x109, kAsk = 0x10a, kAnswer = 0x10b;
+                               kLane = 0x108, kFreed = 0x109, kAsk = 0x10a, kAnswer = 0x10b,
+                               kSeveral = 0x10c;
+// What it says that it may do.
+inline constexpr auto kSendsSeveral = "lanesseveral";
 inline constexpr std::uint32_t kMagic = 0x53544652;
 // Where a stranger has what it serves.
 inline constexpr std::size_t kServed = 70'000;
@@ -163,8 +166,8 @@ class RdmPeer : public RdmTest {
   }
   // What the stranger sends ends its connection, and `b` goes on.
   void expect_broken_off(std::uint32_t kind, const std::array<std::uint64_t, 4>& header,
-                         std::size_t size) {
-    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+                         std::size_t size, const std::string& says = {}) {
+    ASSERT_EQ(stranger_.connect(b_->name(), kMagic, says), STM_CONNECTED);
     stranger_.send(kind, header, size);
     EXPECT_EQ(stranger_.ended(), -ECONNRESET);
     std::vector<char> got(5);

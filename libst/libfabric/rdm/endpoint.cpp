@@ -180,9 +180,11 @@ void Endpoint::requested(stm_connection_t connection) {
   };
   if (why != nullptr) return reject(why);
   // Whatever follows is for those who know more.
-  const auto knows_lanes = data.size() >= kKnowsLanes.size() &&
-                           std::memcmp(data.data(), kKnowsLanes.data(), kKnowsLanes.size()) == 0;
-  auto made = std::make_unique<Incoming>(*this, connection, host, *peer, knows_lanes);
+  auto words = words_in(data);
+  Incoming::Knows knows;
+  knows.lanes = take_word(words, kKnowsLanes);
+  knows.several = knows.lanes && take_word(words, kSendsSeveral);
+  auto made = std::make_unique<Incoming>(*this, connection, host, *peer, knows);
   if (const auto error = made->accept(); error != 0) return reject(st_strerror(error));
   losses_.end_silence(*peer);
   const auto* const key = made.get();

@@ -46,6 +46,16 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] bool tells_accesses() const override { return !up_ || peer_counts_; }
   // No operation of the provider stands for that message.
   bool send_at_once(const Head& head, const Outbound& message);
+  // Short messages wait for others, to leave with them (several.cpp). So many on their way to the
+  // peer have found no room in its ring that there is time for it.
+  [[nodiscard]] bool gathers() const {
+    return is_up() && takes_several_ && (gathered_ != nullptr || late_ >= kMostLate);
+  }
+  // Those that wait; nullptr: none.
+  [[nodiscard]] Op* gathered() const { return gathered_; }
+  void gather(Op& first) { gathered_ = &first; }
+  // They leave now. A status: they wait further.
+  int send_gathered();
   // The peer has lent a lane.
   [[nodiscard]] bool has_lane() const { return is_up() && lane_.is_open(); }
   // And it has room for a message of that length.
@@ -58,8 +68,10 @@ class Outgoing final : public SendingConnection {
   void arrived(RxBuffer& buffer, const stm_event_t& event) override;
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
+  void look_again() override;
 
  private:
+  static constexpr std::size_t kMostLate = 2;
   struct Read {
     std::uint32_t request;
     std::uint64_t length;
@@ -72,9 +84,13 @@ class Outgoing final : public SendingConnection {
   int send_note(Op& op) override;
   // Operations that wait for the connection, or for what the peer does.
   [[nodiscard]] bool has_waiting() const {
-    return !waiting_.empty() || !announced_.empty() || !pulls_.empty() || !asks_.empty();
+    return !waiting_.empty() || !announced_.empty() || !pulls_.empty() || !asks_.empty() ||
+           gathered_ != nullptr;
   }
   int begin(Op& op);
+  int begin_several(Op& op);
+  // Of the late ones.
+  void one_arrived();
   int begin_parts(Op& op);
   int begin_laned(Op& op);
   void pulled(const Head& head);
@@ -97,6 +113,9 @@ class Outgoing final : public SendingConnection {
   const Address peer_;
   bool up_ = false;
   bool peer_counts_ = false;      // accesses to its memory
+  bool takes_several_ = false;    // messages as one
+  std::size_t late_ = 0;          // messages under way that have found no room, or several as one
+  Op* gathered_ = nullptr;        // has not begun
   std::vector<RxBuffer*> words_;  // where those of the peer land
   std::deque<Op*> waiting_;       // for the connection to be up
   std::uint32_t last_id_ = 0;
@@ -122,9 +141,14 @@ struct Assembly {
 // comes is trusted: what the protocol does not permit ends the connection.
 class Incoming final : public Connection, public Source {
  public:
-  // `source`: what the peer says that its address is. `knows_lanes`: the peer may be lent one.
+  // What the peer has said that it does.
+  struct Knows {
+    bool lanes = false;    // it may be lent one
+    bool several = false;  // it sends several messages as one
+  };
+  // `source`: what the peer says that its address is.
   Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_ptr<OfHost> host,
-           const Address& source, bool knows_lanes);
+           const Address& source, const Knows& knows);
   ~Incoming();
 
   // 0 or a status of the managed API: then it has to be closed.
@@ -156,6 +180,7 @@ class Incoming final : public Connection, public Source {
     RxBuffer* buffer;
     Kind kind;
     std::size_t size;
+    std::size_t at = 0;  // of several messages: where the next one lies
   };
   // An announced message to be read, and its last bytes.
   struct Pending {
@@ -180,8 +205,12 @@ class Incoming final : public Connection, public Source {
   void post_another();
   void post(RxBuffer& buffer);
   // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
-  // answers to what it asked before, or the program has to read its queue first.
-  bool take(const Arrived& arrived);
+  // answers to what it asked before, or the program has to read its queue first, or to receive
+  // some of what has come.
+  bool take(Arrived& arrived);
+  bool take_several(Arrived& arrived);
+  // One of several.
+  bool take_one(const Head& head, const std::byte* bytes);
   void take(Kind kind, Message&& message, RxBuffer& buffer, std::size_t size);
   bool take_laned(Message&& message, RxBuffer& buffer);
   void lend_lane();
@@ -228,6 +257,8 @@ class Incoming final : public Connection, public Source {
   std::deque<Arrived> held_;  // one that cannot be taken yet, and those behind it
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
+  const bool several_;        // messages may come as one
+  bool leaves_ = false;       // nothing more comes
   bool up_ = false;
   // Its end, while the first of what is held waits for the program to read its queue.
   std::optional<stm_event_t> end_;
@@ -379,6 +410,9 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   ssize_t receive(const Inbound& inbound) override;
 
  private:
+  // So many bytes of messages may be under way that are complete for the program.
+  static constexpr std::size_t kMostCopied = std::size_t{4} << 20;
+
   Endpoint(Domain& domain, const fi_info& info, void* context);
   int bind_other(fid_t other, std::uint64_t flags) override;
   int enable() override;
@@ -400,6 +434,8 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   // Something has to be looked at.
   void forget_recent() { recent_as_of_ = 0; }
   int connection_to(fi_addr_t to, Outgoing*& out);
+  // A short message waits with others, in one operation (several.cpp). False: it has to wait alone.
+  bool send_with_others(const Outbound& message, const Head& head, Outgoing& to);
   // The message has to wait, is long, or is complete later.
   ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);
   // Fills in what a message consists of that goes in parts. A status.

@@ -28,12 +28,13 @@ std::size_t read_length(const Op& op) {
 }  // namespace
 
 Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_ptr<OfHost> host,
-                   const Address& source, bool knows_lanes)
+                   const Address& source, const Knows& knows)
     : Connection(endpoint, connection),
       endpoint_(endpoint),
       host_(std::move(host)),
       source_(source),
-      may_lend_(knows_lanes) {
+      may_lend_(knows.lanes),
+      several_(knows.several) {
   ++host_->connections;
 }
 
@@ -50,7 +51,8 @@ int Incoming::accept() {
   while (buffers_.size() < Buffers::kFirst)
     if (const auto error = add_buffer(); error != 0) return error;
   const auto attr = attributes();
-  const auto says = endpoint_.counts_accesses() ? kListens : std::string_view();
+  auto says = std::string(several_ ? kTakesSeveral : std::string_view());
+  if (endpoint_.counts_accesses()) says.append(kListens);
   const auto error = stm_accept(connection_, &attr, says.data(), says.size());
   if (error != 0) return error;
   for (auto* const buffer : buffers_) post(*buffer);
@@ -77,6 +79,7 @@ void Incoming::connection_event(const stm_event_t& event) {
     up_ = true;
     return;
   }
+  leaves_ = true;
   take_held();  // what they waited for may have come meanwhile
   if (waits_for_program())
     end_ = event;
@@ -88,7 +91,7 @@ void Incoming::connection_event(const stm_event_t& event) {
 bool Incoming::waits_for_program() const {
   if (held_.empty() || ended_ || broken_) return false;
   const auto& first = held_.front();
-  Message message{.source = source_, .head = load(first.buffer->data), .copy = {}};
+  Message message{.source = source_, .head = load(first.buffer->data + first.at), .copy = {}};
   return !endpoint_.may_tell(first.kind, message);
 }
 
@@ -132,7 +135,7 @@ void Incoming::serve(const stm_event_t& event) {
   in_use_ += event.status == 0;
   if (!has_brought(event)) return;
   if (buffers_.size() < Buffers::kMost) post_another();
-  const Arrived message{&buffer, static_cast<Kind>(event.tag),
+  Arrived message{&buffer, static_cast<Kind>(event.tag),
                         static_cast<std::size_t>(event.length)};
   if (held_.empty() && take(message)) return;
   hold(message);
@@ -202,9 +205,10 @@ bool Incoming::take_held() {
   return true;
 }
 
-[[gnu::noinline]] bool Incoming::take(const Arrived& arrived) {
-  const auto [place, kind, size] = arrived;
-  auto& buffer = *place;
+[[gnu::noinline]] bool Incoming::take(Arrived& arrived) {
+  const auto kind = arrived.kind;
+  const auto size = arrived.size;
+  auto& buffer = *arrived.buffer;
   Message message{.from = this, .source = source_, .head = {}, .copy = {}};
   if (size >= kHead) message.head = load(buffer.data);
   if (size < kHead || !is_legal(kind, message.head, size)) {
@@ -215,6 +219,7 @@ bool Incoming::take_held() {
     break_off("the parts of a message do not follow each other");
     return true;
   }
+  if (kind == Kind::kSeveral) return take_several(arrived);
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
   if (!endpoint_.may_tell(kind, message)) return false;
   if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
@@ -373,9 +378,9 @@ void Incoming::done_with(Message& message) {
 }
 
 // Messages that stayed in buffers get copies, as far as there is room. Without a free buffer
-// nothing more of the peer arrives.
+// nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
-  while (kept_ < endpoint_.most_kept() && in_use_ != 0) {
+  while (kept_ < endpoint_.most_kept() && in_use_ > held_.size()) {
     auto* const message = endpoint_.matching().in_buffer(*this);
     if (message == nullptr) return;
     auto& buffer = *message->buffer;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -23,8 +24,6 @@ constexpr std::size_t kMostLaned = 128;
 // The header of such a message is at the end of its slot.
 constexpr std::size_t kLaneRoom = 64;
 static_assert(kHead + kLaneTail <= kLaneRoom);
-// So many bytes of messages may be under way that are complete for the program.
-constexpr std::size_t kMostCopied = std::size_t{4} << 20;
 // A peer has fewer reads under way at a time.
 constexpr std::size_t kMostReadsOfPeer = 64;
 constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
@@ -59,8 +58,9 @@ int Outgoing::dial() {
     word->owner = this;
     words_.push_back(word);
   }
-  return Connection::dial(
-      peer_, pack_request(endpoint_.name(), kKnowsLanes.data(), kKnowsLanes.size(), kMagic));
+  const auto knows = std::string(kKnowsLanes).append(kSendsSeveral);
+  return Connection::dial(peer_,
+                          pack_request(endpoint_.name(), knows.data(), knows.size(), kMagic));
 }
 
 // ---- operations ----
@@ -68,13 +68,15 @@ int Outgoing::dial() {
 int Outgoing::post(Op& op) {
   op.owner = this;
   if (op.injected && !op.in_steps) op.stm_flags |= STM_LAZY;
+  if (gathered_ != nullptr)
+    if (const auto error = send_gathered(); error != 0) return error;
   if (up_ || ended_) return begin(op);
   waiting_.push_back(&op);
   return 0;
 }
 
 bool Outgoing::send_at_once(const Head& head, const Outbound& message) {
-  if (!is_up()) return false;
+  if (!is_up() || gathered_ != nullptr) return false;
   std::array<std::byte, kHead> bytes;
   store(head, bytes.data());
   return SendingConnection::send_at_once(at_once_, STM_QUIET,
@@ -101,11 +103,14 @@ int Outgoing::begin(Op& op) {
       const auto error =
           send_part(op, kind, op.note, kHead + (announces ? tail_length(op.length) : op.length),
                     op.stm_flags);
+      if (error == 0 && !announces) ++late_;
       if (error != 0 || !announces) return error;
       op.parts = 2;
       announced_.emplace(op.id, &op);
       return 0;
     }
+    case Action::kSeveral:
+      return begin_several(op);
     case Action::kParts:
       return begin_parts(op);
     case Action::kLaned:
@@ -195,7 +200,9 @@ void Outgoing::part_done(Op& op, int status) {
     break_off("it does not take what is put into its lane");
   }
   const auto announces = op.action == Action::kAnnounce;
+  const auto was_late = op.action == Action::kMessage || op.action == Action::kSeveral;
   if (end_part(op, status)) {
+    if (was_late) one_arrived();
     if (!peer_counts_ || op.status != 0 || !tell_access(op)) endpoint_.finish(op);
     return;
   }
@@ -204,8 +211,9 @@ void Outgoing::part_done(Op& op, int status) {
 }
 
 bool Outgoing::tell_access(Op& op) {
-  const auto is_message = op.action == Action::kMessage || op.action == Action::kParts ||
-                          op.action == Action::kLaned || op.action == Action::kAnnounce;
+  const auto is_message = op.action == Action::kMessage || op.action == Action::kSeveral ||
+                          op.action == Action::kParts || op.action == Action::kLaned ||
+                          op.action == Action::kAnnounce;
   if (is_message || op.note.data != nullptr) return false;  // told
   op.status = endpoint_.link().notes().take(op.note);
   if (op.status != 0) return false;
@@ -229,8 +237,9 @@ void Outgoing::connection_event(const stm_event_t& event) {
     // Not before: one that cannot be dialed has no events, so nothing of it may be posted.
     for (auto* const word : words_) lend(*word);
     const auto said = cm_data_of(connection_);
-    peer_counts_ = said.size() == kListens.size() &&
-                   std::memcmp(said.data(), kListens.data(), said.size()) == 0;
+    auto words = words_in(said);
+    takes_several_ = take_word(words, kTakesSeveral);
+    peer_counts_ = words == kListens;
     endpoint_.reached(peer_);
     return flush();
   }
@@ -261,6 +270,7 @@ void Outgoing::not_dialed(int status) {
 void Outgoing::give_up(int status) {
   reads_.clear();
   for (auto* const op : std::exchange(waiting_, {})) part_done(*op, status);
+  if (auto* const op = std::exchange(gathered_, nullptr); op != nullptr) part_done(*op, status);
   for (const auto& [id, op] : std::exchange(announced_, {})) part_done(*op, status);
   for (const auto& pull : std::exchange(pulls_, {})) part_done(*pull.op, status);
   give_up_asking(status);
@@ -401,7 +411,8 @@ ssize_t Endpoint::send(const Outbound& message) {
   const auto head = header_of(message, length);
   const auto is_short =
       length <= kRdmInjectMost || (length <= kEagerMost && !to->has_lane_for(length));
-  if (!is_short || (message.flags & kLater) != 0 || !to->send_at_once(head, message))
+  if (!is_short || (message.flags & kLater) != 0 ||
+      !(to->send_at_once(head, message) || send_with_others(message, head, *to)))
     return send_later(message, head, *to);
   reports_.sent(message.context, FI_SEND | (message.tagged ? FI_TAGGED : FI_MSG), message.flags);
   return 0;
