@@ -553,7 +553,7 @@ void Connection::up() {
   if (!state_.advance(Event::kAgreed)) return;
   handshake_.stop_waiting();
   reports_.tell(STM_CONNECTED, 0);
-  EagerOut::ask(session_->sequencer);
+  session_->eager_out.ask(session_->sequencer);
 }
 
 // ---- how it ends: by either program, by the link, or by a timeout ----

@@ -199,8 +199,10 @@ bool Operations::goes_by_ring(const Session& session, std::uint64_t length) cons
 }
 
 int Operations::begin_write(Session& session, Operation& operation) {
-  const auto waits_for_ring = operation.kind == Kind::kSend && session.eager_out.is_open() &&
-                              operation.length <= session.eager_out.most();
+  const bool is_message = operation.kind == Kind::kSend;
+  if (is_message && session.eager_out.may_open_for(operation.length)) return -EAGAIN;
+  const auto waits_for_ring =
+      is_message && session.eager_out.is_open() && operation.length <= session.eager_out.most();
   if (waits_for_ring ? !writes_.may_begin_message() : !writes_.may_begin()) return -EAGAIN;
   operation.fetch();
   auto& sequencer = session.sequencer;

@@ -94,11 +94,12 @@ void EagerOut::give_back_pages() {
 }
 
 void EagerOut::ask(Sequencer& sequencer) {
-  sequencer.request_region(context::kKeyMark | kEagerKey, kEagerSlots * kEagerSlot, kEagerSlots,
-                           kEagerKey);
+  is_asked_ = sequencer.request_region(context::kKeyMark | kEagerKey, kEagerSlots * kEagerSlot,
+                                       kEagerSlots, kEagerKey) == 0;
 }
 
 void EagerOut::on_answer(const Completion& c) {
+  is_asked_ = false;
   if (c.status != 0) return;
   ring_ = c.region;
   open(c.region.base);

@@ -168,9 +168,14 @@ class EagerOut {
     first_page_ = staging.page_out(0);
     own_pages_.lie_in(staging);
   }
-  // Asks the peer for its ring. As long as the peer has not opened it, messages go as Writes.
-  static void ask(Sequencer& sequencer);
-  // The peer's answer.
+  // Asks the peer for its ring.
+  void ask(Sequencer& sequencer);
+  // A message of that length may wait for the peer's answer. As a Write it would wait for a receive
+  // instead, and the peer's program may post none before it has sent a message itself.
+  [[nodiscard]] bool may_open_for(std::uint64_t length) const {
+    return is_asked_ && length <= eager_most(kEagerSpan);
+  }
+  // The peer's answer. If it opens no ring, messages go as Writes.
   void on_answer(const Completion& c);
   // The peer has revoked a region, perhaps this one.
   void on_revoked(const RemoteRegion& region) {
@@ -193,7 +198,7 @@ class EagerOut {
   }
   // `span`: the most slots of a message that the peer allows.
   void open(std::uint64_t span) {
-    span_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
+    span_ = static_cast<std::uint16_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
   }
   void close() { span_ = 0; }
   [[nodiscard]] bool is_open() const { return span_ != 0; }
@@ -262,7 +267,8 @@ class EagerOut {
   }
 
   RemoteRegion ring_;
-  std::uint32_t span_ = 0;  // 0: closed
+  std::uint16_t span_ = 0;  // 0: closed
+  bool is_asked_ = false;   // and has not answered
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;                    // bit per slot
   std::uint32_t used_pages_ = 0;                   // bit per page

@@ -262,6 +262,41 @@ TEST_F(PostedOperations, AShortMessageGoesThroughTheRing) {
   EXPECT_EQ(event.message, 1U) << "the handshake's message is not counted";
 }
 
+TEST_F(PostedOperations, AShortMessageWaitsForThePeersAnswerAboutItsRing) {
+  a.session->eager_out.ask(a.session->sequencer);
+  post(operation(Kind::kSend, 1));
+  auto longer = operation(Kind::kSend, 2);
+  longer.length = eager_most(kEagerSpan) + 1;
+  post(longer);
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion});
+  const auto request = b.completions().front().request;
+  ASSERT_TRUE(
+      b.session->eager_in.serve(b.session->sequencer, request, b.session->staging, kEndpoint));
+  carry(b, a);
+  for (const auto& c : a.completions()) a.session->eager_out.on_answer(c);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kRequestToSend})) << "in their order";
+}
+
+TEST_F(PostedOperations, AMessageLongerThanAnyRingTakesDoesNotWaitForTheAnswerAboutIt) {
+  a.session->eager_out.ask(a.session->sequencer);
+  auto longer = operation(Kind::kSend, 1);
+  longer.length = eager_most(kEagerSpan) + 1;
+  post(longer);
+  EXPECT_EQ(carry(a, b), (std::vector{Op::kRequestMemoryRegion, Op::kRequestToSend}));
+}
+
+TEST_F(PostedOperations, IfThePeerRefusesItsRingShortMessagesAreWrites) {
+  a.session->eager_out.ask(a.session->sequencer);
+  post(operation(Kind::kSend, 1));
+  carry(a, b);
+  b.session->sequencer.refuse(b.completions().front().request);
+  carry(b, a);
+  for (const auto& c : a.completions()) a.session->eager_out.on_answer(c);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b).back(), Op::kRequestToSend);
+}
+
 // protocol: 9.27
 TEST_F(PostedOperations, AMessageThatThePeersProgramHasReceivedIsCompleteWithoutAnAnswer) {
   serve_ring(b, a);

@@ -52,6 +52,15 @@ TEST_P(Transfers, AMessageArrivesWithItsLengthItsTagAndItsNumber) {
   }
 }
 
+TEST_P(Transfers, BothSidesMayGreetBeforeEitherPostsAReceive) {
+  Buffer bytes(1 << 13, 3);
+  for (auto* const side : {&client, &server}) {
+    const auto source = side->memory(bytes.data(), bytes.size(), STM_LOCAL_READ);
+    ASSERT_EQ(stm_send(side->connection, 10, 0, 0, source, bytes.data(), 5), 0);
+  }
+  for (auto* const side : {&client, &server}) ASSERT_EQ(side->completion(10).status, 0);
+}
+
 stm_operation_t listed(unsigned kind, std::uint64_t context, stm_memory_t memory, void* ptr,
                        std::size_t length) {
   stm_operation_t operation{};

@@ -107,7 +107,7 @@ class TwoSessions : public testing::Test {
   // `owner` opens its ring to `user`. Returns the number of that request.
   std::uint32_t serve_ring(Side& owner, Side& user) {
     std::uint32_t number = 0;
-    EagerOut::ask(user.session->sequencer);
+    user.session->eager_out.ask(user.session->sequencer);
     carry(user, owner);
     for (const auto& c : owner.completions()) {
       number = c.request;
