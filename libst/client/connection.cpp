@@ -305,7 +305,11 @@ int Connection::receive(wire::Header& header, void* payload, Time deadline, std:
 
 int Connection::flush() {
   const auto error = wait_flushed(false);
-  if (error != 0) return error;
+  return error != 0 ? error : unsent();
+}
+
+// What the link has refused since the last call.
+int Connection::unsent() {
   const Lock guard(sending_);
   const auto refused = channel_.refused();
   const auto more = refused - refused_;
@@ -330,11 +334,8 @@ int Connection::wait_flushed(bool closing) {
   }
   const auto done = [&] { return channel_.done(target); };
   const auto settled = [&] { return done() || over() != 0 || (!closing && ended_); };
-  int waited = 0;
-  do {
-    waited = wait_until(backend_, channel_, kNever, settled);
-  } while (closing && waited == -EINTR);
-  if (waited != 0) return waited;
+  if (const auto waited = wait_until(backend_, channel_, kNever, settled); waited != 0)
+    return waited;
   if (done()) return 0;
   if (ended_ && !closing) return -ECANCELED;
   // The connection has ended, but frames on their way out may still refer to the memory.
@@ -344,13 +345,19 @@ int Connection::wait_flushed(bool closing) {
 
 // ---- the end ----
 
-int Connection::begin_close() {
-  STP_ASSERT(!ended_, "a connection is closed once");
-  ended_ = true;
+int Connection::begin_close(int& sent) {
+  if (ended_.exchange(true)) return -EBADF;
   wake_all(*channel_.wake_word());
-  const auto flushed = wait_flushed(true);
+  sent = wait_flushed(true);
+  if (sent == -EINTR) return go_on(), -EINTR;
+  if (sent == 0) sent = unsent();
+  return 0;
+}
+
+int Connection::close(bool at_once) {
+  STP_ASSERT(ended_, "what is closed has been flushed");
   forget();
-  return disconnect(flushed != 0);
+  return disconnect(at_once);
 }
 
 void Connection::forget() {

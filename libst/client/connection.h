@@ -61,11 +61,15 @@ class Connection {
   int flush();
   int info(VcFacts& out) const;
   int free_mx(std::uint16_t mx);
-  // Call both after the handle has been retired. begin_close wakes threads that wait here, sends
-  // what is queued and asks to disconnect; end_close waits for the peer's confirmation, with a
-  // timeout.
-  int begin_close();
+  // Three steps. begin_close, before the handle is retired: wakes threads that wait here, and waits
+  // until what is queued has been sent; `sent`: 0, or why some was not. -EINTR: a signal handler
+  // ran, and nothing is closed. -EBADF: another thread closes it. close, after the handle has been
+  // retired: asks to disconnect. end_close waits for the peer's confirmation, with a timeout.
+  int begin_close(int& sent);
+  int close(bool at_once);
   void end_close(Time deadline);
+  // It is not closed after all.
+  void go_on() { ended_ = false; }
   // Removes the connection from its endpoint. Call after the handle has been retired, if there is
   // nothing to disconnect.
   void forget();
@@ -93,6 +97,7 @@ class Connection {
   [[nodiscard]] int end_of_channel() const;
   int learn_peer();
   int wait_flushed(bool closing);
+  int unsent();
   int disconnect(bool at_once);
 
   const std::shared_ptr<Endpoint> endpoint_;
@@ -109,7 +114,7 @@ class Connection {
   Inbox inbox_ STP_GUARDED_BY(receiving_);
   std::uint32_t refused_ STP_GUARDED_BY(sending_) = 0;      // at the last flush
   std::uint32_t over_budget_ STP_GUARDED_BY(sending_) = 0;  // part of refused_
-  std::atomic<bool> ended_{false};                          // closed by this side
+  std::atomic<bool> ended_{false};                          // closed by this side, or being closed
   std::atomic<bool> end_told_{false};
   std::atomic<bool> asked_;  // the peer has asked for it; no decision yet
   Handle handle_ = 0;

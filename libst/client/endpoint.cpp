@@ -416,21 +416,35 @@ int Endpoint::map(Direction direction, std::vector<MutableBytes> memory, std::ui
 
 // ---- the end ----
 
-void Endpoint::end() {
+int Endpoint::begin_end(Closing& closing) {
   {
     const Lock guard(mutex_);
-    ended_.store(true, std::memory_order_release);
+    if (ended_.exchange(true)) return -EBADF;
   }
   wake_all(backend_->page().events);
-  const auto all = children();
-  std::vector<Ref<Connection>> closing;
-  for (const auto child : all)
-    if (auto connection = retire<Connection>(child); connection)
-      closing.push_back(std::move(connection));
-  for (const auto& connection : closing) connection->begin_close();
+  for (const auto child : children())
+    if (auto connection = find<Connection>(child); connection) {
+      int sent = 0;
+      const auto error = connection->begin_close(sent);
+      if (error == 0) closing.push_back({connection.share(), child, sent != 0});
+      if (error == -EINTR) return go_on(closing), error;
+    }
+  return 0;
+}
+
+void Endpoint::go_on(const Closing& closing) {
+  for (const auto& each : closing) each.connection->go_on();
+  ended_ = false;
+}
+
+void Endpoint::end(const Closing& closing) {
+  for (const auto& each : closing) {
+    retire<Connection>(each.handle);
+    each.connection->close(each.at_once);
+  }
   const auto deadline = now() + Connection::kClosePatience;
-  for (const auto& connection : closing) connection->end_close(deadline);
-  for (const auto child : all)
+  for (const auto& each : closing) each.connection->end_close(deadline);
+  for (const auto child : children())
     if (const auto region = retire<Region>(child); region) region->unmap();
 }
 

@@ -115,9 +115,18 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   };
   int next_occurrence(Time deadline, Occurrence& out);
   int flush();
-  // Call after the handle has been retired. Wakes the threads that wait here, then ends all
+  // Two steps. begin_end, before the handle is retired: wakes the threads that wait here, and waits
+  // until its connections have sent what is queued. -EINTR: a signal handler ran, and nothing has
+  // ended. -EBADF: another thread deletes it. end, after the handle has been retired: ends all
   // connections and regions of the endpoint.
-  void end();
+  struct ClosingOne {
+    std::shared_ptr<Connection> connection;
+    Handle handle = 0;
+    bool at_once = false;
+  };
+  using Closing = std::vector<ClosingOne>;
+  int begin_end(Closing& closing);
+  void end(const Closing& closing);
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
   [[nodiscard]] ipc::WireConfig config() const;
@@ -148,6 +157,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   int wait_for_peer(Time deadline, std::shared_ptr<Connection>& out);
   int hand_out(const std::shared_ptr<Connection>& connection, Handle& out);
   [[nodiscard]] std::vector<Handle> children() const;
+  // It is not deleted after all.
+  void go_on(const Closing& closing);
 
   const std::shared_ptr<Backend> backend_;
   const std::uint32_t uport_;  // 0: none

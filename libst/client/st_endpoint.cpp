@@ -88,9 +88,12 @@ int st_create(const char* str, st_ehandle_t* ehandle) {
 
 int st_delete(st_ehandle_t ehandle) {
   return guarded([&] {
-    const auto endpoint = stp::client::retire<Endpoint>(reinterpret_cast<Handle>(ehandle));
+    const auto endpoint = find<Endpoint>(ehandle);
     if (!endpoint) return -EBADF;
-    endpoint->end();
+    Endpoint::Closing closing;
+    if (const auto error = endpoint->begin_end(closing); error != 0) return error;
+    stp::client::retire<Endpoint>(reinterpret_cast<Handle>(ehandle));
+    endpoint->end(closing);
     return 0;
   });
 }
@@ -267,11 +270,16 @@ int st_next_event(st_ehandle_t ehandle, st_event_t* event, struct timeval* timeo
 
 int st_close(st_chandle_t chandle) {
   return guarded([&] {
-    const auto connection = stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
+    const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
-    if (const auto error = connection->begin_close(); error != 0) return error;
-    connection->end_close(stp::client::now() + Connection::kClosePatience);
-    return 0;
+    int sent = 0;
+    if (const auto error = connection->begin_close(sent); error != 0) return error;
+    stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
+    std::optional<stp::client::KeepFailure> keep;
+    if (sent != 0) keep.emplace();
+    const auto error = connection->close(sent != 0);
+    if (error == 0) connection->end_close(stp::client::now() + Connection::kClosePatience);
+    return sent != 0 ? sent : error;
   });
 }
 

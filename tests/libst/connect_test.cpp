@@ -246,5 +246,54 @@ TEST_P(Connect, ASignalInterruptsWaiting) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
+// Makes the call in a thread that gets signals until it has returned.
+template <typename Call>
+int interrupted(Call call) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = ignore;
+  EXPECT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  std::atomic<int> result = 1;
+  std::thread caller([&] { result = call(); });
+  while (result == 1) {
+    ::pthread_kill(caller.native_handle(), SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  caller.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  return result;
+}
+
+// The peer's program does not read, and its queue has few places.
+class Unread : public ConnectedTest {
+ protected:
+  static constexpr int kSent = 8;
+  void configure() override { set_option(server_, ST_OPT_RX_SLOTS, 1); }
+  void SetUp() override {
+    ConnectedTest::SetUp();
+    for (int i = 0; i < kSent; ++i) ASSERT_EQ(send(connected_, header(ST_OP_NOP)), 0);
+  }
+};
+STP_BOTH_WAYS(Unread);
+
+TEST_P(Unread, ASignalInterruptsClosingAndNothingIsClosed) {
+  EXPECT_EQ(interrupted([&] { return st_close(connected_); }), -EINTR);
+  EXPECT_EQ(interrupted([&] { return st_delete(client_); }), -EINTR);
+  st_header_t got;
+  for (int i = 0; i < kSent; ++i) ASSERT_EQ(receive(accepted_, got), 0);
+  ASSERT_EQ(send(connected_, header(ST_OP_NOP)), 0);
+  ASSERT_EQ(receive(accepted_, got), 0);
+  ASSERT_EQ(send(accepted_, header(ST_OP_NOP)), 0);
+  ASSERT_EQ(receive(connected_, got), 0);
+  EXPECT_EQ(st_close(connected_), 0);
+}
+
+TEST_P(Unread, ClosingTellsOfWhatWasNotSent) {
+  ASSERT_EQ(st_close(accepted_), 0);
+  EXPECT_EQ(st_close(connected_), -EIO);
+  EXPECT_NE(std::string(st_strerror(-EIO)).find("could not be sent"), std::string::npos);
+  EXPECT_EQ(st_close(connected_), -EBADF);
+}
+
 }  // namespace
 }  // namespace stp::test

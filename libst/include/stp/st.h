@@ -6,8 +6,9 @@
  * Errors: 0 (or a call's own positive value) is success, a negative value is a negated errno.
  * Handles are opaque; NULL, foreign or closed ones give -EBADF, never a crash.
  * Threads: any call from any thread. Closing what another thread waits on ends its call with
- * -ECANCELED. Calls that block (st_accept, st_connect, st_tx, st_rx, st_flush) return -EINTR when
- * a signal handler ran while they slept, whatever SA_RESTART says; nothing was done then.
+ * -ECANCELED. Calls that block (st_accept, st_connect, st_tx, st_rx, st_flush, st_close,
+ * st_delete) return -EINTR when a signal handler ran while they slept, whatever SA_RESTART says;
+ * nothing was done then.
  * If stpd goes away every call fails with -ENOTCONN; st_create opens the link anew.
  * In a child of fork() no handle works (-EBADF); exec() and go on. Connections through stpd end
  * with the process that opened the link: daemons fork before their first call.
@@ -198,7 +199,8 @@ enum st_option {
  * name, an IPv4 address or a MAC address in brackets, port a number (1..2^32-1) or a service name.
  * st_create: -EINVAL a malformed name or STP_LINK, -ENODEV no such link, -EADDRINUSE its UDP port
  * is another program's, -EHOSTUNREACH an unknown host, -EADDRNOTAVAIL another one than this.
- * st_delete closes the endpoint's connections as st_close does and unmaps its memory. */
+ * st_delete closes the endpoint's connections as st_close does and unmaps its memory. -EINTR: it has
+ * done nothing. */
 ST_API int st_create(const char* str, st_ehandle_t* ehandle);
 /* 5.2 An endpoint of the connectionless model (section 8): it sends to and receives from anybody,
  * by st_utx and st_urx. The port of `str` is its STP Port (-EADDRINUSE where it is used first, if
@@ -215,8 +217,10 @@ ST_API int st_setopt(void* handle, int opt, void* val);
 /* 7 Connections. st_listen: -EADDRINUSE, -EACCES (the operator of stpd does not let this user), or
  * -EINVAL without a port. st_accept waits for a client.
  * st_connect: -ECONNREFUSED nobody listens, -ETIMEDOUT nobody there (see ST_OPT_CONNECT_PATIENCE),
- * -EHOSTUNREACH an unknown host, -EINVAL a malformed name. st_close sends what is queued,
- * disconnects, and waits for the peer's confirmation for at most 1 s. */
+ * -EHOSTUNREACH an unknown host, -EINVAL a malformed name. st_close waits until what is
+ * queued has been sent (for as long as the peer's program lives and does not read: -EINTR, and
+ * nothing is closed), disconnects, and waits for the peer's confirmation for at most 1 s. Where not
+ * all was sent it closes, and returns what st_flush would. */
 ST_API int st_listen(st_ehandle_t ehandle);
 ST_API int st_accept(st_ehandle_t ehandle, st_chandle_t* chandle);
 ST_API int st_connect(st_ehandle_t ehandle, const char* peer, st_chandle_t* chandle);
