@@ -122,6 +122,7 @@ MessageEnd& end_of(fid_ep* ep) {
 }
 
 ssize_t send(fid_ep* ep, const Outbound& message) {
+  if (lacks_some(message.iov, message.count)) return -FI_EINVAL;
   return guarded([&] { return end_of(ep).send(message); });
 }
 
@@ -135,6 +136,7 @@ ssize_t send(fid_ep* ep, const void* buffer, std::size_t length, void* desc, Out
 }
 
 ssize_t receive(fid_ep* ep, const Inbound& inbound) {
+  if (lacks_landing(inbound)) return -FI_EINVAL;
   return guarded([&] { return end_of(ep).receive(inbound); });
 }
 
@@ -233,6 +235,7 @@ namespace {
 template <class Call>
 ssize_t transfer(fid_ep* ep, Call call, Request&& request, fi_addr_t to, const Target& target,
                  std::uint64_t flags) {
+  if (lacks_some(request.segments.iov.data(), request.segments.count)) return -FI_EINVAL;
   return guarded([&] {
     request.flags = flags;
     return (endpoint_of(ep).*call)(request, to, target);

@@ -347,6 +347,10 @@ class AnyEndpoint : public MessageEnd {
   std::uint64_t broken_off_ = 0;  // peers
 };
 
+// A message has to land somewhere, and the call does not say where.
+inline bool lacks_landing(const Inbound& inbound) {
+  return lacks_some(inbound.iov, inbound.count) && (inbound.flags & (FI_PEEK | FI_DISCARD)) == 0;
+}
 // What a program's call says. `source`: the sender that it names.
 void read_receive(const Inbound& inbound, const Address& source, Receive& out);
 // Tells a program the value of an option.

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -76,6 +77,12 @@ struct Segments {
 
 // Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
 int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
+// A segment that is not empty is nowhere.
+inline bool lacks_some(const iovec* iov, std::size_t count) {
+  return std::any_of(iov, iov + count, [](const iovec& part) {
+    return part.iov_base == nullptr && part.iov_len != 0;
+  });
+}
 inline std::size_t length_of(const iovec* iov, std::size_t count) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < count; ++i) length += iov[i].iov_len;

@@ -155,6 +155,11 @@ struct Pieces {
 
   // Of all; beyond the longest message of a ring that is not the exact length.
   [[nodiscard]] std::uint64_t length() const;
+  // A part that is not empty is nowhere.
+  [[nodiscard]] bool lacks_some() const {
+    return std::ranges::any_of(
+        parts, [](const iovec& part) { return part.iov_base == nullptr && part.iov_len != 0; });
+  }
   void copy_to(std::byte* to) const;
 };
 

@@ -155,6 +155,7 @@ int stm_send_short(stm_connection_t connection, uint64_t context, unsigned flags
     if (head == nullptr && head_length != 0) return missing("head");
     if (parts == nullptr && count != 0) return missing("parts");
     const Pieces bytes{head, head_length, {parts, count}};
+    if (bytes.lacks_some()) return missing("parts[].iov_base");
     const auto length = bytes.length();
     if (length > stp::managed::eager_most(stp::managed::kEagerSpan))
       return fail(-EMSGSIZE, "a message of that length never begins at once");

@@ -224,6 +224,12 @@ TEST_F(RdmMessage, SegmentsAreGatheredAndScattered) {
   }
 }
 
+TEST_F(RdmMessage, BytesThatAreNowhereAreRefused) {
+  EXPECT_EQ(fi_tsend(a_->ep.get(), nullptr, 8, nullptr, to_b_, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_tinject(a_->ep.get(), nullptr, 8, to_b_, 1), -FI_EINVAL);
+  EXPECT_EQ(fi_trecv(b_->ep.get(), nullptr, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), -FI_EINVAL);
+}
+
 TEST_F(RdmMessage, AMessageTooLongIsCut) {
   for (const std::size_t size : {100, 60'000, 100'000})
     for (const std::size_t room : {std::size_t{0}, size - 1}) {

@@ -88,6 +88,18 @@ TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
   EXPECT_EQ(fi_sendv(connected_.get(), many.data(), nullptr, 5, 0, nullptr), -FI_EINVAL);
 }
 
+TEST_F(FiTransfer, BytesThatAreNowhereAreRefused) {
+  connect();
+  auto* const ep = connected_.get();
+  const iovec parts[]{{nullptr, 0}, {nullptr, 8}};
+  EXPECT_EQ(fi_sendv(ep, parts, nullptr, 2, 0, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_send(ep, nullptr, 8, nullptr, 0, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(ep, nullptr, 8, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(ep, nullptr, 8, nullptr, 0, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_write(ep, nullptr, 8, nullptr, 0, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_readv(ep, parts, nullptr, 2, 0, 0, 1, nullptr), -FI_EINVAL);
+}
+
 // Each has to be read before the program posts a receive for the next one.
 TEST_F(FiTransfer, LongMessagesAreReadWhileOthersWaitForReceives) {
   connect();

@@ -282,6 +282,8 @@ TEST_P(Transfers, AShortMessageThatCannotBeOneIsRefused) {
   EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 0, huge, 2), -EMSGSIZE);
   EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 8, nullptr, 0), -EINVAL);
   EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 0, nullptr, 1), -EINVAL);
+  const iovec nowhere[]{{bytes.data(), 2}, {nullptr, 2}};
+  EXPECT_EQ(stm_send_short(client.connection, 1, 0, 0, nullptr, 0, nowhere, 2), -EINVAL);
   EXPECT_EQ(stm_send_short(nullptr, 1, 0, 0, nullptr, 0, nullptr, 0), -EBADF);
   auto attr = client.attr();
   stm_connection_t idle = nullptr;

@@ -17,10 +17,12 @@ std::uint64_t tagged_rx_flags(fid_ep* ep) {
 }
 
 ssize_t send_tagged(fid_ep* ep, const Outbound& message) {
+  if (lacks_some(message.iov, message.count)) return -FI_EINVAL;
   return guarded([&] { return tagged_end(ep).send(message); });
 }
 
 ssize_t receive_tagged(fid_ep* ep, const Inbound& inbound) {
+  if (lacks_landing(inbound)) return -FI_EINVAL;
   return guarded([&] { return tagged_end(ep).receive(inbound); });
 }
 
