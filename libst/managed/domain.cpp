@@ -147,6 +147,7 @@ void Domain::activate(std::shared_ptr<Connection> connection) {
   agenda_.add(entry, *connection, connection->channel_number());
   entry.place = static_cast<std::uint32_t>(connections_.size());
   connections_.push_back(std::move(connection));
+  count_connections();
 }
 
 void Domain::readdress(Connection& connection) {
@@ -233,6 +234,7 @@ void Domain::end_connections() {
   }
   unsent_.clear();
   connections_.clear();
+  count_connections();
   known_memory_ = {};
 }
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <new>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "dpdk_port/dpdk/turn_clock.h"
@@ -204,6 +205,10 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int provide_staging();
   int poll(Queue& queue, stm_event_t* events, int max);
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
+  // The program has taken these events, and is likely to post to their connections: brings what
+  // that needs into the caches. Other connections may have displaced it since the events came. Call
+  // without the mutex: the caller may be the last to hold a connection.
+  void fetch_ahead_of(std::span<const stm_event_t> events);
 
  private:
   Memory* look_up_memory(Handle handle);
@@ -213,7 +218,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void look_around();
   void take_turn(Time now);
   void visit_all(Time now);
-  void fetch_ahead(std::size_t first) const;
+  void count_connections();
   void look_at_states();
   void end_turn();
   void drop(Agenda::Entry& entry);
@@ -243,6 +248,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   LinkWatch link_watch_;
   std::map<Handle, client::Kind> children_;
   std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
+  std::atomic<bool> has_many_{false};                     // of them
   LivingPeers living_peers_;
   SilentPeers silent_peers_;
   std::vector<std::shared_ptr<Listener>> listeners_;

@@ -113,9 +113,10 @@ class OperationList {
     auto& found = chunk[place % kChunk];
     return found.id == id ? &found : nullptr;
   }
-  // Brings the oldest operation into the caches.
+  // Brings the oldest operation, or where the next one will be, into the caches.
   void fetch_ahead() const {
-    if (first_ != nullptr) fetch_lines(first_, first_ + 1);
+    const auto* const next = first_ != nullptr ? first_ : free_;
+    if (next != nullptr) fetch_lines(next, next + 1);
   }
   // nullptr: none.
   [[nodiscard]] Operation* oldest() const { return first_; }

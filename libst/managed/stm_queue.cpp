@@ -48,8 +48,9 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
                               "the operation was cancelled by one of the two sides");
 }
 
-// The same, if one of them has failed.
-int explained(Domain& domain, const stm_event_t* events, int count) {
+// For events that the program is given. Explains why one of them has failed.
+int handed_over(Domain& domain, const stm_event_t* events, int count) {
+  if (count > 0) domain.fetch_ahead_of({events, static_cast<std::size_t>(count)});
   int failed = 0;
   for (int i = 0; i < count; ++i) failed |= events[i].status;
   if (failed != 0) explain(domain, events, events + count);
@@ -105,7 +106,7 @@ int stm_queue_poll(stm_queue_t queue, stm_event_t* events, int max) {
     if (events == nullptr) return missing("events");
     if (max <= 0) return fail(-EINVAL, "max must be positive");
     auto& domain = found->domain();
-    return explained(domain, events, domain.poll(*found, events, max));
+    return handed_over(domain, events, domain.poll(*found, events, max));
   });
 }
 
@@ -122,8 +123,8 @@ int stm_queue_wait(stm_queue_t queue, int threshold, stm_event_t* events, int ma
         return fail(-EINVAL, "threshold is beyond the queue's capacity");
     }
     auto& domain = found->domain();
-    return explained(domain, events,
-                     domain.wait(*found, threshold, events, max, deadline_of(timeout)));
+    return handed_over(domain, events,
+                       domain.wait(*found, threshold, events, max, deadline_of(timeout)));
   });
 }
 

@@ -2,7 +2,10 @@
 #include "libst/managed/turns.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "libst/client/wait.h"
@@ -242,22 +245,51 @@ constexpr std::size_t kManyConnections = 256;
 // What so many in a row use is brought at a time.
 constexpr std::size_t kFetchedAhead = 8;
 
+// What the next connections use, from number `first` of `count` on. `at(i)`: nullptr: it is gone.
+template <typename At>
+void fetch_group_ahead(std::size_t first, std::size_t count, At&& at) {
+  const auto end = std::min(count, first + kFetchedAhead);
+  for (unsigned step = 0; step < Connection::kFetchSteps; ++step)
+    for (auto i = first; i < end; ++i)
+      if (const Connection* const connection = at(i); connection != nullptr)
+        connection->fetch_ahead(step);
+}
+
 }  // namespace
 
-// What the next connections of the turn use, from number `first` on.
-void Domain::fetch_ahead(std::size_t first) const {
-  const auto& turn = agenda_.turn();
-  const auto end = std::min(turn.size(), first + kFetchedAhead);
-  for (unsigned step = 0; step < Connection::kFetchSteps; ++step)
-    for (auto i = first; i < end; ++i) turn[i]->connection->fetch_ahead(step);
+void Domain::count_connections() {
+  has_many_.store(connections_.size() >= kManyConnections, std::memory_order_relaxed);
+}
+
+void Domain::fetch_ahead_of(std::span<const stm_event_t> events) {
+  constexpr std::size_t kHeld = 64;
+  if (!has_many_.load(std::memory_order_relaxed)) return;
+  const auto& handles = client::HandleTable::instance();
+  const auto handle_of = [](const stm_event_t& event) {
+    return reinterpret_cast<Handle>(event.connection);
+  };
+  for (; !events.empty(); events = events.subspan(std::min(events.size(), kHeld))) {
+    const auto count = std::min(events.size(), kHeld);
+    for (const auto& event : events.first(count)) handles.fetch_ahead(handle_of(event));
+    std::array<std::optional<client::Ref<Connection>>, kHeld> held;
+    for (std::size_t i = 0; i < count; ++i)
+      // Several completions of one connection come in a row.
+      if (i == 0 || events[i].connection != events[i - 1].connection)
+        held[i].emplace(client::find<Connection>(handle_of(events[i])));
+    const Lock guard(mutex_);
+    const auto at = [&held](std::size_t i) { return held[i] ? held[i]->get() : nullptr; };
+    for (std::size_t first = 0; first < count; first += kFetchedAhead)
+      fetch_group_ahead(first, count, at);
+  }
 }
 
 void Domain::visit_all(Time now) {
   look_at_states();
   const auto& turn = agenda_.turn();
-  const bool many = connections_.size() >= kManyConnections;
+  const bool many = has_many_.load(std::memory_order_relaxed);
+  const auto at = [&turn](std::size_t i) { return turn[i]->connection; };
   for (std::size_t i = 0; i < turn.size(); ++i) {
-    if (many && i % kFetchedAhead == 0) fetch_ahead(i);
+    if (many && i % kFetchedAhead == 0) fetch_group_ahead(i, turn.size(), at);
     turn[i]->connection->advance(now);
   }
   for (auto* const entry : turn) entry->connection->conclude(now);
@@ -299,6 +331,7 @@ void Domain::drop(Agenda::Entry& entry) {
   const auto place = entry.place;
   const auto connection = std::exchange(connections_[place], std::move(connections_.back()));
   connections_.pop_back();
+  count_connections();
   if (place < connections_.size()) connections_[place]->entry().place = place;
 }
 
