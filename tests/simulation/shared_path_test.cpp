@@ -54,6 +54,20 @@ TEST(bottleneck, drops_what_finds_no_room) {
   EXPECT_EQ(path.bottleneck.drops(), 2U);
 }
 
+TEST(bottleneck, loses_packets_of_both_directions_by_chance) {
+  Path path({.queue = kPacket * 100'000, .loss = kAlways / 100});
+  int arrived = 0, lost = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    path.bottleneck.send(1, kPacket, [&](bool) { ++arrived; });
+    lost += path.bottleneck.loses() ? 1 : 0;
+  }
+  while (path.run.clock.step()) {
+  }
+  EXPECT_NEAR(arrived, 9'900, 40);
+  EXPECT_NEAR(lost, 100, 40);
+  EXPECT_EQ(path.bottleneck.drops(), 0U) << "the queue dropped nothing";
+}
+
 TEST(bottleneck, fairness_is_one_for_equal_shares_and_small_if_one_has_all) {
   EXPECT_DOUBLE_EQ(fairness({7, 7, 7, 7}), 1);
   EXPECT_DOUBLE_EQ(fairness({7, 0, 0, 0}), 0.25);

@@ -123,6 +123,7 @@ Time codel_pause(unsigned count) {
 }  // namespace
 
 void Bottleneck::send(unsigned flow, std::size_t size, Arrive arrive, bool may_be_marked) {
+  if (loses()) return;
   if (bytes_ + size > config_.queue) {
     ++drops_;
     dropped_bytes_ += size;

@@ -127,6 +127,7 @@ struct BottleneckConfig {
   // Drops early, by the time that packets have waited (RFC 8289). `marks`: marks those that may be,
   // instead (ECN).
   bool codel = false, marks = false;
+  Rate loss = 0;  // packets of either direction that are lost by chance
 };
 
 // One direction of a path through a network that others use, too: a router with a rate, a queue and
@@ -141,6 +142,9 @@ class Bottleneck {
   // way; never if it is dropped.
   using Arrive = std::function<void(bool marked)>;
   void send(unsigned flow, std::size_t size, Arrive arrive, bool may_be_marked = false);
+
+  // Whether chance loses the next packet, of this direction or of the other one.
+  [[nodiscard]] bool loses() { return dice_.chance(config_.loss); }
 
   // Forgets what was counted until now.
   void begin_counting();
@@ -176,6 +180,7 @@ class Bottleneck {
 
   Run& run_;
   const BottleneckConfig config_;
+  Dice dice_{1};  // of its own, so that a loss changes nothing else
   std::deque<Packet> queue_;
   std::size_t bytes_ = 0;  // in the queue
   bool busy_ = false;

@@ -117,6 +117,8 @@ HostConfig host(unsigned number, const SharedPath& path) {
   h.node.marks = h.node.padded_requests = path.bottleneck.marks;
   h.node.granted_limit = receives ? path.granted_limit : 0;
   h.node.granted_most = path.granted_most;
+  h.reaction = path.reaction;
+  h.pauses = receives ? path.of_receivers : path.of_senders;
   h.endpoint.bufsize = kSharedBufsize;
   h.endpoint.rx_bufx_count = h.endpoint.tx_bufx_count = kSharedBuffers;
   h.endpoint.recover = true;

@@ -4,7 +4,7 @@
 #include <deque>
 #include <string>
 
-#include "tools/sim/network.h"
+#include "tools/sim/host.h"
 
 namespace stp::sim {
 
@@ -68,6 +68,8 @@ struct SharedPath {
   Time warm_up = 0, lasts = kSecond;  // what happens in `lasts` after `warm_up` is counted
   std::uint64_t length = 0;           // of each write; 0: more than fits this time
   unsigned at_once = 1;               // more: each write is many of `length`, so many at a time
+  Time reaction = 0;                  // the longest time until a woken program runs
+  HostConfig::Pauses of_senders{}, of_receivers{};  // hosts that are busy
 };
 
 struct SharedResult {

@@ -139,11 +139,11 @@ void World::forward(std::size_t from, Frame frame) {
     frame.marked = marked;
     switch_.forward(std::move(frame));
   };
-  if (scenario_.to_one ? from == 0 : from % 2 == 0)
+  if (scenario_.to_one ? from != 0 : from % 2 != 0)
+    bottleneck_->send(static_cast<unsigned>(from), size, std::move(arrive), may_be_marked);
+  else if (!bottleneck_->loses())
     run_.clock.after(bottleneck_->config().delay,
                      [arrive = std::move(arrive)]() mutable { arrive(false); });
-  else
-    bottleneck_->send(static_cast<unsigned>(from), size, std::move(arrive), may_be_marked);
 }
 
 void World::plan_outages() {
