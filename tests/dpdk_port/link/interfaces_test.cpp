@@ -7,7 +7,7 @@
 
 #include "tests/dpdk_port/network_namespace.h"
 
-namespace stp::port::interface_watch_test {
+namespace stp::port::interfaces_test {
 namespace {
 
 TEST(HostAddresses, AreThoseThatTheKernelHasAtThatMoment) {
@@ -43,4 +43,4 @@ TEST(HostAddresses, OfOneNetworkOnlyAreTheirInterfacesOwn) {
 }
 
 }  // namespace
-}  // namespace stp::port::interface_watch_test
+}  // namespace stp::port::interfaces_test
