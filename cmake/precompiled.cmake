@@ -5,8 +5,8 @@
 # headers say about warnings, and reports accesses beyond strings that are none. Nor has the preset "single", so that a
 # missing include is found.
 set(STP_PRECOMPILED algorithm array atomic cerrno charconv chrono condition_variable cstdint cstring deque filesystem
-                    fstream functional map memory mutex optional set span sstream string string_view thread
-                    unordered_map utility variant vector)
+                    fstream functional future list map memory mutex optional random set shared_mutex span sstream
+                    string string_view thread unordered_map unordered_set utility variant vector)
 
 # stp_group_by_options(FOLDER): the global property stp_groups has the names of groups of targets, in FOLDER and below,
 # that can share precompiled headers. Each name is the name of a property that has the targets.
