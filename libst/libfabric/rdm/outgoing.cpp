@@ -397,8 +397,8 @@ int Endpoint::send_at_once(const Outbound& message) {
   return 0;
 }
 
-ssize_t Endpoint::send(const Outbound& message) {
-  if (send_at_once(message) == 0) return 0;
+// Runs once per message without a tag, so it is one function.
+[[gnu::flatten]] ssize_t Endpoint::send(const Outbound& message) {
   if (message.count > kSegments) return -FI_EINVAL;
   const auto length = length_of(message.iov, message.count);
   LinkLock lock(link_.mutex());
@@ -418,7 +418,8 @@ ssize_t Endpoint::send(const Outbound& message) {
   return 0;
 }
 
-ssize_t Endpoint::send_later(const Outbound& message, const Head& head, Outgoing& to) {
+[[gnu::noinline]] ssize_t Endpoint::send_later(const Outbound& message, const Head& head,
+                                               Outgoing& to) {
   if (has_to_wait(message.flags, to)) return -FI_EAGAIN;
   Request request{
       .segments = {}, .context = message.context, .flags = message.flags, .data = message.data};
