@@ -181,6 +181,7 @@ int StpdConnection::ask(const RequestMessage& request, std::span<const int> fds,
     if (failed == -EMFILE) return no_room_for_files(received);
     if (failed == 0 && !answers(request, reply, received.size())) failed = -EPROTO;
   }
+  if (failed == -ECONNRESET && !answered_) failed = ipc::receive_refusal(socket_.get(), reply);
   if (failed != 0) {
     received.clear();
     lost();  // the next reply might answer this request
@@ -228,11 +229,11 @@ int StpdBackend::open(const std::shared_ptr<StpdConnection>& stpd, std::uint32_t
   auto backend = std::make_shared<StpdBackend>(stpd, shard);
   const auto error = backend->greet(welcome);
   // Their texts name the cause and the remedy.
-  if (error == -EDQUOT || error == -EMFILE || error == -ETIMEDOUT) return error;
+  for (const int told : {-EDQUOT, -EMFILE, -EBUSY, -ETIMEDOUT})
+    if (error == told) return error;
   if (error != 0)
-    return fail(error, "stpd:" + stpd->path() +
-                           ": the daemon has refused this program: " + std::strerror(-error) +
-                           "; it may be full, or of another version: see its log");
+    return fail(error, "stpd:" + stpd->path() + ": the daemon has refused this program: " +
+                           std::strerror(-error) + "; it may be of another version: see its log");
   out = std::move(backend);
   return 0;
 }

@@ -214,6 +214,14 @@ int receive_reply(int socket, ReplyMessage& reply, std::vector<os::UniqueFd>& fd
   return error;
 }
 
+// The kernel tells first, and once, that stpd has not read the request.
+int receive_refusal(int socket, ReplyMessage& reply) {
+  std::vector<os::UniqueFd> none;
+  auto error = receive_reply(socket, reply, none);
+  if (error == -ECONNRESET) error = receive_reply(socket, reply, none);
+  return error == 0 && reply.head.result == 0 ? -ECONNRESET : error;
+}
+
 int receive_request(int socket, RequestMessage& request, std::vector<os::UniqueFd>& fds, Wait wait,
                     Descriptors descriptors) {
   return receive_message(socket, request, fds, dont_wait(wait), descriptors);

@@ -75,6 +75,8 @@ int send_request(int socket, const RequestMessage& request, std::span<const int>
 // `fds`: the attached descriptors. The caller owns them. They are close-on-exec. A reply of another
 // version has the result -EPROTONOSUPPORT.
 int receive_reply(int socket, ReplyMessage& reply, std::vector<os::UniqueFd>& fds);
+// Why stpd has hung up on a new client, which it has said before. -ECONNRESET: it has said nothing.
+int receive_refusal(int socket, ReplyMessage& reply);
 
 // kRefuse: the kernel closes the message's descriptors in the receiving thread, which may block
 // (see Nudge). The request itself is returned even with -EMFILE.

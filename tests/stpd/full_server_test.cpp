@@ -46,7 +46,7 @@ TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (std::size_t i = 0; i < host::Quotas{}.clients; ++i) clients.push_back(program());
   RawClient one_more(path);
-  EXPECT_EQ(one_more.ask(ipc::RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(one_more.ask(ipc::RequestKind::kHello), -EDQUOT);
   EXPECT_EQ(server.counts().refused, 1U);
   clients.pop_back();
   ASSERT_TRUE(clients_become(host::Quotas{}.clients - 1));
@@ -58,7 +58,9 @@ TEST_F(FullServer, TheOperatorChoosesHowManyClientsThereMayBe) {
   server.set_quotas({.clients = 1});
   const auto first = program();
   RawClient second(path);
-  EXPECT_EQ(second.ask(ipc::RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(second.ask(ipc::RequestKind::kHello), -EDQUOT);
+  EXPECT_NE(std::string(second.reply.text).find("--max-clients"), std::string::npos);
+  EXPECT_TRUE(second.disconnected());
   EXPECT_EQ(first->ask(ipc::RequestKind::kHello), 0);
 }
 
@@ -76,7 +78,8 @@ TEST_F(FullServer, GivesAnAdministratorNoPlaceForPrograms) {
   server.set_quotas({.clients = 1});
   const auto first = program();
   const auto administrator = operating();
-  EXPECT_EQ(administrator->ask(ipc::RequestKind::kOpenEndpoint), -ECONNRESET);
+  EXPECT_EQ(administrator->ask(ipc::RequestKind::kOpenEndpoint), -EDQUOT);
+  EXPECT_TRUE(administrator->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
   ASSERT_TRUE(clients_become(1));
 }
@@ -110,6 +113,9 @@ TEST_F(FullServer, LetsNobodyElseWatch) {
   const auto first = stranger();
   ASSERT_EQ(first->ask(ipc::RequestKind::kHello), 0);
   const auto second = stranger();
+  EXPECT_EQ(second->ask(ipc::RequestKind::kHello), -EDQUOT);
+  EXPECT_EQ(std::string(second->reply.text),
+            "1 clients are connected already: raise --max-clients");
   EXPECT_TRUE(second->disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
 }

@@ -57,12 +57,13 @@ class RawClient {
  public:
   explicit RawClient(const std::string& path) { connected = ipc::connect_to(path, socket) == 0; }
 
-  // Returns the reply's result, or -ECONNRESET if the daemon has disconnected.
+  // Returns the reply's result, or -ECONNRESET if the daemon has disconnected without a word.
   int ask(const host::Request& request, std::span<const int> request_fds = {}) {
-    const auto sent = send_request(socket.get(), request, request_fds);
-    if (sent != 0) return sent;
-    const auto got = receive_reply(socket.get(), reply, fds);
-    return got != 0 ? got : reply.result;
+    auto error = send_request(socket.get(), request, request_fds);
+    if (error == 0) error = receive_reply(socket.get(), reply, fds);
+    for (int i = 0; i < 2 && error == -ECONNRESET; ++i)
+      error = receive_reply(socket.get(), reply, fds);
+    return error != 0 ? error : reply.result;
   }
   int ask(ipc::RequestKind kind, EndpointId endpoint = kNoneId) {
     auto request = host::request_for(kind);
@@ -89,7 +90,10 @@ class RawClient {
   }
   bool disconnected() {
     std::byte one;
-    return ::recv(socket.get(), &one, 1, 0) <= 0;
+    ssize_t got;
+    do got = ::recv(socket.get(), &one, 1, 0);
+    while (got > 0);  // why it was refused
+    return got <= 0;
   }
 
   bool connected = false;

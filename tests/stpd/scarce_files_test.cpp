@@ -40,7 +40,7 @@ class ScarceFiles : public testing::Test, protected ServedSocket {
 TEST_F(ScarceFiles, KeepNoOperatorOut) {
   use_up_files();
   RawClient program(path);
-  EXPECT_EQ(program.ask(ipc::RequestKind::kHello), -ECONNRESET);
+  EXPECT_EQ(program.ask(ipc::RequestKind::kHello), -EDQUOT);
   EXPECT_EQ(server.counts().refused, 1U);
   RawClient administrator(path);
   EXPECT_EQ(administrator.ask(ipc::RequestKind::kAdminLink), 0);

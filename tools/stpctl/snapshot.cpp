@@ -41,8 +41,8 @@ std::string remedy_for(const std::string& path, int error) {
 std::string why_silent(int error) {
   switch (error) {
     case -ECONNRESET:
-      return "it has closed the connection: it has ended, has too many clients (then only "
-             "administrators get in), or is of another version than stpctl " STP_VERSION;
+      return "it has closed the connection: it has ended, or is of another version than "
+             "stpctl " STP_VERSION;
     case -EPROTO:
       return "its answer is not understood: it is of another version than stpctl " STP_VERSION;
     default:
@@ -77,11 +77,15 @@ int DaemonClient::exchange(const ipc::RequestMessage& request, ipc::ReplyMessage
   auto error = ipc::send_request(socket_.get(), request, fds);
   std::vector<os::UniqueFd> none;
   if (error == 0) error = ipc::receive_reply(socket_.get(), reply, none);
+  if (error == -ECONNRESET) error = ipc::receive_refusal(socket_.get(), reply);
   if (error == -EAGAIN) throw Silence(silence());
   if (error != 0) throw Failure("daemon at " + path_ + ": " + why_silent(error));
   const auto result = reply.head.result;
   if (result == -EPROTONOSUPPORT || (result == 0 && reply.head.kind != request.head.kind))
     throw Failure("daemon at " + path_ + ": " + why_silent(-EPROTO));
+  if (reply.head.kind == ipc::RequestKind::kNone)
+    throw Failure("daemon at " + path_ + ": it has refused stpctl: " + std::string(reply.why()) +
+                  "; administrators get in nevertheless");
   return result;
 }
 

@@ -192,8 +192,8 @@ void Server::receive(os::UniqueFd socket, bool as_operator) {
   who->administrator |= as_operator;  // nobody else may open that socket
   auto refused = waiting_->enter({std::move(*who), std::move(socket)});
   if (!refused) return;
-  refuse(refused->who, "too many clients of its user connect at once");
-  hang_up(refused->who.uid, std::move(refused->socket));
+  const auto told = refuse(refused->who, -EBUSY, "too many clients of its user connect at once");
+  hang_up(refused->who.uid, std::move(refused->socket), told);
 }
 
 // Few per turn: clients that are admitted already have their turn in between.
@@ -211,23 +211,42 @@ void Server::admit_clients() {
 
 void Server::admit(WaitingRoom::Guest guest) {
   os::UniqueFd process;
+  Refused refused;
   try {
     host::find_groups(guest.socket.get(), admin_group_, guest.who);
-    admit(guest.who, guest.socket, process);
+    refused = admit(guest.who, guest.socket, process);
   } catch (const std::exception& failure) {
     log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
   }
   closer_->close(guest.who.uid, std::move(process));  // both: if it was refused
-  if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket));
+  if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket), refused);
 }
+
+namespace {
+
+// The answer to a client's first request, whatever that is.
+void tell_refusal(int socket, int error, const std::string& why) {
+  ipc::ReplyMessage reply;
+  reply.refuse(error, why);
+  ipc::send_reply(socket, reply, {}, ipc::Wait::kDontWait);
+}
+
+}  // namespace
 
 // Only a socket with unread descriptors can block who closes it, and only one that is watched by
 // many takes long. Any other one is closed here, so that no client keeps a descriptor after it was
 // refused.
-void Server::hang_up(uid_t user, os::UniqueFd socket) {
+void Server::hang_up(uid_t user, os::UniqueFd socket, const Refused& refused) {
   const bool by_another = slow_sockets_.costs_too_much(user) && !foreign_->has_left_sockets(user);
+  // Descriptors that are kept for operators hold no more than one such socket of a user.
+  const auto most = socket.get() < first_reserved_file_ ? ForeignFiles::kMostUnread : 1;
   SlowSockets::Time time{0};
-  if (!by_another) time = time_of([&] { ::shutdown(socket.get(), SHUT_RDWR); });
+  if (!by_another)
+    time = time_of([&] {
+      if (refused.error != 0 && !foreign_->has_too_many_unread(user, most))
+        tell_refusal(socket.get(), refused.error, refused.why);
+      ::shutdown(socket.get(), SHUT_RDWR);
+    });
   slow_sockets_.took(user, time);
   if (ipc::has_unread_by_peer(socket.get()))
     foreign_->keep_until_read(user, std::move(socket));
@@ -235,36 +254,40 @@ void Server::hang_up(uid_t user, os::UniqueFd socket) {
     foreign_->close_socket(user, std::move(socket));
 }
 
-void Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process) {
+Server::Refused Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket,
+                              os::UniqueFd& process) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
-    return refuse(who, "descriptors of its user cannot be closed");
+    return refuse(who, -EBUSY, "descriptors of its user cannot be closed");
   const auto stuck = cannot_close_files_of(who.uid);
-  if (!who.administrator && stuck) return refuse(who, "bells of its user cannot be closed");
+  if (!who.administrator && stuck) return refuse(who, -EBUSY, "bells of its user cannot be closed");
   if (!who.administrator && workers_->has_slept(who.uid))
-    return refuse(who, "programs of its user have kept files locked that they share");
+    return refuse(who, -EBUSY, "programs of its user have kept files locked that they share");
   if (!who.administrator && slow_sockets_.costs_too_much(who.uid))
-    return refuse(who, "too many wait for sockets of programs of its user");
+    return refuse(who, -EBUSY, "too many wait for sockets of programs of its user");
   if (!who.administrator && foreign_->has_too_many_unread(who.uid))
-    return refuse(who, "programs of its user that are gone here have not read their last replies");
+    return refuse(who, -EBUSY,
+                  "programs of its user that are gone here have not read their last replies");
   if (!who.administrator && is_crowded())
-    return refuse(who, "too many descriptors of clients wait to be closed");
+    return refuse(who, -EBUSY, "too many descriptors of clients wait to be closed");
   if (const auto error = host::open_process(socket.get(), who.pid, process); error != 0)
-    return refuse(who, error == -ESRCH ? "its process has ended" : std::strerror(-error));
+    return refuse(who, error, error == -ESRCH ? "its process has ended" : std::strerror(-error));
   const bool scarce = stuck || socket.get() >= first_reserved_file_;
   bool operating = false;
   if (!find_place(who, scarce, operating))
-    return refuse(who, scarce ? "no more files may be open: raise the limit, LimitNOFILE of systemd"
-                              : std::to_string(most_clients_) +
-                                    " clients are connected already: raise --max-clients");
-  std::string why;
+    return scarce ? refuse(who, -EMFILE,
+                           "no more files may be open: raise the limit, LimitNOFILE of systemd")
+                  : refuse(who, -EDQUOT,
+                           std::to_string(most_clients_) +
+                               " clients are connected already: raise --max-clients");
+  Refused refused;
   std::shared_ptr<host::ProgramUse> use;
-  auto client = join(who, operating, use, why);
+  auto client = join(who, operating, use, refused);
   // An operator's programs may have used up the places of that user: it still gets in to watch.
   if (client == 0 && !operating && find_operator_place(who)) {
     operating = true;
-    client = join(who, operating, use, why);
+    client = join(who, operating, use, refused);
   }
-  if (client == 0) return refuse(who, why);
+  if (client == 0) return refuse(who, refused.error, refused.why);
   std::vector<host::ClientId> clients(shards_.size());
   clients.front() = client;
   const auto& peer = peers_
@@ -279,23 +302,28 @@ void Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::Un
                  ", uid " + std::to_string(who.uid));
   auto failed = watch(peer.socket.get(), client);
   if (failed == 0 && peer.process) failed = watch(peer.process.get(), client | kProcessBit);
-  if (failed != 0) return drop(client, std::strerror(-failed));
-  ipc::permit_files(peer.socket.get(), true);
+  if (failed != 0)
+    drop(client, std::strerror(-failed));
+  else
+    ipc::permit_files(peer.socket.get(), true);
+  return {};
 }
 
 host::ClientId Server::join(const host::ClientIdentity& who, bool operating,
-                            std::shared_ptr<host::ProgramUse>& use, std::string& why) {
+                            std::shared_ptr<host::ProgramUse>& use, Refused& refused) {
   const auto turn = shards_.front()->drive();
-  const auto client = turn->add_client(who, operating, why);
-  if (client == 0 && errno != EDQUOT) why = std::strerror(errno);
+  const auto client = turn->add_client(who, operating, refused.why);
+  if (client == 0) refused.error = -errno;
+  if (client == 0 && errno != EDQUOT) refused.why = std::strerror(errno);
   use = turn->use_of(client);
   return client;
 }
 
-void Server::refuse(const host::ClientIdentity& who, const std::string& why) {
+Server::Refused Server::refuse(const host::ClientIdentity& who, int error, const std::string& why) {
   ++counts_.refused;
   log_client(who.uid, LogLevel::kWarning,
              "client refused: pid " + std::to_string(who.pid) + ": " + why);
+  return {error, why};
 }
 
 // All that a user can have may go at once, and then waits for a moment.

@@ -384,7 +384,12 @@ int Server::answer(Peer& peer, int received, const ipc::RequestMessage& request,
   if (request.head.version != ipc::kProtocolVersion)  // its other fields may mean anything
     return fds.empty() ? refuse_request(peer, ipc::RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
-  if (peer.operating && !ipc::only_watches(kind)) return -EUSERS;
+  if (peer.operating && !ipc::only_watches(kind)) {
+    const auto told =
+        refuse_request(peer, kind, -EDQUOT,
+                       "only places for watching are left: raise --max-clients or LimitNOFILE");
+    return told != 0 ? told : -EUSERS;
+  }
   peer.last_asked = ++asked_;
   if (!ipc::only_watches(kind) && !std::exchange(peer.uses_link, true))
     log_client(peer.identity.uid, LogLevel::kInfo,

@@ -312,16 +312,22 @@ class Server {
   void receive(os::UniqueFd socket, bool as_operator);
   void admit_clients();
   void admit(WaitingRoom::Guest guest);
-  void admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process);
+  // Why a client is not admitted: what it is told. 0: it is.
+  struct Refused {
+    int error = 0;
+    std::string why;
+  };
+  Refused admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process);
   [[nodiscard]] bool cannot_close_files_of(uid_t user) const;
   [[nodiscard]] bool is_crowded() const;
   bool find_place(const host::ClientIdentity& who, bool scarce, bool& operating);
   bool find_operator_place(const host::ClientIdentity& who);
   host::ClientId join(const host::ClientIdentity& who, bool operating,
-                      std::shared_ptr<host::ProgramUse>& use, std::string& why);
-  void refuse(const host::ClientIdentity& who, const std::string& why);
+                      std::shared_ptr<host::ProgramUse>& use, Refused& refused);
+  Refused refuse(const host::ClientIdentity& who, int error, const std::string& why);
   void make_room_for_operator();
-  void hang_up(uid_t user, os::UniqueFd socket);
+  void hang_up(uid_t user, os::UniqueFd socket) { hang_up(user, std::move(socket), {}); }
+  void hang_up(uid_t user, os::UniqueFd socket, const Refused& refused);
   void serve(std::uint64_t key);
   void judge(std::uint64_t key, int result);
   int answer(Peer& peer);

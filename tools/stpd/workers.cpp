@@ -518,14 +518,14 @@ void ForeignFiles::close_those_read(uid_t user, std::vector<os::UniqueFd>& socke
   });
 }
 
-bool ForeignFiles::has_too_many_unread(uid_t user) {
+bool ForeignFiles::has_too_many_unread(uid_t user, std::size_t most) {
   const auto at = unread_.find(user);
   if (at == unread_.end()) return false;
   std::size_t all = 0;
   for (const auto& [of, sockets] : unread_) all += sockets.size();
-  if (at->second.size() < kMostUnread && all < kMostUnreadOfAll) return false;
+  if (at->second.size() < most && all < kMostUnreadOfAll) return false;
   close_those_read(user, at->second);
-  return at->second.size() >= kMostUnread || (all >= kMostUnreadOfAll && !at->second.empty());
+  return at->second.size() >= most || (all >= kMostUnreadOfAll && !at->second.empty());
 }
 
 std::optional<ForeignFiles::Lost> ForeignFiles::tend() {

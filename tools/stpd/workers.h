@@ -191,7 +191,7 @@ class ForeignFiles {
   // Clients of this user that are gone have left so many of them that no more of its are admitted:
   // kMostUnread, or one if all users together have left kMostUnreadOfAll.
   static constexpr std::size_t kMostUnread = 16, kMostUnreadOfAll = 256;
-  [[nodiscard]] bool has_too_many_unread(uid_t user);
+  [[nodiscard]] bool has_too_many_unread(uid_t user, std::size_t most = kMostUnread);
 
   // Too many of this user wait to be closed, or one cannot be closed.
   [[nodiscard]] bool is_stuck(uid_t user) const {

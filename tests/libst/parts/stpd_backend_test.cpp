@@ -47,7 +47,8 @@ ReplyMessage reply_to(const typename R::Reply& body = {}) {
 
 class StpdBackendTest : public testing::Test {
  protected:
-  StpdBackendTest() {
+  StpdBackendTest() { connect(); }
+  void connect() {
     std::array<int, 2> pair{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
     connection = std::make_shared<StpdConnection>("/test", UniqueFd(pair[0]));
@@ -56,6 +57,19 @@ class StpdBackendTest : public testing::Test {
   // Sends the reply to a later request.
   void will_reply(const ReplyMessage& reply, std::span<const int> fds = {}) const {
     ASSERT_EQ(ipc::send_reply(daemon.get(), reply, fds, Wait::kDontWait), 0);
+  }
+  void refuse() {
+    ReplyMessage reply;
+    reply.refuse(-EDQUOT, "12 clients are connected already: raise --max-clients");
+    will_reply(reply);
+    daemon.reset();
+  }
+  void expect_refusal() const {
+    std::shared_ptr<client::Backend> backend;
+    StpdBackend::Welcome welcome;
+    EXPECT_EQ(StpdBackend::open(connection, 0, backend, welcome), -EDQUOT);
+    EXPECT_EQ(std::string(client::describe(-EDQUOT)),
+              "stpd: 12 clients are connected already: raise --max-clients");
   }
   RequestMessage received() const {
     RequestMessage request;
@@ -122,6 +136,20 @@ TEST_F(StpdBackendTest, SoDoesOneWithADescriptorThatNobodyAskedFor) {
   will_reply(reply_to<ask::Backlog>(), std::array{memory->fd()});
   StpdBackend backend(connection, 0);
   EXPECT_EQ(backend.call(ask::Backlog{.endpoint = 7}), -ENOTCONN);
+}
+
+// Whether stpd has hung up before the program asks, or does so and leaves its request unread.
+TEST_F(StpdBackendTest, AStpdThatRefusesAProgramSaysWhy) {
+  std::thread refusing([&] {
+    pollfd request{daemon.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&request, 1, -1), 1);
+    refuse();
+  });
+  expect_refusal();
+  refusing.join();
+  connect();
+  refuse();
+  expect_refusal();
 }
 
 // A stpd that is stopped, or has no descriptor for one more program.
