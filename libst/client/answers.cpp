@@ -9,9 +9,16 @@
 namespace stp::client {
 namespace {
 
+struct Station {
+  MacAddr mac;
+  Time at = 0;
+};
+
 struct Answers {
   Mutex mutex;
-  std::deque<Place> places STP_GUARDED_BY(mutex);  // the latest is first
+  // The latest is first.
+  std::deque<Place> places STP_GUARDED_BY(mutex);
+  std::deque<Station> stations STP_GUARDED_BY(mutex);
 };
 
 // Never destroyed: a program may connect while it ends.
@@ -28,6 +35,21 @@ void remember_answer(const Place& place) {
   std::erase(all.places, place);
   all.places.push_front(place);
   if (all.places.size() > kMostAnswers) all.places.pop_back();
+}
+
+void station_answers(const MacAddr& mac, Time now) {
+  Answers& all = answers();
+  const Lock guard(all.mutex);
+  std::erase_if(all.stations, [&mac](const Station& station) { return station.mac == mac; });
+  all.stations.push_front({mac, now});
+  if (all.stations.size() > kMostAnswers) all.stations.pop_back();
+}
+
+std::optional<Time> last_answer_of(const MacAddr& mac) {
+  Answers& all = answers();
+  const Lock guard(all.mutex);
+  const auto at = std::ranges::find(all.stations, mac, &Station::mac);
+  return at == all.stations.end() ? std::nullopt : std::optional(at->at);
 }
 
 void forget_answer(const Place& place) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "libst/client/answers.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/wait.h"
@@ -161,6 +162,7 @@ int Connection::learn_peer() {
   if (const auto error = info(facts); error != 0) return error;
   remote_bufsize_ = facts.remote_bufsize;
   send_stu_log2_ = stu_size_log2(facts.remote_max_stu, facts.local_max_stu, facts.remote_bufsize);
+  if (!peer_.is_zero()) station_answers(peer_, now());
   return 0;
 }
 

@@ -334,6 +334,7 @@ int Endpoint::await_answer(const std::shared_ptr<Connection>& connection, const 
     tries->looked(now());
   }
   const bool answered = error == 0 || error == -ECONNREFUSED;
+  if (answered) station_answers(mac, now());
   if (answered && answer != nullptr) connection->info(*answer);
   if (answered && tries != nullptr) tries->answered(error == 0 ? "" : "refused");
   if (error == 0) return hand_out(connection, out);

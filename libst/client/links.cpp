@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "dpdk_port/link/link.h"
+#include "libst/client/answers.h"
 #include "libst/client/error.h"
 #include "libst/client/handle_table.h"
 #include "libst/client/stpd_backend.h"
+#include "libst/client/wait.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
@@ -195,11 +197,25 @@ std::string hint_at_firewalls(const Backend& backend) {
          std::to_string(backend.udp_port()) + ")";
 }
 
+namespace {
+
+// A station that has answered lately is behind no firewall.
+std::string hint_at_silence(const Backend& backend, const MacAddr& peer) {
+  constexpr Time kLately = 60 * kSecond;
+  const auto answered = last_answer_of(peer);
+  const auto age = answered ? now() - *answered : kNever;
+  if (age > kLately) return hint_at_firewalls(backend);
+  return ": it answered " + std::to_string(age / kSecond) +
+         " s ago; its backlog may be full, or its program or host has stopped since then";
+}
+
+}  // namespace
+
 int fail_in_time(Backend& backend, const MacAddr& peer) {
   constexpr int kError = -ETIMEDOUT;
   if (const auto trouble = trouble_of(backend, peer); !trouble.empty())
     return fail_with(trouble, kError, "nobody answered in time");
-  const auto hint = hint_at_firewalls(backend);
+  const auto hint = hint_at_silence(backend, peer);
   return hint.empty() ? kError : fail(kError, std::strerror(ETIMEDOUT) + hint);
 }
 

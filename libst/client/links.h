@@ -33,7 +33,8 @@ std::string trouble_of(Backend& backend, const MacAddr& peer = {});
 bool is_reported_gone(Backend& backend, const MacAddr& peer);
 // What else to look at if nobody answers, for the end of a text; "": nothing that the link knows.
 std::string hint_at_firewalls(const Backend& backend);
-// Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, the text says so.
+// Fails with -ETIMEDOUT: no answer has come in time. If the link has trouble, or the peer has
+// answered shortly before, the text says so.
 int fail_in_time(Backend& backend, const MacAddr& peer = {});
 // Fails with `error`. If the link has trouble, the text is `what` with it.
 int fail_by_link(Backend& backend, const MacAddr& peer, int error, const std::string& what);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "libst/client/answers.h"
 #include "libst/client/error.h"
 #include "libst/client/links.h"
 #include "libst/client/wait.h"
@@ -496,6 +497,7 @@ bool Connection::opened(Time now) {
   return true;
 }
 
+  client::station_answers(peer_mac_, now);
 // The peer's first message has arrived.
 void Connection::on_hello(const Completion& c) {
   if (c.status != 0) return end(failure(c.status));
@@ -658,7 +660,10 @@ void Connection::end(const End& end, Farewell why) {
   if (session_) domain_->living_peers().remove(peer_mac_);
   if (session_ && seen_ == ChannelState::kFailed && end.status == -ETIMEDOUT)
     domain_->silent_peers().add(peer_mac_, domain_->now());
-  if (!session_ && end.status == -ECONNREFUSED) domain_->silent_peers().remove(peer_mac_);
+  if (!session_ && end.status == -ECONNREFUSED) {
+    domain_->silent_peers().remove(peer_mac_);
+    client::station_answers(peer_mac_, domain_->now());
+  }
   state_.must(Event::kOver);
   handshake_.stop_waiting();
   ending_.begin(end);

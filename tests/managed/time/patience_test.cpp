@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timeouts of the managed layer, with a clock that the test controls.
 #include <array>
+#include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -249,6 +251,27 @@ TEST_F(Patience, AHostThatHasFallenSilentIsGivenUpSoonerByWhoConnectsAgain) {
   client.seen.clear();
   dial(":3000", STM_WHILE_ALIVE);
   server.next(STM_REQUEST);
+}
+
+// As one that is stopped, or a listener whose backlog is full.
+TEST_F(Patience, WhoFindsAHostSilentThatHasJustAnsweredIsToldSo) {
+  sides_.establish();
+  link->lost = true;
+  Endpoint asks;
+  std::string text;
+  std::atomic<int> result = 1;
+  std::thread asking([&] {
+    st_chandle_t none = nullptr;
+    const auto error = st_connect(asks, ":3001", &none);
+    text = st_strerror(error);
+    result = error;
+  });
+  start();
+  let_pass_until([&] { return result != 1; });
+  asking.join();
+  EXPECT_EQ(result, -ETIMEDOUT);
+  EXPECT_NE(text.find("it answered "), std::string::npos) << text;
+  EXPECT_NE(text.find(" s ago; its backlog may be full"), std::string::npos) << text;
 }
 
 // Who refuses a connection is alive.
