@@ -158,7 +158,7 @@ namespace {
 int look(Bytes memory, std::vector<MappedArea>& out) {
   auto next = reinterpret_cast<std::uintptr_t>(memory.data());
   const auto end = next + memory.size();
-  if (end < next) return -EFAULT;
+  if (end < next) return fail(-EFAULT, "the memory would end behind the last address there is");
   const auto overlaps = [&](const MappedArea& area) { return area.begin < end && area.end > next; };
   std::vector<MappedArea> areas;
   if (!areas_where(overlaps, areas)) return fail(-EOPNOTSUPP, "/proc/self/maps cannot be read");

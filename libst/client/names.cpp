@@ -312,10 +312,17 @@ int resolve(Backend& backend, const Host& host, MacAddr& out) {
   return error;
 }
 
+// The link knows its own addresses at once: an address for which it has to ask is another host's.
 int check_own(Backend& backend, const Host& host) {
-  MacAddr mac;
-  if (const auto error = resolve(backend, host, mac); error != 0) return error;
-  if (mac == backend.mac()) return 0;
+  Places places;
+  auto error = find_places(backend, host, places);
+  auto mac = places.station;
+  for (const auto& place : places.all) {
+    error = ask_station(backend, place, mac);
+    if (error == 0 && mac == backend.mac()) break;
+  }
+  if (error != 0 && error != -EAGAIN) return error;
+  if (error == 0 && mac == backend.mac()) return 0;
   return fail(-EADDRNOTAVAIL,
               "'" + host.name + "' is not " +
                   (backend.one_address() ? "the address of this link" : "this host"));

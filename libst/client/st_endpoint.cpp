@@ -33,6 +33,9 @@ int stp::client::make_endpoint(const char* str, bool connectionless, st_ehandle_
   if (str != nullptr) {
     name.emplace();
     if (const auto error = parse_name(str, *name); error != 0) return error;
+    if (connectionless && name->uport > wire::kMaxPort)
+      return fail(-EINVAL, "port " + std::to_string(name->uport) +
+                               ": without connections it is an STP Port, 1 to 65535");
   }
   std::shared_ptr<Endpoint> endpoint;
   if (const auto error = Endpoint::open(name, connectionless, endpoint); error != 0) return error;

@@ -283,8 +283,12 @@ int check_memory(MutableBytes memory, bool receive, unsigned bufsize) {
 int check_range(std::uint32_t base, std::uint64_t count, std::uint32_t range_base,
                 std::uint32_t range_count) {
   if (base >= range_base && base - range_base + count <= range_count) return 0;
-  return fail(-ERANGE, "Bufx " + std::to_string(base) + " and the " + std::to_string(count - 1) +
-                           " after it are not in the range that the options set");
+  const auto given = static_cast<std::int32_t>(base);
+  const auto last = range_base + std::uint64_t{range_count} - 1;
+  return fail(-ERANGE, "base " + std::to_string(given) +
+                           (given < 0 ? " (Bufx " + std::to_string(base) + ")" : "") + ", count " +
+                           std::to_string(count) + ": not within the Bufx that the options set, " +
+                           std::to_string(range_base) + " to " + std::to_string(last));
 }
 
 // `pieces`: whole buffers.

@@ -68,7 +68,8 @@ void Connection::has_posted() {
 }
 
 int Connection::post_receive(PostedReceive receive) {
-  if (reports_.pool() != nullptr) return -EINVAL;
+  if (reports_.pool() != nullptr)
+    return client::fail(-EINVAL, "the connection has a pool: post the receive there");
   const bool leftovers = ending() && ending_.keeps_messages();
   if (!reports_.is_open() || (over() && !leftovers))
     return ending_.reason() != 0 ? ending_.reason() : -ENOTCONN;
@@ -88,7 +89,7 @@ int Connection::post_receive(PostedReceive receive) {
 
 int Connection::set_watermark(std::uint64_t receives) {
   if (!reports_.is_open() || over()) return -ENOTCONN;
-  if (reports_.pool() == nullptr) return -EINVAL;
+  if (reports_.pool() == nullptr) return client::fail(-EINVAL, "the connection has no pool");
   return receives_.set_watermark(receives);
 }
 
@@ -112,7 +113,8 @@ int Connection::cancel(std::uint64_t context) {
     return progress(domain_->now()), error;
   }
   if (receives_.cancel(context, before)) return 0;
-  if (operation == nullptr) return -ENOENT;
+  if (operation == nullptr)
+    return client::fail(-ENOENT, "no operation and no receive with this context is outstanding");
   if (over()) return 0;  // it completes as soon as the link has released it
   const bool sent = operation->eager;
   const auto error = operations_.cancel(session_ ? &*session_ : nullptr, *operation);
@@ -125,7 +127,9 @@ int Connection::cancel(std::uint64_t context) {
 int Connection::withdraw(std::uint64_t context) {
   constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
   if (receives_.cancel(context, kAny)) return 0;
-  return receives_.find_matched(context, kAny) ? -EBUSY : -ENOENT;
+  return receives_.find_matched(context, kAny)
+             ? client::fail(-EBUSY, "a message is arriving for the receive")
+             : client::fail(-ENOENT, "no receive with this context is posted");
 }
 
 void Connection::confirm_quiet_puts() {
@@ -493,11 +497,11 @@ bool Connection::opened(Time now) {
   if (reports_.frugal()) session_->be_frugal();
   domain_->living_peers().add(peer_mac_);
   domain_->silent_peers().remove(peer_mac_);
+  client::station_answers(peer_mac_, now);
   if (state_.advance(Event::kOpened)) handshake_.ask(*session_, now);
   return true;
 }
 
-  client::station_answers(peer_mac_, now);
 // The peer's first message has arrived.
 void Connection::on_hello(const Completion& c) {
   if (c.status != 0) return end(failure(c.status));

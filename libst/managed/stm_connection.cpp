@@ -168,6 +168,8 @@ int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
     const auto found = find<Connection>(connection);
     if (!found) return -EBADF;
     if (peer == nullptr) return missing("peer");
+    if (timeout < STM_WHILE_ALIVE)
+      return fail(-EINVAL, "timeout is negative, and neither -1 nor STM_WHILE_ALIVE");
     Name name;
     Hello hello;
     if (const auto error = stp::client::parse_name(peer, name); error != 0) return error;

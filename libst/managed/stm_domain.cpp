@@ -57,6 +57,8 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
   auto* const ptr = terms.bytes.data();
   const auto length = terms.bytes.size();
   if (const auto error = check_region(*from, ptr, length, terms.access); error != 0) return error;
+  if (terms.address > UINT64_MAX - (length - 1))
+    return fail(-EINVAL, "address is so high that the region would have no addresses at its end");
   auto& domain = *from->domain();
   std::shared_ptr<Access> made;
   {

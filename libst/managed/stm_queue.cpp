@@ -75,12 +75,12 @@ int stm_queue_resize(stm_queue_t queue, size_t capacity) {
     const auto found = find<Queue>(queue);
     if (!found) return -EBADF;
     const stp::Lock guard(found->domain().mutex());
-    const auto error = found->resize(capacity);
-    if (error == 0) {
-      found->domain().places_freed();
-      found->domain().progress();
-    }
-    return error;
+    if (found->resize(capacity) != 0)
+      return fail(-EINVAL,
+                  "capacity is not in 1..1048576, or less than what waits and is reserved");
+    found->domain().places_freed();
+    found->domain().progress();
+    return 0;
   });
 }
 

@@ -55,7 +55,10 @@ TEST_P(Memory, ArgumentsThatMakeNoSenseAreInvalid) {
 TEST_P(Memory, BufxOutsideTheRangeOfTheOptionsAreOutOfRange) {
   EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), 2 * kBufsize, 65'535, -1), -ERANGE);
   EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), kBufsize, 65'536, -1), -ERANGE);
-  EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), kBufsize, -1, -1), -ERANGE);
+  EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), kBufsize, -5, -1), -ERANGE);
+  EXPECT_EQ(std::string(st_strerror(-ERANGE)),
+            "base -5 (Bufx 4294967291), count 1: not within the Bufx that the options set, 0 to "
+            "65535");
   EXPECT_EQ(map(ST_MAP_TX, buffer_.data(), kBufsize, 65'535, -1), 0);
 }
 

@@ -89,6 +89,15 @@ TEST_P(Connecting, TheTimeToConnectIsTheCallers) {
   EXPECT_EQ(server.next(STM_FAILED).status, -ENOTCONN);
 }
 
+TEST_P(Connecting, ATimeThatIsNegativeHasAMeaningOrIsRefused) {
+  const auto attr = client.attr();
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+  for (const std::int64_t time : {std::int64_t{-3}, std::int64_t{-7}, INT64_MIN})
+    EXPECT_EQ(stm_connect(client.connection, ":3000", time, nullptr, 0), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("timeout"), std::string::npos);
+  EXPECT_EQ(stm_connect(client.connection, ":3000", STM_WHILE_ALIVE, nullptr, 0), 0);
+}
+
 TEST_P(Connecting, ARequestCanBeHandedToAnotherThread) {
   connect();
   const auto request = server.next(STM_REQUEST).connection;

@@ -66,7 +66,9 @@ TEST_P(Queues, APostThatWouldFindNoPlaceForItsCompletionIsRefused) {
     ASSERT_EQ(stm_receive(connection, i, memory, mine.data(), 10), 0);
   EXPECT_EQ(stm_receive(connection, 4, memory, mine.data(), 10), -EAGAIN);
   EXPECT_EQ(stm_queue_post(small, 1), -EAGAIN);
+  EXPECT_EQ(stm_queue_resize(small, 0), -EINVAL);
   EXPECT_EQ(stm_queue_resize(small, 3), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("capacity"), std::string::npos);
   EXPECT_EQ(stm_queue_resize(small, 5), 0);
   EXPECT_EQ(stm_queue_post(small, 99), 0);
   EXPECT_EQ(stm_queue_destroy(small), -EBUSY);

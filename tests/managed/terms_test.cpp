@@ -113,7 +113,16 @@ TEST_P(Terms, AMessageThatFindsNoReceiveInTimeEndsTheConnectionForBoth) {
 TEST_P(Terms, AWatermarkNeedsAPool) {
   establish_with(server.attr());
   EXPECT_EQ(stm_set_watermark(server.connection, 1), -EINVAL);
+  EXPECT_EQ(std::string(st_strerror(-EINVAL)), "the connection has no pool");
   EXPECT_EQ(stm_set_watermark(nullptr, 1), -EBADF);
+}
+
+TEST_P(Terms, WhereThereIsAPoolReceivesArePostedThere) {
+  auto terms = client.attr();
+  ASSERT_EQ(stm_pool_create(client.domain, 1, &terms.pool), 0);
+  ASSERT_EQ(stm_connection_create(client.domain, &terms, &client.connection), 0);
+  EXPECT_EQ(stm_receive(client.connection, 1, nullptr, nullptr, 0), -EINVAL);
+  EXPECT_EQ(std::string(st_strerror(-EINVAL)), "the connection has a pool: post the receive there");
 }
 
 TEST_P(Terms, FlagsThatMeanNothingAreRefused) {

@@ -466,6 +466,9 @@ TEST_P(Transfers, FiveFetchOpsAreExecutedOnceEach) {
   EXPECT_EQ(fetch(STM_COMPARE_AND_SWAP, 1, 49), 77U);
   EXPECT_EQ(fetch(STM_FETCH_CLEAR, 0, 0), 77U);
   EXPECT_EQ(words[3], 0U);
+  ASSERT_EQ(stm_fetch(client.connection, 1, 0, STM_FETCH_CLEAR, 0, 0, sink, old, remote.key, 20),
+            0);
+  EXPECT_EQ(client.completion(1).status, -EINVAL) << "not at a multiple of 8";
 }
 
 TEST_P(Transfers, AKeyGivesWhatItsRegionPermitsAndNothingBeyondIt) {
@@ -484,6 +487,26 @@ TEST_P(Transfers, AKeyGivesWhatItsRegionPermitsAndNothingBeyondIt) {
   EXPECT_EQ(status(stm_put(client.connection, 1, 0, memory, mine.data(), 1, remote.key, 5'000)),
             -EACCES);
   EXPECT_EQ(there[0], 1);
+}
+
+TEST_P(Transfers, EachByteOfARegionHasAnAddress) {
+  constexpr std::size_t kLength = 100;
+  Buffer there(1 << 13), mine(1 << 13, 2);
+  const auto rights = STM_REMOTE_WRITE;
+  const auto memory = server.memory(there.data(), there.size(), rights);
+  stm_remote_t remote{};
+  const auto open_at = [&](std::uint64_t address) {
+    return stm_region_open(memory, there.data(), kLength, rights, nullptr, address, &region,
+                           &remote);
+  };
+  EXPECT_EQ(open_at(UINT64_MAX - 3), -EINVAL);
+  EXPECT_EQ(open_at(UINT64_MAX - kLength + 2), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("address"), std::string::npos);
+  ASSERT_EQ(open_at(UINT64_MAX - kLength + 1), 0);
+  const auto source = client.memory(mine.data(), mine.size());
+  ASSERT_EQ(stm_put(client.connection, 1, 0, source, mine.data(), 1, remote.key, UINT64_MAX), 0);
+  EXPECT_EQ(client.completion(1).status, 0);
+  EXPECT_EQ(there[kLength - 1], mine[0]);
 }
 
 TEST_P(Transfers, ARevokedRegionIsReachedNoMore) {
@@ -592,6 +615,7 @@ TEST_P(Transfers, WhatIsCancelledSaysSoAtBothEnds) {
   ASSERT_EQ(stm_cancel(server.connection, 1), 0);
   EXPECT_EQ(server.completion(1).status, -ECANCELED);
   EXPECT_EQ(stm_cancel(server.connection, 1), -ENOENT);
+  EXPECT_NE(std::string(st_strerror(-ENOENT)).find("this context"), std::string::npos);
   // A message that waits for a receive.
   ASSERT_EQ(stm_send(client.connection, 2, 0, 0, source, from.data(), 500'000), 0);
   ASSERT_EQ(stm_cancel(client.connection, 2), 0);
@@ -613,6 +637,7 @@ TEST_P(Transfers, AReceiveThatIsWithdrawnCostsThePeerNoMessage) {
   ASSERT_EQ(stm_withdraw(server.connection, 1), 0);
   EXPECT_EQ(server.completion(1).status, -ECANCELED);
   EXPECT_EQ(stm_withdraw(server.connection, 1), -ENOENT);
+  EXPECT_NE(std::string(st_strerror(-ENOENT)).find("this context"), std::string::npos);
   EXPECT_EQ(stm_withdraw(nullptr, 1), -EBADF);
   for (std::uint64_t i = 2; i < 20; ++i) {
     ASSERT_EQ(stm_receive(server.connection, i, sink, to.data(), to.size()), 0);
@@ -654,6 +679,8 @@ TEST_P(Transfers, WhatIsNotInTheMemoryOrNotForThatIsRefusedAtOnce) {
   stm_memory_t none = nullptr;
   EXPECT_EQ(stm_memory_register(client.domain, reinterpret_cast<void*>(4096), 64, 0, &none),
             -EFAULT);
+  EXPECT_EQ(stm_memory_register(client.domain, mine.data(), SIZE_MAX, 0, &none), -EFAULT);
+  EXPECT_NE(std::string(st_strerror(-EFAULT)).find("last address"), std::string::npos);
 }
 
 }  // namespace

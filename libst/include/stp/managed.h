@@ -13,7 +13,9 @@
  * exactly once, into the queue that was chosen for it, with a definite status. Until then its
  * memory belongs to the operation. When a connection ends, what is outstanding completes with the
  * reason of the end, before the event that tells of the end. Times are microseconds; a negative one
- * is for ever. Lengths are bytes.
+ * is for ever, but for stm_connect, which says what it takes. Lengths are bytes. Cancel no
+ * thread that makes calls (pthread_cancel): one that waits goes on waiting. stm_queue_post wakes
+ * it.
  */
 #ifndef STP_MANAGED_H
 #define STP_MANAGED_H
@@ -99,8 +101,9 @@ ST_API int stm_memory_register(stm_domain_t domain, void* ptr, size_t length, un
                                stm_memory_t* memory);
 ST_API int stm_memory_release(stm_memory_t memory);
 /* As stm_memory_release, but operations hinder nothing. Receives that wait in it stay posted: a
- * message that one of them gets is refused, and both sides hear -EACCES and -EMSGSIZE. A connection
- * of which anything else in it is under way breaks. -EBUSY: regions use it. */
+ * message that one of them gets is refused. The receive hears -EACCES, and the send -EMSGSIZE; but
+ * a message that was small enough to have left already has been sent, and its sender hears 0. A
+ * connection of which anything else in it is under way breaks. -EBUSY: regions use it. */
 ST_API int stm_memory_withdraw(stm_memory_t memory);
 
 /* What a peer needs to know of a region: by whatever way the program sends it. */
@@ -155,8 +158,11 @@ enum stm_event_kind {
 /* status: 0, or
  *   -EMSGSIZE     a message longer than the receive that it came to (told to the receive; to the
  *                 send, unless the message was small enough to have left already)
- *   -EACCES       a key that is none, is revoked, or does not give this access
+ *   -EACCES       a key that is none, is revoked, or does not give this access; a message came to a
+ *                 receive whose memory has been withdrawn (told to the receive)
  *   -ERANGE       beyond the end of the region
+ *   -EINVAL       a fetch at an address that is not 8-aligned in the peer's memory; _SERVED: the
+ *                 peer has asked for another length
  *   -ECONNREFUSED nobody listens there; the read was refused
  *   -ECANCELED    ended by stm_cancel, by either side; or this side has disconnected
  *   -ENOTCONN     the peer has disconnected, or its program is gone
@@ -272,10 +278,11 @@ enum { STM_WHILE_ALIVE = -2 }; /* a time-out of stm_connect */
 /* Begins to connect to "host:port" (as st_connect names it, but of 32 bits); _CONNECTED, _REFUSED
  * or _FAILED follows, within `timeout`. -1: 30 s, but 4.5 s (_FAILED, -ETIMEDOUT) if the peer's
  * host does not answer at all. STM_WHILE_ALIVE: the same without the 30 s, so a peer that is busy
- * may decide as late as it likes. Resolving the host is done in the caller
- * and may block for a second (10 while a memif has no peer): -EHOSTUNREACH; -ECANCELED: another
- * thread has closed the connection meanwhile. -EISCONN: it was begun before; a connection is used
- * once. Operations may be posted from here on; they leave once the peer has accepted. */
+ * may decide as late as it likes. No other time may be negative (-EINVAL). Resolving the host is
+ * done in the caller and may block for a second (10 while a memif has no peer): -EHOSTUNREACH;
+ * -ECANCELED: another thread has closed the connection meanwhile. -EISCONN: it was begun before; a
+ * connection is used once. Operations may be posted from here on; they leave once the peer has
+ * accepted. */
 ST_API int stm_connect(stm_connection_t connection, const char* peer, int64_t timeout,
                        const void* private_data, size_t length);
 

@@ -42,6 +42,8 @@ TEST_P(Section05, CreateWithoutANameLeavesPortAndInterfaceToConnect) {
 TEST_P(Section05, CreateReturnsZeroOrANegatedErrno) {
   st_ehandle_t endpoint = nullptr;
   EXPECT_EQ(st_create("not a name", &endpoint), -EINVAL);
+  EXPECT_EQ(st_create("8.8.8.8:3", &endpoint), -EADDRNOTAVAIL);
+  EXPECT_EQ(std::string(st_strerror(-EADDRNOTAVAIL)), "'8.8.8.8' is not this host");
   EXPECT_EQ(endpoint, nullptr);
   ASSERT_EQ(st_create(nullptr, &endpoint), 0);
   EXPECT_NE(endpoint, nullptr);

@@ -82,6 +82,8 @@ TEST_P(Connectionless, ThePortOfTheNameIsTheEndpointsPort) {
 TEST_P(Connectionless, NamesAreThoseOfStCreate) {
   st_ehandle_t none = nullptr;
   EXPECT_EQ(st_endpoint("nonsense", &none), -EINVAL);
+  EXPECT_EQ(st_endpoint(":70000", &none), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("1 to 65535"), std::string::npos);
   EXPECT_EQ(st_endpoint(nullptr, nullptr), -EINVAL);
   EXPECT_EQ(st_endpoint("[02:00:00:00:00:77]:3000", &none), -EADDRNOTAVAIL);
 }
