@@ -70,10 +70,12 @@ R refuse(Arguments...) {
   return static_cast<R>(-FI_ENOSYS);
 }
 
-// The `strerror` of a queue: the text of a status of the managed API.
+// The `strerror` of a queue: the text of a status of the managed API, or of an error that libfabric
+// alone knows.
 template <class Queue>
 const char* describe_error(Queue*, int status, const void*, char* buffer, std::size_t length) {
-  const auto* const text = st_strerror(status);
+  const auto number = status < 0 ? -status : status;
+  const auto* const text = number >= FI_ERRNO_OFFSET ? fi_strerror(number) : st_strerror(status);
   if (buffer != nullptr && length != 0) {
     std::strncpy(buffer, text, length - 1);
     buffer[length - 1] = '\0';

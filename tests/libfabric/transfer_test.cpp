@@ -269,6 +269,8 @@ TEST_F(FiTransfer, AMessageThatIsTooLongIsCutAndSaysSo) {
       ASSERT_EQ(fi_send(connected_.get(), sent.data(), size, nullptr, 0, nullptr), 0);
       const auto error = server_->failed(server_->rx.get());
       EXPECT_EQ(error.err, FI_ETRUNC);
+      EXPECT_STREQ(fi_cq_strerror(server_->rx.get(), error.prov_errno, nullptr, nullptr, 0),
+                   fi_strerror(FI_ETRUNC));
       EXPECT_EQ(error.op_context, got.data());
       EXPECT_EQ(error.len, room);
       EXPECT_EQ(error.olen, size - room);

@@ -201,6 +201,12 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(stp.Closed):
             await b.receive()
 
+    async def test_closing_may_be_awaited(self):
+        self.assertIsNone(await self.listener.close())
+        self.assertIsNone(await self.domain.close())
+        self.assertIsNone(await self.domain.close())
+        self.assertTrue(self.domain.closed)
+
     async def test_requests_can_be_rejected(self):
         async def reject():
             request = await self.listener.request()

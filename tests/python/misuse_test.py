@@ -135,7 +135,8 @@ class Arguments(PairCase):
         with self.domain.region(bytearray(8)) as region:
             self.assertNames(BufferError, "buffer", self.a.get_into, b"constant", region.remote)
             self.assertNames(ValueError, "offset", self.a.put, b"", region.remote, -1)
-            self.assertNames(ValueError, "length", self.a.get, region.remote, -1)
+            for length in (-1, 0):
+                self.assertNames(ValueError, "length: 1 to ", self.a.get, region.remote, length)
             self.assertRaises(stp.OutOfRange, self.a.put, b"x", region.remote, 1 << 60)
             self.assertRaises(stp.Error, self.a.fetch_add, region.remote, 1, 3)
 

@@ -299,7 +299,7 @@ class BaseConnection(Owner):
         left = _number("remote.length", remote.length, _MASK) - offset
         if length is None:
             length = max(left, 0)
-        if _number("length", length, _MASK) > left:
+        if _number("length", length, _MASK, 1) > left:
             raise error_of(34, f"length: {length} bytes from offset {offset}, and the region has {remote.length}")
         if length > MOST:
             raise InvalidArgument(22, f"length: {length} bytes, and at most 1 GiB is read as bytes; get_into() takes more")

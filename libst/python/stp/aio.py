@@ -17,7 +17,7 @@ import asyncio
 import collections
 import threading
 from types import TracebackType
-from typing import Any, AsyncIterator, Deque, Optional, Tuple, Type
+from typing import Any, AsyncIterator, Awaitable, Deque, Generator, Optional, Tuple, Type
 
 from . import Canceled, PeerGone, Remote, TimedOut, _base, _stp
 
@@ -162,6 +162,13 @@ def _abort(accepting: "asyncio.Task[Connection]") -> None:
         accepting.result().abort()
 
 
+class _Done:
+    """What has been done: `await` takes it, and nobody need."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
 class Listener(_base.Owner):
     """As stp.Listener; `async for` gives the connections."""
 
@@ -197,11 +204,12 @@ class Listener(_base.Owner):
         while True:
             yield await self.accept()
 
-    def close(self) -> None:
+    def close(self) -> Awaitable[None]:
         self._native.close()
         for accepting in self._left:
             accepting.add_done_callback(_abort)
         self._left.clear()
+        return _Done()
 
     def __enter__(self) -> "Listener":
         return self
@@ -229,11 +237,12 @@ class Domain(_base.BaseDomain):
         native = self._native.listen(_base.text("port", port), _base._number("backlog", backlog, 0xFFFFFFFF))
         return Listener(native, self._loop)
 
-    def close(self) -> None:
-        """Ends all that is on the domain, abruptly."""
+    def close(self) -> Awaitable[None]:
+        """Ends all that is on the domain, abruptly and at once: it may be awaited, and need not."""
         if not self._native.closed:
             self._loop.close()
             self._native.close()
+        return _Done()
 
     async def __aenter__(self) -> "Domain":
         return self
