@@ -142,6 +142,7 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
     }
     waiting_.push_back({to,
                         !frame.for_stranger,
+                        !frame.to_silent,
                         frame.may_be_marked,
                         {{payload.data(), payload.size()},
                          {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
@@ -238,6 +239,15 @@ std::size_t UdpSender::next_run() {
   return count;
 }
 
+// A connected socket at all addresses has one for what does not say which it is from.
+UdpSocket& UdpSender::socket_for(std::span<const Datagram> run) {
+  UdpSocket* const deaf = socket_.deaf();
+  if (deaf == nullptr || std::ranges::any_of(run, &Datagram::heard)) return socket_;
+  const bool says_own =
+      !socket_.is_any() || socket_.send_from(to_->own, to_->address, control_) != 0;
+  return says_own ? *deaf : socket_;
+}
+
 // Returns how many are done with, sent or not; 0: the socket has no room.
 std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   const bool connected = std::ranges::any_of(run, &Datagram::connected);
@@ -246,6 +256,7 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     counters_.unknown += run.size();
     return run.size();
   }
+  by_ = run.front().heard ? &socket_ : &socket_for(run);
   const std::size_t settled = send_to(to_->address, run, now);
   if (settled > 0) {
     const auto head_of = [](const Datagram& each) {
@@ -257,6 +268,10 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     if (std::ranges::any_of(run.first(settled), asks)) ways_.asked(run.front().to, now);
     full_since_ = kNever;
     return settled;
+  }
+  if (by_ != &socket_) {  // nobody waits for who may not be there
+    counters_.silent += run.size();
+    return run.size();
   }
   counters_.kept += run.size();
   if (full_since_ == kNever) full_since_ = now;
@@ -284,7 +299,7 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
       return static_cast<std::size_t>(sent);
     }
     const int error = errno;
-    if (!socket_.is_of_earlier(error, attempts, now)) return settle(error, to, run, now);
+    if (!by_->is_of_earlier(error, attempts, now)) return settle(error, to, run, now);
   }
 }
 
@@ -336,7 +351,7 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
     UdpSocket::Attempts attempts;
     while (send_singly(first) != 1) {
       const int alone = errno;
-      if (socket_.is_of_earlier(alone, attempts, now)) continue;
+      if (by_->is_of_earlier(alone, attempts, now)) continue;
       return has_no_room(alone) ? 0 : give_up(alone, to, run, now);
     }
     if (is_about_segments(error)) socket_.stop_segmenting(error, now);
@@ -351,7 +366,7 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
 std::size_t UdpSender::give_up(int error, const InternetAddress& to, std::span<Datagram> run,
                                Time now) {
   if (error == EMSGSIZE) {
-    socket_.count_too_long(run.front().size(), now);
+    by_->count_too_long(run.front().size(), now);
     return 1;
   }
   socket_.count_refused(run.size(), to, error, now);
@@ -400,7 +415,7 @@ int UdpSender::send_joined(std::span<Datagram> run) {
   segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
   const auto size = static_cast<std::uint16_t>(run.front().size());
   std::memcpy(CMSG_DATA(segment), &size, sizeof size);
-  const auto sent = ::sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const auto sent = ::sendmsg(by_->fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   return sent < 0 ? -1 : static_cast<int>(run.size());
 }
 
@@ -419,8 +434,8 @@ int UdpSender::send_singly(std::span<Datagram> run) {
   }
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
   // This takes less time than the call for several.
-  if (run.size() == 1) return ::sendmsg(socket_.fd(), &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;
-  return ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(run.size()), kFlags);
+  if (run.size() == 1) return ::sendmsg(by_->fd(), &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;
+  return ::sendmmsg(by_->fd(), messages_.data(), static_cast<unsigned>(run.size()), kFlags);
 }
 
 }  // namespace stp::port

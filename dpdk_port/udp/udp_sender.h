@@ -49,6 +49,7 @@ class UdpSender {
   struct Datagram {
     MacAddr to;
     bool connected;  // it shows that the Node has a connection with that station
+    bool heard;      // lately, so the station is there
     bool may_be_marked;
     iovec pieces[2];
     std::byte* end;  // of what was built here: there is room for the rest of the frame
@@ -66,6 +67,7 @@ class UdpSender {
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
   std::size_t next_run();
+  UdpSocket& socket_for(std::span<const Datagram> run);
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   bool send_lone(const Datagram& lone, Time now);
@@ -92,6 +94,7 @@ class UdpSender {
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
   RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
+  UdpSocket* by_ = &socket_;           // the socket that sends to it
   std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};

@@ -232,6 +232,8 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
   if (!again) error.text = all.front()->other_raw_sockets();
   if (!again && error.text.empty()) error.text = all.front()->longer_than_interface(config);
   if (!error.text.empty()) return {};
+  // Behind all others, whose places the kernel counts.
+  for (const auto& each : all) each->open_deaf();
   return all;
 }
 
@@ -299,7 +301,26 @@ std::string UdpSocket::take_place_of(UdpSocket& other) {
   if (::dup3(fd_, other.fd_, O_CLOEXEC) < 0) return std::strerror(errno);
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
+  if (deaf_ && other.deaf_) return deaf_->take_place_of(*other.deaf_);
   return "";
+}
+
+// Until it is connected it may get what is for this one, which is lost then.
+void UdpSocket::open_deaf() {
+  const auto bound_to = device();
+  const int type = (raw_ ? SOCK_RAW : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const int fd = bound_to ? ::socket(family_, type, raw_ ? int{wire::kIpProtocol} : 0) : -1;
+  if (fd < 0) return;
+  std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family_, raw_, troubles_));
+  out->any_ = any_;
+  out->errors_ = errors_;
+  out->longest_ = longest_;
+  out->set_options();
+  InternetAddress at = any_ ? any_of(family_) : address_;
+  at.port = address_.port;
+  if (out->share(*this, *bound_to, at) != 0) return;
+  out->address_ = address_;
+  if (out->hear_nobody()) deaf_ = std::move(out);
 }
 
 // Others may have the port only while this one gets its place there. In the moment until it is
@@ -341,31 +362,43 @@ int UdpSocket::share(const UdpSocket& other, const std::string& interface,
   if (::setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
                    static_cast<socklen_t>(interface.size())) != 0)
     return errno;
-  if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_V6ONLY, any_ ? 0 : 1);
   sockaddr_storage name{};
   const socklen_t length = to_socket_address(at, family_, name);
+  const bool were_let_in = other.lets_others_in();
   other.let_others_in(true);
   let_others_in(true);
   const int error = ::bind(fd_, reinterpret_cast<const sockaddr*>(&name), length) == 0 ? 0 : errno;
-  let_others_in(false);
-  other.let_others_in(false);
+  let_others_in(were_let_in);
+  other.let_others_in(were_let_in);
   address_ = at;
   return error;
 }
 
-// Connected to a port of its own address that nobody sends from.
-void UdpSocket::hear_nobody() const {
+// Connected to a port of its own address that nobody sends from. One at all addresses says with
+// each datagram what it is from.
+bool UdpSocket::hear_nobody() const {
   constexpr std::uint16_t kDiscard = 9;  // RFC 863
-  InternetAddress at = address_;
-  at.port = kDiscard;
-  sockaddr_storage name{};
-  const socklen_t length = to_socket_address(at, family_, name);
-  // If that fails, it hears the peer until it is closed.
-  (void)::connect(fd_, reinterpret_cast<const sockaddr*>(&name), length);
+  const auto connect_to = [this](InternetAddress at) {
+    at.port = raw_ ? 0 : kDiscard;
+    sockaddr_storage name{};
+    const socklen_t length = to_socket_address(at, family_, name);
+    return length != 0 && ::connect(fd_, reinterpret_cast<const sockaddr*>(&name), length) == 0;
+  };
+  return connect_to(address_) ||
+         (any_ && connect_to(InternetAddress::of(Ipv4{INADDR_LOOPBACK}, 0)));
 }
 
+// Also while the kernel looks for the port of another socket.
 void UdpSocket::let_others_in(bool on) const {
   set_option(fd_, SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0);
+  if (deaf_) deaf_->let_others_in(on);
+}
+
+bool UdpSocket::lets_others_in() const {
+  int on = 0;
+  socklen_t length = sizeof on;
+  return ::getsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, &length) == 0 && on != 0;
 }
 
 std::optional<std::string> UdpSocket::device() const {

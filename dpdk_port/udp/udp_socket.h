@@ -54,8 +54,15 @@ class UdpSocket {
   // namespace; `for_good`: and always will.
   std::unique_ptr<UdpSocket> toward(const InternetAddress& peer, const OwnAddress& own,
                                     unsigned interface, bool& for_good);
-  // Of such a socket: what comes from the peer from now on is again for the other one.
-  void hear_nobody() const;
+  // Of such a socket: what comes from the peer from now on is again for the other one. False: the
+  // kernel refuses.
+  bool hear_nobody() const;
+  // One more at the same address and port, which hears nothing, of each that open() has opened. The
+  // kernel keeps what is for an address on this subnet for seconds while it looks for the station,
+  // and counts it in the send buffer of the socket: what is for stations that may not be there goes
+  // by this one, so it takes no room from others. nullptr: the kernel refuses, and this one is for
+  // all.
+  [[nodiscard]] UdpSocket* deaf() const { return deaf_.get(); }
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -148,7 +155,9 @@ class UdpSocket {
   // The interface that it is bound to; "": none. nullopt: that has gone.
   [[nodiscard]] std::optional<std::string> device() const;
   int share(const UdpSocket& other, const std::string& interface, const InternetAddress& at);
+  void open_deaf();
   void let_others_in(bool on) const;
+  [[nodiscard]] bool lets_others_in() const;
   void steer(unsigned count);
   void set_options();
   OpenError bind(const std::string& interface, const InternetAddress& to);
@@ -175,6 +184,7 @@ class UdpSocket {
   UdpErrors own_errors_;
   UdpErrors* errors_ = &own_errors_;
   std::string not_steered_;
+  std::unique_ptr<UdpSocket> deaf_;
 };
 
 }  // namespace stp::port

@@ -25,6 +25,7 @@ struct Answer {
   std::uint64_t order = 0;   // sequence number of add() and add_for_stranger()
   std::size_t of_group = 0;  // of sources
   bool completes = false;    // an RSR that tells that a Transfer is complete
+  bool to_silent = false;    // as in TxFrame
 
   // Must leave before users' requests: the frame that opens a connection before its data, and the
   // news that a Transfer is complete before its END.
@@ -109,6 +110,7 @@ class Answers {
     place.dst = answer.dst;
     place.header = answer.header;
     place.checksum = answer.checksum;
+    place.to_silent = answer.to_silent;
     if (place.option || answer.option) place.option = answer.option;  // most have none
     place.completes = answer.completes;
     place.order = order_++;
@@ -122,6 +124,32 @@ class Answers {
   std::uint64_t order_ = 0;
   std::size_t credit_ = kMostCredit;
   std::array<std::uint16_t, kGroups> waiting_{};  // strangers' answers per group of sources
+};
+
+// Which stations have lately sent what only somebody can send who has got something from here.
+class HeardStations {
+ public:
+  // That long a frame shows that its sender is there. A connection asks a silent peer sooner.
+  static constexpr Time kLately = 5 * kSecond;
+
+  static bool is_lately(Time heard, Time now) { return now < heard || now - heard < kLately; }
+  void note(const MacAddr& station, Time now) { places_[index(station)] = {station.to_u64(), now}; }
+  [[nodiscard]] bool lately(const MacAddr& station, Time now) const {
+    const auto& place = places_[index(station)];
+    return place.station == station.to_u64() && is_lately(place.heard, now);
+  }
+
+ private:
+  // Of two stations with one place, the one that was heard last has it.
+  static constexpr unsigned kBits = 8;
+  static std::size_t index(const MacAddr& station) {
+    return station.to_u64() * 0x9e37'79b9'7f4a'7c15 >> (64 - kBits);
+  }
+  struct Place {
+    std::uint64_t station = 0;
+    Time heard = 0;
+  };
+  std::array<Place, std::size_t{1} << kBits> places_{};
 };
 
 struct Common {
@@ -142,7 +170,8 @@ struct Common {
                       .header = header,
                       .checksum = vc.endpoint->config.checksum,
                       .option = option,
-                      .completes = completes}))
+                      .completes = completes,
+                      .to_silent = is_silent(vc, seen)}))
       counters.add(Counter::kAnswersFull);
   }
   // The same to a station without a connection here. Queues all of `headers` or none; false: no
@@ -159,6 +188,11 @@ struct Common {
     for (const auto& header : headers)
       answers.add_for_stranger({dst, header, checksum, option}, source);
     return true;
+  }
+  // Whether the peer of a connection has not proven lately that it is there. Of a connectionless
+  // Port there is no such peer: see `stations`.
+  [[nodiscard]] static bool is_silent(const Vc& vc, Time now) {
+    return vc.peer_key == 0 || vc.waits_for_proof || !HeardStations::is_lately(vc.heard, now);
   }
   // protocol: 13.14
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const {
@@ -189,6 +223,7 @@ struct Common {
   Counters counters;
   Answers answers;
   RingQueue<Event> events;
+  HeardStations stations;   // that have sent to connectionless Ports
   Time seen = 0;            // time of the latest call
   bool looped = false;      // the frames being received came from this Node itself
   bool marked = false;      // a router has marked the frame that is being received

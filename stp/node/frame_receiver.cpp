@@ -22,6 +22,7 @@ void ConnectionlessPorts::receive(Vc& vc, const wire::Frame& frame, Time now) {
   const auto sender = KeySender::of(frame.src, frame.header.s_port);
   if (!vc.guard->admits(sender, now)) return common.drop(DropReason::kKeyGuesses);
   vc.guard->right(sender);
+  common.stations.note(frame.src, now);
   const auto op = frame.header.op();
   if (op != wire::Op::kData) common.counters.add(Counter::kRxControl);
   // protocol: 11.10

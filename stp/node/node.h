@@ -161,6 +161,7 @@ struct TxFrame {
   Bytes attached;               // out: user memory that follows `head` on the link
   TxToken token;                // out: see Node::transmitted
   bool for_stranger = false;    // out: it answers a station that has proven nothing
+  bool to_silent = false;       // out: its station has not proven lately that it is there
   bool may_be_marked = false;   // out: instead of losing it, routers may mark it (ECN)
 };
 

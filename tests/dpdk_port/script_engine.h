@@ -16,16 +16,19 @@ using Frame = std::vector<std::byte>;
 
 class ScriptEngine final : public Engine {
  public:
-  void send(Frame frame) { outgoing_.push_back({std::move(frame), {}, {}, false, false}); }
+  void send(Frame frame) { outgoing_.push_back({.head = std::move(frame)}); }
   void send_to_stranger(Frame frame) {
-    outgoing_.push_back({std::move(frame), {}, {}, true, false});
+    outgoing_.push_back({.head = std::move(frame), .for_stranger = true, .to_silent = true});
+  }
+  void send_to_silent(Frame frame) {
+    outgoing_.push_back({.head = std::move(frame), .to_silent = true});
   }
   void send_to_be_marked(Frame frame) {
-    outgoing_.push_back({std::move(frame), {}, {}, false, true});
+    outgoing_.push_back({.head = std::move(frame), .may_be_marked = true});
   }
   // The caller must keep the memory until its token is returned.
   void send_attached(Frame head, Bytes memory, RegionId region) {
-    outgoing_.push_back({std::move(head), memory, {1, region}, false, false});
+    outgoing_.push_back({.head = std::move(head), .attached = memory, .token = {1, region}});
   }
 
   void receive(std::span<const Bytes> burst, Time now) override;
@@ -55,9 +58,9 @@ class ScriptEngine final : public Engine {
  private:
   struct Outgoing {
     Frame head;
-    Bytes attached;
-    TxToken token;
-    bool for_stranger, may_be_marked;
+    Bytes attached{};
+    TxToken token{};
+    bool for_stranger = false, to_silent = false, may_be_marked = false;
   };
   std::deque<Outgoing> outgoing_;
 };

@@ -58,8 +58,8 @@ struct FavoredPair : UdpPair {
     exchange(kEnough);
     settle();
     exchange(1);
-    ASSERT_GE(socket_of(*a.port, true), 0);
-    ASSERT_GE(socket_of(*b.port, true), 0);
+    ASSERT_GE(socket_of(*a.port, Connected::kToSomebody), 0);
+    ASSERT_GE(socket_of(*b.port, Connected::kToSomebody), 0);
   }
   void expect_all_whole() const {
     ASSERT_EQ(a.engine.received.size(), exchanged);
@@ -185,8 +185,8 @@ TEST(FavoredPeer, IsHeardByTheInterfaceOfTheRouteToIt) {
   ASSERT_NO_FATAL_FAILURE(pair.favor());
   std::array<char, IF_NAMESIZE> name{};
   socklen_t length = name.size();
-  ASSERT_EQ(::getsockopt(socket_of(*pair.a.port, true), SOL_SOCKET, SO_BINDTODEVICE, name.data(),
-                         &length),
+  ASSERT_EQ(::getsockopt(socket_of(*pair.a.port, Connected::kToSomebody), SOL_SOCKET,
+                         SO_BINDTODEVICE, name.data(), &length),
             0);
   EXPECT_STREQ(name.data(), "lo");
 }
@@ -324,7 +324,7 @@ TEST(FavoredPeer, IsNoneForGoodWhereTheUserIsAnother) {
   if (!is_nobody) GTEST_SKIP() << "this process may not be another user";
   pair.a.ahead += 2 * FavoredPeer::kAgain;
   send();
-  EXPECT_LT(socket_of(*pair.a.port, true), 0);
+  EXPECT_LT(socket_of(*pair.a.port, Connected::kToSomebody), 0);
 }
 
 // Datagrams by the dozen are joined at the link's socket.
@@ -339,7 +339,7 @@ TEST(FavoredPeer, IsNoneThatSendsMuchAtATime) {
     ASSERT_TRUE(pair.turn_until(
         [&] { return pair.b.engine.received.size() == before + std::size_t{burst} * kFrames; }));
   }
-  EXPECT_LT(socket_of(*pair.b.port, true), 0);
+  EXPECT_LT(socket_of(*pair.b.port, Connected::kToSomebody), 0);
   if (pair.b.port->info().driver.find("gro") != std::string::npos) {
     EXPECT_GT(counter(*pair.b.port, "udp_rx_joined"), kBursts * kFrames / 2);
   }
@@ -366,7 +366,7 @@ TEST(FavoredPeer, ReportsThatItsSocketHasAreCounted) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());
   pair.b.port.reset();
-  ASSERT_EQ(::send(socket_of(*pair.a.port, true), "1", 1, MSG_DONTWAIT), 1);
+  ASSERT_EQ(::send(socket_of(*pair.a.port, Connected::kToSomebody), "1", 1, MSG_DONTWAIT), 1);
   pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, 1));
   for (unsigned i = 0; i < 4; ++i) pair.a.turn();
   EXPECT_EQ(counter(*pair.a.port, "udp_reports"), 2U) << "one by each socket";
@@ -379,7 +379,7 @@ TEST(FavoredPeer, IsNoStrangerAndGetsNoMarksByThatSocket) {
     pair.a.engine.send_to_stranger(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
     pair.a.turn();
   }
-  EXPECT_LT(socket_of(*pair.a.port, true), 0);
+  EXPECT_LT(socket_of(*pair.a.port, Connected::kToSomebody), 0);
   for (unsigned i = 0; i < 2 * kEnough; ++i) {
     pair.a.engine.send_to_be_marked(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
     pair.a.turn();

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <deque>
 
 #include "tests/dpdk_port/link_pair.h"
@@ -150,6 +151,50 @@ TEST_F(UdpFaults, WithoutRoomDatagramsWaitAndKeepTheirOrder) {
   }
   EXPECT_GT(count("tx_kept"), 0U);
   EXPECT_EQ(count("tx_dropped"), 0U);
+}
+
+// The kernel keeps what is for an address that nobody has, and counts it in the buffer of a socket.
+TEST_F(UdpFaults, WhereTheBufferForSilentStationsIsFullOthersGoOn) {
+  const int deaf = socket_of(*a.port, Connected::kToNobody);
+  ASSERT_GE(deaf, 0);
+  const MacAddr absent =
+      a.port->find_station(InternetAddress::of(Ipv4{INADDR_LOOPBACK + 7}, 9'001), now()).value();
+  injected = {deaf, std::deque<int>(20, EAGAIN)};
+  for (unsigned i = 0; i < 5; ++i)
+    a.engine.send_to_silent(make_frame(absent, a.mac(), 1'000 + i % 2, i));
+  send(5);
+  a.turn();
+  EXPECT_EQ(count("udp_tx_silent"), 5U);
+  EXPECT_TRUE(a.port->prepare_to_sleep()) << "nothing waits";
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_EQ(count("tx_kept") + count("tx_dropped"), 0U);
+  injected.errors.clear();
+  a.engine.send_to_silent(frame(1'000));
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_EQ(count("udp_tx_silent"), 5U);
+}
+
+TEST_F(UdpFaults, TheSocketForSilentStationsHearsNothing) {
+  for (const char* const text : {"udp:127.0.0.1,port=0", "udp:0.0.0.0,port=0", "udp:,port=0"}) {
+    LinkEnd end;
+    end.open(text);
+    const int deaf = socket_of(*end.port, Connected::kToNobody);
+    ASSERT_GE(deaf, 0) << text;
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(end.port->info().udp_port);
+    // Whatever the port that it comes from, by which the kernel might choose.
+    for (std::size_t i = 1; i <= 16; ++i) {
+      const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+      ::sendto(fd, "0123456789", 10, 0, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+      ::close(fd);
+      end.turn();
+      EXPECT_EQ(end.engine.received.size(), i) << text;
+    }
+    std::byte heard{};
+    EXPECT_EQ(::recv(deaf, &heard, 1, MSG_DONTWAIT), -1);
+  }
 }
 
 TEST_F(UdpFaults, WithoutRoomForLongDatagramsAreDroppedAndCounted) {

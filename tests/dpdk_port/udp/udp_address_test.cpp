@@ -15,6 +15,7 @@
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/shards_fixture.h"
+#include "tests/dpdk_port/udp/socket_of.h"
 
 namespace stp::port::udp_address_test {
 namespace {
@@ -155,6 +156,13 @@ TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
     any.engine.send(make_frame(from, any.mac(), 200, 3));
     ASSERT_TRUE(turn_until(asker, any, [&] { return asker.engine.received.size() == 4; }));
     for (const auto& each : asker.engine.received) EXPECT_EQ(source_of(each), there) << ip;
+    ASSERT_GE(socket_of(*any.port, Connected::kToNobody), 0);
+    asker.engine.received.clear();
+    any.engine.send_to_silent(make_frame(from, any.mac(), 100, 0));
+    for (unsigned i = 0; i < 3; ++i) any.engine.send_to_silent(make_frame(from, any.mac(), 200, i));
+    ASSERT_TRUE(turn_until(asker, any, [&] { return asker.engine.received.size() == 4; }));
+    for (const auto& each : asker.engine.received)
+      EXPECT_EQ(source_of(each), there) << "by its other socket, " << ip;
   }
 }
 

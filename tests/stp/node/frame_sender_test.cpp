@@ -37,6 +37,37 @@ TEST_F(FrameSending, nothing_of_a_user_overtakes_the_answer_that_opens_its_conne
   EXPECT_EQ(burst(b), (std::vector{Op::kConnectionAnswer, Op::kNoOperation}));
 }
 
+// What is for a station that may not be there is not to keep others waiting.
+TEST_F(FrameSending, frames_tell_whether_their_station_has_proven_lately_that_it_is_there) {
+  listener = b.open();
+  ASSERT_EQ(b.node.listen(listener, 3000), 0);
+  b.stock(listener);
+  endpoint_a = a.open();
+  begin_connect();
+  const auto request = take(a).value();
+  EXPECT_TRUE(a.to_silent) << "nobody has answered";
+  EXPECT_FALSE(a.for_stranger) << "a user has named it";
+  arrive(b, request);
+  accept();
+  arrive(a, take(b).value());
+  const auto is_silent = [&] {
+    put(a, ca, nop(1));
+    const auto frame = take(a);
+    EXPECT_TRUE(frame);
+    if (frame) arrive(b, *frame);
+    return a.to_silent;
+  };
+  EXPECT_FALSE(is_silent());
+  now += HeardStations::kLately - 1;
+  EXPECT_FALSE(is_silent());
+  ++now;
+  EXPECT_TRUE(is_silent());
+  put(b, cb, nop(1));
+  arrive(a, take(b).value());
+  EXPECT_FALSE(b.to_silent) << "it has just been heard";
+  EXPECT_FALSE(is_silent());
+}
+
 TEST_F(FrameSending, a_user_that_breaks_its_ring_loses_its_connection_and_nothing_else) {
   connect();
   auto* const control_block = reinterpret_cast<ChannelControl*>(ca.memory->data());

@@ -61,6 +61,24 @@ TEST_F(PortRatesTest, what_a_port_sends_to_a_station_has_a_bounded_rate) {
   EXPECT_TRUE(arrived(pa.source.size()));
 }
 
+// A Port may send to anybody: what counts is who has sent to a Port of this Node.
+TEST_F(PortRatesTest, frames_tell_whether_their_station_has_proven_lately_that_it_is_there) {
+  const auto is_silent = [&](const MacAddr& station) {
+    auto request = to_b(wire::Op::kNoOperation);
+    request.destination_mac = station.to_u64();
+    put(a, pa.port, request);
+    EXPECT_TRUE(take(a));
+    return a.to_silent;
+  };
+  EXPECT_TRUE(is_silent(kMacB));
+  put(b, pb.port, addressed(pa, kMacA, wire::Op::kNoOperation));
+  arrive(a, take(b).value());
+  EXPECT_FALSE(is_silent(kMacB));
+  EXPECT_TRUE(is_silent(kStranger));
+  now += HeardStations::kLately;
+  EXPECT_TRUE(is_silent(kMacB));
+}
+
 // protocol: 13.17
 TEST_F(PortRatesTest, control_operations_of_a_port_count_too) {
   constexpr unsigned kAtOnce = 64, kRounds = 20;
