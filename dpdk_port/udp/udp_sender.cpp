@@ -35,8 +35,10 @@ MutableBytes payload_of(const TxFrame& frame) {
   return op == wire::Op::kData || has_option ? payload : payload.first(wire::kHeaderSize);
 }
 
-bool has_no_room(int error) {
-  return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+// The kernel has lost a datagram: the queue of an interface is full, or its table of neighbors, or
+// its memory. Another station's may leave, so nothing waits.
+bool is_lost(int error) {
+  return error == ENOBUFS || error == ENOMEM;
 }
 
 // What concerns the way to a station, whatever is sent there.
@@ -326,7 +328,7 @@ bool UdpSender::send_lone(const Datagram& lone, Time now) {
 }
 
 void UdpSender::failed_alone(UdpSocket& socket, int error, Time now) {
-  if (has_no_room(error) || error == EFAULT) return;
+  if (error == EAGAIN || is_lost(error) || error == EFAULT) return;
   // Nobody reads them later.
   UdpSocket::Attempts attempts;
   (void)socket.is_of_earlier(error, attempts, now);
@@ -336,8 +338,8 @@ void UdpSender::failed_alone(UdpSocket& socket, int error, Time now) {
 // The kernel did not send.
 std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Datagram> run,
                               Time now) {
-  if (has_no_room(error)) return 0;
-  if (is_about_way(error)) return give_up(error, to, run, now);
+  if (error == EAGAIN) return 0;
+  if (is_about_way(error) || is_lost(error)) return give_up(error, to, run, now);
   const auto first = run.first(1);
   const bool cannot_read = error == EFAULT && first[0].pieces[1].iov_len > 0;
   if (cannot_read) {
@@ -352,7 +354,7 @@ std::size_t UdpSender::settle(int error, const InternetAddress& to, std::span<Da
     while (send_singly(first) != 1) {
       const int alone = errno;
       if (by_->is_of_earlier(alone, attempts, now)) continue;
-      return has_no_room(alone) ? 0 : give_up(alone, to, run, now);
+      return alone == EAGAIN ? 0 : give_up(alone, to, run, now);
     }
     if (is_about_segments(error)) socket_.stop_segmenting(error, now);
     ++counters_.calls;
@@ -368,6 +370,11 @@ std::size_t UdpSender::give_up(int error, const InternetAddress& to, std::span<D
   if (error == EMSGSIZE) {
     by_->count_too_long(run.front().size(), now);
     return 1;
+  }
+  if (is_lost(error)) {
+    counters_.dropped += run.size();
+    socket_.tell_lost(to, error, now);
+    return run.size();
   }
   socket_.count_refused(run.size(), to, error, now);
   return run.size();

@@ -624,6 +624,15 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   troubles_.tell(UdpTroubles::About::kOther, to, std::move(text), now);
 }
 
+// Not of the peer: its way may be free again at once.
+void UdpSocket::tell_lost(const InternetAddress& to, int error, Time now) {
+  troubles_.tell(UdpTroubles::About::kOther,
+                 "the kernel loses what is sent to " + to_string(to) + ": " + std::strerror(error) +
+                     ": the queue of the interface is full, or the table of neighbors "
+                     "(net.ipv4.neigh.default.gc_thresh3), or the memory",
+                 now);
+}
+
 void UdpSocket::count_failed(int error, Time now) {
   ++errors_->failed;
   troubles_.tell(UdpTroubles::About::kOther,

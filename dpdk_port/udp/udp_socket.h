@@ -140,6 +140,7 @@ class UdpSocket {
   }
   void count_too_long(std::size_t bytes, Time now);
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
+  void tell_lost(const InternetAddress& to, int error, Time now);
   void count_failed(int error, Time now);
 
   [[nodiscard]] const UdpErrors& errors() const { return *errors_; }

@@ -143,14 +143,30 @@ TEST_F(UdpFaults, ReportsInThePlaceOfACallDoNotEndSegmentation) {
 }
 
 TEST_F(UdpFaults, WithoutRoomDatagramsWaitAndKeepTheirOrder) {
-  for (const int error : {EAGAIN, ENOBUFS, ENOMEM}) {
-    fail_with({error, 0, error});
-    send(100, 900);
-    send(1, 300);
-    ASSERT_NO_FATAL_FAILURE(expect_all());
-  }
+  fail_with({EAGAIN, 0, EAGAIN});
+  send(100, 900);
+  send(1, 300);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
   EXPECT_GT(count("tx_kept"), 0U);
   EXPECT_EQ(count("tx_dropped"), 0U);
+}
+
+// The kernel has no place for the neighbor: that is no reason for others to wait.
+TEST_F(UdpFaults, WhatTheKernelLosesIsCountedAndKeepsNobodyWaiting) {
+  for (const int error : {ENOBUFS, ENOMEM}) {
+    const auto before = count("tx_dropped");
+    fail_with({error});
+    send(3, 900);
+    a.turn();
+    EXPECT_EQ(count("tx_dropped"), before + 3);
+    EXPECT_TRUE(a.port->prepare_to_sleep()) << "nothing waits";
+    EXPECT_NE(a.port->trouble().find(std::strerror(error)), std::string::npos) << a.port->trouble();
+    EXPECT_FALSE(a.port->is_reported_gone(there));
+    sent = 0;
+  }
+  send(3);
+  ASSERT_NO_FATAL_FAILURE(expect_all());
+  EXPECT_EQ(count("tx_kept"), 0U);
 }
 
 // The kernel keeps what is for an address that nobody has, and counts it in the buffer of a socket.
