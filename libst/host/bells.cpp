@@ -93,33 +93,15 @@ bool Bells::any_rung() const {
   return false;
 }
 
+// The link's descriptor may be an epoll, and is in none: to add one to another takes a mutex of the
+// kernel that there is once, and any user of the host can hold that for most of the time. Events
+// beyond the size of `rung_` stay pending and end the next sleep.
 void Bells::sleep(int link, Time length) {
-  if (link != link_) watch_link(link);
-  sleep_on_all(length);
-}
-
-// Level-triggered, as for poll(): the link ends sleeps as long as the descriptor is readable. -1:
-// none.
-void Bells::watch_link(int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (link_ >= 0) ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, link_, nullptr);
-  if (fd >= 0) ::epoll_ctl(all_.get(), EPOLL_CTL_ADD, fd, &event);
-  link_ = fd;
-}
-
-// Sleeps and learns who rang in one system call. Events beyond the size of `rung_` stay pending and
-// end the next sleep.
-void Bells::sleep_on_all(Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
-  const auto most = static_cast<int>(rung_.size());
-  rung_count_ = ::epoll_pwait2(all_.get(), rung_.data(), most, &timeout, nullptr);
-  if (rung_count_ >= 0 || errno == EINTR) return;
-  // Linux before 5.11 has no epoll_pwait2(); epoll_wait() counts in milliseconds.
-  pollfd any{.fd = all_.get(), .events = POLLIN, .revents = 0};
-  ::ppoll(&any, 1, &timeout, nullptr);
-  rung_count_ = ::epoll_wait(all_.get(), rung_.data(), most, 0);
+  std::array<pollfd, 2> any{{{all_.get(), POLLIN, 0}, {link, POLLIN, 0}}};
+  if (::ppoll(any.data(), any.size(), &timeout, nullptr) <= 0 || any[0].revents == 0) return;
+  rung_count_ = ::epoll_wait(all_.get(), rung_.data(), static_cast<int>(rung_.size()), 0);
 }
 
 void Bells::hear() {

@@ -50,9 +50,6 @@ class Bells {
   // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
   // fall_asleep() and wake_up(), from one thread.
   void sleep(int link, Time length);
-  // From the same thread, when it does not expect to sleep soon: until the next sleep(), frames
-  // that arrive wake nobody. The kernel has less to do for each.
-  void leave_link() { watch_link(-1); }
   // From now on clients that post also write their bells. False: a bell has rung already.
   [[nodiscard]] bool fall_asleep();
   void wake_up();
@@ -96,8 +93,6 @@ class Bells {
   }
   [[nodiscard]] bool any_rung() const;
   int watch(int operation, int fd, ClientId whose, bool heard);
-  void watch_link(int fd);
-  void sleep_on_all(Time length);
   void hear();
   void rang_in_vain(Client& client);
   void end_silences();
@@ -105,9 +100,8 @@ class Bells {
   ClientTable& clients_;
   port::TurnClock& clock_;
   os::UniqueFd own_;
-  os::UniqueFd all_;                    // an epoll of the own bell, the clients' and the link
+  os::UniqueFd all_;                    // an epoll of the own bell and the clients'
   Close close_;                         // empty: bells are closed here
-  int link_ = -1;                       // signals frames, as registered in `all_`
   std::array<epoll_event, 64> rung_{};  // the events that ended the last sleep
   int rung_count_ = 0;
   bool asleep_ = false;

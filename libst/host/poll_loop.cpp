@@ -36,8 +36,6 @@ constexpr Time kSpin = 50 * kMicrosecond;
 // received frames if the driver cannot signal them.
 constexpr Time kFirstSleep = 50 * kMicrosecond;
 constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
-// After so many turns with work and no sleep, the thread does not expect one soon.
-constexpr unsigned kAwake = 64;
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
 constexpr unsigned kCoresToSpin = 4;
 
@@ -111,7 +109,6 @@ void PollLoop::wait_for_callers() {
   auto time = absence_.prolong();
   if (left_.exchange(false)) time = std::min(time, kLongestLeft);
   far_away_ = time > kLongestLeft;
-  if (far_away_) service_.leave_link();
   Lock guard(mutex_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(time);
   while (!taken_over_ && !stopping_ && !(far_away_ && left_))
@@ -142,7 +139,6 @@ void PollLoop::drive() {
       idle_since = now;
       interval = kFirstSleep;
       looks_.restart();
-      if (++worked_ == kAwake) service_.leave_link();
     } else {
       rest(driving, idle_since, interval);
     }
@@ -210,7 +206,6 @@ void PollLoop::sleep(Turn& driving, Time interval) {
   const auto deadline = driving->next_deadline();
   const auto now = port::now();
   if (deadline <= now || !driving->prepare_to_sleep()) return;
-  worked_ = 0;
   sleeping_ = true;  // before another thread can have the lock, add a timer and call take_over()
   driving.pause([&] {
     service_.sleep(wake_fd_, std::min(interval, deadline - now));

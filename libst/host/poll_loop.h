@@ -138,11 +138,10 @@ class PollLoop {
   Service& service_;
   const PollPolicy policy_;
   const std::vector<unsigned> cpus_;
-  const int wake_fd_;    // readable when frames have arrived; -1: the driver has no such descriptor
-  SleepBudget looks_;    // paces the polling without wake_fd_; used by the thread only
-  const bool yields_;    // yields its core in each idle turn
-  Patience patience_;    // before it sleeps, where it yields; used by the thread only
-  unsigned worked_ = 0;  // turns with work since the last sleep; used by the thread only
+  const int wake_fd_;  // readable when frames have arrived; -1: the driver has no such descriptor
+  SleepBudget looks_;  // paces the polling without wake_fd_; used by the thread only
+  const bool yields_;  // yields its core in each idle turn
+  Patience patience_;  // before it sleeps, where it yields; used by the thread only
   Heartbeat heartbeat_;
   std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;

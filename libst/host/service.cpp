@@ -371,10 +371,6 @@ void Service::sleep(int wake_fd, Time length) {
   driven_.impl_->bells.sleep(wake_fd, length);
 }
 
-void Service::leave_link() {
-  driven_.impl_->bells.leave_link();
-}
-
 void DrivenService::woke_up() {
   impl_->port->woke_up();
   impl_->bells.wake_up();

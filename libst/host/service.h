@@ -255,9 +255,6 @@ class Service {
   // readable (-1: none), or `length` has passed. Call between prepare_to_sleep() and woke_up(),
   // without the lock, from one thread.
   void sleep(int wake_fd, Time length);
-  // From the same thread, when it does not expect to sleep soon: the kernel has less to do for each
-  // frame while no thread could be woken by it.
-  void leave_link();
   // The service's own eventfd, which is never handed out. Needs no lock.
   [[nodiscard]] int bell() const;
 

@@ -2,6 +2,7 @@
 #include "libst/host/poll_loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -90,8 +91,8 @@ TEST_P(PollLoopTest, TakesOverWhenTheLastCallerHasGone) {
   }
 }
 
-// Whether frames that arrive could wake some thread of this process.
-bool is_watched(int fd) {
+// Whether an epoll of this process has that file.
+bool is_in_an_epoll(int fd) {
   for (const auto& file : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
     std::ifstream lines(file.path());
     std::string word;
@@ -102,26 +103,24 @@ bool is_watched(int fd) {
   return false;
 }
 
-TEST_P(PollLoopTest, FramesWakeNobodyWhileACallerDrives) {
+// To add an epoll to another one takes a mutex of the kernel that any user can hold.
+TEST_P(PollLoopTest, TheLinksEpollEndsItsSleepsAndIsInNoOther) {
   const os::UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  port->wakes_by = frames.get();
+  const os::UniqueFd of_link(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ASSERT_EQ(::epoll_ctl(of_link.get(), EPOLL_CTL_ADD, frames.get(), &event), 0);
+  port->wakes_by = of_link.get();
   PollLoop loop(service, GetParam());
-  const auto visit_for_a_while = [&] {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
-    while (std::chrono::steady_clock::now() < until) {
-      const auto turn = service.drive();
-      loop.visited();
-    }
-  };
   loop.start();
-  for (int round = 0; round < 2; ++round) {
-    const bool sleeps = GetParam() != PollPolicy::kBusy;
-    ASSERT_TRUE(!sleeps || eventually([&] { return is_watched(frames.get()); }));
-    ASSERT_TRUE(eventually([&] {
-      visit_for_a_while();
-      return !is_watched(frames.get());
-    }));
-  }
+  ASSERT_TRUE(GetParam() == PollPolicy::kBusy ||
+              eventually([&] { return page->service_asleep.load() != 0; }));
+  EXPECT_TRUE(is_in_an_epoll(frames.get()));
+  EXPECT_FALSE(is_in_an_epoll(of_link.get()));
+  ASSERT_EQ(::eventfd_write(frames.get(), 1), 0);
+  const auto before = loop.heartbeat().beats();
+  EXPECT_TRUE(eventually([&] { return loop.heartbeat().beats() - before > 2'000; }))
+      << "a sleep lasts 100 ms";
 }
 
 // A program that looks at its memory alone answers without a call that looks.
