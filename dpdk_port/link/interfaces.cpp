@@ -206,28 +206,37 @@ LinkState InterfaceWatch::state() const {
 
 bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
   // What is told while the list is read is news the next time.
-  const bool changed = news_.look([](int) { return true; }, now);
-  if (changed || !known_) read();
+  is_old_ |= news_.look([](int) { return true; }, now);
+  const auto note = [this](std::optional<List> found) {
+    if (found && *found) all_ = std::move(*found);
+  };
+  note(asking_.take());
+  if ((is_old_ || !all_) && !asking_.is_asked()) {
+    is_old_ = false;
+    asking_.begin();
+    note(asking_.take(all_ ? kPatience : kFirst));
+  }
   InternetAddress wanted = address;
   wanted.port = 0;
-  auto at = std::ranges::lower_bound(all_, std::pair(wanted, interface));
-  return at != all_.end() && at->first == wanted && (interface == 0 || at->second == interface);
+  if (!all_) return false;
+  auto at = std::ranges::lower_bound(*all_, std::pair(wanted, interface));
+  return at != all_->end() && at->first == wanted && (interface == 0 || at->second == interface);
 }
 
-void HostAddresses::read() {
+HostAddresses::List HostAddresses::read() {
   const AllAddresses all;
-  known_ = all.are_known();
-  if (!known_) return;
-  all_.clear();
+  if (!all.are_known()) return std::nullopt;
+  std::vector<std::pair<InternetAddress, unsigned>> list;
   const char* name = "";
   unsigned index = 0;
   for (const auto* at : all) {
     const auto found = from_socket_address(at->ifa_addr);
     if (!found) continue;
     if (std::strcmp(name, at->ifa_name) != 0) index = ::if_nametoindex(name = at->ifa_name);
-    all_.emplace_back(*found, index);
+    list.emplace_back(*found, index);
   }
-  std::ranges::sort(all_);
+  std::ranges::sort(list);
+  return list;
 }
 
 namespace {
@@ -362,25 +371,35 @@ AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
     interface_ = target.substr(percent + 1);
   else if (!address_)
     interface_ = target;
-  ask();
+  note(ask());
 }
 
 bool AddressWatch::look(Time now) {
   if (config_.target.empty() || now < look_at_) return false;
-  look_at_ = now + kInterval;
-  if (!news_.look([](int) { return true; }, now)) return false;
+  is_old_ |= news_.look([](int) { return true; }, now);
+  auto found = asking_.take();
+  if (is_old_ && !asking_.is_asked() && now >= ask_at_) {
+    is_old_ = false;
+    ask_at_ = now + kInterval;
+    asking_.begin();
+  }
+  look_at_ = now + (asking_.is_asked() ? kAnswer : kInterval);
+  return found && note(std::move(*found));
+}
+
+bool AddressWatch::note(Found found) {
   const auto all = [this] {
     return std::tuple(absence_ ? absence_->state : LinkState::kUp,
                       absence_ ? absence_->trouble : "", index_);
   };
   const auto before = all();
-  ask();
+  absence_ = std::move(found.absence);
+  index_ = found.index;
   return all() != before;
 }
 
-void AddressWatch::ask() {
-  index_ = interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str());
-  absence_ = absence_now();
+AddressWatch::Found AddressWatch::ask() const {
+  return {absence_now(), interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str())};
 }
 
 std::optional<Absence> AddressWatch::absence_now() const {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "dpdk_port/link/address.h"
+#include "dpdk_port/link/asked_aside.h"
 #include "dpdk_port/link/link.h"
 #include "stp/types.h"
 
@@ -348,15 +349,24 @@ class InterfaceWatch {
 // changed: on a host with thousands of addresses the list takes milliseconds. One thread at a time.
 class HostAddresses {
  public:
+  // Each with the number of its interface, in order; ports are 0. nullopt: the kernel does not
+  // tell.
+  using List = std::optional<std::vector<std::pair<InternetAddress, unsigned>>>;
+  // How long it waits for a new list, and for the first one. Where that takes longer, the last one
+  // counts until it is here.
+  static constexpr Time kPatience = 20 * kMillisecond, kFirst = 200 * kMillisecond;
+
+  explicit HostAddresses(std::function<List()> ask = read) : asking_(std::move(ask)) {}
   // Whether that interface has the address, whatever its port; 0: any interface.
   bool has(const InternetAddress& address, unsigned interface, Time now);
 
  private:
-  void read();
+  static List read();
 
   InterfaceNews news_;
-  bool known_ = false;
-  std::vector<std::pair<InternetAddress, unsigned>> all_;  // in order; ports are 0
+  bool is_old_ = true;
+  List all_;
+  AskedAside<List> asking_;
 };
 
 // ---- Links whose interface or address is not there.
@@ -396,31 +406,40 @@ std::string hint_at_vrf(const InternetAddress& address);
 std::string unfit_here(const LinkConfig& link);
 
 // Watches whether this host still has what a udp: link is bound to: its address, or its interface.
+// Whoever looks never waits for the kernel's answer.
 class AddressWatch {
  public:
   // A link at all addresses of the host lacks none.
   explicit AddressWatch(LinkConfig config);
 
-  // Looks every kInterval, if something has changed at all. True: absence() or index() has changed.
+  // Asks every kInterval, if something has changed at all. True: absence() or index() has changed.
   bool look(Time now);
   // kGone, kDown or kNoCarrier, with the remedy. nullopt: all is there.
   [[nodiscard]] const std::optional<Absence>& absence() const { return absence_; }
   // Of the interface that the link names; 0: it names none, or there is no such interface.
   [[nodiscard]] unsigned index() const { return index_; }
 
-  static constexpr Time kInterval = 50 * kMillisecond;
+  // How often it asks, and looks whether there is an answer.
+  static constexpr Time kInterval = 50 * kMillisecond, kAnswer = kMillisecond;
 
  private:
-  void ask();
+  struct Found {
+    std::optional<Absence> absence;
+    unsigned index = 0;
+  };
+  [[nodiscard]] Found ask() const;
+  bool note(Found found);
   [[nodiscard]] std::optional<Absence> absence_now() const;
 
   const LinkConfig config_;
   std::optional<InternetAddress> address_;  // nullopt: the link names an interface
   std::string interface_;                   // that the link names; "": none
   InterfaceNews news_;
-  Time look_at_ = 0;
+  bool is_old_ = false;  // there was news since it asked last
+  Time look_at_ = 0, ask_at_ = 0;
   std::optional<Absence> absence_;
   unsigned index_ = 0;
+  AskedAside<Found> asking_{[this] { return ask(); }};  // what this needs outlives it
 };
 
 // Packet sockets kept for links whose interface is not there yet: a daemon opens them before it
