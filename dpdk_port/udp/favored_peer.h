@@ -30,6 +30,9 @@ class FavoredPeer {
   static constexpr Time kAgain = kSecond;
   // How often the kernel is asked by which interface it sends to the station.
   static constexpr Time kLook = kSecond;
+  // So many calls that send to it fail, with nothing from it in between, until it is favored no
+  // more: anybody may forge what makes one fail.
+  static constexpr unsigned kMostFailures = 4;
   // How long a message of its socket tells whose it is: anybody's may have come there before it was
   // connected.
   static constexpr Time kSettled = 100 * kMillisecond;
@@ -76,7 +79,14 @@ class FavoredPeer {
 
   // Whether the last call found nothing on its socket.
   [[nodiscard]] bool was_empty() const { return was_empty_; }
-  void note_empty(bool is_empty) { was_empty_ = is_empty; }
+  void note_empty(bool is_empty) {
+    was_empty_ = is_empty;
+    if (!is_empty) failures_ = 0;
+  }
+  // A call that sends by its socket has failed.
+  void failed() {
+    if (++failures_ >= kMostFailures) leave();
+  }
 
   // Once per turn.
   void look(Time now) {
@@ -113,6 +123,7 @@ class FavoredPeer {
   Peers::Route way_{};
   unsigned interface_ = 0;
   bool was_empty_ = false;
+  unsigned failures_ = 0;  // in a row
   SocketName peer_;
   std::unique_ptr<UdpSocket> socket_, former_;
 };

@@ -332,7 +332,7 @@ void UdpSender::failed_alone(UdpSocket& socket, int error, Time now) {
   // Nobody reads them later.
   UdpSocket::Attempts attempts;
   (void)socket.is_of_earlier(error, attempts, now);
-  if (error != EMSGSIZE) favored_.leave();
+  if (error != EMSGSIZE) favored_.failed();
 }
 
 // The kernel did not send.

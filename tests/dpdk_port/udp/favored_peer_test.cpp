@@ -362,6 +362,37 @@ TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
   ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() > before; }));
 }
 
+// Anybody may forge reports, with each of which one call fails.
+TEST(FavoredPeer, StaysSoBesideForgedReportsAsLongAsItAnswers) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const int fd = socket_of(*pair.a.port, Connected::kToSomebody);
+  const auto before = FavoredPair::favored(pair.a);
+  const unsigned count = 3 * FavoredPeer::kMostFailures;
+  // To a port that nobody has: the kernel reports to the socket that sends, as for its own peer.
+  const auto report = [&] {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    auto* const as_any = reinterpret_cast<sockaddr*>(&peer);
+    ASSERT_EQ(::getpeername(fd, as_any, &length), 0);
+    sockaddr_in nobody{};
+    nobody.sin_family = AF_INET;
+    nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    nobody.sin_port = htons(10);
+    ASSERT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&nobody), sizeof nobody), 0);
+    ASSERT_EQ(::send(fd, "1", 1, MSG_DONTWAIT), 1);
+    ASSERT_EQ(::connect(fd, as_any, length), 0);
+  };
+  for (unsigned i = 0; i < count; ++i) {
+    ASSERT_NO_FATAL_FAILURE(report());
+    ASSERT_NO_FATAL_FAILURE(pair.exchange(2));
+  }
+  EXPECT_GT(counter(*pair.a.port, "udp_reports"), 0U);
+  EXPECT_EQ(FavoredPair::favored(pair.a), before + count) << "each second one failed";
+  EXPECT_EQ(socket_of(*pair.a.port, Connected::kToSomebody), fd);
+  ASSERT_NO_FATAL_FAILURE(pair.expect_all_whole());
+}
+
 TEST(FavoredPeer, ReportsThatItsSocketHasAreCounted) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());
