@@ -229,7 +229,7 @@ pull() { # MODEL ADDRESS ADDRESS
   note "the sender: $(cat "$work/sender.log")"
   expect grep -q "device $nic_a has been removed" "$work/sender.log"
   expect costs_little $stpd_a
-  expect [ "$(grep -c ' is gone: ' "$work/a.log")" -eq 1 ]
+  expect [ "$(grep -c ': gone: ' "$work/a.log")" -eq 1 ]
   "$bin/stpctl" --socket "$work/a.sock" links
 
   await_true $stpd_a is_back

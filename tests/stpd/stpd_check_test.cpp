@@ -113,6 +113,8 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
   EXPECT_EQ(check(pair("memif:/x/m,role=server", "memif:/x/m,role=server,id=1")), 0)
       << program->output();
   finds("link = loop\nsocket = /nowhere/at/all.sock", "no directory /nowhere");
+  finds("listen = []\nlink = loop", "lets everybody listen");
+  EXPECT_EQ(check("listen = \"user:root:1\"\nlink = loop\n"), 0) << program->output();
   finds("pcap = /x.pcapng\n[link.a]\nlink = loop", "write it into the section of its link");
   const auto pcap = "pcap = \"" + directory.path() + "/trace.pcapng\"\n";
   EXPECT_EQ(check("link = loop\n" + pcap), 0) << program->output();

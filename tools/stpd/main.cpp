@@ -333,7 +333,7 @@ int run(int argc, char** argv, const Options& options) {
   const auto daemon = stp::stpd::Daemon::start(options);
   if (!daemon) return 1;
   const auto status = daemon->status();
-  log(LogLevel::kInfo, options.links.size() == 1 ? "ready" : "ready: " + status);
+  log(LogLevel::kInfo, status == "1 link" ? "ready" : "ready: " + status);
   notifier.tell("READY=1\nSTATUS=Serving " + status);
   const auto signal = serve(argc, argv, signals, notifier, *daemon, options);
   notifier.tell("STOPPING=1");

@@ -128,6 +128,10 @@ class Reader {
     if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
       return complain_of(begin_, "the quotes of " + name + " do not end; no value holds a #");
     if (name == "cpus") values = {joined(values, ",")};
+    if (name == "listen" && (values.empty() || values[0].empty() || values[0] == "{}"))
+      return complain(
+          "listen without a rule lets everybody listen on every port: leave the line out, or, for "
+          "nobody but root, name a port that no program has, as \"user:root:1\"");
     if (name != "listen" && values.size() != 1)
       return complain(name + " takes one value: put it in double quotes if it holds commas or " +
                       "blanks, as link = \"iface:eth0,mtu=9000\"");

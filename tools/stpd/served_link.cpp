@@ -404,7 +404,8 @@ void ServedLink::log_state(const host::LinkChange& change) {
   if (!change.trouble.empty()) text += (up ? ", with trouble: " : ": ") + change.trouble;
   if (text == logged_) return;
   logged_ = std::move(text);
-  log(up ? LogLevel::kInfo : LogLevel::kWarning, "link " + options_.link + " is " + logged_);
+  log(up ? LogLevel::kInfo : LogLevel::kWarning,
+      "link " + options_.link + (up ? " is " : ": ") + logged_);
 }
 
 void ServedLink::begin_to_leave() {
