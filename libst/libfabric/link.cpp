@@ -37,8 +37,7 @@ constexpr int kTurn = 64;
 constexpr unsigned kTurnsWithoutLook = 1024;
 constexpr std::chrono::seconds kBetweenLooks{1}, kLate{1}, kLinger{2};
 constexpr std::int64_t kLook = 1000, kRest = 100;  // us
-constexpr unsigned kPollsWithoutRest = 16;
-constexpr std::uint16_t kUdpPort = 8181;  // of the protocol
+constexpr std::uint16_t kUdpPort = 8181;           // of the protocol
 
 // The log says why each message that is not copied will cost a registration.
 void tell_of_cache(const stm_domain_info_t& info) {
@@ -51,6 +50,9 @@ void tell_of_cache(const stm_domain_info_t& info) {
 void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
 }
+
+// Of the links that stpd's drive, the one that had an event last.
+std::atomic<const void*> last_to_hear{nullptr};
 
 int begin_connect(const Dial& dial) {
   const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
@@ -71,6 +73,8 @@ FabricLink::FabricLink()
 }
 
 FabricLink::~FabricLink() {
+  const void* self = this;
+  last_to_hear.compare_exchange_strong(self, nullptr);
   dialers_.reset();  // their threads use what follows
   blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
@@ -185,7 +189,10 @@ std::optional<std::chrono::milliseconds> FabricLink::look_again_in() const {
 void FabricLink::wait(std::int64_t microseconds) {
   stm_event_t event{};
   const auto result = stm_queue_wait(queue_, 1, &event, 1, microseconds);
-  if (result > 0) return dispatch(event);
+  if (result > 0) {
+    heard();
+    return dispatch(event);
+  }
   if (result == 0 || result == -EWOULDBLOCK || result == -EINTR) return;
   lost_ = result;
   explain(FI_LOG_FABRIC, "the link is lost", result);
@@ -231,7 +238,8 @@ static std::uint64_t nanoseconds() {
 // Runs once per poll, so it is one function.
 [[gnu::flatten]] void FabricLink::poll() {
   if (take() != 0) {
-    empty_polls_ = 0;
+    idle_.told();
+    if (driven_by_stpd_) heard();
     return;
   }
   look_for_loss();
@@ -239,9 +247,20 @@ static std::uint64_t nanoseconds() {
 }
 
 [[gnu::noinline]] void FabricLink::may_rest() {
-  if (lost_ != 0 || mutex_.is_awaited() || ++empty_polls_ % kPollsWithoutRest != 0) return;
-  if (!core_.is_shared(nanoseconds())) return yield();
-  mutex_.rest_unless_awaited([this] { wait(kRest); });
+  if (lost_ != 0 || mutex_.is_awaited() || !idle_.is_time()) return;
+  const auto crowded = core_.is_shared(nanoseconds());
+  idle_.looked(crowded);
+  if (!crowded) return yield();
+  if (idle_.may_sleep(another_hears())) mutex_.rest_unless_awaited([this] { wait(kRest); });
+}
+
+void FabricLink::heard() const {
+  last_to_hear.store(this, std::memory_order_relaxed);
+}
+
+bool FabricLink::another_hears() const {
+  const auto* const last = last_to_hear.load(std::memory_order_relaxed);
+  return last != nullptr && last != this;
 }
 
 void FabricLink::yield() {

@@ -20,6 +20,7 @@
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/dialers.h"
+#include "libst/libfabric/idle_polls.h"
 #include "libst/libfabric/link_mutex.h"
 #include "libst/libfabric/op.h"
 #include "libst/libfabric/registrations.h"
@@ -137,6 +138,8 @@ class FabricLink {
   // again and again until then. It sleeps without the mutex, and no event wakes it: many operations
   // are under way.
   void poll_for_place(LinkLock& lock);
+  // The program has been told what was found.
+  void has_told() { idle_.told(); }
   // 0, or the reason why the link is lost: its stpd has ended. No events come then.
   [[nodiscard]] int lost() const { return lost_; }
   // A connection has failed: the next turn checks whether the link is lost.
@@ -239,6 +242,9 @@ class FabricLink {
   void look_for_late_peers();
   // After a poll that has found nothing.
   void may_rest();
+  // An event has come here, or last at another link of a stpd.
+  void heard() const;
+  [[nodiscard]] bool another_hears() const;
   // Its length tells whether others spin on this core.
   void yield();
   void wait(std::int64_t microseconds);
@@ -250,7 +256,7 @@ class FabricLink {
   stm_queue_t queue_ = nullptr;
   int lost_ = 0;
   unsigned turns_until_look_ = 1;  // that find nothing
-  unsigned empty_polls_ = 0;
+  IdlePolls idle_;
   bool driven_by_stpd_ = false;
   os::SharedCore core_{{.late_in_a_row = 2, .longest = 800'000'000}};
   Clock::time_point look_at_{};  // when to check next for the loss of the link

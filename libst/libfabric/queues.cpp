@@ -255,7 +255,10 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
     link_.progress();
   else if (completions_.empty())
     link_.poll();
-  if (!completions_.empty()) return take(buffer, count, sources);
+  if (!completions_.empty()) {
+    link_.has_told();
+    return take(buffer, count, sources);
+  }
   return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
 }
 

@@ -215,12 +215,13 @@ class FavoredPeerOfTwoWays : public ::testing::Test {
       link_.engine.send(frame_of(kData, there, link_.mac(), 100, i));
       link_.turn();
     }
-    ASSERT_GE(socket_of(*link_.port, true), 0);
+    ASSERT_GE(socket_of(*link_.port, Connected::kToSomebody), 0);
   }
   std::string device_of_its_socket() const {
     std::array<char, IF_NAMESIZE> name{};
     socklen_t length = name.size();
-    ::getsockopt(socket_of(*link_.port, true), SOL_SOCKET, SO_BINDTODEVICE, name.data(), &length);
+    ::getsockopt(socket_of(*link_.port, Connected::kToSomebody), SOL_SOCKET, SO_BINDTODEVICE,
+                 name.data(), &length);
     return name.data();
   }
   // Whether each packet that comes by the interface has to come from where its source is.
