@@ -35,13 +35,14 @@ held() { "$bin/stpctl" --json "${@/#/--socket=$work/}" users; }
 has_a_rank() { held a.sock b.sock | grep -q '"clients":{"used":[2-9]'; } # besides stpctl
 
 # left SIDE...: all that a job may leave with these stpd's: of their budgets, their descriptors by kind and mapped files of
-# memory; sockets of their clients; files that ranks of these hosts share.
+# memory; sockets of their clients; files that ranks of these hosts share. Their other sockets are the link's: one over UDP
+# has another one while a station gets most of its datagrams.
 left() {
   local side pid host
   held "${@/%/.sock}"
   for side; do
     pid=stpd_$side host=side_$side
-    find "/proc/${!pid}/fd" -printf '%l\n' | sed 's/[0-9]\+//g' | sort | uniq -c
+    find "/proc/${!pid}/fd" -printf '%l\n' | grep -v ^socket: | sed 's/[0-9]\+//g' | sort | uniq -c
     grep -c memfd: "/proc/${!pid}/maps"
     within "${!host}" ss -xaH | wc -l
   done
