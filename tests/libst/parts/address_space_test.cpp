@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "libst/client/shared_pages.h"
 
@@ -71,6 +74,33 @@ TEST_F(AddressSpace, TheFileAndThePlaceInItAreTold) {
   EXPECT_EQ(areas[0].device, status.st_dev);
   EXPECT_EQ(areas[0].begin, reinterpret_cast<std::uintptr_t>(base + kPage));
   EXPECT_EQ(areas[0].offset, 3 * kPage);
+}
+
+// Of one piece of memory each, what is asked for and what the list of all says.
+TEST_F(AddressSpace, AreasThatAreAskedForAreThoseOfTheList) {
+  ASSERT_EQ(::mprotect(base, kPage, PROT_READ), 0);
+  const std::byte on_stack{};
+  const auto on_heap = std::make_unique<std::byte>();
+  const auto* const code = reinterpret_cast<const std::byte*>(&areas_of);
+  for (const auto* const at : {code, &on_stack, static_cast<const std::byte*>(on_heap.get()),
+                               static_cast<const std::byte*>(base + 10)}) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    std::vector<MappedArea> told, listed;
+    ASSERT_EQ(areas_of({const_cast<std::byte*>(at), 1}, told), 0);
+    ASSERT_TRUE(areas_where(
+        [&](const MappedArea& each) { return each.begin <= address && address < each.end; },
+        listed));
+    ASSERT_EQ(told.size(), 1U);
+    ASSERT_EQ(listed.size(), 1U);
+    EXPECT_EQ(told[0].begin, address);
+    EXPECT_EQ(told[0].offset, listed[0].offset + (address - listed[0].begin));
+    EXPECT_EQ(told[0].inode, listed[0].inode);
+    EXPECT_EQ(told[0].name, listed[0].name);
+    const auto rights = [](const MappedArea& area) {
+      return std::array{area.readable, area.writable, area.executable, area.shared};
+    };
+    EXPECT_EQ(rights(told[0]), rights(listed[0]));
+  }
 }
 
 // Memory that is registered may only be reserved.
