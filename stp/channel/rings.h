@@ -100,6 +100,17 @@ class NodeChannel {
   // The futex word.
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
 
+  // Brings what a request or a header needs into the caches: of this object, and then of the
+  // channel, for a header that finds it empty.
+  void fetch_ahead() const {
+    fetch_line(&control_);
+    fetch_line(&few_in_reserve_);
+  }
+  void fetch_rings_ahead() const {
+    fetch_lines(&control_->rx_head, control_ + 1);
+    fetch_line(rx_);
+  }
+
  private:
   // The most entries examined per check of the user's reads, if some hold no Slot.
   static constexpr std::uint32_t kLook = 4'096;

@@ -60,6 +60,7 @@ class FrameReceiver {
  private:
   bool receive_expected(Bytes bytes, Bytes apart, Time now);
   void receive_frame(Bytes bytes, Bytes apart, Time now);
+  void fetch_ahead(std::span<const LoopedFrame> burst) const;
   void count(std::size_t frames, std::size_t bytes);
   void receive_on_vc(Vc& vc, const wire::Frame& frame, Time now);
   void deliver_control(Vc& vc, const wire::Frame& frame);

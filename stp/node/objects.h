@@ -376,6 +376,13 @@ struct Vc : ListHook<IsWatched>,
   Sending sending;
   Inbound inbound;
 
+  // Brings what a Put and its answer use of it into the caches.
+  void fetch_ahead() const {
+    fetch_lines(static_cast<const ListHook<IsReady>*>(this), &permitted);
+    fetch_line(&permitted);
+    channel.fetch_ahead();
+    inbound.fetch_ahead();
+  }
   [[nodiscard]] bool connectionless() const { return endpoint->config.connectionless; }
   [[nodiscard]] MappedMemory::Reach reach() const { return {endpoint->id, id, endpoint->receive}; }
   // `header`, addressed to the peer.

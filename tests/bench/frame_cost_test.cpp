@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <vector>
 
+#include "stp/wire/big_endian.h"
 #include "tests/bench/cache_control.h"
 #include "tests/bench/many_connections.h"
 
@@ -60,6 +62,28 @@ TEST(FrameCost, does_not_grow_with_connections_beyond_the_caches) {
   const auto misses = receive_puts(1, 1, [&](std::size_t i) { control.touch(i); });
   EXPECT_LE(receive_puts(kMany, kMany, nothing), 4 * misses) << "all of them active";
   EXPECT_EQ(control.found(), 0U);
+}
+
+// Of so many connections, what the frames of a burst use is fetched ahead, by what is in them.
+TEST(FrameCost, a_burst_for_many_connections_may_hold_any_frames) {
+  constexpr std::size_t kConnections = 300;
+  ManyConnections many(kConnections);
+  many.open_region(7);
+  many.open_region(8);
+  auto stray = many.put(9, 0);
+  wire::store16(stray.data() + wire::kEthernetSize + wire::at::kDPort, 0xffff);
+  const auto cut = ManyConnections::Frame(stray.begin(), stray.begin() + wire::kEthernetSize + 1);
+  for (std::uint32_t b_num = 0; b_num < 2; ++b_num) {
+    const std::vector<ManyConnections::Frame> frames{
+        many.put(7, b_num), stray, cut, {}, many.no_operation(kConnections - 1), many.put(8, b_num),
+        many.put(9, b_num)};
+    std::vector<LoopedFrame> burst;
+    for (const auto& frame : frames) burst.push_back({.head = Bytes(frame), .attached = {}});
+    many.node().receive_apart(burst, many.now());
+    EXPECT_EQ(many.node().counters().get(Counter::kRxBlocks), 2 * (b_num + 1));
+  }
+  ReceivedEntry entry;
+  EXPECT_TRUE(many.user(kConnections - 1).receive(entry));
 }
 
 }  // namespace

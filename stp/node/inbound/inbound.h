@@ -487,6 +487,10 @@ class Inbound {
   GrantAccount& account() { return account_; }
   [[nodiscard]] const GrantAccount& account() const { return account_; }
   [[nodiscard]] const InboundTransfer* transfer(std::uint32_t r_id) const;
+  // Brings what a received Block needs into the caches: of this object, and then of the region that
+  // the last one was for.
+  void fetch_ahead() const { fetch_line(&tiles_); }
+  void fetch_region_ahead() const { transfers_.fetch_ahead(); }
 
  private:
   void tell_account(InboundBlock& block, const Grant& grant, bool begun, std::size_t length,

@@ -254,6 +254,10 @@ class TransferTable {
     if (found == by_id_.end()) return nullptr;
     return recent_ = const_cast<InboundTransfer*>(&found->second);
   }
+  // Brings what a Block needs of the one found last into the caches.
+  void fetch_ahead() const {
+    if (recent_ != nullptr) fetch_line(&recent_->b_seq);
+  }
   // Makes room for one more Transfer, if necessary by forgetting the oldest with nothing
   // outstanding. False: no room.
   bool make_room() { return by_id_.size() < kMost || forget_oldest(nullptr, true); }
