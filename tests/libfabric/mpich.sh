@@ -100,7 +100,9 @@ by_messages=(--mca osc "sm,pt2pt")
 over_btl=(--mca pml ob1 --mca btl "tcp,self" "${by_messages[@]}")
 one_sided=(--mca osc "rdma,sm" --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 over=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include stp)
-common=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+common=(--oversubscribe --bind-to none)
+# Ranks on a stpd sleep by themselves where CPUs are short.
+yields=(--mca mpi_yield_when_idle 1) does_not_yield=(--mca mpi_yield_when_idle 0)
 most_seconds=${STP_MPICH_SECONDS:-180}
 
 # in_parts RANKS OPTIONS-OF-FIRST OPTIONS-OF-SECOND PROGRAM...: of the ranks the first half, and the others. Options are
@@ -123,19 +125,19 @@ run() {
   # "ofi" is what stp is, with libfabric's own provider tcp.
   case $kind-$way in
     ofi-*)
-      options+=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include tcp "${by_messages[@]}")
+      options+=("${yields[@]}" --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include tcp "${by_messages[@]}")
       first="-x IPATH_NO_BACKTRACE -x FI_PROVIDER=tcp" second=$first
       ;;
-    tcp-two | tcp-rdma) options+=("${over_btl[@]}" --mca btl_tcp_if_include stp0) ;;
-    tcp-*) options+=("${over_btl[@]}" --mca btl_tcp_if_include lo) ;;
-    stp-one) options+=("${over[@]}" "${by_messages[@]}") first+=" -x STP_LINK=stpd:$work/one.sock" second=$first ;;
+    tcp-two | tcp-rdma) options+=("${yields[@]}" "${over_btl[@]}" --mca btl_tcp_if_include stp0) ;;
+    tcp-*) options+=("${yields[@]}" "${over_btl[@]}" --mca btl_tcp_if_include lo) ;;
+    stp-one) options+=("${does_not_yield[@]}" "${over[@]}" "${by_messages[@]}") first+=" -x STP_LINK=stpd:$work/one.sock" second=$first ;;
     stp-two | stp-rdma)
-      options+=("${over[@]}")
+      options+=("${does_not_yield[@]}" "${over[@]}")
       if [ "$way" = two ]; then options+=("${by_messages[@]}"); else options+=("${one_sided[@]}"); fi
       first+=" -x STP_LINK=stpd:$work/a.sock" second+=" -x STP_LINK=stpd:$work/b.sock"
       ;;
     stp-memif)
-      options+=("${over[@]}" "${by_messages[@]}")
+      options+=("${yields[@]}" "${over[@]}" "${by_messages[@]}")
       first+=" -x STP_LINK=$(memif server 2)" second+=" -x STP_LINK=$(memif client 1)"
       ;;
   esac
