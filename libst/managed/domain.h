@@ -205,9 +205,11 @@ class Domain : public std::enable_shared_from_this<Domain> {
   int provide_staging();
   int poll(Queue& queue, stm_event_t* events, int max);
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
-  // The program has taken these events, and is likely to post to their connections: brings what
-  // that needs into the caches. Other connections may have displaced it since the events came. Call
-  // without the mutex: the caller may be the last to hold a connection.
+  // More connections than whose state the caches hold anyway. Needs no lock.
+  [[nodiscard]] bool has_many() const { return has_many_.load(std::memory_order_relaxed); }
+  // For many: the program has taken these events, and is likely to post to their connections:
+  // brings what that needs into the caches. Other connections may have displaced it since the
+  // events came. Call without the mutex: the caller may be the last to hold a connection.
   void fetch_ahead_of(std::span<const stm_event_t> events);
 
  private:

@@ -50,7 +50,8 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
 
 // For events that the program is given. Explains why one of them has failed.
 int handed_over(Domain& domain, const stm_event_t* events, int count) {
-  if (count > 0) domain.fetch_ahead_of({events, static_cast<std::size_t>(count)});
+  if (count > 0 && domain.has_many())
+    domain.fetch_ahead_of({events, static_cast<std::size_t>(count)});
   int failed = 0;
   for (int i = 0; i < count; ++i) failed |= events[i].status;
   if (failed != 0) explain(domain, events, events + count);

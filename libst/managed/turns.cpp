@@ -261,9 +261,8 @@ void Domain::count_connections() {
   has_many_.store(connections_.size() >= kManyConnections, std::memory_order_relaxed);
 }
 
-void Domain::fetch_ahead_of(std::span<const stm_event_t> events) {
+[[gnu::noinline]] void Domain::fetch_ahead_of(std::span<const stm_event_t> events) {
   constexpr std::size_t kHeld = 64;
-  if (!has_many_.load(std::memory_order_relaxed)) return;
   const auto& handles = client::HandleTable::instance();
   const auto handle_of = [](const stm_event_t& event) {
     return reinterpret_cast<Handle>(event.connection);
@@ -286,7 +285,7 @@ void Domain::fetch_ahead_of(std::span<const stm_event_t> events) {
 void Domain::visit_all(Time now) {
   look_at_states();
   const auto& turn = agenda_.turn();
-  const bool many = has_many_.load(std::memory_order_relaxed);
+  const bool many = has_many();
   const auto at = [&turn](std::size_t i) { return turn[i]->connection; };
   for (std::size_t i = 0; i < turn.size(); ++i) {
     if (many && i % kFetchedAhead == 0) fetch_group_ahead(i, turn.size(), at);
