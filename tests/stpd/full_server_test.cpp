@@ -47,6 +47,7 @@ TEST_F(FullServer, TurnsFurtherProgramsAwayUntilOneGoes) {
   for (std::size_t i = 0; i < host::Quotas{}.clients; ++i) clients.push_back(program());
   RawClient one_more(path);
   EXPECT_EQ(one_more.ask(ipc::RequestKind::kHello), -EDQUOT);
+  EXPECT_TRUE(one_more.disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
   clients.pop_back();
   ASSERT_TRUE(clients_become(host::Quotas{}.clients - 1));

@@ -41,6 +41,7 @@ TEST_F(ScarceFiles, KeepNoOperatorOut) {
   use_up_files();
   RawClient program(path);
   EXPECT_EQ(program.ask(ipc::RequestKind::kHello), -EDQUOT);
+  EXPECT_TRUE(program.disconnected());
   EXPECT_EQ(server.counts().refused, 1U);
   RawClient administrator(path);
   EXPECT_EQ(administrator.ask(ipc::RequestKind::kAdminLink), 0);
