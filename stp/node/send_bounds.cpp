@@ -18,6 +18,8 @@ std::size_t SendBounds::room(Vc& vc, Path& path, Time now) {
   if (const auto stus = window.room(); stus != 0) return stus;
   if (!std::exchange(vc.paced.waits_to_send, true)) window.wait(vc.id);
   if (window.asks()) ask(vc, window, now);
+  // As something waits now, it asks again sooner.
+  if (window.is_open()) use_.pacing.paths().timers().set(window, window.patience());
   return 0;
 }
 

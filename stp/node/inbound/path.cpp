@@ -13,6 +13,9 @@ constexpr double kQueued = 2;            // pieces that a sender keeps in the qu
 constexpr double kFirstWindow = 16'384;  // about what TCP begins with
 constexpr double kMostWindow = std::uint64_t{1} << 40;
 constexpr double kLossFactor = 0.7;
+// So many pieces less for each loss by chance.
+// protocol: 13.12
+constexpr double kChanceLoss = 4;
 // Where a router marks, its queue is shorter than what the senders would keep there. So for that
 // many round trips after a mark the window grows by no more than this part of what it would.
 // protocol: 13.22
@@ -25,7 +28,10 @@ constexpr double kSentLossFactor = 0.5;
 constexpr double kSentQueued = 4, kMostSentWait = 5 * kMillisecond;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
+// They may need the first, but where delays differ, so many times what they differ by.
 constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosecond;
+constexpr Time kMostHostDelay = kMillisecond;
+constexpr Time kOfNoise = 4, kLeastOfNoise = 2;
 // A step makes the window longer by no more than this part of it, and the queue by no more than
 // this: what it does is seen a round trip later, and routers drop what waits for 5 ms.
 // protocol: 13.11
@@ -49,23 +55,62 @@ Time seen_for(Time shortest) {
 }  // namespace
 
 void RecentMinimum::note(Time value, Time now, Time period) {
-  if (now - since_ >= period) {
-    before_ = now - since_ >= 2 * period ? kNever : present_;
+  constexpr unsigned kSamples = 8;
+  constexpr Time kLongEnough = 500 * kMicrosecond;
+  ++count_;
+  const auto since = now - since_;
+  if (since >= period && (count_ >= kSamples || since >= kLongEnough)) {
+    before_ = since >= 2 * std::max(period, kLongEnough) ? kNever : present_;
     present_ = kNever;
     since_ = now;
+    count_ = 0;
   }
   present_ = std::min(present_, value);
+}
+
+// What comes together has waited together.
+void DelayNoise::note(Time delay, Time now) {
+  constexpr double kGain = 1.0 / 16;
+  if (now == at_) return;
+  const auto differs = delay > last_ ? delay - last_ : last_ - delay;
+  if (at_ != 0) mean_ += kGain * (static_cast<double>(differs) - mean_);
+  last_ = delay;
+  at_ = now;
+}
+
+void LossCause::note(Time excess) {
+  last_ = excess;
+  sum_ += static_cast<double>(excess);
+  ++samples_;
+}
+
+void LossCause::lost(Time length) {
+  constexpr double kGain = 1.0 / 16, kAsMuch = 0.9;
+  constexpr Time kPart = 8;  // of the length: less is no queue
+  if (samples_ == 0) return;
+  const bool much = last_ >= std::max(length / kPart, kLeastHostDelay) &&
+                    static_cast<double>(last_) >= kAsMuch * sum_ / samples_;
+  part_ += kGain * ((much ? 1 : 0) - part_);
+  sum_ /= 2;
+  samples_ /= 2;
+}
+
+bool LossCause::is_overflow() const {
+  constexpr double kMostly = 0.75;
+  return part_ > kMostly;
 }
 
 PathWindow::PathWindow(std::uint64_t piece, unsigned times)
     : piece_(static_cast<double>(piece)),
       times_(times),
       window_(times_ * std::max(kFirstWindow, 2 * piece_)),
-      host_delay_(kHostDelay) {}
+      most_host_delay_(kMostHostDelay) {}
 
 void PathWindow::measure(Time delay, bool full, Time now) {
   round_trip_ = round_trip_ == 0 ? delay : round_trip_ - round_trip_ / 8 + delay / 8;
   standing_.note(delay, now, is_of_sender() ? round_trip_ : round_trip_ / 4);
+  noise_.note(delay, now);
+  cause_.note(delay - std::min(delay, shortest_));
   if (drains_) return look_at_path(delay, now);
   shortest_ = std::min(shortest_, delay);
   // While the window is not full, nothing waits because of it.
@@ -91,12 +136,20 @@ void PathWindow::look_at_path(Time delay, Time now) {
   drains_ = false;
   shortest_ = least_;
   seen_ = now;
-  host_delay_ = std::min(2 * host_delay_, kHostDelay);
+  most_host_delay_ = std::min(2 * most_host_delay_, kMostHostDelay);
+}
+
+// The part of a delay that hosts may need. That of a long path is little beside its length.
+// protocol: 13.10, 13.12
+Time PathWindow::host_delay() const {
+  const auto noise = shortest_ < kLongPath ? noise_.mean() : 0;
+  const auto may = std::min(std::max(kHostDelay, kOfNoise * noise), most_host_delay_);
+  return std::min(std::max(may, kLeastOfNoise * noise), kMostHostDelay);
 }
 
 // The part of the standing delay that is taken for waiting in queues.
 Time PathWindow::waits() const {
-  const auto without = shortest_ + host_delay_;
+  const auto without = shortest_ + host_delay();
   return standing_.value() - std::min(standing_.value(), without);
 }
 
@@ -127,7 +180,7 @@ double PathWindow::most_growth() const {
 // protocol: 13.11
 bool PathWindow::was_burst(double carries) const {
   return !starts_ && !is_of_sender() && carries > kMore * most_carried_ &&
-         round_trip_ <= shortest_ + shortest_ / 32 + host_delay_;
+         round_trip_ <= shortest_ + shortest_ / 32 + host_delay();
 }
 
 // Once per round trip: what the path carries without a queue, if there is one.
@@ -137,7 +190,7 @@ void PathWindow::weigh(std::uint64_t bytes, Time now) {
   if (since < round_trip_) return;
   const auto carries =
       static_cast<double>(came_) * static_cast<double>(shortest_) / static_cast<double>(since);
-  if (standing_.value() > shortest_ + host_delay_) {
+  if (standing_.value() > shortest_ + host_delay()) {
     if (since < 2 * round_trip_) carried_ = carries;
     most_carried_ = std::max(most_carried_, carried_);
     carries_more_ = false;
@@ -205,8 +258,25 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, Use use, Time now) {
   window_ = std::clamp(window_ + (up ? part : -part) * came, times_ * piece_, kMostWindow);
 }
 
+// Chance loses what it loses however small the window is, so it takes little from that of a short
+// path. But in a round trip it takes no more than a queue that overflows.
+// protocol: 13.12
 void PathWindow::lost(Time now) {
-  shrink(is_of_sender() ? kSentLossFactor : kLossFactor, now);
+  const auto factor = is_of_sender() ? kSentLossFactor : kLossFactor;
+  const bool first = now >= recovers_until_;
+  if (first) cause_.lost(shortest_);
+  if (cause_.is_overflow() || shortest_ >= kLongPath) return shrink(factor, now);
+  starts_ = false;
+  if (first) {
+    recovers_until_ = now + round_trip_;
+    floor_ = std::max(window_ * factor, times_ * piece_);
+    most_host_delay_ = std::min(most_host_delay_ + most_host_delay_ / 4, kMostHostDelay);
+  }
+  window_ = std::min(window_, std::max(window_ - kChanceLoss * times_ * piece_, floor_));
+}
+
+void PathWindow::silent(Time now) {
+  shrink(kSentLossFactor, now);
 }
 
 void PathWindow::marked(Time now) {
@@ -221,8 +291,8 @@ void PathWindow::shrink(double factor, Time now) {
   starts_ = carries_more_ = false;
   // A queue that overflows is a queue, however short.
   if (const auto standing = standing_.value(); standing != kNever)
-    host_delay_ =
-        std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay, host_delay_);
+    most_host_delay_ = std::clamp((standing - std::min(standing, shortest_)) / 2, kLeastHostDelay,
+                                  most_host_delay_);
   window_ = std::max(window_ * factor, times_ * piece_);
   step_ = 1;
   same_ = 0;
@@ -233,6 +303,9 @@ namespace {
 // How long an answer may take. A host that does not run for a while loses nothing.
 constexpr Time kUnknownInterval = kSecond, kLeastInterval = 200 * kMillisecond;
 constexpr Time kLongestInterval = kSecond;
+// While something waits to be sent, a question is repeated sooner: its answer would make room.
+constexpr Time kLeastAgain = 2 * kMillisecond;
+constexpr unsigned kAgainDoublings = 10;
 
 }  // namespace
 
@@ -252,6 +325,8 @@ void SentWindow::ask(std::uint32_t sync, VcId vc, Time now) {
   ++opened_;
   asked_ = sent_;
   asker_ = vc;
+  const auto doublings = std::min(repeats_, kAgainDoublings);
+  again_ = now + (std::max(kLeastAgain, 4 * window_.round_trip()) << doublings);
 }
 
 bool SentWindow::answered(std::uint32_t sync, Time now) {
@@ -263,7 +338,8 @@ bool SentWindow::answered(std::uint32_t sync, Time now) {
   // The path keeps the order, as a rule: what was asked earlier is lost.
   bool lost = false;
   for (auto& earlier : asks_) {
-    if (!earlier.open || earlier.sent > found->sent || &earlier == &*found) continue;
+    const bool later = earlier.sent > found->sent || earlier.left > found->left;
+    if (!earlier.open || later || &earlier == &*found) continue;
     lost = true;
     close(earlier);
   }
@@ -275,12 +351,15 @@ bool SentWindow::answered(std::uint32_t sync, Time now) {
   proven_ = found->sent;
   heard_ = now;
   silent_ = false;
+  repeats_ = 0;
   interval_ = first_interval();
   return true;
 }
 
 void SentWindow::silent(Time now) {
-  if (!silent_) window_.lost(now);
+  ++repeats_;
+  if (now < silence_ends()) return;
+  if (!silent_) window_.silent(now);
   silent_ = true;
   for (auto& ask : asks_) close(ask);
   interval_ = std::min(2 * interval_, std::max(kLongestInterval, first_interval()));

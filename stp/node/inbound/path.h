@@ -20,7 +20,8 @@
 
 namespace stp {
 
-// The smallest value of a recent time: between one and two periods.
+// The smallest value of a recent time: between one and two periods. A period has 8 values at least,
+// or 500 us.
 class RecentMinimum {
  public:
   void note(Time value, Time now, Time period);
@@ -28,6 +29,35 @@ class RecentMinimum {
 
  private:
   Time since_ = 0, before_ = kNever, present_ = kNever;
+  unsigned count_ = 0;
+};
+
+// How much the delay differs from one sample to the next: hosts that are busy delay what they do by
+// chance, while a queue gets longer and shorter slowly. protocol: 13.10
+class DelayNoise {
+ public:
+  void note(Time delay, Time now);
+  [[nodiscard]] Time mean() const { return static_cast<Time>(mean_); }
+
+ private:
+  Time last_ = 0, at_ = 0;  // the first sample of those that came together
+  double mean_ = 0;
+};
+
+// What losses come from: from a queue that overflows, if as much waits then as ever, else from
+// chance. protocol: 13.12
+class LossCause {
+ public:
+  // So much has waited for `excess`.
+  void note(Time excess);
+  // Something has been lost on a path of that length, for the first time in a round trip.
+  void lost(Time length);
+  [[nodiscard]] bool is_overflow() const;
+
+ private:
+  Time last_ = 0;
+  double sum_ = 0, samples_ = 0;  // of `excess`; older ones count less
+  double part_ = 1;               // of recent losses, as much waited
 };
 
 // How many bytes may be on their way along a path that others use, too. Grows while what is asked
@@ -49,10 +79,11 @@ class PathWindow {
   // `bytes` have arrived. `delay`: the time since they were asked for; 0: not known.
   // protocol: 13.10, 13.11
   void arrived(std::uint64_t bytes, Time delay, Use use, Time now);
-  // Something has been lost on the way, or has been marked there.
-  // protocol: 13.12, 13.22
+  // Something has been lost on the way, or has been marked there, or nothing has been heard.
+  // protocol: 13.12, 13.22, 13.16
   void lost(Time now);
   void marked(Time now);
+  void silent(Time now);
 
   [[nodiscard]] std::uint64_t bytes() const {
     return drains_ ? drained() : static_cast<std::uint64_t>(window_);
@@ -67,6 +98,7 @@ class PathWindow {
   [[nodiscard]] bool is_of_sender() const { return times_ != 1; }
   void measure(Time delay, bool full, Time now);
   void look_at_path(Time delay, Time now);
+  [[nodiscard]] Time host_delay() const;
   [[nodiscard]] Time waits() const;
   [[nodiscard]] double queued() const;
   [[nodiscard]] bool may_grow() const;
@@ -82,8 +114,10 @@ class PathWindow {
   const double piece_;
   const double times_;
   double window_;
-  Time host_delay_;     // the part of a delay that hosts may need; shorter where queues are short
-  bool starts_ = true;  // nothing has waited or been lost: the window doubles each round trip
+  DelayNoise noise_;
+  LossCause cause_;
+  Time most_host_delay_;  // hosts may need no more of a delay; less where queues are short
+  bool starts_ = true;    // nothing has waited or been lost: the window doubles each round trip
   Time round_trip_ = 0;
   // Of half a round trip: the queue, without what comes in bursts. A sender has fewer samples, and
   // takes those of two round trips.
@@ -106,6 +140,7 @@ class PathWindow {
   Time looked_ = 0;          // when the direction was last looked at
   double window_then_ = 0;   // the window at that time
   Time recovers_until_ = 0;  // losses before that time have been answered
+  double floor_ = 0;         // before that time, chance makes the window no smaller
   Time calm_until_ = 0;      // a router has marked: the window grows slowly until then
 };
 
@@ -137,9 +172,11 @@ class SentWindow : public TimerNode {
   bool answered(std::uint32_t sync, Time now);
   // A question is open.
   [[nodiscard]] bool is_open() const { return opened_ != 0; }
-  // When the open questions count as lost. Requires is_open().
-  [[nodiscard]] Time patience() const { return heard_ + interval_; }
-  // They do. The next interval is longer.
+  // When to ask again. Requires is_open().
+  [[nodiscard]] Time patience() const {
+    return waits() ? std::min(again_, silence_ends()) : silence_ends();
+  }
+  // That time has come. If the open questions count as lost now, the next interval is longer.
   void silent(Time now);
   // Nobody is left to ask about what is unproven: it counts as arrived.
   void give_up();
@@ -166,6 +203,8 @@ class SentWindow : public TimerNode {
     Time left = 0;
   };
   [[nodiscard]] std::uint64_t unproven() const { return sent_ - proven_; }
+  // Then the open questions count as lost.
+  [[nodiscard]] Time silence_ends() const { return heard_ + interval_; }
   void close(Ask& ask) {
     opened_ -= ask.open ? 1 : 0;
     ask.open = false;
@@ -181,6 +220,9 @@ class SentWindow : public TimerNode {
   VcId asker_ = kNoneId;
   Time heard_ = 0;  // the last answer, or when the first open question left
   Time interval_ = 0;
+  // While something waits to be sent, it asks again then, at intervals that double.
+  Time again_ = 0;
+  unsigned repeats_ = 0;
   bool silent_ = false;  // what was lost in this silence has been answered
   std::deque<VcId> waiting_;
 };

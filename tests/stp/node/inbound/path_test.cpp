@@ -278,6 +278,60 @@ TEST_F(PathWindowTest, a_loss_shows_that_the_queue_is_short) {
   EXPECT_GT(window.bytes(), then);
 }
 
+// What is lost while much waits comes from a queue, other losses from chance.
+// protocol: 13.12
+TEST_F(PathWindowTest, losses_by_chance_take_little_on_a_short_path) {
+  constexpr Time kShort = kMillisecond;
+  const auto lose = [this](Time delay) {
+    pass(1, delay);
+    const auto before = window.bytes();
+    window.lost(now);
+    return static_cast<double>(window.bytes()) / static_cast<double>(before);
+  };
+  pass(7, kShort);
+  EXPECT_LT(lose(kShort), 0.75) << "nothing is known of losses";
+  for (unsigned i = 0; i < 8; ++i) lose(kShort);
+  pass(40, kShort);
+  const auto before = window.bytes();
+  window.lost(now);
+  EXPECT_EQ(window.bytes(), before - 4 * kWindowStu);
+  for (unsigned i = 0; i < 1'000; ++i) window.lost(now);
+  EXPECT_NEAR(static_cast<double>(window.bytes()), 0.7 * static_cast<double>(before), 2)
+      << "no more in a round trip";
+  for (unsigned i = 0; i < 20; ++i) lose(3 * kShort);
+  pass(40, kShort);
+  EXPECT_LT(lose(3 * kShort), 0.75) << "they come when much waits";
+}
+
+// protocol: 13.12
+TEST_F(PathWindowTest, losses_by_chance_count_as_others_on_a_long_path) {
+  pass(6, kWindowTrip);
+  for (unsigned i = 0; i < 12; ++i) {
+    const auto before = window.bytes();
+    window.lost(now);
+    EXPECT_NEAR(static_cast<double>(window.bytes()), 0.7 * static_cast<double>(before), 2);
+    pass(2, kWindowTrip);
+  }
+}
+
+// Delays that differ from one sample to the next are not those of a queue.
+// protocol: 13.10
+TEST_F(PathWindowTest, hosts_that_are_busy_may_need_more_of_a_delay) {
+  constexpr Time kShort = 100 * kMicrosecond;
+  pass(1, kShort);
+  const auto pass_busy = [this](Time more) {
+    for (unsigned i = 0; i < 500; ++i) {
+      now += 20 * kMicrosecond;
+      window.arrived(kWindowStu, kShort + (i % 2 == 0 ? more : 2 * more), Use::kBinds, now);
+    }
+  };
+  pass_busy(150 * kMicrosecond);
+  const auto then = window.bytes();
+  EXPECT_GT(then, 20 * kWindowStu);
+  pass_busy(2 * kMillisecond);
+  EXPECT_LT(window.bytes(), then) << "no host needs as much";
+}
+
 // A path that has become longer looks like one with a queue, until the window has been small for a
 // moment.
 // protocol: 13.11
@@ -382,6 +436,28 @@ TEST_F(SentWindowTest, a_silence_halves_it_once) {
   answered = sync - 1;
   pass();
   EXPECT_NEAR(static_cast<double>(fill()), 112, 8);
+}
+
+// protocol: 13.16
+TEST_F(SentWindowTest, asks_again_soon_while_something_waits) {
+  fill();
+  pass();
+  fill();
+  const auto then = now;
+  EXPECT_EQ(window.patience(), then + 200 * kMillisecond) << "nobody needs the room";
+  window.wait(1);
+  EXPECT_EQ(window.patience(), now + 4 * kWindowTrip);
+  now = window.patience();
+  window.silent(now);
+  window.ask(++sync, 1, now);
+  EXPECT_EQ(window.patience(), then + 200 * kMillisecond) << "it would be silence";
+  for (++answered; answered < sync; ++answered) {
+    EXPECT_TRUE(window.answered(answered, now + 1)) << "the answers are late";
+  }
+  EXPECT_TRUE(window.has_room());
+  EXPECT_TRUE(window.is_open()) << "the later question is not lost";
+  EXPECT_TRUE(window.answered(sync, now + kWindowTrip));
+  EXPECT_GT(fill(), 250U) << "it has not become smaller";
 }
 
 TEST_F(SentWindowTest, only_answers_to_its_last_questions_are_taken) {
