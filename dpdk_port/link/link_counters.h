@@ -45,7 +45,7 @@
   X(datagrams,     udp_tx_datagrams, "datagrams sent")                                             \
   X(calls,         udp_tx_calls,     "system calls that sent datagrams")                           \
   X(favored,       udp_tx_favored,   "datagrams sent by the socket of the station that gets most")  \
-  X(silent,        udp_tx_silent,    "datagrams dropped: too many waited for stations not heard lately") \
+  X(doubted,       udp_tx_silent,    "datagrams dropped: too many waited for stations not heard lately") \
   X(unknown,       udp_tx_unknown,   "frames dropped: no address is known for their station")
 
 #define STP_UDP_ERRORS(X)                                                                          \

@@ -144,7 +144,7 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
     }
     waiting_.push_back({to,
                         !frame.for_stranger,
-                        !frame.to_silent,
+                        frame.presence,
                         frame.may_be_marked,
                         {{payload.data(), payload.size()},
                          {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
@@ -243,11 +243,12 @@ std::size_t UdpSender::next_run() {
 
 // A connected socket at all addresses has one for what does not say which it is from.
 UdpSocket& UdpSender::socket_for(std::span<const Datagram> run) {
-  UdpSocket* const deaf = socket_.deaf();
-  if (deaf == nullptr || std::ranges::any_of(run, &Datagram::heard)) return socket_;
+  Presence presence = Presence::kClaimed;
+  for (const Datagram& each : run) presence = std::min(presence, each.presence);
+  UdpSocket& socket = socket_.by(presence);
   const bool says_own =
       !socket_.is_any() || socket_.send_from(to_->own, to_->address, control_) != 0;
-  return says_own ? *deaf : socket_;
+  return says_own ? socket : socket_;
 }
 
 // Returns how many are done with, sent or not; 0: the socket has no room.
@@ -258,7 +259,7 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     counters_.unknown += run.size();
     return run.size();
   }
-  by_ = run.front().heard ? &socket_ : &socket_for(run);
+  by_ = run.front().presence == Presence::kProven ? &socket_ : &socket_for(run);
   const std::size_t settled = send_to(to_->address, run, now);
   if (settled > 0) {
     const auto head_of = [](const Datagram& each) {
@@ -272,7 +273,7 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     return settled;
   }
   if (by_ != &socket_) {  // nobody waits for who may not be there
-    counters_.silent += run.size();
+    counters_.doubted += run.size();
     return run.size();
   }
   counters_.kept += run.size();

@@ -48,8 +48,8 @@ class UdpSender {
 
   struct Datagram {
     MacAddr to;
-    bool connected;  // it shows that the Node has a connection with that station
-    bool heard;      // lately, so the station is there
+    bool connected;     // it shows that the Node has a connection with that station
+    Presence presence;  // whether the station is there
     bool may_be_marked;
     iovec pieces[2];
     std::byte* end;  // of what was built here: there is room for the rest of the frame

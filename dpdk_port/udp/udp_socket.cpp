@@ -233,7 +233,8 @@ std::vector<std::unique_ptr<UdpSocket>> UdpSocket::open(const LinkConfig& config
   if (!again && error.text.empty()) error.text = all.front()->longer_than_interface(config);
   if (!error.text.empty()) return {};
   // Behind all others, whose places the kernel counts.
-  for (const auto& each : all) each->open_deaf();
+  for (const auto& each : all)
+    for (auto& deaf : each->deaf_) deaf = each->open_deaf();
   return all;
 }
 
@@ -301,16 +302,18 @@ std::string UdpSocket::take_place_of(UdpSocket& other) {
   if (::dup3(fd_, other.fd_, O_CLOEXEC) < 0) return std::strerror(errno);
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
-  if (deaf_ && other.deaf_) return deaf_->take_place_of(*other.deaf_);
-  return "";
+  std::string fault;
+  for (std::size_t i = 0; i < deaf_.size() && fault.empty(); ++i)
+    if (deaf_[i] && other.deaf_[i]) fault = deaf_[i]->take_place_of(*other.deaf_[i]);
+  return fault;
 }
 
 // Until it is connected it may get what is for this one, which is lost then.
-void UdpSocket::open_deaf() {
+std::unique_ptr<UdpSocket> UdpSocket::open_deaf() const {
   const auto bound_to = device();
   const int type = (raw_ ? SOCK_RAW : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
   const int fd = bound_to ? ::socket(family_, type, raw_ ? int{wire::kIpProtocol} : 0) : -1;
-  if (fd < 0) return;
+  if (fd < 0) return nullptr;
   std::unique_ptr<UdpSocket> out(new UdpSocket(fd, family_, raw_, troubles_));
   out->any_ = any_;
   out->errors_ = errors_;
@@ -318,9 +321,9 @@ void UdpSocket::open_deaf() {
   out->set_options();
   InternetAddress at = any_ ? any_of(family_) : address_;
   at.port = address_.port;
-  if (out->share(*this, *bound_to, at) != 0) return;
+  if (out->share(*this, *bound_to, at) != 0) return nullptr;
   out->address_ = address_;
-  if (out->hear_nobody()) deaf_ = std::move(out);
+  return out->hear_nobody() ? std::move(out) : nullptr;
 }
 
 // Others may have the port only while this one gets its place there. In the moment until it is
@@ -392,7 +395,8 @@ bool UdpSocket::hear_nobody() const {
 // Also while the kernel looks for the port of another socket.
 void UdpSocket::let_others_in(bool on) const {
   set_option(fd_, SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0);
-  if (deaf_) deaf_->let_others_in(on);
+  for (const auto& deaf : deaf_)
+    if (deaf) deaf->let_others_in(on);
 }
 
 bool UdpSocket::lets_others_in() const {

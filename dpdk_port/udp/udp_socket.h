@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <istream>
@@ -19,6 +20,7 @@
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/udp/udp_troubles.h"
+#include "stp/node/node.h"
 #include "stp/types.h"
 
 namespace stp::port {
@@ -57,12 +59,16 @@ class UdpSocket {
   // Of such a socket: what comes from the peer from now on is again for the other one. False: the
   // kernel refuses.
   bool hear_nobody() const;
-  // One more at the same address and port, which hears nothing, of each that open() has opened. The
+  // Others at the same address and port, which hear nothing, of each that open() has opened. The
   // kernel keeps what is for an address on this subnet for seconds while it looks for the station,
   // and counts it in the send buffer of the socket: what is for stations that may not be there goes
-  // by this one, so it takes no room from others. nullptr: the kernel refuses, and this one is for
-  // all.
-  [[nodiscard]] UdpSocket* deaf() const { return deaf_.get(); }
+  // by these, so it takes no room from others. This one: the station is there, or the kernel
+  // refuses.
+  [[nodiscard]] UdpSocket& by(Presence presence) {
+    if (presence == Presence::kProven) return *this;
+    UdpSocket* const deaf = deaf_[presence == Presence::kNamed ? 0 : 1].get();
+    return deaf == nullptr ? *this : *deaf;
+  }
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -156,7 +162,7 @@ class UdpSocket {
   // The interface that it is bound to; "": none. nullopt: that has gone.
   [[nodiscard]] std::optional<std::string> device() const;
   int share(const UdpSocket& other, const std::string& interface, const InternetAddress& at);
-  void open_deaf();
+  [[nodiscard]] std::unique_ptr<UdpSocket> open_deaf() const;
   void let_others_in(bool on) const;
   [[nodiscard]] bool lets_others_in() const;
   void steer(unsigned count);
@@ -185,7 +191,7 @@ class UdpSocket {
   UdpErrors own_errors_;
   UdpErrors* errors_ = &own_errors_;
   std::string not_steered_;
-  std::unique_ptr<UdpSocket> deaf_;
+  std::array<std::unique_ptr<UdpSocket>, 2> deaf_;
 };
 
 }  // namespace stp::port

@@ -22,10 +22,10 @@ struct Answer {
   wire::Header header;
   bool checksum = false;
   OptionPayload option;
-  std::uint64_t order = 0;   // sequence number of add() and add_for_stranger()
-  std::size_t of_group = 0;  // of sources
-  bool completes = false;    // an RSR that tells that a Transfer is complete
-  bool to_silent = false;    // as in TxFrame
+  std::uint64_t order = 0;                // sequence number of add() and add_for_stranger()
+  std::size_t of_group = 0;               // of sources
+  bool completes = false;                 // an RSR that tells that a Transfer is complete
+  Presence presence = Presence::kProven;  // as in TxFrame
 
   // Must leave before users' requests: the frame that opens a connection before its data, and the
   // news that a Transfer is complete before its END.
@@ -110,7 +110,7 @@ class Answers {
     place.dst = answer.dst;
     place.header = answer.header;
     place.checksum = answer.checksum;
-    place.to_silent = answer.to_silent;
+    place.presence = answer.presence;
     if (place.option || answer.option) place.option = answer.option;  // most have none
     place.completes = answer.completes;
     place.order = order_++;
@@ -133,7 +133,11 @@ class HeardStations {
   static constexpr Time kLately = 5 * kSecond;
 
   static bool is_lately(Time heard, Time now) { return now < heard || now - heard < kLately; }
-  void note(const MacAddr& station, Time now) { places_[index(station)] = {station.to_u64(), now}; }
+  void note(const MacAddr& station, Time heard) {
+    auto& place = places_[index(station)];
+    if (place.station == station.to_u64() && place.heard > heard) return;
+    place = {station.to_u64(), heard};
+  }
   [[nodiscard]] bool lately(const MacAddr& station, Time now) const {
     const auto& place = places_[index(station)];
     return place.station == station.to_u64() && is_lately(place.heard, now);
@@ -166,12 +170,14 @@ struct Common {
   // all user data except a frame already being sent. `completes`: as in Answer.
   void answer(const Vc& vc, const wire::Header& header, const OptionPayload& option = {},
               bool completes = false) {
+    const auto presence = presence_of(vc, seen);
+    if (presence == Presence::kProven && vc.peer_key != 0) stations.note(vc.peer_mac, vc.heard);
     if (!answers.add({.dst = vc.peer_mac,
                       .header = header,
                       .checksum = vc.endpoint->config.checksum,
                       .option = option,
                       .completes = completes,
-                      .to_silent = is_silent(vc, seen)}))
+                      .presence = presence}))
       counters.add(Counter::kAnswersFull);
   }
   // The same to a station without a connection here. Queues all of `headers` or none; false: no
@@ -189,10 +195,15 @@ struct Common {
       answers.add_for_stranger({dst, header, checksum, option}, source);
     return true;
   }
-  // Whether the peer of a connection has not proven lately that it is there. Of a connectionless
-  // Port there is no such peer: see `stations`.
-  [[nodiscard]] static bool is_silent(const Vc& vc, Time now) {
-    return vc.peer_key == 0 || vc.waits_for_proof || !HeardStations::is_lately(vc.heard, now);
+  // Whether the peer of a connection is there. Of a connectionless Port there is no such peer.
+  [[nodiscard]] Presence presence_of(const Vc& vc, Time now) const {
+    if (vc.waits_for_proof) return Presence::kClaimed;
+    if (vc.peer_key != 0 && HeardStations::is_lately(vc.heard, now)) return Presence::kProven;
+    return presence_of(vc.peer_mac, now);
+  }
+  // Whether a station is that a user has named.
+  [[nodiscard]] Presence presence_of(const MacAddr& station, Time now) const {
+    return stations.lately(station, now) ? Presence::kProven : Presence::kNamed;
   }
   // protocol: 13.14
   [[nodiscard]] MacAddr source_of(const MacAddr& station) const {
@@ -223,7 +234,7 @@ struct Common {
   Counters counters;
   Answers answers;
   RingQueue<Event> events;
-  HeardStations stations;   // that have sent to connectionless Ports
+  HeardStations stations;   // that have sent to connectionless Ports, or got an answer
   Time seen = 0;            // time of the latest call
   bool looped = false;      // the frames being received came from this Node itself
   bool marked = false;      // a router has marked the frame that is being received

@@ -66,7 +66,7 @@ std::size_t FrameSender::send_answers(std::span<TxFrame> frames) {
     if (const auto padding = wire::padding_of(a->header); padding.stu != 0)
       pad(frame, wire::kEthernetSize + wire::padded_length(padding.stu));
     frame.for_stranger = use_.common.answers.is_for_stranger();
-    frame.to_silent = frame.for_stranger || a->to_silent;
+    frame.presence = frame.for_stranger ? Presence::kClaimed : a->presence;
     use_.common.answers.sent(users_wait);
   }
   return count;
@@ -104,7 +104,7 @@ bool FrameSender::send_held(const Pacing::Grant& grant, TxFrame& frame, Time now
     if (block->is_part()) use_.pacing.hold_rest(grant, block->whole_end - block->end);
   }
   emit_control(vc, entry, vc.addressed(entry.header), frame);
-  frame.to_silent = Common::is_silent(vc, now);
+  frame.presence = use_.common.presence_of(vc, now);
   return true;
 }
 
@@ -188,24 +188,26 @@ inline void FrameSender::finish_request(Vc& vc) {
 // Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
 std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
   const bool to_anybody = vc.connectionless();
-  const bool may_be_silent = to_anybody || Common::is_silent(vc, now);
+  const bool is_there = !to_anybody && now - vc.heard < HeardStations::kLately;
+  if (is_there) return send_requests(vc, frames, work, now);
+  const auto presence = to_anybody ? Presence::kNamed : use_.common.presence_of(vc, now);
   const auto count = send_requests(vc, frames, work, now);
-  if (may_be_silent) tell_silent(frames.first(count), to_anybody, now);
+  if (presence != Presence::kProven) tell_presence(frames.first(count), presence, to_anybody, now);
   return count;
 }
 
 // `to_anybody`: each may have another station.
-[[gnu::noinline]] void FrameSender::tell_silent(std::span<TxFrame> frames, bool to_anybody,
-                                                Time now) const {
+[[gnu::noinline]] void FrameSender::tell_presence(std::span<TxFrame> frames, Presence presence,
+                                                  bool to_anybody, Time now) const {
   for (TxFrame& frame : frames) {
     MacAddr station;
     std::memcpy(station.octets.data(), frame.head, station.octets.size());
-    frame.to_silent = !to_anybody || !use_.common.stations.lately(station, now);
+    frame.presence = to_anybody ? use_.common.presence_of(station, now) : presence;
   }
 }
 
-inline std::size_t FrameSender::send_requests(Vc& vc, std::span<TxFrame> frames, std::size_t& work,
-                                              Time now) {
+std::size_t FrameSender::send_requests(Vc& vc, std::span<TxFrame> frames, std::size_t& work,
+                                       Time now) {
   std::size_t count = 0;
   bool untold = false;  // the user is told once of all Blocks of one STU in a row
   while (count < frames.size() && work > 0) {
@@ -438,7 +440,8 @@ void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& h
   if (checksum) wire::fill_checksum(at_header, std::array{payload, append});
   auto size = static_cast<std::size_t>(at_header - frame.head) + wire::kHeaderSize;
   frame.token = {};
-  frame.for_stranger = frame.to_silent = frame.may_be_marked = false;
+  frame.for_stranger = frame.may_be_marked = false;
+  frame.presence = Presence::kProven;
   frame.attached = attach ? payload : Bytes{};
   if (!attach) {
     auto* const behind = frame.head + size;
@@ -533,7 +536,8 @@ bool FrameSender::send_whole_block(Vc& vc, TxFrame& frame, Time now) {
   head.op_flags = wire::op_flags(wire::Op::kData, static_cast<std::uint16_t>(flags));
   head.param = 0;
   wire::emit_unsummed(vc.peer_mac, common.config.mac, {}, head, length, frame.head);
-  frame.for_stranger = frame.to_silent = false;
+  frame.for_stranger = false;
+  frame.presence = Presence::kProven;
   frame.may_be_marked = request.special != 0 && vc.marks == Marks::kWanted;
   if (length < common.config.attach_from) {
     copy_stu(stu, frame.head + kHead);

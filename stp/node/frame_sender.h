@@ -83,7 +83,7 @@ class FrameSender {
                         const Tiles& tiles);
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
-  void tell_silent(std::span<TxFrame> frames, bool to_anybody, Time now) const;
+  void tell_presence(std::span<TxFrame> frames, Presence presence, bool to_anybody, Time now) const;
   std::size_t send_requests(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_along(Vc& vc, Path& path, std::span<TxFrame> frames, std::size_t& work,
                          Time now);

@@ -155,14 +155,20 @@ struct TxToken {
   VcId vc = kNoneId;
   RegionId region = kNoneId;  // kNoneId: nothing attached, no need to give the token back
 };
+// Whether the station of a frame is there.
+enum class Presence : std::uint8_t {
+  kProven,  // it has proven that lately
+  kNamed,   // a user has named it, or it was there
+  kClaimed  // it has only asked, under an address that may be false
+};
 struct TxFrame {
-  std::byte* head = nullptr;    // in: room for frame_room() bytes
-  std::size_t head_length = 0;  // out: bytes of the frame in `head`
-  Bytes attached;               // out: user memory that follows `head` on the link
-  TxToken token;                // out: see Node::transmitted
-  bool for_stranger = false;    // out: it answers a station that has proven nothing
-  bool to_silent = false;       // out: its station has not proven lately that it is there
-  bool may_be_marked = false;   // out: instead of losing it, routers may mark it (ECN)
+  std::byte* head = nullptr;              // in: room for frame_room() bytes
+  std::size_t head_length = 0;            // out: bytes of the frame in `head`
+  Bytes attached;                         // out: user memory that follows `head` on the link
+  TxToken token;                          // out: see Node::transmitted
+  bool for_stranger = false;              // out: it answers a station that has proven nothing
+  Presence presence = Presence::kProven;  // out: whether its station is there
+  bool may_be_marked = false;             // out: instead of losing it, routers may mark it (ECN)
 };
 
 // A frame whose bytes from some place after its Schedule Header on lie elsewhere: one that a Node

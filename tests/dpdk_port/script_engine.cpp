@@ -32,7 +32,7 @@ std::size_t ScriptEngine::transmit(std::span<TxFrame> frames, Time) {
     frames[count].attached = out.attached;
     frames[count].token = out.token;
     frames[count].for_stranger = out.for_stranger;
-    frames[count].to_silent = out.to_silent;
+    frames[count].presence = out.presence;
     frames[count].may_be_marked = out.may_be_marked;
     outgoing_.pop_front();
   }

@@ -18,10 +18,11 @@ class ScriptEngine final : public Engine {
  public:
   void send(Frame frame) { outgoing_.push_back({.head = std::move(frame)}); }
   void send_to_stranger(Frame frame) {
-    outgoing_.push_back({.head = std::move(frame), .for_stranger = true, .to_silent = true});
+    outgoing_.push_back(
+        {.head = std::move(frame), .for_stranger = true, .presence = Presence::kClaimed});
   }
   void send_to_silent(Frame frame) {
-    outgoing_.push_back({.head = std::move(frame), .to_silent = true});
+    outgoing_.push_back({.head = std::move(frame), .presence = Presence::kNamed});
   }
   void send_to_be_marked(Frame frame) {
     outgoing_.push_back({.head = std::move(frame), .may_be_marked = true});
@@ -60,7 +61,8 @@ class ScriptEngine final : public Engine {
     Frame head;
     Bytes attached{};
     TxToken token{};
-    bool for_stranger = false, to_silent = false, may_be_marked = false;
+    bool for_stranger = false, may_be_marked = false;
+    Presence presence = Presence::kProven;
   };
   std::deque<Outgoing> outgoing_;
 };

@@ -45,7 +45,7 @@ TEST_F(FrameSending, frames_tell_whether_their_station_has_proven_lately_that_it
   endpoint_a = a.open();
   begin_connect();
   const auto request = take(a).value();
-  EXPECT_TRUE(a.to_silent) << "nobody has answered";
+  EXPECT_EQ(a.presence, Presence::kNamed) << "nobody has answered";
   EXPECT_FALSE(a.for_stranger) << "a user has named it";
   arrive(b, request);
   accept();
@@ -55,7 +55,7 @@ TEST_F(FrameSending, frames_tell_whether_their_station_has_proven_lately_that_it
     const auto frame = take(a);
     EXPECT_TRUE(frame);
     if (frame) arrive(b, *frame);
-    return a.to_silent;
+    return a.presence != Presence::kProven;
   };
   EXPECT_FALSE(is_silent());
   now += HeardStations::kLately - 1;
@@ -64,8 +64,31 @@ TEST_F(FrameSending, frames_tell_whether_their_station_has_proven_lately_that_it
   EXPECT_TRUE(is_silent());
   put(b, cb, nop(1));
   arrive(a, take(b).value());
-  EXPECT_FALSE(b.to_silent) << "it has just been heard";
+  EXPECT_EQ(b.presence, Presence::kProven) << "it has just been heard";
   EXPECT_FALSE(is_silent());
+}
+
+TEST_F(FrameSending, a_station_that_has_answered_lately_is_there_for_the_next_dial_too) {
+  connect();
+  put(b, cb, control(Op::kRequestState));
+  arrive(a, take(b).value());
+  ASSERT_TRUE(take(a)) << "its answer";
+  const EndpointConfig config;
+  const ChannelGeometry geometry{config.slots, config.credits};
+  std::vector<std::unique_ptr<ChannelMemory>> channels;
+  const auto presence_at_a_dial = [&] {
+    channels.push_back(std::make_unique<ChannelMemory>(geometry));
+    VcId dial = kNoneId;
+    EXPECT_EQ(a.node.connect(a.open(), kMacB, 3000, channels.back()->data(), 78, dial, now), 0);
+    EXPECT_TRUE(take(a));
+    const auto presence = a.presence;
+    a.node.close(dial, true, now);
+    while (take(a)) continue;
+    return presence;
+  };
+  EXPECT_EQ(presence_at_a_dial(), Presence::kProven);
+  now += HeardStations::kLately;
+  EXPECT_EQ(presence_at_a_dial(), Presence::kNamed);
 }
 
 TEST_F(FrameSending, a_user_that_breaks_its_ring_loses_its_connection_and_nothing_else) {

@@ -68,7 +68,7 @@ TEST_F(PortRatesTest, frames_tell_whether_their_station_has_proven_lately_that_i
     request.destination_mac = station.to_u64();
     put(a, pa.port, request);
     EXPECT_TRUE(take(a));
-    return a.to_silent;
+    return a.presence != Presence::kProven;
   };
   EXPECT_TRUE(is_silent(kMacB));
   put(b, pb.port, addressed(pa, kMacA, wire::Op::kNoOperation));

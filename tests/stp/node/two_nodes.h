@@ -96,8 +96,8 @@ struct Host {
   std::vector<Event> events;
   std::vector<std::unique_ptr<ChannelMemory>> stocked;  // cookie - 1 is the place
   std::uint64_t attached_frames = 0;
-  bool for_stranger = false, to_silent = false,
-       may_be_marked = false;  // of the last frame that was taken
+  bool for_stranger = false, may_be_marked = false;  // the last frame that was taken
+  Presence presence = Presence::kProven;             // of that one, too
 
   EndpointId open(EndpointConfig wanted = {}, std::uint64_t owner = 0) {
     EndpointId id = kNoneId;
@@ -233,7 +233,7 @@ class TwoNodes : public ::testing::Test {
     head.insert(head.end(), tx.attached.begin(), tx.attached.end());
     if (tx.token.region != kNoneId) ++from.attached_frames;
     from.for_stranger = tx.for_stranger;
-    from.to_silent = tx.to_silent;
+    from.presence = tx.presence;
     from.may_be_marked = tx.may_be_marked;
     from.node.transmitted(tx.token);
     drain(from);

@@ -75,7 +75,7 @@ class StrangersOverIp : public Strangers {
       EXPECT_GE(balance_[said.dst] -= static_cast<std::ptrdiff_t>(bytes_of(*frame)), 0)
           << "op " << static_cast<int>(said.header.op());
       EXPECT_GE(--frames_[said.dst], 0);
-      EXPECT_TRUE(b.to_silent) << "nobody may be there";
+      EXPECT_EQ(b.presence, Presence::kClaimed) << "nobody may be there";
     }
   }
   // The user of B sends to all that it has accepted, and closes those that are older than a moment.
