@@ -192,7 +192,7 @@ struct Sending {
 };
 
 // Returns the number of files that did not arrive; it has reported each. Throws LinkFailure and
-// Stopped. `sending` has no conflicts, and no two names are the same (arguments.h).
+// Stopped. `sending` has no conflicts, and no two names are the same (below).
 std::size_t send_all(const Sending& sending, const std::atomic<bool>& stop, Progress& progress);
 
 // ---- What can be known of the arguments of stp-send before a receiver is asked (arguments.cpp).

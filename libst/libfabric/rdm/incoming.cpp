@@ -135,8 +135,7 @@ void Incoming::serve(const stm_event_t& event) {
   in_use_ += event.status == 0;
   if (!has_brought(event)) return;
   if (buffers_.size() < Buffers::kMost) post_another();
-  Arrived message{&buffer, static_cast<Kind>(event.tag),
-                        static_cast<std::size_t>(event.length)};
+  Arrived message{&buffer, static_cast<Kind>(event.tag), static_cast<std::size_t>(event.length)};
   if (held_.empty() && take(message)) return;
   hold(message);
 }
