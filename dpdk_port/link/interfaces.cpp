@@ -207,11 +207,17 @@ LinkState InterfaceWatch::state() const {
 bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
   // What is told while the list is read is news the next time.
   is_old_ |= news_.look([](int) { return true; }, now);
-  const auto note = [this](std::optional<List> found) {
-    if (found && *found) all_ = std::move(*found);
+  const auto note = [this, now](std::optional<List> found) {
+    if (!found) return;
+    if (*found) {
+      all_ = std::move(*found);
+    } else {  // the kernel had no memory, or the program no descriptor: it is asked again
+      is_old_ = true;
+      ask_at_ = now + kPatience;
+    }
   };
   note(asking_.take());
-  if ((is_old_ || !all_) && !asking_.is_asked()) {
+  if ((is_old_ || !all_) && !asking_.is_asked() && now >= ask_at_) {
     is_old_ = false;
     asking_.begin();
     note(asking_.take(all_ ? kPatience : kFirst));
@@ -223,7 +229,7 @@ bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time
   return at != all_->end() && at->first == wanted && (interface == 0 || at->second == interface);
 }
 
-HostAddresses::List HostAddresses::read() {
+HostAddresses::List HostAddresses::read() try {
   const AllAddresses all;
   if (!all.are_known()) return std::nullopt;
   std::vector<std::pair<InternetAddress, unsigned>> list;
@@ -237,6 +243,8 @@ HostAddresses::List HostAddresses::read() {
   }
   std::ranges::sort(list);
   return list;
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
 }
 
 namespace {

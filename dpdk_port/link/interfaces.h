@@ -365,6 +365,7 @@ class HostAddresses {
 
   InterfaceNews news_;
   bool is_old_ = true;
+  Time ask_at_ = 0;
   List all_;
   AskedAside<List> asking_;
 };

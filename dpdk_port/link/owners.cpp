@@ -111,8 +111,10 @@ pid_t listener_at(const Address& address) {
 constexpr int kMarkType = SOCK_DGRAM;
 
 std::uint16_t protocol_of_mark(const MacAddr& mac) {
-  const auto pair = [&](std::size_t i) { return mac.octets[i] << 8 | mac.octets[i + 1]; };
-  return static_cast<std::uint16_t>((pair(0) ^ pair(2) ^ pair(4)) | 0x8000);
+  constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
+  constexpr unsigned kLeast = 0x600;  // what is below is no protocol but a length
+  const auto mixed = static_cast<unsigned>(mac.to_u64() * kMixer >> 40);
+  return static_cast<std::uint16_t>(kLeast + mixed % (0x10000 - kLeast));
 }
 
 // -1: no packet socket can be opened.
@@ -131,25 +133,25 @@ int open_mark(int index, const MacAddr& mac) {
   return -1;
 }
 
-bool has_mark(int index, const MacAddr& mac) {
+unsigned marks_at(int index, const MacAddr& mac) {
   std::ifstream table("/proc/self/net/packet");
   std::string line;
   std::getline(table, line);  // sk RefCnt Type Proto Iface R Rmem User Inode
+  unsigned count = 0;
   while (std::getline(table, line)) {
     std::istringstream fields(line);
     std::string skipped;
     int type = 0, on = 0;
     unsigned protocol = 0;
     fields >> skipped >> skipped >> type >> std::hex >> protocol >> std::dec >> on;
-    if (fields && on == index && type == kMarkType && protocol == protocol_of_mark(mac))
-      return true;
+    if (fields && on == index && type == kMarkType && protocol == protocol_of_mark(mac)) ++count;
   }
-  return false;
+  return count;
 }
 
 // Whoever owns that address; "": nobody, or only a name without a mark.
 std::string owner_of(int index, const MacAddr& mac) {
-  if (!has_mark(index, mac)) return {};
+  if (marks_at(index, mac) == 0) return {};
   const pid_t holder = listener_at(Address(index, mac));
   return holder == 0 ? "another program" : program_of(holder);
 }
@@ -165,19 +167,23 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
   const Address address(index, mac);
   const int fd = unix_socket();
   std::unique_ptr<InterfaceOwner> owner(new InterfaceOwner(fd));
-  if (fd < 0 || ::bind(fd, address.get(), address.size) != 0 || ::listen(fd, 1) != 0) {
-    if (fd < 0 || errno != EADDRINUSE) {
-      error = std::string("no socket to say who owns the interface: ") + std::strerror(errno);
-      return nullptr;
-    }
-    const std::string other = owner_of(index, mac);
-    if (!other.empty()) {
-      error = "interface " + interface + " has an owner: " + other +
-              "; end it, reach its link (stpd:) instead, or take another address here (mac=)";
-      return nullptr;
-    }
-  }
+  const auto failed = [&](const std::string& why) {
+    error = why;
+    return nullptr;
+  };
+  const auto owned_by = [&](const std::string& other) {
+    return failed("interface " + interface + " has an owner: " + other +
+                  "; end it, reach its link (stpd:) instead, or take another address here (mac=)");
+  };
+  if (const auto other = owner_of(index, mac); !other.empty()) return owned_by(other);
   owner->mark_ = open_mark(index, mac);
+  if (fd < 0 || owner->mark_ < 0)
+    return failed(std::string("no socket to say who owns the interface: ") + std::strerror(errno));
+  if (::bind(fd, address.get(), address.size) == 0 && ::listen(fd, 1) == 0) return owner;
+  if (errno != EADDRINUSE)
+    return failed(std::string("no name to say who owns the interface: ") + std::strerror(errno));
+  // Of two that begin at once the one with the name is the owner.
+  if (marks_at(index, mac) > 1) return owned_by("another program");
   return owner;
 }
 

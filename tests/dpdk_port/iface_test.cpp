@@ -533,9 +533,11 @@ TEST_F(Iface, ANameWithoutALinkBehindItKeepsNobodyOut) {
   const os::UniqueFd other(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(other.get(), reinterpret_cast<const sockaddr*>(&all), sizeof all), 0);
   a.open("iface:stp0");
-  // The second link is told of the first all the same.
+  // The second link is told of the first all the same, also when the name is free again.
   EXPECT_NE(error_of("iface:stp0").find("has an owner"), std::string::npos);
+  askers.clear();
   ::close(squatter);
+  EXPECT_NE(error_of("iface:stp0").find("has an owner"), std::string::npos);
 }
 
 TEST_F(Iface, ALinkWhoseInterfaceIsAbsentSaysWhatIsMissing) {

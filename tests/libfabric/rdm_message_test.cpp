@@ -368,6 +368,22 @@ TEST_F(RdmMessage, ShortMessagesThatFindNoRoomLeaveTogether) {
   EXPECT_EQ(fi_close(&a_->ep.release()->fid), 0);
 }
 
+// Else one that nobody awaits would hold up those that came with it.
+TEST_F(RdmMessage, WhereLittleMayBeKeptMessagesLeaveAlone) {
+  ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "0", 1), 0);
+  make();
+  ::unsetenv("FI_STP_RDM_KEPT");
+  send_early("x", 0);
+  std::vector<char> got(1);
+  receive(got, 0);
+  constexpr int kMany = 26, kFirst = 22;
+  for (int i = 0; i < kMany; ++i) send_early("x", 7);
+  send_early("y", 8);
+  for (int i = 0; i < kFirst; ++i) receive(got, 7);
+  receive(got, 8);
+  for (int i = kFirst; i < kMany; ++i) receive(got, 7);
+}
+
 TEST_F(RdmMessage, AReceiveForOneSenderTakesNoMessageOfAnother) {
   RdmNode c(info_);
   a_->others.push_back(&c);

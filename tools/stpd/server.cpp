@@ -377,10 +377,10 @@ int Server::answer(Peer& peer, int received, const ipc::RequestMessage& request,
                    std::span<os::UniqueFd> fds) {
   const auto kind = request.head.kind;
   if (received == -EAGAIN) return 0;
+  if (received != 0 && received != -EMFILE) return received;
   // Libst reads each reply before it asks again. Who does not would have the daemon pay for many.
   if (ipc::has_unread_by_peer(peer.socket.get())) return -EAGAIN;
   if (received == -EMFILE) return refuse_descriptors(peer, kind);
-  if (received != 0) return received;
   if (request.head.version != ipc::kProtocolVersion)  // its other fields may mean anything
     return fds.empty() ? refuse_request(peer, ipc::RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;

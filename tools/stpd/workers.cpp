@@ -506,8 +506,17 @@ void ForeignFiles::hang_up(uid_t user, os::UniqueFd socket) {
   close_socket(user, std::move(socket));
 }
 
+// One of those who are many because they have many users is closed at once: the kernel keeps its
+// reply, but its descriptor is free.
 void ForeignFiles::keep_until_read(uid_t user, os::UniqueFd socket) {
+  if (unread_count() >= 2 * kMostUnreadOfAll) return close_socket(user, std::move(socket));
   unread_[user].push_back(std::move(socket));
+}
+
+std::size_t ForeignFiles::unread_count() const {
+  std::size_t all = 0;
+  for (const auto& [of, sockets] : unread_) all += sockets.size();
+  return all;
 }
 
 void ForeignFiles::close_those_read(uid_t user, std::vector<os::UniqueFd>& sockets) {
@@ -521,8 +530,7 @@ void ForeignFiles::close_those_read(uid_t user, std::vector<os::UniqueFd>& socke
 bool ForeignFiles::has_too_many_unread(uid_t user, std::size_t most) {
   const auto at = unread_.find(user);
   if (at == unread_.end()) return false;
-  std::size_t all = 0;
-  for (const auto& [of, sockets] : unread_) all += sockets.size();
+  const auto all = unread_count();
   if (at->second.size() < most && all < kMostUnreadOfAll) return false;
   close_those_read(user, at->second);
   return at->second.size() >= most || (all >= kMostUnreadOfAll && !at->second.empty());

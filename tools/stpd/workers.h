@@ -216,6 +216,7 @@ class ForeignFiles {
  private:
   [[nodiscard]] bool may_take(uid_t user) const;
 
+  [[nodiscard]] std::size_t unread_count() const;
   void close_those_read(uid_t user, std::vector<os::UniqueFd>& sockets);
 
   const std::size_t room_;

@@ -51,6 +51,7 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] bool gathers() const {
     return is_up() && takes_several_ && (gathered_ != nullptr || late_ >= kMostLate);
   }
+  [[nodiscard]] bool takes_several() const { return takes_several_; }
   // Those that wait; nullptr: none.
   [[nodiscard]] Op* gathered() const { return gathered_; }
   void gather(Op& first) { gathered_ = &first; }
@@ -257,8 +258,10 @@ class Incoming final : public Connection, public Source {
   std::deque<Arrived> held_;  // one that cannot be taken yet, and those behind it
   bool tells_ = false;        // what is free of the lane, later
   bool may_lend_;             // a lane, at its first message of some length
-  const bool several_;        // messages may come as one
-  bool leaves_ = false;       // nothing more comes
+  // Of several that come as one, what may not be kept holds up those behind it.
+  static constexpr std::size_t kLeastForSeveral = 4 * kBuffer;
+  const bool several_;   // messages may come as one
+  bool leaves_ = false;  // nothing more comes
   bool up_ = false;
   // Its end, while the first of what is held waits for the program to read its queue.
   std::optional<stm_event_t> end_;

@@ -34,7 +34,7 @@ Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_
       host_(std::move(host)),
       source_(source),
       may_lend_(knows.lanes),
-      several_(knows.several) {
+      several_(knows.several && endpoint.most_kept() >= kLeastForSeveral) {
   ++host_->connections;
 }
 

@@ -473,7 +473,8 @@ ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const H
 ssize_t Endpoint::start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error) {
   const auto early = error == 0 && (flags & kLater) == 0 && !op.injected && to.is_up() &&
                      copied_ + op.length <= kMostCopied;
-  if (early) op.stm_flags |= STM_LAZY;
+  // Others wait for those that have found no room.
+  if (early && !(op.action == Action::kMessage && to.takes_several())) op.stm_flags |= STM_LAZY;
   if (const auto result = start(op, to, error); result != 0 || !early) return result;
   if (op.status != 0) return 0;  // it fails when all of it has ended
   reports_.complete(op);

@@ -54,9 +54,11 @@ TEST(AskedAside, TheLastListOfAddressesCountsUntilTheNextOneIsHere) {
     return HostAddresses::List{std::in_place};
   });
   EXPECT_FALSE(addresses.has(old, 0, 0)) << "the kernel did not tell";
-  EXPECT_TRUE(addresses.has(old, 0, 0));
-  EXPECT_TRUE(addresses.has(old, 1, 0));
-  EXPECT_FALSE(addresses.has(old, 2, 0));
+  EXPECT_FALSE(addresses.has(old, 0, 1)) << "and is not asked all the time";
+  const Time later = HostAddresses::kPatience;
+  EXPECT_TRUE(addresses.has(old, 0, later));
+  EXPECT_TRUE(addresses.has(old, 1, later));
+  EXPECT_FALSE(addresses.has(old, 2, later));
   kernel.let_go();
 }
 
