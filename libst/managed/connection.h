@@ -140,7 +140,10 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void take_channel(EndpointId endpoint, const client::GivenChannel& given,
                     std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging);
   int ask_for_channel(client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory>& memory);
-  [[nodiscard]] bool is_dialing() const { return state_.allows(Event::kOpened) && wanted_; }
+  // One with a session is open. That is asked first: `wanted_` would take a cache line more.
+  [[nodiscard]] bool is_dialing() const {
+    return !session_ && wanted_ && state_.allows(Event::kOpened);
+  }
   bool dials_on(Time now, bool failed);
   void dial(Time now);
   void await_answer(Time now);

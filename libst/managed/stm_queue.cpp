@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed C API: queues and pools.
 #include <algorithm>
+#include <span>
 
 #include "libst/client/links.h"
 #include "libst/managed/api.h"
@@ -48,13 +49,15 @@ Peer peer_of(Domain& domain, stm_connection_t connection) {
                               "the operation was cancelled by one of the two sides");
 }
 
-// For events that the program is given. Explains why one of them has failed.
-int handed_over(Domain& domain, const stm_event_t* events, int count) {
-  if (count > 0 && domain.has_many())
-    domain.fetch_ahead_of({events, static_cast<std::size_t>(count)});
+// Events that the program is given.
+[[gnu::noinline]] void look_at(Domain& domain, std::span<const stm_event_t> events) {
+  if (domain.has_many()) domain.fetch_ahead_of(events);
   int failed = 0;
-  for (int i = 0; i < count; ++i) failed |= events[i].status;
-  if (failed != 0) explain(domain, events, events + count);
+  for (const auto& event : events) failed |= event.status;
+  if (failed != 0) explain(domain, events.data(), events.data() + events.size());
+}
+int handed_over(Domain& domain, const stm_event_t* events, int count) {
+  if (count > 0) look_at(domain, {events, static_cast<std::size_t>(count)});
   return count;
 }
 
