@@ -247,7 +247,7 @@ constexpr std::size_t kFetchedAhead = 8;
 
 // What the next connections use, from number `first` of `count` on. `at(i)`: nullptr: it is gone.
 template <typename At>
-void fetch_group_ahead(std::size_t first, std::size_t count, At&& at) {
+[[gnu::noinline]] void fetch_group_ahead(std::size_t first, std::size_t count, At&& at) {
   const auto end = std::min(count, first + kFetchedAhead);
   for (unsigned step = 0; step < Connection::kFetchSteps; ++step)
     for (auto i = first; i < end; ++i)
