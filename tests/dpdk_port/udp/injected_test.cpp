@@ -179,11 +179,14 @@ TEST_F(UdpFaults, WhereTheBufferForSilentStationsIsFullOthersGoOn) {
   for (unsigned i = 0; i < 5; ++i)
     a.engine.send_to_silent(make_frame(absent, a.mac(), 1'000 + i % 2, i));
   send(5);
+  a.turn();
+  const auto tried = injected.errors.size();
+  EXPECT_LT(tried, 20U);
   const auto asker = InternetAddress::of(Ipv4{INADDR_LOOPBACK + 8}, 9'001);
   a.engine.send_to_stranger(
       make_frame(a.port->find_station(asker, now()).value(), a.mac(), 1'000, 0));
   a.turn();
-  EXPECT_EQ(injected.errors.size(), 18U) << "a stranger's goes by another socket";
+  EXPECT_EQ(injected.errors.size(), tried) << "a stranger's goes by another socket";
   EXPECT_EQ(count("udp_tx_silent"), 5U);
   EXPECT_TRUE(a.port->prepare_to_sleep()) << "nothing waits";
   ASSERT_NO_FATAL_FAILURE(expect_all());
