@@ -31,7 +31,7 @@ constexpr unsigned kSteady = 3;  // round trips in one direction, before the ste
 // They may need the first, but where delays differ, so many times what they differ by.
 constexpr Time kHostDelay = 100 * kMicrosecond, kLeastHostDelay = 10 * kMicrosecond;
 constexpr Time kMostHostDelay = kMillisecond;
-constexpr Time kOfNoise = 4, kLeastOfNoise = 2;
+constexpr Time kOfNoise = 4;
 // A step makes the window longer by no more than this part of it, and the queue by no more than
 // this: what it does is seen a round trip later, and routers drop what waits for 5 ms.
 // protocol: 13.11
@@ -60,7 +60,7 @@ void RecentMinimum::note(Time value, Time now, Time period) {
   ++count_;
   const auto since = now - since_;
   if (since >= period && (count_ >= kSamples || since >= kLongEnough)) {
-    before_ = since >= 2 * std::max(period, kLongEnough) ? kNever : present_;
+    before_ = since >= 2 * period ? kNever : present_;
     present_ = kNever;
     since_ = now;
     count_ = 0;
@@ -143,8 +143,7 @@ void PathWindow::look_at_path(Time delay, Time now) {
 // protocol: 13.10, 13.12
 Time PathWindow::host_delay() const {
   const auto noise = shortest_ < kLongPath ? noise_.mean() : 0;
-  const auto may = std::min(std::max(kHostDelay, kOfNoise * noise), most_host_delay_);
-  return std::min(std::max(may, kLeastOfNoise * noise), kMostHostDelay);
+  return std::min(std::max(kHostDelay, kOfNoise * noise), most_host_delay_);
 }
 
 // The part of the standing delay that is taken for waiting in queues.
@@ -303,7 +302,8 @@ namespace {
 // How long an answer may take. A host that does not run for a while loses nothing.
 constexpr Time kUnknownInterval = kSecond, kLeastInterval = 200 * kMillisecond;
 constexpr Time kLongestInterval = kSecond;
-// While something waits to be sent, a question is repeated sooner: its answer would make room.
+// While something waits to be sent along a short path, a question is repeated sooner: its answer
+// would make room.
 constexpr Time kLeastAgain = 2 * kMillisecond;
 constexpr unsigned kAgainDoublings = 10;
 
@@ -325,8 +325,9 @@ void SentWindow::ask(std::uint32_t sync, VcId vc, Time now) {
   ++opened_;
   asked_ = sent_;
   asker_ = vc;
-  const auto doublings = std::min(repeats_, kAgainDoublings);
-  again_ = now + (std::max(kLeastAgain, 4 * window_.round_trip()) << doublings);
+  const auto trip = window_.round_trip();
+  const auto after = std::max(kLeastAgain, 4 * trip) << std::min(repeats_, kAgainDoublings);
+  again_ = trip == 0 || trip >= kLongPath ? kNever : now + after;
 }
 
 bool SentWindow::answered(std::uint32_t sync, Time now) {

@@ -220,7 +220,7 @@ class SentWindow : public TimerNode {
   VcId asker_ = kNoneId;
   Time heard_ = 0;  // the last answer, or when the first open question left
   Time interval_ = 0;
-  // While something waits to be sent, it asks again then, at intervals that double.
+  // While something waits to be sent, it asks again then, at intervals that double; kNever: not.
   Time again_ = 0;
   unsigned repeats_ = 0;
   bool silent_ = false;  // what was lost in this silence has been answered
