@@ -19,7 +19,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <vector>
 
 #include "dpdk_port/link/link.h"
 #include "stp/base/printable.h"
@@ -93,17 +95,23 @@ int unix_socket() {
   return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// The process that listens at that name; 0: none that shows itself.
-pid_t listener_at(const Address& address) {
+struct Holder {
+  pid_t pid = 0;
+  uid_t user = 0;
+};
+
+// The process that listens at that name; nullopt: none that shows itself.
+std::optional<Holder> listener_at(const Address& address) {
   const int fd = unix_socket();
-  if (fd < 0) return 0;
+  if (fd < 0) return std::nullopt;
   ucred owner{};
   socklen_t size = sizeof owner;
-  if (::connect(fd, address.get(), address.size) != 0 ||
-      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0)
-    owner.pid = 0;
+  std::optional<Holder> holder;
+  if (::connect(fd, address.get(), address.size) == 0 &&
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 && owner.pid != 0)
+    holder = Holder{owner.pid, owner.uid};
   ::close(fd);
-  return owner.pid;
+  return holder;
 }
 
 // Anybody may listen at a name, but not open a packet socket on an interface. So each owner has one
@@ -133,27 +141,48 @@ int open_mark(int index, const MacAddr& mac) {
   return -1;
 }
 
-unsigned marks_at(int index, const MacAddr& mac) {
+struct PacketSocketEntry {
+  int type = 0, index = 0;
+  unsigned protocol = 0;
+  uid_t user = 0;
+};
+
+// Those of this network namespace.
+std::vector<PacketSocketEntry> packet_sockets() {
   std::ifstream table("/proc/self/net/packet");
   std::string line;
   std::getline(table, line);  // sk RefCnt Type Proto Iface R Rmem User Inode
-  unsigned count = 0;
+  std::vector<PacketSocketEntry> all;
   while (std::getline(table, line)) {
     std::istringstream fields(line);
     std::string skipped;
-    int type = 0, on = 0;
-    unsigned protocol = 0;
-    fields >> skipped >> skipped >> type >> std::hex >> protocol >> std::dec >> on;
-    if (fields && on == index && type == kMarkType && protocol == protocol_of_mark(mac)) ++count;
+    PacketSocketEntry each;
+    fields >> skipped >> skipped >> each.type >> std::hex >> each.protocol >> std::dec >>
+        each.index >> skipped >> skipped >> each.user;
+    if (fields) all.push_back(each);
   }
-  return count;
+  return all;
 }
 
-// Whoever owns that address; "": nobody, or only a name without a mark.
+std::size_t marks_at(int index, const MacAddr& mac) {
+  const auto all = packet_sockets();
+  return static_cast<std::size_t>(std::ranges::count_if(all, [&](const auto& each) {
+    return each.index == index && each.type == kMarkType && each.protocol == protocol_of_mark(mac);
+  }));
+}
+
+bool has_packet_socket(uid_t user, int index) {
+  for (const auto& each : packet_sockets())
+    if (each.index == index && each.user == user) return true;
+  return false;
+}
+
+// Whoever owns that address; "": nobody, or only a name with neither behind it. One that has given
+// up its rights before the interface came has no mark.
 std::string owner_of(int index, const MacAddr& mac) {
-  if (marks_at(index, mac) == 0) return {};
-  const pid_t holder = listener_at(Address(index, mac));
-  return holder == 0 ? "another program" : program_of(holder);
+  const auto holder = listener_at(Address(index, mac));
+  if (marks_at(index, mac) == 0 && !(holder && has_packet_socket(holder->user, index))) return {};
+  return holder ? program_of(holder->pid) : "another program";
 }
 
 }  // namespace
@@ -177,7 +206,7 @@ std::unique_ptr<InterfaceOwner> InterfaceOwner::claim(const std::string& interfa
   };
   if (const auto other = owner_of(index, mac); !other.empty()) return owned_by(other);
   owner->mark_ = open_mark(index, mac);
-  if (fd < 0 || owner->mark_ < 0)
+  if (fd < 0)
     return failed(std::string("no socket to say who owns the interface: ") + std::strerror(errno));
   if (::bind(fd, address.get(), address.size) == 0 && ::listen(fd, 1) == 0) return owner;
   if (errno != EADDRINUSE)

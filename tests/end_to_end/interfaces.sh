@@ -63,7 +63,7 @@ within "$side_a" ip link set stp0 up
 wait_for 30 pings || fail "the link is not taken up again"
 wait_for 20 untroubled a || fail "the trouble is not over"
 expect_one_line() { expect [ "$(grep -c "link iface:stp0 $1" "$work/a.log")" -eq 1 ]; }
-expect_one_line 'is down: '
+expect_one_line ': down: '
 within "$side_a" ip link delete stp0
 wait_for 20 troubled a "has gone" || fail "stpctl links does not tell that it has gone"
 expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
@@ -71,7 +71,7 @@ join_by_wire "$side_a" "$side_b" 9000
 wait_for 30 pings || fail "the new interface is not taken up"
 wait_for 20 untroubled a || fail "the trouble is not over"
 # The new one is down for a moment, which the log may tell.
-expect_one_line 'is gone: '
+expect_one_line ': gone: '
 
 # The address is assigned later, and the MTU is lowered before anybody sends.
 within "$side_a" ip address flush dev stp0
@@ -81,7 +81,7 @@ within "$side_a" ip address flush dev stp0
 within "$side_a" ip address add 10.9.0.1/24 dev stp0
 within "$side_a" ip link set stp0 mtu 1500
 wait_for 20 troubled a "has MTU 1500 and this link 9000" || fail "stpctl links tells of no MTU"
-wait_for 10 told a "is mtu mismatch: " || fail "the log tells of no MTU"
+wait_for 10 told a ": mtu mismatch: " || fail "the log tells of no MTU"
 within "$side_a" ip link set stp0 mtu 9000
 wait_for 20 untroubled a || fail "the trouble is not over"
 

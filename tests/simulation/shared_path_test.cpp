@@ -10,17 +10,16 @@
 namespace stp::sim::shared_path_test {
 namespace {
 
-constexpr std::size_t kPacket = 1'250; // takes 100 us at 100 Mbit/s
+constexpr std::size_t kPacket = 1'250;  // takes 100 us at 100 Mbit/s
 constexpr Time kStep = 100 * kMicrosecond;
 
 struct Path {
-  explicit Path(const BottleneckConfig &config)
+  explicit Path(const BottleneckConfig& config)
       : run{{}, {nullptr, nullptr}, {}, Dice(1)}, bottleneck(run, config) {}
   void play_until(Time end) {
     bool over = false;
     run.clock.at(end, [&] { over = true; });
-    while (!over)
-      run.clock.step();
+    while (!over) run.clock.step();
   }
   Run run;
   Bottleneck bottleneck;
@@ -40,10 +39,9 @@ TEST(bottleneck, passes_packets_at_its_rate_in_order_after_its_delay) {
   }
   const auto delay = path.bottleneck.config().delay;
   EXPECT_EQ(arrived, (std::vector{0, 1, 2}));
-  EXPECT_EQ(times,
-            (std::vector{delay + kStep, delay + 2 * kStep, delay + 3 * kStep}));
+  EXPECT_EQ(times, (std::vector{delay + kStep, delay + 2 * kStep, delay + 3 * kStep}));
   EXPECT_EQ(path.bottleneck.queueing_delay(),
-            kStep); // the mean of 0, 1 and 2 steps
+            kStep);  // the mean of 0, 1 and 2 steps
   EXPECT_EQ(path.bottleneck.bytes_of(1), 3 * kPacket);
   EXPECT_EQ(path.bottleneck.bytes_of(2), 0U);
 }
@@ -51,11 +49,10 @@ TEST(bottleneck, passes_packets_at_its_rate_in_order_after_its_delay) {
 TEST(bottleneck, drops_what_finds_no_room) {
   Path path({.queue = 2 * kPacket});
   int arrived = 0;
-  for (int i = 0; i < 5; ++i)
-    path.bottleneck.send(1, kPacket, [&](bool) { ++arrived; });
+  for (int i = 0; i < 5; ++i) path.bottleneck.send(1, kPacket, [&](bool) { ++arrived; });
   while (path.run.clock.step()) {
   }
-  EXPECT_EQ(arrived, 3); // one had left the queue at once
+  EXPECT_EQ(arrived, 3);  // one had left the queue at once
   EXPECT_EQ(path.bottleneck.drops(), 2U);
 }
 
@@ -84,36 +81,33 @@ struct Shares {
   Time delay;
   std::uint64_t drops;
 };
-Shares play_cubic(const BottleneckConfig &config, unsigned flows) {
+Shares play_cubic(const BottleneckConfig& config, unsigned flows) {
   Path path(config);
   std::vector<std::unique_ptr<Cubic>> all;
   for (unsigned i = 0; i < flows; ++i) {
-    all.push_back(std::make_unique<Cubic>(
-        path.run, path.bottleneck, i, CubicConfig{.way_back = config.delay}));
-    path.run.clock.after(i * 100 * kMillisecond,
-                         [flow = all.back().get()] { flow->start(); });
+    all.push_back(std::make_unique<Cubic>(path.run, path.bottleneck, i,
+                                          CubicConfig{.way_back = config.delay}));
+    path.run.clock.after(i * 100 * kMillisecond, [flow = all.back().get()] { flow->start(); });
   }
   const auto begin = path.run.now();
   path.play_until(begin + 10 * kSecond);
   path.bottleneck.begin_counting();
   path.play_until(begin + 30 * kSecond);
   std::vector<std::uint64_t> shares;
-  for (unsigned i = 0; i < flows; ++i)
-    shares.push_back(path.bottleneck.bytes_of(i));
-  return {path.bottleneck.use(), fairness(shares),
-          path.bottleneck.queueing_delay(), path.bottleneck.drops()};
+  for (unsigned i = 0; i < flows; ++i) shares.push_back(path.bottleneck.bytes_of(i));
+  return {path.bottleneck.use(), fairness(shares), path.bottleneck.queueing_delay(),
+          path.bottleneck.drops()};
 }
 
 TEST(cubic, fills_a_bottleneck_and_its_queue) {
-  const auto alone = play_cubic({.queue = 250'000}, 1); // of one round trip
+  const auto alone = play_cubic({.queue = 250'000}, 1);  // of one round trip
   EXPECT_GT(alone.use, 0.95);
   EXPECT_GT(alone.delay, 5 * kMillisecond);
   EXPECT_GT(alone.drops, 0U);
 }
 
 TEST(cubic, fills_a_long_path) {
-  const auto alone =
-      play_cubic({.delay = 100 * kMillisecond, .queue = 2'500'000}, 1);
+  const auto alone = play_cubic({.delay = 100 * kMillisecond, .queue = 2'500'000}, 1);
   EXPECT_GT(alone.use, 0.9);
 }
 
@@ -134,10 +128,9 @@ TEST(cubic, flows_share_a_bottleneck) {
 
 // What fills a fast path for some seconds.
 TEST(shared, a_write_may_be_longer_than_a_gibibyte) {
-  const auto played =
-      play_shared({.bottleneck = {.bits_per_second = 10'000'000'000},
-                   .lasts = kMillisecond,
-                   .length = std::uint64_t{20} << 30});
+  const auto played = play_shared({.bottleneck = {.bits_per_second = 10'000'000'000},
+                                   .lasts = kMillisecond,
+                                   .length = std::uint64_t{20} << 30});
   EXPECT_EQ(played.failure, "");
   EXPECT_EQ(played.drops, 0U);
 }
@@ -145,10 +138,8 @@ TEST(shared, a_write_may_be_longer_than_a_gibibyte) {
 // Up to 1 MiB of each is on its way. The queue and the path together hold half
 // of that.
 TEST(shared, writes_end_well_though_the_queue_of_a_router_overflows) {
-  const auto played = play_shared({.bottleneck = {.queue = 250'000},
-                                   .writes = 2,
-                                   .lasts = 10 * kSecond,
-                                   .length = 4 << 20});
+  const auto played = play_shared(
+      {.bottleneck = {.queue = 250'000}, .writes = 2, .lasts = 10 * kSecond, .length = 4 << 20});
   EXPECT_EQ(played.failure, "");
   EXPECT_EQ(played.finished, 2U);
   EXPECT_GT(played.drops, 0U);
@@ -225,37 +216,31 @@ TEST(congestion, tcp_keeps_its_share) {
 
 // Paths of other rates and lengths, whose queues hold what one round trip
 // carries, or at least 60,000 bytes.
-SharedPath path_of(std::uint64_t bits_per_second, Time round_trip,
-                   unsigned writes, unsigned cubic = 0) {
+SharedPath path_of(std::uint64_t bits_per_second, Time round_trip, unsigned writes,
+                   unsigned cubic = 0) {
   auto path = routed(writes, cubic);
   path.bottleneck.bits_per_second = bits_per_second;
   path.bottleneck.delay = round_trip / 2;
-  path.bottleneck.queue =
-      std::max<std::size_t>(bits_per_second / 8 * round_trip / kSecond, 60'000);
+  path.bottleneck.queue = std::max<std::size_t>(bits_per_second / 8 * round_trip / kSecond, 60'000);
   path.lasts = 10 * kSecond;
   return path;
 }
 constexpr std::uint64_t kSlow = 10'000'000, kFast = 1'000'000'000;
-constexpr Time kShortTrip = 50 * kMicrosecond, kTrip = 20 * kMillisecond,
-               kLongTrip = 10 * kTrip;
+constexpr Time kShortTrip = 50 * kMicrosecond, kTrip = 20 * kMillisecond, kLongTrip = 10 * kTrip;
 
-TEST(
-    congestion,
-    a_slow_path_of_any_length_is_used_and_its_queue_is_shorter_than_that_of_tcp) {
+TEST(congestion, a_slow_path_of_any_length_is_used_and_its_queue_is_shorter_than_that_of_tcp) {
   for (const Time round_trip : {kShortTrip, kTrip, kLongTrip}) {
     const auto path = path_of(kSlow, round_trip, 1);
     const auto write = play_shared(path);
     EXPECT_EQ(write.failure, "");
     EXPECT_GT(write.use, 0.9) << round_trip;
     EXPECT_EQ(write.drops, 0U);
-    EXPECT_LT(4 * write.delay, play_cubic(path.bottleneck, 1).delay)
-        << round_trip;
+    EXPECT_LT(4 * write.delay, play_cubic(path.bottleneck, 1).delay) << round_trip;
   }
 }
 
 // A path of STUs of 8 KiB.
-SharedPath fast_path(std::uint64_t bits_per_second, Time round_trip,
-                     unsigned writes = 1) {
+SharedPath fast_path(std::uint64_t bits_per_second, Time round_trip, unsigned writes = 1) {
   auto path = path_of(bits_per_second, round_trip, writes);
   path.bottleneck.queue = std::max<std::size_t>(path.bottleneck.queue, 600'000);
   path.max_stu = 13;
@@ -266,23 +251,19 @@ SharedPath fast_path(std::uint64_t bits_per_second, Time round_trip,
 }
 
 TEST(congestion, a_fast_path_is_used) {
-  for (const auto &path :
-       {fast_path(kFast, kShortTrip), fast_path(10 * kFast, kShortTrip),
-        fast_path(10 * kFast, kTrip / 10)}) {
+  for (const auto& path : {fast_path(kFast, kShortTrip), fast_path(10 * kFast, kShortTrip),
+                           fast_path(10 * kFast, kTrip / 10)}) {
     const auto write = play_shared(path);
     EXPECT_EQ(write.failure, "");
-    EXPECT_GT(write.use, 0.9)
-        << path.bottleneck.bits_per_second << path.bottleneck.delay;
+    EXPECT_GT(write.use, 0.9) << path.bottleneck.bits_per_second << path.bottleneck.delay;
     EXPECT_EQ(write.drops, 0U);
   }
 }
 
 // What comes in a burst waits long before it fills such a path.
 // protocol: 13.11
-TEST(congestion,
-     a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) {
-  for (auto path :
-       {fast_path(10 * kFast, kTrip), fast_path(kFast, kLongTrip)}) {
+TEST(congestion, a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) {
+  for (auto path : {fast_path(10 * kFast, kTrip), fast_path(kFast, kLongTrip)}) {
     const auto round_trip = 2 * path.bottleneck.delay;
     path.bottleneck.codel = true;
     path.max_block = 20;
@@ -356,8 +337,7 @@ TEST(unpaced, a_short_queue_of_a_slow_path_loses_nothing) {
   for (const auto rate : {10 * kSlow, kFast}) {
     auto path = with_default_limit(path_of(rate, kShortTrip, 1));
     path.routed = false;
-    path.bottleneck.queue =
-        500'000; // a bit more than the limit with its headers
+    path.bottleneck.queue = 500'000;  // a bit more than the limit with its headers
     path.warm_up = 0;
     path.lasts = kSecond / 2;
     const auto write = play_shared(path);
@@ -399,7 +379,7 @@ TEST(congestion, ten_writes_share_a_fast_path) {
   auto path = fast_path(10 * kFast, kShortTrip, 10);
   path.every = 5 * kMillisecond;
   path.warm_up = 150 * kMillisecond;
-  path.lasts = 120 * kMillisecond; // in 20 ms chance decides: 0.82 to 0.99
+  path.lasts = 120 * kMillisecond;  // in 20 ms chance decides: 0.82 to 0.99
   const auto writes = play_shared(path);
   EXPECT_EQ(writes.failure, "");
   EXPECT_GT(writes.use, 0.9);
@@ -447,7 +427,7 @@ TEST(congestion, what_is_marked_need_not_be_lost) {
     path.warm_up = 10 * kSecond;
     results[marks ? 1 : 0] = play_shared(path);
   }
-  const auto &[drops, marks] = results;
+  const auto& [drops, marks] = results;
   EXPECT_EQ(marks.failure, "");
   EXPECT_GT(marks.marks, 100U);
   EXPECT_GT(drops.dropped_bytes, 100'000U);
@@ -505,8 +485,7 @@ TEST(congestion, a_receiver_that_grants_everything_leaves_tcp_its_share) {
 
 // TCP alone does not use all of such a path either.
 // protocol: 13.16
-TEST(congestion,
-     a_receiver_that_grants_everything_leaves_tcp_its_share_of_a_long_path) {
+TEST(congestion, a_receiver_that_grants_everything_leaves_tcp_its_share_of_a_long_path) {
   auto path = path_of(kSlow, kLongTrip, 1, 1);
   path.bottleneck.codel = path.greedy = true;
   path.max_block = 16;
@@ -538,8 +517,7 @@ TEST(congestion, long_writes_lose_little_on_a_short_and_slow_path) {
   const auto writes = play_shared(path);
   EXPECT_EQ(writes.failure, "");
   EXPECT_GT(writes.use, 0.9);
-  EXPECT_LT(writes.drops, 1'800U)
-      << "2,828 if only a repeated CTS counts as a loss";
+  EXPECT_LT(writes.drops, 1'800U) << "2,828 if only a repeated CTS counts as a loss";
 }
 
 // protocol: 13.12
@@ -564,12 +542,10 @@ SharedPath short_path(Rate loss) {
 TEST(congestion, what_chance_loses_on_a_short_path_costs_little) {
   const auto one_of_1000 = play_shared(short_path(kAlways / 1'000));
   EXPECT_EQ(one_of_1000.failure, "");
-  EXPECT_GT(one_of_1000.use, 0.95)
-      << "0.84 if each loss counts as that of a queue";
+  EXPECT_GT(one_of_1000.use, 0.95) << "0.84 if each loss counts as that of a queue";
   const auto one_of_100 = play_shared(short_path(kAlways / 100));
   EXPECT_EQ(one_of_100.failure, "");
-  EXPECT_GT(one_of_100.use, 0.4)
-      << "0.19 if each loss counts as that of a queue";
+  EXPECT_GT(one_of_100.use, 0.4) << "0.19 if each loss counts as that of a queue";
 }
 
 // protocol: 13.10, 13.12
@@ -597,5 +573,5 @@ TEST(congestion, hosts_that_stand_still_lose_no_more_than_that_time) {
   EXPECT_GT(write.use, 0.65) << "they run for 0.71 of the time";
 }
 
-} // namespace
-} // namespace stp::sim::shared_path_test
+}  // namespace
+}  // namespace stp::sim::shared_path_test

@@ -147,7 +147,11 @@ TEST_F(ServerShards, WhoeverDiesBeforeItsAnswerLeavesNothing) {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
       auto request = host::request_for(ipc::RequestKind::kHello);
       request.shard = shard;
-      ASSERT_EQ(send_request(client.socket.get(), request, {}), 0);
+      // The daemon may have disconnected it already, as it reads no answer.
+      if (const auto sent = send_request(client.socket.get(), request, {}); sent != 0) {
+        ASSERT_TRUE(shard != 0 && (sent == -ECONNRESET || sent == -EPIPE)) << sent;
+        break;
+      }
     }
   }
   EXPECT_TRUE(nobody_is_left());

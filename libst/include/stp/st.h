@@ -199,8 +199,8 @@ enum st_option {
  * name, an IPv4 address or a MAC address in brackets, port a number (1..2^32-1) or a service name.
  * st_create: -EINVAL a malformed name or STP_LINK, -ENODEV no such link, -EADDRINUSE its UDP port
  * is another program's, -EHOSTUNREACH an unknown host, -EADDRNOTAVAIL another one than this.
- * st_delete closes the endpoint's connections as st_close does and unmaps its memory. -EINTR: it has
- * done nothing. */
+ * st_delete closes the endpoint's connections as st_close does and unmaps its memory. -EINTR: it
+ * has done nothing. */
 ST_API int st_create(const char* str, st_ehandle_t* ehandle);
 /* 5.2 An endpoint of the connectionless model (section 8): it sends to and receives from anybody,
  * by st_utx and st_urx. The port of `str` is its STP Port (-EADDRINUSE where it is used first, if
