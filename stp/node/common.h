@@ -170,8 +170,7 @@ struct Common {
   // all user data except a frame already being sent. `completes`: as in Answer.
   void answer(const Vc& vc, const wire::Header& header, const OptionPayload& option = {},
               bool completes = false) {
-    const auto presence = presence_of(vc, seen);
-    if (presence == Presence::kProven && vc.peer_key != 0) stations.note(vc.peer_mac, vc.heard);
+    const auto presence = config.sources == nullptr ? Presence::kProven : presence_to_answer(vc);
     if (!answers.add({.dst = vc.peer_mac,
                       .header = header,
                       .checksum = vc.endpoint->config.checksum,
@@ -194,6 +193,12 @@ struct Common {
     for (const auto& header : headers)
       answers.add_for_stranger({dst, header, checksum, option}, source);
     return true;
+  }
+  // Who gets an answer may be there for the next dial, too. Only links over IP want to know.
+  [[gnu::noinline]] Presence presence_to_answer(const Vc& vc) {
+    const auto presence = presence_of(vc, seen);
+    if (presence == Presence::kProven && vc.peer_key != 0) stations.note(vc.peer_mac, vc.heard);
+    return presence;
   }
   // Whether the peer of a connection is there. Of a connectionless Port there is no such peer.
   [[nodiscard]] Presence presence_of(const Vc& vc, Time now) const {

@@ -135,7 +135,8 @@ void FrameReceiver::receive_looped(std::span<const LoopedFrame> burst, Time now)
 void FrameReceiver::receive_apart(std::span<const LoopedFrame> burst, Time now) {
   // Where there are fewer connections, the caches hold what they use anyway.
   constexpr std::size_t kManyConnections = 256;
-  if (burst.size() > 1 && use_.vcs.count() >= kManyConnections) fetch_ahead(burst);
+  if (use_.vcs.count() >= kManyConnections && burst.size() > 1) [[unlikely]]
+    fetch_ahead(burst);
   std::size_t bytes = 0;
   for (const auto& frame : burst) {
     bytes += frame.head.size() + frame.attached.size();

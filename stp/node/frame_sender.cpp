@@ -185,29 +185,10 @@ inline void FrameSender::finish_request(Vc& vc) {
   tell_room(vc);
 }
 
-// Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
-std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
-  const bool to_anybody = vc.connectionless();
-  const bool is_there = !to_anybody && now - vc.heard < HeardStations::kLately;
-  if (is_there) return send_requests(vc, frames, work, now);
-  const auto presence = to_anybody ? Presence::kNamed : use_.common.presence_of(vc, now);
-  const auto count = send_requests(vc, frames, work, now);
-  if (presence != Presence::kProven) tell_presence(frames.first(count), presence, to_anybody, now);
-  return count;
-}
-
-// `to_anybody`: each may have another station.
-[[gnu::noinline]] void FrameSender::tell_presence(std::span<TxFrame> frames, Presence presence,
-                                                  bool to_anybody, Time now) const {
-  for (TxFrame& frame : frames) {
-    MacAddr station;
-    std::memcpy(station.octets.data(), frame.head, station.octets.size());
-    frame.presence = to_anybody ? use_.common.presence_of(station, now) : presence;
-  }
-}
-
-std::size_t FrameSender::send_requests(Vc& vc, std::span<TxFrame> frames, std::size_t& work,
-                                       Time now) {
+// Runs for each frame, so it is part of both who call it.
+[[gnu::always_inline]] inline std::size_t FrameSender::send_requests(Vc& vc,
+                                                                     std::span<TxFrame> frames,
+                                                                     std::size_t& work, Time now) {
   std::size_t count = 0;
   bool untold = false;  // the user is told once of all Blocks of one STU in a row
   while (count < frames.size() && work > 0) {
@@ -235,6 +216,35 @@ std::size_t FrameSender::send_requests(Vc& vc, std::span<TxFrame> frames, std::s
   if (untold) tell_room(vc);
   use_.turns.enter(vc);
   return count;
+}
+
+// Sends up to frames.size() frames of one connection. Queues the connection again if more remain.
+std::size_t FrameSender::send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now) {
+  // Only links over IP want to know.
+  if (use_.common.config.sources == nullptr ||
+      (now - vc.heard < HeardStations::kLately && !vc.connectionless())) [[likely]]
+    return send_requests(vc, frames, work, now);
+  return send_to_doubtful(vc, frames, work, now);
+}
+
+// The peer may not be there, or each frame may have another station.
+[[gnu::noinline]] std::size_t FrameSender::send_to_doubtful(Vc& vc, std::span<TxFrame> frames,
+                                                            std::size_t& work, Time now) {
+  const bool to_anybody = vc.connectionless();
+  const auto presence = to_anybody ? Presence::kNamed : use_.common.presence_of(vc, now);
+  const auto count = send_requests(vc, frames, work, now);
+  if (presence != Presence::kProven) tell_presence(frames.first(count), presence, to_anybody, now);
+  return count;
+}
+
+// `to_anybody`: each may have another station.
+[[gnu::noinline]] void FrameSender::tell_presence(std::span<TxFrame> frames, Presence presence,
+                                                  bool to_anybody, Time now) const {
+  for (TxFrame& frame : frames) {
+    MacAddr station;
+    std::memcpy(station.octets.data(), frame.head, station.octets.size());
+    frame.presence = to_anybody ? use_.common.presence_of(station, now) : presence;
+  }
 }
 
 // Starts the next request of the user's queue, if `work` lasts for those before it. False: none can

@@ -84,6 +84,7 @@ class FrameSender {
   std::size_t send_next(std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_from(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   void tell_presence(std::span<TxFrame> frames, Presence presence, bool to_anybody, Time now) const;
+  std::size_t send_to_doubtful(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_requests(Vc& vc, std::span<TxFrame> frames, std::size_t& work, Time now);
   std::size_t send_along(Vc& vc, Path& path, std::span<TxFrame> frames, std::size_t& work,
                          Time now);

@@ -956,8 +956,8 @@ std::string why_no_channel(const char* link_text, const std::string& peer) {
 
 // The link knows the cause.
 TEST(OverUdp, a_failure_to_connect_says_why) {
-  const auto closed = why_no_channel("udp:127.0.0.1,port=0", "127.0.0.1/9:3000");
-  EXPECT_NE(closed.find("127.0.0.1/9 has no socket for that port"), std::string::npos) << closed;
+  const auto closed = why_no_channel("udp:127.0.0.1,port=0", "127.0.0.1/11:3000");
+  EXPECT_NE(closed.find("127.0.0.1/11 has no socket for that port"), std::string::npos) << closed;
   const auto six = why_no_channel("udp:127.0.0.1,port=0", "[2001:db8::1]:3000");
   EXPECT_NE(six.find("has an IPv6 address only"), std::string::npos) << six;
   EXPECT_EQ(six.find("MAC"), std::string::npos) << six;

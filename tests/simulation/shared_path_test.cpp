@@ -548,6 +548,19 @@ TEST(congestion, what_chance_loses_on_a_short_path_costs_little) {
   EXPECT_GT(one_of_100.use, 0.4) << "0.19 if each loss counts as that of a queue";
 }
 
+// Little waits there when it overflows, and hosts hide that. protocol: 13.12
+TEST(congestion, tcp_keeps_its_share_of_a_path_with_a_short_queue) {
+  auto path = path_of(20 * kSlow, kTrip / 2, 1, 1);
+  path.bottleneck.queue = 25'000;
+  path.reaction = 100 * kMicrosecond;
+  path.warm_up = 2 * kSecond;
+  path.lasts = 4 * kSecond;
+  const auto write = play_shared(path);
+  EXPECT_EQ(write.failure, "");
+  EXPECT_GT(write.use, 0.9);
+  EXPECT_GT(write.cubic_share, 0.7);
+}
+
 // protocol: 13.10, 13.12
 TEST(congestion, hosts_that_react_late_are_no_queue) {
   for (const Rate loss : {Rate{0}, kAlways / 1'000}) {

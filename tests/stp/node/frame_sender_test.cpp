@@ -13,7 +13,12 @@ namespace {
 
 using wire::Op;
 
-class FrameSending : public Nops {};
+class FrameSending : public Nops {
+ protected:
+  FrameSending()
+      : Nops({.mac = {}, .max_stu = 13, .vlan = {}, .attach_from = 512, .sources = &kEachStation}) {
+  }
+};
 
 TEST_F(FrameSending, one_frame_of_a_user_goes_before_the_states_that_its_peer_asked_for) {
   connect();

@@ -8,6 +8,8 @@ namespace stp::test {
 
 class Nops : public TwoNodes {
  protected:
+  using TwoNodes::TwoNodes;
+
   SendEntry nop(std::uint32_t number) {
     auto e = control(wire::Op::kNoOperation);
     e.header.s_id = number;

@@ -19,7 +19,8 @@ class PortRatesTest : public Endpoints {
                              .vlan = {},
                              .attach_from = 512,
                              .routed = routed,
-                             .ways = ways}) {}
+                             .ways = ways,
+                             .sources = &kEachStation}) {}
 
   // A Block of all of the source.
   SendEntry block_to(const MacAddr& station) {

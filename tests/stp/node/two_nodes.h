@@ -115,6 +115,13 @@ struct Host {
   [[nodiscard]] std::uint64_t count(Counter c) const { return node.counters().get(c); }
 };
 
+// As on a link over IP: each station is a source.
+class EachStation final : public Sources {
+ public:
+  [[nodiscard]] MacAddr source_of(const MacAddr& station) const override { return station; }
+};
+inline const EachStation kEachStation;
+
 class TwoNodes : public ::testing::Test {
  protected:
   static constexpr MacAddr kMacA{{2, 0, 0, 0, 0, 1}};

@@ -42,7 +42,8 @@ class StrangersOverIp : public Strangers {
                    .attach_from = 512,
                    .ways = ways,
                    .marks = ways != nullptr,
-                   .padded_requests = true}) {}
+                   .padded_requests = true,
+                   .sources = &kEachStation}) {}
 
   // The bytes of such a datagram, and of the headers of IPv4 and UDP.
   static std::size_t bytes_of(const Frame& frame) {
