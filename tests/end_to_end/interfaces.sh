@@ -62,7 +62,7 @@ expect costs_nothing "$(session_of "$stpd_a" | tail -n 1)"
 within "$side_a" ip link set stp0 up
 wait_for 30 pings || fail "the link is not taken up again"
 wait_for 20 untroubled a || fail "the trouble is not over"
-expect_one_line() { expect [ "$(grep -c "link iface:stp0 $1" "$work/a.log")" -eq 1 ]; }
+expect_one_line() { expect [ "$(grep -c "link iface:stp0$1" "$work/a.log")" -eq 1 ]; }
 expect_one_line ': down: '
 within "$side_a" ip link delete stp0
 wait_for 20 troubled a "has gone" || fail "stpctl links does not tell that it has gone"
