@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "libst/host/budgets.h"
-#include "libst/host/memory_guard.h"
 #include "libst/ipc/shared_memory.h"
 #include "stp/types.h"
 
@@ -35,7 +34,7 @@ struct RegionClaim {
   Reservation of_region, of_memory;  // until the region has gone; while its memory is mapped
   Reservation of_request;            // until the request is answered
   Account payer;                     // of the files that keep its pages from being moved
-  std::shared_ptr<Torn> torn;        // set when the owner takes away memory in use
+  std::shared_ptr<ipc::Torn> torn;   // set when the owner takes away memory in use
 };
 
 // What is reserved, in the form in which it goes with memory (SharedMemory::charge).

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "libst/host/identity.h"
 #include "libst/ipc/shared_memory.h"
+#include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
 
@@ -219,26 +219,17 @@ constexpr std::uint64_t kOwnMappings = 2'048;
 // Reserved for descriptors that are attached to requests, and for a few files of the process. Fewer
 // where few files may be open at all.
 constexpr std::uint64_t kOwnFiles = 64, kOwnPart = 16;
-// The kernel's default, for systems where vm.max_map_count cannot be read.
-constexpr std::uint64_t kUsualMappings = 65'530;
-
 std::uint64_t left(std::uint64_t most, std::uint64_t taken) {
   return most - std::min(most, taken);
 }
 
 }  // namespace
 
-std::uint64_t most_mappings() {
-  std::uint64_t most = 0;
-  std::ifstream("/proc/sys/vm/max_map_count") >> most;
-  return most == 0 ? kUsualMappings : most;
-}
-
 std::uint64_t free_mappings() {
   std::ifstream maps("/proc/self/maps");
   std::uint64_t now = 0;
   for (std::string line; std::getline(maps, line);) ++now;
-  return left(most_mappings(), now + kOwnMappings);
+  return left(os::most_mappings(), now + kOwnMappings);
 }
 
 std::uint64_t free_files() {
@@ -306,10 +297,10 @@ std::optional<PortRule> PortRules::parse(const std::string& text, std::string& e
   std::optional<std::uint32_t> id;
   if (kind == "user" && !name.empty()) {
     rule.who = PortRule::Who::kUser;
-    id = find_user(name);
+    id = ipc::find_user(name);
   } else if (kind == "group" && !name.empty()) {
     rule.who = PortRule::Who::kGroup;
-    id = find_group(name);
+    id = ipc::find_group(name);
   } else {
     return fail(kForms);
   }
@@ -347,7 +338,7 @@ void Allowances::set_process_totals(std::uint64_t mappings, std::uint64_t files)
 }
 
 Payer Allowances::payer(uid_t user) {
-  const bool trusted = user == 0 || user == ::geteuid() || user == kUnknownUser;
+  const bool trusted = user == 0 || user == ::geteuid() || user == ipc::kUnknownUser;
   return {budgets_->account(user, trusted), own_ports_->account(user, trusted)};
 }
 

@@ -350,8 +350,6 @@ class Counted {
 // reserve for the process itself.
 std::uint64_t free_mappings();
 std::uint64_t free_files();
-// All memory mappings that a process may have.
-std::uint64_t most_mappings();
 
 struct PortRule {
   enum class Who { kAll, kUser, kGroup };

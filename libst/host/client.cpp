@@ -145,13 +145,13 @@ Client* ClientTable::add(bool privileged) {
   auto& client = clients_[id];
   client.id = id;
   client.privileged = privileged;
-  client.payer = allow_.payer(kUnknownUser);
+  client.payer = allow_.payer(ipc::kUnknownUser);
   client.page_memory = std::move(page);
   client.page().begin(ipc::kProtocolVersion);
   return &client;
 }
 
-Client* ClientTable::add(const ClientIdentity& identity, Place where, std::string& why) {
+Client* ClientTable::add(const ipc::ClientIdentity& identity, Place where, std::string& why) {
   auto payer = allow_.payer(identity.uid);
   Reservation held, page, files;
   const auto reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "libst/host/budgets.h"
-#include "libst/host/identity.h"
-#include "libst/host/memory_guard.h"
+#include "libst/host/service.h"
 #include "libst/ipc/client_page.h"
 #include "libst/ipc/shared_memory.h"
+#include "libst/ipc/socket.h"
 #include "libst/os/unique_fd.h"
 #include "stp/base/assert.h"
 #include "stp/base/state_machine.h"
@@ -264,7 +264,7 @@ struct WakesDue {
 struct Client {
   ClientId id = 0;
   bool privileged = false;
-  ClientIdentity identity;
+  ipc::ClientIdentity identity;
   Payer payer;
   Reservation held;
   // What the program uses on all shards: its quotas limit this.
@@ -283,7 +283,7 @@ struct Client {
   BellCredit bell_credit;
   ipc::Doorbells::Progress rung;
   WakesDue wakes;
-  std::shared_ptr<Torn> torn = std::make_shared<Torn>(false);
+  std::shared_ptr<ipc::Torn> torn = std::make_shared<ipc::Torn>(false);
 
   ChannelTable channels;
   std::map<EndpointId, Endpoint> endpoints;
@@ -344,7 +344,7 @@ class ClientTable {
   };
   // Adds the program of a user. nullptr: as above, or the user has as many as it may (errno EDQUOT,
   // `why` has the text).
-  Client* add(const ClientIdentity& identity, Place place, std::string& why);
+  Client* add(const ipc::ClientIdentity& identity, Place place, std::string& why);
 
   // nullptr: there is no such client.
   [[nodiscard]] Client* find(ClientId id) {

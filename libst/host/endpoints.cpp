@@ -11,8 +11,8 @@
 
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
-#include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"
 #include "stp/node/connection/key_guard.h"
@@ -480,7 +480,7 @@ void Removal::begin(Client& client) {
 }
 
 void Removal::expel_torn() {
-  const auto tears = MemoryGuard::tears();
+  const auto tears = ipc::MemoryGuard::tears();
   if (tears == seen_tears_) return;
   seen_tears_ = tears;
   for (auto& [id, client] : clients_) {

@@ -97,7 +97,7 @@ void set_owner(Entry& entry, const Client& owner) {
 
 bool may_see(const Viewer& viewer, uid_t owner) {
   const auto user = viewer.identity.uid;
-  return viewer.identity.administrator || (user != kUnknownUser && user == owner);
+  return viewer.identity.administrator || (user != ipc::kUnknownUser && user == owner);
 }
 
 bool may_see(const Viewer& viewer, const Client& owner) {
@@ -215,7 +215,7 @@ int Inspection::answer(const Viewer& viewer, const ask::AdminRegion& request,
 int Inspection::answer(const Viewer& viewer, const ask::AdminUser& request,
                        ask::AdminUser::Reply& reply) const {
   static_assert(kResources <= ipc::kMaxBudgets);
-  if (request.cursor > kUnknownUser) return -ENOENT;
+  if (request.cursor > ipc::kUnknownUser) return -ENOENT;
   const auto from = static_cast<uid_t>(request.cursor);
   const auto user = allow_.budgets().after(from == 0 ? std::nullopt : std::optional(from - 1));
   if (!user) return -ENOENT;

@@ -58,7 +58,7 @@ class LinkWatch {
 
 struct Viewer {
   ClientId id = 0;  // 0: no client
-  const ClientIdentity& identity;
+  const ipc::ClientIdentity& identity;
 };
 
 class Inspection {

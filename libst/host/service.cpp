@@ -235,13 +235,13 @@ ClientId DrivenService::add_client(bool privileged) {
   return impl_->greet(impl_->clients.add(privileged));
 }
 
-ClientId DrivenService::add_client(const ClientIdentity& identity, bool operating,
+ClientId DrivenService::add_client(const ipc::ClientIdentity& identity, bool operating,
                                    std::string& why) {
   const auto place = operating ? ClientTable::Place::kOperator : ClientTable::Place::kOwn;
   return impl_->greet(impl_->clients.add(identity, place, why));
 }
 
-ClientId DrivenService::add_client_of_link(const ClientIdentity& identity,
+ClientId DrivenService::add_client_of_link(const ipc::ClientIdentity& identity,
                                            std::shared_ptr<ProgramUse> use, std::string& why) {
   auto* const client = impl_->clients.add(identity, ClientTable::Place::kKnown, why);
   if (client != nullptr && use != nullptr) client->use = std::move(use);
@@ -401,7 +401,7 @@ int DrivenService::claim_region(ClientId id, const ask::Map& request, std::uint6
   });
 }
 
-void DrivenService::watch(const ClientIdentity& identity, const ipc::RequestMessage& message,
+void DrivenService::watch(const ipc::ClientIdentity& identity, const ipc::RequestMessage& message,
                           ipc::ReplyMessage& reply) {
   reply.head = {.kind = message.head.kind};
   const Viewer viewer{.id = 0, .identity = identity};

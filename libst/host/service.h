@@ -15,15 +15,17 @@
 #include "dpdk_port/port.h"
 #include "libst/host/attachments.h"
 #include "libst/host/budgets.h"
-#include "libst/host/identity.h"
-#include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
+#include "libst/ipc/socket.h"
 #include "stp/base/assert.h"
 #include "stp/base/mutex.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::host {
+
+// Names a client to its Service.
+using ClientId = std::uint32_t;
 
 // The lock for driving a Service. The polling thread holds it until somebody else wants it, and
 // checks wanted() each turn: no request waits longer than one turn.
@@ -108,10 +110,10 @@ class DrivenService {
   ClientId add_client(bool privileged);
   // Adds the program of a user. Returns 0 if the user has as many as it may (errno EDQUOT, `why`
   // has the text), or if there is no memory. `operating`: in a place reserved for operators.
-  ClientId add_client(const ClientIdentity& identity, bool operating, std::string& why);
+  ClientId add_client(const ipc::ClientIdentity& identity, bool operating, std::string& why);
   // The same for a program that is a client of another shard of the link already; `use`: use_of()
   // there. The program's budgets pay only for a page and a bell.
-  ClientId add_client_of_link(const ClientIdentity& identity, std::shared_ptr<ProgramUse> use,
+  ClientId add_client_of_link(const ipc::ClientIdentity& identity, std::shared_ptr<ProgramUse> use,
                               std::string& why);
   // Returns what the client uses on all shards. nullptr: no such client.
   [[nodiscard]] std::shared_ptr<ProgramUse> use_of(ClientId client) const;
@@ -144,7 +146,7 @@ class DrivenService {
   void handle(ClientId client, const ipc::RequestMessage& request, Attachments& attachments,
               ipc::ReplyMessage& reply);
   // Answers a request that only watches, of somebody who need not be a client.
-  void watch(const ClientIdentity& viewer, const ipc::RequestMessage& request,
+  void watch(const ipc::ClientIdentity& viewer, const ipc::RequestMessage& request,
              ipc::ReplyMessage& reply);
   // Does what a ring of `bell` in the client's page would do: that channel's queue has new entries.
   void kick(ClientId client, std::uint32_t bell);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Unix socket between programs and stpd: its file, its messages, whether its server is to be
-// trusted, and the descriptors that lie in messages nobody has read.
+// The Unix socket between programs and stpd: its file, its messages, who is at either end, whether
+// its server is to be trusted, and the descriptors that lie in messages nobody has read.
 #pragma once
 
+#include <grp.h>
+#include <pwd.h>
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,6 +120,51 @@ int address_of(const std::string& path, sockaddr_un& out);
 // Listens at `path` and puts its file into `file`. Errors: see SocketFile::bind.
 int listen_at(const std::string& path, os::UniqueFd& out, SocketFile& file,
               const SocketAccess& access = {});
+
+// Parses users and groups, given by name or by number. For start-up and reloads only: looking up a
+// name may be slow.
+inline std::optional<std::uint32_t> parse_id(const std::string& text) {
+  std::uint32_t id = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, id);
+  if (failure != std::errc() || stop != end) return std::nullopt;
+  return id;
+}
+
+inline std::optional<uid_t> find_user(const std::string& name) {
+  if (const auto* const entry = ::getpwnam(name.c_str())) return entry->pw_uid;
+  return parse_id(name);
+}
+
+inline std::optional<gid_t> find_group(const std::string& name) {
+  if (const auto* const entry = ::getgrnam(name.c_str())) return entry->gr_gid;
+  return parse_id(name);
+}
+
+// Who is at the other end of a Unix socket: its user and groups, and its process. Other processes
+// can inherit a socket and outlive the program that made it, so the service watches the process and
+// not the socket.
+
+inline constexpr uid_t kUnknownUser = ~uid_t{0};
+
+struct ClientIdentity {
+  pid_t pid = 0;
+  uid_t uid = kUnknownUser;
+  std::vector<gid_t> groups;  // the primary group first
+  bool administrator = false;
+};
+
+// Identifies the process at the other end of a Unix socket, by its primary group only. Root and the
+// user of this process are administrators. nullopt: the system does not tell.
+std::optional<ClientIdentity> identify_peer(int socket);
+// Adds the other groups, of which a process may have 65,536: then this takes half a millisecond.
+// Members of `admin_group` are administrators, too.
+void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& who);
+
+// Makes a descriptor that becomes readable when the connected process ends. `pid`: as the socket
+// reports it; 0: a process that this one cannot see. Returns 0 and sets `out`, which stays empty if
+// this kernel has no such descriptor; -ESRCH: the process has ended.
+int open_process(int socket, pid_t pid, os::UniqueFd& out);
 
 // Whether a program may believe that whoever serves a Unix socket is the stpd that it looks for.
 

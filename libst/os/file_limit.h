@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The limits of open files and of their length. A service needs more descriptors than the usual
-// soft limit: some for each client, and one for each channel that was not handed out yet. For
-// programs only: the library does not change the limits of its process.
+// The limits of open files, of their length, and of mappings. A service needs more descriptors than
+// the usual soft limit: some for each client, and one for each channel that was not handed out yet.
+// For programs only: the library does not change the limits of its process.
 #pragma once
 
 #include <fcntl.h>
@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <fstream>
 #include <limits>
 
 namespace stp::os {
@@ -74,6 +76,14 @@ inline std::size_t room_for_foreign_files() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const auto reserved = reserved_files(limit.rlim_cur);
   return reserved - std::min(kForOperators + room_for_newcomers(), reserved);
+}
+
+// All memory mappings that a process may have.
+inline std::uint64_t most_mappings() {
+  constexpr std::uint64_t kUsual = 65'530;  // the kernel's default, where the file cannot be read
+  std::uint64_t most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  return most == 0 ? kUsual : most;
 }
 
 }  // namespace stp::os

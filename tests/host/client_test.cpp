@@ -205,7 +205,7 @@ using Place = ClientTable::Place;
 
 class ClientTableTest : public testing::Test {
  protected:
-  static ClientIdentity of(uid_t uid) { return {.pid = 1, .uid = uid, .groups = {}}; }
+  static ipc::ClientIdentity of(uid_t uid) { return {.pid = 1, .uid = uid, .groups = {}}; }
   Client* add(uid_t uid, Place place = Place::kOwn) { return table.add(of(uid), place, why); }
   std::uint64_t used(Resource resource) const { return host::used(allow.budgets(), resource); }
 

@@ -21,7 +21,7 @@ class ServiceBudgets : public ServiceFixture {
     come_as(alice, of(kAlice));
     come_as(bob, of(kBob));
   }
-  static ClientIdentity of(uid_t uid) {
+  static ipc::ClientIdentity of(uid_t uid) {
     return {.pid = 1, .uid = uid, .groups = {}, .administrator = false};
   }
   ClientId join(uid_t uid) { return service.drive()->add_client(of(uid), false, why); }

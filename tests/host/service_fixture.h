@@ -42,7 +42,7 @@ class ServiceFixture : public testing::Test {
   }
 
   // The program of `client` leaves, and one of that user comes, whose place costs nothing.
-  void come_as(ClientId& client, const ClientIdentity& identity) {
+  void come_as(ClientId& client, const ipc::ClientIdentity& identity) {
     service.drive()->remove_client(client);
     std::string why;
     client = service.drive()->add_client(identity, true, why);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uid_t kAlice = 1'001, kBob = 1'002;
 
-host::ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
+ipc::ClientIdentity identity(pid_t pid, uid_t uid, bool administrator) {
   return {.pid = pid, .uid = uid, .groups = {}, .administrator = administrator};
 }
 
@@ -231,7 +231,7 @@ TEST(AdminRights, RootAndTheUserOfTheDaemonAreAdministrators) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
   const os::UniqueFd one(ends[0]), other(ends[1]);
-  const auto self = host::identify_peer(one.get());
+  const auto self = ipc::identify_peer(one.get());
   ASSERT_TRUE(self);
   EXPECT_EQ(self->pid, ::getpid());
   EXPECT_EQ(self->uid, ::getuid());

@@ -44,7 +44,7 @@ class Lent {
     return RegionMemory::map(request(direction), fds_, kMost, {}, torn, memory);
   }
 
-  std::shared_ptr<host::Torn> torn = std::make_shared<host::Torn>(false);
+  std::shared_ptr<ipc::Torn> torn = std::make_shared<ipc::Torn>(false);
   std::shared_ptr<RegionMemory> memory;
 
  private:
@@ -153,7 +153,7 @@ class Watched {
     auto* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, lent.fd(), 0);
     EXPECT_NE(at, MAP_FAILED);
     mapped = {static_cast<std::byte*>(at), size};
-    EXPECT_EQ(host::MemoryGuard::instance().watch(mapped), 0);
+    EXPECT_EQ(ipc::MemoryGuard::instance().watch(mapped), 0);
     guard(lent.torn);
   }
   ~Watched() {
@@ -163,7 +163,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  void guard(std::shared_ptr<host::Torn> torn) {
+  void guard(std::shared_ptr<ipc::Torn> torn) {
     guarded_.reset();
     EXPECT_EQ(guarded_.begin(mapped, std::move(torn)), 0);
   }
@@ -172,27 +172,27 @@ class Watched {
   MutableBytes mapped;
 
  private:
-  host::Guarded guarded_;
+  ipc::Guarded guarded_;
 };
 
 TEST(WatchedMemory, WhoTouchesAPageThatWasTakenAwayFindsZerosAndItsOwnerIsTold) {
-  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!ipc::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   const Watched watched(kSize), other(kSize);
   ASSERT_EQ(watched.lent.punch(0, kSize), 0);
-  const auto tears = host::MemoryGuard::tears();
+  const auto tears = ipc::MemoryGuard::tears();
   const auto* const bytes = reinterpret_cast<volatile char*>(watched.mapped.data());
   for (const auto at : {3 * ipc::page_size() + 5, 3 * ipc::page_size() + 6}) {
     const auto found = static_cast<int>(bytes[at]);
     EXPECT_EQ(found, 0);
   }
-  EXPECT_EQ(host::MemoryGuard::tears(), tears + 1);
+  EXPECT_EQ(ipc::MemoryGuard::tears(), tears + 1);
   EXPECT_TRUE(*watched.lent.torn);
   EXPECT_FALSE(*other.lent.torn);
   EXPECT_EQ(bytes_made(watched.lent.fd()), 0);
 }
 
 TEST(WatchedMemory, EachOfManyRangesIsFoundAndForgotten) {
-  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!ipc::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   std::vector<std::unique_ptr<Watched>> all;
   for (int i = 0; i < 100; ++i) {
     all.push_back(std::make_unique<Watched>(ipc::page_size()));
@@ -311,7 +311,7 @@ class TornMemory : public host::ServiceFixture {
 };
 
 TEST_F(TornMemory, EndsWhoTookItAwayAndNobodyElse) {
-  if (!host::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
+  if (!ipc::MemoryGuard::instance().watches()) GTEST_SKIP() << "the system permits no userfaultfd";
   connect();
   Watched watched(kSize);
   map_watched(watched);

@@ -14,8 +14,8 @@
 #include "dpdk_port/link/inventory.h"
 #include "dpdk_port/link/owners.h"
 #include "libst/host/budgets.h"
-#include "libst/host/identity.h"
 #include "libst/ipc/requests.h"
+#include "libst/ipc/socket.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/json/json.h"
@@ -165,7 +165,7 @@ Table table_of_users(const LinkReport& /*link*/) {
   return Table(std::move(headings));
 }
 void add(Table& table, const User& user, const LinkReport& /*link*/) {
-  std::vector<std::string> cells{user.uid == host::kUnknownUser ? "-" : std::to_string(user.uid)};
+  std::vector<std::string> cells{user.uid == ipc::kUnknownUser ? "-" : std::to_string(user.uid)};
   for (const auto& budget : user.budgets) {
     const auto text = [&](std::uint64_t value) {
       return is_bytes(budget.name) ? short_bytes(value) : std::to_string(value);

@@ -184,8 +184,8 @@ void Server::accept_failed(int error) {
 // operator in the backlog.
 void Server::receive(os::UniqueFd socket, bool as_operator) {
   const auto gone = has_hung_up(socket.get());
-  auto who = host::identify_peer(socket.get());
-  const auto user = who ? who->uid : host::kUnknownUser;
+  auto who = ipc::identify_peer(socket.get());
+  const auto user = who ? who->uid : ipc::kUnknownUser;
   if (gone && ipc::refuses_files(socket.get()) && !slow_sockets_.costs_too_much(user))
     return slow_sockets_.took(user, time_of([&] { socket.reset(); }));
   if (!who || gone) return hang_up(user, std::move(socket));
@@ -213,7 +213,7 @@ void Server::admit(WaitingRoom::Guest guest) {
   os::UniqueFd process;
   Refused refused;
   try {
-    host::find_groups(guest.socket.get(), admin_group_, guest.who);
+    ipc::find_groups(guest.socket.get(), admin_group_, guest.who);
     refused = admit(guest.who, guest.socket, process);
   } catch (const std::exception& failure) {
     log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
@@ -254,7 +254,7 @@ void Server::hang_up(uid_t user, os::UniqueFd socket, const Refused& refused) {
     foreign_->close_socket(user, std::move(socket));
 }
 
-Server::Refused Server::admit(const host::ClientIdentity& who, os::UniqueFd& socket,
+Server::Refused Server::admit(const ipc::ClientIdentity& who, os::UniqueFd& socket,
                               os::UniqueFd& process) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, -EBUSY, "descriptors of its user cannot be closed");
@@ -269,7 +269,7 @@ Server::Refused Server::admit(const host::ClientIdentity& who, os::UniqueFd& soc
                   "programs of its user that are gone here have not read their last replies");
   if (!who.administrator && is_crowded())
     return refuse(who, -EBUSY, "too many descriptors of clients wait to be closed");
-  if (const auto error = host::open_process(socket.get(), who.pid, process); error != 0)
+  if (const auto error = ipc::open_process(socket.get(), who.pid, process); error != 0)
     return refuse(who, error, error == -ESRCH ? "its process has ended" : std::strerror(-error));
   const bool scarce = stuck || socket.get() >= first_reserved_file_;
   bool operating = false;
@@ -309,7 +309,7 @@ Server::Refused Server::admit(const host::ClientIdentity& who, os::UniqueFd& soc
   return {};
 }
 
-host::ClientId Server::join(const host::ClientIdentity& who, bool operating,
+host::ClientId Server::join(const ipc::ClientIdentity& who, bool operating,
                             std::shared_ptr<host::ProgramUse>& use, Refused& refused) {
   const auto turn = shards_.front()->drive();
   const auto client = turn->add_client(who, operating, refused.why);
@@ -319,7 +319,7 @@ host::ClientId Server::join(const host::ClientIdentity& who, bool operating,
   return client;
 }
 
-Server::Refused Server::refuse(const host::ClientIdentity& who, int error, const std::string& why) {
+Server::Refused Server::refuse(const ipc::ClientIdentity& who, int error, const std::string& why) {
   ++counts_.refused;
   log_client(who.uid, LogLevel::kWarning,
              "client refused: pid " + std::to_string(who.pid) + ": " + why);
@@ -340,12 +340,12 @@ bool Server::is_crowded() const {
 // Administrators get in even if the daemon is full or short of descriptors, in a reserved place.
 // There the server answers only requests that watch. Any other request, as of an administrator's
 // ordinary program, disconnects the client.
-bool Server::find_place(const host::ClientIdentity& who, bool scarce, bool& operating) {
+bool Server::find_place(const ipc::ClientIdentity& who, bool scarce, bool& operating) {
   operating = scarce || peers_.size() - operators_ >= most_clients_;
   return !operating || find_operator_place(who);
 }
 
-bool Server::find_operator_place(const host::ClientIdentity& who) {
+bool Server::find_operator_place(const ipc::ClientIdentity& who) {
   if (!who.administrator) return false;
   if (operators_ >= host::limits::kOperatorPlaces) make_room_for_operator();
   return true;

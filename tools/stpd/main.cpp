@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "dpdk_port/dpdk/telemetry.h"
-#include "libst/host/identity.h"
+#include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "tools/stpd/log.h"
@@ -96,12 +96,12 @@ std::optional<gid_t> group_of(uid_t user) {
 }
 
 bool change_user(const Rights& rights, std::string& error) {
-  const auto user = host::find_user(rights.user);
+  const auto user = ipc::find_user(rights.user);
   if (!user) {
     error = "user " + rights.user + ": there is no such user: useradd --system " + rights.user;
     return false;
   }
-  const auto group = rights.group.empty() ? group_of(*user) : host::find_group(rights.group);
+  const auto group = rights.group.empty() ? group_of(*user) : ipc::find_group(rights.group);
   if (!group) {
     error = rights.group.empty() ? "user " + rights.user + " has no primary group: name a --group"
                                  : "group " + rights.group + ": there is no such group";

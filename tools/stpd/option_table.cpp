@@ -14,7 +14,6 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"
-#include "libst/host/identity.h"
 #include "libst/ipc/socket.h"
 #include "stp/wire/layout.h"
 #include "tools/cli/app.h"
@@ -181,14 +180,14 @@ void check_address(const std::string& text) {
 }
 
 uid_t user_named(const std::string& option, const std::string& name) {
-  const auto user = host::find_user(name);
+  const auto user = ipc::find_user(name);
   if (!user)
     refuse(option + " " + name + ": there is no such user (useradd --system " + name + ")");
   return *user;
 }
 
 gid_t group_named(const std::string& option, const std::string& name) {
-  const auto group = host::find_group(name);
+  const auto group = ipc::find_group(name);
   if (!group)
     refuse(option + " " + name + ": there is no such group (groupadd --system " + name + ")");
   return *group;

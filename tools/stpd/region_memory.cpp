@@ -374,7 +374,7 @@ int RegionMemory::measure(const ask::Map& request, std::size_t fd_count, std::ui
 }
 
 int RegionMemory::map(const ask::Map& request, std::span<const os::UniqueFd> fds,
-                      std::uint64_t most, host::Reservation held, std::shared_ptr<host::Torn> torn,
+                      std::uint64_t most, host::Reservation held, std::shared_ptr<ipc::Torn> torn,
                       std::shared_ptr<RegionMemory>& out) {
   std::uint64_t total = 0;
   const auto segments = std::span(request.segments).first(request.segment_count);
@@ -420,7 +420,7 @@ int RegionMemory::place(std::byte* at, const ipc::Segment& segment, int fd, std:
       error != 0)
     return error;
   // On Linux before 5.1 pages can go at any time: the guard notices, if the system permits it.
-  const auto& guard = host::MemoryGuard::instance();
+  const auto& guard = ipc::MemoryGuard::instance();
   if (ipc::SharedMemory::can_keep_pages() || !guard.watches())
     return file->look(fd, segment.offset, segment.length);
   const auto error = guard.watch({at, segment.length});

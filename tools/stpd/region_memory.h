@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "libst/host/budgets.h"
-#include "libst/host/memory_guard.h"
 #include "libst/ipc/requests.h"
+#include "libst/ipc/shared_memory.h"
 #include "libst/os/unique_fd.h"
 #include "stp/base/mutex.h"
 #include "stp/types.h"
@@ -134,7 +134,7 @@ class RegionMemory {
   // works on the files. The destructor unmaps and returns what is `held` to its budgets. `torn` is
   // set if the owner takes away pages in use.
   static int map(const ask::Map& request, std::span<const os::UniqueFd> fds, std::uint64_t most,
-                 host::Reservation held, std::shared_ptr<host::Torn> torn,
+                 host::Reservation held, std::shared_ptr<ipc::Torn> torn,
                  std::shared_ptr<RegionMemory>& out);
   // Maps in the pages of the next `bytes`, so that the polling thread does not fault on them.
   // Returns 0 when all are mapped in; -EAGAIN: call again; or another negative errno.
@@ -154,7 +154,7 @@ class RegionMemory {
   int place(std::byte* at, const ipc::Segment& segment, int fd, std::uint64_t most);
   RegionMemory(MutableBytes mapped, bool read_only) : mapped_(mapped), read_only_(read_only) {}
   host::Reservation held_;
-  host::Guarded guarded_;
+  ipc::Guarded guarded_;
   std::vector<std::shared_ptr<FileMapping>> files_;  // by the number of the descriptor
   MutableBytes mapped_;                              // whole pages
   std::vector<MutableBytes> pieces_;

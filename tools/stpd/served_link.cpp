@@ -13,8 +13,8 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/owners.h"
-#include "libst/host/identity.h"
 #include "libst/host/poll_loop.h"
+#include "libst/ipc/socket.h"
 #include "stp/wire/big_endian.h"
 #include "stp/wire/ethernet.h"
 
@@ -260,7 +260,7 @@ bool ServedLink::start_trace(std::string& error) {
 
 bool ServedLink::find_admin_group(std::string& error) {
   if (common_.admin_group.empty()) return true;
-  admin_group_ = host::find_group(common_.admin_group);
+  admin_group_ = ipc::find_group(common_.admin_group);
   if (!admin_group_) error = "admin-group " + common_.admin_group + ": there is no such group";
   return admin_group_.has_value();
 }
@@ -278,7 +278,7 @@ bool ServedLink::listen(std::string& error) {
   // The default socket has a directory of its own, which does not exist after a reboot. It belongs
   // to the user that stpd switches to, so that stpd can remove the socket in the end. If it cannot
   // be made, listen() reports the error.
-  const auto made = ipc::make_directory_of(options_.socket, host::find_user(common_.user));
+  const auto made = ipc::make_directory_of(options_.socket, ipc::find_user(common_.user));
   const auto result = parts_->server.listen(common_.socket_access);
   if (result != 0)
     error = listen_error(options_.socket, result == -ENOENT && made != 0 ? made : result);
@@ -296,7 +296,7 @@ void ServedLink::warn_of_pages() const {
   log(LogLevel::kWarning,
       "this kernel does not keep the pages of shared memory (F_SEAL_FUTURE_WRITE, Linux 5.1): a "
       "program that takes pages away while stpd uses them can hold up all others");
-  if (!host::MemoryGuard::instance().watches())
+  if (!ipc::MemoryGuard::instance().watches())
     log(LogLevel::kWarning,
         "userfaultfd is not permitted: if a program takes away pages that it has mapped, stpd "
         "allocates new ones at its own cost");

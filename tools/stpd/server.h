@@ -24,7 +24,6 @@
 
 #include "dpdk_port/link/link_counters.h"
 #include "libst/host/attachments.h"
-#include "libst/host/identity.h"
 #include "libst/host/poll_loop.h"
 #include "libst/host/service.h"
 #include "libst/ipc/requests.h"
@@ -42,7 +41,7 @@ namespace stp::stpd {
 class WaitingRoom {
  public:
   struct Guest {
-    host::ClientIdentity who;
+    ipc::ClientIdentity who;
     os::UniqueFd socket;
   };
   explicit WaitingRoom(std::size_t most) : most_(most) {}
@@ -61,7 +60,7 @@ class WaitingRoom {
     std::map<uid_t, Line> lines;  // none is empty
     uid_t last = 0;               // whose turn it was
   };
-  [[nodiscard]] Group& group_of(const host::ClientIdentity& who) {
+  [[nodiscard]] Group& group_of(const ipc::ClientIdentity& who) {
     return groups_[who.administrator ? 1 : 0];
   }
   Guest leave(Group& group, std::map<uid_t, Line>::iterator line, bool newest);
@@ -289,7 +288,7 @@ class Server {
     // Its id on each shard; 0: it has not said hello there.
     std::vector<host::ClientId> clients;
     std::shared_ptr<host::ProgramUse> use;
-    host::ClientIdentity identity;
+    ipc::ClientIdentity identity;
     std::optional<unsigned> begins;  // the shard that it was told to begin with
     std::shared_ptr<Errand> errand;  // under way: no request is read until the reply
     bool operating = false;          // has a place reserved for operators
@@ -317,14 +316,14 @@ class Server {
     int error = 0;
     std::string why;
   };
-  Refused admit(const host::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process);
+  Refused admit(const ipc::ClientIdentity& who, os::UniqueFd& socket, os::UniqueFd& process);
   [[nodiscard]] bool cannot_close_files_of(uid_t user) const;
   [[nodiscard]] bool is_crowded() const;
-  bool find_place(const host::ClientIdentity& who, bool scarce, bool& operating);
-  bool find_operator_place(const host::ClientIdentity& who);
-  host::ClientId join(const host::ClientIdentity& who, bool operating,
+  bool find_place(const ipc::ClientIdentity& who, bool scarce, bool& operating);
+  bool find_operator_place(const ipc::ClientIdentity& who);
+  host::ClientId join(const ipc::ClientIdentity& who, bool operating,
                       std::shared_ptr<host::ProgramUse>& use, Refused& refused);
-  Refused refuse(const host::ClientIdentity& who, int error, const std::string& why);
+  Refused refuse(const ipc::ClientIdentity& who, int error, const std::string& why);
   void make_room_for_operator();
   void hang_up(uid_t user, os::UniqueFd socket) { hang_up(user, std::move(socket), {}); }
   void hang_up(uid_t user, os::UniqueFd socket, const Refused& refused);
