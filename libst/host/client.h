@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a Service knows about one client: endpoints, regions, channels, Mx, the credit of its bell,
-// and what is left of objects that have ended.
+// and what is left of objects that have ended; and how it is all removed when the client leaves.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,6 +28,11 @@
 #include "stp/types.h"
 
 namespace stp::host {
+
+class Bells;
+class Connections;
+class Endpoints;
+class Regions;
 
 // What is left of endpoints, regions and connections that have ended: records that Removal
 // removes one at a time. Whoever ends such an object adds it here.
@@ -391,6 +397,45 @@ class WindowAccounts final : public WindowBudget {
  private:
   ClientTable& clients_;
   std::unordered_map<ClientId, Reservation> held_;  // none is empty
+};
+
+// Removes what has ended, a slice in each turn: a client that leaves may have thousands of objects,
+// and no other client should wait until all of them are removed. Also ends the clients that took
+// away memory in use.
+class Removal {
+ public:
+  // Throws std::system_error if the process may not have one more file.
+  Removal(ClientTable& clients, Bells& bells, Connections& connections, Regions& regions,
+          Endpoints& endpoints, Leftovers& leftovers);
+
+  // Begins to remove the client, once: its requests and bells are no longer heard.
+  void begin(Client& client);
+  // Begins to remove the clients that took away pages which they had lent: the data in those pages
+  // is lost, so such a client cannot go on.
+  void expel_torn();
+  // One slice, for all clients together. Returns true if there was work; there may be more.
+  bool go_on() { return (!leaving_.empty() || !leftovers_.empty()) && remove_some(); }
+
+  // Returns the clients that expel_torn() has removed, one by one.
+  std::optional<ClientId> next_expelled();
+  // Readable when there is one.
+  [[nodiscard]] int expelled_fd() const { return expelled_fd_.get(); }
+
+ private:
+  bool remove_some();
+  bool remove_one_of(Client& client);
+  bool remove_one_of(const Leftover& leftover, Client& client);
+
+  ClientTable& clients_;
+  Bells& bells_;
+  Connections& connections_;
+  Regions& regions_;
+  Endpoints& endpoints_;
+  Leftovers& leftovers_;
+  std::deque<ClientId> leaving_;  // clients with something left to remove
+  std::deque<ClientId> expelled_;
+  os::UniqueFd expelled_fd_;
+  std::uint64_t seen_tears_ = 0;
 };
 
 }  // namespace stp::host

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints of clients, their connections with the channels that carry them, and the removal of
-// what has ended.
+// Endpoints of clients, with their connections, the channels that carry them, and their regions.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,10 @@
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
-#include "libst/host/attachments.h"
 #include "libst/host/bells.h"
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
-#include "libst/host/regions.h"
-#include "libst/os/unique_fd.h"
+#include "libst/host/service.h"
 
 namespace stp::host {
 
@@ -128,43 +125,52 @@ class Endpoints {
   std::map<EndpointId, ClientId> owners_;
 };
 
-// Removes what has ended, a slice in each turn: a client that leaves may have thousands of objects,
-// and no other client should wait until all of them are removed. Also ends the clients that took
-// away memory in use.
-class Removal {
+// Regions: memory of clients that the Node reads and writes, and the Mx that let peers do so. A
+// region is mapped within the quotas and budgets of its client. It keeps the memory mapped until
+// the Node no longer uses it. Its id stays known until the client has been told that it has gone.
+class Regions {
  public:
-  // Throws std::system_error if the process may not have one more file.
-  Removal(ClientTable& clients, Bells& bells, Connections& connections, Regions& regions,
-          Endpoints& endpoints, Leftovers& leftovers);
+  Regions(Node& node, Allowances& allow, Leftovers& leftovers)
+      : node_(node), allow_(allow), leftovers_(leftovers) {}
 
-  // Begins to remove the client, once: its requests and bells are no longer heard.
-  void begin(Client& client);
-  // Begins to remove the clients that took away pages which they had lent: the data in those pages
-  // is lost, so such a client cannot go on.
-  void expel_torn();
-  // One slice, for all clients together. Returns true if there was work; there may be more.
-  bool go_on() { return (!leaving_.empty() || !leftovers_.empty()) && remove_some(); }
+  // Call before the memory of a kMap request, `bytes` in all, is mapped: checks whether the request
+  // would succeed, and reserves a part of what it takes. Returns 0 or a negative errno, as do the
+  // following requests.
+  int claim(Client& client, const ask::Map& request, std::uint64_t bytes, std::size_t files,
+            RegionClaim& out);
+  int map(Client& client, const ask::Map& request, Attachments& attachments,
+          ask::Map::Reply& reply);
+  int alloc_mx(Client& client, const ask::AllocMx& request, ask::AllocMx::Reply& reply);
+  int free_mx(Client& client, const ask::FreeMx& request);
+  // -EINPROGRESS: frames on their way out read the region, which stays mapped.
+  int settle(Client& client, RegionId id) const;
 
-  // Returns the clients that expel_torn() has removed, one by one.
-  std::optional<ClientId> next_expelled();
-  // Readable when there is one.
-  [[nodiscard]] int expelled_fd() const { return expelled_fd_.get(); }
+  // From now on frames use neither the region nor its Mx, but those on their way may still read it.
+  // Does nothing if the region is unmapped already.
+  void start_unmap(RegionId id, Region& region);
+  // The Node no longer uses the region. Returns its endpoint. The client may still ask about it,
+  // unless the client or the endpoint ends.
+  EndpointId gone(Client& owner, RegionId id);
+  // The client may not ask about the region any more, which has gone.
+  static void forget(Client& client, RegionId id);
+
+  // 0: the Node uses no such region.
+  [[nodiscard]] ClientId owner_of(RegionId id) const;
+  // Counts the regions that the Node uses.
+  [[nodiscard]] std::size_t count() const { return owners_.size(); }
+  // Returns the next of them after `id`, and its owner.
+  [[nodiscard]] std::optional<std::pair<RegionId, ClientId>> after(RegionId id) const;
 
  private:
-  bool remove_some();
-  bool remove_one_of(Client& client);
-  bool remove_one_of(const Leftover& leftover, Client& client);
+  int check(Client& client, const ask::Map& request, std::uint64_t bytes, std::uint64_t mapped);
+  int reserve(const Client& client, const Attachments& attachments, Region& made,
+              Reservation& tables);
+  void settle_tables(Client& client, EndpointId id, Endpoint& endpoint);
 
-  ClientTable& clients_;
-  Bells& bells_;
-  Connections& connections_;
-  Regions& regions_;
-  Endpoints& endpoints_;
+  Node& node_;
+  Allowances& allow_;
   Leftovers& leftovers_;
-  std::deque<ClientId> leaving_;  // clients with something left to remove
-  std::deque<ClientId> expelled_;
-  os::UniqueFd expelled_fd_;
-  std::uint64_t seen_tears_ = 0;
+  std::map<RegionId, ClientId> owners_;  // of the regions that the Node uses
 };
 
 }  // namespace stp::host

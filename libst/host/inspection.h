@@ -15,7 +15,7 @@
 #include "dpdk_port/port.h"
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
-#include "libst/host/regions.h"
+#include "libst/host/endpoints.h"
 #include "libst/host/service.h"
 #include "libst/ipc/requests.h"
 

@@ -11,13 +11,11 @@
 
 #include "dpdk_port/dpdk/turn_clock.h"
 #include "dpdk_port/link/interfaces.h"
-#include "libst/host/attachments.h"
 #include "libst/host/bells.h"
 #include "libst/host/budgets.h"
 #include "libst/host/client.h"
 #include "libst/host/endpoints.h"
 #include "libst/host/inspection.h"
-#include "libst/host/regions.h"
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 #include "stp/base/work_meter.h"

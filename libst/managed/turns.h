@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "libst/client/backend.h"
-#include "libst/host/attention.h"
 #include "libst/ipc/client_page.h"
+#include "libst/os/shared_core.h"
 #include "stp/base/mutex.h"
 #include "stp/base/timer_heap.h"
 
@@ -137,7 +137,7 @@ class Background {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> visits_{0}, visitors_{0};
   std::atomic<bool> far_away_{false};  // until a visitor leaves
-  host::Absence absence_{kHandover};
+  os::Absence absence_{kHandover};
   Mutex mutex_;
   std::condition_variable_any called_;
   bool taken_over_ STP_GUARDED_BY(mutex_) = false;

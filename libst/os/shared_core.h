@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether a thread that polls shares its core with others that spin, as the length of its yields
-// shows. The scheduler runs a thread that wakes before one that spins, and a thread that yields
-// after it, on some kernels after all of its slice. So such a thread sleeps for a while instead.
+// Threads that poll, and others that want their cores: whether there are any, and how long a thread
+// in the background stays away from a program that does its work.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +8,10 @@
 #include <cstdint>
 
 namespace stp::os {
+
+// Whether a thread that polls shares its core with others that spin, as the length of its yields
+// shows. The scheduler runs a thread that wakes before one that spins, and a thread that yields
+// after it, on some kernels after all of its slice. So such a thread sleeps for a while instead.
 
 // When yields show it, and for how long. In nanoseconds, as all times here.
 struct SharedCoreRule {
@@ -51,6 +54,33 @@ class SharedCore {
   const SharedCoreRule rule_;
   std::atomic<unsigned> late_{0};  // yields, one after the other
   std::atomic<std::uint64_t> holds_, until_{0};
+};
+
+// Computes how long the background thread stays away from a Service that the program drives itself.
+// Each look takes the program's core for some microseconds, so the interval doubles for as long as
+// the program keeps coming. The cost: the thread returns that much later when the program stops
+// driving the Service without calling it.
+class Absence {
+ public:
+  static constexpr std::uint64_t kLongest = 2'000'000;
+  static constexpr std::uint64_t kSooner = 5;  // divides the shortest interval
+
+  explicit Absence(std::uint64_t shortest) : shortest_(shortest), next_(shortest) {}
+
+  // Call if the program has driven the Service since the last look. Returns the time until the next
+  // look.
+  std::uint64_t prolong() {
+    const auto now = next_;
+    next_ = std::min(next_ * 2, kLongest);
+    return now;
+  }
+  // Call if the program has not driven the Service since the last look. `soon`: it leaves incoming
+  // frames to the thread, so the next interval is shorter.
+  void end(bool soon = false) { next_ = soon ? shortest_ / kSooner : shortest_; }
+
+ private:
+  const std::uint64_t shortest_;
+  std::uint64_t next_;
 };
 
 }  // namespace stp::os

@@ -240,28 +240,6 @@ TEST(Patience, EndsForAWhileWhereTheCoreIsNotGivenBack) {
       << "perhaps no longer";
 }
 
-TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
-  Absence absence(100 * kMicrosecond);
-  for (const Time expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
-    EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
-}
-
-TEST(Absence, IsShorterWhereTheThreadIsReliedOn) {
-  Absence absence(100 * kMicrosecond);
-  absence.prolong();
-  absence.end(true);
-  EXPECT_EQ(absence.prolong(), 20 * kMicrosecond);
-  EXPECT_EQ(absence.prolong(), 40 * kMicrosecond);
-}
-
-TEST(Absence, IsShortAgainAfterTheProgramStayedAway) {
-  Absence absence(200 * kMicrosecond);
-  for (int i = 0; i < 10; ++i) absence.prolong();
-  absence.end();
-  EXPECT_EQ(absence.prolong(), 200 * kMicrosecond);
-  EXPECT_EQ(absence.prolong(), 400 * kMicrosecond);
-}
-
 INSTANTIATE_TEST_SUITE_P(Policies, PollLoopTest,
                          testing::Values(PollPolicy::kBusy, PollPolicy::kAdaptive),
                          [](auto& policy) {
@@ -334,6 +312,77 @@ TEST(PollPlaces, WithoutAChoiceTheyRunAnywhereAndTheMachineHasToHaveEnough) {
   EXPECT_TRUE(places.crowded);
   EXPECT_EQ(places.policy, PollPolicy::kInterrupt);
   EXPECT_EQ(places.note.find("adaptive"), std::string::npos) << places.note;
+}
+
+// ---- when it is awake
+
+using Rest = Attention::Rest;
+
+constexpr Time kBegin = kSecond;
+constexpr os::SharedCoreRule kShared{};
+
+struct AttentionTest : testing::Test {
+  AttentionTest() { attention.may_spin(true); }
+  Attention attention;
+};
+
+TEST_F(AttentionTest, BeginsWithAFrame) {
+  EXPECT_FALSE(attention.on());
+  attention.turn(0, 0, kBegin);
+  EXPECT_FALSE(attention.on());
+  attention.turn(1, 0, kBegin);
+  EXPECT_TRUE(attention.on());
+}
+
+TEST_F(AttentionTest, IsNotForProgramsThatSleepInACall) {
+  attention.turn(1, 0, kBegin);
+  attention.may_spin(false);
+  EXPECT_FALSE(attention.on());
+  attention.turn(1, 0, kBegin);
+  EXPECT_FALSE(attention.on());
+  EXPECT_FALSE(attention.possible());
+}
+
+TEST_F(AttentionTest, AFrameBuysABoundedTime) {
+  attention.turn(1, 0, kBegin);
+  EXPECT_EQ(attention.rest(kBegin), Rest::kYield);
+  EXPECT_EQ(attention.rest(kBegin + Attention::kAwake - 1), Rest::kYield);
+  EXPECT_EQ(attention.rest(kBegin + Attention::kAwake), Rest::kNap);
+  EXPECT_EQ(attention.rest(kBegin + Attention::kNapping - 1), Rest::kNap);
+  EXPECT_EQ(attention.rest(kBegin + Attention::kNapping), Rest::kSleep);
+}
+
+TEST_F(AttentionTest, AnAnswerProlongsIt) {
+  attention.turn(1, 0, kBegin);
+  attention.turn(0, 1, kBegin + Attention::kNapping);
+  EXPECT_EQ(attention.rest(kBegin + Attention::kNapping), Rest::kYield);
+}
+
+TEST_F(AttentionTest, WhoSharesTheCoreNapsForAWhile) {
+  attention.turn(1, 0, kBegin);
+  attention.yielded(kBegin, kBegin + kShared.late_back);
+  EXPECT_EQ(attention.rest(kBegin), Rest::kYield) << "that was soon";
+  const auto late = kBegin + kShared.late_back + 1;
+  attention.yielded(kBegin, late);
+  EXPECT_EQ(attention.rest(late), Rest::kNap);
+  attention.turn(1, 0, late + kShared.holds);
+  EXPECT_EQ(attention.rest(late + kShared.holds), Rest::kYield) << "perhaps no longer";
+}
+
+TEST_F(AttentionTest, EndsForASender) {
+  attention.turn(2, 0, kBegin);
+  attention.turn(0, 2 * Attention::kPostsPerFrame, kBegin);
+  EXPECT_TRUE(attention.on());
+  attention.turn(0, 1, kBegin);
+  EXPECT_FALSE(attention.on());
+}
+
+TEST_F(AttentionTest, WhatManyFramesBuyIsBounded) {
+  attention.turn(1'000'000, 0, kBegin);
+  attention.turn(0, Attention::kMostPosts, kBegin);
+  EXPECT_TRUE(attention.on());
+  attention.turn(0, 1, kBegin);
+  EXPECT_FALSE(attention.on());
 }
 
 }  // namespace

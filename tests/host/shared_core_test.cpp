@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "stp/types.h"
+
 namespace stp::os {
 namespace {
 
@@ -49,6 +51,28 @@ TEST(SharedCore, TheLongerItHasBeenSoTheLongerItHolds) {
   core.yielded(now, now);
   core.yielded(now, now + kLate);
   EXPECT_FALSE(core.is_shared(now + kLate + kUsual.holds)) << "as at first";
+}
+
+TEST(Absence, IsLongerEachTimeForWhoKeepsComing) {
+  Absence absence(100 * kMicrosecond);
+  for (const Time expected : {100, 200, 400, 800, 1'600, 2'000, 2'000})
+    EXPECT_EQ(absence.prolong(), expected * kMicrosecond);
+}
+
+TEST(Absence, IsShorterWhereTheThreadIsReliedOn) {
+  Absence absence(100 * kMicrosecond);
+  absence.prolong();
+  absence.end(true);
+  EXPECT_EQ(absence.prolong(), 20 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 40 * kMicrosecond);
+}
+
+TEST(Absence, IsShortAgainAfterTheProgramStayedAway) {
+  Absence absence(200 * kMicrosecond);
+  for (int i = 0; i < 10; ++i) absence.prolong();
+  absence.end();
+  EXPECT_EQ(absence.prolong(), 200 * kMicrosecond);
+  EXPECT_EQ(absence.prolong(), 400 * kMicrosecond);
 }
 
 }  // namespace

@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "dpdk_port/link/link_counters.h"
-#include "libst/host/attachments.h"
 #include "libst/host/poll_loop.h"
 #include "libst/host/service.h"
 #include "libst/ipc/requests.h"
