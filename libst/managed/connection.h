@@ -13,7 +13,6 @@
 #include "libst/managed/operations.h"
 #include "libst/managed/queue.h"
 #include "libst/managed/receives.h"
-#include "libst/managed/regions.h"
 #include "libst/managed/session.h"
 #include "stp/base/assert.h"
 

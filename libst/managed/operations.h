@@ -10,7 +10,6 @@
 #include "libst/include/stp/managed.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
-#include "libst/managed/regions.h"
 #include "libst/managed/session.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/managed/regions.h"
+#include "libst/managed/session.h"
 
 #include "tests/managed/two_sessions.h"
 
