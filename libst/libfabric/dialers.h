@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
-#include "libst/libfabric/link_mutex.h"
+#include "libst/libfabric/link.h"
 
 namespace stp::fi {
 

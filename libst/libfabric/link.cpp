@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "libst/libfabric/dialers.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 
@@ -69,7 +70,7 @@ FabricLink::FabricLink()
       notes_(kNote, kNotes, kMostNotes),
       short_laned_(kShortLaned, kSlots, kMostShortLaned),
       laned_(kLaned, kFirstLaned, kMostLaned) {
-  dialers_.emplace(mutex_, begin_connect);
+  dialers_ = std::make_unique<Dialers>(mutex_, begin_connect);
 }
 
 FabricLink::~FabricLink() {
@@ -439,7 +440,7 @@ bool sends_quietly(stm_connection_t connection) {
   return stm_connection_query(connection, &info) == 0 && info.quiet != 0;
 }
 
-// ---- listen
+// ---- listening ----
 
 namespace {
 
@@ -472,6 +473,8 @@ int listen_at(const FabricLink& link, Address& name, Acceptor& acceptor, stm_lis
   }
   return error == 0 ? 0 : explain(FI_LOG_EP_CTRL, "any port", error);
 }
+
+// ---- sleeping on it ----
 
 Clock::time_point deadline_in(int timeout) {
   return timeout < 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(timeout);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,12 +20,11 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/dialers.h"
-#include "libst/libfabric/idle_polls.h"
-#include "libst/libfabric/link_mutex.h"
+#include "libst/libfabric/memory.h"
 #include "libst/libfabric/op.h"
-#include "libst/libfabric/registrations.h"
+#include "libst/os/futex.h"
 #include "libst/os/shared_core.h"
+#include "stp/base/mutex.h"
 
 namespace stp::fi {
 
@@ -33,6 +33,136 @@ using Clock = std::chrono::steady_clock;
 // In milliseconds; negative: never.
 [[nodiscard]] Clock::time_point deadline_in(int timeout);
 
+// ---- its mutex ----
+
+// The mutex of a link. A thread that polls lets those go first that wait for it. Otherwise it would
+// have the mutex again before they are awake, again and again. If it sleeps in its poll, those wake
+// it that do not poll themselves.
+class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
+ public:
+  // `rouse` makes the sleep in rest_unless_awaited() end.
+  explicit LinkMutex(std::function<void()> rouse = {}) : rouse_(std::move(rouse)) {}
+
+  void lock() STP_THREAD_SAFETY(acquire_capability()) {
+    if (!mutex_.lock_at_once() && !lock_soon()) wait_and_lock(true);
+  }
+  // Of a thread that polls: if others wait, after one of them has had the mutex.
+  void lock_to_poll() STP_THREAD_SAFETY(acquire_capability()) {
+    if (is_awaited()) let_go_first();
+    if (!mutex_.lock_at_once() && !lock_soon()) wait_and_lock(false);
+  }
+  // Sleeps with the mutex, until what the sleep waits for has come or somebody else has to go on.
+  template <class Sleep>
+  void rest_unless_awaited(Sleep sleep) {
+    rests_.store(true);  // before the line below: who waits sees this, or is seen there
+    if (!is_awaited()) sleep();
+    rests_.store(false);
+  }
+  void unlock() STP_THREAD_SAFETY(release_capability()) {
+    mutex_.unlock();
+    if (is_awaited()) wake_one();
+  }
+  // For clang, where it cannot see it: the caller holds this.
+  void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
+  void check_order() const { mutex_.check_order(); }
+  [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
+
+ private:
+  // Most holders keep it for less than a microsecond, and a sleep costs several. True: it is
+  // locked.
+  [[gnu::noinline]] bool lock_soon() STP_THREAD_SAFETY(try_acquire_capability(true)) {
+    constexpr int kLooks = 32, kBetweenLooks = 4;
+    for (int i = 0; i < kLooks && !rests_.load(std::memory_order_relaxed); ++i) {
+      for (int k = 0; k < kBetweenLooks; ++k) relax();
+      if (mutex_.lock_at_once()) return true;
+    }
+    return false;
+  }
+  static void relax() {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+  }
+  // Sleeps without a yield before: that may give the whole slice away, where the cores have other
+  // work.
+  [[gnu::noinline]] void wait_and_lock(bool rouses) STP_THREAD_SAFETY(acquire_capability()) {
+    waiting_.fetch_add(1);
+    if (rouses && rests_.load() && rests_.exchange(false) && rouse_) rouse_();
+    for (;;) {
+      const auto seen = frees_.load();
+      waking_.store(false);  // after the line above: who does not wake this has not freed it since
+      if (mutex_.lock_at_once()) break;
+      os::futex_wait(frees_, seen);
+    }
+    waiting_.fetch_sub(1);
+    turns_.fetch_add(1);  // after the line above: who sees this turn does not wait for it
+    if (polls_waiting_.load() != 0) os::futex_wake(turns_, INT_MAX);
+  }
+  // Unless one is awake that has not tried yet.
+  [[gnu::noinline]] void wake_one() {
+    if (waking_.exchange(true)) return;
+    frees_.fetch_add(1);
+    os::futex_wake(frees_, 1);
+  }
+  [[gnu::noinline]] void let_go_first() {
+    polls_waiting_.fetch_add(1);
+    const auto turn = turns_.load();
+    while (is_awaited() && turns_.load() == turn) os::futex_wait(turns_, turn);
+    polls_waiting_.fetch_sub(1);
+  }
+
+  Mutex mutex_{LockRank::kIa};                        // nobody waits there
+  std::atomic<std::uint32_t> waiting_{0}, frees_{0};  // threads; calls of them
+  std::atomic<std::uint32_t> polls_waiting_{0}, turns_{0};
+  std::atomic<bool> waking_{false}, rests_{false};
+  const std::function<void()> rouse_;
+};
+
+using LinkLock = LockOf<LinkMutex>;
+
+// For a call that a program repeats until something has happened.
+class STP_THREAD_SAFETY(scoped_lockable) PollLock {
+ public:
+  explicit PollLock(LinkMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : mutex_(of) {
+    of.lock_to_poll();
+  }
+  ~PollLock() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  PollLock(const PollLock&) = delete;
+  PollLock& operator=(const PollLock&) = delete;
+
+ private:
+  LinkMutex& mutex_;
+};
+
+// When a thread that polls a link of a stpd in vain gives its core to others. Under the link's
+// mutex.
+class IdlePolls {
+ public:
+  // So many in a row may find nothing; and where the core has others to run, fewer.
+  static constexpr unsigned kMany = 16, kFew = 4;
+  // Sleeps that another link has instead.
+  static constexpr unsigned kOfOthers = 8;
+
+  // A poll has found something, or has been told what was found before: Open MPI polls until it is
+  // told nothing more, so that one is not in vain.
+  void told() { in_vain_ = 0; }
+  // After one that has found nothing: whether to look if the core is crowded.
+  [[nodiscard]] bool is_time() { return ++in_vain_ % (crowded_ ? kFew : kMany) == 0; }
+  void looked(bool crowded) { crowded_ = crowded; }
+  // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event
+  // of one does not end a sleep at the other: so it mostly sleeps where it hears of events.
+  [[nodiscard]] bool may_sleep(bool another_hears) {
+    return !another_hears || ++let_pass_ % kOfOthers == 0;
+  }
+
+ private:
+  unsigned in_vain_ = 0, let_pass_ = 0;
+  bool crowded_ = false;  // when it looked last
+};
+
+// ---- sleeping on it ----
+
+class Dialers;
 class FabricLink;
 
 // What a program sleeps on until a queue or a counter has something: readable when the link has
@@ -75,7 +205,8 @@ class Wait {
   bool awake_ = false;
 };
 
-// Where a short message lands.
+// ---- where short messages land ----
+
 struct RxBlock;
 struct RxBuffer {
   Owner* owner = nullptr;
@@ -98,6 +229,8 @@ struct RxBlock {
   // Makes so many of that size. 0 or a status.
   int make(stm_domain_t domain, std::size_t count, std::size_t of_size);
 };
+
+// ---- the link ----
 
 // An open link: one domain of the managed API, with one queue for all events. A thread that reads
 // any libfabric queue takes the events there and dispatches them, under one mutex, which all
@@ -272,7 +405,7 @@ class FabricLink {
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;
 
-  std::optional<Dialers> dialers_;
+  std::unique_ptr<Dialers> dialers_;
 };
 
 // Whether the program has registered the memory that they are, so that they need no copy.
@@ -280,8 +413,6 @@ class FabricLink {
 
 // Whether messages that make no event where they arrive are under way on the connection.
 [[nodiscard]] bool sends_quietly(stm_connection_t connection);
-
-// Listening at a port of the link, or at any that is free.
 
 // Listens at the port of `name`. If that is 0, at a free one, which `name` gets. Returns 0 or a
 // libfabric error, which the log explains.

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations: the bytes that they work on, the operations themselves, and where an endpoint reports
-// what is done.
+// Operations, from a program's call to its completion, and who hears of what happens on the link.
 #pragma once
 
 #include <rdma/fabric.h>
-#include <sys/uio.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,18 +11,14 @@
 
 #include "libst/include/stp/managed.h"
 #include "libst/libfabric/atomics.h"
-#include "libst/libfabric/info.h"
-#include "libst/libfabric/slots.h"
+#include "libst/libfabric/memory.h"
 
 namespace stp::fi {
 
-struct Completion;
-class Cntr;
-class Cq;
-
-// Who is told of what happens on the link. All calls come under the link's mutex.
 struct Op;
 struct RxBuffer;
+
+// ---- who is told of what happens on the link: under its mutex ----
 
 // Of a connection, and of the operations on it.
 class Owner {
@@ -63,41 +55,12 @@ class Acceptor {
   ~Acceptor() = default;
 };
 
+// ---- operations ----
+
 struct Shared;
 
 // Selects the counter and the queue of the operation.
 enum class Direction : std::uint8_t { kSend, kReceive, kRead, kWrite };
-
-struct Segments {
-  std::array<iovec, kSegments> iov{};
-  std::array<void*, kSegments> desc{};
-  std::size_t count = 0;
-  std::size_t length = 0;  // of all
-};
-
-// Fills `out` from a call's arguments. -FI_EINVAL: too many segments.
-int read_segments(const iovec* iov, void** desc, std::size_t count, Segments& out);
-// A segment that is not empty is nowhere.
-inline bool lacks_some(const iovec* iov, std::size_t count) {
-  return std::any_of(iov, iov + count, [](const iovec& part) {
-    return part.iov_base == nullptr && part.iov_len != 0;
-  });
-}
-inline std::size_t length_of(const iovec* iov, std::size_t count) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += iov[i].iov_len;
-  return length;
-}
-Segments one_segment(const void* buffer, std::size_t length, void* desc);
-// The segments without their first `length` bytes.
-Segments without(const Segments& segments, std::size_t length);
-// Cuts the segments to their first `length` bytes.
-Segments shortened(const Segments& segments, std::size_t length);
-void scatter(const std::byte* from, const Segments& to, std::size_t length);
-inline void scatter(const std::byte* from, const Segments& to) {
-  scatter(from, to, to.length);
-}
-void gather(const Segments& from, std::byte* to);
 
 // What an operation of an endpoint of FI_EP_RDM does on its connection.
 enum class Action : std::uint8_t {
@@ -174,7 +137,7 @@ struct Op : OpState {
   }
 };
 
-// The arguments of a program's call that transfers bytes.
+// ---- the arguments of a program's call that transfers bytes ----
 
 // An internal flag of fi_inject and similar calls: they report nothing, not even an error.
 inline constexpr std::uint64_t kUntold = std::uint64_t{1} << 63;
@@ -189,44 +152,6 @@ struct Request {
 struct Target {
   std::uint64_t address = 0;
   std::uint64_t key = 0;
-};
-
-// Where an endpoint reports what is done: its completion queues and counters. Under the link's
-// mutex.
-class Reports {
- public:
-  int bind_cq(fid_t other, std::uint64_t flags);
-  // `accesses`: of peers may be counted, too.
-  int bind_cntr(fid_t other, std::uint64_t flags, bool accesses);
-  // The queues and counters may be closed.
-  void release();
-
-  [[nodiscard]] bool has_rx_queue() const { return rx_cq_ != nullptr; }
-  [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
-  [[nodiscard]] bool has_counter() const;
-  // The program has to read its queue before more is told that none of its operations stands for.
-  [[nodiscard]] bool are_full() const;
-  // A peer has written, with immediate data.
-  void tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source);
-  // Whether the success of an operation with those flags is told, too.
-  [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
-  void complete(const Outcome& op);
-  // The same to the queue alone: a look at a message (FI_PEEK) receives nothing.
-  void tell(const Outcome& op);
-  // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
-  // `flags`: those of its call.
-  void sent(void* context, std::uint64_t kind, std::uint64_t flags);
-  // The same of a receive with those flags, but the caller fills in the entry of the queue.
-  // nullptr: there is none.
-  Completion* received(std::uint64_t flags);
-  void count_access(bool reads);
-
- private:
-  Cq* tx_cq_ = nullptr;
-  Cq* rx_cq_ = nullptr;
-  // By Direction; then reads and writes of peers.
-  std::array<Cntr*, 6> counters_{};
-  bool tx_selective_ = false, rx_selective_ = false;
 };
 
 }  // namespace stp::fi

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program is told by: counters, completion queues, event queues.
+// What a program is told by: counters, completion queues, event queues; and where an endpoint
+// reports what is done.
 #pragma once
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <vector>
 
 #include "libst/libfabric/link.h"
+#include "libst/libfabric/op.h"
 #include "stp/base/ring_queue.h"
 
 namespace stp::fi {
@@ -157,6 +161,46 @@ class Eq : public fid_eq {
   std::vector<std::byte> error_data_;  // of the error that was read last
   Wait wait_;
   unsigned users_ = 0;
+};
+
+// ---- of an endpoint ----
+
+// Where an endpoint reports what is done: its completion queues and counters. Under the link's
+// mutex.
+class Reports {
+ public:
+  int bind_cq(fid_t other, std::uint64_t flags);
+  // `accesses`: of peers may be counted, too.
+  int bind_cntr(fid_t other, std::uint64_t flags, bool accesses);
+  // The queues and counters may be closed.
+  void release();
+
+  [[nodiscard]] bool has_rx_queue() const { return rx_cq_ != nullptr; }
+  [[nodiscard]] bool has_queue() const { return tx_cq_ != nullptr || rx_cq_ != nullptr; }
+  [[nodiscard]] bool has_counter() const;
+  // The program has to read its queue before more is told that none of its operations stands for.
+  [[nodiscard]] bool are_full() const;
+  // A peer has written, with immediate data.
+  void tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source);
+  // Whether the success of an operation with those flags is told, too.
+  [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
+  void complete(const Outcome& op);
+  // The same to the queue alone: a look at a message (FI_PEEK) receives nothing.
+  void tell(const Outcome& op);
+  // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
+  // `flags`: those of its call.
+  void sent(void* context, std::uint64_t kind, std::uint64_t flags);
+  // The same of a receive with those flags, but the caller fills in the entry of the queue.
+  // nullptr: there is none.
+  Completion* received(std::uint64_t flags);
+  void count_access(bool reads);
+
+ private:
+  Cq* tx_cq_ = nullptr;
+  Cq* rx_cq_ = nullptr;
+  // By Direction; then reads and writes of peers.
+  std::array<Cntr*, 6> counters_{};
+  bool tx_selective_ = false, rx_selective_ = false;
 };
 
 }  // namespace stp::fi

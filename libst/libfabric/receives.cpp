@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "libst/libfabric/endpoint.h"
-
 namespace stp::fi {
 namespace {
 
@@ -178,109 +176,6 @@ void Matching::forget(const Source& from, const std::shared_ptr<OfHost>& host) {
 void Matching::drop(const Source& from) {
   for (auto* const waiting : {&early_tagged_, &early_})
     std::erase_if(*waiting, [&](const Message& each) { return each.from == &from; });
-}
-
-// ---- what an endpoint does with them ----
-
-Outcome AnyEndpoint::outcome_of(const Message& message, const Receive& receive) const {
-  Outcome told;
-  told.direction = Direction::kReceive;
-  told.context = receive.context;
-  told.flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
-  if ((message.head.flags & kWithData) != 0) told.flags |= FI_REMOTE_CQ_DATA;
-  told.told = reports_.tells(Direction::kReceive, receive.flags);
-  told.length = std::min<std::size_t>(message.head.length, receive.segments.length);
-  told.overflow = message.head.length - told.length;
-  told.data = message.head.data;
-  told.tag = message.head.tag;
-  told.injected = (receive.flags & kUntold) != 0;
-  if (receive.shared) told.buffer = receive.segments.iov[0].iov_base;
-  if (message.source.port != 0) told.source = number_of(message.source);
-  return told;
-}
-
-void AnyEndpoint::tell(Outcome& told, Shared* shared) {
-  if (told.injected) return;  // it was discarded
-  if (shared != nullptr && --shared->busy == 0 && shared->used_up) told.flags |= FI_MULTI_RECV;
-  // The buffer is the program's again: it has to hear of it.
-  if ((told.flags & FI_MULTI_RECV) != 0) told.told = true;
-  reports_.complete(told);
-}
-
-void AnyEndpoint::deliver(Message&& message, Receive&& receive) {
-  const auto from = message.from;
-  if (message.announced && from != nullptr) {
-    from->done_with(message);
-    from->pull(message, std::move(receive));
-    return;
-  }
-  auto outcome = outcome_of(message, receive);
-  if (message.announced)
-    outcome.status = -ENOTCONN;  // it was claimed, and its sender has gone
-  else if (!message.landed)
-    scatter(message.bytes(), receive.segments, outcome.length);
-  if (from != nullptr) from->done_with(message);
-  tell(outcome, receive.shared.get());
-}
-
-void AnyEndpoint::lose(const Message& message, const Receive& receive, int status) {
-  auto outcome = outcome_of(message, receive);
-  outcome.status = status;
-  tell(outcome, receive.shared.get());
-}
-
-Op& AnyEndpoint::begin_receive(const Message& message, Receive&& receive) {
-  auto& op = link_.take_op();
-  static_cast<Outcome&>(op) = outcome_of(message, receive);
-  op.shared = receive.shared;
-  op.landing = shortened(receive.segments, op.length);
-  return op;
-}
-
-void AnyEndpoint::received(Op& op) {
-  if (op.status == 0 && op.landing.count != 0) scatter(op.span.data, op.landing);
-  tell(op, op.shared.get());
-  link_.free_op(op);
-}
-
-ssize_t AnyEndpoint::cancel(void* context) {
-  const LinkLock lock(link_.mutex());
-  const auto receive = matching_.cancel(context);
-  if (!receive) return -FI_ENOENT;
-  give_up(*receive, -ECANCELED);
-  return 0;
-}
-
-void AnyEndpoint::give_up(const Receive& receive, int status) {
-  auto outcome = outcome_of({}, receive);
-  outcome.tag = receive.tag;
-  outcome.status = status;
-  // Of a buffer of several messages, those that are on their way into it are told first or last.
-  // The last one gives it back.
-  if (receive.shared) {
-    receive.shared->used_up = true;
-    if (receive.shared->busy == 0) outcome.flags |= FI_MULTI_RECV;
-  }
-  reports_.complete(outcome);
-}
-
-int AnyEndpoint::find_place(Op& op) {
-  std::byte nothing{};
-  const auto landing = op.length != 0 ? op.landing : one_segment(&nothing, 1, nullptr);
-  if (const auto error = link_.span_of(landing, false, op.span); error != 0) return error;
-  if (op.length == 0 || op.span.data == landing.iov[0].iov_base) op.landing = {};
-  return 0;
-}
-
-void read_receive(const Inbound& inbound, const Address& source, Receive& out) {
-  out.context = inbound.context;
-  out.flags = inbound.flags;
-  out.tagged = inbound.tagged;
-  out.tag = inbound.tag;
-  out.ignore = inbound.ignore;
-  out.segments.length = 0;
-  read_segments(inbound.iov, inbound.desc, inbound.count, out.segments);
-  out.source = source;
 }
 
 }  // namespace stp::fi

@@ -46,7 +46,7 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] bool tells_accesses() const override { return !up_ || peer_counts_; }
   // No operation of the provider stands for that message.
   bool send_at_once(const Head& head, const Outbound& message);
-  // Short messages wait for others, to leave with them (several.cpp). So many on their way to the
+  // Short messages wait for others, to leave with them (outgoing.cpp). So many on their way to the
   // peer have found no room in its ring that there is time for it.
   [[nodiscard]] bool gathers() const {
     return is_up() && takes_several_ && (gathered_ != nullptr || late_ >= kMostLate);
@@ -437,7 +437,8 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   // Something has to be looked at.
   void forget_recent() { recent_as_of_ = 0; }
   int connection_to(fi_addr_t to, Outgoing*& out);
-  // A short message waits with others, in one operation (several.cpp). False: it has to wait alone.
+  // A short message waits with others, in one operation (outgoing.cpp). False: it has to wait
+  // alone.
   bool send_with_others(const Outbound& message, const Head& head, Outgoing& to);
   // The message has to wait, is long, or is complete later.
   ssize_t send_later(const Outbound& message, const Head& head, Outgoing& to);

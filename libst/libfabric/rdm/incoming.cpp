@@ -258,6 +258,46 @@ void Incoming::match(Message&& message) {
     keep(std::move(message));
 }
 
+// ---- several as one ----
+
+bool Incoming::take_several(Arrived& arrived) {
+  if (!several_) {
+    break_off("several messages come as one unasked");
+    return true;
+  }
+  while (arrived.at < arrived.size) {
+    const auto* const bytes = arrived.buffer->data + arrived.at;
+    const auto left = arrived.size - arrived.at;
+    Head head;
+    if (left >= kHead) head = load(bytes);
+    if (left < kHead || !is_legal(Kind::kSeveral, head, left)) {
+      break_off("a message is none of the protocol");
+      return true;
+    }
+    if (!take_one(head, bytes + kHead)) return false;
+    arrived.at += kHead + static_cast<std::size_t>(head.length);
+  }
+  post(*arrived.buffer);
+  return true;
+}
+
+// If no receive awaits it, it waits in a copy: the buffer holds others.
+bool Incoming::take_one(const Head& head, const std::byte* bytes) {
+  const auto land = [&](const Receive& receive) { endpoint_.land(head, bytes, receive, sender()); };
+  if (endpoint_.matching().serve(head, source_, land)) return true;
+  Message message{.from = this, .source = source_, .head = head, .copy = {}, .lies = bytes};
+  if (!endpoint_.may_tell(Kind::kEager, message)) return false;
+  auto receive = endpoint_.receive_for(message);
+  if (!receive && kept_ >= endpoint_.most_kept() && !leaves_) return false;
+  copy_out(message);
+  kept_ += cost_of(message);
+  if (receive)
+    endpoint_.deliver(std::move(message), std::move(*receive));
+  else
+    endpoint_.matching().add(std::move(message));
+  return true;
+}
+
 // ---- messages in parts ----
 
 // If no receive awaits it, it lies in a copy, and none gets it before it is whole.

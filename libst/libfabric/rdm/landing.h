@@ -2,25 +2,79 @@
 // Where what peers send lands: memory of an endpoint of FI_EP_RDM. It is bounded, so many peers
 // that send little do not cost what few cost that send much.
 //
+// - A place is what each connection has: there is a bounded number, and none is one host's alone.
 // - Buffers are for messages, of which each connection has some.
 // - A lane is for the bytes of one peer's messages, who puts them there. It is used in turn, by
 //   whole pages, and a message does not wrap around its end. The receiver says how many pages are
 //   free again.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "libst/libfabric/link.h"
-#include "libst/libfabric/op.h"
-#include "libst/libfabric/rdm/places.h"
+#include "libst/libfabric/memory.h"
+#include "libst/libfabric/receives.h"
 #include "libst/libfabric/wire.h"
 
 namespace stp::fi::rdm {
+
+// ---- places ----
+
+// Connections that an endpoint makes, and those of one host to it.
+inline constexpr std::size_t kMostConnections = 1024;
+// More that may be made to it, by hosts that have few.
+inline constexpr std::size_t kForOthers = 128;
+
+// The places of those who send to an endpoint. Each connection has one. What peers have left whose
+// connections have ended counts as connections that keep as much as they may: so peers that connect
+// and go, again and again, do not leave more than those that stay. The last places are for hosts
+// that have few, so that one host cannot keep all others out.
+class Places {
+ public:
+  static constexpr std::size_t kMost = kMostConnections + kForOthers;
+  // A host that has so many of them gets none of the last kForOthers.
+  static constexpr std::size_t kFew = 16;
+
+  // `most_kept`: bytes of messages that a connection keeps.
+  explicit Places(std::size_t most_kept) : most_kept_(most_kept != 0 ? most_kept : 1) {}
+
+  // What the peers of that host have here.
+  std::shared_ptr<OfHost> of(const std::string& host) {
+    if (hosts_.size() >= swept_at_) {
+      std::erase_if(hosts_, [](const auto& each) { return each.second.expired(); });
+      swept_at_ = 2 * hosts_.size() + kMostConnections;
+    }
+    auto& known = hosts_[host];
+    auto has = known.lock();
+    if (!has) known = has = std::make_shared<OfHost>();
+    return has;
+  }
+  // Whether one more connection of that host may be made. `all`: what all hosts have.
+  [[nodiscard]] bool is_free(const OfHost& has, const OfHost& all) const {
+    const auto left = kMost - std::min(taken(all), kMost);
+    return left > kForOthers || (left != 0 && taken(has) < kFew);
+  }
+
+ private:
+  [[nodiscard]] std::size_t taken(const OfHost& has) const {
+    return has.connections + has.left / most_kept_;
+  }
+
+  const std::size_t most_kept_;
+  std::unordered_map<std::string, std::weak_ptr<OfHost>> hosts_;
+  std::size_t swept_at_ = kMostConnections;
+};
+
+// ---- lanes ----
 
 inline constexpr std::size_t kLanePage = 4096;
 constexpr std::uint32_t lane_pages(std::size_t length) {
@@ -183,6 +237,8 @@ class LaneOut {
   std::uint64_t base_ = 0;
   LanePages pages_;
 };
+
+// ---- buffers ----
 
 // So many headers may come on a connection that an endpoint has made, before it takes them.
 inline constexpr std::size_t kWords = 32;

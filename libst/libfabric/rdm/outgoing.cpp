@@ -484,4 +484,71 @@ ssize_t Endpoint::start_copied(Op& op, Outgoing& to, std::uint64_t flags, int er
   return 0;
 }
 
+// ---- several as one ----
+
+// Short messages that leave as one. While some that have found no room in the peer's ring are on
+// their way, later ones wait behind each other. Where both programs share CPUs with others, few of
+// them would else be under way each time that the peer's program runs.
+
+[[gnu::noinline]] bool Endpoint::send_with_others(const Outbound& message, const Head& head,
+                                                  Outgoing& to) {
+  const auto size = kHead + static_cast<std::size_t>(head.length);
+  if (!to.gathers() || head.length > kRdmInjectMost || copied_ + size > kMostCopied) return false;
+  const auto* const waits = to.gathered();
+  if (waits != nullptr && waits->length + size > kBuffer && to.send_gathered() != 0) return false;
+  if (to.gathered() == nullptr) {
+    auto& made =
+        begin({.segments = {}, .flags = FI_INJECT | kUntold}, Direction::kSend, FI_SEND | FI_MSG);
+    made.reported = true;
+    made.owner = &to;
+    made.action = Action::kSeveral;
+    if (const auto error = link_.slots().take(made.note); error != 0) {
+      started(made, error);
+      return false;
+    }
+    to.gather(made);
+  }
+  auto& op = *to.gathered();
+  auto* place = op.note.data + op.length;
+  store(head, place);
+  place += kHead;
+  for (std::size_t i = 0; i < message.count; ++i) {
+    const auto& part = message.iov[i];
+    if (part.iov_len != 0) std::memcpy(place, part.iov_base, part.iov_len);
+    place += part.iov_len;
+  }
+  op.length += size;
+  copied_ += size;
+  return true;
+}
+
+int Outgoing::begin_several(Op& op) {
+  const auto error = send_part(op, Kind::kSeveral, op.note, op.length);
+  if (error == 0) ++late_;
+  return error;
+}
+
+// They are complete for the program, so they do not fail because the queue has no place.
+int Outgoing::send_gathered() {
+  auto& op = *gathered_;
+  const auto error = begin(op);
+  if (error == -EAGAIN) {
+    endpoint_.link().await(*this);
+    return error;
+  }
+  gathered_ = nullptr;
+  if (error != 0) part_done(op, error);
+  return 0;
+}
+
+void Outgoing::one_arrived() {
+  if (late_ != 0) --late_;
+  if (gathered_ != nullptr && !ended_ && late_ < kMostLate) send_gathered();
+}
+
+void Outgoing::look_again() {
+  SendingConnection::look_again();
+  if (gathered_ != nullptr && !ended_ && late_ < kMostLate) send_gathered();
+}
+
 }  // namespace stp::fi::rdm

@@ -10,7 +10,7 @@
 
 #include "tests/libfabric/stranger.h"
 
-namespace stp::test::ep_data_test {
+namespace stp::test::ep_test {
 namespace {
 
 constexpr std::uint32_t kPlain = 0, kData = 1, kAnnounced = 2, kAnnouncedData = 3, kWritten = 4;
@@ -204,4 +204,4 @@ TEST_F(EpPeer, WhatItSaysThatItHasWrittenWaitsUntilTheProgramReads) {
 }
 
 }  // namespace
-}  // namespace stp::test::ep_data_test
+}  // namespace stp::test::ep_test
