@@ -106,8 +106,4 @@ int post_receive(Object& object, std::uint64_t context, stm_memory_t memory, voi
   return post(domain, std::move(receive));
 }
 
-// Returns 0 and the queues that `attr` names, or a negative errno.
-int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out);
-int read_private_data(const void* data, std::size_t length, Hello& out);
-
 }  // namespace stp::managed::api

@@ -25,9 +25,10 @@ using stp::managed::Queue;
 using stp::managed::QueueUse;
 using namespace stp::managed::api;
 
-namespace stp::managed::api {
+namespace {
 
-// The caller holds the domain's mutex.
+// Finds the queues that `attr` names. The caller holds the domain's mutex. Returns 0 or a negative
+// errno.
 int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out) {
   const auto of = [&](stm_queue_t handle, QueueUse& use) {
     const auto queue = find<Queue>(handle);
@@ -67,10 +68,6 @@ int read_private_data(const void* data, std::size_t length, Hello& out) {
   out.private_data.assign(bytes, bytes + length);
   return 0;
 }
-
-}  // namespace stp::managed::api
-
-namespace {
 
 constexpr std::int64_t kUsualPatience = 30'000'000;
 
