@@ -5,6 +5,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
 
 #include <array>
 #include <atomic>
@@ -80,6 +81,19 @@ class Fabric : public fid_fabric {
   const std::unique_ptr<FabricLink> link_;
   std::atomic<unsigned> users_{0};
 };
+
+// An object that is not used by others ends, and `of`, to which it belongs, has one user less.
+// -FI_EBUSY: something uses it.
+template <class Object, class Of, class IsUsed>
+int end_unless(IsUsed is_used, Object* object, FabricLink& link, Of& of) {
+  {
+    const LinkLock lock(link.mutex());
+    if (is_used()) return -FI_EBUSY;
+  }
+  of.unuse();
+  delete object;
+  return 0;
+}
 
 class Domain : public fid_domain {
  public:

@@ -544,13 +544,7 @@ int Srx::open(Domain& domain, const fi_rx_attr* attr, void* context, fid_ep*& ou
 }
 
 int Srx::close() {
-  {
-    const LinkLock lock(link_.mutex());
-    if (!users_.empty()) return -FI_EBUSY;
-  }
-  domain_.unuse();
-  delete this;
-  return 0;
+  return end_unless([this] { return !users_.empty(); }, this, link_, domain_);
 }
 
 // The queue of an endpoint that is bound to it tells of that.

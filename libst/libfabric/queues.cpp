@@ -71,13 +71,7 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, fid_cntr
 }
 
 int Cntr::close() {
-  {
-    const LinkLock lock(link_.mutex());
-    if (users_ != 0) return -FI_EBUSY;
-  }
-  domain_.unuse();
-  delete this;
-  return 0;
+  return end_unless([this] { return users_ != 0; }, this, link_, domain_);
 }
 
 [[gnu::noinline]] void Cntr::count(bool failed) {
@@ -212,13 +206,7 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, fid_cq*& out
 }
 
 int Cq::close() {
-  {
-    const LinkLock lock(link_.mutex());
-    if (users_ != 0) return -FI_EBUSY;
-  }
-  domain_.unuse();
-  delete this;
-  return 0;
+  return end_unless([this] { return users_ != 0; }, this, link_, domain_);
 }
 
 int Cq::control(int command, void* argument) {
@@ -382,13 +370,7 @@ int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, fid_eq*& out
 }
 
 int Eq::close() {
-  {
-    const LinkLock lock(link_.mutex());
-    if (users_ != 0) return -FI_EBUSY;
-  }
-  fabric_.unuse();
-  delete this;
-  return 0;
+  return end_unless([this] { return users_ != 0; }, this, link_, fabric_);
 }
 
 void Eq::tell(std::uint32_t event, fid_t about, fi_info* info, const std::vector<std::byte>& data) {
