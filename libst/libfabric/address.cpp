@@ -207,6 +207,10 @@ std::optional<std::uint16_t> parse_port(const char* text) {
   return std::nullopt;
 }
 
+static std::optional<Address> first_of(const std::vector<Address>& all) {
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
 UdpTarget::UdpTarget(const std::string& link) {
   const auto colon = link.find_first_of(":,");
   is_udp = link.substr(0, colon) == "udp";
@@ -219,39 +223,45 @@ UdpTarget::UdpTarget(const std::string& link) {
   // The resolver takes 1.2.3 for 1.2.0.3.
   in_addr four{};
   if (!brackets && ::inet_pton(AF_INET, target.c_str(), &four) == 1)
-    address = resolve(target, AF_INET, true);
+    address = first_of(resolve(target, AF_INET, true));
   else
-    address = resolve(target, AF_INET6, true);
+    address = first_of(resolve(target, AF_INET6, true));
   if (address) return;
   interface = port::name_of_interface(target);
   is_nothing = brackets || port::index_of_interface(target) == 0;
 }
 
-std::optional<Address> resolve(const std::string& node, int family, bool numeric) {
+std::vector<Address> resolve(const std::string& node, int family, bool numeric) {
   if (const auto slash = node.rfind('/'); slash != std::string::npos) {
-    auto host = resolve(node.substr(0, slash), family, numeric);
     const auto port = parse_port(node.c_str() + slash + 1);
-    if (!host || !port || *port == 0) return std::nullopt;
-    host->udp_port = *port;
-    return host;
+    if (!port || *port == 0) return {};
+    auto all = resolve(node.substr(0, slash), family, numeric);
+    for (auto& each : all) each.udp_port = *port;
+    return all;
   }
   if (family == AF_UNSPEC) {
-    const auto four = resolve(node, AF_INET, numeric);
-    return four ? four : resolve(node, AF_INET6, numeric);
+    auto four = resolve(node, AF_INET, numeric);
+    return !four.empty() ? four : resolve(node, AF_INET6, numeric);
   }
   // As in names of peers: an IPv6 address, with its interface.
   const bool brackets = node.starts_with('[') && node.ends_with(']');
-  if (brackets && family == AF_INET) return std::nullopt;
+  if (brackets && family == AF_INET) return {};
   const auto host = brackets ? node.substr(1, node.size() - 2) : node;
   addrinfo wanted{};
   wanted.ai_family = family;
   wanted.ai_flags = numeric || brackets ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return std::nullopt;
-  Address out;
-  const auto read = read_address(found->ai_addr, found->ai_addrlen, out);
+  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return {};
+  std::vector<Address> all;
+  for (const auto* each = found; each != nullptr && all.size() < kMostAddresses;
+       each = each->ai_next) {
+    Address next;
+    if (read_address(each->ai_addr, each->ai_addrlen, next) &&
+        std::ranges::find(all, next) == all.end())
+      all.push_back(next);
+  }
   ::freeaddrinfo(found);
-  return read ? std::optional(out) : std::nullopt;
+  return all;
 }
 
 std::vector<std::byte> pack_request(const Address& own, const void* data, std::size_t length,
@@ -485,7 +495,9 @@ int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::ui
 int Av::insert_names(const char* node, std::size_t nodes, const char* service, std::size_t services,
                      fi_addr_t* out, std::uint64_t flags, void* context) {
   if (node == nullptr || service == nullptr) return -FI_EINVAL;
-  const auto first = resolve(node, format() == FI_SOCKADDR_IN6 ? AF_UNSPEC : AF_INET, false);
+  // Each is one number, by which receives name the peer.
+  const auto first =
+      first_of(resolve(node, format() == FI_SOCKADDR_IN6 ? AF_UNSPEC : AF_INET, false));
   const auto port = parse_port(service);
   if (!first || !port) {
     inform(FI_LOG_AV, std::string("no address: ").append(node).append(":").append(service));

@@ -100,9 +100,11 @@ struct UdpTarget {
   [[nodiscard]] bool has_ipv6() const { return address ? !address->ipv4() : is_udp; }
 };
 
-// `node`: a host, or host/9001 with its UDP port. `family`: AF_INET, AF_INET6, or AF_UNSPEC for an
-// IPv6 address if there is no other. nullopt: the host has none.
-[[nodiscard]] std::optional<Address> resolve(const std::string& node, int family, bool numeric);
+// The addresses of a host, of which a name may have several, in the resolver's order. `node`: the
+// host, or host/9001 with its UDP port. `family`: AF_INET, AF_INET6, or AF_UNSPEC for IPv6
+// addresses if there are no others.
+inline constexpr std::size_t kMostAddresses = 8;
+[[nodiscard]] std::vector<Address> resolve(const std::string& node, int family, bool numeric);
 
 // The data of a connection request, as private data of the managed API: the requester's address,
 // then the program's data.

@@ -396,15 +396,16 @@ int family_of(const fi_info* hints) {
 }
 
 // Endpoints with IPv6 addresses may name hosts that have IPv4 only.
-std::optional<Address> resolve(const char* node, const fi_info* hints, bool numeric) {
+std::vector<Address> resolve(const char* node, const fi_info* hints, bool numeric) {
   const auto family = family_of(hints);
   auto found = fi::resolve(node, family, numeric);
-  return found || family != AF_INET6 ? found : fi::resolve(node, AF_INET, numeric);
+  return !found.empty() || family != AF_INET6 ? found : fi::resolve(node, AF_INET, numeric);
 }
 
-// Empty: `out` has what is named. Else what is wrong with it.
+// Empty: `out` has what is named, once for each address of the node. Else what is wrong with it.
 std::string read_names(const char* node, const char* service, std::uint64_t flags,
-                       const fi_info* hints, Names& out) {
+                       const fi_info* hints, std::vector<Names>& all) {
+  auto& out = all.emplace_back();
   const auto from_hints = [](const void* address, std::size_t length, std::optional<Address>& to) {
     return address == nullptr || read_address(address, length, to.emplace());
   };
@@ -415,23 +416,26 @@ std::string read_names(const char* node, const char* service, std::uint64_t flag
   const auto port = service != nullptr ? parse_port(service) : std::uint16_t{0};
   if (!port) return std::string("a service is a port's number, not ") + service;
   const auto source = (flags & FI_SOURCE) != 0;
-  Address named;
+  std::vector<Address> named(1);
   if (node != nullptr) {
-    const auto found = resolve(node, hints, (flags & FI_NUMERICHOST) != 0);
+    named = resolve(node, hints, (flags & FI_NUMERICHOST) != 0);
     if (const auto* const slash = std::strrchr(node, '/');
-        !found && slash != nullptr && parse_port(slash + 1).value_or(0) == 0)
+        named.empty() && slash != nullptr && parse_port(slash + 1).value_or(0) == 0)
       return std::string(node) + ": a UDP port, 1 to 65535, stands after the slash";
-    if (!found)
+    if (named.empty())
       return std::string(family_of(hints) == AF_INET ? "no IPv4 address is known of "
                                                      : "no address is known of ") +
              node + (std::strchr(node, '/') != nullptr ? " (HOST/UDP-PORT)" : "");
-    named = *found;
-    if (source && named.udp_port != 0)
+    if (source && named.front().udp_port != 0)
       return std::string(node) + ": a source has the UDP port of its link (port=)";
   }
-  named.port = *port;
-  // A service alone is that of a listener.
-  (source || node == nullptr ? out.source : out.destination) = named;
+  const auto like = out;
+  all.assign(named.size(), like);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    named[i].port = *port;
+    // A service alone is that of a listener.
+    (source || node == nullptr ? all[i].source : all[i].destination) = named[i];
+  }
   return {};
 }
 
@@ -625,17 +629,16 @@ class InfoList {
 
 int list_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
               const fi_info* hints, fi_info** info) {
-  Names names;
-  auto reason = read_names(node, service, flags, hints, names);
+  std::vector<Names> all;
+  auto reason = read_names(node, service, flags, hints, all);
   if (!reason.empty()) {
     inform(FI_LOG_CORE, reason);
     return -FI_ENODATA;
   }
   // An endpoint is to take its name over.
   auto* const pep = hints != nullptr ? Pep::of(hints->handle) : nullptr;
-  if (pep != nullptr) {
-    names.source = pep->name();
-  }
+  if (pep != nullptr)
+    for (auto& names : all) names.source = pep->name();
   std::vector<const Offer*> offers{&kMsgOffer, &kRdmOffer};
   std::erase_if(offers, [&](const Offer* offer) {
     const auto why = why_not(*offer, version, hints);
@@ -645,13 +648,20 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
   });
   if (offers.empty()) return -FI_ENODATA;
   InfoList list;
+  // A program that does not reach a host at one of its addresses goes on with the next entry. Of
+  // its own, one will do.
   const auto add = [&](const LinkFacts& link, const Offer& offer) {
-    if (reason = why_not(link, names, hints); !reason.empty())
-      return inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
-    for (const auto format : formats_of(link, names, hints)) {
-      auto described = describe(offer, version, link, names, format, hints);
-      if (pep != nullptr) described->handle = &pep->fid;
-      list.append(std::move(described));
+    for (const auto& names : all) {
+      if (reason = why_not(link, names, hints); !reason.empty()) {
+        inform(FI_LOG_CORE, "link " + link.text + ": " + reason);
+        continue;
+      }
+      for (const auto format : formats_of(link, names, hints)) {
+        auto described = describe(offer, version, link, names, format, hints);
+        if (pep != nullptr) described->handle = &pep->fid;
+        list.append(std::move(described));
+      }
+      if (!names.destination) break;
     }
   };
   const auto links = find_links();

@@ -2,14 +2,34 @@
 // fi_getinfo: by node, service and hints.
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <netdb.h>
 #include <rdma/providers/fi_prov.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "tests/libfabric/rdm_fixture.h"
 #include "tests/libst/libst_fixture.h"
+
+// A host that has several addresses, each of which the resolver names once for each kind of socket.
+extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* host,
+                                                                  const char* service,
+                                                                  const addrinfo* wanted,
+                                                                  addrinfo** found) {
+  static const auto real =
+      reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host == nullptr || std::strcmp(host, "several.test") != 0)
+    return real(host, service, wanted, found);
+  *found = nullptr;
+  for (const auto* const each : {"10.1.2.3", "127.0.0.5", "127.0.0.6"}) {
+    while (*found != nullptr) found = &(*found)->ai_next;
+    if (const auto error = real(each, service, wanted, found); error != 0) return error;
+  }
+  return 0;
+}
 
 namespace stp::test::info_test {
 namespace {
@@ -35,6 +55,28 @@ TEST(FiInfo, ANodeIsTheDestinationOrTheSource) {
   ASSERT_EQ(get_info("127.0.0.1", "4711", FI_SOURCE, hints(), info), 0);
   EXPECT_EQ(info->dest_addr, nullptr);
   EXPECT_EQ(ntohs(static_cast<const sockaddr_in*>(info->src_addr)->sin_port), 4711);
+}
+
+// Where one does not answer, a program goes on with the next entry.
+TEST(FiInfo, EachAddressOfANodeIsListedThatALinkMayReach) {
+  Info info;
+  ASSERT_EQ(get_info("several.test", "4711", 0, hints(), info), 0);
+  std::vector<std::string> listed;
+  for (const auto* each = info.get(); each != nullptr; each = each->next) {
+    const auto* const to = static_cast<const sockaddr_in*>(each->dest_addr);
+    EXPECT_EQ(ntohs(to->sin_port), 4711);
+    listed.emplace_back(::inet_ntoa(to->sin_addr));
+  }
+  EXPECT_EQ(listed, (std::vector<std::string>{"127.0.0.5", "127.0.0.6"}));
+}
+
+// Its own program needs one.
+TEST(FiInfo, ASourceIsTheAddressOfTheNodeThatTheLinkHas) {
+  Info info;
+  ASSERT_EQ(get_info("several.test", "4711", FI_SOURCE, hints(), info), 0);
+  EXPECT_EQ(info->next, nullptr);
+  const auto* const from = static_cast<const sockaddr_in*>(info->src_addr);
+  EXPECT_EQ(ntohl(from->sin_addr.s_addr), INADDR_LOOPBACK);
 }
 
 TEST(FiInfo, WhatIsNotOfferedIsNoData) {
