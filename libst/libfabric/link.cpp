@@ -52,8 +52,8 @@ void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
 }
 
-// Of the links that stpd's drive, the one that had an event last.
-std::atomic<const void*> last_to_hear{nullptr};
+// Of the links that stpd's drive.
+thread_local constinit Hearing hearing;
 
 int begin_connect(const Dial& dial) {
   const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
@@ -74,8 +74,7 @@ FabricLink::FabricLink()
 }
 
 FabricLink::~FabricLink() {
-  const void* self = this;
-  last_to_hear.compare_exchange_strong(self, nullptr);
+  hearing.ends(this);
   dialers_.reset();  // their threads use what follows
   blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
@@ -252,16 +251,13 @@ static std::uint64_t nanoseconds() {
   const auto crowded = core_.is_shared(nanoseconds());
   idle_.looked(crowded);
   if (!crowded) return yield();
-  if (idle_.may_sleep(another_hears())) mutex_.rest_unless_awaited([this] { wait(kRest); });
+  // Where not, this thread polls the other link, too, and sleeps there.
+  if (idle_.may_sleep(hearing.is_elsewhere(this)))
+    mutex_.rest_unless_awaited([this] { wait(kRest); });
 }
 
 void FabricLink::heard() const {
-  last_to_hear.store(this, std::memory_order_relaxed);
-}
-
-bool FabricLink::another_hears() const {
-  const auto* const last = last_to_hear.load(std::memory_order_relaxed);
-  return last != nullptr && last != this;
+  hearing.heard(this);
 }
 
 void FabricLink::yield() {

@@ -151,13 +151,36 @@ class IdlePolls {
   void looked(bool crowded) { crowded_ = crowded; }
   // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event
   // of one does not end a sleep at the other: so it mostly sleeps where it hears of events.
-  [[nodiscard]] bool may_sleep(bool another_hears) {
-    return !another_hears || ++let_pass_ % kOfOthers == 0;
+  [[nodiscard]] bool may_sleep(bool hears_elsewhere) {
+    return !hears_elsewhere || ++let_pass_ % kOfOthers == 0;
   }
 
  private:
   unsigned in_vain_ = 0, let_pass_ = 0;
   bool crowded_ = false;  // when it looked last
+};
+
+// Of a thread: the link at which it has heard of an event last.
+class Hearing {
+ public:
+  void heard(const void* link) {
+    link_ = link;
+    looks_ = 0;
+  }
+  // Of a look at `link`: whether the thread hears at another one. If it looks at others again and
+  // again and no more there, it does not.
+  [[nodiscard]] bool is_elsewhere(const void* link) {
+    if (link_ == link) looks_ = 0;
+    return link_ != nullptr && link_ != link && ++looks_ <= IdlePolls::kOfOthers;
+  }
+  // There is no such link any more.
+  void ends(const void* link) {
+    if (link_ == link) link_ = nullptr;
+  }
+
+ private:
+  const void* link_ = nullptr;
+  unsigned looks_ = 0;  // at others
 };
 
 // ---- sleeping on it ----
@@ -375,9 +398,8 @@ class FabricLink {
   void look_for_late_peers();
   // After a poll that has found nothing.
   void may_rest();
-  // An event has come here, or last at another link of a stpd.
+  // An event has come here.
   void heard() const;
-  [[nodiscard]] bool another_hears() const;
   // Its length tells whether others spin on this core.
   void yield();
   void wait(std::int64_t microseconds);

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <stp/managed.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +18,34 @@
 #include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_fixture.h"
 #include "tests/libst/libst_fixture.h"
+
+namespace {
+
+// Of a thread whose core has others to run: its yields take long. How often it has slept.
+thread_local bool is_crowded = false;
+thread_local int slept = 0;
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int sched_yield() {
+  const auto begin = std::chrono::steady_clock::now();
+  while (is_crowded && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(50))
+    ;
+  static const auto real =
+      reinterpret_cast<decltype(&sched_yield)>(::dlsym(RTLD_NEXT, "sched_yield"));
+  return is_crowded ? 0 : real();
+}
+
+extern "C" __attribute__((visibility("default"))) int stm_queue_wait(stm_queue_t queue,
+                                                                     int threshold,
+                                                                     stm_event_t* events, int count,
+                                                                     int64_t timeout) {
+  static const auto real =
+      reinterpret_cast<decltype(&stm_queue_wait)>(::dlsym(RTLD_NEXT, "stm_queue_wait"));
+  if (!is_crowded) return real(queue, threshold, events, count, timeout);
+  ++slept;
+  return -EWOULDBLOCK;
+}
 
 namespace stp::test::link_mutex_test {
 namespace {
@@ -114,6 +145,23 @@ TEST(IdlePolls, SleepsAreMostlyWhereEventsComeButNotAlone) {
   unsigned count = 1;
   while (!polls.may_sleep(true)) ++count;
   EXPECT_EQ(count, IdlePolls::kOfOthers);
+}
+
+// Who polls two links in turn hears at one. Who looks there no more does not.
+TEST(Hearing, IsWhereAThreadLooks) {
+  const char here = 0, there = 0;
+  fi::Hearing hearing;
+  EXPECT_FALSE(hearing.is_elsewhere(&here));
+  hearing.heard(&there);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(hearing.is_elsewhere(&here));
+    EXPECT_FALSE(hearing.is_elsewhere(&there));
+  }
+  for (unsigned i = 0; i < IdlePolls::kOfOthers; ++i) EXPECT_TRUE(hearing.is_elsewhere(&here));
+  EXPECT_FALSE(hearing.is_elsewhere(&here));
+  hearing.heard(&there);
+  hearing.ends(&there);
+  EXPECT_FALSE(hearing.is_elsewhere(&here));
 }
 
 }  // namespace
@@ -221,6 +269,28 @@ TEST(FiLink, AUdpPortThatAnotherProgramHasIsTold) {
   EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), -FI_EADDRINUSE);
   EXPECT_TRUE(log.says("another program has this UDP port"));
   ::close(fd);
+}
+
+// A thread that polls one link alone gives its core to others, whatever other threads hear.
+TEST(FiLink, WhereTheCoreIsCrowdedAThreadSleepsThoughAnotherOneHearsElsewhere) {
+  constexpr int kPolls = 400;
+  const auto node_on = [](const Daemon& daemon) {
+    const UseLink link(daemon.link());
+    Info info;
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, rdm_hints(), info), 0);
+    return std::make_unique<RdmNode>(info);
+  };
+  const Daemon first, second;
+  const auto a = node_on(first), b = node_on(second);
+  std::thread([&] {
+    const auto to_itself = a->insert(a->name());
+    EXPECT_EQ(fi_tsend(a->ep.get(), "x", 1, nullptr, to_itself, 1, nullptr), 0);
+    a->completed(a->tx.get());
+  }).join();
+  is_crowded = true;
+  for (int i = 0; i < kPolls; ++i) fi_cq_read(b->rx.get(), nullptr, 1);
+  is_crowded = false;
+  EXPECT_GT(slept, kPolls / static_cast<int>(fi::IdlePolls::kFew) / 2);
 }
 
 // Endpoints with IPv6 addresses: a pair of FI_EP_RDM, and who a message is from.
