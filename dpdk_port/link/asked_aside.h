@@ -8,18 +8,19 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "stp/base/mutex.h"
+#include "stp/base/start_thread.h"
 #include "stp/types.h"
 
 namespace stp::port {
 
-// One thread at a time has it.
+// One thread at a time has it. Where asking throws, as without memory, the answer is Answer().
 template <typename Answer>
 class AskedAside {
  public:
@@ -36,7 +37,7 @@ class AskedAside {
   // Requires !is_asked(). Asks itself where no thread is to be had.
   void begin() {
     asked_ = true;
-    if (!start()) note(ask_());
+    if (!start()) run();
   }
   // The answer, if it is here within `patience`.
   std::optional<Answer> take(Time patience = 0) {
@@ -55,14 +56,20 @@ class AskedAside {
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = true;
     try {
-      thread_ = std::thread([this] { note(ask_()); });
-    } catch (const std::system_error&) {
+      thread_ = start_thread([this] { run(); });
+    } catch (const std::exception&) {  // no thread, or no memory for one
       started = false;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return started;
   }
-  void note(Answer answer) {
+  void run() noexcept {
+    Answer answer{};
+    try {
+      answer = ask_();
+    } catch (...) {  // out of the thread it would end the program
+      answer = Answer{};
+    }
     const Lock lock(mutex_);
     answer_ = std::move(answer);
     here_.notify_one();

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -204,7 +205,7 @@ LinkState InterfaceWatch::state() const {
   return facts_.running ? LinkState::kUp : LinkState::kNoCarrier;
 }
 
-bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
+void HostAddresses::look(Time now) {
   // What is told while the list is read is news the next time.
   is_old_ |= news_.look([](int) { return true; }, now);
   const auto note = [this, now](std::optional<List> found) {
@@ -222,29 +223,50 @@ bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time
     asking_.begin();
     note(asking_.take(all_ ? kPatience : kFirst));
   }
+}
+
+bool HostAddresses::has(const InternetAddress& address, unsigned interface, Time now) {
+  look(now);
   InternetAddress wanted = address;
   wanted.port = 0;
   if (!all_) return false;
-  auto at = std::ranges::lower_bound(*all_, std::pair(wanted, interface));
-  return at != all_->end() && at->first == wanted && (interface == 0 || at->second == interface);
+  const auto& addresses = all_->addresses;
+  const auto at = std::ranges::lower_bound(addresses, std::pair(wanted, interface));
+  return at != addresses.end() && at->first == wanted &&
+         (interface == 0 || at->second == interface);
 }
 
-HostAddresses::List HostAddresses::read() try {
+std::optional<unsigned> HostAddresses::index_of(const std::string& zone, Time now) {
+  using Name = std::pair<std::string, unsigned>;
+  look(now);
+  if (!all_ && asking_.is_asked()) return std::nullopt;
+  if (!all_) return zone.size() < IFNAMSIZ ? ::if_nametoindex(zone.c_str()) : 0;
+  const auto& names = all_->names;
+  const auto named = std::ranges::lower_bound(names, zone, {}, &Name::first);
+  if (named != names.end() && named->first == zone) return named->second;
+  unsigned index = 0;
+  const char* const end = zone.data() + zone.size();
+  const auto [stop, failure] = std::from_chars(zone.data(), end, index);
+  const bool is_number = failure == std::errc{} && stop == end;
+  return is_number && std::ranges::find(names, index, &Name::second) != names.end() ? index : 0;
+}
+
+HostAddresses::List HostAddresses::read() {
   const AllAddresses all;
-  if (!all.are_known()) return std::nullopt;
-  std::vector<std::pair<InternetAddress, unsigned>> list;
+  auto names = names_of_interfaces();
+  if (!all.are_known() || !names) return std::nullopt;
+  Lists lists{.addresses = {}, .names = std::move(*names)};
   const char* name = "";
   unsigned index = 0;
   for (const auto* at : all) {
     const auto found = from_socket_address(at->ifa_addr);
     if (!found) continue;
     if (std::strcmp(name, at->ifa_name) != 0) index = ::if_nametoindex(name = at->ifa_name);
-    list.emplace_back(*found, index);
+    lists.addresses.emplace_back(*found, index);
   }
-  std::ranges::sort(list);
-  return list;
-} catch (const std::bad_alloc&) {
-  return std::nullopt;
+  std::ranges::sort(lists.addresses);
+  std::ranges::sort(lists.names);
+  return lists;
 }
 
 namespace {
@@ -392,7 +414,9 @@ bool AddressWatch::look(Time now) {
     asking_.begin();
   }
   look_at_ = now + (asking_.is_asked() ? kAnswer : kInterval);
-  return found && note(std::move(*found));
+  if (!found) return false;
+  is_old_ |= !*found;  // it is asked again
+  return *found && note(std::move(**found));
 }
 
 bool AddressWatch::note(Found found) {

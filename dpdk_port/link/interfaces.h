@@ -160,8 +160,9 @@ inline void read_address(const nlmsghdr& message, std::vector<InterfaceAddress>&
   if (found.ipv4 != 0) out.push_back(found);
 }
 
-// False: it was the last part, or `failed`.
-inline bool read_part(int fd, std::vector<InterfaceAddress>& out, bool& failed) {
+// Reads messages of an answer. False: it was the last part, or `failed`.
+template <typename Read>
+bool read_part(int fd, Read&& read, bool& failed) {
   alignas(nlmsghdr) std::array<char, 16'384> part;
   const ssize_t size = ::recv(fd, part.data(), part.size(), 0);
   if (size < 0 && errno == EINTR) return true;
@@ -171,9 +172,42 @@ inline bool read_part(int fd, std::vector<InterfaceAddress>& out, bool& failed) 
        at = NLMSG_NEXT(at, left)) {
     if (at->nlmsg_type == NLMSG_DONE) return false;
     if (at->nlmsg_type == NLMSG_ERROR) failed = true;
-    read_address(*at, out);
+    read(*at);
   }
   return !failed;
+}
+
+inline bool ask_for_names(int fd) {
+  struct {
+    nlmsghdr head;
+    ifinfomsg body;
+  } request{};
+  request.head.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof request.body));
+  request.head.nlmsg_type = RTM_GETLINK;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  return ::send(fd, &request, request.head.nlmsg_len, 0) ==
+         static_cast<ssize_t>(request.head.nlmsg_len);
+}
+
+inline void read_names(const nlmsghdr& message,
+                       std::vector<std::pair<std::string, unsigned>>& out) {
+  if (message.nlmsg_type != RTM_NEWLINK || message.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
+    return;
+  const auto* const body = static_cast<const ifinfomsg*>(NLMSG_DATA(&message));
+  const auto name = [&](const rtattr* at) {
+    const auto* const text = static_cast<const char*>(RTA_DATA(at));
+    out.emplace_back(std::string(text, ::strnlen(text, RTA_PAYLOAD(at))),
+                     static_cast<unsigned>(body->ifi_index));
+  };
+  auto left = static_cast<int>(IFLA_PAYLOAD(&message));
+  for (const rtattr* at = IFLA_RTA(body); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    if (at->rta_type == IFLA_IFNAME) name(at);
+    if ((at->rta_type & NLA_TYPE_MASK) != IFLA_PROP_LIST) continue;
+    auto inside = static_cast<int>(RTA_PAYLOAD(at));
+    for (const auto* each = static_cast<const rtattr*>(RTA_DATA(at)); RTA_OK(each, inside);
+         each = RTA_NEXT(each, inside))
+      if (each->rta_type == IFLA_ALT_IFNAME) name(each);
+  }
 }
 
 // Longer names can only be alternative ones.
@@ -238,7 +272,23 @@ inline std::optional<std::vector<InterfaceAddress>> ipv4_addresses(int index = 0
   if (fd < 0) return std::nullopt;
   std::vector<InterfaceAddress> all;
   bool failed = !rtnetlink::ask_for_addresses(fd, index);
-  while (!failed && rtnetlink::read_part(fd, all, failed)) {
+  const auto read = [&all](const nlmsghdr& message) { rtnetlink::read_address(message, all); };
+  while (!failed && rtnetlink::read_part(fd, read, failed)) {
+  }
+  ::close(fd);
+  if (failed) return std::nullopt;
+  return all;
+}
+
+// The names of all interfaces, alternative ones as well, each with the number of its interface.
+// nullopt: as above.
+inline std::optional<std::vector<std::pair<std::string, unsigned>>> names_of_interfaces() {
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return std::nullopt;
+  std::vector<std::pair<std::string, unsigned>> all;
+  bool failed = !rtnetlink::ask_for_names(fd);
+  const auto read = [&all](const nlmsghdr& message) { rtnetlink::read_names(message, all); };
+  while (!failed && rtnetlink::read_part(fd, read, failed)) {
   }
   ::close(fd);
   if (failed) return std::nullopt;
@@ -345,13 +395,18 @@ class InterfaceWatch {
   Facts facts_;
 };
 
-// The addresses of this host. Asks the kernel for the list only when something about interfaces has
-// changed: on a host with thousands of addresses the list takes milliseconds. One thread at a time.
+// The addresses of this host and the names of its interfaces, for questions of anybody: none asks
+// the kernel about a name, which takes the lock of all interfaces, or makes it look for a module of
+// that name. Asks for the lists only when something about interfaces has changed: on a host with
+// thousands of addresses they take milliseconds. One thread at a time.
 class HostAddresses {
  public:
-  // Each with the number of its interface, in order; ports are 0. nullopt: the kernel does not
-  // tell.
-  using List = std::optional<std::vector<std::pair<InternetAddress, unsigned>>>;
+  // Each with the number of its interface, in order; ports are 0.
+  struct Lists {
+    std::vector<std::pair<InternetAddress, unsigned>> addresses;
+    std::vector<std::pair<std::string, unsigned>> names;
+  };
+  using List = std::optional<Lists>;  // nullopt: the kernel does not tell
   // How long it waits for a new list, and for the first one. Where that takes longer, the last one
   // counts until it is here.
   static constexpr Time kPatience = 20 * kMillisecond, kFirst = 200 * kMillisecond;
@@ -359,9 +414,13 @@ class HostAddresses {
   explicit HostAddresses(std::function<List()> ask = read) : asking_(std::move(ask)) {}
   // Whether that interface has the address, whatever its port; 0: any interface.
   bool has(const InternetAddress& address, unsigned interface, Time now);
+  // The interface of that name, which may be an alternative one, or with that number. 0: there is
+  // none. nullopt: that is not known yet.
+  std::optional<unsigned> index_of(const std::string& zone, Time now);
 
  private:
   static List read();
+  void look(Time now);
 
   InterfaceNews news_;
   bool is_old_ = true;
@@ -440,7 +499,8 @@ class AddressWatch {
   Time look_at_ = 0, ask_at_ = 0;
   std::optional<Absence> absence_;
   unsigned index_ = 0;
-  AskedAside<Found> asking_{[this] { return ask(); }};  // what this needs outlives it
+  // nullopt: there was no memory. What this needs outlives it.
+  AskedAside<std::optional<Found>> asking_{[this] { return ask(); }};
 };
 
 // Packet sockets kept for links whose interface is not there yet: a daemon opens them before it

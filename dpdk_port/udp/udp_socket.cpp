@@ -303,8 +303,9 @@ std::string UdpSocket::take_place_of(UdpSocket& other) {
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
   std::string fault;
+  // Where the kernel has refused another deaf one, that one is at an interface that has gone.
   for (std::size_t i = 0; i < deaf_.size() && fault.empty(); ++i)
-    if (deaf_[i] && other.deaf_[i]) fault = deaf_[i]->take_place_of(*other.deaf_[i]);
+    if (other.deaf_[i]) fault = (deaf_[i] ? *deaf_[i] : *this).take_place_of(*other.deaf_[i]);
   return fault;
 }
 

@@ -521,7 +521,9 @@ int DrivenService::Impl::answer(From from, const ask::Resolve& request,
   }
   auto& asked_until = from.client.use->asked_until;
   if (asked_until > now + kAhead) return -EAGAIN;
-  if (!zone.empty()) address.scope = port::index_of_zone(zone);
+  const auto scope = zone.empty() ? std::optional(0U) : addresses.index_of(zone, now);
+  if (!scope) return -EAGAIN;
+  address.scope = *scope;
   const bool is_known = zone.empty() || address.scope != 0;
   bool is_new = false;
   const auto mac = !is_known                  ? std::nullopt

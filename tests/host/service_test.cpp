@@ -3,16 +3,31 @@
 
 #include "libst/host/service.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "libst/host/budgets.h"
 #include "tests/host/service_fixture.h"
+
+// The names by which this program has asked the kernel for an interface.
+static std::mutex asked_mutex;
+static std::set<std::string> asked_names;
+
+// In the place of libc's, for this program.
+extern "C" unsigned if_nametoindex(const char* name) {
+  static const auto libc =
+      reinterpret_cast<unsigned (*)(const char*)>(::dlsym(RTLD_NEXT, "if_nametoindex"));
+  const std::lock_guard lock(asked_mutex);
+  asked_names.insert(name);
+  return libc(name);
+}
 
 namespace stp::host {
 namespace {
@@ -337,6 +352,20 @@ TEST_F(ServiceTest, TheNameOfAnInterfaceIsLookedUpWhereTheServiceRuns) {
   EXPECT_EQ(ask(alice, request), -EAGAIN) << "a link of Ethernet knows no such address";
   std::fill(std::begin(request.zone), std::end(request.zone), 'x');
   EXPECT_EQ(ask(alice, request), -ENODEV) << "text without an end";
+}
+
+// For a name that it does not know the kernel looks for a module, if root asks, and for one that is
+// long or has a colon it takes the lock of all interfaces, which any user can hold.
+TEST_F(ServiceTest, TheKernelIsAskedAboutNoNameThatAProgramMakesUp) {
+  auto request = request_for(ipc::RequestKind::kResolve);
+  request.ip[0] = 0xfe;
+  request.ip[1] = 0x80;
+  for (const char* const zone : {"made-up", "made:up", "made-up-for-this-test-only"}) {
+    ipc::set_text(request.zone, zone);
+    EXPECT_EQ(ask(alice, request), -ENODEV) << zone;
+    const std::lock_guard lock(asked_mutex);
+    EXPECT_FALSE(asked_names.contains(zone));
+  }
 }
 
 TEST_F(ServiceTest, StatsNameEveryCounterOfTheNodeAndTheLink) {

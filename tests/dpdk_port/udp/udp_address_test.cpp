@@ -6,8 +6,10 @@
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include "stp/wire/big_endian.h"
@@ -16,6 +18,16 @@
 #include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/shards_fixture.h"
 #include "tests/dpdk_port/udp/socket_of.h"
+
+// Whether the kernel refuses what a socket that shall hear nobody needs.
+static bool refuses_to_connect = false;
+
+// In the place of libc's, for this program.
+extern "C" int connect(int fd, const sockaddr* name, socklen_t length) {
+  if (!refuses_to_connect) return static_cast<int>(::syscall(SYS_connect, fd, name, length));
+  errno = ENOMEM;
+  return -1;
+}
 
 namespace stp::port::udp_address_test {
 namespace {
@@ -116,6 +128,20 @@ TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
   ASSERT_NE(::if_nametoindex("stp0"), before);
   for (const std::size_t shard : {0U, 1U}) EXPECT_EQ(bound_to(shard), ::if_nametoindex("stp0"));
   EXPECT_EQ(end.ports[0]->info().udp_port, 8181);
+}
+
+// What it would send to stations that may not be there would be lost for ever.
+TEST_F(UdpAddress, OfAnInterfaceThatIsMadeAnewNoSocketStaysAtTheOneBefore) {
+  LinkEnd end;
+  end.open("udp:stp0");
+  ASSERT_GE(socket_of(*end.port, Connected::kToNobody), 0);
+  ASSERT_TRUE(NetworkNamespace::ip("link del stp0"));
+  EXPECT_TRUE(comes_to(end, LinkState::kGone, "no interface stp0")) << end.port->trouble();
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  refuses_to_connect = true;
+  EXPECT_TRUE(comes_to(end, LinkState::kUp, "")) << end.port->trouble();
+  refuses_to_connect = false;
+  EXPECT_EQ(socket_of(*end.port, Connected::kToNobody), -1) << "the link's own has its place";
 }
 
 // The kernel would send from another one, and the peer would take that for another station.
