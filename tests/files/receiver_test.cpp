@@ -39,6 +39,41 @@ TEST(Places, OfAHostAreMoreThanItsShareOnlyIfOthersHaveLess) {
   EXPECT_FALSE(has_more_than_its_share({"a", "a"}, "a", "a"));
 }
 
+constexpr Duration kPatience = std::chrono::seconds(5);
+
+// It sends something every second.
+Placed slow_one(const std::string& host, std::uint64_t bytes) {
+  return {host, std::chrono::seconds(1), std::chrono::seconds(1), std::chrono::minutes(5), bytes};
+}
+
+TEST(Places, OfAHostAboveItsShareTheSlowestGivesWay) {
+  const std::vector<Placed> two_hosts{slow_one("a", 300), slow_one("b", 100), slow_one("a", 200),
+                                      slow_one("b", 400)};
+  EXPECT_EQ(who_gives_way(two_hosts, {"c", 2 * kPatience}, kPatience), 1U);
+  EXPECT_EQ(who_gives_way(two_hosts, {"c", kPatience}, kPatience), std::nullopt) << "not yet";
+  EXPECT_EQ(who_gives_way(two_hosts, {"a", 2 * kPatience}, kPatience), std::nullopt)
+      << "who has as much as others waits";
+  auto anew = two_hosts;
+  anew[1].age = std::chrono::seconds(1);
+  EXPECT_EQ(who_gives_way(anew, {"c", 2 * kPatience}, kPatience), 2U);
+  anew[3].silence = anew[3].idleness = 2 * kPatience;
+  EXPECT_EQ(who_gives_way(anew, {"c", kPatience}, kPatience), 3U) << "first who is silent";
+  const std::vector<Placed> four_hosts{slow_one("a", 1), slow_one("b", 1), slow_one("c", 1),
+                                       slow_one("d", 1)};
+  EXPECT_EQ(who_gives_way(four_hosts, {"e", 2 * kPatience}, kPatience), std::nullopt)
+      << "none has more than its share";
+}
+
+TEST(Places, AreForThoseHostsFirstThatHaveFewest) {
+  EXPECT_EQ(next_of({"a", "a", "b", "c"}, {"a", "b"}), 3U);
+  EXPECT_EQ(next_of({"a", "a", "b"}, {"a", "b"}), 0U);
+}
+
+TEST(Places, WhenTooManyWaitTheNewestOfTheHostWithMostHasToGo) {
+  EXPECT_EQ(one_too_many({"a", "b", "b", "c", "a"}, {"a", "c"}), 4U);
+  EXPECT_EQ(one_too_many({"a", "b", "b", "c"}, {}), 2U);
+}
+
 TEST(Presence, WhoWaitsForOurWorkIsSilentAndNotIdle) {
   Presence sender;
   sender.heard = (Presence::now() - std::chrono::minutes(5)).count();

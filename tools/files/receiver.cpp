@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -141,8 +143,11 @@ void FileReceiver::await(Message& message) {
     if (Clock::now() - since >= kAttention) files_.begin_to_settle();
     flush();
   }
-  presence_.hear();
+  presence_.hear(message.bytes.size());
   if (context_.stop) give_up(Reason::kStopped, "");
+  if (presence_.leave)
+    give_up(Reason::kTimeout,
+            "it is slow, its host has more than its share of the places, and others wait for one");
 }
 
 // Work for a sender that has gone ends: channel_.look() throws.
@@ -288,6 +293,71 @@ bool has_more_than_its_share(const std::vector<std::string>& hosts, const std::s
   return its > std::max<std::size_t>(1, hosts.size() / all.size());
 }
 
+namespace {
+
+std::size_t count_of(const std::vector<std::string>& hosts, const std::string& host) {
+  return static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), host));
+}
+
+// Of those of a host with more than its share. Whoever has just come has shown nothing yet.
+std::optional<std::size_t> slowest(const std::vector<Placed>& placed,
+                                   const std::vector<std::string>& hosts,
+                                   const std::string& newcomer, Duration patience) {
+  const auto rate = [](const Placed& one) {
+    return static_cast<double>(one.bytes) / std::chrono::duration<double>(one.age).count();
+  };
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    if (placed[i].age < patience || !has_more_than_its_share(hosts, placed[i].host, newcomer))
+      continue;
+    if (!found || rate(placed[i]) < rate(placed[*found])) found = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+// A sender that is silent because it waits for work of ours is not asked, unless its host has more
+// than its share: reading a file of terabytes takes long, and whoever sends such files may have
+// several places.
+std::optional<std::size_t> who_gives_way(const std::vector<Placed>& placed,
+                                         const Newcomer& newcomer, Duration patience) {
+  std::vector<std::string> hosts;
+  for (const auto& one : placed) hosts.push_back(one.host);
+  std::optional<std::size_t> most_silent;
+  auto longest = patience;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const auto& one = placed[i];
+    const auto silence =
+        has_more_than_its_share(hosts, one.host, newcomer.host) ? one.silence : one.idleness;
+    if (silence <= longest) continue;
+    longest = silence;
+    most_silent = i;
+  }
+  if (most_silent || newcomer.waits < 2 * patience) return most_silent;
+  hosts.push_back(newcomer.host);
+  if (has_more_than_its_share(hosts, newcomer.host, newcomer.host)) return std::nullopt;
+  hosts.pop_back();
+  return slowest(placed, hosts, newcomer.host, patience);
+}
+
+std::size_t next_of(const std::vector<std::string>& waiting,
+                    const std::vector<std::string>& placed) {
+  const auto next = std::ranges::min_element(
+      waiting, {}, [&](const std::string& host) { return count_of(placed, host); });
+  return static_cast<std::size_t>(next - waiting.begin());
+}
+
+std::size_t one_too_many(const std::vector<std::string>& waiting,
+                         const std::vector<std::string>& placed) {
+  const auto most = std::max_element(waiting.rbegin(), waiting.rend(),
+                                     [&](const std::string& one, const std::string& other) {
+                                       return count_of(placed, one) + count_of(waiting, one) <
+                                              count_of(placed, other) + count_of(waiting, other);
+                                     });
+  return static_cast<std::size_t>(waiting.rend() - most) - 1;
+}
+
 Receiver::Receiver(const std::string& address, ReceiverContext& context)
     : context_(context), requests_(link_, kWaitingRequests) {
   const auto error = ::stm_listen(link_.domain(), address.c_str(), requests_.handle(), 0,
@@ -297,72 +367,83 @@ Receiver::Receiver(const std::string& address, ReceiverContext& context)
 
 Receiver::~Receiver() {
   reap(true);
+  for (const auto& each : waiting_) ::stm_connection_close(each.request);
   ::stm_listener_close(listener_);
 }
 
 bool Receiver::run(bool once) {
-  do {
-    auto* const request = await_request();
-    if (request == nullptr) break;
-    const auto peer = managed::host_of(request);
-    if (has_enough_of(peer)) {
-      Channel::refuse(request);
-      context_.progress.complain("a sender is refused: its host has as many as --per-peer allows");
-    } else if (await_place(peer)) {
-      begin(request, peer);
-    } else {
-      ::stm_connection_close(request);
-      break;
-    }
-  } while (!once);
+  bool begun = false;
+  while (!context_.stop && !(once && begun)) {
+    take_request();
+    reap(false);
+    while (!context_.stop && begin_next()) begun = true;
+  }
   reap(true);
   const Lock lock(mutex_);
   return failures_ == 0 && (files_ != 0 || !once);
 }
 
-stm_connection_t Receiver::await_request() {
-  while (!context_.stop) {
-    const auto event = requests_.next(kAttention);
-    reap(false);
-    if (event && event->kind == STM_REQUEST) return event->connection;
-  }
-  return nullptr;
-}
-
-bool Receiver::await_place(const std::string& newcomer) {
-  while (places_.size() >= context_.most_senders) {
-    if (context_.stop) return false;
-    ask_the_most_silent_to_leave(newcomer);
-    std::this_thread::sleep_for(kAttention);
-    reap(false);
-  }
-  return true;
+// The listener has one more place than may wait here: so a host without a place gets in.
+void Receiver::take_request() {
+  const auto event = requests_.next(kAttention);
+  if (!event || event->kind != STM_REQUEST) return;
+  waiting_.push_back({event->connection, managed::host_of(event->connection), Presence::now()});
+  if (has_enough_of(waiting_.back().peer))
+    refuse(waiting_.size() - 1, "a sender is refused: its host has as many as --per-peer allows");
+  else if (waiting_.size() == kWaitingRequests)
+    refuse(one_too_many(hosts_that_wait(), hosts_with_places()),
+           "a sender is refused: too many wait, and its host has more than others");
 }
 
 bool Receiver::has_enough_of(const std::string& peer) const {
-  const auto same = [&peer](const Place& place) { return place.peer == peer && !place.done; };
-  return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), same)) >=
+  return count_of(hosts_with_places(), peer) + count_of(hosts_that_wait(), peer) >
          context_.most_per_peer;
 }
 
-// Asks only one sender at a time, since one waiting sender needs one place. A sender that is silent
-// because it waits for work of ours is not asked, unless its host has more than its share: reading
-// a file of terabytes takes long, and whoever sends such files may have several places.
-void Receiver::ask_the_most_silent_to_leave(const std::string& newcomer) {
+void Receiver::refuse(std::size_t waiting, const char* why) {
+  const auto at = waiting_.begin() + static_cast<std::ptrdiff_t>(waiting);
+  Channel::refuse(at->request);
+  waiting_.erase(at);
+  context_.progress.complain(why);
+}
+
+std::vector<std::string> Receiver::hosts_that_wait() const {
   std::vector<std::string> hosts;
-  for (const auto& place : places_) hosts.push_back(place.peer);
-  Place* most_silent = nullptr;
-  auto longest = context_.idle_under_pressure;
-  for (auto& place : places_) {
-    if (place.presence.leave) return;
-    const auto silence = has_more_than_its_share(hosts, place.peer, newcomer)
-                             ? place.presence.silence()
-                             : place.presence.idleness();
-    if (silence <= longest) continue;
-    longest = silence;
-    most_silent = &place;
+  for (const auto& each : waiting_) hosts.push_back(each.peer);
+  return hosts;
+}
+
+std::vector<std::string> Receiver::hosts_with_places() const {
+  std::vector<std::string> hosts;
+  for (const auto& place : places_)
+    if (!place.done) hosts.push_back(place.peer);
+  return hosts;
+}
+
+bool Receiver::begin_next() {
+  if (waiting_.empty()) return false;
+  const auto at = waiting_.begin() +
+                  static_cast<std::ptrdiff_t>(next_of(hosts_that_wait(), hosts_with_places()));
+  if (places_.size() >= context_.most_senders) {
+    ask_one_to_leave({at->peer, Presence::now() - at->since});
+    return false;
   }
-  if (most_silent != nullptr) most_silent->presence.leave = true;
+  const auto next = std::move(*at);
+  waiting_.erase(at);
+  begin(next.request, next.peer);
+  return true;
+}
+
+// Asks only one sender at a time, since one waiting sender needs one place.
+void Receiver::ask_one_to_leave(const Newcomer& newcomer) {
+  std::vector<Placed> placed;
+  for (const auto& place : places_) {
+    if (place.presence.leave) return;
+    placed.push_back({place.peer, place.presence.silence(), place.presence.idleness(),
+                      Presence::now() - place.since, place.presence.bytes});
+  }
+  if (const auto leaves = who_gives_way(placed, newcomer, context_.idle_under_pressure))
+    std::next(places_.begin(), static_cast<std::ptrdiff_t>(*leaves))->presence.leave = true;
 }
 
 void Receiver::begin(stm_connection_t request, const std::string& peer) {

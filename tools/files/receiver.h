@@ -415,13 +415,43 @@ struct Presence {
   [[nodiscard]] Duration idleness() const {
     return now() - std::max(Duration(heard), Duration(worked));
   }
-  void hear() { heard = now().count(); }
+  void hear(std::size_t size = 0) {
+    heard = now().count();
+    bytes += size;
+  }
   void work() { worked = now().count(); }
   static Duration now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
   std::atomic<Duration::rep> heard{now().count()}, worked{0};
-  std::atomic<bool> leave{false};  // others need the place
+  std::atomic<std::uint64_t> bytes{0};  // of its messages
+  std::atomic<bool> leave{false};       // others need the place
 };
+
+// One of the senders that have places, when another one waits.
+struct Placed {
+  std::string host;
+  Duration silence{}, idleness{}, age{};
+  std::uint64_t bytes = 0;
+};
+// One that waits for a place.
+struct Newcomer {
+  std::string host;
+  Duration waits{};
+};
+// Which of them loses its place, by its number: the most silent one, or who is slow on purpose
+// would keep its place for ever: the slowest one of a host with more than its share of the places,
+// if that of the newcomer has less, who has waited twice as long as a silent one would keep its
+// place.
+std::optional<std::size_t> who_gives_way(const std::vector<Placed>& placed,
+                                         const Newcomer& newcomer, Duration patience);
+// Whose turn is next, by its number: of those hosts that have the fewest places, who waits longest.
+// `waiting` is in the order in which they came, and is not empty.
+std::size_t next_of(const std::vector<std::string>& waiting,
+                    const std::vector<std::string>& placed);
+// Who has to go when too many wait: of the host that has most places and waits for most, the
+// newest.
+std::size_t one_too_many(const std::vector<std::string>& waiting,
+                         const std::vector<std::string>& placed);
 
 // The receiving side of one connection between stp-send and stp-recv.
 class FileReceiver {
@@ -498,13 +528,21 @@ class Receiver {
     std::thread thread;
     std::atomic<bool> done{false};
     Presence presence;
+    const Duration since = Presence::now();
   };
-  // nullptr: the program is to stop.
-  stm_connection_t await_request();
-  // False: the program is to stop.
-  bool await_place(const std::string& newcomer);
+  struct Waiting {
+    stm_connection_t request;
+    std::string peer;  // its host
+    Duration since;
+  };
+  void take_request();
   [[nodiscard]] bool has_enough_of(const std::string& peer) const;
-  void ask_the_most_silent_to_leave(const std::string& newcomer);
+  // False: nobody waits, or there is no place.
+  bool begin_next();
+  void ask_one_to_leave(const Newcomer& newcomer);
+  void refuse(std::size_t waiting, const char* why);
+  [[nodiscard]] std::vector<std::string> hosts_that_wait() const;
+  [[nodiscard]] std::vector<std::string> hosts_with_places() const;
   void begin(stm_connection_t request, const std::string& peer);
   void serve(stm_connection_t request, const std::string& peer, Presence& presence);
   void reap(bool all);
@@ -515,6 +553,7 @@ class Receiver {
   Queue requests_;
   stm_listener_t listener_ = nullptr;
   std::list<Place> places_;
+  std::deque<Waiting> waiting_;
   Mutex mutex_;
   unsigned files_ STP_GUARDED_BY(mutex_) = 0;
   unsigned failures_ STP_GUARDED_BY(mutex_) = 0;
