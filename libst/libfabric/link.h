@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <climits>
 #include <cstdint>
@@ -138,8 +139,10 @@ class STP_THREAD_SAFETY(scoped_lockable) PollLock {
 // mutex.
 class IdlePolls {
  public:
-  // So many in a row may find nothing; and where the core has others to run, fewer.
-  static constexpr unsigned kMany = 16, kFew = 4;
+  // So many in a row may find nothing. Where the core has others to run, fewer; then twice as many
+  // each time, up to the last number: a program that does not wait, but works and polls between
+  // (MPI_Test), would else sleep nearly all the time.
+  static constexpr unsigned kMany = 16, kFew = 4, kRare = 256;
   // Sleeps that another link has instead.
   static constexpr unsigned kOfOthers = 8;
 
@@ -147,7 +150,11 @@ class IdlePolls {
   // told nothing more, so that one is not in vain.
   void told() { in_vain_ = 0; }
   // After one that has found nothing: whether to look if the core is crowded.
-  [[nodiscard]] bool is_time() { return ++in_vain_ % (crowded_ ? kFew : kMany) == 0; }
+  [[nodiscard]] bool is_time() {
+    ++in_vain_;
+    if (!crowded_) return in_vain_ % kMany == 0;
+    return in_vain_ % kRare == 0 || (in_vain_ >= kFew && std::has_single_bit(in_vain_));
+  }
   void looked(bool crowded) { crowded_ = crowded; }
   // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event
   // of one does not end a sleep at the other: so it mostly sleeps where it hears of events.
