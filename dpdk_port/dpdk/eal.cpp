@@ -6,6 +6,7 @@
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_log.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -116,12 +117,30 @@ std::atomic<bool>& telemetry_wanted() {
   return wanted;
 }
 
+// Where EAL makes a directory for the files of this process, as its documentation says.
+std::string parent_of_runtime_directory() {
+  if (const char* const given = std::getenv("RUNTIME_DIRECTORY"); given != nullptr) return given;
+  if (::getuid() == 0) return "/var/run";
+  const char* const of_user = std::getenv("XDG_RUNTIME_DIR");
+  return of_user != nullptr ? of_user : "/tmp";
+}
+
+// EAL goes on without that directory, but has its telemetry socket in /tmp then, at a name that any
+// process may have: it does not start if one has it. The directory is made here; EAL takes it over.
+bool has_place_for_telemetry() {
+  const auto makes = [](const std::string& path) {
+    return ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+  };
+  const auto parent = parent_of_runtime_directory() + "/dpdk";
+  return makes(parent) && makes(parent + "/" + file_prefix_of(::getpid()));
+}
+
 // Nothing that DPDK might refuse: it prints its usage on stdout then.
 std::vector<std::string> arguments(const std::string& pci_address, unsigned megabytes,
                                    const std::string& lcores, bool hugepages) {
   std::vector<std::string> list{"stp", "--log-level=error", "--lcores=" + lcores,
                                 "--file-prefix=" + file_prefix_of(getpid())};
-  if (!telemetry_wanted()) list.push_back("--no-telemetry");
+  if (!telemetry_wanted() || !has_place_for_telemetry()) list.push_back("--no-telemetry");
   if (hugepages) {
     list.insert(list.end(), {"--in-memory", "--single-file-segments"});
   } else {

@@ -254,7 +254,7 @@ unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& en
       source_.heard(names_[message], header.msg_namelen,
                     source.own == nullptr ? socket_.came_to(header) : *source.own, now);
   if (from != nullptr) {
-    ways_.heard(from->name, length, now);
+    ways_.heard(from->name, length, now, UdpWays::begins(all));
     socket_.count_heard(from->address, now, UdpWays::answers(all));
   }
   const bool marked = UdpSocket::is_marked(header);
@@ -494,12 +494,14 @@ std::string UdpPort::trouble_of(const MacAddr& station) const {
 
 // protocol: 13.6
 std::string UdpPort::doubt_about(const MacAddr& station, const std::string& host) const {
+  // Else each STU is in a datagram that arrives on any way, however much is asked for.
+  const bool has_long_stus = (std::size_t{1} << info_.max_stu) > UdpWays::kEverywhere;
   std::size_t length = ways_.longest(station, seen_);
   std::string text = host + " answers, and ";
   if (length != 0) {
     text += "gets datagrams of up to " + std::to_string(length) +
             " bytes: if it is these that do not arrive";
-  } else if (ways_.owes(station, seen_)) {
+  } else if (has_long_stus && ways_.owes(station, seen_)) {
     length = info_.mtu;
     text += "no long datagram of what it is asked for has come: if it has sent some";
   } else {

@@ -41,12 +41,15 @@ class UdpWays {
     if (way.asked == kNever || now - way.asked > kSent) way.first_asked = now;
     way.asked = now;
   }
-  // Strangers, who get nothing that is long, take no place.
-  void heard(const MacAddr& from, std::size_t bytes, Time now) {
+  // Strangers, who get nothing that is long, take no place. `begins`: it is of a new connection, as
+  // when the station has started anew: then it owes nothing of what was asked before.
+  void heard(const MacAddr& from, std::size_t bytes, Time now, bool begins = false) {
     Way& way = place(from.to_u64());
     if (way.name != from.to_u64()) return;
     way.heard = now;
-    if (bytes > kEverywhere) way.asked = kNever;
+    if (bytes <= kEverywhere) return;
+    way.asked = kNever;
+    if (begins) way.begun = now;
   }
   // The longest of the datagrams that were sent lately to a station that answers. 0: none.
   [[nodiscard]] std::size_t longest(const MacAddr& station, Time now) const {
@@ -57,7 +60,7 @@ class UdpWays {
   [[nodiscard]] bool owes(const MacAddr& station, Time now) const {
     const Way& way = ways_[index(station.to_u64())];
     return answers(way, station, now) && is_recent(way.asked, now) &&
-           now - way.first_asked >= kLate;
+           now - way.first_asked >= kLate && !is_recent(way.begun, now);
   }
   // Whether a frame of STP begins a connection: it is as long as it is to find out what arrives.
   // protocol: 13.20
@@ -95,6 +98,7 @@ class UdpWays {
     std::size_t longest = 0;
     Time sent = kNever, heard = kNever;
     Time first_asked = kNever, asked = kNever;  // asked: kNever, too, once long ones have come
+    Time begun = kNever;                        // by a long one: the way carries such
   };
   static wire::Op op_of(Bytes frame) {
     const unsigned op_flags = wire::load16(frame.data() + wire::at::kOpFlags);

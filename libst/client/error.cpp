@@ -2,6 +2,7 @@
 #include "libst/client/error.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,7 +33,7 @@ thread_local bool inside = false;
 
 void tell(HookKind kind, const char* call, int result) {
   const auto to = hook(kind);
-  if (to.function != nullptr) to.function(to.context, call, result, describe(result));
+  if (to.function != nullptr) to.function(to.context, call, result, full_text(result));
 }
 
 bool expected(int result) {
@@ -87,11 +88,62 @@ KeepFailure::~KeepFailure() {
   last_text = std::move(text_);
 }
 
+namespace {
+
+bool is_stored(int number) {
+  return number != 0 && number == last_error && !last_text.empty();
+}
+
+// What an error means here where the system's text, which is about files and sockets, does not say
+// it; else nullptr. Of a call as of an event.
+const char* meaning_of(int number) {
+  switch (number) {
+    case EBADF:
+      return "the handle is closed, was never one of this kind, or belongs to the parent of this "
+             "process";
+    case ENOTCONN:
+      return "the connection is not open: not yet, or the peer or its program has ended it";
+    case EISCONN:
+      return "it is no request that waits for an answer";
+    case ECONNREFUSED:
+      return "nobody listens on that port there, or the peer's program has said no";
+    case ECONNRESET:
+      return "the peer's program has broken the connection off";
+    case ECANCELED:
+      return "one of the two sides took it back, or ended what it belonged to";
+    case EMSGSIZE:
+      return "the message is longer than the receive that it met, or than the ring takes";
+    case EACCES:
+      return "the peer's region is none, is closed, or does not permit this";
+    case ERANGE:
+      return "it goes beyond the end of the region or of the mapped memory";
+    case ENOBUFS:
+      return "no receive was there in time";
+    case EPROTO:
+      return "the other side speaks another version, or something else";
+    case ESHUTDOWN:
+      return "this side has ended the connection";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
 const char* describe(int error) {
   const auto number = std::abs(error);
-  if (number != 0 && number == last_error && !last_text.empty()) return last_text.c_str();
+  if (is_stored(number)) return last_text.c_str();
   thread_local char text[128];
   return ::strerror_r(number, text, sizeof text);
+}
+
+const char* full_text(int error) {
+  const auto number = std::abs(error);
+  const auto* const meaning = is_stored(number) ? nullptr : meaning_of(number);
+  if (meaning == nullptr) return describe(error);
+  thread_local char text[256];
+  std::snprintf(text, sizeof text, "%s: %s", describe(error), meaning);
+  return text;
 }
 
 }  // namespace stp::client

@@ -44,6 +44,8 @@ inline void clear_failure() {
 }
 // Returns the stored text if it belongs to `error` (either sign), else the system's text.
 const char* describe(int error);
+// The same for users: behind the system's text stands what it means here.
+const char* full_text(int error);
 
 // Saves the stored failure and restores it at the end of the scope.
 class KeepFailure {

@@ -37,9 +37,11 @@ Handle HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   const Lock guard(mutex_);
   if (free_.empty()) {
     if (size_ == kChunk * kChunks) return 0;
-    auto* const slots = new Slot[kChunk];
+    // As one object: an array of its own has its length in front, so a program that looks for leaks
+    // would find no pointer to its beginning.
+    auto& slots = *new std::array<Slot, kChunk>;
     for (std::uint32_t i = 0; i < kChunk; ++i) free_.push_back(slots[i].index = size_ + i);
-    chunks_[size_ / kChunk].store(slots, std::memory_order_release);
+    chunks_[size_ / kChunk].store(slots.data(), std::memory_order_release);
     size_ += kChunk;
   }
   const auto index = free_.front();

@@ -47,7 +47,12 @@ int parse_port(const std::string& text, std::uint32_t& out) {
   if (digits)
     return fail(-EINVAL, "port '" + text + "' is not in 1.." + std::to_string(kLastUport));
   const auto found = look_up(nullptr, text.c_str());
-  if (found == nullptr) return fail(-EINVAL, "no service is called '" + text + "'");
+  if (found == nullptr)
+    return fail(-EINVAL,
+                "no service is called '" + text + "'" +
+                    (text.find('/') == std::string::npos
+                         ? ""
+                         : ": a UDP port stands in front of the colon, HOST/UDPPORT:PORT"));
   out = ntohs(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port);
   return 0;
 }

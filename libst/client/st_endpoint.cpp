@@ -301,5 +301,5 @@ const char* st_version(void) {
 }
 
 const char* st_strerror(int error) {
-  return stp::client::describe(error);
+  return stp::client::full_text(error);
 }

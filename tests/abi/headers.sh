@@ -3,6 +3,7 @@
 # usage: headers.sh ROOT COMPILER...
 # Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++. Each compiler
 # takes every second of the standards; with STP_LONG all.
+# The headers of C++ alone say which standard they need.
 # It is not included as a system header, because compilers print no warnings for those.
 set -u
 root=$1
@@ -32,6 +33,13 @@ for compiler in "$@"; do
     done
   done
   swapped=$standards standards=$others others=$swapped
+done
+# Who compiles for an older standard is told which one it takes.
+for header in managed:17:14 coroutine:20:17; do
+  IFS=: read -r name needed older <<<"$header"
+  printf '#include <stp/%s.hpp>\n' "$name" | "$1" -x c++ -std=c++"$older" -E -I "$root/libst/include" - 2>&1 >/dev/null |
+    grep -q "<stp/$name.hpp> needs C++$needed or later" ||
+    { echo "$name.hpp does not say that it needs C++$needed" && wrong=1; }
 done
 [ $count -ge 8 ] || { echo "only $count headers found"; exit 1; }
 exit $wrong

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <string>
+
+#include "tests/files/limited_descriptors.h"
+#include "tools/files/channel.h"
 
 namespace stp::files {
 namespace {
@@ -13,6 +18,27 @@ namespace {
 TEST(Failure, a_link_that_cannot_be_opened_now_has_the_hint_at_another_one) {
   const std::string text = link_failure(-EAGAIN).what();
   EXPECT_NE(text.find("--link names another one"), std::string::npos) << text;
+}
+
+// A link over UDP is not there then, which the error says; the reason stands in the text alone.
+TEST(Failure, a_link_that_finds_no_descriptor_has_the_hint_at_the_limit) {
+  ::setenv("STP_LINK", "udp:127.0.0.1,port=0", 1);
+  std::string text;
+  {
+    const test::LimitedDescriptors few(0);
+    try {
+      const FileLink link;
+    } catch (const LinkFailure& failure) {
+      text = failure.what();
+    }
+  }
+  EXPECT_NE(text.find(std::strerror(EMFILE)), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("; raise ulimit -n")) << text;
+}
+
+TEST(Failure, a_peer_that_goes_before_it_has_answered_has_ended) {
+  const std::string text = connect_failure(-ENOTCONN, "beta:3000", "").what();
+  EXPECT_EQ(text, "the program on beta:3000 has ended; start stp-recv --listen there");
 }
 
 }  // namespace

@@ -92,6 +92,28 @@ TEST_F(FileSenderTest, does_not_go_on_with_a_receiver_that_says_that_no_file_is_
   EXPECT_THROW(sending.get(), LinkFailure);
 }
 
+// Any program of the managed API may accept whoever comes.
+TEST_F(FileSenderTest, names_a_program_that_is_no_receiver) {
+  auto connecting = std::async(std::launch::async, []() -> std::string {
+    FileLink link;
+    try {
+      const Channel channel(link, "localhost:3000", [] {}, {});
+    } catch (const LinkFailure& failure) {
+      return failure.what();
+    }
+    return "";
+  });
+  std::optional<stm_event_t> event;
+  while (!event) event = requests_->next(kAttention);
+  const Queue events(*link_, 8);
+  stm_connection_attr_t attr{};
+  attr.size = sizeof attr;
+  attr.events = events.handle();
+  EXPECT_EQ(::stm_accept(event->connection, &attr, nullptr, 0), 0);
+  EXPECT_EQ(connecting.get(), "the program on localhost:3000 is not an stp-recv of this version");
+  ::stm_connection_close(event->connection);
+}
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

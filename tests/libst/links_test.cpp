@@ -35,6 +35,15 @@ TEST(Links, AnErrorHasTheTextOfTheCallThatFailedWithIt) {
       << "that was another call";
 }
 
+TEST(Links, AnErrorWithoutAReasonSaysWhatItMeansHere) {
+  const std::string text = st_strerror(-EMSGSIZE);
+  EXPECT_TRUE(text.starts_with(std::string(std::strerror(EMSGSIZE)) + ": ")) << text;
+  EXPECT_NE(text.find("longer than the receive"), std::string::npos) << text;
+  EXPECT_EQ(st_delete(nullptr), -EBADF);
+  EXPECT_NE(std::string(st_strerror(-EBADF)).find("the handle is closed"), std::string::npos);
+  EXPECT_STREQ(st_strerror(-ENOENT), std::strerror(ENOENT));
+}
+
 TEST(Links, EndpointsOfAProcessShareALinkAndTheLastOneClosesIt) {
   Daemon daemon;
   const UseLink link(daemon.link());

@@ -294,6 +294,15 @@ TEST(UdpLinks, AloneHaveUdpPorts) {
   EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
 }
 
+TEST(UdpLinks, AUdpPortBehindTheColonIsTold) {
+  const UseLink link("loop");
+  Endpoint client;
+  st_chandle_t connected = nullptr;
+  EXPECT_EQ(st_connect(client, "127.0.0.1:3000/8181", &connected), -EINVAL);
+  EXPECT_NE(std::string(st_strerror(-EINVAL)).find("HOST/UDPPORT:PORT"), std::string::npos)
+      << st_strerror(-EINVAL);
+}
+
 TEST(UdpLinks, AnAddressWithoutItsBracketsIsTold) {
   const UseLink link("loop");
   Endpoint client;

@@ -37,6 +37,12 @@ TEST_F(StpctlTrace, BetweenStartAndStopEveryFrameIsInAFileThatOthersRead) {
   EXPECT_EQ(read_trace(path).size(), frames.size());
 }
 
+TEST_F(StpctlTrace, DoesNotGoToStandardOutput) {
+  const auto said = stpctl({"trace", "--out", "-"});  // before it looks for a daemon
+  EXPECT_EQ(said.exit_status, 2);
+  EXPECT_TRUE(contains(said.text, "--out -: a trace goes into a regular file")) << said.text;
+}
+
 TEST_F(StpctlTrace, RunsUntilCtrlCAndSaysWhatItHas) {
   const auto stpd = serve();
   Program trace(command({"trace", "--out", path}));

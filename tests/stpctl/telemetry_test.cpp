@@ -75,5 +75,17 @@ TEST_F(TelemetryTest, LeavesNothingBehindWhenTheDaemonEnds) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
 }
 
+// As for root of a container or of a user namespace, which may not write into /var/run.
+TEST_F(StpctlFixture, WhereTelemetryFindsNoDirectoryTwoDaemonsServe) {
+  ::setenv("RUNTIME_DIRECTORY", "/dev/null", 1);
+  const auto first = serve({}, "vdev:net_ring0,mac=02:00:00:00:00:07");
+  Program second({STPD_PATH, "--link", "vdev:net_ring0,mac=02:00:00:00:00:08", "--socket",
+                  directory.path() + "/second.sock"});
+  EXPECT_TRUE(second.says("stpd: ready\n")) << second.output();
+  ::unsetenv("RUNTIME_DIRECTORY");
+  for (const auto* const each : {first.get(), &second})
+    EXPECT_TRUE(contains(each->output(), "there is no telemetry")) << each->output();
+}
+
 }  // namespace
 }  // namespace stp::test

@@ -124,6 +124,7 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const P
                           kGreeting.data(), kGreeting.size());
     if (error != 0) throw connect_failure(error, peer, st_strerror(error));
     await_connection(peer, patience, tell);
+    if (!is_greeted()) throw connect_failure(-EPROTO, peer, "");
   } catch (...) {
     ::stm_connection_close(connection_);
     throw;
@@ -196,6 +197,13 @@ int Channel::reason_of_refusal() {
   if (length != static_cast<int>(said.size())) return -EPROTO;
   other_version_ = version_in(said);
   return said == kEnough ? -EUSERS : -EPROTO;
+}
+
+// Any program may accept; an stp-recv says along that it is one.
+bool Channel::is_greeted() const {
+  Greeting said{};
+  const auto length = ::stm_private_data(connection_, said.data(), said.size());
+  return length == static_cast<int>(said.size()) && said == kGreeting;
 }
 
 void Channel::await_connection(const std::string& peer, const Patience& patience,

@@ -185,6 +185,8 @@ class Channel {
   // The connection has ended with that error, or the link below it has.
   [[noreturn]] void fail(int error) const;
   void await_connection(const std::string& peer, const Patience& patience, const Tell& tell);
+  // Whether who has accepted is an stp-recv.
+  [[nodiscard]] bool is_greeted() const;
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
   [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;

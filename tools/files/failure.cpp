@@ -4,6 +4,7 @@
 #include <stp/st.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "stp/base/start_thread.h"
@@ -25,7 +26,9 @@ LinkFailure link_failure(int result) {
   const std::string why = st_strerror(result);
   const auto text = "cannot open the link: " + why;
   if (why == NoThread::kText) return LinkFailure(text);  // it has a remedy
-  if (result == -EMFILE) return LinkFailure(text + "; raise ulimit -n");
+  // The link may say that with another error, because it is not there.
+  if (result == -EMFILE || why.find(std::strerror(EMFILE)) != std::string::npos)
+    return LinkFailure(text + "; raise ulimit -n");
   return LinkFailure(text +
                      "; --link names another one (stpd:PATH, iface:NAME, udp:ADDRESS, ip:ADDRESS, "
                      "pci:ADDRESS, memif:PATH)");
@@ -63,6 +66,8 @@ LinkFailure connect_failure(int result, const std::string& peer, const std::stri
       return LinkFailure("cannot reach " + peer + ": " + why);
     case EPROTO:
       return LinkFailure("the program on " + peer + " is not an stp-recv of this version");
+    case ENOTCONN:
+      return LinkFailure("the program on " + peer + " has ended; start stp-recv --listen there");
     case EUSERS:
       return LinkFailure(peer + " takes no more senders from this host at once; wait until one " +
                          "has finished, or start stp-recv there with a higher --per-peer");

@@ -198,6 +198,8 @@ void add_trace(cli::App& trace, Options& options) {
 }
 
 std::string check_trace(const Options& options) {
+  if (options.out == "-")
+    return "--out -: a trace goes into a regular file, not to standard output; name one";
   return options.out.empty() ? "trace needs --out FILE" : "";
 }
 

@@ -11,6 +11,10 @@
 #ifndef STP_COROUTINE_HPP
 #define STP_COROUTINE_HPP
 
+#if !defined(__cpp_impl_coroutine) && __cplusplus < 202002L
+#error "<stp/coroutine.hpp> needs C++20 or later: compile with -std=c++20"
+#endif
+
 #include <stp/managed.hpp>
 
 #include <coroutine>

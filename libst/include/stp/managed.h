@@ -5,8 +5,9 @@
  * connections. docs/managed.md tells the model; here stand the shapes and the rules.
  *
  * Errors: 0 (or a call's own positive value) is success, a negative value is a negated errno;
- * st_strerror() says more of this thread's last call. Handles are opaque; NULL, foreign or closed
- * ones give -EBADF. In a child of fork() no handle works.
+ * st_strerror() says more of this thread's last call, and what the status of an event means.
+ * Handles are opaque; NULL, foreign or closed ones give -EBADF. In a child of fork() no handle
+ * works.
  * Threads: any call from any thread. Calls that post never block; those that may say so.
  * Progress: a thread of the domain makes it, and whoever polls or waits on a queue. It never
  * depends on the program's next call. Completions: what was posted (the call returned 0) completes

@@ -351,7 +351,8 @@ ST_API int st_flush(void* handle);
 ST_API double st_time(void);
 ST_API const char* st_version(void);
 /* What `error` (either sign) means: in the words of this thread's last call if that is how it
- * failed, else the system's. Good until the thread's next call. */
+ * failed, else the system's, and behind them what it means here if they do not say it. Good until
+ * the thread's next call. */
 ST_API const char* st_strerror(int error);
 
 /* Hooks (Appendix A): one function each for the whole process, NULL for none. Called by the thread

@@ -32,7 +32,7 @@ class Canceled(Error):
 class ConnectionRefused(Error, ConnectionRefusedError):
     """Nobody listens there, or the peer has said no."""
 
-    remedy = "start the peer and compare host and port; or the peer has said no"
+    remedy = "start the peer, and compare host and port"
 
 
 class PeerGone(Error, ConnectionResetError):

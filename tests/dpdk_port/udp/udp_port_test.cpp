@@ -311,6 +311,21 @@ TEST_P(DoubtfulWay, HasBothSidesToldTheMtuAndTheRemedy) {
   EXPECT_NE(sent.find("'ping -M do -s 8232 "), std::string::npos) << sent;
 }
 
+// At an MTU of 1500 an STU has 1,024 bytes, which arrive on any way.
+TEST(UdpPort, WhoseStusAreShortIsNotInDoubtForWhatItWasAskedFor) {
+  UdpPair pair("127.0.0.1", ",mtu=1500");
+  ASSERT_TRUE(pair.a.port && pair.b.port);
+  Frame grant = frame_of(kClearToSend, pair.a_at_b, pair.b.mac(), kHead, 1);
+  grant[kParamAt] = std::byte{0};
+  grant[kParamAt + 1] = std::byte{17};  // 128 KiB
+  pair.b.engine.send(grant);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() == 1; }));
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + 1'024, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 1; }));
+  pair.b.port->turn(pair.b.engine, now() + UdpWays::kLate);
+  EXPECT_EQ(pair.b.port->trouble_of(pair.a_at_b), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(UdpPort, DoubtfulWay, testing::Values("127.0.0.1", "[::1]"));
 
 // protocol: 13.4

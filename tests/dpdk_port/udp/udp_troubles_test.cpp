@@ -191,6 +191,21 @@ TEST(UdpWays, AStationThatIsAskedForLongDatagramsAndSendsShortOnesIsInDoubt) {
   EXPECT_TRUE(ways.owes(kThere, later + UdpWays::kLate));
 }
 
+// Such as one whose stpd was started anew: nobody there knows what was asked before.
+TEST(UdpWays, AStationThatBeginsAConnectionWithALongDatagramOwesNothing) {
+  UdpWays ways;
+  const Time time = 100 * kSecond, later = time + 2 * UdpWays::kLate;
+  ways.asked(kThere, time);
+  ways.heard(kThere, UdpWays::kEverywhere + 1, time, true);
+  ways.asked(kThere, time);
+  ways.asked(kThere, later);
+  ways.heard(kThere, 72, later);
+  EXPECT_FALSE(ways.owes(kThere, later));
+  ways.asked(kThere, later + UdpWays::kSent);
+  ways.heard(kThere, 72, later + UdpWays::kSent);
+  EXPECT_TRUE(ways.owes(kThere, later + UdpWays::kSent)) << "the way may have become another one";
+}
+
 TEST(UdpWays, WhatAsksForMoreThanEveryWayCarriesIsKnown) {
   const auto asks = [](wire::Op op, std::uint16_t param) {
     wire::Header header;
