@@ -58,7 +58,7 @@ void FavoredPeer::make_room() {
 
 void FavoredPeer::leave() {
   make_room();
-  lead_ = 0;
+  lead_ = crowded_ = 0;
 }
 
 void FavoredPeer::look_for_route(Time now) {

@@ -12,6 +12,7 @@
 // it is for. Where the kernel refuses, everything goes on by the link's socket.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "dpdk_port/link/address.h"
@@ -33,6 +34,11 @@ class FavoredPeer {
   // So many calls that send to it fail, with nothing from it in between, until it is favored no
   // more: anybody may forge what makes one fail.
   static constexpr unsigned kMostFailures = 4;
+  // What comes from a station many at a time is joined at the link's socket, and would come one by
+  // one by a socket of its own. So it is favored no more once it has sent so many at a time so
+  // often, where so many datagrams that were alone make up for one such time; and is not favored
+  // before they have.
+  static constexpr unsigned kMany = 4, kCrowds = 4, kLone = 16;
   // How long a message of its socket tells whose it is: anybody's may have come there before it was
   // connected.
   static constexpr Time kSettled = 100 * kMillisecond;
@@ -54,6 +60,17 @@ class FavoredPeer {
     } else if (to != station_) {
       favor(at, now);
     }
+  }
+
+  // So many datagrams have come from a station joined, by the link's socket.
+  void came_joined(const MacAddr& from, unsigned datagrams) {
+    if (datagrams >= kMany && from == candidate_) lead_ -= std::min(lead_, kLone);
+  }
+  // So many have come at a time by its own.
+  void came(unsigned datagrams) {
+    if (datagrams >= kMany) crowded_ += kLone;
+    if (datagrams == 1 && crowded_ > 0) --crowded_;
+    if (crowded_ >= kCrowds * kLone) leave();
   }
 
   // The socket for that station; nullptr: it has none.
@@ -118,6 +135,7 @@ class FavoredPeer {
   bool can_favor_ = false;
   MacAddr candidate_, station_;
   unsigned lead_ = 0;  // of the candidate
+  unsigned crowded_ = 0;
   Time failed_ = kNever;
   Time since_ = 0, looked_ = 0;
   Peers::Route way_{};

@@ -58,9 +58,6 @@ class UdpReceiver {
   // The link's socket is asked in one of so many calls more while nothing comes to it, and the
   // favored station's socket had something within so many calls.
   static constexpr unsigned kLeftOut = 3, kRecent = 64;
-  // A station is favored no more once it has sent many datagrams at a time so often, where kLone
-  // that came alone make up for one such time.
-  static constexpr unsigned kCrowds = 4, kLone = 16;
 
   // A socket, and the address of this host that its datagrams come to, unless they tell.
   struct Source {
@@ -83,7 +80,7 @@ class UdpReceiver {
   UdpSocket& socket_;
   FavoredPeer& favored_;
   Source link_{socket_};
-  unsigned left_out_ = kLeftOut, empty_calls_ = 0, crowded_ = 0;
+  unsigned left_out_ = kLeftOut, empty_calls_ = 0;
   RecentSource source_;
   UdpWays& ways_;
   const MacAddr own_;
@@ -166,12 +163,7 @@ unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now) {
   Source from{*socket, &favored_.own(), favored_.was_empty(), favored_.is_plain(now)};
   const unsigned taken = run(from, engine, tap, now);
   favored_.note_empty(from.was_empty);
-  if (taken >= kMessages) crowded_ += kLone;
-  if (taken == 1 && crowded_ > 0) --crowded_;
-  if (crowded_ >= kCrowds * kLone) {
-    crowded_ = 0;
-    favored_.leave();
-  }
+  favored_.came(taken);
   return moved + taken;
 }
 
@@ -275,7 +267,10 @@ unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& en
   } while (at < all.size());
   if (from == nullptr) counters_.no_station += datagrams;
   counters_.datagrams += datagrams;
-  if (datagrams > 1) counters_.joined += datagrams;
+  if (datagrams > 1) {
+    counters_.joined += datagrams;
+    if (from != nullptr) favored_.came_joined(from->name, datagrams);
+  }
   return datagrams;
 }
 

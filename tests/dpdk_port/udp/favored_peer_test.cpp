@@ -346,6 +346,24 @@ TEST(FavoredPeer, IsNoneThatSendsMuchAtATime) {
   }
 }
 
+// Whoever takes a long transfer answers each of its bursts with one datagram.
+TEST(FavoredPeer, IsNoneWhoseMuchAtATimeIsAnswered) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  if (pair.b.port->info().driver.find("gro") == std::string::npos)
+    GTEST_SKIP() << "the kernel joins nothing";
+  constexpr unsigned kFrames = 8;
+  for (unsigned i = 0; i < 2 * kEnough; ++i) {
+    for (unsigned j = 0; j < kFrames; ++j)
+      pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 1'000, j));
+    ASSERT_TRUE(pair.turn_until(
+        [&] { return pair.b.engine.received.size() == std::size_t{i + 1} * kFrames; }));
+    pair.b.engine.send(frame_of(kAnswer, pair.a_at_b, pair.b.mac(), 40, i));
+    ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() > i; }));
+  }
+  EXPECT_EQ(counter(*pair.b.port, "udp_tx_favored"), 0U);
+  EXPECT_EQ(counter(*pair.b.port, "udp_rx_joined"), 2U * kEnough * kFrames);
+}
+
 TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());
