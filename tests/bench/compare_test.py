@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """compare_test.py BINARIES: what tests/bench/compare does with two builds, of figures that are
-made up; and that tcp_ping, kernel_stream and hand_over measure."""
+made up; and that tcp_ping, kernel_stream, hand_over and between_cpus measure."""
 
 import argparse
 import importlib.util
@@ -130,6 +130,24 @@ class Scale(unittest.TestCase):
             self.rate("shards  2 apart    5028417 puts/s of 8 bytes  (threads share CPUs)")
 
 
+class Places(unittest.TestCase):
+    def collect(self, looks):
+        collector = compare.Collector(iter(looks).__next__)
+        for value in range(len(looks) // 2):
+            collector.take("put", lambda value=value: float(value))
+        return {place: part.values for place, part in collector.of_places()}
+
+    def test_are_told_apart_and_what_belongs_to_neither_is_left_out(self):
+        found = self.collect([16e9, 12e9, 4e9, 3e9, 15e9, 4e9, 4e9, 4e9, 20e9, 13e9])
+        self.assertEqual(found, {"CPUs near each other": {"put": [0.0, 4.0]}, "CPUs far from each other": {"put": [1.0, 3.0]}})
+
+    def test_are_one_where_nothing_has_moved(self):
+        self.assertEqual(self.collect([4e9, 3e9, 3.5e9, 5e9]), {"": {"put": [0.0, 1.0]}})
+
+    def test_are_one_where_nobody_knows(self):
+        self.assertEqual(self.collect([None] * 4), {"": {"put": [0.0, 1.0]}})
+
+
 class Rows(unittest.TestCase):
     def test_goals_name_figures_that_are_taken(self):
         names = {figure.name for figure in FIGURES}
@@ -229,6 +247,9 @@ class HandOver(unittest.TestCase):
             done = subprocess.run([os.path.join(BINARIES, "hand_over"), wrong], timeout=60,
                                   capture_output=True, check=False)
             self.assertEqual(done.returncode, 2, wrong)
+
+    def test_cpus_copy_from_each_other(self):
+        self.assertGreater(measurements.between_cpus(Bench(os.path.dirname(BINARIES), 1)), 0)
 
 
 if __name__ == "__main__":

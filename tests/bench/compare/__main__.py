@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python3 tests/bench/compare: measures Scheduled Transfers beside bare frames, memcpy, and what
-people would use instead, in turn and several times, and prints medians and their ratios. With
+people would use instead, in turn and several times, and prints medians and their ratios, for
+near CPUs and for far ones each, if their host has moved them meanwhile. With
 --against, each figure of our own is taken with a second build as well, in turn with the first: what
 a change gains or costs, on whatever machine."""
 
@@ -11,8 +12,9 @@ import statistics
 import sys
 import time
 
+import places
 import plots
-from measurements import Bench
+from measurements import Bench, between_cpus
 from rows import FIGURES, GOALS, SIZES, SWEEPS
 from system import Skipped, build, model, repeats, seconds, strangers_load
 
@@ -41,19 +43,29 @@ class Collector:
     """Values by name, and the reasons for missing ones. A value that this machine cannot measure is not
     tried again; a measurement that merely failed is."""
 
-    def __init__(self):
+    def __init__(self, look=lambda: None):
         self.values, self.skipped, self.failed = {}, {}, {}
+        self.look, self.looks = look, {}  # at the CPUs, before and after each value
 
     def take(self, name, measure):
         if name in self.skipped:
             return
         try:
+            before = self.look()
             self.values.setdefault(name, []).append(measure())
+            self.looks.setdefault(name, []).append((before, self.look()))
         except Skipped as why:
             self.skipped[name] = str(why)
         except Exception as why:  # pylint: disable=broad-except
             self.failed.setdefault(name, []).append(f"{type(why).__name__}: {why}")
             say(f"  {name}: {why}")
+
+    def of_places(self):
+        """[(where the CPUs were, what was measured there)]"""
+        for place, values in places.split(self.values, self.looks):
+            part = Collector()
+            part.values = values
+            yield place, part
 
     def median(self, name):
         values = self.values.get(name)
@@ -129,6 +141,9 @@ def print_figures(chosen, collector):
         if values:
             words = [number(of(values)) for of in (statistics.median, min, max)]
             print(f"| {figure.name} | {' | '.join(words)} | {figure.unit} | {len(values)} |")
+
+
+def print_missing(collector):
     for name, why in collector.skipped.items():
         print(f"\nskipped: {name}: {why}")
     for name, whys in collector.failed.items():
@@ -187,11 +202,12 @@ def write_json(path, settings, loads, collector):
             "cpus": os.cpu_count(), "kernel": os.uname().release,
             "repeats": settings.repeats, "seconds": settings.seconds,
             "build": settings.build, "against_build": settings.against, "others_load_percent": loads,
-            "values": collector.values, "skipped": collector.skipped, "failed": collector.failed,
+            "values": collector.values, "between_cpus": collector.looks, "skipped": collector.skipped, "failed": collector.failed,
             "against": {figure.name: {"ratio": ratio, "least": least, "most": most}
                         for figure, _, _, ratio, least, most in compare_builds(FIGURES, collector)},
-            "goals": [{"what": goal.what, "bound": goal.bound, "at_most": goal.at_most,
-                       "measured": found, "met": met} for goal, found, met in judge(collector)],
+            "goals": [{"what": goal.what, "cpus": place, "bound": goal.bound, "at_most": goal.at_most,
+                       "measured": found, "met": met}
+                      for place, part in collector.of_places() for goal, found, met in judge(part)],
         }, file, indent=1)
 
 
@@ -202,7 +218,8 @@ def main():
               if not settings.only or any(text in figure.name for text in settings.only)]
     if not chosen:
         sys.exit("no figure has that in its name; there are: " + ", ".join(f.name for f in FIGURES))
-    bench, collector = Bench(os.path.abspath(settings.build), settings.seconds), Collector()
+    bench = Bench(os.path.abspath(settings.build), settings.seconds)
+    collector = Collector(lambda: between_cpus(bench))
     other = bench.of_build(os.path.abspath(settings.against)) if settings.against else None
     if other:
         bench.check_differs_from(other)
@@ -210,9 +227,13 @@ def main():
         loads = collect(bench, other, chosen, settings.repeats, collector)
         if settings.plots:
             sweep(bench, settings.repeats, collector, settings.out)
-    print_figures(chosen, collector)
-    print_builds(chosen, collector)
-    print_goals(collector)
+    for place, part in collector.of_places():
+        if place:
+            print(f"\n{place}:\n")
+        print_figures(chosen, part)
+        print_builds(chosen, part)
+        print_goals(part)
+    print_missing(collector)
     print(f"\nOthers used {min(loads):.0f} to {max(loads):.0f} % of the machine's CPUs before each "
           "repeat.")
     write_json(os.path.join(settings.out, "results.json"), settings, loads, collector)

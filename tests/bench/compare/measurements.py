@@ -225,6 +225,14 @@ def hand_over(bench, sleep=False):
     return float(output_of(bench.tool("hand_over") + ["--sleep"] * sleep + [str(bench.seconds)]))
 
 
+def between_cpus(bench):
+    """Bytes a second that one CPU of a measurement copies of what the other one has just written; None: not to be had."""
+    try:
+        return float(output_of(bench.tool("between_cpus")))
+    except (Skipped, RuntimeError):
+        return None
+
+
 def bare_udp_latency(bench):
     """Datagrams as long as those of an 8-byte Put."""
     return tcp_latency(bench, size=HEADER + 8, udp=True)
