@@ -39,6 +39,7 @@
 #define STP_UDP_RECEIVE_COUNTERS(X)                                                                \
   X(datagrams,     udp_rx_datagrams, "datagrams received")                                         \
   X(joined,        udp_rx_joined,    "datagrams that the kernel had joined with others")           \
+  X(kept,          udp_rx_kept,      "messages that were kept a while after they had been read")      \
   X(no_station,    udp_rx_no_station, "datagrams dropped: no host can have the address they came from")
 
 #define STP_UDP_SEND_COUNTERS(X)                                                                   \

@@ -18,6 +18,7 @@
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/link_port.h"
 #include "dpdk_port/udp/favored_peer.h"
+#include "dpdk_port/udp/kept_messages.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/routes.h"
@@ -48,8 +49,17 @@ class UdpReceiver {
   unsigned run(Engine& engine, Tap* tap, Time now);
   // The next call leaves out no socket.
   void ask_all() { left_out_ = kLeftOut; }
+  // Its sockets are readable only if something is new.
+  void prepare_to_sleep(Time now) {
+    ask_all();
+    kept_.let_go(now);
+  }
 
-  [[nodiscard]] const UdpReceiveCounters& counters() const { return counters_; }
+  [[nodiscard]] UdpReceiveCounters counters() const {
+    UdpReceiveCounters all = counters_;
+    all.kept = kept_.total();
+    return all;
+  }
 
  private:
   // A call's worth: what it copies is still in the nearest cache when the Node copies it on.
@@ -65,6 +75,7 @@ class UdpReceiver {
     const OwnAddress* own = nullptr;
     bool was_empty = false;  // at the last call
     bool is_plain = false;   // see FavoredPeer
+    KeptMessages* kept = nullptr;
   };
   unsigned run(Source& from, Engine& engine, Tap* tap, Time now);
   unsigned run_favored(Engine& engine, Tap* tap, Time now);
@@ -79,7 +90,8 @@ class UdpReceiver {
 
   UdpSocket& socket_;
   FavoredPeer& favored_;
-  Source link_{socket_};
+  KeptMessages kept_{socket_};
+  Source link_{.socket = socket_, .kept = &kept_};
   unsigned left_out_ = kLeftOut, empty_calls_ = 0;
   RecentSource source_;
   UdpWays& ways_;
@@ -176,9 +188,11 @@ unsigned UdpReceiver::run(Source& from, Engine& engine, Tap* tap, Time now) {
     for (int i = 0; i < count; ++i)
       moved += take(from, static_cast<std::size_t>(i), engine, tap, now);
     deliver(engine, now);
+    if (from.kept != nullptr) from.kept->settle(now);
     if (seat_ != nullptr) seat_->publish();
     if (count < static_cast<int>(kMessages)) break;
   }
+  if (moved == 0 && from.kept != nullptr) from.kept->settle(now);
   return moved;
 }
 
@@ -205,10 +219,12 @@ int UdpReceiver::receive(const Source& from, Time now) {
 // Returns the number of messages, or -1: see errno. For one of them recvmsg() takes less time.
 int UdpReceiver::ask(const Source& from, std::size_t most) {
   const int fd = from.socket.fd();
+  const int flags =
+      from.kept != nullptr && from.kept->are_kept() ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
   if (most > 1)
-    return ::recvmmsg(fd, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT, nullptr);
+    return ::recvmmsg(fd, messages_.data(), static_cast<unsigned>(most), flags, nullptr);
   if (from.is_plain) return ask_for_plain(fd);
-  const auto size = ::recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
+  const auto size = ::recvmsg(fd, &messages_[0].msg_hdr, flags);
   if (size < 0) return -1;
   messages_[0].msg_len = static_cast<unsigned>(size);
   return 1;
@@ -266,6 +282,8 @@ unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& en
     at += size;
   } while (at < all.size());
   if (from == nullptr) counters_.no_station += datagrams;
+  if (source.kept != nullptr)
+    source.kept->have_read(messages_[message].msg_len, datagrams >= FavoredPeer::kMany, now);
   counters_.datagrams += datagrams;
   if (datagrams > 1) {
     counters_.joined += datagrams;
@@ -432,7 +450,7 @@ class UdpPort final : public LinkPort {
   [[nodiscard]] std::string steering() const override;
   [[nodiscard]] int wake_fd() const override { return favored_.wake_fd(); }
   bool prepare_to_sleep() override {
-    receiver_.ask_all();
+    receiver_.prepare_to_sleep(seen_);
     return !sender_.is_waiting() && LinkPort::prepare_to_sleep();
   }
 
@@ -559,7 +577,7 @@ PortInfo describe(const LinkConfig& config, const UdpSocket& socket, const Peers
   info.max_stu = max_stu_of(info.mtu);
   info.attaches = !config.copy;
   // The kernel counts what surrounds a datagram in its memory, too.
-  info.receive_queue = socket.receive_bytes() / (2 * info.mtu) + 1;
+  info.receive_queue = (socket.receive_bytes() - socket.kept_bytes()) / (2 * info.mtu) + 1;
   info.address = socket.address().ipv4();
   info.internet = true;
   info.one_address = !socket.is_any();

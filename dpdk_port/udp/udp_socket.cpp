@@ -27,7 +27,7 @@ namespace {
 
 // As much as a turn may be late for, at the rate of a fast network. Without privileges the kernel
 // gives net.core.rmem_max at most.
-constexpr int kSocketBuffer = 8 << 20;
+constexpr int kSocketBuffer = 10 << 20;
 constexpr unsigned kUsualIpMtu = 1500;
 constexpr std::size_t kReportsAtOnce = 16;
 // How often a call is made again while reports may be what makes it fail.
@@ -300,6 +300,7 @@ void UdpSocket::steer(unsigned count) {
 
 std::string UdpSocket::take_place_of(UdpSocket& other) {
   if (::dup3(fd_, other.fd_, O_CLOEXEC) < 0) return std::strerror(errno);
+  other.replaced_.fetch_add(1, std::memory_order_relaxed);
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
   std::string fault;
@@ -439,6 +440,17 @@ void UdpSocket::set_options() {
   const int off = 0, on = 1;
   segments_ = ::setsockopt(fd_, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
   joins_ = ::setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+  if (joins_) read_from_begin();
+}
+
+void UdpSocket::read_from_begin() const {
+  set_option(fd_, SOL_SOCKET, SO_PEEK_OFF, 0);
+}
+
+bool UdpSocket::is_of_nic() const {
+  unsigned poller = 0;
+  socklen_t length = sizeof poller;
+  return ::getsockopt(fd_, SOL_SOCKET, SO_INCOMING_NAPI_ID, &poller, &length) != 0 || poller != 0;
 }
 
 // `interface`: "" if the link has an address, or all of them.

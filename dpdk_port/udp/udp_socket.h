@@ -92,6 +92,19 @@ class UdpSocket {
   [[nodiscard]] bool segments() const { return segments_; }    // UDP_SEGMENT
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
+  // How much of that messages may take that have been read and are kept (KeptMessages).
+  static constexpr std::size_t kKept = 4 << 20;
+  [[nodiscard]] std::size_t kept_bytes() const {
+    return joins_ && receive_bytes_ >= 4 * kKept ? kKept : 0;
+  }
+  // Calls that leave messages in the queue read each of them once, and from now on all again.
+  void read_from_begin() const;
+  // Whether a NIC has received the last message, or the kernel does not tell.
+  [[nodiscard]] bool is_of_nic() const;
+  // How often another socket has got its descriptor.
+  [[nodiscard]] unsigned times_replaced() const {
+    return replaced_.load(std::memory_order_relaxed);
+  }
 
   // A socket at all addresses: which of them a message came to, which one the kernel would send
   // from to `to`, and what makes it send from `own`: `control` is for a call, of which as many
@@ -185,6 +198,7 @@ class UdpSocket {
   unsigned carries_ = 0;  // MTU of the interface that refused a datagram last; 0: not known
   bool segments_ = false, joins_ = false;
   std::atomic<bool> tells_marks_{false};
+  std::atomic<unsigned> replaced_{0};
   int not_segmented_ = 0;
   std::size_t receive_bytes_ = 0;
   Time muted_until_ = kNever;  // kNever: reports are heard
