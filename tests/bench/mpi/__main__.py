@@ -2,7 +2,8 @@
 """python3 tests/bench/mpi: Open MPI over Scheduled Transfers beside Open MPI over what else there
 is, in turn and several times. Two ranks, of which each polls on a CPU of its own: on a veth pair,
 on memif, on one host. Then Allreduce among four ranks, LAMMPS among two, and stp-perf's Write on
-the same links. Prints medians, and their ratios beside what is asked of them."""
+the same links. Prints medians, and their ratios beside what is asked of them, for near CPUs and for
+far ones each, if their host has moved them meanwhile."""
 
 import argparse
 import contextlib
@@ -17,7 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "bench", "compare"))
 
-from measurements import Bench, bandwidth  # noqa: E402
+import places  # noqa: E402
+from measurements import Bench, bandwidth, between_cpus  # noqa: E402
 from system import (Skipped, Wire, background, build, model, output_of, program, repeats,  # noqa: E402
                     seconds, strangers_load)
 
@@ -213,18 +215,30 @@ def options():
 
 
 def collect(runs, names, repeats):
-    """({name: {(column, size): values}}, {name: why it failed})"""
-    values, failed = {}, {}
+    """({name: {(column, size): values}}, how near the CPUs were as {name: pairs}, {name: why it failed})"""
+    values, looks, failed = {}, {}, {}
     for repeat in range(repeats):
         print(f"repeat {repeat + 1} of {repeats}; others use {strangers_load():.0f} % of the "
               "machine", file=sys.stderr, flush=True)
         for name in names:
             try:
+                before = between_cpus(runs.bench)
                 for key, value in runs.measure(name).items():
                     values.setdefault(name, {}).setdefault(key, []).append(value)
+                looks.setdefault(name, []).append((before, between_cpus(runs.bench)))
             except Exception as why:  # pylint: disable=broad-except
                 failed[name] = str(why)
-    return values, failed
+    return values, looks, failed
+
+
+def of_places(values, looks):
+    """[(where the CPUs were, the values of there)]"""
+    flat = {(name, key): each for name, found in values.items() for key, each in found.items()}
+    for place, part in places.split(flat, {figure: looks[figure[0]] for figure in flat}):
+        found = {}
+        for (name, key), each in part.items():
+            found.setdefault(name, {})[key] = each
+        yield place, found
 
 
 def median(values, name, *key):
@@ -232,7 +246,9 @@ def median(values, name, *key):
     return statistics.median(found) if found else None
 
 
-def show(values, failed):
+def show(place, values):
+    if place:
+        print(f"\n{place}:")
     for column, (title, scale) in COLUMNS.items():
         sizes = sorted({size for found in values.values() for of, size in found if of == column})
         if not sizes:
@@ -253,6 +269,9 @@ def show(values, failed):
             ratio = f"{ours / (min if at_most else max)(others):.2f}"
         print(f"| {COLUMNS[column][0]}, {figure} : {' or '.join(controls)} | {size} | "
               f"{'<=' if at_most else '>='} {bound} | {ratio} |")
+
+
+def show_failed(failed):
     for name, why in failed.items():
         print(f"\nfailed: {name}: {why}")
 
@@ -271,8 +290,10 @@ def main():
             print(f"skipped: {why}")
             return 77
         print(model())
-        values, failed = collect(runs, names, chosen.repeats)
-    show(values, failed)
+        values, looks, failed = collect(runs, names, chosen.repeats)
+    for place, found in of_places(values, looks):
+        show(place, found)
+    show_failed(failed)
     if chosen.out:
         with open(chosen.out, "w", encoding="utf-8") as file:
             json.dump({name: {f"{column} {size}": each for (column, size), each in found.items()}
