@@ -13,7 +13,7 @@
 namespace stp::port {
 namespace {
 
-constexpr std::size_t kIpv4Head = 20, kIpv6Head = 40, kUdpHead = 8;
+constexpr std::size_t kIpv4Head = 20, kUdpHead = 8;
 constexpr std::uint16_t kIpv4Type = 0x0800, kIpv6Type = 0x86dd;
 constexpr std::uint8_t kTimeToLive = 64;
 

@@ -143,6 +143,7 @@ struct PostedReceive {
 class Pool {
  public:
   static constexpr client::Kind kKind = client::Kind::kPool;
+  static constexpr std::size_t kMaxCapacity = std::size_t{1} << 20;
 
   Pool(std::shared_ptr<Domain> domain, std::size_t most)
       : capacity(most), domain_(std::move(domain)) {}

@@ -315,7 +315,16 @@ int stm_link_watch(stm_domain_t domain, stm_queue_t queue, uint64_t context) {
 
 namespace {
 
-constexpr std::size_t kMostReceives = std::size_t{1} << 20;
+// Makes a queue or a pool.
+template <typename Object>
+int make(stm_domain_t domain, std::size_t capacity, auto* out, const char* name) {
+  const auto found = find<Domain>(domain);
+  if (!found) return -EBADF;
+  if (out == nullptr) return missing(name);
+  if (capacity == 0 || capacity > Object::kMaxCapacity)
+    return fail(-EINVAL, "capacity is not in 1..1048576");
+  return publish(*found, std::make_shared<Object>(found.share(), capacity), out);
+}
 
 struct Peer {
   stp::MacAddr mac;
@@ -363,14 +372,7 @@ int handed_over(Domain& domain, const stm_event_t* events, int count) {
 }  // namespace
 
 int stm_queue_create(stm_domain_t domain, size_t capacity, stm_queue_t* queue) {
-  return guarded([&] {
-    const auto found = find<Domain>(domain);
-    if (!found) return -EBADF;
-    if (queue == nullptr) return missing("queue");
-    if (capacity == 0 || capacity > Queue::kMaxCapacity)
-      return fail(-EINVAL, "capacity is not in 1..1048576");
-    return publish(*found, std::make_shared<Queue>(found.share(), capacity), queue);
-  });
+  return guarded([&] { return make<Queue>(domain, capacity, queue, "queue"); });
 }
 
 int stm_queue_resize(stm_queue_t queue, size_t capacity) {
@@ -457,14 +459,7 @@ int stm_queue_post(stm_queue_t queue, uint64_t context) {
 // ---- pools ----
 
 int stm_pool_create(stm_domain_t domain, size_t capacity, stm_pool_t* pool) {
-  return guarded([&] {
-    const auto found = find<Domain>(domain);
-    if (!found) return -EBADF;
-    if (pool == nullptr) return missing("pool");
-    if (capacity == 0 || capacity > kMostReceives)
-      return fail(-EINVAL, "capacity is not in 1..1048576");
-    return publish(*found, std::make_shared<Pool>(found.share(), capacity), pool);
-  });
+  return guarded([&] { return make<Pool>(domain, capacity, pool, "pool"); });
 }
 
 int stm_pool_resize(stm_pool_t pool, size_t capacity) {
@@ -472,7 +467,7 @@ int stm_pool_resize(stm_pool_t pool, size_t capacity) {
     const auto found = find<Pool>(pool);
     if (!found) return -EBADF;
     const stp::Lock guard(found->domain()->mutex());
-    if (capacity > kMostReceives || capacity == 0 || capacity < found->receives.size())
+    if (capacity > Pool::kMaxCapacity || capacity == 0 || capacity < found->receives.size())
       return fail(-EINVAL, "capacity is less than what waits in the pool, or more than 1048576");
     found->capacity = capacity;
     return 0;

@@ -270,39 +270,39 @@ std::shared_ptr<Operation> Connection::begin(const char* what, Gives gives) {
   return operation;
 }
 
-std::shared_ptr<Operation> Connection::send(Buffer bytes, std::uint32_t tag, unsigned flags) {
-  const auto to = need();
-  auto operation = begin("sending", Gives::kNothing);
-  operation->use_buffer(std::move(bytes), false);
-  domain_->post(operation, [&] {
-    return stm_send(to, operation->context, flags, tag, operation->memory, operation->at,
-                    operation->size);
-  });
+// An operation on bytes of a buffer. `fills`: they come from the peer. `call(connection,
+// operation)` posts it.
+template <typename Call>
+Connection::Pending Connection::move(const char* what, Gives gives, Buffer bytes, bool fills,
+                                     const Call& call) {
+  const auto with = need();
+  auto operation = begin(what, gives);
+  operation->use_buffer(std::move(bytes), fills);
+  domain_->post(operation, [&] { return call(with, *operation); });
   return operation;
+}
+
+std::shared_ptr<Operation> Connection::send(Buffer bytes, std::uint32_t tag, unsigned flags) {
+  return move("sending", Gives::kNothing, std::move(bytes), false, [&](auto to, auto& operation) {
+    return stm_send(to, operation.context, flags, tag, operation.memory, operation.at,
+                    operation.size);
+  });
 }
 
 std::shared_ptr<Operation> Connection::put(Buffer bytes, std::uint32_t key, std::uint64_t address,
                                            unsigned flags) {
-  const auto to = need();
-  auto operation = begin("putting", Gives::kNothing);
-  operation->use_buffer(std::move(bytes), false);
-  domain_->post(operation, [&] {
-    return stm_put(to, operation->context, flags, operation->memory, operation->at, operation->size,
+  return move("putting", Gives::kNothing, std::move(bytes), false, [&](auto to, auto& operation) {
+    return stm_put(to, operation.context, flags, operation.memory, operation.at, operation.size,
                    key, address);
   });
-  return operation;
 }
 
 std::shared_ptr<Operation> Connection::get(Buffer buffer, std::uint32_t key, std::uint64_t address,
                                            unsigned flags) {
-  const auto from = need();
-  auto operation = begin("getting", Gives::kLength);
-  operation->use_buffer(std::move(buffer), true);
-  domain_->post(operation, [&] {
-    return stm_get(from, operation->context, flags, operation->memory, operation->at,
-                   operation->size, key, address);
+  return move("getting", Gives::kLength, std::move(buffer), true, [&](auto from, auto& operation) {
+    return stm_get(from, operation.context, flags, operation.memory, operation.at, operation.size,
+                   key, address);
   });
-  return operation;
 }
 
 std::shared_ptr<Operation> Connection::fetch(unsigned op, std::uint64_t operand,

@@ -66,6 +66,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   stm_connection_t need() const;  // fails when it is closed
   Pending begin(const char* what, Operation::Gives gives);
+  template <typename Call>
+  Pending move(const char* what, Operation::Gives gives, Buffer bytes, bool fills,
+               const Call& call);
   Pending begin_receive(const Pending& operation);
   bool deliver_kept(const Pending& operation);
   void go_on();

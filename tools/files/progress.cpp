@@ -10,11 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
+#include "libst/ipc/link_choice.h"
 #include "stp/base/printable.h"
 #include "stp/base/start_thread.h"
+#include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/failure.h"
 
@@ -455,6 +458,23 @@ void Progress::complain(const std::string& line) {
   const Lock lock(mutex_);
   erase();
   cli::say(program_, line);
+}
+
+int Progress::run(bool quiet, const std::function<bool()>& body) {
+  const auto choice = ipc::choose_link();
+  if (choice.is_loop()) {
+    complain(ipc::no_link(choice));
+    return EXIT_FAILURE;
+  }
+  if (!quiet) complain(ipc::describe(choice));
+  try {
+    return body() && could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const WrongUsage& failure) {
+    return cli::usage_error(program_, failure.what(), cli::kWrongUsage);
+  } catch (const std::exception& failure) {
+    complain(failure.what());
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace stp::files

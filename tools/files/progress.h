@@ -101,6 +101,10 @@ class Progress {
   // Everything that was said could be written. If not, that was complained of once.
   [[nodiscard]] bool could_say_all();
 
+  // Runs a program over the link that it has chosen, and complains of what goes wrong. Names that
+  // link first, unless `quiet`. `body` returns whether all went well. Returns the exit status.
+  int run(bool quiet, const std::function<bool()>& body);
+
  private:
   using Clock = std::chrono::steady_clock;
 

@@ -11,7 +11,6 @@
 #include <optional>
 #include <thread>
 
-#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
@@ -141,26 +140,14 @@ int receive(const Options& options, bool output_is_closed) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
     context.descriptors = descriptors_within(limit.rlim_cur, context.most_senders);
-  const auto choice = stp::ipc::choose_link();
-  if (choice.is_loop()) {
-    progress.complain(no_link(choice));
-    return EXIT_FAILURE;
-  }
-  if (!options.quiet) progress.complain(describe(choice));
-  try {
+  return progress.run(options.quiet, [&] {
     if (to_stdout && output_is_closed)
       throw std::runtime_error("--out -: standard output is closed: " + error_text(EBADF) +
                                "; redirect it, or name a directory");
     if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
       throw std::runtime_error(reason);
-    const auto complete = receive(options, context);
-    return complete && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongUsage& failure) {
-    return stp::cli::usage_error("stp-recv", failure.what(), stp::cli::kWrongUsage);
-  } catch (const std::exception& failure) {
-    progress.complain(failure.what());
-    return EXIT_FAILURE;
-  }
+    return receive(options, context);
+  });
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "stp/base/start_thread.h"
@@ -131,24 +130,12 @@ class FilterOptions {
 int send(const Sending& sending, bool quiet, bool has_input) {
   const Signals signals;
   Progress progress("stp-send", quiet);
-  const auto choice = stp::ipc::choose_link();
-  if (choice.is_loop()) {
-    progress.complain(no_link(choice));
-    return EXIT_FAILURE;
-  }
-  if (!quiet) progress.complain(describe(choice));
-  try {
+  return progress.run(quiet, [&] {
     if (has_stream(sending) && !has_input)
       throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
                                "; name a file, or redirect it");
-    const auto failures = send_all(sending, signals.stop(), progress);
-    return failures == 0 && progress.could_say_all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const WrongUsage& failure) {
-    return stp::cli::usage_error("stp-send", failure.what(), stp::cli::kWrongUsage);
-  } catch (const std::exception& failure) {
-    progress.complain(failure.what());
-    return EXIT_FAILURE;
-  }
+    return send_all(sending, signals.stop(), progress) == 0;
+  });
 }
 
 }  // namespace

@@ -125,6 +125,13 @@ void check_file(const ipc::TraceState& status) {
     throw Failure("the daemon has not written all frames yet: see `stpctl trace status` later");
 }
 
+void finish(DaemonClient& daemon, const Options& options) {
+  stop(daemon);
+  const auto status = await_file(daemon);
+  report(options, status);
+  check_file(status);
+}
+
 }  // namespace
 
 void trace(const Options& options) {
@@ -135,10 +142,7 @@ void trace(const Options& options) {
   if (!options.json) cli::say("stpctl", "tracing to " + options.out + "; Ctrl-C ends it");
   while (status_of(daemon).finished == 0 && sleep_until(Clock::now() + kLookInterval)) {
   }
-  stop(daemon);
-  const auto status = await_file(daemon);
-  report(options, status);
-  check_file(status);
+  finish(daemon, options);
 }
 
 void trace_start(const Options& options) {
@@ -149,10 +153,7 @@ void trace_start(const Options& options) {
 
 void trace_stop(const Options& options) {
   DaemonClient daemon(options.sockets.front());
-  stop(daemon);
-  const auto status = await_file(daemon);
-  report(options, status);
-  check_file(status);
+  finish(daemon, options);
 }
 
 void trace_status(const Options& options) {
