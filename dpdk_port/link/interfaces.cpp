@@ -156,12 +156,28 @@ InterfaceWatch::InterfaceWatch(std::string name) : name_(std::move(name)) {
 // While the interface is absent, any new one may be it.
 bool InterfaceWatch::look(Time now) {
   const auto concerns = [this](int index) { return index == facts_.index || facts_.index == 0; };
-  return news_.look(concerns, now) && ask();
+  is_old_ |= news_.look(concerns, now);
+  const auto answer = asking_.take();
+  if (answer && !*answer) is_old_ = true;  // it is asked again
+  const bool changed = answer && *answer && std::exchange(facts_, **answer) != **answer;
+  if (is_old_ && !asking_.is_asked() && now >= ask_at_) {
+    is_old_ = false;
+    ask_at_ = now + kInterval;
+    before_ = facts_;
+    asking_.begin();
+  }
+  return changed;
 }
 
-bool InterfaceWatch::ask() {
+// An answer to an earlier question may still come.
+void InterfaceWatch::ask() {
+  is_old_ = asking_.is_asked();
+  facts_ = found(facts_);
+}
+
+InterfaceWatch::Facts InterfaceWatch::found(const Facts& before) const {
   const std::string name = name_of_interface(name_);
-  const auto found = asking_.look_up(name);
+  const auto found = socket_.look_up(name);
   Facts now;
   now.index = found.index;
   now.up = found.has(IFF_UP);
@@ -170,16 +186,16 @@ bool InterfaceWatch::ask() {
   now.mac = found.mac;
   if (now.index != 0) now.address = first_address(name, now.index);
   // The kernel takes a lock to answer this. A line does not change its speed while it runs.
-  const bool runs_on = facts_.running && facts_.index == now.index;
-  if (now.running) now.megabits = runs_on ? facts_.megabits : ask_speed(name);
-  return std::exchange(facts_, now) != now;
+  const bool runs_on = before.running && before.index == now.index;
+  if (now.running) now.megabits = runs_on ? before.megabits : ask_speed(name);
+  return now;
 }
 
 // `command`: of ethtool's, which gets the answer. False: none.
 bool InterfaceWatch::ask_driver(const std::string& name, void* command) const {
   ifreq question{};
   question.ifr_data = static_cast<char*>(command);
-  return asking_.ask(SIOCETHTOOL, name, question);
+  return socket_.ask(SIOCETHTOOL, name, question);
 }
 
 // The kernel names 10 Gbit/s for interfaces that lead to no line.

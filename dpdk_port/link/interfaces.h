@@ -361,7 +361,7 @@ class InterfaceNews {
 
 // Watches the state of one interface. The kernel reports changes by rtnetlink, so an unchanged
 // interface costs one read of an empty socket. Without rtnetlink (a sandbox may forbid it) this
-// asks the kernel at intervals.
+// asks the kernel at intervals. Whoever looks never waits for the kernel's answer.
 class InterfaceWatch {
  public:
   struct Facts {
@@ -376,23 +376,32 @@ class InterfaceWatch {
 
   explicit InterfaceWatch(std::string name);
 
-  // Reads the kernel's reports. True: facts() have changed.
+  // Reads the kernel's reports, and has it asked aside if there are any, every kInterval at most.
+  // True: facts() have changed.
   bool look(Time now);
-  // Asks the kernel, even without a report. True as for look().
-  bool ask();
+  // Asks the kernel, even without a report, and waits for it.
+  void ask();
   [[nodiscard]] const Facts& facts() const { return facts_; }
   // kUp, kDown, kNoCarrier or kGone.
   [[nodiscard]] LinkState state() const;
 
+  static constexpr Time kInterval = 10 * kMillisecond;
+
  private:
+  [[nodiscard]] Facts found(const Facts& before) const;
   bool ask_driver(const std::string& name, void* command) const;
   [[nodiscard]] unsigned ask_speed(const std::string& name) const;
   [[nodiscard]] bool has_no_line(const std::string& name) const;
 
   const std::string name_;
-  const InterfaceSocket asking_;
+  const InterfaceSocket socket_;
   InterfaceNews news_;
+  bool is_old_ = false;  // there was news since it asked last
+  Time ask_at_ = 0;
   Facts facts_;
+  Facts before_;  // when it was asked aside
+  // nullopt: there was no memory. What this needs outlives it.
+  AskedAside<std::optional<Facts>> asking_{[this] { return std::optional(found(before_)); }};
 };
 
 // The addresses of this host and the names of its interfaces, for questions of anybody: none asks

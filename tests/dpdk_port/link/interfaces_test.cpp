@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The addresses of this host, in a network namespace of their own.
+// The addresses and interfaces of this host, in a network namespace of their own.
 #include "dpdk_port/link/interfaces.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdarg>
+
+#include "dpdk_port/link/engine.h"
 #include "tests/dpdk_port/network_namespace.h"
+
+// While it is set, the kernel's lock of interfaces is held, for two seconds at most.
+static std::atomic<bool> is_held{false};
+
+// In the place of libc's, for this program.
+extern "C" int ioctl(int fd, unsigned long what, ...) noexcept {
+  va_list rest;
+  va_start(rest, what);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  for (int i = 0; what == SIOCGIFFLAGS && is_held && i < 2'000; ++i) ::usleep(1'000);
+  return static_cast<int>(::syscall(SYS_ioctl, fd, what, argument));
+}
 
 namespace stp::port::interfaces_test {
 namespace {
@@ -40,6 +60,34 @@ TEST(HostAddresses, OfOneNetworkOnlyAreTheirInterfacesOwn) {
   EXPECT_TRUE(addresses.has(first, if_nametoindex("stp0"), 0));
   EXPECT_FALSE(addresses.has(first, if_nametoindex("stp1"), 0));
   EXPECT_TRUE(addresses.has(parse_internet_address("fe80::9%stp1").value(), 0, 0));
+}
+
+TEST(HostAddresses, NamesOfInterfacesMayBeAlternativeOnes) {
+  const NetworkNamespace here;
+  if (!here.missing().empty()) GTEST_SKIP() << here.missing();
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  HostAddresses addresses;
+  EXPECT_EQ(addresses.index_of("stp1", 0), if_nametoindex("stp1"));
+  if (!NetworkNamespace::ip("link property add dev stp0 altname lan-of-the-laboratory"))
+    GTEST_SKIP() << "no alternative names here";
+  EXPECT_EQ(addresses.index_of("lan-of-the-laboratory", 0), if_nametoindex("stp0"));
+}
+
+// Any user can hold that lock.
+TEST(InterfaceWatch, WhoLooksNeverWaitsForTheKernel) {
+  const NetworkNamespace here;
+  if (!here.missing().empty()) GTEST_SKIP() << here.missing();
+  ASSERT_TRUE(NetworkNamespace::make_veth(1500));
+  InterfaceWatch watch("stp0");
+  EXPECT_EQ(watch.state(), LinkState::kUp);
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 down"));
+  is_held = true;
+  EXPECT_FALSE(watch.look(0)) << "it asks";
+  EXPECT_FALSE(watch.look(InterfaceWatch::kInterval)) << "and has no answer";
+  is_held = false;
+  const Time until = now() + 30 * kSecond;
+  while (watch.state() != LinkState::kDown && now() < until) watch.look(now());
+  EXPECT_EQ(watch.state(), LinkState::kDown);
 }
 
 }  // namespace
