@@ -221,17 +221,17 @@ class AnyEndpoint : public MessageEnd {
       std::memcpy(first.iov_base, bytes, head.length);
     else
       scatter(bytes, receive.segments, head.length);
-    auto* const told = reports_.received(receive.flags);
-    if (told == nullptr) return;
-    auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
-    if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
-    told->succeed({.op_context = receive.context,
-                   .flags = flags,
-                   .len = head.length,
-                   .buf = nullptr,
-                   .data = head.data,
-                   .tag = head.tag},
-                  from);
+    reports_.received(receive.flags, [&](Completion& told) {
+      auto flags = FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG);
+      if ((head.flags & kWithData) != 0) flags |= FI_REMOTE_CQ_DATA;
+      told.succeed({.op_context = receive.context,
+                    .flags = flags,
+                    .len = head.length,
+                    .buf = nullptr,
+                    .data = head.data,
+                    .tag = head.tag},
+                   from);
+    });
   }
   [[nodiscard]] bool tells_of_receives() const { return reports_.has_rx_queue(); }
   // The receive waits no longer.
@@ -296,7 +296,10 @@ class AnyEndpoint : public MessageEnd {
 
   // Of the places, those that are taken.
   [[nodiscard]] std::size_t taken() const { return outstanding_ - placeless_; }
-  [[nodiscard]] bool has_place() const { return taken() < tx_size_ && outstanding_ < kMostPosted; }
+  [[nodiscard]] bool has_place() const {
+    static_assert(kMostTxSize <= kMostPosted);
+    return outstanding_ < tx_size_ || (taken() < tx_size_ && outstanding_ < kMostPosted);
+  }
   // The same. If all are taken, it makes progress first: of many threads that send, only one may
   // read the queue meanwhile (Open MPI), and the others would keep it from the mutex and its core.
   [[nodiscard]] bool finds_place(LinkLock& lock) {

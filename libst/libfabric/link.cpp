@@ -501,6 +501,7 @@ int Wait::open() {
                     ::epoll_ctl(epoll, EPOLL_CTL_ADD, queue, &readable) == 0;
   if (made) {
     epoll_ = epoll;
+    rings_ = true;
     return 0;
   }
   const auto error = errno;
@@ -511,13 +512,13 @@ int Wait::open() {
 }
 
 [[gnu::noinline]] void Wait::ring() {
-  awake_ = true;
+  rings_ = false;
   ::eventfd_write(event_, 1);
 }
 
 void Wait::clear() {
-  if (!awake_) return;
-  awake_ = false;
+  if (rings_ || !is_open()) return;
+  rings_ = true;
   eventfd_t count = 0;
   ::eventfd_read(event_, &count);
 }

@@ -44,13 +44,15 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   // `rouse` makes the sleep in rest_unless_awaited() end.
   explicit LinkMutex(std::function<void()> rouse = {}) : rouse_(std::move(rouse)) {}
 
-  void lock() STP_THREAD_SAFETY(acquire_capability()) {
-    if (!mutex_.lock_at_once() && !lock_soon()) wait_and_lock(true);
+  void lock() STP_THREAD_SAFETY(acquire_capability()) STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    order_.take();
+    if (!lock_idle()) lock_slowly();
   }
   // Of a thread that polls: if others wait, after one of them has had the mutex.
-  void lock_to_poll() STP_THREAD_SAFETY(acquire_capability()) {
-    if (is_awaited()) let_go_first();
-    if (!mutex_.lock_at_once() && !lock_soon()) wait_and_lock(false);
+  void lock_to_poll() STP_THREAD_SAFETY(acquire_capability())
+      STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    order_.take();
+    if (!lock_idle()) lock_slowly_to_poll();
   }
   // Sleeps with the mutex, until what the sleep waits for has come or somebody else has to go on.
   template <class Sleep>
@@ -59,23 +61,52 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
     if (!is_awaited()) sleep();
     rests_.store(false);
   }
-  void unlock() STP_THREAD_SAFETY(release_capability()) {
-    mutex_.unlock();
-    if (is_awaited()) wake_one();
+  void unlock() STP_THREAD_SAFETY(release_capability())
+      STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    order_.leave();
+    if (state_.fetch_sub(kHeld) != kHeld) wake_one();
   }
   // For clang, where it cannot see it: the caller holds this.
   void is_held() const STP_THREAD_SAFETY(assert_capability(this)) {}
-  void check_order() const { mutex_.check_order(); }
-  [[nodiscard]] bool is_awaited() const { return waiting_.load() != 0; }
+  void check_order() const {
+    order_.leave();
+    order_.take();
+  }
+  [[nodiscard]] bool is_awaited() const { return state_.load() >= kOneWaits; }
 
  private:
+  // Beside whether it is held, the state counts those who wait. So one operation tells that nobody
+  // holds it and nobody waits.
+  static constexpr std::uint32_t kHeld = 1, kOneWaits = 2;
+
+  bool lock_idle() {
+    std::uint32_t idle = 0;
+    return state_.compare_exchange_strong(idle, kHeld, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  // Whoever waits.
+  bool lock_free() {
+    auto seen = state_.load(std::memory_order_relaxed);
+    while ((seen & kHeld) == 0)
+      if (state_.compare_exchange_weak(seen, seen | kHeld, std::memory_order_acquire,
+                                       std::memory_order_relaxed))
+        return true;
+    return false;
+  }
+  [[gnu::noinline]] void lock_slowly() {
+    if (!lock_free() && !lock_soon()) wait_and_lock(true);
+  }
+  [[gnu::noinline]] void lock_slowly_to_poll() {
+    if (is_awaited()) let_go_first();
+    if (!lock_free() && !lock_soon()) wait_and_lock(false);
+  }
   // Most holders keep it for less than a microsecond, and a sleep costs several. True: it is
   // locked.
-  [[gnu::noinline]] bool lock_soon() STP_THREAD_SAFETY(try_acquire_capability(true)) {
+  bool lock_soon() {
     constexpr int kLooks = 32, kBetweenLooks = 4;
     for (int i = 0; i < kLooks && !rests_.load(std::memory_order_relaxed); ++i) {
       for (int k = 0; k < kBetweenLooks; ++k) relax();
-      if (mutex_.lock_at_once()) return true;
+      if (lock_free()) return true;
     }
     return false;
   }
@@ -86,16 +117,16 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
   }
   // Sleeps without a yield before: that may give the whole slice away, where the cores have other
   // work.
-  [[gnu::noinline]] void wait_and_lock(bool rouses) STP_THREAD_SAFETY(acquire_capability()) {
-    waiting_.fetch_add(1);
+  void wait_and_lock(bool rouses) {
+    state_.fetch_add(kOneWaits);
     if (rouses && rests_.load() && rests_.exchange(false) && rouse_) rouse_();
     for (;;) {
       const auto seen = frees_.load();
       waking_.store(false);  // after the line above: who does not wake this has not freed it since
-      if (mutex_.lock_at_once()) break;
+      if (lock_free()) break;
       os::futex_wait(frees_, seen);
     }
-    waiting_.fetch_sub(1);
+    state_.fetch_sub(kOneWaits);
     turns_.fetch_add(1);  // after the line above: who sees this turn does not wait for it
     if (polls_waiting_.load() != 0) os::futex_wake(turns_, INT_MAX);
   }
@@ -112,14 +143,29 @@ class STP_THREAD_SAFETY(capability("mutex")) LinkMutex {
     polls_waiting_.fetch_sub(1);
   }
 
-  Mutex mutex_{LockRank::kIa};                        // nobody waits there
-  std::atomic<std::uint32_t> waiting_{0}, frees_{0};  // threads; calls of them
+  std::atomic<std::uint32_t> state_{0};
+  [[no_unique_address]] LockOrder order_{LockRank::kIa};
+  std::atomic<std::uint32_t> frees_{0};  // calls of those who wait
   std::atomic<std::uint32_t> polls_waiting_{0}, turns_{0};
   std::atomic<bool> waking_{false}, rests_{false};
   const std::function<void()> rouse_;
 };
 
 using LinkLock = LockOf<LinkMutex>;
+
+// As LinkLock, for a call that holds it to its end.
+class STP_THREAD_SAFETY(scoped_lockable) HoldLink {
+ public:
+  explicit HoldLink(LinkMutex& of) STP_THREAD_SAFETY(acquire_capability(of)) : mutex_(of) {
+    of.lock();
+  }
+  ~HoldLink() STP_THREAD_SAFETY(release_capability()) { mutex_.unlock(); }
+  HoldLink(const HoldLink&) = delete;
+  HoldLink& operator=(const HoldLink&) = delete;
+
+ private:
+  LinkMutex& mutex_;
+};
 
 // For a call that a program repeats until something has happened.
 class STP_THREAD_SAFETY(scoped_lockable) PollLock {
@@ -214,7 +260,7 @@ class Wait {
   // Call before sleep(). Returns 0 or a negative errno.
   int open();
   void wake() {
-    if (is_open() && !awake_) ring();
+    if (rings_) ring();
   }
   // The object has no events any more.
   void clear();
@@ -232,7 +278,7 @@ class Wait {
   FabricLink& link_;
   const fi_wait_obj kind_;
   int epoll_ = -1, event_ = -1;
-  bool awake_ = false;
+  bool rings_ = false;  // when it is woken: it is open, and not awake
 };
 
 // ---- where short messages land ----

@@ -221,33 +221,41 @@ bool Cq::is_ready() {
   return false;
 }
 
-ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
+ssize_t Cq::take_some(void* buffer, std::size_t count, fi_addr_t* sources) {
   auto* to = static_cast<std::byte*>(buffer);
-  ssize_t taken = 0;
-  while (static_cast<std::size_t>(taken) < count && !completions_.empty()) {
-    if (completions_.front().error != 0) return taken != 0 ? taken : -FI_EAVAIL;
+  std::size_t taken = 0;
+  do {
+    if (completions_.front().error != 0) [[unlikely]]
+      return taken != 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
     std::memcpy(to, &completions_.front().entry, entry_size_);
     to += entry_size_;
     if (sources != nullptr) sources[taken] = completions_.front().source;
     completions_.pop_front();
     ++taken;
-  }
-  if (taken != 0) return taken;
+  } while (taken < count && !completions_.empty());
+  return static_cast<ssize_t>(taken);
+}
+
+ssize_t Cq::nothing() const {
   return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
+}
+
+ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
+  return count != 0 && !completions_.empty() ? take_some(buffer, count, sources) : nothing();
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   const PollLock lock(link_.mutex());
-  // Of 0 entries: a program makes progress only.
-  if (count == 0)
+  if (count == 0) [[unlikely]] {  // a program makes progress only
     link_.progress();
-  else if (completions_.empty())
-    link_.poll();
-  if (!completions_.empty()) {
-    link_.has_told();
-    return take(buffer, count, sources);
+    return nothing();
   }
-  return link_.lost() == 0 ? -FI_EAGAIN : -error_of(link_.lost());
+  if (completions_.empty()) {
+    link_.poll();
+    if (completions_.empty()) return nothing();
+  }
+  link_.has_told();
+  return take_some(buffer, count, sources);
 }
 
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
@@ -535,18 +543,18 @@ int Reports::bind_cq(fid_t other, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
   if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;
   auto& cq = object_of<Cq, fid_cq>(other);
-  const auto selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  const auto asks = (flags & FI_SELECTIVE_COMPLETION) != 0 ? FI_COMPLETION : 0;
   if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
       ((flags & FI_RECV) != 0 && rx_cq_ != nullptr))
     return -FI_EINVAL;
   if ((flags & FI_TRANSMIT) != 0) {
     tx_cq_ = &cq;
-    tx_selective_ = selective;
+    tx_asks_ = asks;
     cq.use();
   }
   if ((flags & FI_RECV) != 0) {
     rx_cq_ = &cq;
-    rx_selective_ = selective;
+    rx_asks_ = asks;
     cq.use();
   }
   return 0;
@@ -589,11 +597,6 @@ void Reports::release() {
   *this = {};
 }
 
-bool Reports::tells(Direction direction, std::uint64_t flags) const {
-  const auto selective = direction == Direction::kReceive ? rx_selective_ : tx_selective_;
-  return (!selective || (flags & FI_COMPLETION) != 0) && (flags & kUntold) == 0;
-}
-
 bool Reports::are_full() const {
   return rx_cq_ != nullptr && rx_cq_->is_full();
 }
@@ -618,16 +621,6 @@ void Reports::sent(void* context, std::uint64_t kind, std::uint64_t flags) {
       {.op_context = context, .flags = kind, .len = 0, .buf = nullptr, .data = 0, .tag = 0},
       FI_ADDR_NOTAVAIL);
   tx_cq_->wake();
-}
-
-Completion* Reports::received(std::uint64_t flags) {
-  if (auto* const counter = counters_[static_cast<std::size_t>(Direction::kReceive)];
-      counter != nullptr)
-    counter->count(false);
-  if (rx_cq_ == nullptr || !tells(Direction::kReceive, flags)) return nullptr;
-  auto& told = rx_cq_->add();
-  rx_cq_->wake();  // whoever wakes up waits for the link's lock, which the caller holds
-  return &told;
 }
 
 void Reports::complete(const Outcome& op) {

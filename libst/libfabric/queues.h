@@ -90,6 +90,10 @@ class Cq : public fid_cq {
   // There is something to be read now.
   bool is_ready();
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
+  // There are some, and `count` is not 0.
+  ssize_t take_some(void* buffer, std::size_t count, fi_addr_t* sources);
+  // Nothing is there.
+  [[nodiscard]] ssize_t nothing() const;
 
   Domain& domain_;
   FabricLink& link_;
@@ -183,16 +187,26 @@ class Reports {
   // A peer has written, with immediate data.
   void tell_written(std::uint64_t length, std::uint64_t data, fi_addr_t source);
   // Whether the success of an operation with those flags is told, too.
-  [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const;
+  [[nodiscard]] bool tells(Direction direction, std::uint64_t flags) const {
+    const auto asks = direction == Direction::kReceive ? rx_asks_ : tx_asks_;
+    return ((flags ^ FI_COMPLETION) & (asks | kUntold)) == 0;
+  }
   void complete(const Outcome& op);
   // The same to the queue alone: a look at a message (FI_PEEK) receives nothing.
   void tell(const Outcome& op);
   // A message is complete that no operation stands for. `kind`: FI_SEND | FI_MSG and the like;
   // `flags`: those of its call.
   void sent(void* context, std::uint64_t kind, std::uint64_t flags);
-  // The same of a receive with those flags, but the caller fills in the entry of the queue.
-  // nullptr: there is none.
-  Completion* received(std::uint64_t flags);
+  // The same of a receive with those flags, but `fill` fills in the entry of the queue.
+  template <class Fill>
+  void received(std::uint64_t flags, Fill fill) {
+    if (auto* const counter = counters_[static_cast<std::size_t>(Direction::kReceive)];
+        counter != nullptr)
+      counter->count(false);
+    if (rx_cq_ == nullptr || !tells(Direction::kReceive, flags)) return;
+    fill(rx_cq_->add());
+    rx_cq_->wake();
+  }
   void count_access(bool reads);
 
  private:
@@ -200,7 +214,8 @@ class Reports {
   Cq* rx_cq_ = nullptr;
   // By Direction; then reads and writes of peers.
   std::array<Cntr*, 6> counters_{};
-  bool tx_selective_ = false, rx_selective_ = false;
+  // FI_COMPLETION where success is told of what asks for it alone.
+  std::uint64_t tx_asks_ = 0, rx_asks_ = 0;
 };
 
 }  // namespace stp::fi

@@ -101,13 +101,14 @@ class Matching {
   template <class Land>
   bool serve(const Head& head, const Address& source, Land land) {
     auto& waiting = receives_for((head.flags & kTagged) != 0);
-    auto found = waiting.begin();
-    while (found != waiting.end() && !fits(*found, head, source)) ++found;
-    if (found == waiting.end() || found->shared || found->segments.length < head.length)
-      return false;
-    land(*found);
-    spare_.splice(spare_.begin(), waiting, found);
-    return true;
+    for (auto each = waiting.begin(); each != waiting.end(); ++each) {
+      if (!fits(*each, head, source)) continue;
+      if (each->shared || each->segments.length < head.length) return false;
+      land(*each);
+      spare_.splice(spare_.begin(), waiting, each);
+      return true;
+    }
+    return false;
   }
   // Whether its receive would be a buffer of FI_MULTI_RECV.
   [[nodiscard]] bool goes_to_shared(const Message& message) const;
@@ -132,6 +133,11 @@ class Matching {
   // The same, and no message stays.
   std::list<Receive> clear();
   [[nodiscard]] std::size_t receives() const { return tagged_.size() + plain_.size(); }
+  // Whether there are fewer than `most`, of which there are never more. So there are where one of
+  // their places is left.
+  [[nodiscard]] bool has_room(std::size_t most) const {
+    return !spare_.empty() || receives() < most;
+  }
 
   // FI_CLAIM: a message waits for the receive of that context alone.
   void claim(const void* context, Message&& message);

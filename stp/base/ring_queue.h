@@ -148,7 +148,7 @@ class RingQueue {
   static void reset(T& element) {
     if constexpr (!std::is_trivially_destructible_v<T>) element = T{};
   }
-  void grow() {
+  [[gnu::cold, gnu::noinline]] void grow() {
     RingQueue larger(capacity_ == 0 ? kFirst : capacity_ * 2);
     for (std::uint32_t i = 0; i < size_; ++i) larger.places_[i] = std::move((*this)[i]);
     larger.size_ = size_;

@@ -539,7 +539,7 @@ void Endpoint::accessed(const Head& head) {
 [[gnu::flatten]] ssize_t Endpoint::receive(const Inbound& inbound) {
   constexpr auto kSpecial = FI_PEEK | FI_CLAIM | FI_MULTI_RECV;
   if (inbound.count > kSegments) return -FI_EINVAL;
-  const LinkLock lock(link_.mutex());
+  const HoldLink lock(link_.mutex());
   if (!enabled_) return -FI_EOPBADSTATE;
   const auto* source = &kAny;
   if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
@@ -547,7 +547,7 @@ void Endpoint::accessed(const Head& head) {
     if (source->port == 0) return -FI_EINVAL;
   }
   if ((inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) && losses_.empty() &&
-      matching_.receives() < kMostPosted) {
+      matching_.has_room(kMostPosted)) {
     read_receive(inbound, *source, matching_.add_place(inbound.tagged));
     return 0;
   }

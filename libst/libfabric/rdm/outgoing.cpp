@@ -389,7 +389,7 @@ int Endpoint::send_at_once(const Outbound& message) {
   if (message.count > kSegments || (message.flags & kLater) != 0) return -FI_EAGAIN;
   const auto length = length_of(message.iov, message.count);
   if (length > kRdmInjectMost) return -FI_EAGAIN;
-  const LinkLock lock(link_.mutex());
+  const HoldLink lock(link_.mutex());
   if (!enabled_ || !has_place()) return -FI_EAGAIN;
   auto* const to = recent_to(message.to);
   if (to == nullptr || !to->send_at_once(header_of(message, length), message)) return -FI_EAGAIN;
