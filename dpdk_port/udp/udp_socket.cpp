@@ -566,8 +566,11 @@ bool UdpSocket::is_marked(const msghdr& message) {
 
 // protocol: 13.5
 std::string UdpSocket::find_longest(const LinkConfig& config, const std::string& interface) {
-  unsigned mtu =
-      config.mtu.value_or(mtu_of(interface.empty() ? interface_with(address_) : interface));
+  std::string of = interface.empty() ? interface_with(address_) : interface;
+  // That of all loopback addresses has only some of them, as 127.0.0.1 and not 127.0.0.2.
+  if (of.empty() && address_.is_loopback())
+    of = interface_with(*parse_internet_address("127.0.0.1"));
+  unsigned mtu = config.mtu.value_or(mtu_of(of));
   if (mtu == 0) mtu = kUsualIpMtu;
   longest_ = mtu > headers() ? std::min<unsigned>(mtu - headers(), kLongestDatagram) : 0;
   if (longest_ >= kMinMtu) return "";

@@ -103,12 +103,15 @@ int SocketFile::give(const SocketAccess& access) {
   return set_mode(file.get(), access.mode);
 }
 
-void SocketFile::remove() {
+bool SocketFile::is_there() const {
   struct stat status {};
-  if (inode_ != 0 &&
-      ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-      status.st_dev == device_ && status.st_ino == inode_)
-    ::unlinkat(directory_.get(), name_.c_str(), 0);
+  return inode_ != 0 &&
+         ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         status.st_dev == device_ && status.st_ino == inode_;
+}
+
+void SocketFile::remove() {
+  if (is_there()) ::unlinkat(directory_.get(), name_.c_str(), 0);
   inode_ = 0;
 }
 

@@ -39,7 +39,9 @@ class SocketFile {
   // file, one that nobody answers on. Returns 0; -EADDRINUSE: something exists there; -EPERM: the
   // directory is not safe, or the owner cannot be set; -ENAMETOOLONG, -ENOENT, ...
   int bind(int socket, const std::string& path, const SocketAccess& access);
-  // Removes only the file that bind() made: another daemon may have taken over the name.
+  // Whether the file that bind() made is still there, for who looks for the socket.
+  [[nodiscard]] bool is_there() const;
+  // Removes only that file: another daemon may have taken over the name.
   void remove();
 
  private:

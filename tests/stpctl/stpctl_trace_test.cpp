@@ -144,6 +144,13 @@ TEST_F(StpctlTrace, OfTheCommandLineThatEndsEarlyIsWarnedOfAndTroubleOfTheLink) 
   const auto links = stpctl({"links"});
   EXPECT_TRUE(contains(links.text, "\nloop: " + trouble + path + "), and begins anew with stpd\n"))
       << links.text;
+  // So is a socket that somebody has removed. Administrators have another one.
+  ASSERT_EQ(::unlink(socket.c_str()), 0);
+  const std::string lost = "the socket " + socket + " has been removed: programs that begin";
+  EXPECT_TRUE(stpd->says("error: " + lost)) << stpd->output();
+  const auto still = stpctl({"links"});
+  EXPECT_TRUE(contains(still.text, "\nloop: " + lost)) << still.text;
+  EXPECT_TRUE(contains(still.text, "; " + trouble)) << still.text;
 }
 
 // What the file begins with fits, and what it ends with does not.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,16 @@ class ListenerTest : public testing::Test {
   int error = 0;
   bool as_operator = false;
 };
+
+TEST_F(ListenerTest, IsNotFoundOnceItsFileIsAnotherOrNone) {
+  EXPECT_TRUE(listener.is_found());
+  ASSERT_EQ(::rename(path.c_str(), (path + ".away").c_str()), 0);
+  EXPECT_FALSE(listener.is_found());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(listener.is_found());
+  ASSERT_EQ(::rename((path + ".away").c_str(), path.c_str()), 0);
+  EXPECT_TRUE(listener.is_found());
+}
 
 TEST_F(ListenerTest, AcceptsAClientThatEpollReports) {
   EXPECT_FALSE(is_reported());

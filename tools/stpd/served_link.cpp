@@ -381,12 +381,31 @@ std::string ServedLink::trouble_of_trace() const {
          "), and begins anew with stpd";
 }
 
+// Any thread.
+std::string ServedLink::own_trouble() const {
+  std::string all;
+  if (socket_lost_)
+    all = "the socket " + options_.socket +
+          " has been removed: programs that begin do not find this stpd, and those that use it go "
+          "on; restart it";
+  const auto of_trace = trouble_of_trace();
+  return all + (all.empty() || of_trace.empty() ? "" : "; ") + of_trace;
+}
+
+// It does not come again: only who replaces stpd makes another one.
+void ServedLink::warn_of_lost_socket() {
+  if (socket_lost_ || parts_->server.is_found()) return;
+  socket_lost_ = true;
+  log(LogLevel::kError, own_trouble());
+}
+
 void ServedLink::warn_of_ended_trace() {
   const auto text = trouble_of_trace();
   if (!text.empty() && !std::exchange(warned_of_trace_, true)) log(LogLevel::kWarning, text);
 }
 
 void ServedLink::log_state() {
+  warn_of_lost_socket();
   warn_of_ended_trace();
   for (;;) {
     const auto change = shards().first().drive()->next_link_change();
@@ -450,7 +469,7 @@ void ServedLink::wait_for_disconnects() {
 // What concerns stpd as a whole is reported with the first shard.
 void ServedLink::add_counters() {
   shards().first().drive()->add_counters([this] { return own_counters(); });
-  shards().first().drive()->add_trouble([this] { return trouble_of_trace(); });
+  shards().first().drive()->add_trouble([this] { return own_trouble(); });
   for (unsigned i = 1; i < shards().count(); ++i)
     shards().at(i).drive()->add_counters([&service = shards().at(i)] {
       return std::vector<port::PortCounter>{{"bells_silenced", service.silenced_bells()}};

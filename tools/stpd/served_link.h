@@ -4,6 +4,7 @@
 // serves a Port that carries nothing. Only the main thread calls it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -106,7 +107,9 @@ class ServedLink {
   void log_link();
   void log_shards();
   void warn_of_late_frames();
+  void warn_of_lost_socket();
   [[nodiscard]] std::string trouble_of_trace() const;
+  [[nodiscard]] std::string own_trouble() const;
   void warn_of_ended_trace();
   void finish_trace();
   void warn_of_pages() const;
@@ -126,6 +129,7 @@ class ServedLink {
   std::unique_ptr<Parts> parts_;
   std::size_t links_ = 1;  // that are served together
   bool absent_ = false, serving_ = false, warned_of_trace_ = false;
+  std::atomic<bool> socket_lost_{false};
   std::string obstacle_;  // why a link did not open though nothing is missing any more
   std::uint64_t seen_requests_ = 0;
   std::string logged_ = "up";  // the state and the trouble that were logged last

@@ -385,9 +385,10 @@ int Server::answer(Peer& peer, int received, const ipc::RequestMessage& request,
     return fds.empty() ? refuse_request(peer, ipc::RequestKind::kNone, -EPROTONOSUPPORT) : -EPROTO;
   if (!makes_sense(peer, request, fds.size())) return -EPROTO;
   if (peer.operating && !ipc::only_watches(kind)) {
-    const auto told =
-        refuse_request(peer, kind, -EDQUOT,
-                       "only places for watching are left: raise --max-clients or LimitNOFILE");
+    const auto told = refuse_request(peer, kind, -EDQUOT,
+                                     "no place for a program is left, only some from which "
+                                     "operators watch: raise --max-clients or LimitNOFILE of "
+                                     "stpd");
     return told != 0 ? told : -EUSERS;
   }
   peer.last_asked = ++asked_;

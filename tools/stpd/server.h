@@ -88,6 +88,8 @@ class Listener {
   // negative errno: operators have the first one only.
   int open_for_operators(const std::string& path, std::optional<gid_t> group);
   [[nodiscard]] bool is_open() const { return static_cast<bool>(doors_[kAll].socket); }
+  // False: somebody has removed or replaced the file of the socket for all programs.
+  [[nodiscard]] bool is_found() const { return !is_open() || doors_[kAll].file.is_there(); }
   // Removes the files. Closing the result also closes the connections in the backlogs and the
   // descriptors in their messages, which may block.
   std::vector<os::UniqueFd> end();
@@ -264,6 +266,8 @@ class Server {
   int listen(const ipc::SocketAccess& access = {});
   // Instead: takes the socket over from another Server of the same path.
   void take_over(Listener listener) { listener_ = std::move(listener); }
+  // Whether programs find the socket. In the thread that starts and stops the Server.
+  [[nodiscard]] bool is_found() const { return listener_.is_found(); }
   // Starts to serve; calls listen() first unless that was done. `links`: the number of servers in
   // this process, which share its open files and mappings.
   int start(std::size_t links = 1);

@@ -311,6 +311,14 @@ TEST_P(DoubtfulWay, HasBothSidesToldTheMtuAndTheRemedy) {
   EXPECT_NE(sent.find("'ping -M do -s 8232 "), std::string::npos) << sent;
 }
 
+// protocol: 13.5
+TEST(UdpPort, EachLoopbackAddressHasTheMtuOfTheLoopbackInterface) {
+  LinkEnd one, other;
+  one.open("udp:127.0.0.1,port=0");
+  other.open("udp:127.0.0.2,port=0");
+  EXPECT_EQ(other.port->info().mtu, one.port->info().mtu);
+}
+
 // At an MTU of 1500 an STU has 1,024 bytes, which arrive on any way.
 TEST(UdpPort, WhoseStusAreShortIsNotInDoubtForWhatItWasAskedFor) {
   UdpPair pair("127.0.0.1", ",mtu=1500");
