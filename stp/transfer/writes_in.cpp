@@ -32,8 +32,8 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   grant(in);
 }
 
-// All Blocks of a Transfer are as long as its first. Those that are granted in parts suit a path
-// that turns out to carry more.
+// All Blocks of a Transfer are as long as its first. Long ones that are granted in parts suit a
+// path that turns out to carry more.
 // protocol: 9.4, 13.19
 unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
   const auto length = offer.length;
@@ -42,7 +42,7 @@ unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
   const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing, in_parts(offer));
   constexpr unsigned kManyLog2 = 3, kLeastLog2 = 16;  // Blocks of 13.13 in one; bytes of one
   auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
-  if (in_parts(offer)) path = std::max(path + kManyLog2, kLeastLog2);
+  if (in_parts(offer) && is_very_long(offer)) path = std::max(path + kManyLog2, kLeastLog2);
   return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy,
                                                  path, stu + wire::kMaxStusOfBlockLog2}));
 }

@@ -190,13 +190,20 @@ class WritesIn {
   void finish(Incoming& in, int status, bool voided = false);
   [[nodiscard]] Address place_of(const Incoming& in, std::uint32_t b_num) const;
   [[nodiscard]] unsigned choose_blocksize(const OfferedWrite& offer) const;
-  // Whether whole Blocks that suit the path now are too short for it: it is so long that the path
-  // may become known while they come.
+  // Whether Blocks come in parts: those that are so long that they would wait for themselves, and
+  // those of a Transfer that is so long that the path may become known while it comes.
   // protocol: 13.19
   [[nodiscard]] bool in_parts(const OfferedWrite& offer) const {
+    constexpr unsigned kLongLog2 = 17;
+    constexpr std::uint64_t kManyBlocks = 16;  // two windows
+    const bool able = path_block_ != 0 && offer.repeats_missing && offer.sends_parts;
+    const bool waits = path_block_ >= kLongLog2 && offer.length >> path_block_ >= kManyBlocks;
+    return able && (waits || is_very_long(offer));
+  }
+  // Blocks that suit the path now may be too short for it.
+  [[nodiscard]] bool is_very_long(const OfferedWrite& offer) const {
     constexpr std::uint64_t kManyWindows = 8;
-    return path_block_ != 0 && offer.repeats_missing && offer.sends_parts &&
-           offer.length >> path_block_ >= kManyWindows * cts_window();
+    return offer.length >> path_block_ >= kManyWindows * cts_window();
   }
 
   const SequencerConfig& config_;

@@ -561,6 +561,18 @@ TEST(congestion, tcp_keeps_its_share_of_a_path_with_a_short_queue) {
   EXPECT_GT(write.cubic_share, 0.7);
 }
 
+// Their queue holds a ninth of what is on the way. protocol: 13.12
+TEST(congestion, four_writes_leave_tcp_its_share_of_a_short_queue) {
+  auto path = path_of(10 * kSlow, 9 * kTrip / 10, 4, 1);
+  path.bottleneck.queue = 25'000;
+  path.max_block = 20;
+  path.warm_up = path.lasts = 4 * kSecond;
+  const auto writes = play_shared(path);
+  EXPECT_EQ(writes.failure, "");
+  EXPECT_GT(writes.use, 0.9);
+  EXPECT_GT(writes.cubic_share, 0.7);
+}
+
 // protocol: 13.10, 13.12
 TEST(congestion, hosts_that_react_late_are_no_queue) {
   for (const Rate loss : {Rate{0}, kAlways / 1'000}) {

@@ -26,6 +26,9 @@ constexpr double kSentLossFactor = 0.5;
 // A sender keeps no more pieces than that in a queue where they wait for longer: routers drop them.
 // protocol: 13.16
 constexpr double kSentQueued = 4, kMostSentWait = 5 * kMillisecond;
+// Its questions leave behind what it has sent at once, and wait for that: a part of a Block is up
+// to a 64th of the window.
+constexpr double kSentAtOnce = 1.0 / 32;
 constexpr unsigned kSteady = 3;  // round trips in one direction, before the steps grow
 // The part of a delay that is not the network's: programs and Nodes wait for their turn on a core.
 // They may need the first, but where delays differ, so many times what they differ by.
@@ -39,6 +42,17 @@ constexpr double kMostGrowth = 1.0 / 8;
 constexpr Time kMostDelay = 3'500 * kMicrosecond;
 // The window gets smaller by no more than what makes the queue so much shorter, at first.
 constexpr double kMostDrain = 7 * kMillisecond;
+// Who has more than its pieces in the queue of a long path yields this part of its window, or less
+// where a round trip is shorter than this. Nearly all windows of such a path move up and down
+// together, so what each has in a short queue would bring unequal ones nearer too slowly.
+constexpr double kYield = 1.0 / 8, kYieldTrip = 80 * kMillisecond;
+// There, a window that is near what the path carried when it had a queue makes it longer by no more
+// than this: who overshoots by little yields little.
+constexpr Time kMostDelayNear = 2 * kMillisecond;
+constexpr double kNear = 1.1;
+// A step makes the queue longer by no more than this part of what it held when it overflowed.
+// protocol: 13.12
+constexpr double kOfOverflow = 1.0 / 2;
 // Shorter paths are seen often enough, and who has begun late may not know their length yet.
 constexpr Time kLongPath = 20 * kMillisecond;
 constexpr double kSafe = 0.9;  // this part of what the path carries makes no queue
@@ -86,11 +100,14 @@ void LossCause::note(Time excess) {
 
 void LossCause::lost(Time length) {
   constexpr double kGain = 1.0 / 16, kAsMuch = 0.9;
-  constexpr Time kPart = 8;  // of the length: less is no queue
+  constexpr Time kPart = 32;  // of the length: less is no queue
+  constexpr double kOverflowGain = 1.0 / 4;
   if (samples_ == 0) return;
   const bool much = last_ >= std::max(length / kPart, kLeastHostDelay) &&
                     static_cast<double>(last_) >= kAsMuch * sum_ / samples_;
   part_ += kGain * ((much ? 1 : 0) - part_);
+  const auto last = static_cast<double>(last_);
+  if (much) overflow_ += (overflow_ == 0 ? 1 : kOverflowGain) * (last - overflow_);
   sum_ /= 2;
   samples_ /= 2;
 }
@@ -119,6 +136,10 @@ void PathWindow::measure(Time delay, bool full, Time now) {
   drains_ = true;
   drained_ = now + standing_.value();
   least_ = kNever;
+}
+
+bool PathWindow::is_long() const {
+  return !is_of_sender() && shortest_ >= kLongPath;
 }
 
 // So much less that this sender has nothing in a queue. Where receivers pace, they empty it.
@@ -163,15 +184,19 @@ bool PathWindow::may_grow() const {
   if (is_of_sender() && static_cast<double>(waits()) > kMostSentWait &&
       queued() > kSentQueued * piece_)
     return false;
-  return queued() <= times_ * kQueued * piece_;
+  const auto at_once = is_of_sender() ? kSentAtOnce * window_ : 0;
+  return queued() <= std::max(times_ * kQueued * piece_, at_once);
 }
 
 // By which part the window may grow in a round trip, but that two pieces always may.
 double PathWindow::most_growth() const {
   if (carries_more_) return kGrowthAgain;
   if (window_ < kSafe * carried_) return kMostGrowth;
-  const auto trip = static_cast<double>(standing_.value());
-  return std::min(kMostGrowth, static_cast<double>(kMostDelay) / trip);
+  auto delay = static_cast<double>(kMostDelay);
+  if (is_long() && window_ < kNear * carried_) delay = kMostDelayNear;
+  if (cause_.is_overflow() && cause_.overflow() != 0)
+    delay = std::min(delay, kOfOverflow * cause_.overflow());
+  return std::min(kMostGrowth, delay / static_cast<double>(standing_.value()));
 }
 
 // Whether what waited when a queue was seen did so because it came at once: more has come now, and
@@ -226,15 +251,18 @@ double PathWindow::growth() const {
 
 // What is too much in the queue goes within a round trip, so that those with much on the way lose
 // more than others. But not all of a long queue at once: that may have come in a burst. If it is
-// still there after some round trips, steps that double make it go.
+// still there after some round trips, steps that double make it go. Of a short queue, it is little
+// of a large window; so that yields a part of itself, of which `calm` remains after a mark.
 // protocol: 13.11
-double PathWindow::shrinkage() const {
+double PathWindow::shrinkage(double calm) const {
   const auto one = kQueued * piece_ / window_;
   const auto steps = step_ * one;
-  if (is_of_sender() || shortest_ < kLongPath) return steps;
+  if (!is_long()) return steps;
   const auto excess = queued() / window_ - one;
   const auto trip = static_cast<double>(standing_.value());
-  return std::min(std::max(excess, one), std::max(steps, kMostDrain / trip));
+  const auto too_much = excess > 0 ? excess / (excess + one) : 0;  // part of what it has there
+  const auto yields = kYield * std::min(trip / kYieldTrip, 1.0) * too_much * calm;
+  return std::max(std::min(std::max(excess, one), std::max(steps, kMostDrain / trip)), yields);
 }
 
 void PathWindow::arrived(std::uint64_t bytes, Time delay, Use use, Time now) {
@@ -253,7 +281,7 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, Use use, Time now) {
   turn(up, now);
   const auto calm = now < calm_until_ ? kCalmGrowth : 1;
   // No more than half of the window in a round trip.
-  const auto part = std::min(up ? calm * growth() : shrinkage(), 0.5);
+  const auto part = std::min(up ? calm * growth() : shrinkage(calm), 0.5);
   window_ = std::clamp(window_ + (up ? part : -part) * came, times_ * piece_, kMostWindow);
 }
 

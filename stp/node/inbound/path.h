@@ -53,11 +53,14 @@ class LossCause {
   // Something has been lost on a path of that length, for the first time in a round trip.
   void lost(Time length);
   [[nodiscard]] bool is_overflow() const;
+  // For how long something waits when the queue overflows; 0: that has not been seen.
+  [[nodiscard]] double overflow() const { return overflow_; }
 
  private:
   Time last_ = 0;
   double sum_ = 0, samples_ = 0;  // of `excess`; older ones count less
   double part_ = 1;               // of recent losses, as much waited
+  double overflow_ = 0;
 };
 
 // How many bytes may be on their way along a path that others use, too. Grows while what is asked
@@ -101,9 +104,11 @@ class PathWindow {
   [[nodiscard]] Time host_delay() const;
   [[nodiscard]] Time waits() const;
   [[nodiscard]] double queued() const;
+  // It is of a receiver, whose path is so long that windows yield.
+  [[nodiscard]] bool is_long() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] double growth() const;
-  [[nodiscard]] double shrinkage() const;
+  [[nodiscard]] double shrinkage(double calm) const;
   [[nodiscard]] double most_growth() const;
   [[nodiscard]] bool was_burst(double carries) const;
   void weigh(std::uint64_t bytes, Time now);

@@ -267,6 +267,35 @@ TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
   }
 }
 
+// What comes at once waits for itself.
+// protocol: 13.19
+TEST_F(WritesInTest, grants_blocks_of_128_kib_in_parts_if_there_are_many) {
+  config.receive_stu_log2 = 13;
+  config.max_block = 20;
+  struct Case {
+    unsigned suits;
+    std::uint64_t length;
+    bool in_parts;
+  };
+  for (const auto& each :
+       {Case{17, 2 << 20, true}, Case{17, 1 << 20, false}, Case{16, 2 << 20, false}}) {
+    writes.observe_path(0, each.suits, 0);
+    const OfferedWrite offer{.i_id = kTheirId,
+                             .r_id = kOurId,
+                             .msn = 5,
+                             .length = each.length,
+                             .max_block = 20,
+                             .cts_wanted = 1,
+                             .repeats_missing = true,
+                             .sends_parts = true};
+    writes.begin(offer, Kind::kReceive, 1, {3, {2, 100}, each.length});
+    const auto granted = next_entry();
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->limited, each.in_parts ? kInParts : 1);
+    writes.fail(-ECANCELED);
+  }
+}
+
 // protocol: 13.13
 TEST_F(WritesInTest, grants_many_short_blocks_while_the_path_suits_them) {
   config.cts_window = 4;

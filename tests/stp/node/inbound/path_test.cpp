@@ -205,9 +205,31 @@ TEST_F(PathWindowTest,
   EXPECT_LT(then, 0.85 * before);
   EXPECT_GT(then, 0.6 * before);
   pass(1, 5 * kWindowTrip);
-  EXPECT_GT(static_cast<double>(window.bytes()), 0.85 * then);
+  EXPECT_GT(static_cast<double>(window.bytes()), 0.8 * then);
   pass(8, 5 * kWindowTrip);
   EXPECT_LT(static_cast<double>(window.bytes()), then / 2) << "it was no burst";
+}
+
+// A path of 80 ms with a queue of 0.9 ms, of which a large window has 32 KB.
+class LongPathWindowTest : public PathWindowTest {
+ protected:
+  // What is left of a window that had doubled so often, after two round trips with that queue.
+  double part_kept(unsigned doublings) {
+    constexpr Time kLong = 80 * kMillisecond;
+    pass(doublings, kLong);
+    window.lost(now);
+    pass(1, kLong);
+    const auto before = static_cast<double>(window.bytes());
+    pass(2, kLong + kMillisecond);
+    return static_cast<double>(window.bytes()) / before;
+  }
+};
+
+// protocol: 13.11
+TEST_F(LongPathWindowTest, a_large_window_yields) {
+  const auto kept = part_kept(8);
+  EXPECT_LT(kept, 0.9) << "0.98 if it gives up what it has in the queue";
+  EXPECT_GT(kept, 0.75);
 }
 
 TEST_F(PathWindowTest, keeps_an_stu_at_least) {
@@ -301,6 +323,26 @@ TEST_F(PathWindowTest, losses_by_chance_take_little_on_a_short_path) {
   for (unsigned i = 0; i < 20; ++i) lose(3 * kShort);
   pass(10, kShort);
   EXPECT_LT(lose(3 * kShort), 0.75) << "they come when much waits";
+}
+
+// A queue of a sixteenth of the length overflows.
+// protocol: 13.12
+TEST_F(PathWindowTest, a_short_queue_that_overflows_is_told_from_chance_and_steps_suit_it) {
+  constexpr Time kLength = 16 * kMillisecond, kFull = kLength + kMillisecond;
+  pass(6, kLength);
+  for (unsigned i = 0; i < 7; ++i) {
+    pass(2, kLength);
+    pass(1, kFull);
+    const auto before = window.bytes();
+    window.lost(now);
+    EXPECT_LT(static_cast<double>(window.bytes()), 0.75 * static_cast<double>(before)) << i;
+    pass(4, kLength);
+  }
+  pass(10, kLength);
+  const auto before = window.bytes();
+  ASSERT_GT(before, 100 * kWindowStu);
+  pass(1, kLength);
+  EXPECT_LT(window.bytes(), before + before / 20 + 2 * kWindowStu) << "an eighth, otherwise";
 }
 
 // protocol: 13.12
@@ -410,6 +452,30 @@ TEST_F(SentWindowTest, shrinks_because_of_a_queue_only_while_it_binds) {
   }
   window.give_up();
   EXPECT_LT(window.room(), room);
+}
+
+// A question waits behind what has left before it.
+// protocol: 13.16
+TEST_F(SentWindowTest, what_is_sent_at_once_is_no_queue) {
+  while (window.room() < 500) {
+    fill();
+    pass();
+  }
+  // The queue holds a 50th of the window, which is more than 16 pieces.
+  const auto room_after = [this](unsigned trips) {
+    for (; trips > 0; --trips) {
+      fill();
+      window.wait(1);
+      now += kWindowTrip / 40;
+      pass();
+      EXPECT_EQ(window.next(), 1U);
+    }
+    window.give_up();
+    return window.room();
+  };
+  const auto room = room_after(3);
+  EXPECT_GT(room, 1'000U);
+  EXPECT_GT(room_after(5), room);
 }
 
 // protocol: 13.16
