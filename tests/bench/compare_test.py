@@ -144,6 +144,9 @@ class Places(unittest.TestCase):
     def test_are_one_where_nothing_has_moved(self):
         self.assertEqual(self.collect([4e9, 3e9, 3.5e9, 5e9]), {"": {"put": [0.0, 1.0]}})
 
+    def test_are_one_where_one_look_was_disturbed(self):
+        self.assertEqual(self.collect([16e9, 12e9, 1e9, 16e9]), {"": {"put": [0.0, 1.0]}})
+
     def test_are_one_where_nobody_knows(self):
         self.assertEqual(self.collect([None] * 4), {"": {"put": [0.0, 1.0]}})
 

@@ -31,4 +31,5 @@ def split(values, looks):
         part = {figure: [value for value, pair in zip(found, looks[figure]) if is_near(pair, limit) is near]
                 for figure, found in values.items()}
         parts.append((name, {figure: found for figure, found in part.items() if found}))
-    return parts
+    # One slow look is no other place.
+    return parts if all(part for _, part in parts) else [("", values)]
