@@ -34,7 +34,7 @@ void KeptMessages::settle_some(Time now) {
 // What has been read so far has left the queue.
 void KeptMessages::begin(Time now) {
   much_ = false;
-  if (now < again_ || socket_.is_of_nic()) {
+  if (now < again_ || socket_.is_of_nic() || !socket_.reads_each_once()) {
     again_ = std::max(again_, now + kAgain);
     return;
   }

@@ -26,7 +26,7 @@ class KeptMessages {
   // How long messages are kept while no long one comes; then so many go in one turn.
   static constexpr Time kWhile = 2 * kMillisecond;
   static constexpr unsigned kAtOnce = 8;
-  // How long nothing is kept if a NIC has received the last one.
+  // How long nothing is kept if a NIC has received the last one, or the kernel cannot do it.
   static constexpr Time kAgain = 10 * kMillisecond;
 
   explicit KeptMessages(UdpSocket& socket);

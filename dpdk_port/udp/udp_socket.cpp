@@ -447,6 +447,12 @@ void UdpSocket::read_from_begin() const {
   set_option(fd_, SOL_SOCKET, SO_PEEK_OFF, 0);
 }
 
+bool UdpSocket::reads_each_once() const {
+  int offset = -1;
+  socklen_t length = sizeof offset;
+  return ::getsockopt(fd_, SOL_SOCKET, SO_PEEK_OFF, &offset, &length) == 0 && offset == 0;
+}
+
 bool UdpSocket::is_of_nic() const {
   unsigned poller = 0;
   socklen_t length = sizeof poller;

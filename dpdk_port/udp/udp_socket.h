@@ -97,8 +97,10 @@ class UdpSocket {
   [[nodiscard]] std::size_t kept_bytes() const {
     return joins_ && receive_bytes_ >= 4 * kKept ? kKept : 0;
   }
-  // Calls that leave messages in the queue read each of them once, and from now on all again.
+  // Calls that leave messages in the queue read each of them once, and from now on all again. Where
+  // the kernel does otherwise, they all read the first one.
   void read_from_begin() const;
+  [[nodiscard]] bool reads_each_once() const;
   // Whether a NIC has received the last message, or the kernel does not tell.
   [[nodiscard]] bool is_of_nic() const;
   // How often another socket has got its descriptor.

@@ -119,5 +119,13 @@ TEST_F(KeptMessagesTest, AreNoneWhileLittleComes) {
   EXPECT_FALSE(is_readable());
 }
 
+TEST_F(KeptMessagesTest, AreNoneWhereTheKernelWouldReadTheFirstAgainAndAgain) {
+  const int none = -1;
+  ASSERT_EQ(::setsockopt(socket(), SOL_SOCKET, SO_PEEK_OFF, &none, sizeof none), 0);
+  stream(50);
+  EXPECT_EQ(counter(*pair_.b.port, "udp_rx_kept"), 0U);
+  ASSERT_NO_FATAL_FAILURE(expect_all_once());
+}
+
 }  // namespace
 }  // namespace stp::port::kept_messages_test
