@@ -5,7 +5,8 @@
 # with short messages under way, with long ones that are read, with one-sided operations, while windows are made, and at
 # the end. Two ranks on two hosts, each with its stpd; Open MPI's own messages have a wire of their own. Each job has to
 # end in time, and to leave nothing: of budgets and clients, of memory files and descriptors of the stpd's that are left,
-# of sockets. A rank that is stopped for a minute is no error. STP_TROUBLE names the parts to run (rank stpd link stop).
+# of sockets. So has a job that ends well, of sixteen ranks on one stpd and of eight on two. A rank that is stopped for a
+# minute is no error. STP_TROUBLE names the parts to run (many rank stpd link stop).
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -19,7 +20,7 @@ build_mpi_programs
 mpicc -O1 -o "$work/one_sided" "$here/one_sided.c" || fail "mpicc fails"
 export FI_PROVIDER=^ofi_rxm
 make_two_hosts
-runs() { [[ " ${STP_TROUBLE-rank stpd link stop} " == *" $1 "* ]]; }
+runs() { [[ " ${STP_TROUBLE-many rank stpd link stop} " == *" $1 "* ]]; }
 by_btl=(--mca osc rdma --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 
 # The seconds within which each rank has to be gone. A rank or a stpd that is killed is noticed at once. A peer that is
@@ -224,6 +225,24 @@ stop_a_rank() {
   stop "$stpd_a" "$stpd_b"
 }
 
+# Jobs of many ranks that end well.
+many_ranks() {
+  begin_stpds iface:stp0
+  mpi sixteen 240 --oversubscribe --host "$hosts.1:16" -n 16 -x "STP_LINK=stpd:$work/a.sock" "$work/mpi_programs" ring 1 \
+    collectives 1
+  ends_well sixteen
+  expect [ "$(grep -c 'all is right' "$work/sixteen.log")" -eq 32 ]
+  expect_nothing_left sixteen
+  through_two 4 "$work/mpi_programs" ring 1 collectives 1
+  mpi eight 240 "${through[@]}"
+  ends_well eight
+  expect [ "$(grep -c 'all is right' "$work/eight.log")" -eq 16 ]
+  expect_nothing_left eight
+  stop "$stpd_a" "$stpd_b"
+  say "sixteen ranks on one stpd, and eight on two: nothing is left of them"
+}
+
+! runs many || many_ranks
 ! runs rank || kill_ranks
 ! runs stpd || kill_stpds
 ! runs link || kill_links iface:stp0 switch_off switch_on
