@@ -30,20 +30,23 @@ exec @launcher@ @STP_CLANG@ \"$@\"
 ")
   file(CHMOD ${clang_for_tests} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
 endif()
-function(stp_compiled_by_clang name)
+# stp_compiled_by_clang(TARGET...): optimized, as what floods, polls or measures.
+function(stp_compiled_by_clang)
   if(clang_for_tests)
-    # DAT's headers have compound literals.
-    target_compile_options(
-      ${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion;-Wno-c99-extensions>")
-    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER ${clang_for_tests})
+    foreach(target IN LISTS ARGN)
+      # DAT's headers have compound literals.
+      target_compile_options(
+        ${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion;-Wno-c99-extensions>")
+      set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER ${clang_for_tests})
+    endforeach()
   endif()
 endfunction()
 # stp_compiled_as_tests(TARGET...): by the same compiler, with the same options.
 function(stp_compiled_as_tests)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE ${STP_TEST_OPTIONS})
-    stp_compiled_by_clang(${target})
   endforeach()
+  stp_compiled_by_clang(${ARGN})
 endfunction()
 
 # Product that is compiled to be tested, in the preset "release": what is beside the path of frames is optimized less. The

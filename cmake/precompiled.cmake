@@ -27,16 +27,17 @@ function(stp_group_by_options folder)
       continue()
     endif()
     # DPDK compiles for a processor that it chooses.
-    if(NOT TYPE MATCHES "EXECUTABLE|[^E]_LIBRARY" OR NOT SOURCES MATCHES "[.]cpp" OR LINK_LIBRARIES MATCHES "DPDK"
-       OR NOT CXX_STANDARD EQUAL 20 OR NOT CXX_VISIBILITY_PRESET STREQUAL hidden)
+    if(NOT TYPE MATCHES "EXECUTABLE|(STATIC|SHARED|MODULE|OBJECT)_LIBRARY" OR NOT SOURCES MATCHES "[.]cpp"
+       OR LINK_LIBRARIES MATCHES "DPDK" OR NOT CXX_STANDARD EQUAL 20 OR NOT CXX_VISIBILITY_PRESET STREQUAL hidden)
       continue()
     endif()
     set(group library)
     if(TYPE STREQUAL EXECUTABLE)
       set(group program)
     endif()
-    # Programs that are compiled as tests share the headers of tests.
-    if(LINK_LIBRARIES MATCHES "GTest" OR (TYPE STREQUAL EXECUTABLE AND COMPILE_OPTIONS MATCHES "-O0;-g"))
+    # Programs that are compiled as tests, or by clang for GCC, share the headers of tests.
+    if(LINK_LIBRARIES MATCHES "GTest" OR
+       (TYPE STREQUAL EXECUTABLE AND (CXX_COMPILER_LAUNCHER MATCHES "/by_clang$" OR COMPILE_OPTIONS MATCHES "-O0;-g")))
       string(APPEND group _test)
     endif()
     list(FILTER COMPILE_OPTIONS EXCLUDE REGEX "-W|-fno-sanitize=function|NOTFOUND")
