@@ -55,6 +55,8 @@ set(STP_QUICK OFF)
 if(STP_TESTS AND NOT STP_ALL_TESTS AND NOT STP_WITH_LTO AND NOT STP_SANITIZE
    AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   set(STP_QUICK ON)
+  # Nor are there lines for debuggers, which take a twentieth of GCC's time. The presets "debug" and "package" have them.
+  add_compile_options(-g0)
 endif()
 # stp_quick(TARGET...): a fifth to a third less time than with -O2.
 function(stp_quick)
