@@ -356,6 +356,10 @@ int Connection::begin_close(int& sent) {
   return 0;
 }
 
+bool Connection::goes_with_endpoint() {
+  return endpoint_->ended() && !ended_.exchange(true);
+}
+
 int Connection::close(bool at_once) {
   STP_ASSERT(ended_, "what is closed has been flushed");
   forget();

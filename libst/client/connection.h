@@ -66,6 +66,9 @@ class Connection {
   // ran, and nothing is closed. -EBADF: another thread closes it. close, after the handle has been
   // retired: asks to disconnect. end_close waits for the peer's confirmation, with a timeout.
   int begin_close(int& sent);
+  // After -EINTR: whether st_delete, which another thread has called meanwhile, has left this one
+  // to be closed by its own call.
+  bool goes_with_endpoint();
   int close(bool at_once);
   void end_close(Time deadline);
   // It is not closed after all.

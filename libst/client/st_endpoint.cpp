@@ -276,7 +276,10 @@ int st_close(st_chandle_t chandle) {
     const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;
     int sent = 0;
-    if (const auto error = connection->begin_close(sent); error != 0) return error;
+    const auto begun = connection->begin_close(sent);
+    const bool is_left = begun == -EINTR && connection->goes_with_endpoint();
+    if (begun != 0 && !is_left) return begun;
+    if (is_left) sent = -ECANCELED;
     stp::client::retire<Connection>(reinterpret_cast<Handle>(chandle));
     std::optional<stp::client::KeepFailure> keep;
     if (sent != 0) keep.emplace();

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "tests/libst/libst_fixture.h"
@@ -246,15 +247,17 @@ TEST_P(Connect, ASignalInterruptsWaiting) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-// Makes the call in a thread that gets signals until it has returned.
+// Makes the call in a thread that gets signals until it has returned, and first calls `meanwhile`.
 template <typename Call>
-int interrupted(Call call) {
+int interrupted(
+    Call call, const std::function<void()>& meanwhile = [] {}) {
   struct sigaction action {
   }, before{};
   action.sa_handler = ignore;
   EXPECT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   std::atomic<int> result = 1;
   std::thread caller([&] { result = call(); });
+  meanwhile();
   while (result == 1) {
     ::pthread_kill(caller.native_handle(), SIGUSR1);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -286,6 +289,17 @@ TEST_P(Unread, ASignalInterruptsClosingAndNothingIsClosed) {
   ASSERT_EQ(send(accepted_, header(ST_OP_NOP)), 0);
   ASSERT_EQ(receive(connected_, got), 0);
   EXPECT_EQ(st_close(connected_), 0);
+}
+
+TEST_P(Unread, ASignalThatEndsClosingLeavesNothingOfAnEndpointThatIsDeleted) {
+  const auto close = [&] { return st_close(connected_); };
+  const auto deleted = [&] {
+    st_header_t got;
+    EXPECT_EQ(receive(connected_, got), -ECANCELED) << "it is being closed";
+    EXPECT_EQ(st_delete(client_), 0);
+  };
+  EXPECT_EQ(interrupted(close, deleted), -ECANCELED);
+  EXPECT_EQ(st_close(connected_), -EBADF);
 }
 
 TEST_P(Unread, ClosingTellsOfWhatWasNotSent) {
