@@ -276,7 +276,7 @@ bool applies(const PortRule& rule, uid_t uid, std::span<const gid_t> groups) {
 }  // namespace
 
 bool PortRules::permit(std::uint32_t port, uid_t uid, std::span<const gid_t> groups) const {
-  if (rules_.empty() || uid == 0 || uid == ::geteuid()) return true;
+  if (rules_.empty() || ipc::is_trusted(uid)) return true;
   return std::any_of(rules_.begin(), rules_.end(), [&](const PortRule& rule) {
     return rule.first <= port && port <= rule.last && applies(rule, uid, groups);
   });
@@ -338,7 +338,7 @@ void Allowances::set_process_totals(std::uint64_t mappings, std::uint64_t files)
 }
 
 Payer Allowances::payer(uid_t user) {
-  const bool trusted = user == 0 || user == ::geteuid() || user == ipc::kUnknownUser;
+  const bool trusted = ipc::is_trusted(user) || user == ipc::kUnknownUser;
   return {budgets_->account(user, trusted), own_ports_->account(user, trusted)};
 }
 

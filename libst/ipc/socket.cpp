@@ -410,10 +410,8 @@ std::optional<ClientIdentity> identify_peer(int socket) {
   ucred who{};
   socklen_t length = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return std::nullopt;
-  return ClientIdentity{.pid = who.pid,
-                        .uid = who.uid,
-                        .groups = {who.gid},
-                        .administrator = who.uid == 0 || who.uid == ::geteuid()};
+  return ClientIdentity{
+      .pid = who.pid, .uid = who.uid, .groups = {who.gid}, .administrator = is_trusted(who.uid)};
 }
 
 void find_groups(int socket, std::optional<gid_t> admin_group, ClientIdentity& who) {

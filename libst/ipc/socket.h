@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
@@ -148,6 +149,11 @@ inline std::optional<gid_t> find_group(const std::string& name) {
 // not the socket.
 
 inline constexpr uid_t kUnknownUser = ~uid_t{0};
+
+// Root, and the user of this process.
+inline bool is_trusted(uid_t user) {
+  return user == 0 || user == ::geteuid();
+}
 
 struct ClientIdentity {
   pid_t pid = 0;

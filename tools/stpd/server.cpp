@@ -39,18 +39,6 @@ bool SlowSockets::replied(uid_t user, Time time, Time& last, Clock::time_point n
   return is_slow && costs_too_much(user, now);
 }
 
-void SlowSockets::took(uid_t user, Time time, Clock::time_point now) {
-  if (time < kSlow || user == 0 || user == ::geteuid()) return;
-  std::erase_if(costs_, [now](const auto& entry) { return entry.second.at(now).count() <= 0; });
-  auto& cost = costs_[user];
-  cost = {std::max(cost.at(now), Time(0)) + time, now};
-}
-
-bool SlowSockets::costs_too_much(uid_t user, Clock::time_point now) const {
-  const auto at = costs_.find(user);
-  return at != costs_.end() && at->second.at(now) > kMost;
-}
-
 SlowSockets::Time time_of_thread() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -29,11 +29,6 @@
 namespace stp::stpd {
 namespace {
 
-// The daemon's own user and root never wait for a thread of others.
-bool is_trusted(uid_t user) {
-  return user == 0 || user == ::geteuid();
-}
-
 // How long this thread could have run so far, but had no processor. nullopt: the kernel does not
 // tell.
 std::optional<std::chrono::nanoseconds> wait_for_processor() {
@@ -54,6 +49,18 @@ typename Map::iterator next_in_turn(Map& all, const typename Map::key_type& last
 }
 
 }  // namespace
+
+void UserCosts::took(uid_t user, Time time, Clock::time_point now) {
+  if (time < counts_ || ipc::is_trusted(user)) return;
+  std::erase_if(costs_, [now](const auto& entry) { return entry.second.at(now).count() <= 0; });
+  auto& cost = costs_[user];
+  cost = {std::max(cost.at(now), Time(0)) + time, now};
+}
+
+bool UserCosts::is_too_much(uid_t user, Clock::time_point now) const {
+  const auto at = costs_.find(user);
+  return at != costs_.end() && at->second.at(now) > most_;
+}
 
 // Threads that wait for work together. Any work may hold its thread up for ever, so another thread
 // is started where none is free.
@@ -145,46 +152,28 @@ struct UserWorkers::State : Crew {
     std::size_t asked = 0;  // that waits or is being done, and is no release
   };
   using Queues = std::map<uid_t, Queue>;
-  // How long a user's work has slept, as of `when`.
-  struct Sleep {
-    std::chrono::nanoseconds total{0};
-    Clock::time_point when;
-    [[nodiscard]] std::chrono::nanoseconds at(Clock::time_point now) const {
-      return total - (now - when) / kForgiven;
-    }
-  };
   // Only those with work that waits or is being done.
   Queues queues STP_GUARDED_BY(mutex);
-  std::map<uid_t, Sleep> sleeps STP_GUARDED_BY(mutex);  // only what is not forgiven
+  UserCosts sleeps STP_GUARDED_BY(mutex){kLongSleep, kMostSlept};
   uid_t last_served STP_GUARDED_BY(mutex) = 0;
   unsigned untrusted STP_GUARDED_BY(mutex) = 0;  // threads that work for users who are not trusted
 
   [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const STP_REQUIRES(mutex) {
     const auto& [user, queue] = entry;
     return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
-           (untrusted < kThreads || is_trusted(user));
+           (untrusted < kThreads || ipc::is_trusted(user));
   }
   Queues::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(queues, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
       return may_work_for(each);
     });
   }
-  // `off`: how long a thread has not run in turns, `waited`: how long it waited for a processor.
-  void add_sleep(uid_t user, std::chrono::nanoseconds off, std::chrono::nanoseconds waited)
-      STP_REQUIRES(mutex) {
-    const auto time = off - waited;
-    if (time < kLongSleep || is_trusted(user)) return;
-    const auto now = Clock::now();
-    std::erase_if(sleeps, [now](const auto& entry) { return entry.second.at(now).count() <= 0; });
-    auto& sleep = sleeps[user];
-    sleep = {std::max(sleep.at(now), std::chrono::nanoseconds(0)) + time, now};
-  }
   [[nodiscard]] bool has_work() override STP_REQUIRES(mutex) { return next() != queues.end(); }
   // `at` stays valid while the lock is released: nobody erases a queue with a busy thread.
   void work() override STP_REQUIRES(mutex) {
     const auto at = next();
     auto& queue = at->second;
-    const auto counted = is_trusted(at->first) ? 0U : 1U;
+    const auto counted = ipc::is_trusted(at->first) ? 0U : 1U;
     last_served = at->first;
     auto [item, kind] = std::move(queue.waiting.front());
     queue.waiting.pop_front();
@@ -204,7 +193,9 @@ struct UserWorkers::State : Crew {
     const auto off = os::MappingTurn::time_off();
     const auto waited = off < kLongSleep ? waited_before : wait_for_processor();
     mutex.lock();
-    if (waited_before && waited) add_sleep(at->first, off, *waited - *waited_before);
+    // How long the thread has not run in turns, but for its waits for a processor.
+    if (waited_before && waited)
+      sleeps.took(at->first, off - (*waited - *waited_before), Clock::now());
     STP_ASSERT(queue.busy > 0 && untrusted >= counted, "a thread that worked was counted");
     --queue.busy;
     begun->reset();
@@ -245,8 +236,7 @@ std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, u
 
 bool UserWorkers::has_slept(uid_t user, Clock::time_point now) const {
   const Lock guard(state_->mutex);
-  const auto at = state_->sleeps.find(user);
-  return at != state_->sleeps.end() && at->second.at(now) > kMostSlept;
+  return state_->sleeps.is_too_much(user, now);
 }
 
 bool UserWorkers::is_stuck(uid_t user, Clock::time_point now) const {
@@ -367,13 +357,11 @@ struct Closer::State : Crew {
   std::size_t waiting STP_GUARDED_BY(mutex) = 0;
   unsigned busy_for_users STP_GUARDED_BY(mutex) =
       0;  // threads that close for others than operators
-  const uid_t own = ::geteuid();
 
-  [[nodiscard]] bool is_operator(uid_t user) const { return user == 0 || user == own; }
   [[nodiscard]] bool may_close_for(const Lanes::value_type& each) const STP_REQUIRES(mutex) {
     const auto& [key, lane] = each;
     return !lane.waiting.empty() && lane.free_place() &&
-           (is_operator(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
+           (ipc::is_trusted(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
   }
   Lanes::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(lanes, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
@@ -401,7 +389,7 @@ struct Closer::State : Crew {
     auto& since = lane.busy[*lane.free_place()];
     since = Clock::now();
     --free;
-    const unsigned of_users = is_operator(at->first.first) ? 0 : 1;
+    const unsigned of_users = ipc::is_trusted(at->first.first) ? 0 : 1;
     busy_for_users += of_users;
     const auto another = wants_thread();  // this thread may block for ever in close()
     mutex.unlock();

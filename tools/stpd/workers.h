@@ -18,6 +18,30 @@
 
 namespace stp::stpd {
 
+// What users have cost the daemon: time in calls that took long. One hundredth of the time that
+// passes is forgiven. Root and the user of this process cost nothing.
+class UserCosts {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = std::chrono::nanoseconds;
+  // A call that took `counts` counts. Who has more than `most` of it costs too much.
+  UserCosts(Time counts, Time most) : counts_(counts), most_(most) {}
+
+  void took(uid_t user, Time time, Clock::time_point now);
+  [[nodiscard]] bool is_too_much(uid_t user, Clock::time_point now) const;
+
+ private:
+  static constexpr int kForgiven = 100;
+  struct Cost {
+    Time total{0};
+    Clock::time_point when;
+    [[nodiscard]] Time at(Clock::time_point now) const { return total - (now - when) / kForgiven; }
+  };
+
+  const Time counts_, most_;
+  std::map<uid_t, Cost> costs_;  // only what is not forgiven
+};
+
 // Threads for work on memory that a user shares with the daemon: mapping, unmapping, sealing,
 // looking for missing pages. How long that takes depends on what the user does to the same file at
 // that time: it may hold the file's locks for seconds, again and again. So each user has a few
@@ -36,10 +60,8 @@ class UserWorkers {
   // A user with this much work waiting gets no more done. What is only released does not count: a
   // program that ends may have had thousands of regions.
   static constexpr std::size_t kMostPerUser = 256;
-  // A sleep this long counts. A user with so much of it gets no more done. One hundredth of the
-  // time that passes is forgiven.
+  // A sleep this long counts (UserCosts). A user with so much of it gets no more done.
   static constexpr std::chrono::milliseconds kLongSleep{50}, kMostSlept{1'000};
-  static constexpr int kForgiven = 100;
 
   UserWorkers();
   // Waits up to kFarewell for the threads, and abandons those that still work.
