@@ -133,7 +133,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   [[nodiscard]] Mappings& mappings() { return mappings_; }
   [[nodiscard]] EndpointId id() const { return id_; }
   [[nodiscard]] bool connectionless() const { return connectionless_; }
-  [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // In one order with a connection's: a close that goes on sees that the endpoint has ended, or its
+  // st_delete sees the connection.
+  [[nodiscard]] bool ended() const { return ended_.load(); }
   // Call when a connection or region of the endpoint has ended.
   void forget(Handle child);
 

@@ -112,9 +112,12 @@ const char* meaning_of(int number) {
     case ECANCELED:
       return "one of the two sides took it back, or ended what it belonged to";
     case EMSGSIZE:
-      return "the message is longer than the receive that it met, or than the ring takes";
+      return "the message is longer than the receive that it met, or than the ring takes; or that "
+             "receive's memory had been withdrawn";
     case EACCES:
-      return "the peer's region is none, is closed, or does not permit this";
+      return "the peer's region is none, is closed, or does not permit this; or this side has "
+             "withdrawn "
+             "the memory";
     case ERANGE:
       return "it goes beyond the end of the region or of the mapped memory";
     case ENOBUFS:

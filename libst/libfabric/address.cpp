@@ -252,6 +252,7 @@ std::vector<Address> resolve(const std::string& node, int family, bool numeric) 
   wanted.ai_flags = numeric || brackets ? AI_NUMERICHOST : 0;
   addrinfo* found = nullptr;
   if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
   std::vector<Address> all;
   for (const auto* each = found; each != nullptr && all.size() < kMostAddresses;
        each = each->ai_next) {
@@ -260,7 +261,6 @@ std::vector<Address> resolve(const std::string& node, int family, bool numeric) 
         std::ranges::find(all, next) == all.end())
       all.push_back(next);
   }
-  ::freeaddrinfo(found);
   return all;
 }
 

@@ -649,7 +649,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
   if (offers.empty()) return -FI_ENODATA;
   InfoList list;
   // A program that does not reach a host at one of its addresses goes on with the next entry. Of
-  // its own, one will do.
+  // its own, one will do: those have the same destination, or none.
   const auto add = [&](const LinkFacts& link, const Offer& offer) {
     for (const auto& names : all) {
       if (reason = why_not(link, names, hints); !reason.empty()) {
@@ -661,7 +661,7 @@ int list_info(std::uint32_t version, const char* node, const char* service, std:
         if (pep != nullptr) described->handle = &pep->fid;
         list.append(std::move(described));
       }
-      if (!names.destination) break;
+      if (names.destination == all.back().destination) break;
     }
   };
   const auto links = find_links();

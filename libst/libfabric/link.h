@@ -189,6 +189,8 @@ class IdlePolls {
   // each time, up to the last number: a program that does not wait, but works and polls between
   // (MPI_Test), would else sleep nearly all the time.
   static constexpr unsigned kMany = 16, kFew = 4, kRare = 256;
+  // Who has polled so often and was told nothing waits, and works no more.
+  static constexpr unsigned kWaits = 4096;
   // Sleeps that another link has instead.
   static constexpr unsigned kOfOthers = 8;
 
@@ -199,6 +201,7 @@ class IdlePolls {
   [[nodiscard]] bool is_time() {
     ++in_vain_;
     if (!crowded_) return in_vain_ % kMany == 0;
+    if (in_vain_ >= kWaits) return in_vain_ % kFew == 0;
     return in_vain_ % kRare == 0 || (in_vain_ >= kFew && std::has_single_bit(in_vain_));
   }
   void looked(bool crowded) { crowded_ = crowded; }

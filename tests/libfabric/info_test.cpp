@@ -79,6 +79,22 @@ TEST(FiInfo, ASourceIsTheAddressOfTheNodeThatTheLinkHas) {
   EXPECT_EQ(ntohl(from->sin_addr.s_addr), INADDR_LOOPBACK);
 }
 
+// Nor is each listed where the destination comes from elsewhere.
+TEST(FiInfo, ADestinationOfTheHintsIsListedOnceForAllAddressesOfASource) {
+  Info info;
+  const auto asked = hints();
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(4712);
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 8);
+  asked->addr_format = FI_SOCKADDR_IN;
+  asked->dest_addr = std::malloc(sizeof there);
+  asked->dest_addrlen = sizeof there;
+  std::memcpy(asked->dest_addr, &there, sizeof there);
+  ASSERT_EQ(get_info("several.test", "4711", FI_SOURCE, asked, info), 0);
+  EXPECT_EQ(info->next, nullptr);
+}
+
 TEST(FiInfo, WhatIsNotOfferedIsNoData) {
   Info info;
   const auto refused = [&](const std::function<void(fi_info&)>& change) {

@@ -139,6 +139,11 @@ TEST(IdlePolls, SleepsComeTwiceAsSeldomEachTime) {
     EXPECT_EQ(until_time(polls), count);
   EXPECT_EQ(until_time(polls), IdlePolls::kRare);
   EXPECT_EQ(until_time(polls), IdlePolls::kRare);
+  // One that polls and polls does nothing else: the core is for those it waits for.
+  for (unsigned in_vain = 3 * IdlePolls::kRare; in_vain < IdlePolls::kWaits;)
+    in_vain += until_time(polls);
+  EXPECT_EQ(until_time(polls), IdlePolls::kFew);
+  EXPECT_EQ(until_time(polls), IdlePolls::kFew);
   polls.told();
   EXPECT_EQ(until_time(polls), IdlePolls::kFew);
 }
