@@ -6,12 +6,10 @@
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_log.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -128,11 +126,7 @@ std::string parent_of_runtime_directory() {
 // EAL goes on without that directory, but has its telemetry socket in /tmp then, at a name that any
 // process may have: it does not start if one has it. The directory is made here; EAL takes it over.
 bool has_place_for_telemetry() {
-  const auto makes = [](const std::string& path) {
-    return ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
-  };
-  const auto parent = parent_of_runtime_directory() + "/dpdk";
-  return makes(parent) && makes(parent + "/" + file_prefix_of(::getpid()));
+  return make_runtime_directory(parent_of_runtime_directory() + "/dpdk", ::getpid());
 }
 
 // Nothing that DPDK might refuse: it prints its usage on stdout then.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -165,6 +166,20 @@ bool is_left_behind(const fs::path& directory) {
 
 std::string file_prefix_of(pid_t pid) {
   return std::string(kPrefix) + std::to_string(pid);
+}
+
+bool make_runtime_directory(const fs::path& parent, pid_t pid) {
+  struct stat status {};
+  const auto makes = [&status](const fs::path& path) {
+    return (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) &&
+           ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  };
+  const auto others_write = [&status] { return (status.st_mode & (S_IWGRP | S_IWOTH)) != 0; };
+  const auto is_ours = [&status] { return status.st_uid == ::geteuid(); };
+  if (!makes(parent) || (!is_ours() && status.st_uid != 0) ||
+      (others_write() && (status.st_mode & S_ISVTX) == 0))
+    return false;
+  return makes(parent / file_prefix_of(pid)) && is_ours() && !others_write();
 }
 
 void remove_left_behind(const fs::path& parent) {

@@ -55,6 +55,10 @@ int try_hugepage(std::uint64_t bytes);
 // DPDK's --file-prefix for a process: the name of its directory.
 std::string file_prefix_of(pid_t pid);
 
+// Makes that directory in `parent`, and `parent` itself. False: they cannot be made, or what is
+// there may be another user's, who could keep DPDK from starting, or answer in its place.
+bool make_runtime_directory(const std::filesystem::path& parent, pid_t pid);
+
 // Removes from `parent` the directories of our ended processes. One that was changed within the
 // last minute stays: a process of another pid namespace may be starting.
 void remove_left_behind(const std::filesystem::path& parent);

@@ -179,6 +179,42 @@ TEST_F(RuntimeDirectory, OfOtherProgramsStays) {
   EXPECT_EQ(directory.names().size(), 5U);
 }
 
+TEST_F(RuntimeDirectory, IsMadeForThisUserAlone) {
+  EXPECT_TRUE(make_runtime_directory(parent / "dpdk", 7));
+  for (const auto& each : {parent / "dpdk", parent / "dpdk" / file_prefix_of(7)})
+    EXPECT_EQ(fs::status(each).permissions(), fs::perms::owner_all) << each;
+  EXPECT_TRUE(make_runtime_directory(parent / "dpdk", 7)) << "it is there already";
+}
+
+TEST_F(RuntimeDirectory, ThatOthersMayChangeIsNone) {
+  const auto mine = make(file_prefix_of(7));
+  fs::permissions(mine, fs::perms::owner_all | fs::perms::others_write);
+  EXPECT_FALSE(make_runtime_directory(parent, 7));
+  fs::permissions(mine, fs::perms::owner_all | fs::perms::group_write);
+  EXPECT_FALSE(make_runtime_directory(parent, 7));
+  fs::permissions(mine, fs::perms::owner_all);
+  EXPECT_TRUE(make_runtime_directory(parent, 7));
+  fs::permissions(parent, fs::perms::all);
+  EXPECT_FALSE(make_runtime_directory(parent, 7)) << "others may put theirs in its place";
+  fs::permissions(parent, fs::perms::all | fs::perms::sticky_bit);
+  EXPECT_TRUE(make_runtime_directory(parent, 7));
+  fs::create_directory_symlink(mine, parent / file_prefix_of(8));
+  EXPECT_FALSE(make_runtime_directory(parent, 8)) << "a link";
+  std::ofstream(parent / file_prefix_of(9)) << "a file";
+  EXPECT_FALSE(make_runtime_directory(parent, 9));
+}
+
+TEST_F(RuntimeDirectory, OfAnotherUserIsNone) {
+  constexpr uid_t kOther = 12'345;
+  const auto mine = make(file_prefix_of(7));
+  if (::chown(mine.c_str(), kOther, static_cast<gid_t>(-1)) != 0)
+    GTEST_SKIP() << "this user cannot give it away";
+  EXPECT_FALSE(make_runtime_directory(parent, 7));
+  const auto theirs = make("dpdk");
+  ASSERT_EQ(::chown(theirs.c_str(), kOther, static_cast<gid_t>(-1)), 0);
+  EXPECT_FALSE(make_runtime_directory(theirs, 8));
+}
+
 TEST_F(RuntimeDirectory, ThatIsNotThereIsNoTrouble) {
   remove_left_behind(parent / "nowhere");
 }
