@@ -110,6 +110,14 @@ bool SocketFile::is_there() const {
          status.st_dev == device_ && status.st_ino == inode_;
 }
 
+bool SocketFile::is_gone() const {
+  struct stat status {};
+  if (inode_ == 0) return true;
+  if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT;
+  return status.st_dev != device_ || status.st_ino != inode_;
+}
+
 void SocketFile::remove() {
   if (is_there()) ::unlinkat(directory_.get(), name_.c_str(), 0);
   inode_ = 0;

@@ -40,12 +40,14 @@ class SocketFile {
   // file, one that nobody answers on. Returns 0; -EADDRINUSE: something exists there; -EPERM: the
   // directory is not safe, or the owner cannot be set; -ENAMETOOLONG, -ENOENT, ...
   int bind(int socket, const std::string& path, const SocketAccess& access);
-  // Whether the file that bind() made is still there, for who looks for the socket.
-  [[nodiscard]] bool is_there() const;
+  // Whether nobody finds the file that bind() made any more. False as well where this user may not
+  // look.
+  [[nodiscard]] bool is_gone() const;
   // Removes only that file: another daemon may have taken over the name.
   void remove();
 
  private:
+  [[nodiscard]] bool is_there() const;
   int open_directory(const std::string& path);
   int give(const SocketAccess& access);
   bool remove_stale(const std::string& path);

@@ -145,12 +145,15 @@ TEST_F(StpctlTrace, OfTheCommandLineThatEndsEarlyIsWarnedOfAndTroubleOfTheLink) 
   EXPECT_TRUE(contains(links.text, "\nloop: " + trouble + path + "), and begins anew with stpd\n"))
       << links.text;
   // So is a socket that somebody has removed. Administrators have another one.
-  ASSERT_EQ(::unlink(socket.c_str()), 0);
+  ASSERT_EQ(::rename(socket.c_str(), (socket + ".away").c_str()), 0);
   const std::string lost = "the socket " + socket + " has been removed: programs that begin";
   EXPECT_TRUE(stpd->says("error: " + lost)) << stpd->output();
   const auto still = stpctl({"links"});
   EXPECT_TRUE(contains(still.text, "\nloop: " + lost)) << still.text;
   EXPECT_TRUE(contains(still.text, "; " + trouble)) << still.text;
+  ASSERT_EQ(::rename((socket + ".away").c_str(), socket.c_str()), 0);
+  EXPECT_TRUE(stpd->says("the socket " + socket + " is there again")) << stpd->output();
+  EXPECT_TRUE(contains(stpctl({"links"}).text, "\nloop: " + trouble));
 }
 
 // What the file begins with fits, and what it ends with does not.

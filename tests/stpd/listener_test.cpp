@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +66,16 @@ TEST_F(ListenerTest, IsNotFoundOnceItsFileIsAnotherOrNone) {
   EXPECT_FALSE(listener.is_found());
   ASSERT_EQ(::rename((path + ".away").c_str(), path.c_str()), 0);
   EXPECT_TRUE(listener.is_found());
+}
+
+TEST_F(ListenerTest, IsNotMissedWhereThisUserMayNotLook) {
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0), 0);
+  const auto before = ::setfsuid(12'345);  // of this thread; root may look anywhere
+  struct stat status {};
+  EXPECT_NE(::stat(path.c_str(), &status), 0);
+  EXPECT_TRUE(listener.is_found());
+  ::setfsuid(static_cast<uid_t>(before));
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
 }
 
 TEST_F(ListenerTest, AcceptsAClientThatEpollReports) {

@@ -392,11 +392,14 @@ std::string ServedLink::own_trouble() const {
   return all + (all.empty() || of_trace.empty() ? "" : "; ") + of_trace;
 }
 
-// It does not come again: only who replaces stpd makes another one.
+// It comes again only if somebody had moved it, or mounted something above it.
 void ServedLink::warn_of_lost_socket() {
-  if (socket_lost_ || parts_->server.is_found()) return;
-  socket_lost_ = true;
-  log(LogLevel::kError, own_trouble());
+  const bool lost = !parts_->server.is_found();
+  if (socket_lost_.exchange(lost) == lost) return;
+  if (lost)
+    log(LogLevel::kError, own_trouble());
+  else
+    log(LogLevel::kInfo, "the socket " + options_.socket + " is there again");
 }
 
 void ServedLink::warn_of_ended_trace() {

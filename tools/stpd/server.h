@@ -89,7 +89,7 @@ class Listener {
   int open_for_operators(const std::string& path, std::optional<gid_t> group);
   [[nodiscard]] bool is_open() const { return static_cast<bool>(doors_[kAll].socket); }
   // False: somebody has removed or replaced the file of the socket for all programs.
-  [[nodiscard]] bool is_found() const { return !is_open() || doors_[kAll].file.is_there(); }
+  [[nodiscard]] bool is_found() const { return !is_open() || !doors_[kAll].file.is_gone(); }
   // Removes the files. Closing the result also closes the connections in the backlogs and the
   // descriptors in their messages, which may block.
   std::vector<os::UniqueFd> end();
