@@ -157,7 +157,8 @@ InterfaceWatch::InterfaceWatch(std::string name) : name_(std::move(name)) {
 bool InterfaceWatch::look(Time now) {
   const auto concerns = [this](int index) { return index == facts_.index || facts_.index == 0; };
   is_old_ |= news_.look(concerns, now);
-  const auto answer = asking_.take();
+  auto answer = asking_.take();
+  if (answer && std::exchange(is_outdated_, false)) answer.reset();
   if (answer && !*answer) is_old_ = true;  // it is asked again
   const bool changed = answer && *answer && std::exchange(facts_, **answer) != **answer;
   if (is_old_ && !asking_.is_asked() && now >= ask_at_) {
@@ -169,9 +170,10 @@ bool InterfaceWatch::look(Time now) {
   return changed;
 }
 
-// An answer to an earlier question may still come.
+// The answer to an earlier question, which may still come, is older than this one.
 void InterfaceWatch::ask() {
-  is_old_ = asking_.is_asked();
+  is_outdated_ = asking_.is_asked();
+  is_old_ = false;
   facts_ = found(facts_);
 }
 

@@ -396,7 +396,8 @@ class InterfaceWatch {
   const std::string name_;
   const InterfaceSocket socket_;
   InterfaceNews news_;
-  bool is_old_ = false;  // there was news since it asked last
+  bool is_old_ = false;       // there was news since it asked last
+  bool is_outdated_ = false;  // the answer that is still to come
   Time ask_at_ = 0;
   Facts facts_;
   Facts before_;  // when it was asked aside
@@ -406,8 +407,9 @@ class InterfaceWatch {
 
 // The addresses of this host and the names of its interfaces, for questions of anybody: none asks
 // the kernel about a name, which takes the lock of all interfaces, or makes it look for a module of
-// that name. Asks for the lists only when something about interfaces has changed: on a host with
-// thousands of addresses they take milliseconds. One thread at a time.
+// that name (as long as the kernel has never told the list, index_of() does). Asks for the lists
+// only when something about interfaces has changed: on a host with thousands of addresses they take
+// milliseconds. One thread at a time.
 class HostAddresses {
  public:
   // Each with the number of its interface, in order; ports are 0.
