@@ -10,13 +10,14 @@ namespace stp::port {
 
 KeptMessages::KeptMessages(UdpSocket& socket) : socket_(socket), can_(socket.kept_bytes() != 0) {}
 
-void KeptMessages::note_long(std::size_t bytes, Time now) {
+void KeptMessages::note_long(std::size_t bytes, From from, Time now) {
   if (now - since_ > kSoon) {
     since_ = now;
     came_ = 0;
   }
   came_ += bytes;
   last_long_ = now;
+  last_from_ = from;
   much_ = can_ && came_ >= kMuch;
 }
 
@@ -34,7 +35,8 @@ void KeptMessages::settle_some(Time now) {
 // What has been read so far has left the queue.
 void KeptMessages::begin(Time now) {
   much_ = false;
-  if (now < again_ || socket_.is_of_nic() || !socket_.reads_each_once()) {
+  if (now < again_ || (last_from_ != From::kThisHost && socket_.is_of_nic()) ||
+      !socket_.reads_each_once()) {
     again_ = std::max(again_, now + kAgain);
     return;
   }

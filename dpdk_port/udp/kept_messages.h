@@ -4,7 +4,9 @@
 // read that, its caches have each line, and the sender's CPU must first take it away from them: so
 // it copies two to three times faster into memory that was read some megabytes before. While much
 // comes, messages are read without being taken out of the queue (MSG_PEEK), and the oldest ones are
-// taken out later. Not where a NIC has written them: it needs no lines of anybody.
+// taken out later. Not where a NIC writes them, which needs no lines of anybody, as far as that is
+// known: what comes from an address of the link's own, or a loopback one, has no NIC written, and
+// of the rest the kernel tells of the first message alone (UdpSocket::is_of_nic).
 #pragma once
 
 #include <cstddef>
@@ -26,16 +28,18 @@ class KeptMessages {
   // How long messages are kept while no long one comes; then so many go in one turn.
   static constexpr Time kWhile = 2 * kMillisecond;
   static constexpr unsigned kAtOnce = 8;
-  // How long nothing is kept if a NIC has received the last one, or the kernel cannot do it.
+  // How long nothing is kept if a NIC writes them, or the kernel cannot do it.
   static constexpr Time kAgain = 10 * kMillisecond;
 
   explicit KeptMessages(UdpSocket& socket);
 
   // Whether the call that reads leaves them in the queue, from settle() on that has said so.
   [[nodiscard]] bool are_kept() const { return keeps_; }
+  // Of whom a message is.
+  enum class From { kThisHost, kUnknown };
   // A message was read so; `long_one`: several datagrams that the kernel had joined.
-  void have_read(std::size_t bytes, bool long_one, Time now) {
-    if (long_one) note_long(bytes, now);
+  void have_read(std::size_t bytes, bool long_one, From from, Time now) {
+    if (long_one) note_long(bytes, from, now);
     if (!keeps_) return;
     sizes_.push_back(static_cast<std::uint32_t>(bytes));
     bytes_ += bytes;
@@ -52,7 +56,7 @@ class KeptMessages {
   [[nodiscard]] std::uint64_t total() const { return total_; }
 
  private:
-  void note_long(std::size_t bytes, Time now);
+  void note_long(std::size_t bytes, From from, Time now);
   void settle_some(Time now);
   void begin(Time now);
   bool take_out(Time now);
@@ -62,6 +66,7 @@ class KeptMessages {
   bool can_;
   bool keeps_ = false;
   bool much_ = false;  // has come lately
+  From last_from_ = From::kUnknown;
   unsigned socket_was_ = 0;
   RingQueue<std::uint32_t> sizes_;
   std::size_t bytes_ = 0;

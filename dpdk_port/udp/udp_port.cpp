@@ -282,8 +282,13 @@ unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& en
     at += size;
   } while (at < all.size());
   if (from == nullptr) counters_.no_station += datagrams;
-  if (source.kept != nullptr)
-    source.kept->have_read(messages_[message].msg_len, datagrams >= FavoredPeer::kMany, now);
+  if (source.kept != nullptr) {
+    const bool from_here = from != nullptr && (from->address.is_loopback() ||
+                                               from->address.ip == socket_.address(from->own).ip);
+    source.kept->have_read(messages_[message].msg_len, datagrams >= FavoredPeer::kMany,
+                           from_here ? KeptMessages::From::kThisHost : KeptMessages::From::kUnknown,
+                           now);
+  }
   counters_.datagrams += datagrams;
   if (datagrams > 1) {
     counters_.joined += datagrams;

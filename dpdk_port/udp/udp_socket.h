@@ -101,7 +101,8 @@ class UdpSocket {
   // the kernel does otherwise, they all read the first one.
   void read_from_begin() const;
   [[nodiscard]] bool reads_each_once() const;
-  // Whether a NIC has received the last message, or the kernel does not tell.
+  // Whether a NIC has received the first message that ever came to this socket, or the last one if
+  // it is connected; or the kernel does not tell. Neighbours on a veth pair count as none.
   [[nodiscard]] bool is_of_nic() const;
   // How often another socket has got its descriptor.
   [[nodiscard]] unsigned times_replaced() const {

@@ -6,11 +6,27 @@
 #include <linux/sock_diag.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "tests/dpdk_port/udp/udp_pair.h"
+
+// What the kernel says of the NIC that has received something; 0: what it says itself.
+static std::atomic<unsigned> nic{0};
+
+// In the place of libc's, for this program.
+extern "C" int getsockopt(int fd, int level, int name, void* value, socklen_t* length) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_getsockopt, fd, level, name, value, length));
+  if (level == SOL_SOCKET && name == SO_INCOMING_NAPI_ID && result == 0 && nic != 0)
+    *static_cast<unsigned*>(value) = nic;
+  return result;
+}
 
 namespace stp::port::kept_messages_test {
 namespace {
@@ -125,6 +141,92 @@ TEST_F(KeptMessagesTest, AreNoneWhereTheKernelWouldReadTheFirstAgainAndAgain) {
   stream(50);
   EXPECT_EQ(counter(*pair_.b.port, "udp_rx_kept"), 0U);
   ASSERT_NO_FATAL_FAILURE(expect_all_once());
+}
+
+// The kernel tells that of a socket's first message alone.
+TEST_F(KeptMessagesTest, StayIfTheyAreOfThisHostWhateverANicHasBroughtFirst) {
+  nic = 9'999;
+  stream(100);
+  nic = 0;
+  EXPECT_GT(counter(*pair_.b.port, "udp_rx_kept"), 80U);
+  ASSERT_NO_FATAL_FAILURE(expect_all_once());
+}
+
+// Alone, with a socket of its own.
+class KeptInASocket : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    socket_ = open();
+    ASSERT_TRUE(socket_);
+    if (socket_->kept_bytes() == 0) GTEST_SKIP() << "this user's sockets have small buffers";
+    kept_ = std::make_unique<KeptMessages>(*socket_);
+    begin();
+    ASSERT_TRUE(kept_->are_kept());
+  }
+  void TearDown() override { ::close(sender_); }
+  std::unique_ptr<UdpSocket> open() {
+    LinkConfig config;
+    std::string text;
+    OpenError error;
+    EXPECT_TRUE(parse_link("udp:127.0.0.1,port=0", config, text)) << text;
+    auto all = UdpSocket::open(config, 1, false, troubles_, error);
+    return all.empty() ? nullptr : std::move(all.front());
+  }
+  void begin() {
+    kept_->have_read(KeptMessages::kMuch, true, KeptMessages::From::kThisHost, 1);
+    kept_->settle(1);
+  }
+  void send(const UdpSocket& to, std::size_t length) const {
+    const std::vector<char> bytes(length);
+    sockaddr_storage name{};
+    const auto size = to_socket_address(to.address(), AF_INET, name);
+    ASSERT_EQ(
+        ::sendto(sender_, bytes.data(), length, 0, reinterpret_cast<const sockaddr*>(&name), size),
+        static_cast<ssize_t>(length));
+  }
+  // The length of the next one; -1: there is none.
+  [[nodiscard]] ssize_t receive(int flags) const {
+    std::array<char, 2'048> bytes;
+    return ::recv(socket_->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | flags);
+  }
+  void keep(std::size_t length) {
+    send(*socket_, length);
+    ASSERT_EQ(receive(MSG_PEEK), static_cast<ssize_t>(length));
+    kept_->have_read(length, false, KeptMessages::From::kThisHost, 1);
+  }
+
+  UdpTroubles troubles_;
+  std::unique_ptr<UdpSocket> socket_;
+  std::unique_ptr<KeptMessages> kept_;
+  const int sender_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+};
+
+TEST_F(KeptInASocket, OneWithoutBytesIsTakenOutAsAnyOther) {
+  for (const std::size_t length : {10, 0, 20}) keep(length);
+  kept_->let_go(1);
+  EXPECT_EQ(receive(0), -1);
+  begin();
+  EXPECT_TRUE(kept_->are_kept()) << "all was as it must be";
+}
+
+TEST_F(KeptInASocket, WhatASocketHasThatReplacesItIsNotTakenOut) {
+  keep(100);
+  const auto next = open();
+  ASSERT_TRUE(next);
+  ASSERT_EQ(next->take_place_of(*socket_), "");
+  send(*next, 100);
+  kept_->let_go(1);
+  EXPECT_EQ(receive(0), 100);
+  EXPECT_FALSE(kept_->are_kept());
+}
+
+TEST_F(KeptInASocket, WhereTheOldestIsAnotherOneNothingIsKeptAnyMore) {
+  for (const std::size_t length : {100, 200, 300}) keep(length);
+  ASSERT_EQ(receive(0), 100) << "not by us";
+  kept_->let_go(1);
+  EXPECT_EQ(receive(MSG_PEEK), 300) << "what is left is read again";
+  begin();
+  EXPECT_FALSE(kept_->are_kept());
 }
 
 }  // namespace
