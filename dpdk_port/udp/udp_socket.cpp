@@ -299,8 +299,13 @@ void UdpSocket::steer(unsigned count) {
 }
 
 std::string UdpSocket::take_place_of(UdpSocket& other) {
-  if (::dup3(fd_, other.fd_, O_CLOEXEC) < 0) return std::strerror(errno);
-  other.replaced_.fetch_add(1, std::memory_order_relaxed);
+  // Before as well, so that whoever reads from the new one sees that it has changed, but for a call
+  // that has begun already; and whoever has begun in between sees it afterwards.
+  other.replaced_.fetch_add(1, std::memory_order_acq_rel);
+  const bool replaced = ::dup3(fd_, other.fd_, O_CLOEXEC) >= 0;
+  const int error = errno;
+  other.replaced_.fetch_add(1, std::memory_order_acq_rel);
+  if (!replaced) return std::strerror(error);
   // Afterwards, because the shard of the other one may ask for it at any time.
   if (other.tells_marks_) tell_marks();
   std::string fault;

@@ -104,9 +104,9 @@ class UdpSocket {
   // Whether a NIC has received the first message that ever came to this socket, or the last one if
   // it is connected; or the kernel does not tell. Neighbours on a veth pair count as none.
   [[nodiscard]] bool is_of_nic() const;
-  // How often another socket has got its descriptor.
+  // Changes before another socket gets its descriptor, and again afterwards.
   [[nodiscard]] unsigned times_replaced() const {
-    return replaced_.load(std::memory_order_relaxed);
+    return replaced_.load(std::memory_order_acquire);
   }
 
   // A socket at all addresses: which of them a message came to, which one the kernel would send
